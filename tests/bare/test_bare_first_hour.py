@@ -16,7 +16,7 @@ _FETCHED = re.compile(r"^results after (\d+) seconds$", re.MULTILINE)
 
 
 @pytest.mark.torture
-def test_results_are_there_within_ten_minutes() -> None:
+def test_the_first_hour_page_has_results_within_ten_minutes() -> None:
     told = BareMachine().run("bash", "-c", f"set -euo pipefail\nmake setup\n{_AFTER_SETUP}\n{_typed()}")
     print(told.stdout)
     assert told.returncode == 0

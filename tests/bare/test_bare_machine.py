@@ -30,7 +30,7 @@ def require_training(up: subprocess.CompletedProcess[str]) -> str:
     return up.stdout
 
 
-def test_make_up_trains_behind_its_rules_as_a_user() -> None:
+def test_make_up_trains_under_its_rules_as_a_user() -> None:
     words = require_training(BareMachine().run("make", "up"))
     assert FETCHED in words
     assert not UNENFORCED.search(words)
@@ -38,14 +38,14 @@ def test_make_up_trains_behind_its_rules_as_a_user() -> None:
 
 @pytest.mark.torture
 @pytest.mark.parametrize("machine", KINDS.values(), ids=KINDS)
-def test_make_up_trains_on_every_kind(machine: BareMachine) -> None:
+def test_make_up_trains_on_every_kind_of_machine(machine: BareMachine) -> None:
     words = require_training(machine.run("make", "up"))
     assert (FETCHED in words) == (machine.packages == ())
     assert not UNENFORCED.search(words)
 
 
 @pytest.mark.torture
-def test_make_up_trains_without_rules_where_there_is_no_way_to_them() -> None:
+def test_make_up_trains_without_rules_if_they_cannot_be_enforced() -> None:
     words = require_training(BareMachine(user="root").run(*without("make up", "/etc/apt")))
     (line,) = UNENFORCED.findall(words)
     assert "ip and nft not found; install the packages iproute2 and nftables" in line

@@ -373,7 +373,7 @@ def test_without_one_of_the_users_statements_a_call_fails(deployed: Deployed, in
     assert _names(proposals, USERS[index]), proposals
 
 
-def test_hundreds_of_statements_are_taken_in_as_many_policies_as_it_needs(watched: Watched) -> None:
+def test_hundreds_of_statements_are_split_into_several_policies(watched: Watched) -> None:
     example = plan(EXAMPLE)
     inputs = tuple(Grant("runs", "read", "objects", "input data", f"input-{number}") for number in range(120))
     many = replace(example, access=replace(example.access, grants=(*example.access.grants, *inputs)))

@@ -84,7 +84,7 @@ def _rows(row: dict[str, Any]) -> list[tuple[list[Any], str]]:
 
 
 @pytest.mark.parametrize("row", RECORDED["changes"], ids=lambda row: ".".join(map(str, row["path"])))
-def test_a_job_gets_the_answer_of_openpai(row: dict[str, Any], home: Path) -> None:
+def test_a_job_gets_the_recorded_response_of_openpai(row: dict[str, Any], home: Path) -> None:
     place = ".".join(map(str, row["path"]))
     differing = [
         (values, answer, given)
@@ -96,7 +96,7 @@ def test_a_job_gets_the_answer_of_openpai(row: dict[str, Any], home: Path) -> No
 
 
 @pytest.mark.parametrize(("text", "kind", "value"), [(*row, None)[:3] for row in RECORDED["scalars"]])
-def test_a_bare_value_of_yaml_is_read_as_javascript_reads_it(text: str, kind: str, value: Any) -> None:
+def test_a_plain_yaml_scalar_is_parsed_as_by_js_yaml(text: str, kind: str, value: Any) -> None:
     if kind == "error":
         with pytest.raises(NotYamlError):
             parse(f"x: {text}")
@@ -120,7 +120,7 @@ def test_a_command_is_filled_in_as_openpai_does(text: str, command: str | None) 
         assert entrypoint(job, "worker") == command
 
 
-def test_a_key_of_a_job_stands_once(home: Path) -> None:
+def test_a_repeated_key_of_a_job_is_refused(home: Path) -> None:
     with pytest.raises(ApiError, match="the key 'name' occurs twice") as refusal:
         parse_and_mask("name: a\nname: b\n")
     assert (refusal.value.status, refusal.value.code) == (500, "")

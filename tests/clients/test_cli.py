@@ -141,7 +141,7 @@ def _filled(place: Place, kind: Kind, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.command.replace(" ", "-"))
-def test_a_kind_lives_its_life(oci: Oci, place: Place, kind: Kind) -> None:
+def test_a_resource_is_created_read_changed_and_deleted(oci: Oci, place: Place, kind: Kind) -> None:
     command = kind.command.split()
     made = oci(*command, "create", *_filled(place, kind, kind.create), *kind.name).data
     identified = (kind.id_option, made["id"])
@@ -160,7 +160,7 @@ def test_a_kind_lives_its_life(oci: Oci, place: Place, kind: Kind) -> None:
         assert (gone.error["status"], gone.error["code"]) == (404, "NotAuthorizedOrNotFound")
 
 
-def test_rules_of_a_network_security_group(oci: Oci, place: Place) -> None:
+def test_rules_of_a_network_security_group_are_added_and_removed(oci: Oci, place: Place) -> None:
     nsg = oci(*words("network nsg create --compartment-id"), place.compartment, "--vcn-id", place.vcn).data["id"]
     rule = {"direction": "INGRESS", "protocol": "6", "source": nsg, "sourceType": "NETWORK_SECURITY_GROUP"}
     added = oci(*words("network nsg rules add --nsg-id"), nsg, "--security-rules", as_json([rule])).data
@@ -184,7 +184,7 @@ def test_logs_are_made_by_work_requests(oci: Oci, place: Place) -> None:
     assert not oci(*words("logging log list --log-group-id"), place.log_group).data
 
 
-def test_objects(oci: Oci, place: Place, tmp_path: Path) -> None:
+def test_objects_are_put_listed_read_and_deleted(oci: Oci, place: Place, tmp_path: Path) -> None:
     made = oci(*words("os bucket create --name things --compartment-id"), place.compartment).data
     assert made["namespace"] == place.cloud.namespace
     source, copy = tmp_path / "a.txt", tmp_path / "b.txt"
@@ -204,7 +204,7 @@ def test_objects(oci: Oci, place: Place, tmp_path: Path) -> None:
     assert oci(*words("os bucket delete --bucket-name things --force")).code == 0
 
 
-def test_an_object_goes_up_in_parts(oci: Oci, place: Place, tmp_path: Path) -> None:
+def test_a_large_object_is_uploaded_in_parts(oci: Oci, place: Place, tmp_path: Path) -> None:
     assert oci(*words("os bucket create --name parts --compartment-id"), place.compartment).code == 0
     source, copy = tmp_path / "large", tmp_path / "copy"
     source.write_bytes(bytes(range(256)) * 4096 * 12)  # 12 MiB: two parts, the second a short one
@@ -256,12 +256,12 @@ READS = (
 
 
 @pytest.mark.parametrize("command", READS)
-def test_what_is_only_read(oci: Oci, place: Place, command: str) -> None:
+def test_read_only_resources_are_listed(oci: Oci, place: Place, command: str) -> None:
     found = oci(*(word.format(compartment=place.compartment, tenancy=place.tenancy) for word in command.split()))
     assert found.code == 0, found.errors
 
 
-def test_what_holds_another_blocks_its_removal(oci: Oci, place: Place) -> None:
+def test_a_resource_in_use_cannot_be_deleted(oci: Oci, place: Place) -> None:
     assert place.gateway
     refused = oci(*words("network vcn delete --force --vcn-id"), place.vcn).error
     assert (refused["status"], refused["code"]) == (409, "Conflict")
@@ -292,7 +292,7 @@ def test_a_value_that_oci_would_refuse_is_refused(oci: Oci, place: Place) -> Non
     assert (refused["status"], refused["code"]) == (400, "InvalidParameter")
 
 
-def test_pages(oci: Oci, place: Place) -> None:
+def test_lists_are_paged(oci: Oci, place: Place) -> None:
     for index in range(3):
         create = words(f"network nsg create --display-name paged-{index} --compartment-id")
         assert oci(*create, place.compartment, "--vcn-id", place.vcn).code == 0
@@ -302,7 +302,7 @@ def test_pages(oci: Oci, place: Place) -> None:
     assert {"paged-0", "paged-1", "paged-2"} <= {item["display-name"] for item in names}
 
 
-def test_who_may_not_is_told_what_oci_tells(oci: Oci, oci_as_user: Oci, place: Place) -> None:
+def test_a_refused_caller_gets_ocis_error(oci: Oci, oci_as_user: Oci, place: Place) -> None:
     listing = (*words("network vcn list --compartment-id"), place.compartment)
     refused = oci_as_user(*listing).error
     assert (refused["status"], refused["code"]) == (404, "NotAuthorizedOrNotFound")
@@ -317,7 +317,7 @@ def test_who_may_not_is_told_what_oci_tells(oci: Oci, oci_as_user: Oci, place: P
     assert oci_as_user(*listing).code == 0
 
 
-def test_what_is_lacking_says_so(oci: Oci, place: Place) -> None:
+def test_a_missing_operation_is_named(oci: Oci, place: Place) -> None:
     missing = oci(*words("network drg list --compartment-id"), place.compartment).error
     assert missing["status"] == 501
     assert "ListDrgs" in missing["message"]

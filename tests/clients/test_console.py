@@ -76,7 +76,7 @@ def _details(cloud: Cloud, run: dict[str, Any]) -> Any:
     return json.loads(_get(cloud, f"/console/run?id={run['key']}")[2])
 
 
-def test_the_data_is_the_tenancy_as_it_is(world: World) -> None:
+def test_the_data_shows_the_tenancys_resources(world: World) -> None:
     found = _data(world.clients.cloud)
     rows = [row for table in found["Networks"][0]["tables"] for row in table["rows"]]
     assert ["in", "TCP", "10.0.0.0/16", "29400-29410", HOSTILE] in rows
@@ -102,7 +102,7 @@ def test_secrets_are_not_shown(world: World) -> None:
     assert "s3cret-value" not in text
 
 
-def test_what_the_page_has_is_not_sent_again(world: World) -> None:
+def test_unchanged_data_is_not_sent_again(world: World) -> None:
     cloud = world.clients.cloud
     first = json.loads(_get(cloud, "/console/data")[2])["sections"]
     tags = ".".join(section["tag"] for section in first)
@@ -115,7 +115,7 @@ def test_what_the_page_has_is_not_sent_again(world: World) -> None:
     assert _get(cloud, "/console/run?id=ocid1.none")[0] == 404
 
 
-def test_defaults_that_no_subnet_uses_are_apart(world: World) -> None:
+def test_unused_default_resources_are_listed_last(world: World) -> None:
     found = _data(world.clients.cloud)
     titles = [table.get("title", "") for item in found["Networks"] for table in item["tables"]]
     apart = [table["title"] for item in found["Defaults that no subnet uses"] for table in item["tables"]]
@@ -124,7 +124,7 @@ def test_defaults_that_no_subnet_uses_are_apart(world: World) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_only_this_machine_by_its_own_name_is_answered(shared_cloud: Cloud, path: str) -> None:
+def test_the_console_answers_only_this_machines_host_names(shared_cloud: Cloud, path: str) -> None:
     port = shared_cloud.endpoint.rpartition(":")[2]
     for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1.evil.example:{port}", "127.0.0.1:1"):
         assert _get(shared_cloud, path, Host=host)[0] == 403, host
@@ -133,7 +133,7 @@ def test_only_this_machine_by_its_own_name_is_answered(shared_cloud: Cloud, path
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_it_only_reads_and_lets_nothing_in(shared_cloud: Cloud, path: str) -> None:
+def test_the_console_is_read_only(shared_cloud: Cloud, path: str) -> None:
     assert {_get(shared_cloud, path, method)[0] for method in ("POST", "PUT", "DELETE", "PATCH")} == {405}
     status, headers, _ = _get(shared_cloud, path)
     assert status == 200
@@ -146,11 +146,11 @@ def test_it_only_reads_and_lets_nothing_in(shared_cloud: Cloud, path: str) -> No
 @pytest.mark.parametrize(
     "path", ["/console/../state.sqlite3", "/console/%2e%2e/config", "/console/page.py", "/console/"]
 )
-def test_nothing_else_is_served(shared_cloud: Cloud, path: str) -> None:
+def test_no_other_path_is_served(shared_cloud: Cloud, path: str) -> None:
     assert _get(shared_cloud, path)[0] == 404
 
 
-def test_nothing_comes_from_outside() -> None:
+def test_the_page_loads_nothing_from_other_hosts() -> None:
     for file in (*CONSOLE.glob("*.html"), *CONSOLE.glob("*.js"), *CONSOLE.glob("*.css")):
         text = file.read_text().replace("http://www.w3.org/2000/svg", "the name of a language")
         assert not re.findall(r"https?://|innerHTML|document\.write|eval\(", text), file
@@ -167,7 +167,7 @@ def _browse(cloud: Cloud, folder: Path, *options: str) -> str:
     return told.stdout
 
 
-def test_a_browser_shows_it_and_runs_nothing_of_what_it_shows(world: World, tmp_path: Path) -> None:
+def test_a_browser_shows_hostile_names_without_running_them(world: World, tmp_path: Path) -> None:
     page = _browse(world.clients.cloud, tmp_path / "browser", "--dump-dom")
     assert "<title>trainyard: the local cloud</title>" in page
     for text in (
@@ -184,7 +184,7 @@ def test_a_browser_shows_it_and_runs_nothing_of_what_it_shows(world: World, tmp_
     assert page.count("<script") == 1
 
 
-def test_the_picture_is_not_empty(world: World, tmp_path: Path) -> None:
+def test_the_page_draws_content(world: World, tmp_path: Path) -> None:
     picture = tmp_path / "console.png"
     _browse(world.clients.cloud, tmp_path / "browser", f"--screenshot={picture}", "--window-size=1200,1600")
     assert picture.read_bytes()[:4] == b"\x89PNG"

@@ -56,7 +56,7 @@ def desk(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize("section", [name for name, blocks in SECTIONS.items() if blocks and name != START])
-def test_a_section_does_what_it_says(section: str, desk: dict[str, str], tmp_path: Path) -> None:
+def test_the_commands_of_a_section_succeed(section: str, desk: dict[str, str], tmp_path: Path) -> None:
     blocks = [*SECTIONS[START], *SECTIONS[section]]
     told = run_typed("\n".join([*map(as_shell, blocks), *LOOKS.get(section, ())]), desk, tmp_path / "work")
     if section == "ADS":
@@ -67,7 +67,7 @@ def test_a_section_does_what_it_says(section: str, desk: dict[str, str], tmp_pat
     assert not re.findall(r"not implemented: \w+", log), "a client asks for what the local cloud lacks"
 
 
-def test_a_passphrase_is_kept_in_a_vault_and_read_back(desk: dict[str, str], tmp_path: Path) -> None:
+def test_a_passphrase_is_stored_in_a_vault_and_read_again(desk: dict[str, str], tmp_path: Path) -> None:
     ocids = "".join(f"{kind}=ocid1.{kind}.oc1.iad.example.aaaaaaaaexample\n" for kind in ("vault", "key"))
     place = "compartment=$(oci iam compartment list --query 'data[0].id' --raw-output)\n"
     start, shown = (
@@ -78,7 +78,7 @@ def test_a_passphrase_is_kept_in_a_vault_and_read_back(desk: dict[str, str], tmp
     assert told.split()[-1] == "32", "the random bytes of the passphrase"
 
 
-def test_the_go_sdk(desk: dict[str, str], tmp_path: Path) -> None:
+def test_the_go_sdk_program_of_the_page_works(desk: dict[str, str], tmp_path: Path) -> None:
     (shown,) = SECTIONS["Go SDK"]
     program = (GO_PROGRAM / "main.go").read_text()
     assert shown.text.removeprefix("// main.go\n") == program.removeprefix("// SPDX-License-Identifier: Apache-2.0\n")

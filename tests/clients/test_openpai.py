@@ -141,7 +141,7 @@ def test_the_client_sees_each_attempt_of_a_job_that_was_retried(sdk: JavaScript,
     assert sdk("jobHistory", "getJobAttempt", USER, "bad", 0)["state"] == "FAILED"
 
 
-def test_the_client_logs_in_and_looks_around(sdk: JavaScript, world: OpenPaiWorld) -> None:
+def test_the_client_logs_in_and_reads_cluster_data(sdk: JavaScript, world: OpenPaiWorld) -> None:
     info = sdk("authn", "basicLogin", USER, world.accounts["passwords"][USER])
     assert (info["user"], info["admin"]) == (USER, False)
     assert info["token"] in sdk("token", "getTokens")["tokens"]
@@ -168,7 +168,7 @@ def test_the_client_logs_in_and_looks_around(sdk: JavaScript, world: OpenPaiWorl
     ],
     ids=lambda value: " ".join(map(str, value[:2])) if isinstance(value, tuple) else None,
 )  # fmt: skip
-def test_the_client_gets_the_errors_that_it_knows(
+def test_the_client_gets_the_error_codes_of_the_description(
     call: tuple[Any, ...], kind: str, status: int, code: str, sdk: JavaScript
 ) -> None:
     with pytest.raises(RefusedError) as refused:
@@ -305,7 +305,7 @@ def _login(world: OpenPaiWorld, user: str) -> str:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_an_answer_is_what_the_description_says(row: Row, world: OpenPaiWorld, words: Mapping[str, str]) -> None:
+def test_a_response_matches_the_description(row: Row, world: OpenPaiWorld, words: Mapping[str, str]) -> None:
     own = {**words, FRESH: _login(world, USER)} if FRESH in (row.token, row.path.rpartition("/")[2]) else words
     path = row.path
     for word, value in own.items():
@@ -324,7 +324,7 @@ def _absent(name: str) -> bool:
     return any(name.startswith(start) or name.partition(" ")[2].startswith(start) for start in ABSENT)
 
 
-def test_every_operation_of_the_description_is_answered_or_named_as_absent() -> None:
+def test_every_operation_of_the_description_is_implemented_or_listed_as_missing() -> None:
     answered = {description().operation(row.method, _plain(row.path)).name for row in ROWS}
     described = {operation.name for operation in description().operations}
     absent = {name for name in described if _absent(name)}
@@ -332,7 +332,7 @@ def test_every_operation_of_the_description_is_answered_or_named_as_absent() -> 
     assert not answered & absent
 
 
-def test_every_refusal_of_the_description_is_met() -> None:
+def test_every_refusal_of_the_description_is_tested() -> None:
     """All responses except 500 and 501, which no caller can cause, and those about another team's storages, which all
     users may use here."""
     met = {(description().operation(row.method, _plain(row.path)).name, row.status) for row in ROWS}
@@ -359,7 +359,7 @@ def _plain(path: str) -> str:
     return path.partition("?")[0].replace("<", "user~").replace(">", "")
 
 
-def test_what_is_absent_says_so(world: OpenPaiWorld) -> None:
+def test_missing_operations_are_named(world: OpenPaiWorld) -> None:
     for operation in description().operations:
         if _absent(operation.name):
             path = operation.template.replace("{", "").replace("}", "")
@@ -376,7 +376,7 @@ def test_a_fault_on_request_is_an_answer_of_this_api(status: int, world: OpenPai
     assert sdk("job", "getJob", USER, "good")["name"] == "good"
 
 
-def test_a_token_of_a_login_expires_and_the_client_hears_it(world: OpenPaiWorld, sdk: JavaScript) -> None:
+def test_a_login_token_expires_and_the_client_gets_the_error(world: OpenPaiWorld, sdk: JavaScript) -> None:
     fault = admin.add_fault(world.cloud, "token", seconds=1, operations="openpai.BasicLogin")
     token = _login(world, USER)
     admin.clear_faults(world.cloud, fault["id"])

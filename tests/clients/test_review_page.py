@@ -28,7 +28,7 @@ CONTRAST = """(() => {
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360], ids=["desk", "phone"])
-def test_the_page_is_readable(width: int, dark: bool, tmp_path: Path) -> None:
+def test_the_page_is_readable_in_both_colour_schemes_and_on_a_phone(width: int, dark: bool, tmp_path: Path) -> None:
     file = tmp_path / "review.html"
     file.write_text(FORMS["html"]([whole_review("vision-prod-with-a-rather-long-name", 12)], ()), "utf-8")
     with browser(tmp_path) as seen:
@@ -43,7 +43,7 @@ def test_the_page_is_readable(width: int, dark: bool, tmp_path: Path) -> None:
         (tmp_path / "seen.png").write_bytes(page.picture(whole=True))
 
 
-def test_the_page_prints_whole(tmp_path: Path) -> None:
+def test_the_page_is_printed_completely(tmp_path: Path) -> None:
     file = tmp_path / "review.html"
     file.write_text(FORMS["html"]([whole_review(many=12)], ()), "utf-8")
     with browser(tmp_path) as seen:

@@ -13,18 +13,18 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text("utf-8")
 
 
-def test_every_path_of_the_page_is_there() -> None:
+def test_every_path_of_the_page_exists() -> None:
     named = {*re.findall(r"`([a-z]+(?:/[\w.-]+)+/?)`", PAGE), *re.findall(r"\b(docs/[\w/-]+\.md)\b", PAGE)}
     assert len(named) > 30
     assert not [name for name in sorted(named) if not (ROOT / name).exists()]
 
 
-def test_every_room_stands_on_the_page() -> None:
+def test_every_room_is_on_the_page() -> None:
     rooms = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["root_packages"]
     assert not [room for room in rooms if f"`{room}/" not in PAGE]
 
 
-def test_every_platform_stands_on_the_page_and_has_its_home() -> None:
+def test_every_platform_is_on_the_page_and_has_its_home() -> None:
     for name in platforms():
         assert f"`{name}`" in PAGE
         assert (ROOT / "components" / platform_folder(name) / "platform.py").is_file()

@@ -52,7 +52,7 @@ def parsed(service: AwsService, model: Any, request: Any, body: bytes) -> Mappin
 
 
 @pytest.mark.parametrize("prefix", sorted({service.prefix for service, _, _ in ROWS}))
-def test_nothing_that_a_client_says_is_lost(prefix: str) -> None:
+def test_no_parameter_of_a_client_is_lost(prefix: str) -> None:
     rows = [row for row in ROWS if row[0].prefix == prefix]
     for service, name, control in rows:
         model, call, request, body = call_of(service, name, control)
@@ -120,7 +120,7 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("handlers")
 @pytest.mark.parametrize("prefix", sorted({service.prefix for service, _, _ in ROWS}))
-def test_a_handler_sees_the_value_that_was_judged(prefix: str) -> None:
+def test_a_handler_gets_the_value_that_was_checked(prefix: str) -> None:
     apps = MotoApps("http://127.0.0.1:1")
     for service, name, control in (row for row in ROWS if row[0].prefix == prefix):
         model, call, _, _ = call_of(service, name, control)

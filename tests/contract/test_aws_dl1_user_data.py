@@ -12,7 +12,7 @@ import pytest
 from components.aws.node_setup import NodeSettings, user_data
 
 
-def test_cloud_init_accepts_it_by_its_own_schema(tmp_path: Path) -> None:
+def test_cloud_inits_schema_accepts_the_user_data(tmp_path: Path) -> None:
     settings = NodeSettings(
         region="us-east-1", bucket="vision-dev-runs", job="resnet",
         launcher=".trainyard/launcher/0123456789abcdef.tar.gz", log_group="vision-dev", ssh_secret="vision-dev-resnet",

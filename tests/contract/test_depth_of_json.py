@@ -62,5 +62,5 @@ def _expects(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
     return False
 
 
-def test_whoever_reads_what_a_stranger_wrote_expects_any_depth() -> None:
+def test_every_reader_of_untrusted_json_handles_any_nesting() -> None:
     assert sorted(_unguarded()) == sorted(WRITTEN_BY)

@@ -42,7 +42,7 @@ def calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, ast.unparse(node.func)
 
 
-def test_nothing_is_printed_past_the_doors() -> None:
+def test_no_module_prints_without_its_escaping_function() -> None:
     past = [
         f"{name}:{line}: {called}"
         for name, tree in sources(*ROOMS)
@@ -53,7 +53,7 @@ def test_nothing_is_printed_past_the_doors() -> None:
     assert past == []
 
 
-def test_what_the_program_tells_the_engine_goes_by_its_voice() -> None:
+def test_the_program_logs_to_the_engine_only_through_its_log_functions() -> None:
     past = [
         f"{name}:{line}: {called}"
         for name, tree in sources("components")
@@ -64,5 +64,5 @@ def test_what_the_program_tells_the_engine_goes_by_its_voice() -> None:
     assert past == []
 
 
-def test_each_door_is_there() -> None:
+def test_each_listed_printing_module_exists() -> None:
     assert all((ROOT / door).is_file() for door in DOORS)

@@ -111,7 +111,7 @@ def test_together_the_examples_use_every_key() -> None:
     assert every_key() - seen == SECRETS | PULUMIS | NOT_SHOWN
 
 
-def test_keys_left_out_are_left_out_for_the_reason_given() -> None:
+def test_keys_that_no_example_uses_have_a_reason() -> None:
     texts = [stack_file(name).read_text("utf-8") for name in EXAMPLES]
     # Users could not decrypt a secret of the examples, so these show the command that sets one.
     assert any("trainyard secret set oci-dask-ml vault.secrets." in text for text in texts)

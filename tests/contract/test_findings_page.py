@@ -9,12 +9,12 @@ from schemas.page import render
 from schemas.platforms import stack_file
 
 
-def test_the_page_of_findings_is_fresh() -> None:
+def test_the_page_of_findings_is_up_to_date() -> None:
     page = Path(__file__).parents[2] / "docs" / "findings.md"
     assert page.read_text("utf-8") == render(), "run `python -m schemas.page > docs/findings.md`"
 
 
-def test_a_code_says_one_thing_on_every_platform() -> None:
+def test_a_finding_code_has_one_meaning_on_every_platform() -> None:
     """Every code is on the page, because people look codes up there."""
     titles: dict[str, set[str]] = {}
     for own in (rules(), *(stack_file(name).rules() for name in platforms())):

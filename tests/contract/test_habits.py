@@ -17,7 +17,7 @@ HOOKS: list[dict[str, Any]] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
-def test_a_hook_is_a_tool_of_set_up_and_passes_here(hook: dict[str, Any]) -> None:
+def test_a_hook_uses_an_installed_tool_and_passes_here(hook: dict[str, Any]) -> None:
     """Without the import contracts, which `make check` checks separately."""
     program, *words = shlex.split(hook["entry"])
     files = {
@@ -45,6 +45,6 @@ def test_the_workflow_runs_what_people_type_and_holds_no_key() -> None:
     assert "pull_request_target" not in workflow[True]  # YAML 1.1 reads the key `on` so
 
 
-def test_owners_own_what_is_there() -> None:
+def test_code_owners_name_existing_paths() -> None:
     rows = [line.split()[0] for line in (ROOT / ".github/CODEOWNERS").read_text().splitlines() if line[:1] in "/*"]
     assert [row for row in rows if row != "*" and not (ROOT / row.strip("/")).exists()] == []

@@ -64,13 +64,13 @@ def test_ranks_are_counted_once_and_the_main_role_is_first(name: str) -> None:
             assert run.nodes[0].role == job.roles[0].name
 
 
-def test_writer_reader_and_schema_speak_of_the_same_versions() -> None:
+def test_writer_reader_and_schema_have_the_same_versions() -> None:
     assert {node.launch["version"] for node in nodes("oci-pytorch-ddp")} == {VERSION}
     assert {VERSION, VERSION_WITH_WAITS, VERSION_WITH_KEEP} < set(VERSIONS)
     assert list(VERSIONS) == SCHEMA["properties"]["version"]["enum"]
 
 
-def test_code_that_the_document_names_is_what_the_schema_describes() -> None:
+def test_the_documents_code_matches_the_schema() -> None:
     node = next(nodes("oci-pytorch-ddp"))
     git = {"url": "https://git.example.com/t.git", "branch": "main", "commit": "9f2c1e7", "secret": "key"}
     written = {**json.loads(json.dumps(node.launch)), "version": 3, "folder": "file:///runs/x", "code": {"git": git}}
@@ -88,7 +88,7 @@ def test_code_that_the_document_names_is_what_the_schema_describes() -> None:
         read({VARIABLE: json.dumps({**written, "code": {"git": {**git, "tag": "v1"}}})})
 
 
-def test_what_to_keep_is_in_the_document_of_its_job_alone() -> None:
+def test_keep_is_only_in_the_documents_of_its_job() -> None:
     """Other documents do not have the field, so their bytes do not change. An older launcher refuses the document's
     version."""
     written_stack = stack("oci-pytorch-ddp")
@@ -104,7 +104,7 @@ def test_what_to_keep_is_in_the_document_of_its_job_alone() -> None:
     assert all("keep" not in node.launch for name in EXAMPLES for node in nodes(name))
 
 
-def test_what_a_launcher_says_of_itself_reaches_those_who_read_it() -> None:
+def test_readers_understand_the_launchers_status_objects() -> None:
     values = {"int": 1, "float": 1.5, "str": "x", "Any": {"step": 1}}
     status = {one.name: values[one.type.removesuffix(" | None")] for one in fields(Status)}
     assert parse_status(json.dumps(status).encode()) == status
@@ -123,7 +123,7 @@ def recorded(run: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, st
 
 
 @pytest.mark.parametrize("state", sorted(UPGRADE.glob("*/state.json")), ids=lambda path: path.parent.name)
-def test_documents_of_earlier_releases_are_read_as_they_were(state: Path) -> None:
+def test_documents_of_earlier_releases_are_read_unchanged(state: Path) -> None:
     """A new image may get an old document."""
     rows = json.loads(state.read_text("utf-8"))["deployment"]["resources"]
     runs = [row["inputs"] for row in rows if row["type"] == "trainyard:index:Run"]
@@ -160,7 +160,7 @@ def test_the_schema_refuses_a_key_it_does_not_know() -> None:
         jsonschema.validate({**node.launch, "surprise": 1}, SCHEMA)
 
 
-def test_a_framework_s_file_may_ask_for_what_the_launcher_answers() -> None:
+def test_every_placeholder_of_a_framework_file_is_known_to_the_launcher() -> None:
     node = next(nodes("oci-pytorch-ddp"))
     launch = read({VARIABLE: json.dumps(node.launch), "NODE_RANK": "0"})
     values = node_values(launch, Place(("10.0.0.2",) * launch.nodes, "10.0.0.2", "eth0"))
@@ -169,7 +169,7 @@ def test_a_framework_s_file_may_ask_for_what_the_launcher_answers() -> None:
     assert set(process_values(launch, 0)) == validation.OF_A_PROCESS
 
 
-def test_nothing_that_only_the_plan_can_fill_in_is_left_for_a_node() -> None:
+def test_no_placeholder_of_the_plan_is_left_in_a_launch_document() -> None:
     for name in EXAMPLES:
         for node in nodes(name):
             assert not re.findall(

@@ -19,7 +19,7 @@ RECORDED = "ec4ba5898305cf60944f01a0e6f40125e468c526bf9194eebdfdaa4fea0f9d1a"
 _SHAPE = re.compile(r"^## (\S+)\n\n```\n(.*?)```", re.MULTILINE | re.DOTALL)
 
 
-def test_the_rows_are_those_that_were_published() -> None:
+def test_the_rows_match_the_published_page() -> None:
     rows = table("oci_networks")["nccl"]
     assert hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest() == RECORDED
     assert all(set(table("oci_networks")["of_the_fabric"]) & set(row) for row in rows.values() if len(row) > 7)

@@ -21,13 +21,13 @@ NOT_SEEN: Mapping[str, str] = RECORD["not seen"]
 TYPES = table("oci_provider_calls")["types"]
 
 
-def test_every_type_was_seen_or_says_why_not() -> None:
+def test_every_type_is_recorded_or_has_a_reason() -> None:
     assert {*SEEN, *NOT_SEEN} == set(TYPES)
     assert not SEEN.keys() & NOT_SEEN.keys()
 
 
 @pytest.mark.parametrize("token", SEEN)
-def test_what_was_seen_is_what_the_table_says(token: str) -> None:
+def test_the_recorded_calls_are_those_of_the_table(token: str) -> None:
     row = TYPES[token]
     for what, calls in SEEN[token].items():
         step, _, given = what.partition(" with ")

@@ -30,7 +30,7 @@ def calls_of(row: Mapping[str, Any], step: str) -> frozenset[str]:
     return frozenset().union(row.get(step, ()), *given, *changed)
 
 
-def test_it_is_the_version_that_the_table_names() -> None:
+def test_the_source_has_the_version_that_the_table_names() -> None:
     assert f'"{TABLE["source"]["version"]}"' in text_of("internal/globalvar/version.go")
 
 
@@ -46,7 +46,7 @@ def test_each_step_makes_the_calls_of_its_row(token: str) -> None:
 
 
 @pytest.mark.parametrize("token", TABLE["types"])
-def test_each_life_waits_for_the_states_of_its_row(token: str) -> None:
+def test_each_resource_waits_for_the_states_of_its_row(token: str) -> None:
     row = TABLE["types"][token]
     source = source_of(row)
     assert frozenset(row.get("ready", ())) == source.states("CreatedTarget")
@@ -60,7 +60,7 @@ def test_each_function_makes_the_calls_of_its_row(token: str) -> None:
 
 
 @pytest.mark.parametrize("token", TABLE["types"])
-def test_what_makes_a_new_resource_is_what_the_source_forces(token: str) -> None:
+def test_the_replacement_table_matches_force_new_in_the_source(token: str) -> None:
     named = _plain(table("replacement")[token].get("replace", ()))
     forced = _plain(source_of(TABLE["types"][token]).fields_with("ForceNew"))
     # If a block forces a replacement, its fields do, or the table names the block.
@@ -69,7 +69,7 @@ def test_what_makes_a_new_resource_is_what_the_source_forces(token: str) -> None
 
 
 @pytest.mark.parametrize("token", TABLE["types"])
-def test_what_the_cloud_fills_in_is_what_the_source_says(token: str) -> None:
+def test_computed_fields_match_the_source(token: str) -> None:
     source, named = source_of(TABLE["types"][token]), _plain(table("replacement")[token].get("computed", ()))
     computed = source.fields_with("Computed")
     assert not [path for path in _plain(computed & source.fields_with("Optional")) if not _covered(path, named)]

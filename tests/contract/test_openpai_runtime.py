@@ -42,7 +42,7 @@ SAID = "it's here\na\nb\none 'two' \"three\" \\four\nhttps://data.example.com/d'
 
 
 @pytest.mark.parametrize("rule", OURS)
-def test_a_rule_says_what_the_runtime_answered(rule: str) -> None:
+def test_a_rule_gives_the_recorded_answer_of_the_runtime(rule: str) -> None:
     assert [case[:-1] for case in recorded()[rule]] == QUESTIONS[rule]
     assert {case[-1] for case in recorded()[rule]} >= ({255, 232} if rule == "ends" else {True, False})
     assert [case for case in recorded()[rule] if OURS[rule](*case[:-1]) != case[-1]] == []
@@ -58,7 +58,7 @@ def _said(script: str | Path) -> str:
     return subprocess.run(words, capture_output=True, text=True, timeout=30, check=True).stdout
 
 
-def test_commands_of_prerequisites_arrive_on_the_local_cluster(tmp_path: Path) -> None:
+def test_commands_of_prerequisites_reach_bash_unchanged_on_the_local_cluster(tmp_path: Path) -> None:
     attempt = attempt_of("a1", tmp_path, "true", protocol=_job(tmp_path))
     assert _said(scripts_of(attempt).before) == SAID
 
@@ -68,7 +68,7 @@ if SOURCE:
     def test_the_recorded_answers_are_those_of_the_code() -> None:
         assert answers(Path(SOURCE)) == recorded()
 
-    def test_commands_of_prerequisites_arrive_by_the_real_initializer(tmp_path: Path) -> None:
+    def test_commands_of_prerequisites_reach_bash_unchanged_by_the_real_initializer(tmp_path: Path) -> None:
         source = Path(SOURCE, "openpai-runtime", "src")
         (tmp_path / "job.yaml").write_text(yaml.safe_dump(_job(tmp_path)))
         absent, folder = str(tmp_path / "absent"), tmp_path / "runtime"

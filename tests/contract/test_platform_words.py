@@ -100,7 +100,7 @@ def neutral_files() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("file", list(neutral_files()), ids=lambda file: str(file.relative_to(ROOT)))
-def test_a_room_that_all_share_names_no_platform(file: Path) -> None:
+def test_a_shared_room_names_no_platform(file: Path) -> None:
     named = [
         f"{number}: {line.strip()}"
         for number, line in enumerate(file.read_text("utf-8").splitlines(), 1)
@@ -118,7 +118,7 @@ def trainyard(*words: str) -> str:
 
 
 @pytest.mark.parametrize("platform", sorted(set(platforms()) - {"oci"}))
-def test_a_platforms_plan_and_access_speak_of_no_other(platform: str, tmp_path: Path) -> None:
+def test_a_platforms_plan_and_access_use_no_terms_of_another(platform: str, tmp_path: Path) -> None:
     (tmp_path / "Pulumi.yaml").write_text("name: words\n")
     file = tmp_path / "Pulumi.words.yaml"
     file.write_text(STACKS[platform])

@@ -56,12 +56,14 @@ def findings(folder: Path, platform: str, keys: dict[str, Any], job: dict[str, A
     return [(one["code"], one["message"]) for one in json.loads(told)["findings"]]
 
 
-def test_every_feature_a_platform_lacks_can_be_asked_for_and_the_other_way_round() -> None:
+def test_the_features_of_the_table_are_those_of_the_checks() -> None:
     assert {feature for _, feature in LACKING} == set(FEATURES) == set(ASKS)
 
 
 @pytest.mark.parametrize(("platform", "feature"), LACKING)
-def test_what_a_platform_lacks_is_found_with_its_reason(platform: str, feature: str, tmp_path: Path) -> None:
+def test_a_feature_that_a_platform_lacks_is_reported_with_its_reason(
+    platform: str, feature: str, tmp_path: Path
+) -> None:
     reason = ("TY901", f"{platform} cannot do this: {PLATFORMS[platform]['lacks'][feature]}")
     assert reason in findings(tmp_path, platform, *ASKS[feature])
     assert reason not in findings(tmp_path, platform, {}, {})
@@ -87,7 +89,7 @@ def test_shapes_are_flexible_or_have_a_size() -> None:
         assert ("accelerator" in row) == ("accelerators" in row)
 
 
-def test_regions_have_keys_of_their_own() -> None:
+def test_regions_have_unique_keys() -> None:
     keys = table("regions")["keys"]
     assert len(set(keys.values())) == len(keys)
     assert keys["us-ashburn-1"] == "iad"

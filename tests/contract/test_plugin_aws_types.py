@@ -38,7 +38,7 @@ def inputs_of(token: str) -> set[str]:
 
 
 @pytest.mark.parametrize("token", ROWS)
-def test_every_input_is_taken_and_none_is_invented(token: str) -> None:
+def test_the_plugin_supports_every_input_and_no_others(token: str) -> None:
     # `tagsAll` is what the provider itself adds where it has tags of its own.
     taken = ours(token).inputs_of_api() - {"tagsAll"}
     assert inputs_of(token) - taken == NOT_TAKEN.get(token, frozenset())
@@ -46,7 +46,7 @@ def test_every_input_is_taken_and_none_is_invented(token: str) -> None:
 
 
 @pytest.mark.parametrize("token", ROWS)
-def test_every_output_is_shown_and_none_is_invented(token: str) -> None:
+def test_the_plugin_returns_every_output_and_no_others(token: str) -> None:
     named = set(_types.resource_types(official(token)))
     hidden = NOT_SHOWN.get(token, frozenset()) | NOT_TAKEN.get(token, frozenset()) & named
     assert named - ours(token).outputs_of_api() == hidden
@@ -117,7 +117,7 @@ def _in_pulumi(names: Iterable[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("token", FUNCTIONS)
-def test_every_output_of_a_look_up_is_given(token: str) -> None:
+def test_every_output_of_a_look_up_is_returned(token: str) -> None:
     """By the real provider's name: a component that asks by it would get nothing here, and no error."""
     lookup = FUNCTIONS[token]
     operation = botocore.session.get_session().get_service_model(lookup.service).operation_model(lookup.operation)

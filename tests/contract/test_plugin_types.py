@@ -55,12 +55,12 @@ def _inputs(token: str) -> set[str]:
 
 
 @pytest.mark.parametrize("token", ROWS)
-def test_every_input_is_taken(token: str) -> None:
+def test_the_plugin_supports_every_input(token: str) -> None:
     assert _inputs(token) - _ours(token).inputs_of_api() == _INPUTS_NOT_TAKEN.get(token, frozenset())
 
 
 @pytest.mark.parametrize("token", ROWS)
-def test_every_output_is_shown(token: str) -> None:
+def test_the_plugin_returns_every_output(token: str) -> None:
     shown = _ours(token).outputs_of_api() | _ours(token).inputs_of_api()
     assert set(_types.resource_types(_official(token))) - shown == _OUTPUTS_NOT_SHOWN.get(token, frozenset())
 

@@ -59,14 +59,14 @@ def named(row: Mapping[str, Any], call: str) -> str:
 @pytest.mark.parametrize(
     ("token", "row", "seen"), list(rows()), ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_the_table_has_every_call_that_was_seen(token: str, row: Mapping[str, Any], seen: set[str]) -> None:
+def test_the_table_has_every_recorded_call(token: str, row: Mapping[str, Any], seen: set[str]) -> None:
     parts = ("create", "read", "delete", "with", "when", "before", "tolerated")
     known = {named(row, call) for part in parts for call in calls_in(row.get(part, ()))}
     assert seen - known == set(), token
 
 
 @pytest.mark.parametrize("token", RECORDED["types"])
-def test_each_phase_of_a_life_has_the_calls_that_were_seen_in_it(token: str) -> None:
+def test_each_step_of_a_resource_has_its_recorded_calls(token: str) -> None:
     """Creations and updates end with a read, and deletions wait by reading. Calls that depend on inputs may be in any
     of them."""
     row = CALLS["types"][token]
@@ -80,7 +80,7 @@ def test_each_phase_of_a_life_has_the_calls_that_were_seen_in_it(token: str) -> 
 
 
 @pytest.mark.parametrize("name", RECORDED["examples"])
-def test_the_deployer_may_make_every_call_that_was_seen(name: str) -> None:
+def test_the_deployer_may_make_every_recorded_call(name: str) -> None:
     statements = [
         statement
         for policy in deployer_policies(aws_dl1_plan(plan_of(judge_file(stack_file(name)))))

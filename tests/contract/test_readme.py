@@ -17,7 +17,7 @@ PROSE = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_command_and_file_a_page_names_is_there(page: Path) -> None:
+def test_every_command_and_file_that_a_page_names_exists(page: Path) -> None:
     text = page.read_text("utf-8")
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"`(?:\.\./)*make ([a-z]+)`", text)) <= targets
@@ -44,7 +44,7 @@ def test_the_readme_leads_to_every_page() -> None:
     assert [page.name for page in (ROOT / "docs").glob("*.md") if f"docs/{page.name}" not in text] == []
 
 
-def test_the_readmes_stack_file_has_no_findings_and_makes_what_the_readme_says(tmp_path: Path) -> None:
+def test_the_readmes_stack_file_has_no_findings_and_makes_the_described_resources(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     block, outcome = re.findall(r"```yaml\n(.*?)```\n(.*?)\n## ", readme, re.DOTALL)[0]
     file = tmp_path / "Pulumi.vision-dev.yaml"

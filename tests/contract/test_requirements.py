@@ -35,7 +35,7 @@ def test_every_line_of_the_documents_is_in_the_table_once(page: str, seed: str) 
 
 
 @pytest.mark.parametrize(("they_say", "tests"), ROWS, ids=[they_say[:60] for they_say, _ in ROWS])
-def test_every_test_that_is_named_is_there(they_say: str, tests: str) -> None:
+def test_every_test_that_a_requirement_names_exists(they_say: str, tests: str) -> None:
     named = _TICKED.findall(tests)
     assert named
     for one in named:

@@ -130,7 +130,7 @@ def test_a_statement_means_what_its_line_says(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", rows("matching"))
-def test_a_rule_of_the_documents_gathers_the_runs(row: Row) -> None:
+def test_a_matching_rule_of_the_documents_includes_the_runs(row: Row) -> None:
     made = planned(row)
     assert matching_rule(made, row.get("of", "runs")) == filled(row["rule"], made)
 
@@ -143,7 +143,7 @@ def test_a_mode_of_the_documents_has_their_statements_and_no_others(row: Row) ->
 
 
 @pytest.mark.parametrize("row", rows("holds"))
-def test_the_table_of_an_example_shows_what_a_line_asks_for(row: Row) -> None:
+def test_an_examples_table_shows_what_a_line_of_the_documents_requires(row: Row) -> None:
     blocks = (TABLES / f"{row['stack']}.txt").read_text("utf-8").split("\n\n")
     of_type = [block for block in blocks if block.split("  ")[0].split("\n")[0] == row["type"]]
     assert any(row["text"] in block for block in of_type), of_type
@@ -162,7 +162,7 @@ def test_a_job_of_one_server_has_one_task_role() -> None:
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=f"{row['seed']} {row['line'][:60]}") for row in ROWS])
-def test_a_row_has_the_columns_of_its_kind_and_names_what_there_is(row: Row) -> None:
+def test_a_row_has_the_columns_of_its_kind_and_names_existing_things(row: Row) -> None:
     needed, possible = COLUMNS[row["kind"]]
     assert needed | {"seed", "line", "kind"} <= set(row) <= needed | possible | {"seed", "line", "kind", "note"}
     assert row["seed"] in ("000", "001", "002", "003", "004")
@@ -173,12 +173,12 @@ def test_a_row_has_the_columns_of_its_kind_and_names_what_there_is(row: Row) -> 
         assert (HERE.parents[1] / path).exists(), path
 
 
-def test_no_row_stands_twice() -> None:
+def test_no_row_is_repeated() -> None:
     told = [json.dumps({**row, "note": ""}, sort_keys=True) for row in ROWS]
     assert len(told) == len(set(told))
 
 
-def test_no_port_of_the_documented_mode_comes_from_nowhere() -> None:
+def test_every_port_of_the_documented_mode_has_a_line_of_the_documents() -> None:
     """Each one answers a line of the documents."""
     network = plan("oci-documented").network
     answered = {
@@ -189,7 +189,7 @@ def test_no_port_of_the_documented_mode_comes_from_nowhere() -> None:
     assert {rule.peer for rule in security_rules(network).ingress} == {network.subnet_cidr}
 
 
-def test_no_statement_of_the_documented_mode_comes_from_nowhere() -> None:
+def test_every_statement_of_the_documented_mode_has_a_line_of_the_documents() -> None:
     """Each one answers a line of the documents."""
     made = plan("oci-documented")
     answered = {

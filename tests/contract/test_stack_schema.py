@@ -113,7 +113,7 @@ def test_schema_and_model_name_the_same_keys(one: Compared, where: str, kind: An
 
 
 @every_pair
-def test_schema_and_model_demand_the_same_keys(one: Compared, where: str, kind: Any, part: dict[str, Any]) -> None:
+def test_schema_and_model_require_the_same_keys(one: Compared, where: str, kind: Any, part: dict[str, Any]) -> None:
     demanded = {camel(column.name) for column in one.columns(kind) if default_of(column) is MISSING}
     in_schema = {key.removeprefix(NAMESPACE) for key in part.get("required", ())}
     # The region's key is the platform's; load.py demands it.
@@ -132,7 +132,7 @@ def test_schema_and_model_have_the_same_defaults(one: Compared, where: str, kind
 
 
 @every_pair
-def test_schema_and_model_allow_the_same_words(one: Compared, where: str, kind: Any, part: dict[str, Any]) -> None:
+def test_schema_and_model_allow_the_same_values(one: Compared, where: str, kind: Any, part: dict[str, Any]) -> None:
     for key, hint in keys(kind).items():
         below = one.resolved(one.properties(kind, part).get(key, {}))
         for choice in alternatives(hint):
@@ -164,12 +164,12 @@ OCI = schema_of("oci")
 KEYS = list(described(SCHEMA))
 
 
-def test_the_schema_for_editors_is_what_the_sections_make_of_it() -> None:
+def test_the_schema_for_editors_is_composed_of_the_sections() -> None:
     assert COMPOSED.read_text("utf-8") == pretty(SCHEMA) + "\n", "run: python -m schemas.compose"
 
 
 @pytest.mark.parametrize("platform", platforms())
-def test_editors_judge_a_file_as_the_platforms_own_schema_does(platform: str) -> None:
+def test_the_editors_schema_validates_a_file_like_the_platforms_own(platform: str) -> None:
     """One key of each platform, in a file of this one."""
     whole, own = Draft202012Validator(SCHEMA), Draft202012Validator(schema_of(platform))
     names = {"trainyard:platform": platform, "trainyard:team": "a", "trainyard:environment": "b"}
@@ -190,7 +190,7 @@ def test_every_key_has_a_description_and_valid_examples(where: str, part: dict[s
 
 
 @pytest.mark.parametrize("name", frameworks.names())
-def test_an_editor_knows_what_the_built_in_frameworks_know(name: str) -> None:
+def test_an_editor_knows_the_roles_options_and_ports_of_built_in_frameworks(name: str) -> None:
     job = SCHEMA["$defs"]["job"]["properties"]
     for strategy in frameworks.document(name).get("strategies") or (None,):
         row = frameworks.framework(name, strategy)
@@ -213,7 +213,7 @@ def test_an_editor_completes_the_names_of_frameworks_and_strategies() -> None:
     assert set(job["strategy"]["examples"]) == strategies
 
 
-def test_the_schema_is_a_schema_and_every_pattern_says_what_it_means() -> None:
+def test_the_schema_is_valid_and_every_pattern_is_explained() -> None:
     Draft202012Validator.check_schema(SCHEMA)
     text = json.dumps(SCHEMA)
     assert text.count('"pattern":') == text.count('"patternErrorMessage":')

@@ -24,7 +24,7 @@ GROUPS: Mapping[str, Any] = {"from": "cluster-metadata"}
     ("rank", "source", "own", "main"),
     [(0, BUCKET, MAIN, None), (1, BUCKET, OTHER, MAIN), (2, BUCKET, OTHER, MAIN), (0, GROUPS, MAIN, None)],
 )
-def test_launchers_and_readers_name_a_start_alike(
+def test_launchers_and_readers_compute_the_same_name_of_a_start(
     rank: int, source: Mapping[str, Any], own: str, main: str | None
 ) -> None:
     """By what a job run's own configuration says of it, or by the main job run's OCID alone."""
@@ -35,7 +35,7 @@ def test_launchers_and_readers_name_a_start_alike(
     assert MAIN.endswith(by_launcher), "people find the job run by it"
 
 
-def test_every_node_group_is_of_the_one_job_run() -> None:
+def test_every_node_group_uses_the_one_job_run() -> None:
     names = {start_name(launch(rank, {"JOB_RUN_OCID": MAIN}, peers=GROUPS)) for rank in range(3)}
     assert names == {job_runs.start_of(MAIN, {})}
 
@@ -52,14 +52,14 @@ def test_attempts_of_an_openpai_job_are_starts() -> None:
     assert name("") == ""
 
 
-def test_without_any_name_the_attempt_alone_tells_starts_apart() -> None:
+def test_without_a_start_name_the_folder_is_that_of_the_attempt() -> None:
     alone = launch(0, {"JOB_RUN_OCID": MAIN}, peers={"from": "list", "addresses": ["a", "b", "c"]})
     assert in_start_folder(alone) == alone
     assert in_start_folder(launch(0, {"JOB_RUN_OCID": MAIN}, folder=None, checkpoints=None)).folder is None
 
 
 @pytest.mark.parametrize(("rank", "environment"), [(0, {}), (1, {}), (1, {"JOB_RUN_OCID": OTHER})])
-def test_a_node_that_could_meet_an_earlier_start_says_so(rank: int, environment: Mapping[str, str]) -> None:
+def test_a_node_that_cannot_distinguish_starts_reports_that(rank: int, environment: Mapping[str, str]) -> None:
     with pytest.raises(LaunchError, match="MAIN_JOB_RUN_OCID is not set, so this node could meet nodes of an earlier"):
         start_name(launch(rank, environment))
 

@@ -65,7 +65,7 @@ def planted(key: tuple[str, ...], value: str, mode: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", KEYS, ids=".".join)
-def test_what_no_statement_can_hold_is_a_finding_with_its_line(key: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_value_that_no_statement_can_contain_is_a_finding_with_its_line(key: tuple[str, ...], tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.planted.yaml"
     refused = 0
     for value in HOSTILE:

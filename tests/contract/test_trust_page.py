@@ -23,7 +23,7 @@ def _sections() -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def test_every_test_that_the_page_names_is_there() -> None:
+def test_every_test_that_the_page_names_exists() -> None:
     named = set(NAME.findall(PAGE))
     assert len(named) > 40
     assert sorted(named - _defined()) == []

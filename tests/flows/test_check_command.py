@@ -64,7 +64,7 @@ def _matches(finding: dict[str, object], wanted: Expected) -> bool:
 
 
 @pytest.mark.parametrize("file", files(), ids=lambda file: file.stem)
-def test_a_broken_file_gets_exactly_the_findings_it_deserves(file: Path) -> None:
+def test_a_broken_file_gets_exactly_its_expected_findings(file: Path) -> None:
     result = check("--format", "json", "--strict", file)
     found = json.loads(result.stdout)["findings"]
     wanted = expected(file)
@@ -84,7 +84,7 @@ NOBODYS = (
 
 
 @pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
-def test_a_file_alone_is_judged_by_those_beside_it(folder: Path, tmp_path: Path) -> None:
+def test_checking_one_file_reads_its_neighbours_without_reporting_on_them(folder: Path, tmp_path: Path) -> None:
     """Nothing is reported about the other files, even if they are broken or no files."""
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     for index, text in enumerate(NOBODYS):
@@ -121,7 +121,7 @@ def test_every_code_is_raised_by_a_broken_file_or_a_test_of_its_own() -> None:
     assert set(codes()) - raised == {"TY001", "TY017", "TY806", "TY879", "TY883", "TY902"}
 
 
-def test_all_findings_of_all_files_at_once(good: Path) -> None:
+def test_all_findings_of_all_files_are_reported_at_once(good: Path) -> None:
     result = check(good, FOLDER / "latest.yaml", FOLDER / "two-mains.yaml")
     assert result.exit_code == 1
     assert "TY302" in result.output
@@ -140,7 +140,7 @@ def found(*files: Path) -> list[tuple[str, str, int]]:
     return [(finding["code"], Path(finding["file"]).name, finding["line"]) for finding in listed]
 
 
-def test_two_stacks_that_make_the_same_are_told_so(tmp_path: Path) -> None:
+def test_two_stacks_with_the_same_names_are_reported(tmp_path: Path) -> None:
     one, copy = stack_of(tmp_path, "one"), stack_of(tmp_path, "copy")
     assert found(one, copy) == [
         ("TY615", "Pulumi.copy.yaml", 1),
@@ -163,12 +163,12 @@ def test_two_stacks_that_make_the_same_are_told_so(tmp_path: Path) -> None:
     assert found(stack_of(tmp_path, "a", bucket, team="a"), stack_of(tmp_path, "c", existing, team="c")) == []
 
 
-def test_two_versions_of_one_stack_are_one_stack(tmp_path: Path) -> None:
+def test_two_versions_of_one_stack_do_not_clash(tmp_path: Path) -> None:
     (tmp_path / "before").mkdir()
     assert found(stack_of(tmp_path, "one"), stack_of(tmp_path / "before", "one")) == []
 
 
-def test_subnets_of_one_network_that_overlap_are_found(tmp_path: Path) -> None:
+def test_overlapping_subnets_of_one_network_are_reported(tmp_path: Path) -> None:
     def subnet(name: str, block: str) -> Path:
         vcn = "vcn: ocid1.vcn.oc1.iad.aaaa, routeTable: ocid1.routetable.oc1.iad.aaaa"
         return stack_of(tmp_path, name, f"trainyard:network: {{ {vcn}, subnetCidr: {block} }}", team=name)
@@ -183,27 +183,27 @@ def test_subnets_of_one_network_that_overlap_are_found(tmp_path: Path) -> None:
     assert check("--strict", one, inside).exit_code == 1
 
 
-def test_nothing_wrong_is_zero_and_a_warning_alone_too(good: Path) -> None:
+def test_the_exit_code_is_0_without_errors_even_with_warnings(good: Path) -> None:
     assert check(good).exit_code == 0
     assert check(FOLDER / "latest.yaml").exit_code == 0
     assert check("--strict", FOLDER / "latest.yaml").exit_code == 1
 
 
-def test_a_missing_file_and_a_folder_could_not_be_run(tmp_path: Path) -> None:
+def test_the_exit_code_is_2_for_a_missing_file_and_for_a_folder(tmp_path: Path) -> None:
     for path in (tmp_path / "none.yaml", tmp_path):
         result = check(path)
         assert result.exit_code == 2
         assert "TY001" in result.output
 
 
-def test_without_files_the_stacks_folder_is_taken(good: Path) -> None:
+def test_without_arguments_the_folder_stacks_is_checked(good: Path) -> None:
     assert check("--stacks", good.parent).exit_code == 0
     empty = check("--stacks", good.parent / "nowhere")
     assert empty.exit_code == 2
     assert "--stacks" in empty.output
 
 
-def test_standard_input_is_a_file_like_any_other(good: Path) -> None:
+def test_standard_input_is_checked_like_a_file(good: Path) -> None:
     def piped(text: str) -> subprocess.CompletedProcess[str]:
         words = [sys.executable, "-m", "trainyard", "check", "-"]
         return subprocess.run(words, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
@@ -216,21 +216,21 @@ def test_standard_input_is_a_file_like_any_other(good: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("command", [["check"], ["check", "--format", "sarif"], ["plan"], ["access"], ["--help"]])
-def test_a_full_disk_is_said_and_is_no_traceback(command: list[str], good: Path) -> None:
+def test_a_full_disk_gives_a_message_without_a_traceback(command: list[str], good: Path) -> None:
     words = [sys.executable, "-m", "trainyard", *command, *([str(good)] if command != ["--help"] else [])]
     with open("/dev/full", "w") as full:
         done = subprocess.run(words, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "trainyard: cannot write: No space left on device\n")
 
 
-def test_a_command_without_output_still_judges() -> None:
+def test_without_an_output_stream_the_exit_code_is_still_right() -> None:
     words = [sys.executable, "-m", "trainyard", "check", str(FOLDER / "two-mains.yaml")]
     closed = ["sh", "-c", '"$@" >&-', "sh", *words]
     done = subprocess.run(closed, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_lines_are_counted_as_yaml_counts_them(tmp_path: Path) -> None:
+def test_line_numbers_are_those_of_yaml(tmp_path: Path) -> None:
     """For most tools, a file with the line ends of old Macs is one line. A finding must not show the rest of it."""
     file = tmp_path / "Pulumi.old.yaml"
     file.write_bytes(SMALLEST.replace("vision\n", "Vision\n", 1).replace("\n", "\r").encode())
@@ -239,7 +239,7 @@ def test_lines_are_counted_as_yaml_counts_them(tmp_path: Path) -> None:
     assert "\n    trainyard:team: Vision\n" in output
 
 
-def test_text_shows_place_line_and_remedy() -> None:
+def test_text_output_shows_path_line_and_remedy() -> None:
     file = FOLDER / "misspelled-key.yaml"
     output = in_a_process(file).stdout
     assert f"{file}:13:7: error TY010 trainyard:jobs.resnet.framewrok: `framewrok` is not known here" in output
@@ -256,7 +256,7 @@ def test_no_secret_is_printed(file: str, secret: str, form: str) -> None:
     assert secret not in check("--format", form, FOLDER / f"{file}.yaml").output
 
 
-def test_lines_on_which_a_secret_may_stand_are_not_shown(tmp_path: Path) -> None:
+def test_lines_that_may_contain_a_secret_are_not_shown(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.slip.yaml"
     file.write_text(
         SMALLEST + "  trainyard:jobs:\n    a:\n      env: { K: { secrue: sesame } }\n      password: sesame\n"
@@ -276,7 +276,7 @@ def test_lines_on_which_a_secret_may_stand_are_not_shown(tmp_path: Path) -> None
         '{ "api key": [x,\n      sesame], framewrok: pytorch }',
     ],
 )
-def test_a_line_that_another_finding_shows_holds_no_secret(job: str, tmp_path: Path) -> None:
+def test_a_line_shown_by_another_finding_contains_no_secret(job: str, tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.slip.yaml"
     file.write_text(f"{SMALLEST}  trainyard:jobs:\n    a: {job}\n")
     output = check(file).output
@@ -301,7 +301,7 @@ def test_github_annotations_are_escaped(tmp_path: Path) -> None:
     assert "%0A" in line
 
 
-def test_sarif_has_what_code_scanning_reads(tmp_path: Path) -> None:
+def test_sarif_has_the_fields_that_code_scanning_reads(tmp_path: Path) -> None:
     log = json.loads(check("--format", "sarif", FOLDER / "two-mains.yaml", tmp_path / "none.yaml").output)
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
@@ -317,7 +317,7 @@ def test_sarif_has_what_code_scanning_reads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stack", "home"), [("oci-ray", "oci"), ("aws-dl1-single-node", "aws"), ("openpai-as-is", "openpai")]
 )
-def test_neither_engine_nor_cloud_is_imported_nor_another_platform(stack: str, home: str, tmp_path: Path) -> None:
+def test_check_imports_no_engine_no_cloud_and_no_other_platform(stack: str, home: str, tmp_path: Path) -> None:
     program = (
         "import sys\nfrom trainyard.cli.main import main\n"
         "from click.testing import CliRunner\n"
@@ -335,7 +335,7 @@ def test_neither_engine_nor_cloud_is_imported_nor_another_platform(stack: str, h
     assert done.stdout.splitlines() == ["[]", f"['{home}']"], done.stderr
 
 
-def test_a_process_of_its_own_ends_with_the_same_codes() -> None:
+def test_a_separate_process_has_the_same_exit_codes() -> None:
     assert in_a_process("stacks/Pulumi.local.yaml").returncode == 0
     assert in_a_process(FOLDER / "two-mains.yaml").returncode == 1
     assert in_a_process("none.yaml").returncode == 2

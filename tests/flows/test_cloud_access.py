@@ -35,7 +35,7 @@ def _refused(call: Callable[..., Any], *arguments: Any) -> None:
     assert (refused.value.status, refused.value.code) == (404, "NotAuthorizedOrNotFound")
 
 
-def test_a_user_may_what_a_policy_in_force_grants(world: World, user: Clients) -> None:
+def test_a_user_may_do_what_a_current_policy_grants(world: World, user: Clients) -> None:
     list_ = user.network.list_vcns
     _refused(list_, world.compartment)
     policy = _policy(world, "network", "allow group scientists to read vcns in compartment training")
@@ -45,7 +45,7 @@ def test_a_user_may_what_a_policy_in_force_grants(world: World, user: Clients) -
     _refused(list_, world.compartment)
 
 
-def test_the_log_says_what_was_missing_and_what_would_grant_it(world: World, user: Clients) -> None:
+def test_the_log_names_the_missing_permission_and_a_statement_that_grants_it(world: World, user: Clients) -> None:
     _refused(user.data_science.list_jobs, world.compartment)
     line = next(
         line
@@ -55,7 +55,7 @@ def test_the_log_says_what_was_missing_and_what_would_grant_it(world: World, use
     assert "would grant it: allow group scientists to" in line.lower()
 
 
-def test_a_statement_may_name_a_bucket(world: World, user: Clients) -> None:
+def test_a_statement_may_be_narrowed_to_a_bucket(world: World, user: Clients) -> None:
     storage = world.clients.storage
     namespace = storage.get_namespace().data
     for name in ("ours", "theirs"):
@@ -88,7 +88,7 @@ def _conditions(moment: datetime) -> dict[str, str]:
     }
 
 
-def test_a_statement_may_name_a_time(world: World, user: Clients) -> None:
+def test_a_statement_may_have_a_condition_on_time(world: World, user: Clients) -> None:
     for holds, fails in _conditions(datetime.now(UTC)).items():
         grant = "allow group scientists to read vcns in compartment training where"
         policy = _policy(world, "at-times", f"{grant} {fails}")
@@ -114,7 +114,7 @@ except oci.exceptions.ServiceError as error:
 """
 
 
-def test_a_run_acts_as_itself(world: World) -> None:
+def test_a_run_acts_with_its_own_permissions(world: World) -> None:
     namespace = world.clients.storage.get_namespace().data
     details = oci.object_storage.models.CreateBucketDetails(name="results", compartment_id=world.compartment)
     world.clients.storage.create_bucket(namespace, details)
@@ -167,7 +167,7 @@ def _runs_may_read(world: World, name: str) -> None:
     _policy(world, name, f"allow dynamic-group {name} to read objects in compartment training {condition}")
 
 
-def test_a_runs_token_is_renewed_before_it_ends(world: World) -> None:
+def test_a_runs_token_is_renewed_before_it_expires(world: World) -> None:
     _runs_may_read(world, "renewed")
     fault = add_fault(world.clients.cloud, "token", seconds=4)
     run = world.run(world.job(_KEEPS_ASKING))
@@ -178,7 +178,7 @@ def test_a_runs_token_is_renewed_before_it_ends(world: World) -> None:
     assert world.lines(run) == ["3 tokens"]
 
 
-def test_the_token_of_a_run_ends_with_it(world: World) -> None:
+def test_the_token_of_a_run_expires_when_the_run_ends(world: World) -> None:
     _runs_may_read(world, "ended")
     run = world.run(world.job("print('over')"))
     world.finished(run)
@@ -194,7 +194,7 @@ def test_the_token_of_a_run_ends_with_it(world: World) -> None:
     assert (refused.status_code, refused.json()["code"]) == (401, "NotAuthenticated")
 
 
-def test_a_run_that_was_moved_has_the_rights_of_where_it_lies(world: World) -> None:
+def test_a_moved_run_has_the_permissions_of_its_new_compartment(world: World) -> None:
     """Its token still has the compartment in which it was made."""
     details = models.CreateCompartmentDetails(
         compartment_id=world.clients.cloud.tenancy, name="far-off", description="far off"
@@ -219,7 +219,7 @@ def test_a_run_that_was_moved_has_the_rights_of_where_it_lies(world: World) -> N
     assert requests.get(address, auth=signer, timeout=60).status_code == 404
 
 
-def test_what_a_run_prints_goes_into_a_log_that_it_may_write_to(cloud: Cloud) -> None:
+def test_a_runs_output_reaches_only_a_log_that_it_may_write_to(cloud: Cloud) -> None:
     world = World(Clients(cloud))
     job = world.job("print('kept')")
     identity = world.clients.identity
@@ -252,7 +252,7 @@ def test_a_statement_that_oci_would_refuse_is_refused(world: World, statement: s
     assert (refused.value.status, refused.value.code) == (400, "InvalidParameter")
 
 
-def test_a_dynamic_group_lives_in_the_tenancy(world: World) -> None:
+def test_a_dynamic_group_is_made_only_in_the_tenancy(world: World) -> None:
     details = models.CreateDynamicGroupDetails(
         compartment_id=world.compartment, name="x", description="x", matching_rule="any {resource.id = 'x'}"
     )
@@ -261,7 +261,7 @@ def test_a_dynamic_group_lives_in_the_tenancy(world: World) -> None:
     assert refused.value.status == 400
 
 
-def test_deleting_a_version_takes_more_than_deleting_an_object(world: World, user: Clients) -> None:
+def test_deleting_a_version_needs_another_permission_than_deleting_an_object(world: World, user: Clients) -> None:
     storage, namespace = world.clients.storage, world.clients.storage.get_namespace().data
     details = oci.object_storage.models.CreateBucketDetails(
         name="versioned", compartment_id=world.compartment, versioning="Enabled"
@@ -302,7 +302,7 @@ def test_a_copy_needs_access_at_both_ends(world: World, user: Clients) -> None:
         world.clients.identity.delete_policy(policy)
 
 
-def test_what_was_judged_can_be_judged_again(world: World, user: Clients) -> None:
+def test_a_recorded_call_can_be_evaluated_again(world: World, user: Clients) -> None:
     before = max((row["id"] for row in list_calls(world.clients.cloud)), default=0)
     policy = _policy(world, "judged", "allow group scientists to inspect vcns in compartment training")
     for _ in range(2):
@@ -324,7 +324,7 @@ def test_what_was_judged_can_be_judged_again(world: World, user: Clients) -> Non
     assert list_calls(world.clients.cloud, refused["id"]) == []
 
 
-def test_only_administrators_see_what_was_judged(user: Clients) -> None:
+def test_only_administrators_can_read_recorded_calls(user: Clients) -> None:
     signer, endpoint = user.identity.base_client.signer, user.cloud.endpoint
     answer = requests.get(f"{endpoint}/.trainyard/calls", auth=signer, timeout=60)
     assert (answer.status_code, answer.json()["code"]) == (404, "NotAuthorizedOrNotFound")

@@ -56,7 +56,7 @@ def sender(shared_cloud: Cloud) -> Iterator[_Sender]:
     made.wire.close()
 
 
-def test_a_parameter_of_the_query_has_one_value(sender: _Sender) -> None:
+def test_a_repeated_query_parameter_is_refused(sender: _Sender) -> None:
     mine, other = sender.cloud.compartment, sender.cloud.tenancy
     for query in (f"compartmentId={mine}&compartmentId={other}", f"compartmentId={other}&%63ompartmentId={mine}"):
         status, answer = sender.send("GET", f"/20160918/vcns?{query}")
@@ -64,7 +64,7 @@ def test_a_parameter_of_the_query_has_one_value(sender: _Sender) -> None:
 
 
 @pytest.mark.parametrize("name", ["if-match", "OPC-Retry-Token", "opc-request-id", "X-Content-Sha256", "date"])
-def test_a_header_has_one_value(sender: _Sender, name: str) -> None:
+def test_a_repeated_header_is_refused(sender: _Sender, name: str) -> None:
     target = f"/20160918/vcns?compartmentId={sender.cloud.compartment}"
     more = [(name, "one"), (name.lower(), "two")]
     status, answer = sender.send("GET", target, b"", *more)
@@ -82,7 +82,7 @@ def test_a_header_has_one_value(sender: _Sender, name: str) -> None:
     ],
     ids=["a key twice", "a key twice, escaped", "UTF-16", "BOM", "gzip"],
 )
-def test_a_body_has_one_reading(sender: _Sender, written: Any, code: str) -> None:
+def test_a_body_with_two_readings_is_refused(sender: _Sender, written: Any, code: str) -> None:
     place = {"compartmentId": sender.cloud.compartment, "displayName": "once", "cidrBlocks": ["10.9.0.0/16"]}
     status, answer = sender.send(
         "POST", "/20160918/vcns", written(json.dumps(place).encode()), ("content-encoding", "gzip")
@@ -90,7 +90,7 @@ def test_a_body_has_one_reading(sender: _Sender, written: Any, code: str) -> Non
     assert (status, answer["code"]) == (400, code)
 
 
-def test_no_header_makes_another_method(sender: _Sender) -> None:
+def test_no_header_changes_the_method(sender: _Sender) -> None:
     target = f"{sender.space}/mine/o/a"
     for more in (("x-http-method-override", "DELETE"), ("x-method-override", "DELETE")):
         assert sender.send("GET", target, b"", more) == (200, b"kept")
@@ -101,7 +101,7 @@ def test_no_header_makes_another_method(sender: _Sender) -> None:
     "path", ["other%2fo%2fa", "mine/o/%2e%2e/%2e%2e/other/o/a", "mine%2f..%2fother/o/a", "mine/../other/o/a",
              "mine%c0%af..%c0%afother/o/a", "%6fther/o/a", "mine%00other/o/a", "mine;other/o/a", "MINE/o/a"],
 )  # fmt: skip
-def test_no_way_of_writing_a_path_leads_elsewhere(sender: _Sender, path: str) -> None:
+def test_no_spelling_of_a_path_reaches_another_object(sender: _Sender, path: str) -> None:
     for method in ("GET", "DELETE"):
         status, answer = sender.send(method, f"{sender.space}/{path}")
         assert status in (400, 404, 501), answer
@@ -109,7 +109,7 @@ def test_no_way_of_writing_a_path_leads_elsewhere(sender: _Sender, path: str) ->
         assert admin.ask("GET", f"{sender.space}/other/o/a").text == "kept"
 
 
-def test_an_upload_belongs_to_its_object(sender: _Sender) -> None:
+def test_an_upload_is_reached_only_through_its_own_object(sender: _Sender) -> None:
     """An upload can be reached neither by its id with another object's name, nor from another bucket."""
     for place in ("mine/u/a", "other/u/b"):
         target = f"{sender.space}/{place}?uploadId={sender.upload}"
@@ -119,7 +119,7 @@ def test_an_upload_belongs_to_its_object(sender: _Sender) -> None:
     assert sender.send("GET", f"{sender.space}/mine/u/b?uploadId={sender.upload}")[0] == 200
 
 
-def test_a_name_in_the_registry_is_read_once(sender: _Sender) -> None:
+def test_a_repository_name_in_a_registry_path_has_one_meaning(sender: _Sender) -> None:
     """Earlier, access to a repository with a tag or digest in its name was checked for a shorter name."""
     tool, space = Tool.signed_in(sender.cloud, "user"), sender.cloud.namespace
     for name in (f"{_MINE}:x", f"{_MINE}@x", f"{_MINE}:x/{_OTHER}", f"{_MINE}%2f..%2f{_OTHER}", f"{_MINE}/../other"):
@@ -127,7 +127,7 @@ def test_a_name_in_the_registry_is_read_once(sender: _Sender) -> None:
     assert tool.ask("PUT", f"/v2/{space}/{_MINE}/manifests/other:1", b"{}").status == 404
 
 
-def test_an_upload_of_the_registry_belongs_to_its_repository(sender: _Sender) -> None:
+def test_a_registry_upload_is_reached_only_through_its_own_repository(sender: _Sender) -> None:
     space, content = sender.cloud.namespace, b"layer"
     begun = Tool.signed_in(sender.cloud).ask("POST", f"/v2/{space}/{_OTHER}/blobs/uploads/").headers["location"]
     upload = begun.rpartition("/")[2]
@@ -140,7 +140,7 @@ def test_an_upload_of_the_registry_belongs_to_its_repository(sender: _Sender) ->
     assert tool.ask("PUT", twice, content).status == 400
 
 
-def test_two_lengths_of_a_body_are_no_two_requests(sender: _Sender) -> None:
+def test_a_body_with_two_lengths_is_not_read_as_two_requests(sender: _Sender) -> None:
     target = f"/20160918/vcns?compartmentId={sender.cloud.compartment}"
     hidden = f"DELETE {sender.space}/mine/o/a HTTP/1.1\r\nHost: x\r\n\r\n".encode()
     for more in ([("content-length", "0")], [("content-length", str(len(hidden))), ("content-length", "0")]):
@@ -149,7 +149,7 @@ def test_two_lengths_of_a_body_are_no_two_requests(sender: _Sender) -> None:
     assert sender.send("GET", f"{sender.space}/mine/o/a") == (200, b"kept")
 
 
-def test_a_login_has_one_name(sender: _Sender) -> None:
+def test_a_login_with_two_names_is_refused(sender: _Sender) -> None:
     world = OpenPaiWorld(sender.cloud)
     password = world.accounts["passwords"]["user"]
     place, form = "/api/v2/authn/basic/login", "application/x-www-form-urlencoded"

@@ -74,7 +74,7 @@ def test_the_only_service_log_is_the_flow_log_of_a_subnet(world: World) -> None:
         assert refused.value.status in (400, 404), number
 
 
-def test_entries_put_are_entries_found(world: World) -> None:
+def test_log_entries_that_were_put_are_found_by_a_search(world: World) -> None:
     models = oci.loggingingestion.models
     entries = [models.LogEntry(data=text, id=text, time="2026-01-01T00:00:00Z") for text in ("first", '{"n": 2}')]
     batch = models.LogEntryBatch(
@@ -89,7 +89,7 @@ def test_entries_put_are_entries_found(world: World) -> None:
     assert {str(item.data["logContent"]["data"]) for item in found} == {"{'message': 'first'}", "{'n': 2}"}
 
 
-def test_a_bucket_and_its_objects(world: World) -> None:
+def test_objects_of_a_bucket_are_put_listed_read_and_deleted(world: World) -> None:
     client, models = world.clients.storage, oci.object_storage.models
     namespace = client.get_namespace().data
     details = models.CreateBucketDetails(name="data", compartment_id=world.compartment)
@@ -124,7 +124,7 @@ def test_a_bucket_and_its_objects(world: World) -> None:
     assert [path for path in (world.clients.cloud.home / "objects").iterdir() if path.is_file()] == []
 
 
-def test_a_large_object_and_conditional_writes(world: World) -> None:
+def test_a_large_object_is_stored_and_writes_can_be_conditional(world: World) -> None:
     client, models = world.clients.storage, oci.object_storage.models
     namespace = client.get_namespace().data
     client.create_bucket(namespace, models.CreateBucketDetails(name="big", compartment_id=world.compartment))

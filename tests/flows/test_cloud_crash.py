@@ -37,7 +37,7 @@ def _create_until_it_breaks(world: World, bucket: str, made: list[str], enough: 
         enough.set()
 
 
-def test_killed_under_load_it_comes_back_whole(tmp_path: Path) -> None:
+def test_a_cloud_killed_under_load_restarts_with_consistent_data(tmp_path: Path) -> None:
     with local_cloud(tmp_path / "cloud") as cloud:
         worlds = [World(Clients(cloud)) for _ in range(2)]
         made: list[list[str]] = [[], []]
@@ -97,7 +97,7 @@ while not (pathlib.Path.home() / 'ends').exists(): time.sleep(0.02)
 """
 
 
-def test_killed_with_a_run_nothing_of_it_lives_on_and_it_begins_again(tmp_path: Path) -> None:
+def test_after_a_kill_no_process_of_a_run_survives_and_the_run_starts_again(tmp_path: Path) -> None:
     with local_cloud(tmp_path / "cloud") as cloud:
         world = World(Clients(cloud))
         run = world.run(world.job(_TWO_LIVES))
@@ -122,7 +122,7 @@ sys.exit({code})
 
 
 @pytest.mark.parametrize(("code", "state", "said"), [(0, "SUCCEEDED", ""), (3, "FAILED", "exited with code 3")])
-def test_a_run_that_ended_while_nobody_looked_does_not_begin_again(
+def test_a_run_that_ended_during_the_kill_is_not_started_again(
     tmp_path: Path, code: int, state: str, said: str
 ) -> None:
     with local_cloud(tmp_path / "cloud") as cloud:
@@ -146,7 +146,7 @@ time.sleep(600)
 """
 
 
-def test_a_run_that_was_to_end_does_not_begin_again(tmp_path: Path) -> None:
+def test_a_run_that_was_being_cancelled_is_not_started_again(tmp_path: Path) -> None:
     with local_cloud(tmp_path / "cloud") as cloud:
         world = World(Clients(cloud))
         run = world.run(world.job(_DOES_NOT_LISTEN))
@@ -158,7 +158,7 @@ def test_a_run_that_was_to_end_does_not_begin_again(tmp_path: Path) -> None:
         assert done.lifecycle_state == "CANCELED"
 
 
-def test_stopped_with_a_run_nothing_is_left_and_the_run_has_failed(cloud: Cloud) -> None:
+def test_a_stopped_cloud_fails_its_runs_and_leaves_no_process(cloud: Cloud) -> None:
     world = World(Clients(cloud))
     run = world.run(world.job(_PARENT))
     child = _running_child(world, run)
@@ -170,7 +170,7 @@ def test_stopped_with_a_run_nothing_is_left_and_the_run_has_failed(cloud: Cloud)
     assert (done.lifecycle_state, "stopped" in done.lifecycle_details) == ("FAILED", True)
 
 
-def test_many_starts_at_once_are_one(tmp_path: Path) -> None:
+def test_concurrent_starts_make_one_cloud(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     try:
         with ThreadPoolExecutor(4) as pool:
@@ -182,7 +182,7 @@ def test_many_starts_at_once_are_one(tmp_path: Path) -> None:
     assert not control.stop(home)
 
 
-def test_a_stale_record_never_costs_another_process_its_life(tmp_path: Path) -> None:
+def test_a_stale_pid_record_never_kills_another_process(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     home.mkdir()
     (home / "server.json").write_text(f'{{"pid": {os.getpid()}, "started": "1", "port": 1}}')
@@ -204,7 +204,7 @@ def test_two_clients_at_once_are_served_correctly(cloud: Cloud) -> None:
     assert sorted(item.id for item in listed) == sorted(made)
 
 
-def test_what_keeps_it_from_starting_is_said_with_the_way_out(tmp_path: Path) -> None:
+def test_a_cloud_that_cannot_start_names_the_reason_and_the_remedy(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     home.mkdir()
     (home / "state.sqlite3").write_bytes(b"not a database" * 1000)
@@ -249,7 +249,7 @@ def test_cloud_commands_start_show_stop_and_reset_the_cloud(tmp_path: Path) -> N
         control.stop(tmp_path / "cloud")
 
 
-def test_reset_spares_a_folder_that_is_no_clouds(tmp_path: Path) -> None:
+def test_reset_refuses_a_folder_that_is_not_a_clouds(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("x")
     result = CliRunner().invoke(command, ["reset", "--yes", "--home", str(tmp_path)])
     assert (result.exit_code, (tmp_path / "precious").read_text()) == (1, "x")

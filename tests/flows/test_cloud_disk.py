@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 WORK = ROOT / "tests" / "flows" / "disk_work.py"
 
 
-def test_a_full_disk_is_said_in_words_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_gives_a_clear_error_and_loses_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "small"
     folder.mkdir()
     command = [*mount_namespace(), sys.executable, str(WORK), str(folder)]
@@ -37,7 +37,9 @@ def test_a_full_disk_is_said_in_words_and_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", ["cloud start", "up local --local", "rehearse local"])
 @pytest.mark.parametrize(("options", "reason"), [("size=32k", "no space left"), ("ro", "Read-only file system")])
-def test_where_there_is_no_room_a_command_says_so(words: str, options: str, reason: str, tmp_path: Path) -> None:
+def test_commands_report_a_folder_without_space_or_permission(
+    words: str, options: str, reason: str, tmp_path: Path
+) -> None:
     script = f'mount -t tmpfs -o {options} tmpfs "$TRAINYARD_HOME" && exec "{sys.executable}" -m trainyard {words}'
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TRAINYARD_HOME": str(tmp_path)}
     done = subprocess.run(

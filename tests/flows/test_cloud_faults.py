@@ -37,7 +37,7 @@ def _vcn(world: World, **more: Any) -> Any:
     return world.clients.network.create_vcn(details).data
 
 
-def test_latency_is_waited_for(world: World) -> None:
+def test_injected_latency_delays_the_response(world: World) -> None:
     admin.add_fault(world.clients.cloud, "latency", operations="ListVcns", seconds=0.2, times=1)
     begun = time.monotonic()
     world.clients.network.list_vcns(world.compartment)
@@ -52,13 +52,13 @@ def test_latency_is_waited_for(world: World) -> None:
         ({"status": 500, "code": "Mine"}, (500, "Mine")),
     ],
 )
-def test_a_status_that_was_asked_for(world: World, asked: dict[str, Any], answer: tuple[int, str]) -> None:
+def test_an_injected_status_is_returned(world: World, asked: dict[str, Any], answer: tuple[int, str]) -> None:
     admin.add_fault(world.clients.cloud, "status", operations="List*", times=1, **asked)
     assert refusal(lambda: world.clients.network.list_vcns(world.compartment)) == answer
     assert world.clients.network.list_vcns(world.compartment).status == 200
 
 
-def test_the_sdk_retries_what_may_be_retried(world: World) -> None:
+def test_the_sdk_retries_injected_errors_that_are_retryable(world: World) -> None:
     admin.add_fault(world.clients.cloud, "status", operations="ListVcns", status=429, times=2)
     retry = oci.retry.RetryStrategyBuilder(
         retry_max_wait_between_calls_seconds=0, retry_base_sleep_time_seconds=0, max_attempts=3
@@ -71,13 +71,13 @@ def _lost(call: Callable[[], Any]) -> None:
         call()
 
 
-def test_a_dropped_call_was_not_done(world: World) -> None:
+def test_a_dropped_call_has_no_effect(world: World) -> None:
     admin.add_fault(world.clients.cloud, "drop", operations="CreateVcn", times=1)
     _lost(lambda: _vcn(world, display_name="dropped"))
     assert world.clients.network.list_vcns(world.compartment, display_name="dropped").data == []
 
 
-def test_a_lost_answer_was_done_and_a_retry_token_finds_it(world: World) -> None:
+def test_a_call_with_a_lost_response_took_effect_and_a_retry_token_finds_it(world: World) -> None:
     admin.add_fault(world.clients.cloud, "lost-answer", operations="CreateVcn", times=1)
     details = core.CreateVcnDetails(compartment_id=world.compartment, cidr_block="10.0.0.0/16", display_name="lost")
     create = world.clients.network.create_vcn
@@ -86,7 +86,7 @@ def test_a_lost_answer_was_done_and_a_retry_token_finds_it(world: World) -> None
     assert [vcn.id for vcn in world.clients.network.list_vcns(world.compartment, display_name="lost").data] == [made]
 
 
-def test_a_limit_that_is_reached(world: World) -> None:
+def test_an_injected_limit_refuses_further_resources(world: World) -> None:
     client = oci.limits.LimitsClient(
         oci.config.from_file(str(world.clients.cloud.config_file)), service_endpoint=world.clients.cloud.endpoint
     )
@@ -102,7 +102,7 @@ def test_a_limit_that_is_reached(world: World) -> None:
     assert (len(definitions.data), bool(definitions.next_page)) == (1, True)
 
 
-def test_no_capacity_for_a_shape(world: World) -> None:
+def test_runs_of_a_shape_without_capacity_fail(world: World) -> None:
     job = world.job("print('ran')")
     admin.add_fault(world.clients.cloud, "no-capacity", shape="VM.GPU*")
     assert world.finished(world.run(job)).lifecycle_state == "SUCCEEDED"
@@ -123,7 +123,7 @@ def test_nodes_count_against_the_limit_of_their_shape(world: World) -> None:
     world.finished(again)
 
 
-def test_a_transition_goes_on_for_as_long_as_was_asked(world: World) -> None:
+def test_a_slowed_transition_takes_the_injected_time(world: World) -> None:
     client = world.clients.network
     old = _vcn(world)
     admin.add_fault(world.clients.cloud, "transition", operations="*Vcn", seconds=LONG)
@@ -135,7 +135,7 @@ def test_a_transition_goes_on_for_as_long_as_was_asked(world: World) -> None:
     assert client.get_vcn(old.id).data.lifecycle_state == "TERMINATING"
 
 
-def test_a_transition_ends(world: World) -> None:
+def test_a_slowed_transition_ends(world: World) -> None:
     client = world.clients.network
     admin.add_fault(world.clients.cloud, "transition", operations="*Vcn", seconds=SHORT)
     made = _vcn(world)
@@ -158,7 +158,7 @@ def test_a_work_request_ends_when_its_resource_has_settled(world: World) -> None
     assert client.get_work_request(slow).data.status == "IN_PROGRESS"
 
 
-def test_access_comes_into_force_late(world: World) -> None:
+def test_a_delayed_policy_takes_effect_late(world: World) -> None:
     user = Clients(world.clients.cloud, "user").network
     tenancy = world.clients.cloud.tenancy
     details = identity.CreatePolicyDetails(
@@ -216,14 +216,14 @@ def test_a_deleted_policy_stays_in_force_for_a_while(world: World) -> None:
     world.clients.identity.delete_policy(policy)
 
 
-def test_only_administrators_find_the_door(world: World) -> None:
+def test_only_administrators_may_inject_faults(world: World) -> None:
     user = Clients(world.clients.cloud, "user").network
     with pytest.raises(oci.exceptions.ServiceError) as refused:
         user.base_client.call_api(resource_path="/../.trainyard/faults", method="GET", header_params={})
     assert refused.value.status == 404
 
 
-def test_what_makes_no_sense_is_said_in_words(world: World) -> None:
+def test_an_invalid_fault_is_refused_with_an_explanation(world: World) -> None:
     cloud = world.clients.cloud
     for ask in (
         lambda: admin.add_fault(cloud, "flood"),

@@ -132,7 +132,7 @@ def _share(service: str) -> int:
 
 
 @pytest.mark.parametrize("service", sorted({row.service for row in ROWS}))
-def test_whatever_is_sent_is_answered_or_refused(attacker: Attacker, service: str) -> None:
+def test_every_generated_request_is_answered_or_refused(attacker: Attacker, service: str) -> None:
     rows = [row for row in ROWS if row.service == service]
 
     # Hypothesis does not shrink requests, because their effect depends on earlier requests.
@@ -164,7 +164,7 @@ def _is_whole(cloud: Cloud) -> None:
     assert "Traceback" not in (cloud.home / "server.log").read_text(errors="replace")
 
 
-def test_the_fuzz_knows_what_clients_send() -> None:
+def test_the_generator_knows_the_names_of_the_sdk() -> None:
     """Without the SDK's own names, the requests would find little."""
     named = {row.name: parameters(row) for row in ROWS}
     assert {"compartmentId", "limit", "page"} <= named["ListVcns"][0]
@@ -174,7 +174,7 @@ def test_the_fuzz_knows_what_clients_send() -> None:
 
 @given(st.data())
 @settings(max_examples=20)
-def test_every_request_can_be_written(data: st.DataObject) -> None:
+def test_every_generated_request_can_be_sent(data: st.DataObject) -> None:
     request = data.draw(hostile(ROWS))
     assert request.target(["ocid1.x"]).isascii()
     assert isinstance(request.content(["ocid1.x"]), bytes)

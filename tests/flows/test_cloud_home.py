@@ -36,7 +36,7 @@ def test_a_cloud_ends_when_its_folder_is_removed(tmp_path: Path) -> None:
         control.stop(home)
 
 
-def test_a_cloud_that_comes_back_has_its_address_again_unless_another_program_took_it(tmp_path: Path) -> None:
+def test_a_restarted_cloud_keeps_its_address_unless_another_program_uses_it(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     try:
         before = control.start(home)
@@ -50,7 +50,7 @@ def test_a_cloud_that_comes_back_has_its_address_again_unless_another_program_to
         control.stop(home)
 
 
-def test_a_cloud_that_is_suspended_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suspended_cloud_is_still_recognized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "cloud"
     cloud = control.start(home)
     try:
@@ -93,7 +93,7 @@ def _servers(home: Path) -> list[psutil.Process]:
     return [one for one in servers if "localcloud.serve" in one.info["cmdline"]]
 
 
-def test_a_cloud_whose_starter_was_killed_is_waited_for(tmp_path: Path) -> None:
+def test_a_second_start_waits_for_a_cloud_whose_starter_was_killed(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     try:
         with _starter(home) as (command, server):
@@ -109,7 +109,7 @@ def test_a_cloud_whose_starter_was_killed_is_waited_for(tmp_path: Path) -> None:
         control.stop(home)
 
 
-def test_ctrl_c_while_a_cloud_starts_leaves_none(tmp_path: Path) -> None:
+def test_ctrl_c_during_a_start_leaves_no_cloud(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     with _starter(home) as (command, _):
         command.send_signal(signal.SIGINT)
@@ -117,7 +117,7 @@ def test_ctrl_c_while_a_cloud_starts_leaves_none(tmp_path: Path) -> None:
         assert _servers(home) == []
 
 
-def test_ctrl_c_at_the_very_moment_a_cloud_is_born_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_while_the_server_is_spawned_leaves_no_cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spawn = os.posix_spawn
 
     def interrupted(*words: Any, **options: Any) -> int:
@@ -135,7 +135,7 @@ def test_ctrl_c_at_the_very_moment_a_cloud_is_born_leaves_none(tmp_path: Path, m
             one.kill()
 
 
-def test_another_port_than_that_of_the_running_cloud_is_not_passed_over(tmp_path: Path) -> None:
+def test_a_requested_port_that_differs_from_the_running_clouds_is_an_error(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     cloud = control.start(home)
     try:
@@ -148,7 +148,7 @@ def test_another_port_than_that_of_the_running_cloud_is_not_passed_over(tmp_path
 
 
 @pytest.mark.parametrize("text", ["abc", "nan", "0"])
-def test_a_variable_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_an_invalid_variable_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("TRAINYARD_CLIENT_SECONDS", text)
     with pytest.raises(control.CloudError, match=f"TRAINYARD_CLIENT_SECONDS is '{text}': give a number of seconds"):
         control.start(tmp_path / "cloud")

@@ -92,7 +92,7 @@ _LONG = "9" * 5000
 _PAGE = "WyJcdWQ4MDAiLCAiXHVkODAwIl0="  # ["\ud800", "\ud800"]
 
 
-def test_numbers_and_texts_that_are_none_are_refused(cloud: Cloud, world: World, bucket: str) -> None:
+def test_invalid_numbers_and_texts_are_refused(cloud: Cloud, world: World, bucket: str) -> None:
     call, place = Caller(cloud), world.compartment
     vcns = f"/20160918/vcns?compartmentId={place}"
     hostile = [
@@ -120,7 +120,7 @@ def test_numbers_and_texts_that_are_none_are_refused(cloud: Cloud, world: World,
     assert not [vcn for vcn in world.clients.network.list_vcns(place).data if vcn.display_name != "hostile"]
 
 
-def test_a_refused_name_is_told_and_forges_no_line_of_the_log(cloud: Cloud, world: World) -> None:
+def test_a_refused_name_cannot_forge_a_log_line(cloud: Cloud, world: World) -> None:
     user = Caller(cloud, "user")
     name = "a\n2026-01-01 00:00:00 INFO GET /n 200 1.0ms GetNamespace by deployer\x1b[31m'\""
     details = {"name": name, "compartmentId": world.compartment}
@@ -168,7 +168,7 @@ def test_objects_whose_names_differ_are_different_objects(cloud: Cloud, world: W
     assert call("GET", "/n/")[1] == "trainyardlocal"
 
 
-def test_a_manifest_is_no_path_and_no_wait(cloud: Cloud, world: World) -> None:
+def test_a_hostile_manifest_is_refused_quickly_and_reaches_no_file(cloud: Cloud, world: World) -> None:
     tool, repository = Tool.signed_in(cloud), "trainyardlocal/hostile/image"
     config, put = b'{"config": {}}', f"/v2/{repository}/manifests/1"
     assert tool.put_blob(repository, config).status == 201
@@ -219,7 +219,7 @@ def test_a_manifest_is_no_path_and_no_wait(cloud: Cloud, world: World) -> None:
         assert tool.ask("PUT", put, manifest(config, config)).status == 400
 
 
-def test_no_call_takes_longer_than_it_is(cloud: Cloud, world: World) -> None:
+def test_processor_time_of_a_call_is_proportional_to_its_size(cloud: Cloud, world: World) -> None:
     """Measured by the server's processor time, on which other load has little effect."""
     deployer, user = Caller(cloud), Caller(cloud, "user")
     network = f"/20160918/vcns/{world.vcn.id}"
@@ -284,7 +284,7 @@ def _ended(connection: socket.socket) -> bytes:
     return said
 
 
-def test_half_open_connections_end(cloud: Cloud, bucket: str) -> None:
+def test_half_open_connections_are_closed(cloud: Cloud, bucket: str) -> None:
     signing = Signing(cloud)
     target = f"{bucket}/o/slow"
     signed = signing.headers("PUT", target, b"x" * 1000)
@@ -314,7 +314,7 @@ def test_half_open_connections_end(cloud: Cloud, bucket: str) -> None:
     eventually(lambda: list(incoming.iterdir()), lambda found: not found)
 
 
-def test_a_body_that_trickles_is_not_waited_for(cloud: Cloud, bucket: str) -> None:
+def test_a_body_that_trickles_in_times_out(cloud: Cloud, bucket: str) -> None:
     signing = Signing(cloud)
     target = f"{bucket}/o/trickle"
     signed = signing.headers("PUT", target, b"x" * MEGABYTE)
@@ -363,7 +363,7 @@ def test_a_refused_upload_is_not_received(cloud: Cloud, bucket: str, asks_first:
 
 
 @pytest.mark.parametrize("length", ["content-length: 4\r\ncontent-length: 5", "content-length: x", "content-length 4"])
-def test_who_sends_a_head_that_nobody_understands_hears_so(cloud: Cloud, length: str) -> None:
+def test_a_malformed_request_head_gets_an_error_response(cloud: Cloud, length: str) -> None:
     """Also if the client is already sending the body: if a connection is closed with unread data, the response is
     lost."""
     with _connected(cloud) as connection:
@@ -375,7 +375,7 @@ def test_who_sends_a_head_that_nobody_understands_hears_so(cloud: Cloud, length:
     assert said.split(b" ")[1] == b"400", said[:200]
 
 
-def test_the_sdk_is_told_why_its_upload_was_refused(cloud: Cloud, bucket: str) -> None:
+def test_the_sdk_gets_the_reason_of_a_refused_upload(cloud: Cloud, bucket: str) -> None:
     with pytest.raises(oci.exceptions.ServiceError) as refused:
         Clients(cloud, "user").storage.put_object("trainyardlocal", "hostile", "refused", b"\0" * 8 * MEGABYTE)
     assert (refused.value.status, refused.value.code) == (404, "NotAuthorizedOrNotFound")
@@ -418,7 +418,7 @@ def test_a_node_does_not_read_the_console(cloud: Cloud, world: World) -> None:
     connection.close()
 
 
-def test_after_all_of_that_it_is_the_same_process(cloud: Cloud) -> None:
+def test_the_server_process_survives_all_of_these_requests(cloud: Cloud) -> None:
     again = control.running(Path(cloud.home))
     assert again is not None
     assert again.pid == cloud.pid

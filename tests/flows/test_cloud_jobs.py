@@ -26,7 +26,7 @@ def _groups(configuration: Any) -> Any:
 
 
 @pytest.mark.parametrize("which", TOO_MUCH)
-def test_more_environment_or_arguments_than_oci_takes(world: World, which: str) -> None:
+def test_environment_and_arguments_beyond_ocis_limits_are_refused(world: World, which: str) -> None:
     configuration = MODELS.DefaultJobConfigurationDetails(**TOO_MUCH[which])
     job = world.job("pass")
     for refused in (

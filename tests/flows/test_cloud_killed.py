@@ -77,7 +77,7 @@ def _until_it_breaks(
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + ROUNDS))
-def test_killed_in_mixed_work(tmp_path: Path, seed: int) -> None:
+def test_a_cloud_killed_during_mixed_work_keeps_every_answered_change(tmp_path: Path, seed: int) -> None:
     with local_cloud(tmp_path / "cloud") as cloud:
         details = storage.CreateBucketDetails(
             name="kept", compartment_id=cloud.compartment, versioning="Enabled" if seed % 2 else "Disabled"

@@ -77,7 +77,7 @@ def _state_of_run(admin: Caller, of: Team) -> str:
     return str(admin.made(f"/20190101/jobRuns/{of['job-run']}", None, "GET")["lifecycleState"])
 
 
-def test_every_name_that_looks_like_a_reference_is_one_or_says_why_not() -> None:
+def test_every_field_that_looks_like_a_reference_is_in_the_table() -> None:
     unknown = sorted({spot.name for spot in SPOTS if not spot.kinds and spot.name not in OPAQUE})
     assert not unknown, f"catalog/references.toml has neither a kind nor a reason for {', '.join(unknown)}"
 
@@ -140,7 +140,7 @@ def _state(cloud: Cloud) -> list[tuple[Any, ...]]:
         connection.close()
 
 
-def test_what_belongs_to_another_team_is_refused_wherever_it_stands(teams: Teams) -> None:
+def test_another_teams_resource_is_refused_in_every_field(teams: Teams) -> None:
     before = _state(teams.caller.cloud)
     wrong = [
         found
@@ -153,7 +153,7 @@ def test_what_belongs_to_another_team_is_refused_wherever_it_stands(teams: Teams
     assert _state(teams.caller.cloud) == before
 
 
-def test_with_nothing_of_another_team_the_same_calls_are_not_refused(teams: Teams) -> None:
+def test_the_same_calls_succeed_with_the_teams_own_resources(teams: Teams) -> None:
     """The same calls succeed with the caller's own values, so each refusal is because of the one place. Deletions come
     last, resources that are in others first."""
     add_fault(teams.caller.cloud, "no-capacity", shape="*")  # no run need be started for it

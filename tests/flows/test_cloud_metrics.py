@@ -44,7 +44,7 @@ def _summary(world: World, namespace: str, query: str, **more: Any) -> dict[str,
     return {item.dimensions.get("run", ""): [point.value for point in item.aggregated_datapoints] for item in found}
 
 
-def test_what_was_posted_is_listed_and_summed_up(world: World) -> None:
+def test_posted_metrics_are_listed_and_aggregated(world: World) -> None:
     first = _stream(world, "training", {0: 1.0, 0.5: 3.0, 1: 5.0}, metadata={"unit": "nats"})
     second = _stream(world, "training", {0: 10.0}, dimensions={"run": "b", "node": "0"})
     assert _post(world, first, second).failed_metrics_count == 0
@@ -65,7 +65,7 @@ def test_what_was_posted_is_listed_and_summed_up(world: World) -> None:
     assert later == {"a": [5.0]}
 
 
-def test_a_stream_that_the_service_would_not_take_is_told(world: World) -> None:
+def test_an_invalid_metric_stream_is_refused_with_the_reason(world: World) -> None:
     wrong = (
         _stream(world, "oci_mine", {0: 1.0}),
         _stream(world, "Mine", {0: 1.0}),
@@ -88,11 +88,11 @@ def test_a_stream_that_the_service_would_not_take_is_told(world: World) -> None:
     ["", "loss", "loss[1m]", "loss[1m].median()", "loss[0m].mean()", "loss[9d].mean()", "loss[1m]{run}.mean()",
      'loss[1m]{run = "a" node = "b"}.mean()', "loss[1m].mean() > 90"],
 )  # fmt: skip
-def test_a_query_that_cannot_be_read_says_why(world: World, query: str) -> None:
+def test_an_invalid_query_is_refused_with_the_reason(world: World, query: str) -> None:
     assert refusal(lambda: _summary(world, "training", query)) == (400, "InvalidParameter")
 
 
-def test_reading_and_posting_are_judged_by_namespace_and_compartment(world: World) -> None:
+def test_access_to_metrics_depends_on_namespace_and_compartment(world: World) -> None:
     user = World(Clients(world.clients.cloud, "user"))
     _post(world, _stream(world, "ours", {0: 1.0}), _stream(world, "theirs", {0: 1.0}))
 
@@ -119,7 +119,7 @@ def test_reading_and_posting_are_judged_by_namespace_and_compartment(world: Worl
         assert refusal(partial(_post, user, *streams)) == (404, "NotAuthorizedOrNotFound")
 
 
-def test_a_living_run_is_measured(world: World) -> None:
+def test_a_live_run_has_metrics_of_processor_and_memory(world: World) -> None:
     run = world.run(world.job("while True: pass"))
     query = f'CpuUtilization[1m]{{resourceId = "{run.id}"}}.max()'
     values = eventually(lambda: _summary(world, "oci_datascience_jobrun", query).get("", []), bool)

@@ -83,7 +83,7 @@ def test_users_and_groups_outside_the_tenancy_are_refused_by_their_own_names(wor
         assert (error.value.status, error.value.code) == (400, "InvalidParameter")
 
 
-def test_an_administrator_is_who_is_in_the_group(world: World) -> None:
+def test_members_of_the_group_administrators_are_administrators(world: World) -> None:
     identity, tenancy = world.clients.identity, world.clients.cloud.tenancy
     scientist = next(user.id for user in identity.list_users(tenancy).data if user.name == "user")
     groups = {group.name: group.id for group in identity.list_groups(tenancy).data}
@@ -96,7 +96,7 @@ def test_an_administrator_is_who_is_in_the_group(world: World) -> None:
     assert refusal(lambda: theirs.list_policies(tenancy))[0] == 404
 
 
-def test_what_all_may_do_to_themselves(world: World) -> None:
+def test_every_user_may_manage_their_own_keys(world: World) -> None:
     theirs = Clients(world.clients.cloud, "user").identity
     people = {user.name: user.id for user in world.clients.identity.list_users(world.clients.cloud.tenancy).data}
     assert theirs.get_user(people["user"]).data.name == "user"
@@ -106,7 +106,7 @@ def test_what_all_may_do_to_themselves(world: World) -> None:
     assert refusal(lambda: theirs.list_users(world.clients.cloud.tenancy))[0] == 404
 
 
-def test_who_may_care_for_people_may_not_make_administrators(world: World) -> None:
+def test_a_user_manager_may_not_make_administrators(world: World) -> None:
     tenancy, theirs = world.clients.cloud.tenancy, Clients(world.clients.cloud, "user").identity
     groups = {group.name: group.id for group in world.clients.identity.list_groups(tenancy).data}
     policies = [
@@ -130,13 +130,13 @@ def test_who_may_care_for_people_may_not_make_administrators(world: World) -> No
 
 
 @pytest.mark.parametrize("key", ["", "x", _key()[0]], ids=["empty", "text", "private"])
-def test_what_is_no_public_key_isrefusal(world: World, key: str) -> None:
+def test_an_invalid_public_key_is_refused(world: World, key: str) -> None:
     user = world.clients.identity.list_users(world.clients.cloud.tenancy).data[0].id
     details = models.CreateApiKeyDetails(key=key)
     assert refusal(lambda: world.clients.identity.upload_api_key(user, details)) == (400, "InvalidParameter")
 
 
-def test_a_compartment_of_ones_own(world: World) -> None:
+def test_a_compartment_is_created_changed_and_deleted(world: World) -> None:
     identity = world.clients.identity
     details = models.CreateCompartmentDetails(compartment_id=world.compartment, name="child", description="child")
     child = identity.create_compartment(details).data
@@ -153,7 +153,7 @@ def test_a_compartment_of_ones_own(world: World) -> None:
     assert identity.get_compartment(child.id).data.lifecycle_state == "DELETED"
 
 
-def test_a_policy_may_speak_of_a_new_compartment(world: World) -> None:
+def test_a_policy_may_name_a_new_compartment(world: World) -> None:
     details = models.CreateCompartmentDetails(compartment_id=world.compartment, name="inner", description="inner")
     inner = world.clients.identity.create_compartment(details).data.id
     user = Clients(world.clients.cloud, "user").network
@@ -171,7 +171,7 @@ def _notebook(world: World) -> Any:
     return world.clients.data_science.create_notebook_session(details).data
 
 
-def test_a_notebook_acts_as_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_acts_with_its_own_permissions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = _notebook(world)
     variables = admin.issue_resource_principal(world.clients.cloud, notebook.id)
     for name, value in variables.items():
@@ -213,7 +213,7 @@ def test_job_and_notebook_shapes_have_cores_and_series(world: World) -> None:
         assert shapes["VM.Standard.E4.Flex"].shape_series == "AMD_ROME"
 
 
-def test_fault_domains_and_tags(world: World) -> None:
+def test_fault_domains_and_tag_namespaces_are_listed(world: World) -> None:
     identity, tenancy = world.clients.identity, world.clients.cloud.tenancy
     domain = identity.list_availability_domains(tenancy).data[0].name
     assert len(identity.list_fault_domains(tenancy, domain).data) == 3
@@ -259,7 +259,7 @@ class TestSecrets:
         vaults.cancel_secret_deletion(secret.id)
         assert secret.id in [item.id for item in vaults.list_secrets(world.compartment).data]
 
-    def test_reading_a_bundle_needs_its_permission(self, world: World) -> None:
+    def test_reading_a_secret_bundle_needs_its_own_permission(self, world: World) -> None:
         vaults = self._client(world.clients, "vault", "VaultsClient")
         details = oci.vault.models.CreateSecretDetails(
             compartment_id=world.compartment, secret_name="other", vault_id="ocid1.vault.oc1.iad.v",

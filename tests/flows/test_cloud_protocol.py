@@ -45,7 +45,7 @@ def test_the_marker_needs_no_signature(signing: Signing) -> None:
     assert str(signing.cloud.home) not in marker.values()
 
 
-def test_the_marker_answers_to_no_name_that_only_resolves_to_this_machine(signing: Signing) -> None:
+def test_the_marker_refuses_other_host_names_that_resolve_to_this_machine(signing: Signing) -> None:
     status, answer = _ask(signing.cloud, "GET", "/.trainyard", {"host": "rebound.example.com"})
     assert (status, list(answer)) == (403, ["message"])
 
@@ -132,7 +132,7 @@ def test_a_malformed_body_is_a_400(signing: Signing, body: bytes, code: str) -> 
     assert (status, answer["code"]) == (400, code)
 
 
-def test_what_is_lacking_is_named(signing: Signing) -> None:
+def test_a_missing_operation_is_named(signing: Signing) -> None:
     target = "/20160918/drgs/ocid1.drg.oc1..a"
     status, answer = _ask(signing.cloud, "GET", target, signing.headers("GET", target))
     assert (status, answer["code"]) == (501, "MethodNotImplemented")
@@ -185,7 +185,7 @@ def test_lists_come_in_pages(world: World) -> None:
 @pytest.mark.parametrize(
     "query", [{"limit": 0}, {"limit": 5000}, {"page": "nonsense"}, {"sort_order": "ASC", "page": "e30="}]
 )
-def test_a_page_that_makes_no_sense(world: World, query: dict[str, Any]) -> None:
+def test_an_invalid_page_token_is_refused(world: World, query: dict[str, Any]) -> None:
     with pytest.raises(oci.exceptions.ServiceError) as refused:
         world.clients.data_science.list_projects(world.compartment, **query)
     assert refused.value.status == 400

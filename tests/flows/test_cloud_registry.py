@@ -45,7 +45,7 @@ def _images(world: World, name: str) -> list[Any]:
     return [world.clients.artifacts.get_container_image(image.id).data for image in found]
 
 
-def test_who_says_nothing_is_told_where_tokens_are(shared_cloud: Cloud) -> None:
+def test_a_request_without_a_token_is_pointed_to_the_token_service(shared_cloud: Cloud) -> None:
     asked = Tool(shared_cloud).ask("GET", "/v2/")
     assert (asked.status, asked.code) == (401, "UNAUTHORIZED")
     assert f'realm="{shared_cloud.endpoint}/20180419/docker/token"' in asked.headers["www-authenticate"]
@@ -54,19 +54,19 @@ def test_who_says_nothing_is_told_where_tokens_are(shared_cloud: Cloud) -> None:
     assert Tool(shared_cloud).ask("GET", "/v2/", Authorization="Basic ???").status == 401
 
 
-def test_a_token_opens_the_door_and_gets_another(deployer: Tool) -> None:
+def test_an_identity_token_is_exchanged_for_a_registry_token(deployer: Tool) -> None:
     assert deployer.ask("GET", "/v2/").status == 200
     again = json.loads(deployer.ask("GET", "/20180419/docker/token?scope=repository:a:pull").content)["token"]
     assert Tool(deployer.cloud).ask("GET", "/v2/", Authorization=f"Bearer {again}").status == 200
 
 
-def test_the_token_of_a_run_is_none_of_the_registry(world: World) -> None:
+def test_the_token_of_a_run_is_not_a_registry_token(world: World) -> None:
     run = world.run(world.job("print('hello')"))
     principal = admin.issue_resource_principal(world.clients.cloud, run.id)
     assert Tool(world.clients.cloud, principal["OCI_RESOURCE_PRINCIPAL_RPST"]).ask("GET", "/v2/").status == 401
 
 
-def test_what_is_pushed_is_there_and_comes_back(world: World, deployer: Tool) -> None:
+def test_a_pushed_image_can_be_listed_and_pulled(world: World, deployer: Tool) -> None:
     repository = _repository(world, "team/pushed")
     pushed = deployer.push(repository, "1.0", b"a layer", Entrypoint=["python"], Cmd=["-V"])
     assert pushed.status == 201
@@ -83,7 +83,7 @@ def test_what_is_pushed_is_there_and_comes_back(world: World, deployer: Tool) ->
     assert (looked.status, looked.headers["content-length"], looked.content) == (200, "7", b"")
 
 
-def test_a_tag_moves_unless_the_repository_is_immutable(world: World, deployer: Tool) -> None:
+def test_a_tag_can_be_pushed_again_unless_the_repository_is_immutable(world: World, deployer: Tool) -> None:
     moving, fixed = _repository(world, "team/moving"), _repository(world, "team/fixed", immutable=True)
     for repository in (moving, fixed):
         assert deployer.push(repository, "1.0", b"one").status == 201
@@ -113,7 +113,7 @@ def test_an_image_of_several_platforms_is_one_image(world: World, deployer: Tool
     assert deployer.ask("GET", f"/v2/{repository}/manifests/{digest_of(one)}").content == one
 
 
-def test_what_is_not_whole_is_refused(world: World, deployer: Tool) -> None:
+def test_an_incomplete_image_is_refused(world: World, deployer: Tool) -> None:
     repository = _repository(world, "team/broken")
     assert deployer.put_blob(repository, b"content", digest_of(b"other")).code == "DIGEST_INVALID"
     config = b"{}"
@@ -140,7 +140,7 @@ def test_what_is_not_whole_is_refused(world: World, deployer: Tool) -> None:
         ("/v2/{namespace}/team/nothing/blobs/../../../config", "UNSUPPORTED"),
     ],
 )
-def test_what_is_not_there_is_not_found(deployer: Tool, path: str, code: str) -> None:
+def test_a_missing_image_is_not_found(deployer: Tool, path: str, code: str) -> None:
     asked = deployer.ask("GET", path.format(namespace=deployer.cloud.namespace))
     assert (asked.status, asked.code) == (404, code)
 
@@ -162,7 +162,7 @@ def test_policies_decide_who_pulls_and_who_pushes(world: World, deployer: Tool) 
     assert user.push(f"{world.clients.cloud.namespace}/team/new", "1.0").code == "DENIED"
 
 
-def test_a_digest_opens_no_other_repository(world: World, deployer: Tool) -> None:
+def test_a_digest_gives_no_access_to_another_repository(world: World, deployer: Tool) -> None:
     """Layers of two teams are stored once, but each repository only has those that were pushed into it."""
     theirs, ours = _repository(world, "other/secret"), _repository(world, "team/own")
     pushed = deployer.push(theirs, "1.0", b"their layer", Env=["PASSWORD=secret"])
@@ -187,7 +187,7 @@ def test_a_digest_opens_no_other_repository(world: World, deployer: Tool) -> Non
     assert user.ask("PATCH", begun.replace(theirs, ours), b"more").code == "BLOB_UPLOAD_UNKNOWN"
 
 
-def test_a_repository_made_again_has_nothing_of_the_former(world: World, deployer: Tool) -> None:
+def test_a_recreated_repository_is_empty(world: World, deployer: Tool) -> None:
     repository = _repository(world, "team/again")
     digest = deployer.push(repository, "1.0", b"former").headers["docker-content-digest"]
     (found,) = world.clients.artifacts.list_container_repositories(
@@ -205,7 +205,7 @@ def _claims(token: str) -> dict[str, Any]:
     return claims
 
 
-def test_a_token_renews_itself_no_longer_than_it_lasts_and_ends_with_its_user(world: World) -> None:
+def test_a_registry_token_cannot_be_renewed_after_it_expired_or_its_user_was_deleted(world: World) -> None:
     cloud, identity = world.clients.cloud, world.clients.identity
     details = oci.identity.models.CreateUserDetails(compartment_id=cloud.tenancy, name="leaves", description="leaves")
     user = identity.create_user(details).data.id
@@ -225,7 +225,7 @@ def test_a_token_renews_itself_no_longer_than_it_lasts_and_ends_with_its_user(wo
         assert Tool(cloud, held).ask("GET", TOKENS).status == 401
 
 
-def test_what_only_stands_in_does_not_replace_what_was_pushed(world: World, deployer: Tool) -> None:
+def test_a_stand_in_does_not_replace_a_pushed_image(world: World, deployer: Tool) -> None:
     repository = _repository(world, "team/stood")
     cloud, address = world.clients.cloud, f"iad.ocir.io/{repository}:1.0"
     admin.push_when_repository_exists(cloud, address)
@@ -238,7 +238,7 @@ def test_what_only_stands_in_does_not_replace_what_was_pushed(world: World, depl
     assert image.layers
 
 
-def test_a_run_starts_what_the_pushed_image_says(world: World, deployer: Tool) -> None:
+def test_a_run_starts_the_entry_point_of_the_pushed_image(world: World, deployer: Tool) -> None:
     repository = _repository(world, "team/started")
     deployer.push(repository, "1.0", Entrypoint=["python", "-c"], Cmd=["print('from the image')"])
     container = oci.data_science.models.OcirContainerJobEnvironmentConfigurationDetails(

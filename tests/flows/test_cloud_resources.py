@@ -193,7 +193,7 @@ def _within(wanted: Any, found: Any) -> bool:
     return bool(wanted == found)
 
 
-def test_a_vcn_brings_its_defaults_and_takes_them(world: World) -> None:
+def test_a_vcn_is_created_and_deleted_with_its_defaults(world: World) -> None:
     client = world.clients.network
     vcn = client.create_vcn(_in_compartment(core.CreateVcnDetails, cidr_blocks=["10.9.0.0/16"])(world)).data
     rules = client.get_security_list(vcn.default_security_list_id).data.ingress_security_rules
@@ -218,7 +218,7 @@ def test_a_vcn_brings_its_defaults_and_takes_them(world: World) -> None:
     assert client.get_route_table(vcn.default_route_table_id).data.lifecycle_state == "TERMINATED"
 
 
-def test_routes_hold_gateways_and_subnets_hold_routes(world: World) -> None:
+def test_a_gateway_in_a_route_and_a_route_table_of_a_subnet_cannot_be_deleted(world: World) -> None:
     client = world.clients.network
     gateway = client.create_nat_gateway(_in_vcn(core.CreateNatGatewayDetails)(world)).data
     rule = core.RouteRule(destination="0.0.0.0/0", network_entity_id=gateway.id)
@@ -235,7 +235,7 @@ def test_routes_hold_gateways_and_subnets_hold_routes(world: World) -> None:
 
 
 @pytest.mark.parametrize("cidr", ["10.0.0.0/31", "10.0.1.1/24", "192.168.0.0/24", "nonsense"])
-def test_a_subnet_lies_in_its_vcn(world: World, cidr: str) -> None:
+def test_a_subnet_outside_of_its_vcn_is_refused(world: World, cidr: str) -> None:
     with pytest.raises(oci.exceptions.ServiceError) as refused:
         world.clients.network.create_subnet(_in_vcn(core.CreateSubnetDetails, cidr_block=cidr)(world))
     assert (refused.value.status, refused.value.code) == (400, "InvalidParameter")
@@ -269,7 +269,7 @@ def test_versioning_of_a_bucket_is_not_suspended_before_it_was_on(world: World) 
     assert refused.value.status == 400
 
 
-def test_blocks_of_a_vcn_change(world: World) -> None:
+def test_cidr_blocks_of_a_vcn_can_be_added_changed_and_removed(world: World) -> None:
     client = world.clients.network
     vcn = client.create_vcn(_in_compartment(core.CreateVcnDetails, cidr_blocks=["10.20.0.0/16"])(world)).data.id
     added = client.add_vcn_cidr(vcn, core.AddVcnCidrDetails(cidr_block="10.21.0.0/16"))
@@ -289,7 +289,7 @@ def test_blocks_of_a_vcn_change(world: World) -> None:
         assert refused.value.status == status
 
 
-def test_rules_of_a_security_group(world: World) -> None:
+def test_rules_of_a_security_group_are_added_changed_and_removed(world: World) -> None:
     client = world.clients.network
     group = client.create_network_security_group(_in_vcn(core.CreateNetworkSecurityGroupDetails)(world)).data.id
     rule = core.AddSecurityRuleDetails(direction="INGRESS", protocol="6", source="10.0.0.0/16")

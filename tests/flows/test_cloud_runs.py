@@ -30,7 +30,7 @@ def test_a_run_runs_and_its_output_is_read_back(world: World) -> None:
     assert world.lines(run) == [f"I am {run.id}", "vision"]
 
 
-def test_the_environment_is_the_jobs_then_the_runs_then_ocis(world: World) -> None:
+def test_variables_of_the_run_override_the_jobs_and_ocis_override_both(world: World) -> None:
     script = "import json, os; print(json.dumps(dict(os.environ)))"
     job = world.job(script, variables={"A": "job", "B": "job", "JOB_OCID": "forged"})
     run = world.run(job, **variables(B="run"))
@@ -56,7 +56,7 @@ def test_arguments_come_from_the_job_or_the_run(world: World) -> None:
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "killed by SIGSEGV"),
     ],
 )
-def test_a_run_that_fails_says_how(world: World, script: str, reason: str) -> None:
+def test_a_failed_run_has_its_exit_code(world: World, script: str, reason: str) -> None:
     done = world.finished(world.run(world.job(script)))
     assert done.lifecycle_state == "FAILED"
     assert reason in done.lifecycle_details
@@ -93,7 +93,7 @@ def test_an_archive_is_unpacked_and_its_entrypoint_started(
     assert world.lines(run) == ["unpacked"]
 
 
-def test_an_archive_that_climbs_is_refused(world: World) -> None:
+def test_an_archive_with_paths_outside_of_it_is_refused(world: World) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         archive.addfile(tarfile.TarInfo("../../escaped"))
@@ -122,7 +122,7 @@ def _may_pull(world: World) -> None:
     client.create_policy(policy)
 
 
-def test_an_image_is_a_local_environment_to_runs_that_may_pull_it(world: World) -> None:
+def test_an_image_selects_a_local_environment_for_runs_that_may_pull_it(world: World) -> None:
     admin.push_image(world.clients.cloud, f"{REGISTRY}/vision/run:1")
     container = _container(f"{REGISTRY}/vision/run:1", entrypoint=["python", "-c"], cmd=["print('from an image')"])
     job = world.job(job_environment_configuration_details=container)
@@ -189,7 +189,7 @@ def test_cancel_ends_every_process_of_the_run(world: World) -> None:
     assert (refused.value.status, refused.value.code) == (409, "IncorrectState")
 
 
-def test_an_active_run_cannot_be_deleted_and_holds_its_job(world: World) -> None:
+def test_an_active_run_and_its_job_cannot_be_deleted(world: World) -> None:
     job = world.job("import time; time.sleep(600)")
     run = world.run(job)
     client = world.clients.data_science
@@ -203,7 +203,7 @@ def test_an_active_run_cannot_be_deleted_and_holds_its_job(world: World) -> None
     assert world.read(run).lifecycle_state == "DELETED"
 
 
-def test_a_job_without_code_has_no_runs_yet(world: World) -> None:
+def test_a_job_without_code_cannot_start_runs(world: World) -> None:
     with pytest.raises(oci.exceptions.ServiceError) as refused:
         world.run(world.job())
     assert (refused.value.status, refused.value.code) == (409, "IncorrectState")
@@ -221,7 +221,7 @@ def test_an_artifact_is_read_back_and_never_replaced(world: World) -> None:
     assert refused.value.status == 409
 
 
-def test_a_log_is_made_for_the_run_where_asked(world: World) -> None:
+def test_a_log_is_made_for_a_run_on_request(world: World) -> None:
     settings = oci.data_science.models.JobLogConfigurationDetails(
         enable_logging=True, enable_auto_log_creation=True, log_group_id=world.log_group
     )
@@ -255,7 +255,7 @@ def test_node_groups_become_nodes(world: World) -> None:
 
 
 @pytest.mark.parametrize(("minimum", "state"), [(1, "SUCCEEDED"), (2, "FAILED")])
-def test_a_group_ends_by_its_minimum(world: World, minimum: int, state: str) -> None:
+def test_a_node_group_succeeds_with_its_minimum_of_nodes(world: World, minimum: int, state: str) -> None:
     run = world.run(
         world.job(_NODE, variables={"FAILS": "2"}), job_node_configuration_override_details=_groups(minimum)
     )
@@ -288,7 +288,7 @@ while not (pathlib.Path.home() / 'seen').exists(): time.sleep(0.01)
     eventually(lambda: files.start_time(orphan), lambda started: not started)
 
 
-def test_nodes_of_a_living_run_have_addresses_in_its_subnet(world: World) -> None:
+def test_nodes_of_a_live_run_have_addresses_in_its_subnet(world: World) -> None:
     network, core, science = world.clients.network, oci.core.models, oci.data_science.models
     details = core.CreateSubnetDetails(compartment_id=world.compartment, vcn_id=world.vcn.id, cidr_block="10.0.90.0/30")
     subnet = network.create_subnet(details).data.id

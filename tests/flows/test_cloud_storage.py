@@ -70,7 +70,7 @@ def make(shared_cloud: Cloud) -> Iterator[Callable[..., Bucket]]:
     assert not list((shared_cloud.home / "objects" / "incoming").iterdir())
 
 
-def test_an_object_in_parts(make: Callable[..., Bucket]) -> None:
+def test_an_object_is_uploaded_in_parts(make: Callable[..., Bucket]) -> None:
     bucket = make()
     upload = bucket.upload("a/model", content_type="application/x-model", metadata={"owner": "me"})
     parts = [bucket.part("a/model", upload, number, bytes([number]) * 1000) for number in (2, 1, 3)]
@@ -89,7 +89,7 @@ def test_an_object_in_parts(make: Callable[..., Bucket]) -> None:
     assert bucket.storage.list_multipart_uploads(NAMESPACE, bucket.name).data == []
 
 
-def test_parts_that_cannot_be_committed(make: Callable[..., Bucket]) -> None:
+def test_invalid_lists_of_parts_are_refused(make: Callable[..., Bucket]) -> None:
     bucket = make()
     upload = bucket.upload("x")
     first, second = (bucket.part("x", upload, number, b"x") for number in (1, 2))
@@ -116,7 +116,7 @@ def test_an_aborted_upload_leaves_nothing(make: Callable[..., Bucket]) -> None:
     assert len(list(bucket.files.iterdir())) == before
 
 
-def test_the_sdks_upload_manager(make: Callable[..., Bucket]) -> None:
+def test_the_sdks_upload_manager_works(make: Callable[..., Bucket]) -> None:
     bucket = make()
     content = bytes(range(256)) * 10_000
     manager = oci.object_storage.UploadManager(bucket.storage, allow_parallel_uploads=True)
@@ -124,7 +124,7 @@ def test_the_sdks_upload_manager(make: Callable[..., Bucket]) -> None:
     assert bucket.read("stream") == content
 
 
-def test_versions_are_kept_and_come_back(make: Callable[..., Bucket]) -> None:
+def test_earlier_versions_are_kept_and_can_be_restored(make: Callable[..., Bucket]) -> None:
     bucket = make(versioning="Enabled")
     first, second = (bucket.put("a", content)["version-id"] for content in (b"1", b"2"))
     marker = bucket.delete("a")["version-id"]
@@ -208,7 +208,7 @@ def test_a_range_of_an_object_is_returned(make: Callable[..., Bucket], wanted: s
     assert refusal(lambda: bucket.read("a", range="bytes=10-11")) == (416, "InvalidRange")
 
 
-def test_lists_of_objects(make: Callable[..., Bucket]) -> None:
+def test_objects_are_listed_by_prefix_and_delimiter(make: Callable[..., Bucket]) -> None:
     bucket = make()
     for name in ("a/1", "a/2", "a/b/3", "c", "d/4", "e"):
         bucket.put(name)
@@ -227,7 +227,7 @@ def test_lists_of_objects(make: Callable[..., Bucket]) -> None:
     assert refusal(lambda: listed(fields="colour")) == (400, "InvalidParameter")
 
 
-def test_many_are_deleted_at_once(make: Callable[..., Bucket]) -> None:
+def test_many_objects_are_deleted_in_one_call(make: Callable[..., Bucket]) -> None:
     bucket = make()
     bucket.put("a")
     named = [models.BatchDeleteObjectIdentifier(object_name=name) for name in ("a", "b")]
@@ -253,7 +253,7 @@ def test_subresources_of_a_bucket_are_listed_changed_and_deleted(make: Callable[
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/", "a//b", "..", "%2e%2e%2f", "a\u2028b", "a" * 1024])
-def test_no_name_is_a_path(make: Callable[..., Bucket], name: str) -> None:
+def test_no_object_name_is_used_as_a_path(make: Callable[..., Bucket], name: str) -> None:
     bucket = make()
     bucket.put(name, name.encode())
     assert bucket.read(name) == name.encode()
@@ -272,7 +272,7 @@ def test_an_upload_that_is_refused_leaves_no_file(make: Callable[..., Bucket]) -
 
 
 @pytest.mark.parametrize("value", ["a\r\nx-injected: 1", "\0", " a", "a\x7f"])
-def test_nothing_slips_into_headers(make: Callable[..., Bucket], value: str) -> None:
+def test_object_metadata_cannot_inject_headers(make: Callable[..., Bucket], value: str) -> None:
     bucket = make()
     bucket.put("a")
     for call in (

@@ -68,7 +68,7 @@ def test_the_compartment_that_the_query_names_does_not_hide_that_of_the_body(ten
     assert "everything" not in [one["name"] for one in listed]
 
 
-def test_the_body_of_a_call_that_has_none_is_not_looked_at(tenancy: Tenancy) -> None:
+def test_the_body_of_a_call_without_one_is_ignored(tenancy: Tenancy) -> None:
     ours, theirs = ({"compartmentId": one.compartment} for one in (tenancy.ours, tenancy.theirs))
     listed = "/20190101/jobs?compartmentId="
     assert _refused(tenancy.caller.ask("GET", listed + tenancy.theirs.compartment, ours)) == NOT_FOUND
@@ -93,7 +93,7 @@ def test_another_teams_job_cannot_be_run(tenancy: Tenancy) -> None:
         ("/20160918/natGateways", {}, "vcnId"),
     ],
 )
-def test_nothing_is_made_in_what_belongs_to_another_team(
+def test_nothing_can_be_made_in_another_teams_resources(
     tenancy: Tenancy, path: str, asked: dict[str, Any], reference: str
 ) -> None:
     place = {"compartmentId": tenancy.ours.compartment, "displayName": "new", **asked}
@@ -106,7 +106,7 @@ def test_nothing_is_made_in_what_belongs_to_another_team(
     assert other.text.replace(absent, "") == answer.text.replace(value, "")
 
 
-def test_what_a_thing_has_already_is_judged_where_that_lies(tenancy: Tenancy) -> None:
+def test_existing_references_are_checked_in_their_own_compartment(tenancy: Tenancy) -> None:
     """A subnet of ours in another team's VCN, with that team's route table; a job of ours on that team's subnet."""
     ours, theirs = tenancy.ours, tenancy.theirs
     parts = {
@@ -135,7 +135,7 @@ def test_what_a_thing_has_already_is_judged_where_that_lies(tenancy: Tenancy) ->
     assert _refused(tenancy.caller.ask("POST", "/20190101/jobRuns", {**within, "jobId": made})) == NOT_FOUND
 
 
-def test_what_stands_in_the_way_is_named_to_whoever_may_see_it(tenancy: Tenancy) -> None:
+def test_blocking_resources_are_named_only_to_callers_who_may_see_them(tenancy: Tenancy) -> None:
     ours = {"compartmentId": tenancy.ours.compartment, "displayName": "shared"}
     vcn = tenancy.admin.made("/20160918/vcns", {**ours, "cidrBlocks": ["10.7.0.0/16"]})["id"]
     inside = {"vcnId": vcn, "cidrBlock": "10.7.1.0/24", "compartmentId": tenancy.theirs.compartment}
@@ -146,7 +146,7 @@ def test_what_stands_in_the_way_is_named_to_whoever_may_see_it(tenancy: Tenancy)
     assert f"subnet {THEIRS}" in tenancy.admin.ask("DELETE", f"/20160918/vcns/{vcn}").text
 
 
-def test_nothing_is_moved_to_another_team(tenancy: Tenancy) -> None:
+def test_nothing_can_be_moved_to_another_team(tenancy: Tenancy) -> None:
     there = {"compartmentId": tenancy.theirs.compartment}
     space = f"/n/{tenancy.caller.cloud.namespace}/b"
     moves = (
@@ -172,7 +172,7 @@ def test_nothing_is_moved_to_another_team(tenancy: Tenancy) -> None:
     assert tenancy.caller.ask("POST", bucket, {"compartmentId": tenancy.ours.compartment}).status == 200
 
 
-def test_metrics_of_all_compartments_are_for_those_who_may_see_them(tenancy: Tenancy) -> None:
+def test_metrics_of_all_compartments_need_access_to_each_of_them(tenancy: Tenancy) -> None:
     root, asked = tenancy.caller.cloud.tenancy, {"namespace": "two_teams"}
     everywhere = "/20180401/metrics/actions/listMetrics?compartmentIdInSubtree=true&compartmentId="
     wrong = tenancy.caller.ask("POST", everywhere + tenancy.ours.compartment, asked)
@@ -187,7 +187,7 @@ def test_metrics_of_all_compartments_are_for_those_who_may_see_them(tenancy: Ten
     assert THEIRS not in found.text
 
 
-def test_logs_go_with_their_group_to_another_compartment(tenancy: Tenancy) -> None:
+def test_moved_log_groups_take_their_logs_and_access_along(tenancy: Tenancy) -> None:
     """After the move, users with rights in the old compartment cannot read the logs any more."""
     made = tenancy.admin.ask(
         "POST", "/20200531/logGroups", {"compartmentId": tenancy.ours.compartment, "displayName": "going"}
@@ -216,7 +216,7 @@ def test_a_list_needs_a_compartment(tenancy: Tenancy) -> None:
     assert (answer.status, answer.code) == (400, "MissingParameter")
 
 
-def test_a_work_request_is_for_those_who_may_do_what_made_it(tenancy: Tenancy) -> None:
+def test_a_work_request_needs_the_permissions_of_its_call(tenancy: Tenancy) -> None:
     listed = "/20200531/workRequests?compartmentId="
     assert tenancy.caller.ask("GET", listed + tenancy.theirs.compartment).body == []
     assert tenancy.ours["work-request"] in tenancy.caller.ask("GET", listed + tenancy.ours.compartment).text
@@ -224,7 +224,7 @@ def test_a_work_request_is_for_those_who_may_do_what_made_it(tenancy: Tenancy) -
     assert (seen.status, "takes" in seen.body) == (200, False)
 
 
-def test_a_retried_call_is_the_same_only_with_the_same_query(tenancy: Tenancy) -> None:
+def test_a_retry_token_with_another_query_is_another_call(tenancy: Tenancy) -> None:
     """A retry token does not return the response of a different call."""
     token = {"opc-retry-token": "once"}
     asked = "/20190301/secretbundles/actions/getByName?secretName={0}&vaultId=vault-{0}"
@@ -233,14 +233,14 @@ def test_a_retried_call_is_the_same_only_with_the_same_query(tenancy: Tenancy) -
     assert (other.status, other.code) == (409, "InvalidatedRetryToken")
 
 
-def test_a_push_into_a_repository_that_is_not_there_takes_the_right_to_make_it(tenancy: Tenancy) -> None:
+def test_a_push_into_a_missing_repository_needs_permission_to_make_it(tenancy: Tenancy) -> None:
     policy = tenancy.granted("pushes", "allow group scientists to {REPOSITORY_READ, REPOSITORY_UPDATE} in tenancy")
     address = f"iad.ocir.io/{tenancy.caller.cloud.namespace}/new/image:1"
     assert _refused(tenancy.caller.ask("POST", "/.trainyard/images", {"image": address})) == NOT_FOUND
     tenancy.withdraw(policy)
 
 
-def test_what_lies_in_one_place_is_judged_at_once(tenancy: Tenancy) -> None:
+def test_references_in_one_compartment_are_one_access_decision(tenancy: Tenancy) -> None:
     """A rehearsal then sees one call, and not one for each resource that it names."""
     before = max((row["id"] for row in list_calls(tenancy.admin.cloud)), default=0)
     place = {"compartmentId": tenancy.ours.compartment, "vcnId": tenancy.ours["vcn"], "cidrBlock": "10.0.7.0/24"}

@@ -42,7 +42,7 @@ def _exchange(cloud: Cloud, request: bytes) -> bytes:
     ],
     ids=range(12),
 )  # fmt: skip
-def test_a_line_that_means_nothing(shared_cloud: Cloud, request_line: bytes) -> None:
+def test_a_malformed_request_line_is_refused(shared_cloud: Cloud, request_line: bytes) -> None:
     answer = _exchange(shared_cloud, request_line + b"\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert not answer or answer.split(b" ", 2)[1] in (b"400", b"401", b"404", b"431"), answer[:200]
 
@@ -65,7 +65,7 @@ def test_a_line_that_means_nothing(shared_cloud: Cloud, request_line: bytes) -> 
     ],
     ids=range(12),
 )
-def test_headers_that_mean_nothing(shared_cloud: Cloud, headers: bytes) -> None:
+def test_malformed_headers_are_refused(shared_cloud: Cloud, headers: bytes) -> None:
     answer = _exchange(shared_cloud, b"POST /20160918/vcns HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n\r\n")
     assert not answer or answer.split(b" ", 2)[1] in (b"400", b"401", b"413", b"431"), answer[:200]
 
@@ -79,7 +79,7 @@ def test_a_body_that_is_too_large_is_refused(shared_cloud: Cloud) -> None:
     assert not answer or b" 413 " in answer.splitlines()[0]
 
 
-def test_an_upload_that_breaks_off_leaves_nothing(shared_cloud: Cloud) -> None:
+def test_an_interrupted_upload_leaves_nothing(shared_cloud: Cloud) -> None:
     signing = Signing(shared_cloud)
     target = "/n/trainyardlocal/b/none/o/x"
     headers = signing.headers("GET", target) | signing.headers("PUT", target, b"")
@@ -90,7 +90,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(shared_cloud: Cloud) -> None:
     eventually(lambda: list(incoming.iterdir()), lambda found: not found)
 
 
-def test_a_slow_client_holds_up_nobody(shared_cloud: Cloud) -> None:
+def test_a_slow_client_does_not_block_others(shared_cloud: Cloud) -> None:
     address = urlsplit(shared_cloud.endpoint)
     with socket.create_connection((address.hostname or "", address.port or 0), timeout=LONGEST_SECONDS) as slow:
         slow.sendall(f"PUT /n HTTP/1.1\r\nHost: x\r\nDate: {formatdate(usegmt=True)}\r\nContent-Length: 9".encode())

@@ -48,7 +48,7 @@ def resource(team: Team, kind: str) -> dict[str, Any]:
     return next(row for row in team.resources() if row["type"] == kind)
 
 
-def test_what_changed_behind_pulumis_back_is_seen_and_put_right(team: Team) -> None:
+def test_changes_outside_of_pulumi_are_detected_and_reverted(team: Team) -> None:
     team.trainyard("up", "local")
     cloud, rules = team.cloud, resource(team, "oci:Core/securityList:SecurityList")
     opened = oci.core.models.UpdateSecurityListDetails(
@@ -100,7 +100,7 @@ def test_existing_resources_are_imported_and_single_ones_changed(team: Team) -> 
     assert objects(team), "a bucket that is not named keeps what is in it"
 
 
-def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:
+def test_down_cancels_runs_and_lists_the_resources_that_stay(team: Team) -> None:
     (team.stacks / "local" / "train.py").write_text(WAITS)
     team.change("base: { until: finished }", "base: { until: started }")
     team.change("bucket: { name: demo-local-training, keep: false }", "bucket: { name: demo-local-training }")
@@ -174,7 +174,7 @@ def _trains(process: psutil.Process) -> bool:
 
 
 @pytest.mark.torture
-def test_a_network_grows_in_place_and_moves_only_anew(team: Team) -> None:
+def test_a_network_grows_in_place_and_a_moved_one_is_replaced(team: Team) -> None:
     """`up` and the cloud agree, and a preview names the obstacles to a move."""
     team.configure("network", {"cidr": "10.20.0.0/20"})
     team.trainyard("up", "local")
@@ -202,7 +202,7 @@ def test_a_network_grows_in_place_and_moves_only_anew(team: Team) -> None:
 
 
 @pytest.mark.torture
-def test_two_stacks_at_once(team: Team) -> None:
+def test_two_stacks_are_up_at_the_same_time(team: Team) -> None:
     names = ("local", "oci-proof-of-concept")
     with ThreadPoolExecutor() as pool:
         assert all(summary(output)["created"] for output in pool.map(lambda name: team.trainyard("up", name), names))
@@ -219,7 +219,7 @@ def test_two_stacks_at_once(team: Team) -> None:
     assert last == []
 
 
-def test_a_stack_that_others_use_stays_while_they_do(tmp_path: Path) -> None:
+def test_a_stack_that_another_stack_uses_is_not_removed(tmp_path: Path) -> None:
     team = Team(tmp_path, "oci-team", "oci-platform")
     try:
         early = team.attempt("preview", "oci-team")

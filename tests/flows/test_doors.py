@@ -53,7 +53,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def test_plain_scalars_mean_to_us_what_they_mean_to_the_engine(project: Project) -> None:
+def test_plain_scalars_have_the_values_that_the_engine_reads(project: Project) -> None:
     text = "".join(f"    - {scalar}\n" for scalar in SCALARS)
     project.add(f"  other:values:\n{text}")
     ours = parse(f"values:\n{text}").data["values"]
@@ -61,7 +61,7 @@ def test_plain_scalars_mean_to_us_what_they_mean_to_the_engine(project: Project)
     assert list(zip(SCALARS, ours, strict=True)) == list(zip(SCALARS, theirs, strict=True))
 
 
-def test_both_doors_give_one_stack_secrets_and_overrides_included(project: Project) -> None:
+def test_the_file_and_pulumis_configuration_load_the_same_stack(project: Project) -> None:
     project.add(
         "  oci:region: us-ashburn-1\n"
         "  trainyard:team: vision\n"

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.mark.torture
-def test_each_combination_is_a_run_and_one_more_value_moves_none(tmp_path: Path) -> None:
+def test_each_combination_is_a_run_and_a_further_value_changes_none(tmp_path: Path) -> None:
     line = jobs()["line"]
     line["runs"] = {"base": {"until": "finished"}}
     with try_team(tmp_path, {"line": line}) as team:

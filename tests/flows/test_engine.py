@@ -90,7 +90,7 @@ def start(project: Project) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
         process.communicate()
 
 
-def test_a_stack_lives_its_whole_life(project: Project) -> None:
+def test_a_stack_is_created_updated_and_destroyed(project: Project) -> None:
     assert "PASSPHRASE" not in project.pulumi("preview", "--diff")
     assert not project.note.exists()
     said = project.pulumi("up", "--yes")
@@ -105,7 +105,7 @@ def test_a_stack_lives_its_whole_life(project: Project) -> None:
     assert not project.note.exists()
 
 
-def test_a_policy_pack_passes_and_stops(project: Project) -> None:
+def test_a_policy_pack_accepts_and_refuses_resources(project: Project) -> None:
     pack = ("--policy-pack", str(project.pack))
     assert "manners" in project.pulumi("preview", *pack)
     project.configure("text", "BUY MILK", "--secret")
@@ -136,7 +136,7 @@ def test_an_error_of_the_program_is_shown_once(project: Project, mode: str, show
     assert "trainyard/engine/program.py" not in said
 
 
-def test_a_stack_file_too_large_for_providers_is_said_in_words(project: Project) -> None:
+def test_a_stack_file_too_large_for_providers_gives_a_clear_error(project: Project) -> None:
     project.needs_our_host()
     # Not by argument: those have the same limit as environment variables.
     stack_file = project.program / "stacks" / "Pulumi.dev.yaml"
@@ -153,7 +153,7 @@ def test_a_dynamic_provider_runs(project: Project) -> None:
     assert project.outputs()["count"] == 42
 
 
-def test_a_missing_virtual_environment_says_what_to_do(project: Project) -> None:
+def test_a_missing_virtual_environment_gives_a_remedy(project: Project) -> None:
     project.needs_our_host()
     (project.program / ".venv").unlink()
     failed = project.run("preview")
@@ -178,7 +178,7 @@ def test_about_names_the_python_and_its_packages(project: Project) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_nothing_outlives_the_engine(
+def test_no_process_outlives_the_engine(
     project: Project, start: Callable[..., "subprocess.Popen[str]"], number: signal.Signals
 ) -> None:
     project.configure("mode", "wait")
@@ -196,7 +196,7 @@ def test_nothing_outlives_the_engine(
     assert not alive
 
 
-def test_a_terminal_that_goes_away_ends_nothing_under_nohup(
+def test_under_nohup_a_closed_terminal_ends_nothing(
     project: Project, start: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
 ) -> None:
     ends = tmp_path / "ends"

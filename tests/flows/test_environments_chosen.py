@@ -59,7 +59,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
 
 
 @pytest.mark.torture
-def test_jobs_train_in_the_environments_that_fit_them(team: Team) -> None:
+def test_jobs_train_in_the_first_environment_that_satisfies_them(team: Team) -> None:
     said = "the environment `pytorch-1.13`, not `pytorch`, which does not meet `torch<2` (torch 2.6.0)"
     up = team.trainyard("up", "local")
     assert f"job older runs in {said}: ./older/requirements.txt" in up

@@ -21,7 +21,7 @@ print(json.dumps([{n: metadata.version(n) for n in names}, [m for m in modules i
 
 
 @pytest.mark.parametrize("name", environments())
-def test_a_made_environment_is_as_its_row_says(name: str) -> None:
+def test_an_environment_has_the_packages_of_its_row(name: str) -> None:
     made, row = find(name), environments()[name]
     if isinstance(made, MissingEnvironment):
         pytest.skip(f"the environment {name}: {made.reason}; {made.remedy}")

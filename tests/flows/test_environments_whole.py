@@ -47,7 +47,7 @@ def folder() -> Path:
 
 
 @pytest.mark.usefixtures("with_rows")
-def test_what_is_made_is_found_and_not_made_twice() -> None:
+def test_a_made_environment_is_found_and_not_made_again() -> None:
     told = Told()
     missing = find.find("tiny")
     assert isinstance(missing, MissingEnvironment)
@@ -63,7 +63,7 @@ def test_what_is_made_is_found_and_not_made_twice() -> None:
 
 @pytest.mark.usefixtures("with_rows")
 @pytest.mark.parametrize("place", ["cache", "folder", "stamp"])
-def test_what_others_may_have_written_is_not_used(place: str) -> None:
+def test_an_environment_that_others_may_write_to_is_not_used(place: str) -> None:
     make.make("tiny", Told())
     at = {"cache": cache.cache_folder(), "folder": folder(), "stamp": folder() / cache.STAMP}[place]
     at.chmod(0o777)
@@ -89,7 +89,7 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("with_rows")
 @pytest.mark.parametrize("left", ["no stamp", "half a stamp", "no interpreter"])
-def test_a_half_made_one_is_never_used_and_made_again(left: str) -> None:
+def test_an_incomplete_environment_is_never_used_and_made_again(left: str) -> None:
     make.make("tiny", Told())
     if left == "no stamp":
         (folder() / cache.STAMP).unlink()
@@ -104,7 +104,7 @@ def test_a_half_made_one_is_never_used_and_made_again(left: str) -> None:
 
 
 @pytest.mark.usefixtures("with_rows")
-def test_a_module_that_has_gone_from_the_machine_makes_it_missing() -> None:
+def test_an_environment_whose_system_module_was_removed_counts_as_missing() -> None:
     make.make("tiny", Told())
     stamp = json.loads((folder() / cache.STAMP).read_text())
     stamp["modules"]["json"] = "/nowhere/json/__init__.py"
@@ -112,7 +112,7 @@ def test_a_module_that_has_gone_from_the_machine_makes_it_missing() -> None:
     assert isinstance(find.find("tiny"), MissingEnvironment)
 
 
-def test_one_that_does_not_prove_itself_is_not_there(with_rows: Callable[..., None]) -> None:
+def test_an_environment_that_fails_its_test_does_not_exist(with_rows: Callable[..., None]) -> None:
     with_rows(replace(TINY, proof="assert 1 == 2, 'the extension was not compiled'"))
     with pytest.raises(MakeError, match="the extension was not compiled"):
         make.make("tiny", Told())
@@ -133,7 +133,7 @@ def test_a_repair_is_found_by_its_package_also_in_an_environment_on_top(with_row
         assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "torch_of_debian\n"
 
 
-def test_what_is_proved_has_its_bytecode_whatever_the_caller_s_python_is_told(
+def test_a_tested_environment_has_bytecode_whatever_the_callers_settings(
     with_rows: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
@@ -151,7 +151,7 @@ def test_missing_packages_are_named_with_the_command_and_not_installed_unasked(w
 
 
 @pytest.mark.skipif(shutil.which("dpkg-query") is None, reason="this machine has no dpkg")
-def test_a_package_that_apt_has_not_finished_is_waited_for_by_the_user(
+def test_a_package_that_apt_has_not_configured_is_reported(
     with_rows: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     database = tmp_path / "dpkg"
@@ -172,7 +172,7 @@ def test_a_package_that_apt_has_not_finished_is_waited_for_by_the_user(
     assert isinstance(make.make("tiny", Told()), Environment)
 
 
-def test_what_does_not_work_is_said_in_a_line_without_a_traceback(with_rows: Callable[..., None]) -> None:
+def test_a_failure_is_one_line_without_a_traceback(with_rows: Callable[..., None]) -> None:
     with_rows(replace(TINY, proof="import no_such_library"))
     with pytest.raises(MakeError) as raised:
         make.make("tiny", Told())
@@ -181,13 +181,13 @@ def test_what_does_not_work_is_said_in_a_line_without_a_traceback(with_rows: Cal
     )
 
 
-def test_another_python_than_there_is_says_so(with_rows: Callable[..., None]) -> None:
+def test_a_missing_python_version_is_reported(with_rows: Callable[..., None]) -> None:
     with_rows(replace(TINY, python="2.6"))
     with pytest.raises(MakeError, match=r"Python 2\.6 is not on this machine"):
         make.make("tiny", Told())
 
 
-def test_one_on_top_of_another_has_its_modules(with_rows: Callable[..., None]) -> None:
+def test_an_environment_on_top_of_another_has_its_modules(with_rows: Callable[..., None]) -> None:
     above = replace(TINY, name="above", base="tiny", imports=("below",))
     with_rows(TINY, above)
     told = Told()
@@ -225,7 +225,7 @@ def maker(tmp_path: Path, **variables: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def test_killed_in_the_middle_it_is_made_again(tmp_path: Path, with_rows: Callable[..., None]) -> None:
+def test_an_environment_is_made_again_after_a_kill(tmp_path: Path, with_rows: Callable[..., None]) -> None:
     with_rows(PROVED_SLOWLY)
     proving = tmp_path / "proving"
     with maker(tmp_path, PROVING=str(proving)) as first:
@@ -236,7 +236,7 @@ def test_killed_in_the_middle_it_is_made_again(tmp_path: Path, with_rows: Callab
 
 
 @pytest.mark.usefixtures("with_rows")
-def test_two_at_once_make_it_once(tmp_path: Path) -> None:
+def test_two_concurrent_commands_make_an_environment_once(tmp_path: Path) -> None:
     with maker(tmp_path) as first, maker(tmp_path) as second:
         told = [process.communicate(timeout=LONGEST_SECONDS)[0].strip() for process in (first, second)]
     assert sorted(told) == ["0", "1"]
@@ -249,7 +249,7 @@ def test_a_command_that_fails_shows_its_last_lines() -> None:
         )
 
 
-def test_an_interrupt_ends_the_command_too() -> None:
+def test_an_interrupt_also_ends_the_started_command() -> None:
     class Impatient(Told):
         def update(self, text: str) -> None:
             raise KeyboardInterrupt
@@ -260,7 +260,7 @@ def test_an_interrupt_ends_the_command_too() -> None:
     assert time.monotonic() - began < LONGEST_SECONDS
 
 
-def test_what_compiles_takes_as_many_processors_as_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compilation_may_use_all_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under `make test`, a nested `make` would see make's variables, and compile with one process only."""
     monkeypatch.setenv("MAKEFLAGS", " -j6 --jobserver-auth=3,4")
     seen = "import os, sys; sys.exit('MAKEFLAGS' in os.environ)"

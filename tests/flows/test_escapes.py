@@ -181,7 +181,7 @@ def test_watch_sends_a_terminal_no_control_characters_of_a_run(planted: Planted)
     assert orders(left) == []
 
 
-def test_one_function_for_each_reader() -> None:
+def test_each_kind_of_output_has_its_escape_function() -> None:
     assert escaping.terminal("a\x1b[31m\tb\nc") == "a\ufffd[31m  b\ufffdc"
     assert escaping.terminal_lines(" ::error::x\n##[error]x\nstd::x") == " : :error::x\n## [error]x\nstd::x"
     assert escaping.markdown("a|b\\|c <x> [y](http://z) _p_ q_r @s #1\n# t") == (

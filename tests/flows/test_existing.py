@@ -69,7 +69,7 @@ def another_subnet(team: Team, name: str) -> None:
     client.create_subnet(details)
 
 
-def test_a_second_team_names_what_the_first_has_made(team: Team) -> None:
+def test_a_second_team_uses_the_first_teams_resources_by_name(team: Team) -> None:
     second(team)
     # The engine writes a new stack's file where it is initialised, so this is not in the checkout.
     (team.stacks / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")

@@ -55,18 +55,18 @@ def new_desk(tmp_path: Path) -> Iterator[dict[str, str]]:
         yield {**variables, "XDG_CACHE_HOME": str(cache)}
 
 
-def test_the_page_leads_from_a_folder_to_a_result(desk: dict[str, str], tmp_path: Path) -> None:
+def test_the_commands_of_the_page_produce_the_promised_results(desk: dict[str, str], tmp_path: Path) -> None:
     type_the_page(desk, tmp_path / "work")
 
 
 @pytest.mark.torture
-def test_the_page_makes_what_it_needs(new_desk: dict[str, str], tmp_path: Path) -> None:
+def test_with_an_empty_cache_up_makes_all_environments_of_the_page(new_desk: dict[str, str], tmp_path: Path) -> None:
     type_the_page(new_desk, tmp_path / "work")
     made = {folder.name for folder in (tmp_path / "cache" / "trainyard" / "environments").iterdir()}
     assert any(name.startswith("ray-") for name in made)
 
 
-def test_up_makes_the_environment_and_says_so_first(new_desk: dict[str, str], tmp_path: Path) -> None:
+def test_up_announces_an_environment_before_it_makes_it(new_desk: dict[str, str], tmp_path: Path) -> None:
     """With the environment that takes the least time to make: Dask's, with pandas."""
     work = tmp_path / "work"
     shutil.copytree(SCRIPTS / "dask", work / "dask")
@@ -89,7 +89,7 @@ def test_up_makes_the_environment_and_says_so_first(new_desk: dict[str, str], tm
 
 
 @pytest.mark.torture
-def test_the_file_moves_to_openpai(desk: dict[str, str], tmp_path: Path) -> None:
+def test_the_changed_stack_file_works_on_openpai(desk: dict[str, str], tmp_path: Path) -> None:
     work = tmp_path / "work"
     move("openpai", desk, work)
     told = run_typed("trainyard runs outputs openpai --local --stacks first 2>&1 || echo refused", desk, work)
@@ -101,7 +101,7 @@ def test_the_file_moves_to_openpai(desk: dict[str, str], tmp_path: Path) -> None
 
 
 @pytest.mark.torture
-def test_the_file_moves_to_aws_dl1(desk: dict[str, str], tmp_path: Path) -> None:
+def test_the_changed_stack_file_works_on_aws_dl1(desk: dict[str, str], tmp_path: Path) -> None:
     work = tmp_path / "work"
     move("aws-dl1", desk, work)
     run_typed("trainyard runs outputs aws-dl1 --local --stacks first --to results", desk, work)

@@ -113,7 +113,7 @@ def checkout(scaffolded: Checkout, sketch: dict[str, str]) -> Checkout:
     return scaffolded
 
 
-def test_what_the_scaffold_writes_is_a_platform(sketch: dict[str, str]) -> None:
+def test_the_scaffold_makes_a_platform_that_check_accepts(sketch: dict[str, str]) -> None:
     assert "TY902" in sketch["check"], "nothing deploys it yet"
     assert "1 file checked: 1 warning\n" in sketch["check"]
     assert "on paper\n" in sketch["plan"]
@@ -122,7 +122,7 @@ def test_what_the_scaffold_writes_is_a_platform(sketch: dict[str, str]) -> None:
     assert "components/paper exists already" in sketch["twice"]
 
 
-def test_only_the_row_is_written_into_a_file_that_was_there(checkout: Checkout) -> None:
+def test_the_only_existing_file_that_changes_is_the_table_of_platforms(checkout: Checkout) -> None:
     assert checkout.changed() - GENERATED == {"catalog/platforms.toml"}
     assert '"trainyard:sheet"' in (checkout.root / "schemas/stack.schema.json").read_text()
     assert "| TY990 | error | paper | a sheet that is not JSON |" in (checkout.root / "docs/findings.md").read_text()
@@ -146,7 +146,7 @@ def test_its_stack_is_checked_with_its_own_keys_and_checks(checkout: Checkout) -
     assert "unless the file also serves `oci`" in other
 
 
-def test_its_plan_and_its_access_are_shown_in_its_words(checkout: Checkout) -> None:
+def test_plan_and_access_use_the_platforms_own_terms(checkout: Checkout) -> None:
     shown = checkout.python("trainyard", "plan", str(checkout.stack))
     for told in ("on paper\n", "sheet  drawn.json", "whoever has a pencil", "addresses stand on the same sheet"):
         assert told in shown
@@ -156,7 +156,7 @@ def test_its_plan_and_its_access_are_shown_in_its_words(checkout: Checkout) -> N
 
 
 @pytest.mark.engine
-def test_every_front_door_knows_its_runs(checkout: Checkout) -> None:
+def test_every_command_handles_its_runs(checkout: Checkout) -> None:
     sheet = checkout.stack.with_name("drawn.json")
     for words in (("stack", "init", "fair"), ("preview", "--stack", "fair")):
         checkout.pulumi(*words)

@@ -74,7 +74,7 @@ def test_a_dry_run_of_every_example_names_its_images(name: str, command: str) ->
     assert "${" not in told.output
 
 
-def test_a_dry_run_asks_nobody() -> None:
+def test_a_dry_run_makes_no_call() -> None:
     told = _trainyard("build", "oci-pytorch-ddp", "--dry-run", env={"OCI_CONFIG_FILE": "/nonexistent"})
     assert told.exit_code == 0
     assert "iad.ocir.io/<namespace>/vision/ddp:1.4" in told.stdout
@@ -102,7 +102,7 @@ config:
 
 
 @pytest.mark.parametrize(("command", "says"), [("build", "pytorch, gpu"), ("push", "login")])
-def test_a_plain_registry_is_asked_nothing(command: str, says: str, tmp_path: Path) -> None:
+def test_no_call_is_made_to_a_plain_registry(command: str, says: str, tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.vision-dev.yaml"
     file.write_text(ELSEWHERE)
     shown = _trainyard(command, str(file), "--dry-run")
@@ -111,7 +111,7 @@ def test_a_plain_registry_is_asked_nothing(command: str, says: str, tmp_path: Pa
     assert says in shown.output
 
 
-def test_a_build_gives_the_tool_a_folder_and_words(docker: Path, tmp_path: Path) -> None:
+def test_a_build_passes_a_context_and_arguments_to_the_tool(docker: Path, tmp_path: Path) -> None:
     code, wishes = tmp_path / "code", tmp_path / "team.txt"
     code.mkdir()
     (code / "model.py").touch()
@@ -136,14 +136,16 @@ def test_a_build_gives_the_tool_a_folder_and_words(docker: Path, tmp_path: Path)
     ("options", "row"),
     [([], "gpu"), (["--gpu"], "gpu"), (["--no-gpu"], "cpu")],
 )
-def test_the_shape_says_whether_there_is_a_gpu_unless_told(docker: Path, options: list[str], row: str) -> None:
+def test_the_shape_decides_whether_there_is_a_gpu_unless_an_option_does(
+    docker: Path, options: list[str], row: str
+) -> None:
     built = _trainyard("build", "oci-tensorflow-multi-worker", "--namespace", "acme", *options)
     assert built.exit_code == 0, built.output
     [words] = _told(docker)
     assert ("REQUIREMENTS=launcher/images/tensorflow/gpu.txt" in words) == (row == "gpu")
 
 
-def test_a_push_tells_the_digest(docker: Path) -> None:
+def test_a_push_prints_the_digest(docker: Path) -> None:
     pushed = _trainyard("push", "oci-pytorch-ddp", "--namespace", "acme")
     assert pushed.exit_code == 0, pushed.output
     assert _told(docker)[0] == ["push", ADDRESS]
@@ -182,7 +184,7 @@ def test_an_image_for_gaudi_is_built_on_its_release_and_pushed_to_ecr(docker: Pa
     assert "aws ecr get-login-password" in refused.stderr
 
 
-def test_without_credentials_the_namespace_has_to_be_told(docker: Path) -> None:
+def test_without_credentials_the_namespace_is_a_required_option(docker: Path) -> None:
     for command in ("build", "push"):
         asked = _trainyard(command, "oci-pytorch-ddp")
         assert asked.exit_code == 1
@@ -203,7 +205,7 @@ def test_without_credentials_the_namespace_has_to_be_told(docker: Path) -> None:
         ({"code": None}, [], "--code FOLDER"),
     ],
 )
-def test_what_cannot_be_built_is_said(
+def test_an_image_that_cannot_be_built_gives_the_reason(
     docker: Path, tmp_path: Path, change: dict[str, object], options: list[str], said: str
 ) -> None:
     told = _trainyard("build", str(_changed(tmp_path, change)), "--namespace", "acme", *options)
@@ -260,7 +262,7 @@ def _changed(folder: Path, change: dict[str, object]) -> Path:
     return file
 
 
-def test_help_of_image_names_build_and_push() -> None:
+def test_the_help_of_image_lists_build_and_push() -> None:
     told = CliRunner().invoke(main, ["image", "--help"])
     assert told.exit_code == 0
     assert {"build", "push"} <= {line.split()[0] for line in told.stdout.splitlines() if line.startswith("  ")}

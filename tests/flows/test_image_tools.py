@@ -176,7 +176,7 @@ def test_a_build_shows_its_progress_and_what_comes_next(yard: Yard, built: str) 
     assert built.endswith(f"Push with: trainyard image push {yard.stack}\n")
 
 
-def test_a_built_image_says_what_it_is(yard: Yard, built: str) -> None:
+def test_a_built_image_has_labels(yard: Yard, built: str) -> None:
     config = _described(yard)["OCIv1"]["config"]
     assert (config["User"], config["Entrypoint"]) == ("1000:1000", ["python", "-I", "-m", "launcher"])
     assert config["Labels"]["org.opencontainers.image.version"] == "1.4"
@@ -222,7 +222,7 @@ def test_the_launcher_runs_the_teams_code_in_it(yard: Yard, built: str) -> None:
     assert done.returncode == 3, printed
 
 
-def test_the_shim_in_it_bounds_ports(yard: Yard, built: str, tmp_path: Path) -> None:
+def test_the_library_in_an_image_keeps_ports_to_their_range(yard: Yard, built: str, tmp_path: Path) -> None:
     container = yard.buildah("from", yard.address)
     script = "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); print(s.getsockname()[1])"
     words = f'LD_PRELOAD="$TRAINYARD_PIN_LIBRARY" TRAINYARD_PIN_PORTS=21300-21363 python -c "{script}" >/told/port'
@@ -272,7 +272,7 @@ def _is_pulled_back(yard: Yard, digest: str) -> None:
     assert told["OCIv1"]["config"] == _described(yard)["OCIv1"]["config"]
 
 
-def test_a_build_that_fails_ends_with_what_to_do(yard: Yard) -> None:
+def test_a_failed_build_gives_a_remedy(yard: Yard) -> None:
     never = "localhost/never-made:1"
     done = yard.trainyard("build", yard.stack, "--tool", "buildah", "--base", never, "--arg", f"TOOLS={never}")
     assert done.returncode == 1

@@ -27,7 +27,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference | None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_killed_anywhere_up_again_ends_in_the_same_place(
+def test_an_up_after_a_killed_up_ends_in_the_same_state(
     seed: int, reference: Reference | None, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     record_property("killed", kill_and_repeat(tmp_path, seed, reference))

@@ -76,7 +76,7 @@ def run(environment: Environment, script: str) -> str:
     return done.stdout.strip()
 
 
-def test_packages_lie_over_the_framework_which_is_not_installed_again(shelf: Shelf) -> None:
+def test_packages_are_installed_over_the_framework_without_reinstalling_it(shelf: Shelf) -> None:
     write_wheel(shelf.folder, "extra", "2.0", {"extra.py": "import mini\nWHERE = mini.__file__\n"}, ["mini>=1"])
     wheel = write_wheel(shelf.folder, "other", "3.0", {"other.py": ""})
     told = Told()
@@ -102,7 +102,7 @@ def test_packages_lie_over_the_framework_which_is_not_installed_again(shelf: She
         (f"plain --hash=sha256:{'0' * 64}", "another hash than the file says"),
     ],
 )
-def test_what_cannot_be_is_said_and_leaves_nothing(shelf: Shelf, line: str, why: str) -> None:
+def test_unsatisfiable_requirements_give_the_reason_and_leave_nothing(shelf: Shelf, line: str, why: str) -> None:
     write_wheel(shelf.folder, "taker", "1.0", {"mini/__init__.py": "VERSION = 'taken'\n"})
     write_wheel(shelf.folder, "mini", "2.0", {"mini/__init__.py": "VERSION = 2\n"})
     write_wheel(shelf.folder, "helper", "2.0", {"helper/__init__.py": ""})
@@ -116,7 +116,7 @@ def test_what_cannot_be_is_said_and_leaves_nothing(shelf: Shelf, line: str, why:
     assert not shelf.mark.exists(), "no build script ran"
 
 
-def test_the_framework_under_its_other_name_and_version_is_there_already(
+def test_the_framework_under_another_name_satisfies_a_requirement(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = next(shelf.base.interpreter.parent.parent.glob("lib/python*/site-packages"))
@@ -144,7 +144,7 @@ def test_the_framework_under_its_other_name_and_version_is_there_already(
         shelf.make("tensorflow<2")
 
 
-def test_what_another_package_needs_and_nobody_has_built_is_named(shelf: Shelf) -> None:
+def test_a_dependency_without_a_wheel_is_named(shelf: Shelf) -> None:
     """If the other package has several versions, pip calls it a conflict. The message must not blame the environment's
     own packages."""
     for version in ("1.0", "2.0"):
@@ -162,7 +162,7 @@ def test_what_another_package_needs_and_nobody_has_built_is_named(shelf: Shelf) 
     assert "asker 2.0" in made.says
 
 
-def test_packages_that_do_not_fit_one_another_are_not_the_environments_fault(shelf: Shelf) -> None:
+def test_a_conflict_between_two_packages_does_not_blame_the_environment(shelf: Shelf) -> None:
     write_wheel(shelf.folder, "one", "1.0", {"one.py": ""}, ["common<2"])
     write_wheel(shelf.folder, "two", "1.0", {"two.py": ""}, ["common>=2", "third"])
     for name, version in (("common", "1.0"), ("common", "2.0"), ("third", "1.0")):
@@ -181,7 +181,7 @@ def test_a_package_is_built_only_if_it_is_named(shelf: Shelf) -> None:
     assert run(made, "import source_only; print(source_only.IT)") == "built"
 
 
-def test_a_package_changes_neither_the_interpreter_nor_what_lies_below(shelf: Shelf) -> None:
+def test_a_package_changes_neither_the_interpreter_nor_the_framework(shelf: Shelf) -> None:
     scripts = "rude-1.0.data/scripts/python"
     write_wheel(shelf.folder, "rude", "1.0", {"rude.py": "", "base.pth": "/root/.ssh/a/b\n", scripts: "#!/bin/sh\n"})
     made = shelf.make("rude")
@@ -191,7 +191,7 @@ def test_a_package_changes_neither_the_interpreter_nor_what_lies_below(shelf: Sh
     assert ".ssh" not in base.read_text()
 
 
-def test_no_file_of_a_package_says_what_nodes_see(shelf: Shelf) -> None:
+def test_no_file_of_a_package_decides_what_is_mounted_into_nodes(shelf: Shelf) -> None:
     """A wheel may put files anywhere in the folder that it is unpacked into."""
     secret = shelf.folder.parent / "secret"
     (secret / "lib" / "python3" / "site-packages").mkdir(parents=True)
@@ -227,7 +227,7 @@ def test_no_file_of_a_package_says_what_nodes_see(shelf: Shelf) -> None:
         ("RECORD", "", r"invalid name or version, \(None, None\)"),
     ],
 )
-def test_notes_of_no_package_are_refused(shelf: Shelf, file: str, text: str, reason: str) -> None:
+def test_packages_with_invalid_metadata_are_refused(shelf: Shelf, file: str, text: str, reason: str) -> None:
     """Names and versions of packages are shown to people."""
     notes = f"rude-1.0.data/purelib/other-1.dist-info/{file}"
     write_wheel(shelf.folder, "rude", "1.0", {"rude.py": "", notes: text})
@@ -236,7 +236,7 @@ def test_notes_of_no_package_are_refused(shelf: Shelf, file: str, text: str, rea
     assert shelf.nothing_is_left(shelf.wanted("rude"))
 
 
-def test_packages_that_fill_the_disk_end(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_that_would_fill_the_disk_are_refused(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     write_wheel(shelf.folder, "bomb", "1.0", {"bomb.py": ""})
     free = iter((800, 99))
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free, 99)))
@@ -245,7 +245,7 @@ def test_packages_that_fill_the_disk_end(shelf: Shelf, monkeypatch: pytest.Monke
     assert shelf.nothing_is_left(shelf.wanted("bomb"))
 
 
-def test_without_a_network_the_reason_is_said(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_network_the_error_says_so(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         monkeypatch.delenv("PIP_NO_INDEX")
@@ -289,7 +289,7 @@ def maker(wanted: Wanted, **variables: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def test_two_at_once_install_once(shelf: Shelf) -> None:
+def test_two_concurrent_commands_install_once(shelf: Shelf) -> None:
     write_wheel(shelf.folder, "extra", "2.0", {"extra.py": ""})
     wanted = shelf.wanted("extra")
     with maker(wanted) as first, maker(wanted) as second:
@@ -298,7 +298,7 @@ def test_two_at_once_install_once(shelf: Shelf) -> None:
     assert isinstance(find.find(f"tiny+{wanted.digest}"), Environment)
 
 
-def test_killed_in_the_middle_nobody_writes_there_before_its_pip_has_ended(shelf: Shelf) -> None:
+def test_after_a_kill_the_next_command_waits_for_the_old_pip(shelf: Shelf) -> None:
     wanted = shelf.wanted("extra")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"

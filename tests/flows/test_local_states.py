@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_stack_that_is_up_has_the_file_that_it_was_made_from(home: Path) -> None:
+def test_a_stack_that_is_up_has_a_copy_of_its_stack_file(home: Path) -> None:
     assert deployed_files(home / "cloud") == {"both": home / "pulumi" / "stacks" / "Pulumi.both.yaml"}
 
 

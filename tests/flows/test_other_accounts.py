@@ -144,7 +144,7 @@ def _host(port: int) -> Iterator[Any]:
 
 
 @needs_root
-def test_another_account_has_no_folder_of_its_own_run(tmp_path: Path) -> None:
+def test_another_account_cannot_make_a_host_run_its_folder(tmp_path: Path) -> None:
     """The attack: earlier, `up` ran a program that any account of the machine could name."""
     project, theirs = _project(tmp_path), _strangers(tmp_path)
     with _served(HOST, project) as server, strangers_port(_port(server)) as port, _host(port) as stub:
@@ -176,7 +176,7 @@ def _refusal(stub: Any, method: str, request: Any) -> str:
     return details
 
 
-def test_a_host_runs_what_its_project_names_and_nothing_else(tmp_path: Path) -> None:
+def test_a_host_runs_only_folders_that_its_project_names(tmp_path: Path) -> None:
     project, theirs = _project(tmp_path), _strangers(tmp_path)
     with _served(HOST, project, str(tmp_path / "pack")) as server, _host(_port(server)) as stub:
         for method, request in _calls(theirs, "").items():
@@ -248,7 +248,7 @@ def _status(cloud: Cloud, path: str, method: str = "GET", **headers: str) -> tup
         connection.close()
 
 
-def test_without_a_key_only_this_is_answered(shared_cloud: Cloud) -> None:
+def test_requests_without_credentials_get_only_the_listed_responses(shared_cloud: Cloud) -> None:
     assert {path: _status(shared_cloud, path)[0] for path in ANSWERED} == ANSWERED
     told = b"".join(_status(shared_cloud, path)[1] for path, status in ANSWERED.items() if status == 200)
     keys = [path for path in shared_cloud.home.joinpath("keys").rglob("*") if path.is_file()]
@@ -262,7 +262,7 @@ def test_the_cloud_listens_on_loopback_only_and_its_folder_is_closed(shared_clou
     assert shared_cloud.home.stat().st_mode & 0o077 == 0
 
 
-def test_what_the_cloud_is_is_told_to_this_machine_only(shared_cloud: Cloud) -> None:
+def test_only_this_machines_host_names_get_the_marker(shared_cloud: Cloud) -> None:
     """A web page of another site could reach this port by a host name that resolves to this machine, and read the
     response."""
     port = shared_cloud.endpoint.rpartition(":")[2]

@@ -47,7 +47,7 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Team]:
 
 
 @pytest.mark.torture
-def test_one_environment_behind_every_door(team: Team) -> None:
+def test_every_command_uses_the_same_environment(team: Team) -> None:
     (team.stacks / "req.txt").write_text("# nothing yet\n")
     checked = team.run("check", str(team.file))
     assert "train.py:3 imports `tinypack`" in checked.stdout
@@ -89,7 +89,7 @@ def test_a_rehearsal_has_the_packages_too(team: Team) -> None:
     assert rehearsed.returncode == 0, rehearsed.stdout + rehearsed.stderr
 
 
-def test_a_conflict_is_said_before_anything_is_made(team: Team) -> None:
+def test_a_conflict_is_reported_before_anything_is_made(team: Team) -> None:
     (team.stacks / "req.txt").write_text("# ours\nnumpy==0.1\n")
     failed = team.attempt("up", "local")
     assert failed.returncode == 1

@@ -48,7 +48,7 @@ def stack(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
-def test_every_example_prints_the_same_twice_and_as_json(file: Path, command: str) -> None:
+def test_the_plan_of_every_example_is_deterministic_also_as_json(file: Path, command: str) -> None:
     first, again, values = run(command, file), run(command, file), run(command, file, "--format", "json")
     assert first.exit_code == values.exit_code == 0, first.output
     assert first.stdout == again.stdout
@@ -70,7 +70,7 @@ def test_a_stack_is_found_by_its_name(stack: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_wrong_name_gets_the_nearest(stack: Path, command: str) -> None:
+def test_an_unknown_name_gets_the_nearest_suggestion(stack: Path, command: str) -> None:
     wrong = run(command, "visoin", "--stacks", stack.parent)
     assert wrong.exit_code == 2
     assert "no stack `visoin`" in wrong.output
@@ -78,7 +78,7 @@ def test_a_wrong_name_gets_the_nearest(stack: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_errors_are_those_of_check(stack: Path, command: str) -> None:
+def test_plan_reports_the_errors_of_check(stack: Path, command: str) -> None:
     stack.write_text(SMALLEST + JOB.replace("framework: pytorch", "framework: pytorhc"))
     for form in ("text", "json"):
         told, checked = run(command, stack, "--format", form), run("check", stack, "--format", form)
@@ -88,13 +88,13 @@ def test_errors_are_those_of_check(stack: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path, command: str) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path, command: str) -> None:
     missing = run(command, tmp_path / "Pulumi.none.yaml")
     assert missing.exit_code == 2
     assert "TY001" in missing.output
 
 
-def test_remarks_go_to_standard_error_and_leave_the_plan_whole(stack: Path) -> None:
+def test_warnings_go_to_standard_error_and_leave_the_plan_complete(stack: Path) -> None:
     stack.write_text((SMALLEST + JOB).replace("VM.GPU.A10.1", "VM.GPU.A11.9"))
     told = run("plan", stack, "--format", "json")
     assert told.exit_code == 0, told.output
@@ -102,7 +102,7 @@ def test_remarks_go_to_standard_error_and_leave_the_plan_whole(stack: Path) -> N
     assert json.loads(told.stdout)["jobs"]["resnet"]["shape"]["name"] == "VM.GPU.A11.9"
 
 
-def test_no_secret_is_printed_sealed_or_not(stack: Path) -> None:
+def test_no_secret_is_printed_encrypted_or_not(stack: Path) -> None:
     for options in ([], ["--format", "json"], ["--launch", "resnet/base/main-0"]):
         told = run("plan", stack, *options)
         assert told.exit_code == 0, told.output
@@ -110,7 +110,7 @@ def test_no_secret_is_printed_sealed_or_not(stack: Path) -> None:
     assert "HF_TOKEN=(secret)" in run("plan", stack).stdout
 
 
-def test_one_launch_document_on_demand(stack: Path) -> None:
+def test_one_launch_document_is_printed_on_request(stack: Path) -> None:
     told = run("plan", stack, "--launch", "resnet/base/worker-0")
     document = json.loads(told.stdout)
     assert (document["node"], document["rank"], document["framework"]) == ("worker-0", 1, "pytorch")
@@ -129,7 +129,7 @@ def test_the_deployers_group_can_be_named(stack: Path) -> None:
 
 
 @pytest.mark.parametrize("group", ["", "it's", "a/b/c"])
-def test_a_group_that_no_statement_can_name_is_an_error_of_usage(stack: Path, group: str) -> None:
+def test_an_invalid_group_name_is_a_usage_error(stack: Path, group: str) -> None:
     told = run("access", stack, "--deployers", group)
     assert told.exit_code == 2
     assert "--deployers: name" in told.output
@@ -149,7 +149,7 @@ def test_plan_and_access_import_no_sdk(stack: Path, command: str) -> None:
     assert done.stderr == ""
 
 
-def test_no_command_begins_with_an_sdk() -> None:
+def test_no_command_imports_an_sdk_at_its_start() -> None:
     """Commands import Oracle's SDK at their first call, and never Pulumi's, which only programs need."""
     modules = sorted({f"trainyard.cli.{place.partition(':')[0]}" for place, _ in COMMANDS_OF_ALL.values()})
     program = f"import sys, {', '.join(modules)}; print([name for name in {HEAVY!r} if name in sys.modules])"

@@ -156,7 +156,7 @@ def test_a_missing_input_is_named(world: World) -> None:
         assert [line.partition(":")[0] for line in failures] == [missing], failures
 
 
-def test_what_is_not_known_yet_is_judged_later(world: World) -> None:
+def test_unknown_inputs_are_checked_when_they_are_known(world: World) -> None:
     outputs = world.engine.preview(SUBNET, "it", {"vpcId": UNKNOWN, "cidrBlock": UNKNOWN, "tags": {"a": UNKNOWN}})
     assert outputs["vpcId"] is UNKNOWN
     assert outputs["arn"] is UNKNOWN
@@ -180,7 +180,7 @@ _WAYS = (VPC, INSTANCE, BUCKET, ROLE, INGRESS, ROUTE, NAT, VERSION)
 
 
 @pytest.mark.parametrize("token", CASES if wanted(0, 1) else _WAYS)
-def test_a_create_that_was_cut_off_makes_nothing_twice(world: World, token: str) -> None:
+def test_a_create_repeated_after_a_kill_makes_nothing_twice(world: World, token: str) -> None:
     """The plugin was killed after the cloud had made it, before the engine heard of it."""
     inputs = CASES[token].inputs(world)
     first = world.engine.create(token, "cut", inputs)
@@ -199,7 +199,7 @@ def test_a_create_that_was_cut_off_makes_nothing_twice(world: World, token: str)
 
 
 @pytest.mark.parametrize("token", [VPC, SUBNET, EIP, INSTANCE])
-def test_a_replacement_by_the_same_is_another(world: World, token: str) -> None:
+def test_a_replacement_with_equal_inputs_is_a_new_resource(world: World, token: str) -> None:
     inputs = CASES[token].inputs(world) | ({"cidrBlock": "10.0.200.0/24"} if token == SUBNET else {})
     first = world.engine.create(token, "same", inputs)
     more = {"cidrBlock": "10.0.201.0/24"} if token == SUBNET else {}
@@ -219,7 +219,7 @@ TAKEN: Mapping[str, str] = {
 
 
 @pytest.mark.parametrize("token", TAKEN)
-def test_what_others_made_is_never_taken_over(world: World, token: str) -> None:
+def test_resources_of_others_are_never_adopted(world: World, token: str) -> None:
     taken = world.resource(token)
     if token == BUCKET:
         world.resource(OBJECT)
@@ -227,7 +227,7 @@ def test_what_others_made_is_never_taken_over(world: World, token: str) -> None:
         world.engine.create(token, "other", {**taken.inputs, "tags": {"team": "others"}})
 
 
-def test_a_name_is_made_where_none_is_given(world: World) -> None:
+def test_a_resource_without_a_name_gets_a_generated_one(world: World) -> None:
     first, _ = world.engine.check(ROLE, "nodes", {"assumeRolePolicy": "{}"})
     assert re.fullmatch(r"nodes-[0-9a-f]{7}", first["name"])
     again, _ = world.engine.check(ROLE, "other", {"assumeRolePolicy": "{}"}, old=first)
@@ -236,13 +236,13 @@ def test_a_name_is_made_where_none_is_given(world: World) -> None:
     assert re.fullmatch(r"vision-[0-9a-f]{26}", prefixed["name"])
 
 
-def test_waiting_is_seen(world: World) -> None:
+def test_waits_are_logged(world: World) -> None:
     made = world.engine.create(INSTANCE, "seen", CASES[INSTANCE].inputs(world))
     world.engine.delete(made)
     assert any(line.startswith("pending, waiting until running") for line in world.engine.heard.statuses)
 
 
-def test_another_region_is_another_place(world: World) -> None:
+def test_a_provider_of_another_region_uses_that_region(world: World) -> None:
     inputs = {"cidrBlock": "10.0.0.0/16"}
     here = world.engine.create(VPC, "regional", inputs)
     assert world.engine.diff(here, {**inputs, "region": "us-west-2"}).replaces == ["region"]
@@ -255,7 +255,7 @@ def test_another_region_is_another_place(world: World) -> None:
         world.engine.delete(there)
 
 
-def test_tags_of_the_provider_are_on_everything(world: World) -> None:
+def test_default_tags_of_the_provider_are_on_every_resource(world: World) -> None:
     """And a change of them is an update."""
     config = {"defaultTags": json.dumps({"tags": {"owner": "us", "team": "default"}})}
     with engine_side(LocalAws()) as engine:
@@ -289,7 +289,7 @@ def test_nothing_but_a_local_cloud_is_called(world: World, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("token", FUNCTIONS)
-def test_what_functions_look_up(world: World, token: str) -> None:
+def test_functions_return_the_resources_that_they_look_up(world: World, token: str) -> None:
     for args, expected in LOOKUPS[token](world):
         seen = watched(world)
         found = seen.engine.invoke(token, args)

@@ -71,7 +71,7 @@ class Stack:
 
 
 @pytest.mark.torture
-def test_a_cluster_comes_changes_drifts_and_goes(tmp_path: Path, cloud: Cloud) -> None:
+def test_a_cluster_is_created_changed_refreshed_and_destroyed(tmp_path: Path, cloud: Cloud) -> None:
     stack = Stack(tmp_path, cloud)
     made = stack.up()
     state = json.loads(stack.pulumi("stack", "export"))

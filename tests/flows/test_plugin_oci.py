@@ -56,7 +56,7 @@ def test_a_resource_is_created_read_updated_and_deleted_with_the_providers_calls
     live(world, token)
 
 
-def test_blocks_of_a_vcn_change_one_at_a_time(world: World) -> None:
+def test_cidr_blocks_of_a_vcn_change_one_at_a_time(world: World) -> None:
     """Oracle's provider can change one element at a time: add one at the end, replace one, remove one."""
     world.id("oci:Core/subnet:Subnet")
     vcn, engine = world.resource(VCN), world.engine
@@ -102,13 +102,13 @@ def test_secret_inputs_of_a_resource_are_secret_outputs(world: World) -> None:
         world.engine.delete(made)
 
 
-def test_what_is_not_known_before_the_update_is_unknown(world: World) -> None:
+def test_outputs_that_an_update_may_change_are_unknown_in_the_preview(world: World) -> None:
     outputs = world.engine.preview("oci:Core/subnet:Subnet", "it", {"compartmentId": UNKNOWN, "vcnId": UNKNOWN})
     assert outputs["vcnId"] is UNKNOWN
     assert outputs["virtualRouterIp"] is UNKNOWN
 
 
-def test_a_name_is_made_where_none_is_given(world: World) -> None:
+def test_a_resource_without_a_name_gets_a_generated_one(world: World) -> None:
     inputs = {"compartmentId": world.cloud.compartment, "namespace": world.cloud.namespace}
     first, _ = world.engine.check(BUCKET, "data", inputs)
     assert first["name"].startswith("data-")
@@ -121,7 +121,7 @@ def test_an_unknown_input_is_refused(world: World) -> None:
     assert failures == [f"nonsense: {PROJECT} has no input `nonsense`."]
 
 
-def test_a_create_that_was_cut_off_makes_nothing_twice(world: World) -> None:
+def test_a_create_repeated_after_a_kill_makes_nothing_twice(world: World) -> None:
     """The plugin was killed after the cloud had made it, before the engine heard of it."""
     inputs = in_compartment(world, displayName="p")
     first = world.engine.create(PROJECT, "it", inputs)
@@ -135,7 +135,7 @@ def test_a_create_that_was_cut_off_makes_nothing_twice(world: World) -> None:
     assert anew.id != first.id
 
 
-def test_a_replacement_by_the_same_is_another(world: World) -> None:
+def test_a_replacement_with_equal_inputs_is_a_new_resource(world: World) -> None:
     inputs = in_compartment(world, displayName="p")
     first = world.engine.create(PROJECT, "it", inputs)
     second = world.engine.create(PROJECT, "it", inputs, old=first.inputs)
@@ -144,7 +144,7 @@ def test_a_replacement_by_the_same_is_another(world: World) -> None:
     assert second.id != first.id
 
 
-def test_a_name_that_a_secret_on_its_way_out_keeps_is_said_in_words(world: World) -> None:
+def test_the_name_of_a_secret_that_is_being_deleted_gives_a_clear_error(world: World) -> None:
     content = {"contentType": "BASE64", "content": "Zmlyc3Q="}
     inputs = in_compartment(world, vaultId="ocid1.vault.oc1..v", keyId=OTHER, secretName="gone", secretContent=content)
     first = world.engine.create("oci:Vault/secret:Secret", "it", inputs)
@@ -165,7 +165,7 @@ TAKEN: Mapping[str, str] = {
 
 
 @pytest.mark.parametrize("token", TAKEN)
-def test_a_name_that_is_taken_is_said_with_the_ways_out(world: World, token: str) -> None:
+def test_a_name_that_is_taken_gives_an_error_with_remedies(world: World, token: str) -> None:
     """Resources of another stack, or made by hand, are never adopted."""
     taken = world.resource(token)
     if token == BUCKET:  # of the very same tags, as a stack that was destroyed leaves it, and not empty
@@ -181,7 +181,7 @@ def test_a_name_that_is_taken_is_said_with_the_ways_out(world: World, token: str
     assert imported.id == taken.id
 
 
-def test_a_log_may_be_disabled_later_but_not_made_so(world: World) -> None:
+def test_a_log_can_be_disabled_by_an_update_but_not_created_disabled(world: World) -> None:
     """Oracle's provider waits until a new resource is ACTIVE, and does not wait after an update."""
     token = "oci:Logging/log:Log"
     inputs = CASES[token].inputs(world)
@@ -195,7 +195,7 @@ def test_a_log_may_be_disabled_later_but_not_made_so(world: World) -> None:
     assert made.outputs["state"] == "INACTIVE"
 
 
-def test_a_bucket_that_holds_objects_is_not_deleted(world: World) -> None:
+def test_a_bucket_with_objects_is_not_deleted(world: World) -> None:
     bucket, client = world.resource(BUCKET), Session.of({}, world.cloud.env).client("object_storage")
     client.put_object(world.cloud.namespace, "data", "weights", b"1")
     world.closing.callback(client.delete_object, world.cloud.namespace, "data", "weights")
@@ -204,7 +204,7 @@ def test_a_bucket_that_holds_objects_is_not_deleted(world: World) -> None:
     assert client.get_object(world.cloud.namespace, "data", "weights").data.content == b"1"
 
 
-def test_drift_is_seen(world: World) -> None:
+def test_a_refresh_detects_drift(world: World) -> None:
     """Changed without Pulumi: the next preview shows it."""
     inputs = CASES["oci:Core/securityList:SecurityList"].inputs(world)
     made = world.engine.create("oci:Core/securityList:SecurityList", "it", inputs)
@@ -270,7 +270,7 @@ def test_each_function_of_the_plugin_answers(world: World, token: str) -> None:
     assert not plural or found[plural]
 
 
-def test_functions_filter(world: World) -> None:
+def test_functions_filter_their_results(world: World) -> None:
     token = "oci:Core/getServices:getServices"
     every = world.engine.invoke(token, {})["services"]
     wanted = [{"name": "name", "values": ["All .* Services In .*"], "regex": True}]

@@ -94,7 +94,7 @@ def told(said: str) -> set[tuple[str, str, str]]:
     return set(re.findall(r"- \[(\w+)\]\s+(\S+)\s+\(.*: (\S+)\)", said))
 
 
-def test_the_engine_hears_what_the_rules_say_of_their_examples(project: Project) -> None:
+def test_the_engine_gets_the_verdicts_of_rules_on_their_examples(project: Project) -> None:
     """A review gives the same verdicts for all of them without the engine."""
     every = [resource for kind in KINDS for _, resource in examples(kind)]
     went_on, said = project.judged("preview", *map(as_row, every))
@@ -115,7 +115,9 @@ def test_the_engine_hears_what_the_rules_say_of_their_examples(project: Project)
 
 
 @pytest.mark.parametrize("rule", stack_rules(), ids=lambda rule: rule.id)
-def test_the_engine_hears_what_a_rule_says_of_a_whole_stack(rule: StackRule, project: Project, tmp_path: Path) -> None:
+def test_the_engine_gets_the_verdict_of_a_rule_on_a_whole_stack(
+    rule: StackRule, project: Project, tmp_path: Path
+) -> None:
     """The first failing and the first passing example of each rule. tests/unit/policies tests all of them with the
     engine's protocol."""
     for kind, expected in (("fails", True), ("passes", False)):
@@ -140,7 +142,7 @@ def test_the_engine_hears_what_a_rule_says_of_a_whole_stack(rule: StackRule, pro
     ],
     ids=["in force", "ended"],
 )
-def test_a_waiver_counts_the_same_for_the_engine_and_for_a_review(
+def test_a_waiver_has_the_same_effect_for_the_engine_and_a_review(
     until: str, level: str, words: str, project: Project
 ) -> None:
     """It lets the preview go on while it lasts, and is named; from the day after it stops the preview again."""
@@ -156,7 +158,7 @@ def test_a_waiver_counts_the_same_for_the_engine_and_for_a_review(
     assert (result.outcome, result.waiver) == ("waived" if went_on else "fail", words)
 
 
-def test_a_level_by_environment_and_a_setting_that_is_none(project: Project, tmp_path: Path) -> None:
+def test_levels_depend_on_the_environment_and_invalid_settings_are_refused(project: Project, tmp_path: Path) -> None:
     opened = (BUCKET, "data", {"freeformTags": TAGS, "versioning": "Enabled", "accessType": "ObjectRead"}, True)
     settings = tmp_path / "settings.json"
     options = ("--policy-pack-config", str(settings))
@@ -170,7 +172,7 @@ def test_a_level_by_environment_and_a_setting_that_is_none(project: Project, tmp
     assert "ceilings" in said
 
 
-def test_a_failer_stops_the_preview_with_the_remedy_and_a_passer_goes_on(project: Project) -> None:
+def test_a_mandatory_failure_stops_the_preview_with_the_remedy(project: Project) -> None:
     private = {"freeformTags": TAGS, "versioning": "Enabled"}
     went_on, said = project.judged("preview", (BUCKET, "data", private | {"accessType": "ObjectRead"}, True))
     assert not went_on
@@ -184,7 +186,7 @@ def test_a_failer_stops_the_preview_with_the_remedy_and_a_passer_goes_on(project
     assert f"{NAME}@v{VERSION}" in said
 
 
-def test_what_a_preview_cannot_know_is_remarked_on_and_judged_by_up(project: Project) -> None:
+def test_values_unknown_in_a_preview_are_reported_and_judged_by_up(project: Project) -> None:
     bucket = (
         BUCKET,
         "data",
@@ -201,7 +203,7 @@ def test_what_a_preview_cannot_know_is_remarked_on_and_judged_by_up(project: Pro
     assert told(said) == {("mandatory", "public-bucket", "data")}
 
 
-def test_a_team_can_raise_a_remark_to_a_demand(project: Project, tmp_path: Path) -> None:
+def test_a_team_can_make_an_advisory_rule_mandatory(project: Project, tmp_path: Path) -> None:
     bucket = (BUCKET, "data", {"freeformTags": TAGS}, True)
     went_on, said = project.judged("preview", bucket)
     assert went_on, said

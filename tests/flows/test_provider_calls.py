@@ -30,7 +30,7 @@ def test_every_type_and_function_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("token", TYPES)
-def test_each_step_of_a_life_makes_the_calls_of_its_row(world: World, token: str) -> None:
+def test_each_step_of_a_resource_makes_the_calls_of_its_row(world: World, token: str) -> None:
     row, case, engine = TYPES[token], CASES[token], world.engine
     inputs = case.inputs(world)
     with listening(world.cloud) as created:
@@ -53,7 +53,7 @@ def test_each_step_of_a_life_makes_the_calls_of_its_row(world: World, token: str
     assert deleted.names == step_of(row, "delete", inputs)
 
 
-def test_an_object_from_a_file_and_all_its_versions(world: World) -> None:
+def test_an_object_from_a_file_is_created_and_deleted_with_all_versions(world: World) -> None:
     bucket = world.resource(BUCKET).outputs["name"]
     (world.folder / "code.py").write_text("print(1)\n")
     inputs = {

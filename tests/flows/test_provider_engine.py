@@ -80,7 +80,7 @@ def cloud(tmp_path: Path) -> Iterator[control.Cloud]:
 
 
 @pytest.mark.torture
-def test_a_stack_with_a_run_comes_up_changes_fails_and_recovers(tmp_path: Path, cloud: control.Cloud) -> None:
+def test_a_stack_with_a_run_is_made_changed_fails_and_recovers(tmp_path: Path, cloud: control.Cloud) -> None:
     stack = Stack(tmp_path, cloud)
     up = stack("up", "--yes")
     assert "trainyard:index:Run" in up

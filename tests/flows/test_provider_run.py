@@ -74,7 +74,7 @@ def test_a_run_runs_to_its_end_and_the_second_up_changes_nothing(world: World) -
     assert [run.lifecycle_state for run in world.runs()] == ["SUCCEEDED"]
 
 
-def test_every_node_learns_of_the_main_one(world: World) -> None:
+def test_every_node_gets_the_ocid_of_the_main_run(world: World) -> None:
     nodes = [node("main", 0), node("worker-0", 1, "worker"), node("worker-1", 2, "worker")]
     reservation = "ocid1.capacityreservation.oc1.iad.ours"
     made = world.engine.create(RUN, "run", world.inputs(nodes=nodes, capacityReservation=reservation))
@@ -124,7 +124,7 @@ def test_runs_of_a_sweep_take_turns_and_up_waits_for_none_of_their_ends(world: W
     assert any("waits for its turn: at most 1 of the sweep at once" in line for line in world.engine.heard.lines)
 
 
-def test_a_run_that_fails_fails_up_with_its_last_lines_and_ends_the_others(world: World) -> None:
+def test_a_failed_run_fails_up_with_its_last_lines_and_ends_its_other_nodes(world: World) -> None:
     nodes = [node("main", 0, SECONDS_TO_RUN=LONG), node("worker", 1, "worker", EXIT_CODE="3")]
     with pytest.raises(Failed) as failed:
         world.engine.create(RUN, "run", world.inputs(nodes=nodes))
@@ -140,7 +140,7 @@ def test_a_run_that_fails_fails_up_with_its_last_lines_and_ends_the_others(world
     assert sorted(run.lifecycle_state for run in world.runs()) == ["CANCELED", "FAILED"]
 
 
-def test_who_failed_first_is_named_as_the_launchers_know_it(world: World) -> None:
+def test_the_rank_that_failed_first_is_named(world: World) -> None:
     """On the platform, the main node ends first: its launcher ended it because of the worker, whose end takes
     longer."""
     says, own = "[0.launcher] stopped: rank 1 (worker-0) failed with code 3", "the worker's own line"
@@ -167,7 +167,7 @@ def test_who_failed_first_is_named_as_the_launchers_know_it(world: World) -> Non
     assert "\x1b" not in message
 
 
-def test_up_after_a_failure_says_it_again_and_a_higher_attempt_starts_anew(world: World) -> None:
+def test_up_repeats_a_failure_and_a_higher_attempt_starts_again(world: World) -> None:
     inputs = world.inputs(nodes=[node("main", 0, EXIT_CODE="3")])
     with pytest.raises(Failed) as failed:
         world.engine.create(RUN, "run", inputs)
@@ -196,7 +196,7 @@ def _lose_worker(world: World, made: Resource) -> str:
     return lost
 
 
-def test_a_create_that_was_cut_off_goes_on_from_there(world: World) -> None:
+def test_an_interrupted_create_continues_with_its_nodes(world: World) -> None:
     """The provider was killed after it had started a node, and has no memory of that."""
     nodes = [node("main", 0, SECONDS_TO_RUN=LONG), node("worker", 1, "worker", SECONDS_TO_RUN=LONG)]
     inputs = world.inputs(nodes=nodes, until="started")
@@ -211,7 +211,7 @@ def test_a_create_that_was_cut_off_goes_on_from_there(world: World) -> None:
     world.engine.delete(again)
 
 
-def test_images_of_ads_are_told_a_place_of_their_start(world: World) -> None:
+def test_ads_images_get_a_work_dir_for_each_start(world: World) -> None:
     """The same on all of its nodes, including those that a second `up` adds, and different in the next start of the
     run."""
     client = world.session.client("data_science")
@@ -240,7 +240,7 @@ def test_images_of_ads_are_told_a_place_of_their_start(world: World) -> None:
     world.engine.delete(other)
 
 
-def test_the_same_run_after_a_destroy_is_another(world: World) -> None:
+def test_a_run_made_again_after_a_destroy_is_a_new_run(world: World) -> None:
     first = world.engine.create(RUN, "run", world.inputs())
     world.engine.delete(first)
     second = world.engine.create(RUN, "run", world.inputs())
@@ -248,13 +248,13 @@ def test_the_same_run_after_a_destroy_is_another(world: World) -> None:
     assert len(world.runs()) == 2
 
 
-def test_a_forced_replacement_does_not_take_the_run_it_replaces(world: World) -> None:
+def test_a_forced_replacement_does_not_adopt_the_old_run(world: World) -> None:
     first = world.engine.create(RUN, "run", world.inputs())
     second = world.engine.create(RUN, "run", world.inputs(), old=first.inputs)
     assert second.id != first.id
 
 
-def test_cancel_keeps_what_was_started(world: World) -> None:
+def test_cancelling_up_keeps_started_runs(world: World) -> None:
     caught: list[Failed] = []
 
     def create() -> None:
@@ -276,7 +276,7 @@ def test_cancel_keeps_what_was_started(world: World) -> None:
     assert [run.lifecycle_state for run in world.runs()] == ["CANCELED"]
 
 
-def test_too_slow_is_said_with_what_to_do(world: World) -> None:
+def test_a_timed_out_wait_gives_a_remedy(world: World) -> None:
     inputs = world.inputs(nodes=[node("main", 0, SECONDS_TO_RUN=LONG)], timeouts={"started": 0.01, "finished": 0.01})
     with pytest.raises(Failed, match=r"is not finished after 0.02 minutes(.|\n)*again to wait for it") as failed:
         world.engine.create(RUN, "run", inputs)
@@ -338,7 +338,7 @@ def test_a_worker_whose_record_was_deleted_has_still_ended(world: World) -> None
     assert seen.outputs == made.outputs
 
 
-def test_a_run_that_was_alive_when_last_seen_and_has_no_records_is_planned_anew(world: World) -> None:
+def test_a_live_run_without_records_is_planned_again(world: World) -> None:
     made = world.engine.create(RUN, "run", world.inputs(nodes=[node("main", 0, SECONDS_TO_RUN=LONG)], until="started"))
     client = world.session.client("data_science")
     client.cancel_job_run(made.id)
@@ -350,7 +350,7 @@ def test_a_run_that_was_alive_when_last_seen_and_has_no_records_is_planned_anew(
     world.engine.delete(made)
 
 
-def test_what_a_run_left_in_the_bucket_says_how_it_ended(world: World) -> None:
+def test_status_objects_in_the_bucket_decide_how_a_run_without_records_ended(world: World) -> None:
     """`up` waited only until it started, and its records were deleted before the state was looked at again."""
     cloud, storage = world.cloud, world.session.client("object_storage")
     bucket = world.oci.create("oci:ObjectStorage/bucket:Bucket", "left", placed(cloud, namespace=cloud.namespace))
@@ -409,7 +409,7 @@ def test_secret_inputs_of_a_run_are_secret_outputs(world: World) -> None:
     assert seen.inputs["nodes"][0]["environment"]["TOKEN"] == Secret("hush-hush")
 
 
-def test_a_missing_image_is_said_before_a_run_is_made(world: World) -> None:
+def test_a_missing_image_is_reported_before_a_run_is_made(world: World) -> None:
     image = f"iad.ocir.io/{world.cloud.namespace}/vision/dt:1"
     with pytest.raises(Failed, match=rf"docker push {image}") as failed:
         world.engine.create(RUN, "run", world.inputs(image=image))
@@ -417,7 +417,7 @@ def test_a_missing_image_is_said_before_a_run_is_made(world: World) -> None:
     assert not world.runs()
 
 
-def test_access_that_never_comes_is_waited_for_visibly_and_bounded(world: World) -> None:
+def test_the_wait_for_access_is_visible_and_has_a_timeout(world: World) -> None:
     inputs = world.inputs(job="ocid1.datasciencejob.oc1.iad.none", timeouts={"access": 0.02})
     with pytest.raises(Failed, match="404 NotAuthorizedOrNotFound"):
         world.engine.create(RUN, "run", inputs)
@@ -462,14 +462,14 @@ def test_node_groups_are_one_job_run(world: World, tmp_path: Path) -> None:
         world.oci.delete(job)
 
 
-def test_what_is_not_known_before_the_update_is_unknown(world: World) -> None:
+def test_outputs_that_an_update_may_change_are_unknown_in_the_preview(world: World) -> None:
     outputs = world.engine.preview(RUN, "run", world.inputs(job=UNKNOWN))
     assert outputs["state"] is UNKNOWN
     assert outputs["displayName"] == "run"
     assert not world.runs()
 
 
-def test_a_run_waits_until_its_access_is_in_force(world: World) -> None:
+def test_a_start_is_retried_until_a_new_policy_takes_effect(world: World) -> None:
     """A user whose policy takes effect late: the first call is retried visibly, and then succeeds."""
     policy = {
         "compartmentId": world.cloud.compartment,
@@ -498,7 +498,7 @@ def test_a_run_waits_until_its_access_is_in_force(world: World) -> None:
             world.oci.delete(granted)
 
 
-def test_an_image_that_was_pushed_is_found(world: World) -> None:
+def test_a_pushed_image_is_found(world: World) -> None:
     image = f"iad.ocir.io/{world.cloud.namespace}/vision/dt:2"
     push_image(world.cloud, image)
     made = world.engine.create(RUN, "run", world.inputs(image=image, until="accepted"))

@@ -27,7 +27,7 @@ def pairs(report: dict[str, Any], direction: str) -> set[str]:
     return {pair for rule in report["rules"] if rule["rule"].startswith(direction) for pair in rule["pairs"]}
 
 
-def test_it_passes_is_proved_and_predictions_come_true(ring: Rehearsals) -> None:
+def test_a_rehearsal_passes_and_its_predicted_failures_occur(ring: Rehearsals) -> None:
     report = ring.report("ring", "--prove", "--confirm", "2", "--seed", "7")
     assert (report["verdict"], report["firewall"]) == ("passed", "enforced"), report
     (run,) = report["runs"]
@@ -65,7 +65,7 @@ def test_it_passes_is_proved_and_predictions_come_true(ring: Rehearsals) -> None
     assert ring.left() == []
 
 
-def test_a_port_that_was_not_planned_fails_it_and_the_pair_is_named(ring: Rehearsals) -> None:
+def test_an_unplanned_port_fails_the_rehearsal_and_names_the_pair(ring: Rehearsals) -> None:
     ring.change("code/train.py", 'int(os.environ["RING_PORT"])', 'int(os.environ["RING_PORT"]) + 1')
     ring.change("code/train.py", "PATIENCE_SECONDS = 90.0", "PATIENCE_SECONDS = 10.0")
     report = ring.report("ring")
@@ -80,7 +80,7 @@ def test_a_port_that_was_not_planned_fails_it_and_the_pair_is_named(ring: Rehear
 
 
 @pytest.mark.torture
-def test_what_this_machine_cannot_run_is_not_rehearsed_and_never_passes(ring: Rehearsals) -> None:
+def test_a_stack_that_this_machine_cannot_run_never_passes(ring: Rehearsals) -> None:
     ring.change("code/train.py", "import json\n", "import json\nimport horovod\nimport xgboost\n")
     report = ring.report("ring")
     assert (report["verdict"], report["exitCode"]) == ("not rehearsed", 3)
@@ -90,7 +90,7 @@ def test_what_this_machine_cannot_run_is_not_rehearsed_and_never_passes(ring: Re
 
 
 @pytest.mark.torture
-def test_fewer_nodes_and_two_rehearsals_at_once(ring: Rehearsals) -> None:
+def test_two_rehearsals_run_at_once_with_fewer_nodes(ring: Rehearsals) -> None:
     """Each rehearsal has its own cloud. The report can also be a section of a review."""
     started = [ring.start("ring", "--nodes", "2", "--format", form) for form in ("json", "markdown")]
     try:
@@ -108,7 +108,7 @@ def test_fewer_nodes_and_two_rehearsals_at_once(ring: Rehearsals) -> None:
 
 
 @pytest.mark.torture
-def test_node_groups_are_rehearsed_rank_by_rank(ring: Rehearsals) -> None:
+def test_node_groups_are_reported_rank_by_rank(ring: Rehearsals) -> None:
     """One job run for all nodes. Its override must keep their image and network."""
     ring.change("Pulumi.ring.yaml", "      framework: ring\n", "      framework: ring\n      layout: node-groups\n")
     report = ring.report("ring")
@@ -120,7 +120,7 @@ def test_node_groups_are_rehearsed_rank_by_rank(ring: Rehearsals) -> None:
     assert ring.left() == []
 
 
-def test_ctrl_c_takes_everything_down(ring: Rehearsals) -> None:
+def test_ctrl_c_removes_everything(ring: Rehearsals) -> None:
     ring.change("code/train.py", "progress(step=0)\n", "progress(step=0)\ntime.sleep(600)\n")
     process = ring.start("ring")
     try:
@@ -145,7 +145,7 @@ def test_ctrl_c_takes_everything_down(ring: Rehearsals) -> None:
 
 
 @pytest.mark.torture
-def test_a_rehearsal_that_was_killed_is_swept_by_the_next(ring: Rehearsals) -> None:
+def test_the_next_rehearsal_removes_a_killed_one(ring: Rehearsals) -> None:
     ring.change("code/train.py", "progress(step=0)\n", "progress(step=0)\ntime.sleep(600)\n")
     process = ring.start("ring")
     try:
@@ -164,7 +164,7 @@ def test_a_rehearsal_that_was_killed_is_swept_by_the_next(ring: Rehearsals) -> N
     assert ring.left() == []
 
 
-def test_a_stack_that_cannot_be_used_is_no_failed_rehearsal(ring: Rehearsals) -> None:
+def test_a_stack_that_cannot_be_used_has_its_own_exit_code(ring: Rehearsals) -> None:
     missing = ring.run("rang")
     assert (missing.returncode, "did you mean `ring`" in missing.stderr) == (2, True), missing.stderr
     ring.change("Pulumi.ring.yaml", "framework: ring", "framework: rong")

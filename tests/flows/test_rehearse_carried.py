@@ -14,7 +14,7 @@ JOINED = 'runs_command = true\nawaits = ["head"]\nawaits_every = ["worker"]\n'
 
 
 @pytest.mark.torture
-def test_a_command_that_ended_before_workers_joined_was_not_distributed_and_fails(tmp_path: Path) -> None:
+def test_a_run_whose_command_ended_before_workers_joined_fails(tmp_path: Path) -> None:
     pool = Rehearsals.of_pool(tmp_path)
     report = pool.report("pool")
     (run,) = report["runs"]
@@ -28,7 +28,7 @@ def test_a_command_that_ended_before_workers_joined_was_not_distributed_and_fail
 
 
 @pytest.mark.torture
-def test_with_the_wait_every_node_has_its_share_and_one_without_work_is_still_named(tmp_path: Path) -> None:
+def test_a_node_without_work_is_named_even_if_the_command_waits_for_it(tmp_path: Path) -> None:
     """The second run has the same nodes, which join, and gives them nothing to do."""
     pool = Rehearsals.of_pool(tmp_path)
     pool.change("pool.toml", 'runs_command = true\nawaits = ["head"]\n', JOINED)

@@ -15,7 +15,7 @@ RUN, JOB = "trainyard:index:Run", "oci:DataScience/job:Job"
 
 
 @pytest.mark.torture
-def test_a_renamed_run_goes_on_with_what_it_had(tmp_path: Path) -> None:
+def test_a_renamed_run_keeps_its_records_and_checkpoints(tmp_path: Path) -> None:
     team = Team(tmp_path)
     try:
         team.trainyard("up", "local")

@@ -204,7 +204,7 @@ def test_previews_replace_what_the_table_says_and_up_does_it(changes: Changes, c
 
 
 @pytest.mark.torture
-def test_a_replacement_is_another_one_and_what_a_killed_create_made_is_taken_up(changes: Changes, cloud: Cloud) -> None:
+def test_a_replacement_is_a_new_resource_and_a_killed_create_is_adopted(changes: Changes, cloud: Cloud) -> None:
     here = {"compartmentId": cloud.compartment}
     group = {
         "compartmentId": cloud.tenancy,
@@ -248,7 +248,7 @@ def test_a_replacement_is_another_one_and_what_a_killed_create_made_is_taken_up(
 
 
 @pytest.mark.torture
-def test_versioning_that_was_on_is_suspended_and_not_turned_off(changes: Changes, cloud: Cloud) -> None:
+def test_versioning_can_be_suspended_but_not_turned_off(changes: Changes, cloud: Cloud) -> None:
     bucket = {"compartmentId": cloud.compartment, "namespace": cloud.namespace, "name": "data"}
     changes.up({BUCKET: {**bucket, "versioning": "Enabled"}})
     changes.write({BUCKET: {**bucket, "versioning": "Disabled"}})

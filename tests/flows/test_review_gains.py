@@ -32,7 +32,7 @@ def passes(call: Callable[[], Any]) -> bool:
     return True
 
 
-def test_statements_of_oci_are_gained_as_the_local_tenancy_judges_them(cloud: Cloud) -> None:
+def test_gains_in_a_review_match_the_decisions_of_the_local_oci(cloud: Cloud) -> None:
     deployer, user = Clients(cloud), Clients(cloud, "user")
     namespace = deployer.storage.get_namespace().data
     for name in ("ours", "theirs"):
@@ -73,7 +73,7 @@ def _of_oci(cloud: Cloud, statements: list[str]) -> Snapshot:
     return Snapshot("dev", "oci", {"tenancy": cloud.tenancy, "compartment": cloud.compartment}, (policy,))
 
 
-def test_policies_of_aws_are_gained_as_the_local_account_judges_them(cloud: Cloud) -> None:
+def test_gains_in_a_review_match_the_decisions_of_the_local_aws(cloud: Cloud) -> None:
     deployer, user = AwsClients(cloud), AwsClients(cloud, "user")
     for name in ("ours", "theirs"):
         deployer["s3"].create_bucket(Bucket=name)

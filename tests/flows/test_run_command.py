@@ -67,7 +67,7 @@ def test_without_arguments_a_try_repeats_the_run_that_is_named(team: TryTeam) ->
 
 
 @pytest.mark.parametrize("job", ["pair", "groups"])
-def test_two_tries_at_once_meet_apart(team: TryTeam, job: str) -> None:
+def test_two_concurrent_tries_have_separate_rendezvous(team: TryTeam, job: str) -> None:
     with ThreadPoolExecutor(2) as pool:
         titles = list(pool.map(lambda name: team.started(job, "--name", name, "--", "--wait", name), ("one", "two")))
     for title in titles:
@@ -93,12 +93,12 @@ def _printed(team: TryTeam, title: str) -> dict[str, tuple[str, str]]:
     return {rank: (args, peers) for rank, args, peers in rows}
 
 
-def test_a_job_without_runs_is_tried_from_its_file(team: TryTeam) -> None:
+def test_a_try_of_a_job_without_runs_uses_the_stack_file(team: TryTeam) -> None:
     done = team.try_("idle", "-f", "--", "--lr", "1")
     assert re.search(r"args \['--epochs', '5', '--lr', '1'\] colour red place idle/try-\w+", done.stdout), done.stderr
 
 
-def test_a_try_beside_the_run_it_is_like(team: TryTeam) -> None:
+def test_a_try_runs_beside_the_run_that_it_copies(team: TryTeam) -> None:
     """While it trains, `logs`, `watch` and `cancel` work on it; whoever stops following learns how to end it."""
     title = team.started("line", "--", "--wait")
     team.alive(title)
@@ -130,7 +130,7 @@ def test_a_try_beside_the_run_it_is_like(team: TryTeam) -> None:
 
 
 @pytest.mark.torture
-def test_a_progress_bar_moves_while_it_is_drawn_and_stays_as_it_was_left(team: TryTeam) -> None:
+def test_a_progress_bar_is_redrawn_while_it_moves_and_keeps_its_last_state(team: TryTeam) -> None:
     """On a terminal, a progress bar redraws one line. `list` and `logs` show its current content."""
     place = ("--local", "--stacks", str(team.stacks))
     words = [*team.words("line", "--follow", "--name", "bar", "--", "--wait", "--bar")]
@@ -159,7 +159,7 @@ def _one(name: str) -> tuple[str, str]:
     return "local", f"line/try-{name}"
 
 
-def test_a_progress_bar_in_a_pipe_is_a_line_now_and_then(team: TryTeam) -> None:
+def test_a_progress_bar_in_a_pipe_is_printed_at_intervals(team: TryTeam) -> None:
     following = subprocess.Popen(
         team.words("line", "--follow", "--name", "pipe", "--", "--wait", "--bar"), cwd=ROOT, env=team.environment(),
         stdout=subprocess.PIPE, text=True,
@@ -178,7 +178,7 @@ def test_a_progress_bar_in_a_pipe_is_a_line_now_and_then(team: TryTeam) -> None:
     assert rest.count("left ██") < 3
 
 
-def test_a_try_that_fails_says_so_by_its_code(team: TryTeam) -> None:
+def test_a_failed_try_sets_the_exit_code(team: TryTeam) -> None:
     failing = team.try_("line", "--follow", "--env", "PYTHONHOME=/nowhere")
     assert failing.returncode == 1
     assert re.search(r"line/try-\w+: FAILED", failing.stderr), failing.stdout + failing.stderr
@@ -199,7 +199,7 @@ def test_a_try_that_fails_says_so_by_its_code(team: TryTeam) -> None:
         ("line", ("--", "--password", "hunter2"), "TY504 holds what looks like a secret in plain text"),
     ],
 )
-def test_what_cannot_be_tried_is_refused_before_any_node_costs(
+def test_an_invalid_try_is_refused_before_any_node_starts(
     team: TryTeam, job: str, words: tuple[str, ...], reason: str
 ) -> None:
     runs = len(team.clients.data_science.list_job_runs(team.cloud.compartment).data)
@@ -218,7 +218,7 @@ def test_a_secret_of_a_try_is_known_to_its_launcher(team: TryTeam) -> None:
     assert json.loads(variables["TRAINYARD_LAUNCH"])["secrets"] == ["HF_TOKEN"]
 
 
-def test_what_changed_in_the_file_since_is_said_and_what_is_deployed_runs(team: TryTeam) -> None:
+def test_a_changed_stack_file_is_refused_and_anyway_starts_the_deployed_job(team: TryTeam) -> None:
     script, text = team.stacks / "local" / "train.py", team.file.read_text()
     script.write_text(script.read_text().replace("given =", "print('new code')\ngiven ="))
     changed = jobs()
@@ -247,7 +247,7 @@ def test_what_changed_in_the_file_since_is_said_and_what_is_deployed_runs(team: 
     assert team.try_("line").returncode == 0
 
 
-def test_as_somebody_without_the_statement(team: TryTeam) -> None:
+def test_a_try_without_the_needed_statement_is_refused(team: TryTeam) -> None:
     """The tenancy's user without further rights, first as a member of the stack's group, then not."""
     user, person = dict(team.cloud.env_for("user")), _user(team)
     done = team.try_("line", "--follow", env=user)

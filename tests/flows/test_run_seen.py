@@ -150,7 +150,7 @@ def points_of(details: Any) -> list[int]:
     return sorted(len(rank["times"]) for rank in details["curves"]["ranks"])
 
 
-def test_what_scripts_report_is_a_short_list_of_numbers(live: LiveRun) -> None:
+def test_reported_progress_is_a_bounded_list_of_numbers(live: LiveRun) -> None:
     details = live.details()
     curves = details["curves"]
     assert curves["names"][0] == "loss"
@@ -163,7 +163,7 @@ def test_what_scripts_report_is_a_short_list_of_numbers(live: LiveRun) -> None:
     assert len(json.dumps(details)) < 60_000
 
 
-def test_the_drawing_has_used_unused_and_dropped_connections(live: LiveRun) -> None:
+def test_the_network_drawing_shows_used_unused_and_dropped_connections(live: LiveRun) -> None:
     network = live.details()["network"]
     assert [(role["name"], len(role["nodes"])) for role in network["roles"]] == [("main", 1), ("worker", 1)]
     rows = {
@@ -185,7 +185,7 @@ WIDTHS = "[document.documentElement.scrollWidth, document.documentElement.client
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360])
-def test_a_browser_draws_it_at_any_width(live: LiveRun, tmp_path: Path, width: int, dark: bool) -> None:
+def test_the_run_is_drawn_at_any_browser_width(live: LiveRun, tmp_path: Path, width: int, dark: bool) -> None:
     with browser(tmp_path) as program:
         page = program.open(f"{live.cloud.endpoint}/console", width, 900, dark)
         page.wait(SHOWN)
@@ -235,7 +235,7 @@ def _readings(page: Page) -> int:
     )
 
 
-def test_it_stays_as_the_reader_left_it_and_rests_when_nobody_looks(live: LiveRun, tmp_path: Path) -> None:
+def test_the_page_keeps_its_view_state_and_stops_polling_while_hidden(live: LiveRun, tmp_path: Path) -> None:
     with browser(tmp_path) as program:
         page = program.open("about:blank")
         page.call("Page.enable")
@@ -308,7 +308,7 @@ def test_a_terminal_shows_curves_and_connections(live: LiveRun) -> None:
     assert "\x1b[2J" not in shown, "the name of a metric"
 
 
-def test_a_narrow_terminal_shows_what_fits(live: LiveRun) -> None:
+def test_a_narrow_terminal_shows_fewer_columns(live: LiveRun) -> None:
     shown = _watch(live, 44, r"(?s)dropped.*dropped: ", NO_COLOR="1")
     assert not re.search(r"\x1b\[[0-9;]*m", shown)
     screen = re.split(r"\x1b\[J", shown)[1]
@@ -316,7 +316,7 @@ def test_a_narrow_terminal_shows_what_fits(live: LiveRun) -> None:
     assert re.search(r"running +(\d+/4000 +)?[▁▂▃▄▅▆▇█]{3}", screen)
 
 
-def test_other_terminals_are_given_letters_that_they_have(live: LiveRun) -> None:
+def test_terminals_without_utf_8_get_ascii(live: LiveRun) -> None:
     latin = _watch(live, 120, r"(?s)7999, \d+ packet", PYTHONIOENCODING="latin-1")
     assert re.search(r"4000 +[_.:=+*#-]{3,16} +loss", latin)
     dumb = _watch(live, 120, r"rank 1 worker-0: running.*\n", TERM="dumb")
@@ -324,7 +324,7 @@ def test_other_terminals_are_given_letters_that_they_have(live: LiveRun) -> None
     assert re.search(r"rank 1 worker-0: running: step \d+, .*  [_.:=+*#-]{3,16}\r?\n", dumb)
 
 
-def test_the_end_stays_after_the_cloud_was_stopped(live: LiveRun) -> None:
+def test_the_final_state_is_shown_after_the_cloud_was_stopped(live: LiveRun) -> None:
     """It ends the run, so it comes last."""
     live.end()
     eventually(live.overview, lambda run: run["over"])

@@ -137,7 +137,7 @@ def watching(world: World, command: str, *more: str) -> Iterator[subprocess.Pope
         process.communicate()
 
 
-def test_states_by_rank_with_what_the_launcher_says(world: World, job: str) -> None:
+def test_runs_shows_each_ranks_state_and_launcher_status(world: World, job: str) -> None:
     made = start(world, job, "listed")
     for one in made:
         eventually(lambda one=one: world.read(one), lambda run: run.lifecycle_state == "IN_PROGRESS")  # type: ignore[misc]
@@ -172,7 +172,7 @@ def test_states_by_rank_with_what_the_launcher_says(world: World, job: str) -> N
     assert [run["attempt"] for run in both] == [1, 2]
 
 
-def test_logs_of_all_ranks_with_their_prefixes(world: World, job: str) -> None:
+def test_logs_merges_all_ranks_with_prefixes(world: World, job: str) -> None:
     made = start(world, job, "printing")
     with watching(world, "logs", "line/printing", "--follow") as following:
         assert following.stdout is not None
@@ -187,7 +187,7 @@ def test_logs_of_all_ranks_with_their_prefixes(world: World, job: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["watch", "logs"])
-def test_ctrl_c_ends_it_at_once_and_quietly(world: World, job: str, command: str) -> None:
+def test_ctrl_c_ends_the_command_at_once_without_a_traceback(world: World, job: str, command: str) -> None:
     made = start(world, job, f"stopped-{command}")
     follow = ["--follow"] if command == "logs" else []
     with watching(world, command, f"line/stopped-{command}", *follow) as process:
@@ -216,7 +216,7 @@ def test_cancel_ends_every_rank_and_watch_says_that_it_did_not_succeed(world: Wo
     assert "Nothing to end" in trainyard(world, "cancel", "line/unwanted", "--yes").stdout
 
 
-def test_by_environment_as_the_user_of_the_profile(world: World, job: str, tmp_path: Path) -> None:
+def test_without_local_the_environment_and_profile_are_used(world: World, job: str, tmp_path: Path) -> None:
     """No `--home`: only what `trainyard cloud env` sets says where the cloud is."""
     (tmp_path / "Pulumi.demo.yaml").write_text(f"config:\n  trainyard:compartment: {world.compartment}\n")
     made = start(world, job, "elsewhere")
@@ -244,7 +244,7 @@ def test_by_environment_as_the_user_of_the_profile(world: World, job: str, tmp_p
     assert "Traceback" not in refused.stderr
 
 
-def test_a_cloud_that_does_not_answer_is_not_waited_for_long(world: World, tmp_path: Path) -> None:
+def test_a_cloud_that_does_not_answer_times_out_soon(world: World, tmp_path: Path) -> None:
     """The user may mean the local cloud in this folder."""
     cloud = world.clients.cloud
     (tmp_path / "Pulumi.demo.yaml").write_text(f"config:\n  trainyard:compartment: {world.compartment}\n")
@@ -303,7 +303,7 @@ def test_outputs_of_runs_are_listed_and_fetched(world: World, job: str, tmp_path
     assert "did you mean `line/kept`?" in meant.stderr
 
 
-def test_names_of_runs_do_not_leave_the_folder_either(world: World, job: str, tmp_path: Path) -> None:
+def test_hostile_run_names_never_leave_the_folder(world: World, job: str, tmp_path: Path) -> None:
     """Users who may start job runs can choose any tags."""
     storage, namespace = runs_bucket(world), world.clients.cloud.namespace
     made = start(world, job, "../../../out", nodes=1)
@@ -318,7 +318,7 @@ def test_names_of_runs_do_not_leave_the_folder_either(world: World, job: str, tm
 
 
 @pytest.mark.parametrize("platform", ["told", "../oci"])
-def test_a_platform_whose_runs_nobody_can_look_at_is_named(platform: str, tmp_path: Path) -> None:
+def test_a_platform_without_runs_is_named(platform: str, tmp_path: Path) -> None:
     """Includes names that no platform has: the file may have errors."""
     (tmp_path / "Pulumi.demo.yaml").write_text(f"config:\n  trainyard:platform: {platform}\n")
     command = [sys.executable, "-m", "trainyard", "runs", "list", str(tmp_path / "Pulumi.demo.yaml")]
@@ -327,7 +327,7 @@ def test_a_platform_whose_runs_nobody_can_look_at_is_named(platform: str, tmp_pa
     assert f"the stack runs on {platform}: `trainyard runs` cannot show runs there yet" in told.stderr
 
 
-def test_what_is_not_there_is_said_with_what_to_do(world: World) -> None:
+def test_a_missing_run_gives_a_remedy(world: World) -> None:
     nothing = trainyard(world, "watch", "line/no-such-run")
     assert nothing.returncode == 1
     assert "No runs line/no-such-run of the stack demo" in nothing.stderr
@@ -338,7 +338,7 @@ def test_what_is_not_there_is_said_with_what_to_do(world: World) -> None:
     assert "--place" in nowhere.stderr
 
 
-def test_a_sweep_is_one_object_with_its_best_run_first(world: World, job: str, tmp_path: Path) -> None:
+def test_a_sweep_is_listed_with_its_best_run_first(world: World, job: str, tmp_path: Path) -> None:
     """`each:` in the stack file defines the runs of a sweep. A run whose name only begins with the same text is not
     one."""
     storage, namespace = runs_bucket(world), world.clients.cloud.namespace

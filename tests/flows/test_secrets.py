@@ -63,7 +63,7 @@ def stand_ins(team: Team) -> dict[str, str]:
     return {hashlib.sha256(text.encode()).hexdigest(): text for text in team.opened()}
 
 
-def test_no_secret_is_written_where_people_read(team: Team) -> None:
+def test_no_secret_appears_in_any_output_or_log(team: Team) -> None:
     plant(team)
     said = [team.trainyard("up", "local")]
     assert "3 secrets of the file replaced by stand-ins" in said[0]
@@ -123,7 +123,7 @@ def test_a_secret_of_a_local_stack_is_set_and_used(team: Team) -> None:
     assert (job["env"]["HF_TOKEN"], job["runs"]["base"]["env"]["OTHER"]) == ("of: mine", "other")
 
 
-def test_a_file_keeps_to_one_key(team: Team) -> None:
+def test_a_secret_under_another_key_is_refused(team: Team) -> None:
     clean = team.file.read_text()
     plant(team)
     before = team.file.read_text()

@@ -45,7 +45,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         control.stop(home)
 
 
-def test_nodes_and_launchers(world: World, tmp_path: Path) -> None:
+def test_nodes_do_not_inherit_ignored_signals_and_launchers_keep_them(world: World, tmp_path: Path) -> None:
     """A node handles signals as in OCI, however the cloud was started. A launcher ignores those that its starter
     ignored."""
     run = world.run(world.job(f"import signal\n{DEFAULT}"))
@@ -63,7 +63,7 @@ def test_nodes_and_launchers(world: World, tmp_path: Path) -> None:
         assert one.codes() == [0]
 
 
-def test_what_tests_start_does_not_inherit_it(tmp_path: Path) -> None:
+def test_processes_of_tests_do_not_inherit_ignored_signals(tmp_path: Path) -> None:
     """Tests of Ctrl-C also work in `make test &`."""
     file = tmp_path / "test_child.py"
     file.write_text(

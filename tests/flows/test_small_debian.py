@@ -84,7 +84,7 @@ def test_a_group_is_collected_before_the_interpreter_ends() -> None:
     assert said.splitlines() == ["the group is collected", "the interpreter ends"]
 
 
-def test_a_node_of_ray_keeps_little_of_the_machine_for_objects() -> None:
+def test_a_ray_node_reserves_little_memory_for_objects() -> None:
     """Nodes of the local cloud share one machine, and each of Ray's would keep 30 % of its memory."""
     ray = find("ray")
     if isinstance(ray, MissingEnvironment):

@@ -41,7 +41,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
         one.end()
 
 
-def test_stacks_that_differ_only_in_platform_go_one_by_one(team: Team) -> None:
+def test_stacks_that_differ_only_in_platform_are_removed_independently(team: Team) -> None:
     for name in FILES:
         assert summary(team.trainyard("up", name))["created"]
     gone = team.trainyard("down", "one", "--delete-data", "--yes")
@@ -59,7 +59,7 @@ def test_stacks_that_differ_only_in_platform_go_one_by_one(team: Team) -> None:
 
 
 @pytest.mark.torture
-def test_a_bucket_that_stayed_is_imported_by_the_words_of_its_refusal(team: Team) -> None:
+def test_a_kept_bucket_is_imported_by_the_command_in_the_error(team: Team) -> None:
     """As in docs/leaving.md: once with `trainyard import`, once with plain Pulumi, which warns about the code."""
     team.file = team.stacks / "Pulumi.one.yaml"
     team.trainyard("up", "one")

@@ -145,7 +145,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_a_folder_goes_there_and_comes_back(place: Place, large: bytes) -> None:
+def test_a_folder_is_uploaded_and_downloaded_again(place: Place, large: bytes) -> None:
     source = place.folder / "images"
     (source / "deep" / "er").mkdir(parents=True)
     contents = {"a.txt": b"a", ".hidden": b"h", "empty": b"", "deep/er/b c é.bin": b"\0\xff", "large": large}
@@ -181,7 +181,7 @@ def test_a_folder_goes_there_and_comes_back(place: Place, large: bytes) -> None:
     assert "5 objects, " in place.run("list")
 
 
-def test_what_other_clients_put_is_verified(place: Place, large: bytes) -> None:
+def test_objects_of_other_clients_are_verified(place: Place, large: bytes) -> None:
     """Uploaded whole, in the SDK's default parts, and in parts of unusual sizes."""
     place.object("in/whole", large)
     manager = oci.object_storage.UploadManager(place.storage)
@@ -199,7 +199,7 @@ def test_what_other_clients_put_is_verified(place: Place, large: bytes) -> None:
     assert "1 already there" in place.run("put", "parts", "in")
 
 
-def test_other_content_stays_unless_asked(place: Place) -> None:
+def test_other_content_is_not_overwritten_by_default(place: Place) -> None:
     (place.folder / "a.txt").write_text("mine")
     place.object("data/a.txt", b"theirs")
     told = place.refused("put", "a.txt")
@@ -215,7 +215,7 @@ def test_other_content_stays_unless_asked(place: Place) -> None:
     assert (place.folder / "a.txt").read_text() == "theirs"
 
 
-def test_folders_of_runs_are_closed_to_put(place: Place) -> None:
+def test_put_does_not_write_into_folders_of_runs(place: Place) -> None:
     (place.folder / "model.pt").write_text("x")
     for prefix in ("resnet/base/checkpoints", "/oldnet/base/"):
         assert "the runs of the job" in place.refused("put", "model.pt", prefix)
@@ -234,7 +234,7 @@ def slow(place: Place, operation: str, seconds: float = 60) -> Iterator[None]:
         admin.clear_faults(place.cloud, fault["id"])
 
 
-def test_a_put_that_was_killed_goes_on(place: Place, large: bytes) -> None:
+def test_a_killed_put_resumes(place: Place, large: bytes) -> None:
     (place.folder / "large").write_bytes(large)
     with slow(place, "UploadPart"), place.process("put", "large") as process:
         eventually(place.part_numbers, lambda numbers: len(numbers) >= 2)
@@ -251,7 +251,7 @@ def test_a_put_that_was_killed_goes_on(place: Place, large: bytes) -> None:
     assert list((place.folder / "cache" / "trainyard" / "uploads").iterdir()) == []
 
 
-def test_ctrl_c_ends_it_at_once_and_says_how_to_go_on(place: Place, large: bytes) -> None:
+def test_ctrl_c_ends_a_transfer_and_says_how_to_resume(place: Place, large: bytes) -> None:
     (place.folder / "large").write_bytes(large)
     with slow(place, "UploadPart"), place.process("put", "large") as process:
         eventually(place.part_numbers, lambda numbers: len(numbers) >= 2)
@@ -264,7 +264,7 @@ def test_ctrl_c_ends_it_at_once_and_says_how_to_go_on(place: Place, large: bytes
     assert place.read("data/large") == large
 
 
-def test_a_put_goes_on_with_the_parts_that_are_still_right(place: Place, large: bytes) -> None:
+def test_a_resumed_put_reuses_only_unchanged_parts(place: Place, large: bytes) -> None:
     """The file changed after the kill: the new object has nothing of the old content."""
     (place.folder / "large").write_bytes(large)
     with slow(place, "UploadPart"), place.process("put", "large") as process:
@@ -276,7 +276,7 @@ def test_a_put_goes_on_with_the_parts_that_are_still_right(place: Place, large: 
     assert place.read("data/large") == changed
 
 
-def test_a_get_that_was_killed_goes_on(place: Place, large: bytes) -> None:
+def test_a_killed_get_resumes(place: Place, large: bytes) -> None:
     place.object("data/large", large)
     work = place.folder / "copy" / WORKPLACE
 
@@ -301,7 +301,7 @@ def test_a_get_that_was_killed_goes_on(place: Place, large: bytes) -> None:
     assert not work.exists()
 
 
-def test_a_bad_line_only_costs_time(place: Place, large: bytes) -> None:
+def test_a_transfer_survives_network_errors(place: Place, large: bytes) -> None:
     """Busy responses, lost connections, and calls that succeed without a response."""
     contents = {"large": large, **{f"small-{number}": bytes([number]) * number for number in range(5)}}
     (place.folder / "images").mkdir()
@@ -320,7 +320,7 @@ def test_a_bad_line_only_costs_time(place: Place, large: bytes) -> None:
     assert place.uploads() == []
 
 
-def test_the_bucket_of_the_stack_that_a_stack_uses(place: Place) -> None:
+def test_the_bucket_of_a_used_stack_is_found(place: Place) -> None:
     place.object("data/x", b"x")
     owner = place.stacks / "Pulumi.demo.yaml"
     text = owner.read_text().replace("environment: dev", "environment: user")
@@ -337,7 +337,7 @@ def test_the_bucket_of_the_stack_that_a_stack_uses(place: Place) -> None:
     assert named.returncode == 0
 
 
-def test_as_whom_the_environment_says(place: Place) -> None:
+def test_a_transfer_uses_the_caller_of_the_environment(place: Place) -> None:
     """Without --local: the variables of `trainyard cloud env` are enough, and choose the caller."""
     words = place.words("list")[:-2]
     for profile, code in (("deployer", 0), ("user", 1)):
@@ -347,7 +347,7 @@ def test_as_whom_the_environment_says(place: Place) -> None:
             assert done.returncode == code, done.stderr
 
 
-def test_two_puts_at_once_meet(place: Place, large: bytes) -> None:
+def test_two_concurrent_puts_both_succeed(place: Place, large: bytes) -> None:
     (place.folder / "large").write_bytes(large)
     with place.process("put", "large") as one, place.process("put", "large") as other:
         told = [process.communicate(timeout=LONGEST_SECONDS)[0] for process in (one, other)]
@@ -356,7 +356,7 @@ def test_two_puts_at_once_meet(place: Place, large: bytes) -> None:
     assert place.uploads() == []
 
 
-def test_two_gets_at_once_do_not_mix(place: Place, large: bytes) -> None:
+def test_two_concurrent_gets_do_not_mix_files(place: Place, large: bytes) -> None:
     place.object("data/large", large)
     work = place.folder / "copy" / WORKPLACE
     with slow(place, "GetObject"), place.process("get", "data/large", "--to", "copy"):
@@ -414,7 +414,7 @@ def test_links_and_folders_in_the_way_are_not_followed(place: Place) -> None:
     assert (outside / "good").exists()
 
 
-def test_what_is_not_there_is_named(place: Place) -> None:
+def test_a_missing_object_is_named(place: Place) -> None:
     place.object("data/images/1.png")
     assert "did you mean `images`?" in place.refused("get", "data/image")
     assert "No such file" in place.attempt("put", "nothing").stderr or place.attempt("put", "nothing").returncode == 2
@@ -425,7 +425,7 @@ def test_what_is_not_there_is_named(place: Place) -> None:
     ).stderr  # fmt: skip
 
 
-def test_a_file_that_changes_is_noticed(place: Place, large: bytes) -> None:
+def test_a_file_that_changes_while_it_is_read_is_not_put(place: Place, large: bytes) -> None:
     source = place.folder / "large"
     source.write_bytes(large)
     with slow(place, "UploadPart", seconds=5), place.process("put", "large") as process:
@@ -438,7 +438,7 @@ def test_a_file_that_changes_is_noticed(place: Place, large: bytes) -> None:
     assert place.uploads() == []
 
 
-def test_no_room_and_no_permission_are_said(place: Place, large: bytes) -> None:
+def test_a_full_disk_and_a_missing_permission_are_reported(place: Place, large: bytes) -> None:
     place.object("in/large", large)
     place.object("in/small", b"x")
     copy = place.folder / "copy"
@@ -455,7 +455,7 @@ def test_no_room_and_no_permission_are_said(place: Place, large: bytes) -> None:
 
 
 @pytest.mark.parametrize("command", ["put", "get", "list"])
-def test_a_refusal_names_the_statement_and_who_lacks_it(place: Place, command: str) -> None:
+def test_a_refusal_names_the_missing_statement_and_the_caller(place: Place, command: str) -> None:
     """The statement that it names is the one that helps."""
     place.object("data/there", b"x")
     (place.folder / "mine").write_text("x")

@@ -46,7 +46,7 @@ def test_a_replaced_job_ends_its_tries_and_a_replaced_run_does_not(team: TryTeam
     assert "new code" in team.try_("line", "--follow").stdout
 
 
-def test_down_ends_tries_of_every_job_and_says_so_first(team: TryTeam) -> None:
+def test_down_lists_and_ends_the_tries_of_every_job(team: TryTeam) -> None:
     team.trainyard("up", "local")
     titles = [team.started(job, "--", "--wait") for job in ("line", "idle")]
     for title in titles:
@@ -59,7 +59,7 @@ def test_down_ends_tries_of_every_job_and_says_so_first(team: TryTeam) -> None:
 
 
 @pytest.mark.torture
-def test_plain_destroy_ends_the_tries_of_what_it_removes(team: TryTeam) -> None:
+def test_pulumi_destroy_ends_the_tries_of_removed_jobs(team: TryTeam) -> None:
     team.trainyard("up", "local")
     title = team.started("line", "--", "--wait")
     (run,) = team.alive(title)

@@ -31,7 +31,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
 
 
 @pytest.mark.torture
-def test_the_stack_of_make_up_goes_up_and_down(tmp_path: Path) -> None:
+def test_the_stack_of_make_up_is_brought_up_and_down(tmp_path: Path) -> None:
     team = Team(tmp_path, shipped=True)
     try:
         first = team.trainyard("up", "local")
@@ -153,7 +153,7 @@ raise SystemExit(3)
 
 
 @pytest.mark.torture
-def test_a_run_that_fails_ends_up_with_its_reason_and_last_lines(team: Team) -> None:
+def test_a_failed_run_ends_up_with_its_reason_and_last_lines(team: Team) -> None:
     """Its files are kept, or named in its log."""
     (team.stacks / "local" / "train.py").write_text(TUTORIAL)
     team.change("maximumRuntimeMinutes: 60", "maximumRuntimeMinutes: 60\n      keep: ['want*.bin']")
@@ -177,7 +177,7 @@ def test_a_run_that_fails_ends_up_with_its_reason_and_last_lines(team: Team) -> 
 
 
 @pytest.mark.torture
-def test_a_state_that_a_full_disk_cut_off_is_taken_up_from_the_one_before(team: Team) -> None:
+def test_a_truncated_state_is_replaced_by_its_backup(team: Team) -> None:
     team.trainyard("up", "local")
     (state,) = (team.home / "pulumi" / "state").rglob("local.json")
     state.write_text(state.read_text()[:-1000])
@@ -192,7 +192,7 @@ def test_a_state_that_a_full_disk_cut_off_is_taken_up_from_the_one_before(team: 
 
 
 @pytest.mark.torture
-def test_a_stack_that_another_command_works_on_is_left_to_it(team: Team) -> None:
+def test_a_stack_that_another_command_has_locked_is_refused(team: Team) -> None:
     team.trainyard("up", "local")
     lock = team.home / "pulumi" / "state" / ".pulumi" / "locks" / "organization" / "trainyard" / "local" / "held.json"
     lock.parent.mkdir(parents=True, exist_ok=True)
@@ -227,7 +227,7 @@ def test_a_stack_that_another_command_works_on_is_left_to_it(team: Team) -> None
     assert not part.exists()
 
 
-def test_what_is_wrong_with_a_stack_file_is_said_before_anything_is_made(team: Team) -> None:
+def test_errors_of_a_stack_file_are_reported_before_anything_is_made(team: Team) -> None:
     team.change("framework: script", "framework: scripd")
     done = team.run("up", "local", "--local", "--stacks", str(team.stacks))
     output = done.stdout + done.stderr
@@ -238,7 +238,7 @@ def test_what_is_wrong_with_a_stack_file_is_said_before_anything_is_made(team: T
     assert "Vcn" not in output
 
 
-def test_plain_pulumi_in_a_repository_of_the_teams_own(team: Team) -> None:
+def test_plain_pulumi_works_in_a_teams_own_repository(team: Team) -> None:
     """Works without the command `trainyard`: with the engine, a checkout, and a Pulumi.yaml whose `main` points to
     it."""
     folder = team.stacks.parent
@@ -267,7 +267,7 @@ def test_plain_pulumi_in_a_repository_of_the_teams_own(team: Team) -> None:
     assert "Traceback" not in refused.stdout + refused.stderr
 
 
-def test_plain_pulumi_with_a_config_file_from_elsewhere(team: Team) -> None:
+def test_plain_pulumi_works_with_a_config_file_from_elsewhere(team: Team) -> None:
     (team.stacks / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
     assert team.pulumi("stack", "init", "local", "--cwd", str(team.stacks)).returncode == 0
     there = {"TRAINYARD_STACKS": str(team.stacks)}
@@ -275,7 +275,7 @@ def test_plain_pulumi_with_a_config_file_from_elsewhere(team: Team) -> None:
     assert summary(seen.stdout) == {"to": 21}, seen.stdout + seen.stderr
 
 
-def test_plain_pulumi_in_a_shell_that_cloud_env_prepared(team: Team) -> None:
+def test_plain_pulumi_works_with_the_variables_of_cloud_env(team: Team) -> None:
     (team.stacks / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
     trainyard = f"{shlex.quote(sys.executable)} -m trainyard cloud env --pulumi --home {team.cloud.home}"
     typed = [
@@ -291,7 +291,7 @@ def test_plain_pulumi_in_a_shell_that_cloud_env_prepared(team: Team) -> None:
     assert summary(seen.stdout) == {"to": 21}, seen.stdout + seen.stderr
 
 
-def test_a_stack_that_is_not_there_is_named_with_those_that_are(team: Team) -> None:
+def test_a_missing_stack_is_named_with_the_existing_ones(team: Team) -> None:
     done = team.run("up", "nowhere", "--local", "--stacks", str(team.stacks))
     assert done.returncode != 0
     assert "Pulumi.nowhere.yaml" in done.stderr
@@ -299,7 +299,7 @@ def test_a_stack_that_is_not_there_is_named_with_those_that_are(team: Team) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_without_local_the_way_to_an_account_is_shown(team: Team) -> None:
+def test_up_without_local_shows_the_commands_for_an_account(team: Team) -> None:
     done = team.run("up", "local")
     assert done.returncode == 2
     assert "pulumi up -s local" in done.stderr

@@ -138,7 +138,7 @@ def test_the_statements_are_those_that_trainyard_access_prints() -> None:
     assert [right["statement"] for right in json.loads(done.stdout)["deployer"]["rights"]] == STATEMENTS
 
 
-def test_with_its_least_list_a_deployer_brings_a_stack_up_and_down(deployer: Deployer) -> None:
+def test_a_deployer_with_the_least_policy_brings_a_stack_up_and_down(deployer: Deployer) -> None:
     made = summary(deployer.pulumi("up"))["created"]
     assert summary(deployer.pulumi("up")) == {"unchanged": made}
     assert deployer.refusals == ""

@@ -89,7 +89,7 @@ def test_runs_that_fail_come_last_and_the_next_up_starts_them_again(team: Team) 
 
 
 @pytest.mark.torture
-def test_what_pulumi_refuses_comes_last(team: Team) -> None:
+def test_errors_of_pulumi_are_printed_last(team: Team) -> None:
     admin.add_fault(team.cloud, "limit", limit="subnet-count", value=0)
     done = team.attempt("up", "local", "--allow-failed-runs")
     assert done.returncode != 0, "more than runs failed"

@@ -36,7 +36,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
     one.end()
 
 
-def test_up_gets_there_on_a_bad_day_and_makes_nothing_twice(team: Team) -> None:
+def test_up_succeeds_despite_faults_and_makes_nothing_twice(team: Team) -> None:
     for kind, settings in BAD_DAY:
         admin.add_fault(team.cloud, kind, **settings)
     output = team.trainyard("up", "local")
@@ -54,7 +54,7 @@ def test_up_gets_there_on_a_bad_day_and_makes_nothing_twice(team: Team) -> None:
 
 
 @pytest.mark.torture
-def test_a_limit_and_no_capacity_are_said_and_the_next_up_goes_on_from_there(team: Team) -> None:
+def test_up_reports_a_limit_or_missing_capacity_and_the_next_up_continues(team: Team) -> None:
     admin.add_fault(team.cloud, "limit", limit="subnet-count", value=0)
     said = _diagnostics(_failed_up(team), "oci:Core:Subnet (subnet)")
     assert "Create subnet: 400 LimitExceeded" in said[0]
@@ -73,7 +73,7 @@ def test_a_limit_and_no_capacity_are_said_and_the_next_up_goes_on_from_there(tea
 
 
 @pytest.mark.torture
-def test_access_that_comes_into_force_late_is_waited_for_in_sight(team: Team) -> None:
+def test_up_waits_visibly_for_access_that_takes_effect_late(team: Team) -> None:
     """The deployer is an administrator. The service cannot use the subnet until the policy takes effect."""
     admin.add_fault(team.cloud, "access", seconds=8)
     output = team.trainyard("up", "local")
@@ -88,9 +88,7 @@ def test_access_that_comes_into_force_late_is_waited_for_in_sight(team: Team) ->
 
 
 @pytest.mark.torture
-def test_access_that_does_not_come_is_said_and_the_next_up_starts_the_run(
-    team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_access_is_reported_and_the_next_up_starts_the_run(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINYARD_ACCESS_MINUTES", "0")
     admin.add_fault(team.cloud, "access", seconds=3600)
     said = _diagnostics(_failed_up(team), "trainyard:index:Run (line/base)", "The run ")
@@ -168,7 +166,7 @@ BUSY: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 @pytest.mark.torture
-def test_preview_and_down_get_there_on_a_bad_day(team: Team) -> None:
+def test_preview_and_down_succeed_despite_faults(team: Team) -> None:
     team.trainyard("up", "local")
     for kind, settings in BUSY:
         admin.add_fault(team.cloud, kind, **settings)
@@ -180,7 +178,7 @@ def test_preview_and_down_get_there_on_a_bad_day(team: Team) -> None:
 
 
 @pytest.mark.torture
-def test_what_keeps_down_from_going_on_is_said_and_the_next_down_goes_on_from_there(team: Team) -> None:
+def test_an_interrupted_down_names_the_reason_and_the_next_one_continues(team: Team) -> None:
     team.trainyard("up", "local")
     admin.add_fault(team.cloud, "status", status=403, code="Forbidden", operations="DeleteSubnet")
     done = team.attempt("down", "local")
@@ -194,7 +192,7 @@ def test_what_keeps_down_from_going_on_is_said_and_the_next_down_goes_on_from_th
 
 
 @pytest.mark.torture
-def test_stand_ins_are_made_once_on_a_bad_day_and_go_with_the_last_stack(tmp_path: Path) -> None:
+def test_stand_ins_are_made_once_despite_faults_and_removed_with_the_last_stack(tmp_path: Path) -> None:
     team = Team(tmp_path, "oci-existing")
     try:
         for kind, settings in (

@@ -28,12 +28,12 @@ def test_the_command_says_the_version_that_is_installed() -> None:
     assert version("trainyard") == VERSION
 
 
-def test_findings_for_code_scanning_say_it(tmp_path: Path) -> None:
+def test_sarif_states_the_version(tmp_path: Path) -> None:
     said = CliRunner().invoke(main, ["check", "--format", "sarif", str(ROOT / "stacks" / "Pulumi.local.yaml")]).stdout
     assert json.loads(said)["runs"][0]["tool"]["driver"]["semanticVersion"] == VERSION
 
 
-def test_the_provider_says_it_to_the_engine() -> None:
+def test_the_provider_reports_its_version_to_the_engine() -> None:
     with subprocess.Popen([sys.executable, "provider"], cwd=ROOT, stdout=subprocess.PIPE, text=True) as provider:
         try:
             assert provider.stdout is not None

@@ -66,7 +66,7 @@ def in_second_epoch(team: Team) -> psutil.Process | None:
 
 
 @pytest.mark.torture
-def test_a_killed_rank_resumes_from_the_checkpoint_and_ends_the_same(team: Team) -> None:
+def test_a_killed_rank_resumes_from_the_checkpoint_with_the_same_result(team: Team) -> None:
     assert team.cloud.pid
     with ThreadPoolExecutor(1) as pool:
         up = pool.submit(team.trainyard, "up", "local")

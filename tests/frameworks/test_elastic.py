@@ -17,7 +17,7 @@ CODE = Path(__file__).with_name("elastic")
 
 
 @pytest.mark.torture
-def test_a_worker_that_fell_comes_back_through_the_planned_ports(field: Field) -> None:
+def test_a_failed_worker_rejoins_through_the_planned_ports(field: Field) -> None:
     environment = find("horovod-pytorch")
     if isinstance(environment, MissingEnvironment):
         pytest.skip(f"not rehearsed: the environment {environment.name}: {environment.reason}; {environment.remedy}")

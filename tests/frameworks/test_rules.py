@@ -53,7 +53,7 @@ SAMPLE = (("dask", "8700-8709"), ("dask-xgboost", "8900-8963"), ("pytorch", "295
 
 
 @pytest.mark.parametrize(("name", "count"), RUNS)
-def test_it_trains_under_the_planned_rules(field: Field, name: str, count: int) -> None:
+def test_a_framework_trains_under_the_planned_rules(field: Field, name: str, count: int) -> None:
     example = EXAMPLES[name]
     environment = example.environment()
     with field.run(example.job(count), example.folder, environment) as run:
@@ -64,7 +64,7 @@ def test_it_trains_under_the_planned_rules(field: Field, name: str, count: int) 
 
 
 @pytest.mark.torture
-def test_the_example_of_the_page_trains_as_a_team_s_own(field: Field) -> None:
+def test_the_framework_file_of_the_page_trains(field: Field) -> None:
     """docs/frameworks.md shows a whole file: what it says of ports and waits holds."""
     columns = tomllib.loads(re.findall(r"```toml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)[0])
     example = EXAMPLES["ray"]
@@ -76,7 +76,7 @@ def test_the_example_of_the_page_trains_as_a_team_s_own(field: Field) -> None:
 
 
 @pytest.mark.parametrize(("name", "closed"), MISSED if wanted(0, 1) else drawn(SAMPLE, 1))
-def test_it_misses_each_rule_of_the_plan(field: Field, name: str, closed: str) -> None:
+def test_training_fails_without_any_one_rule_of_the_plan(field: Field, name: str, closed: str) -> None:
     example = EXAMPLES[name]
     environment = example.environment()
     first, _, last = closed.partition("-")

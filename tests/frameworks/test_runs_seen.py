@@ -75,7 +75,7 @@ def strict(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
-def test_who_failed_first_and_what_was_dropped_are_named(field: Field, tmp_path: Path) -> None:
+def test_runs_names_the_first_failure_and_dropped_packets(field: Field, tmp_path: Path) -> None:
     example = EXAMPLES["pytorch"]
     (tmp_path / "train.py").write_text(SCRIPT)
     job = replace(example.job(2), command="train.py")

@@ -23,7 +23,7 @@ OTHERS = [name for name in KINDS if name != WHOLE]
 
 @pytest.mark.parametrize("name", [WHOLE, *drawn(OTHERS, 0)])
 @pytest.mark.torture
-def test_a_changed_run_ends_as_one_alone_whatever_became_of_the_old_one(name: str, tmp_path: Path) -> None:
+def test_a_changed_run_is_not_affected_by_the_old_one(name: str, tmp_path: Path) -> None:
     whole = name == WHOLE
     with second_runs(tmp_path, name, sizes=None if whole else KINDS[name].sizes[:1]) as runs:
         for change in EACH_ONCE if whole else BRIEFLY:

@@ -62,9 +62,7 @@ HANGS = {"pytorch": PYTORCH, "horovod-pytorch": HOROVOD, "tensorflow": TENSORFLO
 
 
 @pytest.mark.parametrize("name", [name for name in HANGS if wanted(0, 1) or name == "horovod-pytorch"])
-def test_a_rank_that_never_reduces_ends_the_run_with_each_ranks_last_line(
-    field: Field, tmp_path: Path, name: str
-) -> None:
+def test_a_hanging_rank_ends_the_run_with_each_ranks_last_line(field: Field, tmp_path: Path, name: str) -> None:
     example = EXAMPLES[name]
     (tmp_path / "train.py").write_text(HANGS[name])
     job = replace(example.job(2), command="train.py")

@@ -54,7 +54,7 @@ def beginnings(run: Run, rank: int) -> list[int]:
 
 
 @pytest.mark.torture
-def test_training_goes_on_in_a_smaller_world_when_a_node_is_lost(field: Field) -> None:
+def test_training_continues_in_a_smaller_world_after_a_node_is_lost(field: Field) -> None:
     one = example()
     with field.run(one.job(3), one.folder, one.environment()) as run:
         lose(field, run)
@@ -71,7 +71,7 @@ def test_training_goes_on_in_a_smaller_world_when_a_node_is_lost(field: Field) -
 
 
 @pytest.mark.torture
-def test_a_node_that_starts_again_is_taken_in(field: Field) -> None:
+def test_a_restarted_node_joins_again(field: Field) -> None:
     one = example()
     job = replace(one.job(3), roles={"main": Role(1), "worker": Role(2, retry=Retry(1))})
     with field.run(job, one.folder, one.environment()) as run:

@@ -96,7 +96,7 @@ def _with_secrets(config: Config) -> None:
 
 
 @pytest.mark.parametrize("preview", [False, True])
-def test_secret_values_of_the_program_are_marked_secret(preview: bool, changed: Written) -> None:
+def test_secret_values_are_marked_as_pulumi_secrets(preview: bool, changed: Written) -> None:
     recording = changed("oci-dask-ml", _with_secrets, preview=preview)
     hidden = base64.b64encode(VALUE.encode()).decode()
     for resource in recording.resources:

@@ -38,7 +38,7 @@ def test_artifacts_are_kept_in_the_same_place(client: Client, tmp_path: Path, ho
 
 
 @pytest.mark.parametrize("stack", ["oci-existing", "openpai-ddp-gloo"])
-def test_links_out_of_the_code_are_named(client: Client, tmp_path: Path, stack: str) -> None:
+def test_links_out_of_the_code_folder_are_reported(client: Client, tmp_path: Path, stack: str) -> None:
     """Otherwise, missing files would be noticed only when nodes train."""
     shutil.copytree(STACKS / "examples", tmp_path / "examples")
     for folder in (tmp_path / "examples").iterdir():

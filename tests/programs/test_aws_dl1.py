@@ -108,7 +108,7 @@ def test_an_elastic_address_is_the_first_node_s_by_its_interface(changed: Writte
         ({"publicAddress": "none"}, "least", None),
     ],
 )
-def test_nodes_with_public_addresses_reach_what_the_plan_says(
+def test_nodes_with_public_addresses_reach_the_planned_destinations(
     address: dict[str, Any], mode: str, ports: tuple[int, int] | None, changed: Written
 ) -> None:
     """A route to the internet is not enough: the nodes' security group has to allow it, too."""
@@ -138,7 +138,7 @@ OTHERS = {"aws:ResourceAccount": ("210987654321",)}
         ("ecr.dkr", "ecr:UploadLayerPart", "arn:aws:ecr:us-east-1:210987654321:repository/theirs", OTHERS, False),
     ],
 )  # fmt: skip
-def test_endpoints_of_a_closed_network_take_writes_in_the_account_only(
+def test_endpoints_of_a_closed_network_allow_writes_only_in_the_account(
     service: str, action: str, on: str, account: Keys, may: bool, record: Record
 ) -> None:
     """By the judge of the local AWS, which knows no other account."""
@@ -209,7 +209,7 @@ def template_name(recording: Recording) -> str:
 
 
 @pytest.mark.parametrize("key", REPLACES)
-def test_another_machine_is_another_template(key: str, record: Record, changed: Written) -> None:
+def test_a_changed_machine_is_a_new_launch_template(key: str, record: Record, changed: Written) -> None:
     assert template_name(changed("aws-dl1-resnet", REPLACES[key])) != template_name(record("aws-dl1-resnet"))
 
 
@@ -248,7 +248,7 @@ ALONE = _job(roles={"main": 1})
 GROUPED, APART = (1, {"groupName": "vision-prod-resnet"}), (0, None)
 
 
-def test_a_cluster_that_shrinks_keeps_the_group_that_its_last_machine_is_in(record: Record, changed: Written) -> None:
+def test_a_shrinking_cluster_keeps_its_placement_group(record: Record, changed: Written) -> None:
     """AWS does not delete a placement group that contains a machine. For replaced machines, it is decided again."""
     both = record("aws-dl1-resnet")
     assert _groups(_after(both, changed, ALONE)) == GROUPED
@@ -308,7 +308,7 @@ def test_nodes_get_the_transport_between_machines(changed: Written, record: Reco
         assert {node["environment"].get("TRAINYARD_HOST_NIC") for node in nodes} == {wanted}
 
 
-def test_secret_variables_travel_by_a_secret_of_their_run(changed: Written) -> None:
+def test_secret_variables_are_in_a_secret_of_their_run(changed: Written) -> None:
     def change(config: dict[str, Any]) -> None:
         config["trainyard:jobs"]["resnet"]["env"] = {"HF_TOKEN": {"secure": "hf-not-to-be-seen"}}
 
@@ -325,7 +325,7 @@ def test_secret_variables_travel_by_a_secret_of_their_run(changed: Written) -> N
         assert "hf-not-to-be-seen" not in json.dumps({**run.inputs, "nodes": run.inputs["nodes"]})
 
 
-def test_a_secret_of_one_role_is_read_by_its_nodes_only(changed: Written) -> None:
+def test_a_secret_of_one_role_is_only_in_its_nodes_environment(changed: Written) -> None:
     """Other nodes may have another value of that name, or a plain one."""
 
     def change(config: dict[str, Any]) -> None:
@@ -344,7 +344,7 @@ def test_a_secret_of_one_role_is_read_by_its_nodes_only(changed: Written) -> Non
     assert [node["environment"].get("PLAIN") for node in run.inputs["nodes"]] == ["open", None]
 
 
-def test_a_stack_without_jobs_grants_nothing_on_nothing(changed: Written) -> None:
+def test_a_stack_without_jobs_has_no_statement_without_resources(changed: Written) -> None:
     """Others take its network. AWS refuses a statement without resources."""
 
     def change(config: dict[str, Any]) -> None:
@@ -466,9 +466,7 @@ def test_a_change_that_replaces_machines_says_which_and_why(what: str, record: R
         assert one in told
 
 
-def test_a_network_of_an_earlier_release_changes_only_after_an_up_without_the_change(
-    record: Record, changed: Written
-) -> None:
+def test_a_network_of_an_earlier_release_needs_an_up_before_it_changes(record: Record, changed: Written) -> None:
     """Pulumi uses the order in the state, which that release did not write."""
     before = record("aws-dl1-resnet")
     last = {name: value for name, value in before.exports.items() if name != "machinesReplacedWith"}
@@ -481,7 +479,7 @@ def test_a_network_of_an_earlier_release_changes_only_after_an_up_without_the_ch
     assert any("`efa` (4 -> 2)" in one for one in told), "a template of another name replaces them in every state"
 
 
-def test_a_subnet_stays_in_its_zone_whatever_aws_offers_today(record: Record, changed: Written) -> None:
+def test_a_subnet_stays_in_its_zone_when_offers_change(record: Record, changed: Written) -> None:
     before = record("aws-dl1-resnet")
     rows = _state(before, Subnet={"availabilityZone": "us-east-1b"})
     references = {LAST_UP: before.exports, f"{LAST_UP}#resources": rows}

@@ -17,7 +17,7 @@ def kinds(resources: Any) -> set[str]:
     return {resource.kind for resource in resources}
 
 
-def test_where_everything_exists_only_the_job_and_its_run_are_made(record: Record) -> None:
+def test_with_existing_resources_only_the_job_and_its_run_are_made(record: Record) -> None:
     recording = record("oci-existing")
     assert kinds(recording.made()) == {"Job", "Run"}
     assert not [resource for resource in recording.resources if resource.name == "home"]
@@ -25,7 +25,7 @@ def test_where_everything_exists_only_the_job_and_its_run_are_made(record: Recor
     assert not {"portsOpen", "subnetCidr", "vcnId"} & set(recording.exports)
 
 
-def test_a_team_takes_everything_from_its_platform(record: Record) -> None:
+def test_a_team_uses_all_resources_of_its_platform_stack(record: Record) -> None:
     platform = record("oci-platform").exports
     recording = record("oci-team", references={PLATFORM: platform})
     assert recording.references == (PLATFORM,)
@@ -53,7 +53,9 @@ def test_a_team_takes_everything_from_its_platform(record: Record) -> None:
         ("project", {"Project"}),
     ],
 )
-def test_a_concern_not_taken_is_made_here(concern: str, made: set[str], record: Record, changed: Written) -> None:
+def test_a_concern_that_is_not_taken_is_made_by_the_stack(
+    concern: str, made: set[str], record: Record, changed: Written
+) -> None:
     def own(config: Config) -> None:
         taken = config["trainyard:uses"]["take"]
         taken.remove(concern)
@@ -67,7 +69,7 @@ def test_a_concern_not_taken_is_made_here(concern: str, made: set[str], record: 
     assert kinds(recording.made()) == {"Job", "Run"} | made
 
 
-def test_a_subnet_in_an_existing_vcn_brings_no_gateway(record: Record) -> None:
+def test_a_subnet_in_an_existing_vcn_makes_no_gateway(record: Record) -> None:
     recording = record("oci-existing-vcn")
     assert not {"Vcn", "ServiceGateway", "NatGateway", "RouteTable", "LogGroup"} & kinds(recording.made())
     log = recording.one("Log").inputs
@@ -82,7 +84,7 @@ def test_without_logs_a_job_names_none(record: Record) -> None:
     assert not {"log", "logGroup"} & set(recording.one("Run").inputs)
 
 
-def test_an_existing_group_of_runs_is_named_and_not_made(changed: Written) -> None:
+def test_an_existing_dynamic_group_is_named_and_not_made(changed: Written) -> None:
     def named(config: Config) -> None:
         config["trainyard:access"]["runs"] = "company-runs"
 

@@ -83,7 +83,7 @@ def test_another_layout_is_another_job(changed: Written) -> None:
     )
 
 
-def test_removing_a_job_moves_no_other(changed: Written) -> None:
+def test_removing_a_job_changes_no_other(changed: Written) -> None:
     def three(config: Config) -> None:
         jobs = config["trainyard:jobs"]
         jobs.update(early=dict(jobs["resnet"]), zoo=dict(jobs["resnet"]))
@@ -96,7 +96,7 @@ def test_removing_a_job_moves_no_other(changed: Written) -> None:
     assert gone == {"resnet", "resnet/base", "resnet/tuned"}
 
 
-def test_code_that_changes_is_another_artifact_and_code_that_moves_is_not(changed: Written, tmp_path: Path) -> None:
+def test_changed_code_is_a_new_artifact_and_moved_code_is_not(changed: Written, tmp_path: Path) -> None:
     def artifact() -> str:
         recording = changed("oci-existing", lambda config: None)
         found = recording.one("Job")

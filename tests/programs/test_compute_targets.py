@@ -31,7 +31,7 @@ def job_of(recording: Recording) -> Config:
     return dict(job.inputs)
 
 
-def test_node_groups_ask_the_target_and_keep_the_jobs_subnet(changed: Written) -> None:
+def test_node_groups_name_the_target_and_keep_the_jobs_subnet(changed: Written) -> None:
     pool = {"shape": {**FLEX, "ocpus": 8, "memoryGb": 128}, "instances": 4, "bootVolumeGb": 200}
     recording = changed("oci-pytorch-ddp", on(pool, shape=FLEX, layout="node-groups", options={"backend": "gloo"}))
     (target,) = recording.of("ComputeTarget").values()
@@ -56,7 +56,7 @@ def test_node_groups_ask_the_target_and_keep_the_jobs_subnet(changed: Written) -
         }
 
 
-def test_one_node_on_a_target_that_is_there_takes_a_whole_machine(changed: Written) -> None:
+def test_one_node_on_an_existing_target_takes_a_whole_machine(changed: Written) -> None:
     recording = changed("oci-pytorch-ddp", on({"existing": THERE}, shape="VM.GPU.A10.2", roles={"main": 1}))
     assert not recording.of("ComputeTarget")
     assert "oci:DataScience/getComputeTarget:getComputeTarget" in {asked["function"] for asked in recording.invokes}

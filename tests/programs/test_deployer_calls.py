@@ -47,7 +47,7 @@ def granted(of: OciPlan, place: str) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_examples_deployer_may_do_all_that_the_provider_calls(name: str, record: Record) -> None:
+def test_an_oci_examples_deployer_may_make_every_call_of_the_provider(name: str, record: Record) -> None:
     references = {PLATFORM: record("oci-platform").exports} if name == "oci-team" else {}
     refused = {
         (who, call, place)
@@ -72,7 +72,7 @@ def aws_actions(recording: Recording) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", DL1_EXAMPLES)
-def test_an_aws_examples_deployer_may_do_all_that_the_provider_calls(name: str, record: Record) -> None:
+def test_an_aws_examples_deployer_may_make_every_call_of_the_provider(name: str, record: Record) -> None:
     made = aws_dl1_plan(plan_of(judge_file(stack_file(name))))
     may = {action for policy in deployer_policies(made) for one in policy.statements for action in one.actions}
     needed = {(who, action) for who, action in aws_actions(record(name)) if action != "sts:GetCallerIdentity"}

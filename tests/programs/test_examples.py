@@ -19,7 +19,7 @@ TABLES = Path(__file__).parent / "tables"
 
 
 @pytest.mark.parametrize("name", ALL_EXAMPLES)
-def test_an_example_makes_what_its_table_says(name: str, record: Record) -> None:
+def test_an_example_makes_the_resources_of_its_table(name: str, record: Record) -> None:
     references = {PLATFORM: record("oci-platform").exports} if name == "oci-team" else {}
     written = table(record(name, references=references))
     expected = TABLES / f"{name}.txt"

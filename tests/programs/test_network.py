@@ -45,7 +45,7 @@ def test_a_flow_log_records_the_subnet_in_the_stacks_log_group(changed: Written)
     assert set(changed("oci-pytorch-ddp", lambda config: None).of("Log")) == {"log"}
 
 
-def test_a_flow_log_that_is_there_is_looked_for_and_not_made(changed: Written) -> None:
+def test_an_existing_flow_log_is_looked_up_and_not_made(changed: Written) -> None:
     there = {"group": "ocid1.loggroup.oc1.iad.networks", "log": "ocid1.log.oc1.iad.flows"}
 
     def named(config: Config) -> None:

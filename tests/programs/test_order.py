@@ -30,13 +30,13 @@ def test_the_bucket_and_the_repository_come_before_jobs_and_runs(record: Record)
         assert {"bucket", "repository"} <= set(resource.after), resource.name
 
 
-def test_a_bucket_with_a_key_of_the_team_waits_for_the_access_to_it(record: Record) -> None:
+def test_a_bucket_with_a_teams_key_is_made_after_the_access_to_the_key(record: Record) -> None:
     assert "access" in record("oci-dask-xgboost").one("Bucket").after
     assert record("oci-dask-lightgbm").one("Bucket").after == ()
 
 
 @pytest.mark.parametrize(("name", "kept"), [("oci-pytorch-ddp", True), ("oci-proof-of-concept", False)])
-def test_data_is_protected_and_stays_unless_the_stack_says_otherwise(name: str, kept: bool, record: Record) -> None:
+def test_data_is_protected_and_retained_by_default(name: str, kept: bool, record: Record) -> None:
     recording = record(name)
     keeping = {resource.kind for resource in recording.resources if resource.protect or resource.retain}
     assert keeping == ({"Bucket", "ContainerRepository"} if kept else set())
@@ -61,7 +61,7 @@ def test_everything_has_owner_tags(name: str, record: Record) -> None:
         assert ("run" in tags) == (resource.kind == "Run"), resource.urn
 
 
-def test_tags_of_the_team_are_on_everything_too(record: Record) -> None:
+def test_the_teams_own_tags_are_on_every_resource(record: Record) -> None:
     for resource in record("oci-dask-lightgbm").made():
         tags = resource.inputs.get("freeformTags") or resource.inputs["tags"]
         assert tags["cost-center"] == "4711", resource.urn

@@ -33,7 +33,7 @@ def _by(recorded: Any) -> dict[str, Any]:
     return {one.name: one.inputs for one in recorded.resources if one.type == "trainyard:index:Run"}
 
 
-def test_the_same_jobs_are_jobs_of_openpai(changed: Written) -> None:
+def test_the_same_stack_file_makes_jobs_of_openpai(changed: Written) -> None:
     recorded = changed("oci-pytorch-ddp", _on_openpai)
     runs = _by(recorded)
     assert runs
@@ -49,6 +49,6 @@ def test_the_same_jobs_are_jobs_of_openpai(changed: Written) -> None:
     }
 
 
-def test_what_openpai_needs_is_missing_in_a_file_of_another_platform(changed: Written) -> None:
+def test_missing_keys_of_openpai_are_reported_for_a_file_of_another_platform(changed: Written) -> None:
     with pytest.raises(ProgramError, match="`trainyard:cluster` is missing"):
         changed("oci-pytorch-ddp", lambda config: config.update({"trainyard:platform": "openpai"}))

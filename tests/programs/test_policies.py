@@ -104,7 +104,7 @@ def test_a_job_that_chose_all_ports_passes(changed: Written) -> None:
     assert without_tags(judged(recording, "fail")) == MUTABLE
 
 
-def test_a_job_without_runs_says_what_it_takes(changed: Written) -> None:
+def test_a_job_without_runs_states_its_nodes_and_ports(changed: Written) -> None:
     def without_runs(config: dict[str, Any]) -> None:
         del config["trainyard:jobs"]["resnet"]["runs"]
 
@@ -114,7 +114,7 @@ def test_a_job_without_runs_says_what_it_takes(changed: Written) -> None:
     assert without_tags(judged(recording, "unknown")) == set()
 
 
-def test_ports_for_jobs_of_other_stacks_pass_for_their_frameworks_only(record: Record) -> None:
+def test_ports_for_other_stacks_pass_only_for_their_frameworks(record: Record) -> None:
     [made] = record("oci-platform").of("SecurityList").values()
     [asked] = [one for one in stack_rules() if one.id == "unused-ports"]
     resource = JudgedResource(made.type, made.inputs)
@@ -143,7 +143,7 @@ def test_a_tenancy_wide_scope_passes_because_the_stack_chose_it(changed: Written
         ({}, {"publicAddress": "automatic", "efa": 1}, "least-privilege"),
     ],
 )
-def test_what_a_stack_of_aws_chose_passes(
+def test_explicit_choices_of_an_aws_stack_pass(
     network: dict[str, Any], cluster: dict[str, Any], mode: str, preview: bool, changed: Written
 ) -> None:
     def choose(config: dict[str, Any]) -> None:
@@ -157,7 +157,7 @@ def test_what_a_stack_of_aws_chose_passes(
     assert judged(recording, "unknown") == {}
 
 
-def test_a_public_address_of_aws_passes_for_its_reason_only(changed: Written) -> None:
+def test_a_public_address_on_aws_passes_only_with_its_reason(changed: Written) -> None:
     def elastic(config: dict[str, Any]) -> None:
         config["trainyard:jobs"]["resnet"]["cluster"]["publicAddress"] = "elastic"
 

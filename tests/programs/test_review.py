@@ -38,7 +38,7 @@ def reviews(text: str) -> dict[str, Config]:
     return {one["stack"]: one for one in json.loads(text)["reviews"]}
 
 
-def test_a_commit_that_changes_nothing_says_so_in_a_line_for_each_stack(repository: Path) -> None:
+def test_a_commit_without_changes_gets_one_line_for_each_stack(repository: Path) -> None:
     lines = review(repository, "--all", "--against", "HEAD").splitlines()
     assert lines == [f"{name}: nothing to decide" for name in sorted((OCI, AWS, PAI))]
 
@@ -69,7 +69,7 @@ def test_openings_gains_and_replacements_are_urgent(repository: Path) -> None:
     assert "starts 2 runs" in lines[1]
 
 
-def test_the_examples_of_the_page_are_what_the_command_says(repository: Path) -> None:
+def test_the_examples_of_the_page_are_the_commands_output(repository: Path) -> None:
     if missing := [part for part in PARTS if find_spec(part) is None]:
         pytest.skip(f"this build has no {', '.join(missing)}")
     commit_changes(repository)

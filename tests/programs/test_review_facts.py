@@ -57,7 +57,7 @@ def _sides(name: str, change: Callable[[dict[str, Any]], None], record: Record, 
     return [recorded(one, stack_file(name)) for one in (record(name), written(name, change))]
 
 
-def test_a_change_of_a_stack_file_on_oci(record: Record, changed: Written) -> None:
+def test_a_changed_oci_stack_file_is_described_in_words(record: Record, changed: Written) -> None:
     def open_up(config: dict[str, Any]) -> None:
         config["trainyard:network"] = {**config.get("trainyard:network", {}), "mode": "proof-of-concept", "nat": True}
         config["trainyard:access"] = {**config.get("trainyard:access", {}), "mode": "documented"}
@@ -73,7 +73,7 @@ def test_a_change_of_a_stack_file_on_oci(record: Record, changed: Written) -> No
     assert sentences(before, before) == []
 
 
-def test_a_change_of_a_stack_file_on_aws(record: Record, changed: Written) -> None:
+def test_a_changed_aws_stack_file_is_described_in_words(record: Record, changed: Written) -> None:
     def open_up(config: dict[str, Any]) -> None:
         rule = {"cidr": "203.0.113.0/24", "ports": 3022, "why": "SSH from the office"}
         config["trainyard:network"] = {**config.get("trainyard:network", {}), "ingress": [rule]}

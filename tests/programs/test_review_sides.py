@@ -34,9 +34,7 @@ def reviewed(repository: Path, name: str, *words: str) -> Config:
 
 
 @pytest.mark.parametrize(("was", "becomes"), [(OCI, AWS), (AWS, PAI), (PAI, OCI)])
-def test_a_stack_that_gets_another_platform_loses_what_the_first_one_had(
-    was: str, becomes: str, repository: Path
-) -> None:
+def test_a_changed_platform_loses_the_old_platforms_resources(was: str, becomes: str, repository: Path) -> None:
     shutil.copy(file_of(repository, becomes), file_of(repository, was))
     found = reviewed(repository, was)
     assert "cannot move to" in found["refused"]
@@ -52,7 +50,7 @@ def test_a_stack_that_gets_another_platform_loses_what_the_first_one_had(
 @pytest.mark.parametrize(
     ("name", "key", "region"), [(OCI, "oci:region", "eu-frankfurt-1"), (AWS, "aws:region", "us-west-2")]
 )
-def test_a_stack_that_is_up_stays_in_its_region(name: str, key: str, region: str, repository: Path) -> None:
+def test_another_region_is_refused_for_a_stack_that_is_up(name: str, key: str, region: str, repository: Path) -> None:
     def change(config: Config) -> None:
         config[key] = region
         config["trainyard:network"].pop("zone", None)
@@ -63,7 +61,7 @@ def test_a_stack_that_is_up_stays_in_its_region(name: str, key: str, region: str
     assert "trainyard-against-" not in found["refused"]
 
 
-def test_a_stack_that_is_up_stays_in_its_account(repository: Path) -> None:
+def test_another_account_is_refused_for_a_stack_that_is_up(repository: Path) -> None:
     edit(repository, AWS, lambda config: config.update({"trainyard:account": "210987654321"}))
     assert "AWS cannot move it to another one" in reviewed(repository, AWS)["refused"]
 
@@ -106,7 +104,7 @@ def test_a_program_that_exits_does_not_end_the_recording(tmp_path: Path) -> None
         assert all(said in one["error"] for one in answers)
 
 
-def test_a_waiver_that_comes_with_the_change_is_a_decision(repository: Path) -> None:
+def test_a_new_waiver_is_something_to_decide(repository: Path) -> None:
     waived = {"mutable-tags": {"reason": "one experiment", "until": "2026-12-31"}}
     edit(repository, OCI, lambda config: config.update({"trainyard:waivers": waived}))
     found = reviewed(repository, OCI)

@@ -97,14 +97,18 @@ def _without_runs(team: Team, cluster: Mapping[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example(name: str, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+def test_an_examples_deployer_can_make_change_and_destroy_it(
+    name: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     team = Team(tmp_path, name)
     _without_runs(team, {})
     _life(team, {}, Random(FIRST), record_property)
 
 
 @pytest.mark.parametrize("name", VARIATIONS)
-def test_a_variation(name: str, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+def test_a_variations_deployer_can_make_change_and_destroy_it(
+    name: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     stack, cluster = VARIATIONS[name]
     team = Team(tmp_path, RESNET)
     for key, value in stack.items():

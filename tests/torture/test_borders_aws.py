@@ -26,7 +26,7 @@ MOST = 2_000
 
 @pytest.mark.parametrize("cloud", CLOUDS)
 @pytest.mark.parametrize("portion", range(0, COUNT, PORTION))
-def test_nothing_outside_of_a_senders_rights_changes(cloud: str, portion: int, tmp_path: Path) -> None:
+def test_no_request_changes_anything_that_its_sender_was_not_granted(cloud: str, portion: int, tmp_path: Path) -> None:
     with CLOUDS[cloud](tmp_path) as border:
         hold(border, FIRST + portion, min(PORTION, COUNT - portion))
 

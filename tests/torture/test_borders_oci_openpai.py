@@ -101,7 +101,9 @@ def found(border: Border, requests: int) -> tuple[str, Counter[int]]:
 
 
 @pytest.mark.parametrize("border", [OciBorder, OpenPaiBorder])
-def test_nothing_changes_outside_of_what_is_granted(border: Callable[[Cloud], Border], shared_cloud: Cloud) -> None:
+def test_no_request_changes_anything_that_its_sender_was_not_granted(
+    border: Callable[[Cloud], Border], shared_cloud: Cloud
+) -> None:
     with closing(border(shared_cloud)) as there:
         wrong, statuses = found(there, REQUESTS)
     assert not wrong
@@ -132,7 +134,7 @@ def _mistaken(mistake: Mistake, folder: Path) -> Iterator[Cloud]:
 
 @pytest.mark.torture
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_that_is_put_back_is_found(name: str, tmp_path: Path) -> None:
+def test_a_defect_that_is_put_back_is_found(name: str, tmp_path: Path) -> None:
     with _mistaken(MISTAKES[name], tmp_path) as cloud, closing(MISTAKES[name].border(cloud)) as there:
         wrong, _ = found(there, _MOST_UNTIL_FOUND)
     print(f"{name}: {wrong}")  # with its seed

@@ -86,7 +86,7 @@ def write_own(folder: Path, name: str, text: str) -> Path:
 
 
 @pytest.mark.parametrize("name", frameworks.names())
-def test_a_built_in_framework_is_a_framework_of_one_s_own_too(name: str, tmp_path: Path) -> None:
+def test_a_built_in_framework_also_works_as_a_teams_own(name: str, tmp_path: Path) -> None:
     text = (frameworks.HERE / f"{name}.toml").read_text("utf-8")
     if name == "tensorflow":
         text = text.replace("{tf_config}", "{role}")  # only TensorFlow's launcher answers it

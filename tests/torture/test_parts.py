@@ -23,5 +23,5 @@ def _below(file: Path, places: Sequence[str]) -> bool:
 
 
 @pytest.mark.parametrize("file", MARKED, ids=lambda file: file.stem)
-def test_what_is_left_to_torture_is_in_a_part(file: Path) -> None:
+def test_every_torture_test_is_in_a_part(file: Path) -> None:
     assert [name for name, part in PARTS.items() if _runs(part, file)]

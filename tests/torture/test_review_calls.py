@@ -65,7 +65,7 @@ def _says(abilities: Any, operations: frozenset[str]) -> bool:
     return any(fnmatchcase(name, pattern) for name in operations for pattern in patterns)
 
 
-def test_calls_of_oci(cloud: Cloud) -> None:
+def test_oci_calls_that_a_change_allows_are_gains_in_the_review(cloud: Cloud) -> None:
     chance, deployer = random.Random(FIRST), Clients(cloud)
     calls = _calls_of_oci(cloud, deployer, Clients(cloud, "user"))
     policy = deployer.identity.create_policy(
@@ -156,7 +156,7 @@ def _aws(chance: random.Random, conditions: Sequence[AwsStatement] = CONDITIONS)
     return allow_aws(chance.choice(ACTIONS), chance.choice(RESOURCES), chance.choice(conditions))
 
 
-def test_calls_of_aws(cloud: Cloud) -> None:
+def test_aws_calls_that_a_change_allows_are_gains_in_the_review(cloud: Cloud) -> None:
     chance, deployer = random.Random(FIRST), AwsClients(cloud)
     calls = _calls_of_aws(deployer, AwsClients(cloud, "user"))
 

@@ -170,7 +170,7 @@ def _of_oci(rules: Rules) -> Snapshot:
     ))  # fmt: skip
 
 
-def test_ports_between_two_nodes_of_oci(world: World) -> None:
+def test_ports_that_open_between_oci_nodes_are_in_the_review(world: World) -> None:
     chance, network = random.Random(FIRST), Network(world)
     subnet = network.subnet(BLOCK, [], [])
     run = network.cluster(
@@ -218,7 +218,7 @@ def _of_aws(rules: Rules) -> Snapshot:
     return Snapshot("a", "aws-dl1", {}, tuple(made))
 
 
-def test_ports_between_two_instances_of_aws(tmp_path: Path) -> None:
+def test_ports_that_open_between_aws_instances_are_in_the_review(tmp_path: Path) -> None:
     asyncio.run(_two_instances(tmp_path))
 
 

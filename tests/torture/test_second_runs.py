@@ -29,7 +29,9 @@ def _changes(random: Random) -> Iterator[Change]:
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + CHAINS))
-def test_ten_in_a_row(seed: int, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+def test_ten_replacements_in_a_row_end_as_undisturbed_runs(
+    seed: int, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     name = list(KINDS)[seed % len(KINDS)]
     with second_runs(tmp_path, name) as runs:
         for change in _changes(Random(seed)):

@@ -48,7 +48,9 @@ def _undisturbed(env: dict[str, str]) -> float:
 
 
 @pytest.mark.parametrize("portion", range(0, COUNT, PORTION))
-def test_killed_set_ups_leave_a_whole_engine_or_none(portion: int, tmp_path: Path, releases: tuple[Path, str]) -> None:
+def test_a_killed_set_up_leaves_a_complete_engine_or_none(
+    portion: int, tmp_path: Path, releases: tuple[Path, str]
+) -> None:
     release(releases[0])
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "TRAINYARD_PULUMI_RELEASES": releases[1]}
     env["PATH"] = str(tmp_path)  # no engine there

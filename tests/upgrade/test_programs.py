@@ -71,7 +71,7 @@ def test_a_machine_of_an_earlier_release_trains_with_its_own_launcher_and_with_t
         assert f"by {_digest(ROOT / 'launcher')}" in _lines(machines, 2, NEWER)
 
 
-def test_an_image_of_an_earlier_release_trains_what_this_one_plans(
+def test_an_image_of_an_earlier_release_trains_todays_launch_documents(
     earlier: Path, shared_cloud: Cloud, tmp_path: Path
 ) -> None:
     """Its launcher reads today's launch documents, and its status is read by today's `runs`."""

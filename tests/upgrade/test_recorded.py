@@ -26,7 +26,7 @@ def _runs(recording: Path) -> list[dict[str, Any]]:
     return [row["inputs"] for row in rows if row["type"] == "trainyard:index:Run"]
 
 
-def test_recordings_hold_what_nodes_are_told() -> None:
+def test_recordings_contain_launch_documents() -> None:
     """Any other byte of a launch document replaces the run, and so fails the previews below."""
     recorded = {recording.name: _runs(recording) for recording in RECORDED}
     assert all(recorded.values())
@@ -37,14 +37,14 @@ def test_recordings_hold_what_nodes_are_told() -> None:
     assert recorded["0.2.0-node-groups"][0]["layout"] == "node-groups"
 
 
-def test_recordings_of_openpai_hold_both_ways_of_starting() -> None:
+def test_recordings_of_openpai_contain_both_kinds_of_start() -> None:
     """There the launch document is a line of the job's text, and a plain start has none."""
     texts = [json.dumps(run["protocol"]["taskRoles"]) for run in _runs(RECORDINGS / "0.2.0-openpai")]
     assert {"export TRAINYARD_LAUNCH=" in text for text in texts} == {True, False}
 
 
 @pytest.mark.parametrize(("recording", "values"), [("0.2.0-aws-dl1", ("0.1", "0.01")), ("0.2.0-openpai", ("1", "2"))])
-def test_recordings_hold_a_run_for_each_value(recording: str, values: tuple[str, ...]) -> None:
+def test_recordings_contain_a_run_for_each_value_of_a_sweep(recording: str, values: tuple[str, ...]) -> None:
     names = {run["tags"]["run"] for run in _runs(RECORDINGS / recording)}
     assert names >= {"base", *(f"sweep-lr-{value}" for value in values)}
 

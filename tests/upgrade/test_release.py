@@ -56,7 +56,7 @@ def archive(checkout: Path) -> Path:
     return archive
 
 
-def test_the_files_of_a_release_belong_together(archive: Path, checkout: Path) -> None:
+def test_the_files_of_a_release_match_each_other(archive: Path, checkout: Path) -> None:
     notes = archive.with_name(archive.name.replace(".tar.gz", ".md"))
     assert f"## {VERSION}" in notes.read_text()
     checked = _run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=archive.parent)
@@ -67,7 +67,7 @@ def test_the_files_of_a_release_belong_together(archive: Path, checkout: Path) -
     assert hashlib.sha256(archive.read_bytes()).hexdigest() == before
 
 
-def test_a_release_holds_what_a_team_needs_and_no_tests(archive: Path) -> None:
+def test_a_release_contains_the_files_that_a_team_needs_and_no_tests(archive: Path) -> None:
     with tarfile.open(archive) as packed:
         names = packed.getnames()
     assert {name.partition("/")[0] for name in names} == {"trainyard"}
@@ -76,7 +76,7 @@ def test_a_release_holds_what_a_team_needs_and_no_tests(archive: Path) -> None:
     assert not top & {"tests", "bench", "tools", ".ci", ".git"}
 
 
-def test_what_is_not_committed_stops_a_release(checkout: Path, archive: Path) -> None:
+def test_uncommitted_changes_stop_a_release(checkout: Path, archive: Path) -> None:
     before = archive.read_bytes()
     (checkout / "draft.py").touch()
     try:
@@ -151,7 +151,7 @@ def test_a_stack_trains_with_the_unpacked_release(team: Team) -> None:
 
 
 @pytest.mark.engine
-def test_a_stack_of_an_earlier_release_goes_on_with_the_unpacked_one(team: Team) -> None:
+def test_a_stack_of_an_earlier_release_continues_with_the_unpacked_one(team: Team) -> None:
     team.take_over(RECORDING)
     shown = team.trainyard("preview", "local", "--json")
     document = json.loads(shown[shown.index("{") :])

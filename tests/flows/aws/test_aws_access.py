@@ -87,7 +87,7 @@ def test_a_new_user_may_do_nothing_and_learns_what_is_missing(user: AwsClients, 
     user["sts"].get_caller_identity()
 
 
-def test_a_statement_reaches_as_far_as_its_resource(
+def test_a_statement_applies_to_its_resources_only(
     user: AwsClients, stage: Mapping[str, str], granted: Callable[..., None]
 ) -> None:
     s3 = user["s3"]
@@ -129,14 +129,14 @@ def test_a_statement_reaches_as_far_as_its_resource(
 
 
 @pytest.mark.usefixtures("stage")
-def test_a_denial_is_stronger_than_any_grant(user: AwsClients, granted: Callable[..., None]) -> None:
+def test_an_explicit_deny_overrides_every_allow(user: AwsClients, granted: Callable[..., None]) -> None:
     granted({"Action": "*"}, {"Effect": "Deny", "Action": "s3:DeleteObject", "Resource": "arn:aws:s3:::team/mine/b"})
     user["s3"].delete_object(Bucket="team", Key="mine/never")
     code, message = refused(user["s3"].delete_object, Bucket="team", Key="mine/b")
     assert (code, "explicit deny" in message) == ("AccessDenied", True)
 
 
-def test_tags_decide_where_a_condition_asks_for_them(
+def test_conditions_on_tags_are_evaluated(
     user: AwsClients, stage: Mapping[str, str], granted: Callable[..., None]
 ) -> None:
     ours = {"Condition": {"StringEquals": {"aws:ResourceTag/stack": "ours"}}}
@@ -160,7 +160,7 @@ def test_tags_decide_where_a_condition_asks_for_them(
     assert vpc
 
 
-def test_a_call_is_judged_by_what_it_is_carried_out_on(
+def test_access_is_checked_for_the_resource_that_the_call_changes(
     aws: AwsClients, user: AwsClients, stage: Mapping[str, str], granted: Callable[..., None]
 ) -> None:
     """Names that two parsers could understand differently, and parameters that only mislead the access check."""
@@ -213,7 +213,9 @@ def test_a_call_is_judged_by_what_it_is_carried_out_on(
     )
 
 
-def test_what_cannot_be_judged_allows_nothing_and_denies(user: AwsClients, granted: Callable[..., None]) -> None:
+def test_a_condition_with_an_unknown_key_never_allows_and_always_denies(
+    user: AwsClients, granted: Callable[..., None]
+) -> None:
     strange = {"Condition": {"StringEquals": {"ec2:NoKeyOfOurs": "x"}}}
     granted({"Action": "s3:ListAllMyBuckets", **strange})
     assert refused(user["s3"].list_buckets)[0] == "AccessDenied"
@@ -223,7 +225,7 @@ def test_what_cannot_be_judged_allows_nothing_and_denies(user: AwsClients, grant
     user["s3"].list_buckets()
 
 
-def test_a_role_is_passed_on_only_with_the_right_to_pass_it(
+def test_passing_a_role_needs_iam_pass_role(
     user: AwsClients, stage: Mapping[str, str], granted: Callable[..., None]
 ) -> None:
     passing = {
@@ -271,7 +273,7 @@ def test_a_bucket_policy_grants_and_denies(aws: AwsClients, user: AwsClients, gr
         aws["s3"].delete_bucket_policy(Bucket="team")
 
 
-def test_a_role_is_taken_on_only_by_whom_it_trusts(
+def test_a_role_is_assumed_only_by_principals_that_it_trusts(
     aws: AwsClients, user: AwsClients, stage: Mapping[str, str], granted: Callable[..., None]
 ) -> None:
     document = {"Version": "2012-10-17", "Statement": [
@@ -341,9 +343,7 @@ def _goes_by_the_endpoint(aws: AwsClients, node: AwsClients, subnet: str) -> Non
         aws["iam"].delete_role_policy(**named)
 
 
-def test_an_instance_learns_who_it_is_and_acts_as_its_role(
-    aws: AwsClients, stage: Mapping[str, str], shared_cloud: Cloud
-) -> None:
+def test_an_instance_acts_as_its_role(aws: AwsClients, stage: Mapping[str, str], shared_cloud: Cloud) -> None:
     ec2 = aws["ec2"]
     tags = [{"ResourceType": "instance", "Tags": [{"Key": "trainyard-node", "Value": "resnet/main"}]}]
     launch = {

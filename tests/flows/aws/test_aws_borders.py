@@ -80,7 +80,7 @@ def access_keys(user: str) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_one_who_may_make_a_key_of_his_own_makes_nobody_elses(inside: AwsInside, kind: str) -> None:
+def test_a_user_who_may_create_an_own_access_key_cannot_create_another_users(inside: AwsInside, kind: str) -> None:
     grant(inside, {"Action": "iam:CreateAccessKey", "Resource": f"arn:aws:iam::{ACCOUNT}:user/user"})
     before = access_keys("deployer"), access_keys("user")
     body = two_forms("Action=CreateAccessKey&Version=2010-05-08&UserName=user", UserName="deployer")
@@ -89,7 +89,7 @@ def test_one_who_may_make_a_key_of_his_own_makes_nobody_elses(inside: AwsInside,
     assert 400 <= reply.status < 500
 
 
-def test_one_who_may_take_on_a_small_role_becomes_no_other(inside: AwsInside) -> None:
+def test_a_user_who_may_assume_one_role_cannot_assume_another(inside: AwsInside) -> None:
     iam = inside.client(inside.deployer, "iam")
     for name, who in (
         ("small", f"arn:aws:iam::{ACCOUNT}:user/user"),
@@ -108,7 +108,9 @@ def test_one_who_may_take_on_a_small_role_becomes_no_other(inside: AwsInside) ->
 
 
 @pytest.mark.parametrize("kind", TYPES[:2])
-def test_a_condition_on_tags_is_about_what_is_deleted(inside: AwsInside, groups: Mapping[str, str], kind: str) -> None:
+def test_a_condition_on_tags_uses_the_tags_of_the_deleted_resource(
+    inside: AwsInside, groups: Mapping[str, str], kind: str
+) -> None:
     from moto.ec2.models import ec2_backends
 
     owned = {"StringEquals": {"aws:ResourceTag/stack": "mine"}}
@@ -130,7 +132,7 @@ def test_a_condition_on_tags_is_about_what_is_deleted(inside: AwsInside, groups:
         "&TagSpecification.\u0661.Tag.1.Value=mine",
     ],
 )
-def test_a_tag_that_is_judged_is_given(inside: AwsInside, spelled: str) -> None:
+def test_a_tag_that_moto_would_ignore_satisfies_no_condition(inside: AwsInside, spelled: str) -> None:
     from moto.ec2.models import ec2_backends
 
     wanted = {"StringEquals": {"aws:RequestTag/stack": "mine"}}
@@ -141,7 +143,7 @@ def test_a_tag_that_is_judged_is_given(inside: AwsInside, spelled: str) -> None:
     assert set(ec2_backends[ACCOUNT]["us-east-1"].vpcs) == before
 
 
-def test_a_region_is_one_to_the_judge_and_to_moto(inside: AwsInside) -> None:
+def test_access_control_and_moto_use_the_same_region(inside: AwsInside) -> None:
     from moto.ec2.models import ec2_backends
 
     elsewhere = {"StringEquals": {"aws:RequestedRegion": "eu-west-1"}}
@@ -175,7 +177,7 @@ DELETES = {
 
 
 @pytest.mark.parametrize("body", DELETES.values(), ids=DELETES)
-def test_a_list_of_deletions_is_read_once(inside: AwsInside, bucket: str, body: str) -> None:
+def test_a_list_of_deletions_has_one_meaning(inside: AwsInside, bucket: str, body: str) -> None:
     grant(
         inside, {"Action": ["s3:DeleteObject", "s3:DeleteObjectVersion"], "Resource": f"arn:aws:s3:::{bucket}/mine/*"}
     )
@@ -185,7 +187,7 @@ def test_a_list_of_deletions_is_read_once(inside: AwsInside, bucket: str, body: 
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_a_list_of_deletions_is_no_form(inside: AwsInside, bucket: str, kind: str) -> None:
+def test_a_list_of_deletions_is_not_parsed_as_a_form(inside: AwsInside, bucket: str, kind: str) -> None:
     grant(inside, {"Action": "s3:DeleteObject", "Resource": f"arn:aws:s3:::{bucket}/mine/*"})
     inner = "<Delete><Object><Key>secret/q.json</Key></Object></Delete>"
     parts = "".join(
@@ -197,7 +199,7 @@ def test_a_list_of_deletions_is_no_form(inside: AwsInside, bucket: str, kind: st
     assert "secret/q.json" in keys_of(inside)
 
 
-def test_a_version_has_one_place(inside: AwsInside, bucket: str) -> None:
+def test_an_object_version_is_read_from_the_query_only(inside: AwsInside, bucket: str) -> None:
     """moto also reads it from a body, and treats an empty one as missing."""
     s3 = inside.client(inside.deployer, "s3")
     s3.create_bucket(Bucket="old")
@@ -220,7 +222,7 @@ def test_a_version_has_one_place(inside: AwsInside, bucket: str) -> None:
     assert kept() == before
 
 
-def test_a_bucket_has_one_name(inside: AwsInside) -> None:
+def test_an_encoded_bucket_name_has_one_meaning(inside: AwsInside) -> None:
     grant(inside, {"Action": "s3:CreateBucket", "Resource": "arn:aws:s3:::my-own"})
     inside.send(inside.user, "s3", "PUT", "/my%2Down")
     names = {row["Name"] for row in inside.ask(inside.deployer, "s3", "ListBuckets")["Buckets"]}
@@ -237,7 +239,9 @@ def test_a_bucket_has_one_name(inside: AwsInside) -> None:
         {"x-amz-copy-source": "team/secret/q.json", "x-amz-content-sha256": "UNSIGNED-PAYLOAD"},
     ],
 )  # fmt: skip
-def test_a_link_does_what_it_was_made_for(inside: AwsInside, bucket: str, headers: dict[str, str]) -> None:
+def test_a_presigned_link_allows_only_its_own_operation(
+    inside: AwsInside, bucket: str, headers: dict[str, str]
+) -> None:
     before = keys_of(inside)
     target = linked(inside.deployer, "PUT", f"/{bucket}/shared/x")
     reply = inside.answer(through_link("PUT", target, headers), b"")
@@ -245,14 +249,14 @@ def test_a_link_does_what_it_was_made_for(inside: AwsInside, bucket: str, header
     assert keys_of(inside) == before
 
 
-def test_a_link_takes_what_it_was_made_for(inside: AwsInside, bucket: str) -> None:
+def test_a_presigned_link_accepts_no_unsigned_headers(inside: AwsInside, bucket: str) -> None:
     for headers in ({}, {"content-type": "text/plain"}, {"x-amz-content-sha256": "UNSIGNED-PAYLOAD"}):
         target = linked(inside.deployer, "PUT", f"/{bucket}/shared/x")
         assert inside.answer(through_link("PUT", target, headers), b"new").status == 200, headers
     assert keys_of(inside)["shared/x"] == b"new"
 
 
-def test_an_upload_is_of_the_key_that_is_judged(inside: AwsInside, bucket: str) -> None:
+def test_an_upload_id_must_belong_to_the_key_that_was_checked(inside: AwsInside, bucket: str) -> None:
     s3 = inside.client(inside.deployer, "s3")
     upload = s3.create_multipart_upload(Bucket=bucket, Key=CODE)["UploadId"]
     part = s3.upload_part(Bucket=bucket, Key=CODE, UploadId=upload, PartNumber=1, Body=b"good")
@@ -308,7 +312,7 @@ def test_a_broken_body_is_the_senders_fault(inside: AwsInside, bucket: str) -> N
         assert 400 <= reply.status < 500, (service, target, body[:80], reply.status, reply.content)
 
 
-def test_text_in_json_is_no_parameter(inside: AwsInside) -> None:
+def test_text_inside_json_is_not_parsed_as_a_parameter(inside: AwsInside) -> None:
     ssm = inside.client(inside.deployer, "ssm")
     for name, value in (("kept", "kept"), ("odd", "&Action=DeleteParameter&Name=kept&x=%26\u2028\U0001f600")):
         ssm.put_parameter(Name=name, Value=value, Type="String")
@@ -316,7 +320,7 @@ def test_text_in_json_is_no_parameter(inside: AwsInside) -> None:
     assert ssm.get_parameter(Name="kept")["Parameter"]["Value"] == "kept"
 
 
-def test_pieces_of_a_body_are_put_together_at_the_border(inside: AwsInside, bucket: str) -> None:
+def test_a_chunked_body_is_joined_at_the_border(inside: AwsInside, bucket: str) -> None:
     from base64 import b64encode
     from zlib import crc32
 
@@ -349,7 +353,7 @@ def test_pieces_of_a_body_are_put_together_at_the_border(inside: AwsInside, buck
     assert put(f"{pieces}x-amz-tagging:a=b\r\n\r\n", **{"x-amz-trailer": "x-amz-tagging"}).status == 400
 
 
-def test_what_a_header_does_is_judged_too(inside: AwsInside, bucket: str) -> None:
+def test_the_effect_of_a_header_needs_its_own_permission(inside: AwsInside, bucket: str) -> None:
     grant(inside, {"Action": "s3:PutObject", "Resource": f"arn:aws:s3:::{bucket}/mine/*"})
     for headers in (
         {"x-amz-tagging": "a=b"}, {"x-amz-acl": "bucket-owner-full-control"}, {"x-amz-grant-read": "id=x"},
@@ -359,14 +363,14 @@ def test_what_a_header_does_is_judged_too(inside: AwsInside, bucket: str) -> Non
         assert (reply.status, b"AccessDenied" in reply.content) == (403, True), headers
 
 
-def test_a_link_of_another_service_names_its_operation(inside: AwsInside) -> None:
+def test_an_unsigned_header_cannot_choose_the_operation(inside: AwsInside) -> None:
     """An unsigned header could choose the operation of a signed body."""
     nobody = Sender(inside.deployer.key, "x" * 40)
     request = signed(nobody, "ssm", "POST", "/", SSM, b"{}")
     assert inside.answer(request, b"{}").status == 400
 
 
-def test_a_thing_is_judged_by_what_moto_finds_by_its_name(inside: AwsInside) -> None:
+def test_access_is_checked_for_the_resource_behind_an_alias(inside: AwsInside) -> None:
     """If a policy denies access to a resource, that holds for its other names, too: versions, aliases, ARNs."""
     ssm, kms = inside.client(inside.deployer, "ssm"), inside.client(inside.deployer, "kms")
     ssm.put_parameter(Name="/team/secret", Value="TOP-SECRET", Type="String")

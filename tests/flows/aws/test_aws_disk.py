@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 WORK = ROOT / "tests" / "flows" / "aws" / "disk_work.py"
 
 
-def test_a_full_disk_is_said_in_words_and_what_was_refused_is_not_there(tmp_path: Path) -> None:
+def test_a_full_disk_gives_a_clear_error_and_a_refused_change_is_not_stored(tmp_path: Path) -> None:
     folder = tmp_path / "small"
     folder.mkdir()
     command = [*mount_namespace(), sys.executable, str(WORK), str(folder)]

@@ -57,7 +57,7 @@ def take_down(ec2: Any, network: Mapping[str, str]) -> None:
     ec2.delete_vpc(VpcId=network["vpc"])
 
 
-def test_nothing_is_deleted_under_an_instance(aws: AwsClients, network: Mapping[str, str]) -> None:
+def test_resources_of_an_instance_cannot_be_deleted(aws: AwsClients, network: Mapping[str, str]) -> None:
     ec2 = aws["ec2"]
     pairs = [{"GroupId": network["nodes"]}]
     ec2.authorize_security_group_ingress(GroupId=network["nodes"], IpPermissions=[
@@ -102,7 +102,7 @@ def test_nothing_is_deleted_under_an_instance(aws: AwsClients, network: Mapping[
     take_down(ec2, network)
 
 
-def test_gateways_and_endpoints_hold_what_they_stand_in(aws: AwsClients, network: Mapping[str, str]) -> None:
+def test_a_network_with_gateways_or_endpoints_cannot_be_deleted(aws: AwsClients, network: Mapping[str, str]) -> None:
     ec2 = aws["ec2"]
     address = ec2.allocate_address(Domain="vpc")["AllocationId"]
     nat = ec2.create_nat_gateway(SubnetId=network["subnet"], AllocationId=address)["NatGateway"]["NatGatewayId"]
@@ -125,7 +125,7 @@ def test_gateways_and_endpoints_hold_what_they_stand_in(aws: AwsClients, network
     take_down(ec2, network)
 
 
-def test_identities_and_policies_are_deleted_from_the_leaves_on(aws: AwsClients) -> None:
+def test_identities_in_use_cannot_be_deleted(aws: AwsClients) -> None:
     iam = aws["iam"]
     policy = iam.create_policy(PolicyName="leaf", PolicyDocument=ALLOW)["Policy"]["Arn"]
     iam.create_group(GroupName="leaves")

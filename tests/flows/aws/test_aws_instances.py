@@ -103,7 +103,7 @@ def again(account: Account, clients: AwsClients) -> Account:
     return account
 
 
-def test_changes_of_what_is_there_read_back_or_are_refused(aws: AwsClients) -> None:
+def test_changes_of_existing_resources_are_read_back_or_refused(aws: AwsClients) -> None:
     ec2 = aws["ec2"]
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     own = [{"ResourceType": "launch-template", "Tags": [{"Key": "own", "Value": "1"}]}]
@@ -134,7 +134,7 @@ def test_changes_of_what_is_there_read_back_or_are_refused(aws: AwsClients) -> N
     ec2.cancel_capacity_reservation(CapacityReservationId=reservation)
 
 
-def test_the_console_shows_whatever_anybody_writes_into_a_queue(aws: AwsClients) -> None:
+def test_the_console_survives_invalid_queue_objects(aws: AwsClients) -> None:
     s3, logs, bucket = aws["s3"], aws["logs"], "console-runs"
     hostile = "\x1b[2J<img src=x>" + "x" * 9000
 
@@ -190,7 +190,7 @@ LISTS = {"CidrIpv4": ("IpRanges", "CidrIp"), "CidrIpv6": ("Ipv6Ranges", "CidrIpv
          "PrefixListId": ("PrefixListIds", "PrefixListId")}  # fmt: skip
 
 
-def test_a_rule_gets_another_peer_of_its_kind_only(aws: AwsClients) -> None:
+def test_a_rule_can_change_only_to_a_peer_of_the_same_kind(aws: AwsClients) -> None:
     ec2 = aws["ec2"]
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     group = ec2.create_security_group(GroupName="peers", Description="peers", VpcId=vpc)["GroupId"]

@@ -123,7 +123,7 @@ def test_only_some_zones_have_the_machines(aws: AwsClients) -> None:
     assert kind["InstanceStorageInfo"]["TotalSizeInGB"] == 4000
 
 
-def test_a_launch_template_counts_in_all_its_fields(aws: AwsClients, place: tuple[str, str]) -> None:
+def test_all_fields_of_a_launch_template_take_effect(aws: AwsClients, place: tuple[str, str]) -> None:
     subnet, group = place
     ec2 = aws["ec2"]
     ec2.create_placement_group(GroupName="pair", Strategy="cluster")
@@ -162,7 +162,7 @@ def test_a_launch_template_counts_in_all_its_fields(aws: AwsClients, place: tupl
     ec2.delete_placement_group(GroupName="pair")
 
 
-def test_what_aws_would_not_launch_is_refused_in_its_words(aws: AwsClients, place: tuple[str, str]) -> None:
+def test_invalid_launches_are_refused_with_aws_error_codes(aws: AwsClients, place: tuple[str, str]) -> None:
     subnet, group = place
     ec2 = aws["ec2"]
     vpc = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["VpcId"]
@@ -195,7 +195,7 @@ def test_what_aws_would_not_launch_is_refused_in_its_words(aws: AwsClients, plac
         assert refused(_launch, aws, **words)[0] == code, number
 
 
-def test_faults_strike_in_awss_words(aws: AwsClients, shared_cloud: Cloud, place: tuple[str, str]) -> None:
+def test_injected_faults_have_aws_error_codes(aws: AwsClients, shared_cloud: Cloud, place: tuple[str, str]) -> None:
     subnet, _ = place
     rows: list[tuple[str, dict[str, Any], Any, str]] = [
         ("no-capacity", {"shape": "dl1.*"}, lambda: _launch(aws, SubnetId=subnet), "InsufficientInstanceCapacity"),
@@ -223,7 +223,7 @@ def test_faults_strike_in_awss_words(aws: AwsClients, shared_cloud: Cloud, place
     assert quota["Value"] == 1536
 
 
-def test_a_lost_answer_happens_once(aws: AwsClients, shared_cloud: Cloud) -> None:
+def test_a_call_with_a_lost_response_takes_effect_once(aws: AwsClients, shared_cloud: Cloud) -> None:
     """Two starts use the same number. The one whose response was lost finds its own object there."""
     aws["s3"].create_bucket(Bucket="queue")
     admin.add_fault(shared_cloud, "lost-answer", operations="s3.PutObject", times=1)
@@ -235,7 +235,7 @@ def test_a_lost_answer_happens_once(aws: AwsClients, shared_cloud: Cloud) -> Non
     assert refused(aws["s3"].put_object, Bucket="queue", Key="1", Body=b"", IfNoneMatch="*")[0] == "PreconditionFailed"
 
 
-def test_a_put_writes_the_row_of_its_object_alone(cloud: Cloud) -> None:
+def test_a_put_writes_only_the_row_of_its_object(cloud: Cloud) -> None:
     """Includes a copy, versions, a delete marker, a multiple deletion, and a deleted bucket."""
     s3, file = AwsClients(cloud)["s3"], cloud.home / "aws" / "state.sqlite3"
 

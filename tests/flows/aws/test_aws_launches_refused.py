@@ -34,7 +34,7 @@ def tagged(*keys: str) -> list[dict[str, Any]]:
     return [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": "42"} for key in keys]}]
 
 
-def test_user_data_is_limited(aws: AwsClients, launch: Mapping[str, Any]) -> None:
+def test_user_data_beyond_the_limit_is_refused(aws: AwsClients, launch: Mapping[str, Any]) -> None:
     ec2 = aws["ec2"]
     fits, too_long = "x" * 16_384, "x" * 16_385
     assert refused(ec2.run_instances, **launch, UserData=fits)[0] == "DryRunOperation"
@@ -47,7 +47,9 @@ def test_user_data_is_limited(aws: AwsClients, launch: Mapping[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("key", ["company/cost centre", "cost centre", "a/b", ".", "..", "_index", "ä"])
-def test_a_tag_that_metadata_cannot_serve_starts_nothing(aws: AwsClients, launch: Mapping[str, Any], key: str) -> None:
+def test_a_tag_that_the_metadata_service_cannot_serve_is_refused(
+    aws: AwsClients, launch: Mapping[str, Any], key: str
+) -> None:
     ec2 = aws["ec2"]
     plain = {**launch, "TagSpecifications": tagged("team", key)}
     assert refused(ec2.run_instances, **plain)[0] == "DryRunOperation", "without tags in metadata, it may be"
@@ -55,7 +57,7 @@ def test_a_tag_that_metadata_cannot_serve_starts_nothing(aws: AwsClients, launch
     assert (code, message.startswith(f"'{key}' is not a valid tag key.")) == ("InvalidParameterValue", True)
 
 
-def test_tags_of_a_template_and_later_ones_are_looked_at_too(aws: AwsClients, launch: Mapping[str, Any]) -> None:
+def test_tags_of_a_template_and_later_tags_are_checked_too(aws: AwsClients, launch: Mapping[str, Any]) -> None:
     ec2 = aws["ec2"]
     data = {"MetadataOptions": SHOWN, "TagSpecifications": tagged("cost centre")}
     ec2.create_launch_template(LaunchTemplateName="tags-refused", LaunchTemplateData=data)
@@ -69,9 +71,7 @@ def test_tags_of_a_template_and_later_ones_are_looked_at_too(aws: AwsClients, la
         ec2.terminate_instances(InstanceIds=[instance])
 
 
-def test_a_profile_that_is_not_there_yet_is_the_error_that_clients_retry(
-    aws: AwsClients, launch: Mapping[str, Any]
-) -> None:
+def test_a_missing_instance_profile_is_a_retryable_error(aws: AwsClients, launch: Mapping[str, Any]) -> None:
     ec2, iam = aws["ec2"], aws["iam"]
     named = {**launch, "IamInstanceProfile": {"Name": "late"}}
     assert refused(ec2.run_instances, **named) == (
@@ -89,7 +89,7 @@ def test_a_profile_that_is_not_there_yet_is_the_error_that_clients_retry(
     assert refused(ec2.run_instances, **named)[0] == "DryRunOperation"
 
 
-def test_a_card_has_only_so_many_devices(aws: AwsClients, launch: Mapping[str, Any]) -> None:
+def test_too_many_devices_on_a_network_card_are_refused(aws: AwsClients, launch: Mapping[str, Any]) -> None:
     rows = [{"DeviceIndex": 0, "NetworkCardIndex": 0}, {"DeviceIndex": 15, "NetworkCardIndex": 1}]
     rest = {name: value for name, value in launch.items() if name != "SubnetId"}
     interfaces = [{**row, "SubnetId": launch["SubnetId"], "InterfaceType": "efa"} for row in rows]

@@ -195,7 +195,7 @@ def test_each_statement_is_needed_and_all_are_enough(
 
 
 @pytest.mark.parametrize("who", ["users", "runs"])
-def test_what_is_not_the_stacks_is_out_of_reach(
+def test_statements_grant_nothing_outside_of_the_stack(
     who: str, user: AwsClients, stage: Stage, granted: Callable[[list[AwsStatement]], None]
 ) -> None:
     granted(statements_of(who))

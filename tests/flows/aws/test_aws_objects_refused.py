@@ -59,7 +59,7 @@ def header(client: Any, operation: str, name: str, value: str) -> Callable[..., 
     return call
 
 
-def test_content_must_be_what_its_sender_says(aws: AwsClients, bucket: str) -> None:
+def test_content_that_does_not_match_its_digest_is_refused(aws: AwsClients, bucket: str) -> None:
     s3 = aws["s3"]
     wrong = {"Bucket": bucket, "Key": "broken", "Body": b"content"}
     other = "1B2M2Y8AsgTpgAmY7PhCfg=="
@@ -92,7 +92,7 @@ def test_an_upload_that_has_ended_takes_no_more_parts(aws: AwsClients, bucket: s
         assert refused(call)[0] == "NoSuchUpload"
 
 
-def test_only_who_may_list_learns_that_an_object_is_not_there(aws: AwsClients, user: AwsClients, bucket: str) -> None:
+def test_a_missing_object_is_404_only_for_callers_who_may_list(aws: AwsClients, user: AwsClients, bucket: str) -> None:
     assert user["s3"].get_object(Bucket=bucket, Key="a")["Body"].read() == b"content"
     assert refused(user["s3"].get_object, Bucket=bucket, Key="none")[0] == "AccessDenied"
     assert refused(user["s3"].head_object, Bucket=bucket, Key="none")[0] == "403"
@@ -100,7 +100,7 @@ def test_only_who_may_list_learns_that_an_object_is_not_there(aws: AwsClients, u
     assert refused(aws["s3"].head_object, Bucket=bucket, Key="none")[0] == "404"
 
 
-def test_nobody_is_somebody_without_access(shared_cloud: Cloud, bucket: str) -> None:
+def test_an_anonymous_caller_has_no_access(shared_cloud: Cloud, bucket: str) -> None:
     session = botocore.session.Session()
     once = Config(signature_version=UNSIGNED, retries={"total_max_attempts": 1})
     s3 = session.create_client("s3", region_name="us-east-1", endpoint_url=shared_cloud.endpoint, config=once)
@@ -108,7 +108,7 @@ def test_nobody_is_somebody_without_access(shared_cloud: Cloud, bucket: str) -> 
     assert refused(s3.list_objects_v2, Bucket=bucket)[0] == "AccessDenied"
 
 
-def test_a_new_bucket_is_encrypted_and_closed(aws: AwsClients) -> None:
+def test_a_new_bucket_is_encrypted_and_not_public(aws: AwsClients) -> None:
     s3 = aws["s3"]
     s3.create_bucket(Bucket="closed")
     rules = s3.get_bucket_encryption(Bucket="closed")["ServerSideEncryptionConfiguration"]["Rules"]
@@ -135,11 +135,11 @@ def test_a_new_bucket_is_encrypted_and_closed(aws: AwsClients) -> None:
         policy(PUBLIC | {"Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:role/nobody"}}),
     ],
 )  # fmt: skip
-def test_a_policy_that_nobody_can_read_is_not_put_on_a_bucket(aws: AwsClients, bucket: str, document: str) -> None:
+def test_a_malformed_bucket_policy_is_refused(aws: AwsClients, bucket: str, document: str) -> None:
     assert refused(aws["s3"].put_bucket_policy, Bucket=bucket, Policy=document)[0] == "MalformedPolicy"
 
 
-def test_a_public_policy_meets_the_block(aws: AwsClients, bucket: str) -> None:
+def test_a_public_bucket_policy_is_refused_by_the_public_access_block(aws: AwsClients, bucket: str) -> None:
     s3 = aws["s3"]
     code, message = refused(s3.put_bucket_policy, Bucket=bucket, Policy=policy(PUBLIC))
     assert (code, "BlockPublicPolicy" in message) == ("AccessDenied", True)
@@ -148,7 +148,7 @@ def test_a_public_policy_meets_the_block(aws: AwsClients, bucket: str) -> None:
     s3.delete_bucket_policy(Bucket=bucket)
 
 
-def test_no_policy_locks_the_owner_out(aws: AwsClients, user: AwsClients, bucket: str) -> None:
+def test_no_bucket_policy_locks_the_owner_out(aws: AwsClients, user: AwsClients, bucket: str) -> None:
     s3 = aws["s3"]
     everything = {"Action": "s3:*", "Resource": ["arn:aws:s3:::strict", "arn:aws:s3:::strict/*"]}
     for who in (
@@ -165,7 +165,7 @@ def test_no_policy_locks_the_owner_out(aws: AwsClients, user: AwsClients, bucket
     assert s3.list_objects_v2(Bucket=bucket)["KeyCount"]
 
 
-def test_a_key_out_of_use_neither_encrypts_nor_decrypts(aws: AwsClients, bucket: str) -> None:
+def test_a_disabled_key_neither_encrypts_nor_decrypts(aws: AwsClients, bucket: str) -> None:
     s3, kms = aws["s3"], aws["kms"]
     key = kms.create_key()["KeyMetadata"]["Arn"]
     sealed = {"Bucket": bucket, "Key": "sealed", "ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
@@ -181,7 +181,7 @@ def test_a_key_out_of_use_neither_encrypts_nor_decrypts(aws: AwsClients, bucket:
     assert refused(s3.put_object, **none, Body=b"content")[0] == "KMS.NotFoundException"
 
 
-def test_what_moto_would_take_for_another_call_is_not_taken(aws: AwsClients, bucket: str) -> None:
+def test_a_call_that_moto_would_mistake_for_another_is_refused(aws: AwsClients, bucket: str) -> None:
     """moto ignores settings that it does not have: it would delete or list the bucket when its metrics are meant."""
     s3 = aws["s3"]
     s3.create_bucket(Bucket="empty")

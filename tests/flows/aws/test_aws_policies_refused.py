@@ -42,7 +42,7 @@ def role(aws: AwsClients) -> str:
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("role")
-def test_a_policy_outside_of_the_grammar_is_not_taken(aws: AwsClients, document: str) -> None:
+def test_a_malformed_policy_is_refused(aws: AwsClients, document: str) -> None:
     iam = aws["iam"]
     for call in (
         lambda: iam.create_policy(PolicyName="malformed", PolicyDocument=document),
@@ -58,7 +58,9 @@ def test_a_policy_outside_of_the_grammar_is_not_taken(aws: AwsClients, document:
         TRUST | {"Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:role/nobody"}}, TRUST | {"Principal": "nobody"},
     ],
 )  # fmt: skip
-def test_a_role_trusts_only_who_is_there(aws: AwsClients, role: str, statement: Mapping[str, Any]) -> None:
+def test_a_trust_policy_with_a_missing_principal_is_refused(
+    aws: AwsClients, role: str, statement: Mapping[str, Any]
+) -> None:
     iam = aws["iam"]
     for call in (
         lambda: iam.create_role(RoleName="malformed", AssumeRolePolicyDocument=policy(statement)),
@@ -68,7 +70,7 @@ def test_a_role_trusts_only_who_is_there(aws: AwsClients, role: str, statement: 
 
 
 @pytest.mark.usefixtures("role")
-def test_policies_have_a_length(aws: AwsClients) -> None:
+def test_a_policy_that_is_too_long_is_refused(aws: AwsClients) -> None:
     iam = aws["iam"]
 
     def of_length(length: int) -> str:
@@ -120,7 +122,7 @@ def test_a_session_lasts_no_longer_than_its_role(aws: AwsClients, role: str) -> 
         ({"NumericGreaterThanEqualsIfExists": {"s3:max-keys": "10"}}, "s3:max-keys", ["9"], False),
     ],
 )  # fmt: skip
-def test_a_policy_is_tried_before_it_is_in_force(
+def test_custom_policies_are_simulated(
     aws: AwsClients, role: str, condition: Mapping[str, Any], key: str, values: list[str], decision: bool
 ) -> None:
     answer = aws["iam"].simulate_principal_policy(
@@ -132,7 +134,7 @@ def test_a_policy_is_tried_before_it_is_in_force(
     assert row["EvalDecision"] == ("allowed" if decision else "implicitDeny")
 
 
-def test_the_policies_of_users_roles_and_groups_are_tried(aws: AwsClients, role: str) -> None:
+def test_policies_of_users_roles_and_groups_are_simulated(aws: AwsClients, role: str) -> None:
     iam = aws["iam"]
 
     def decided(of: str, action: str, resource: str = "*", *more: str) -> str:
@@ -167,7 +169,7 @@ def test_values_outside_of_their_limits_are_refused(aws: AwsClients) -> None:
     assert (code, "ssss" in message) == ("ValidationException", False), "secrets are not repeated"
 
 
-def test_lines_are_found_by_the_terms_of_a_pattern(aws: AwsClients) -> None:
+def test_log_lines_are_found_by_a_filter_pattern(aws: AwsClients) -> None:
     logs = aws["logs"]
     named = {"logGroupName": "/lines", "logStreamName": "node"}
     logs.create_log_group(logGroupName="/lines")
@@ -189,7 +191,7 @@ def test_lines_are_found_by_the_terms_of_a_pattern(aws: AwsClients) -> None:
     assert refused(found, "{ $.a = 1 }")[0] == "UnknownOperationException"
 
 
-def test_what_the_local_aws_does_not_do_says_so(aws: AwsClients) -> None:
+def test_missing_operations_are_named(aws: AwsClients) -> None:
     code, message = refused(aws["ssm"].start_session, Target="i-0123456789abcdef0")
     assert (code, "The local AWS does not implement ssm.StartSession" in message) == ("UnknownOperationException", True)
     assert "SendCommand" in message, "and what to do instead"

@@ -30,13 +30,13 @@ def _keys(aws: AwsClients) -> Credentials:
     return credentials
 
 
-def test_people_are_who_their_profile_says(aws: AwsClients, shared_cloud: Cloud) -> None:
+def test_the_profile_decides_the_caller(aws: AwsClients, shared_cloud: Cloud) -> None:
     deployer, user = aws["sts"].get_caller_identity(), AwsClients(shared_cloud, "user")["sts"].get_caller_identity()
     assert deployer["Arn"] == "arn:aws:iam::123456789012:user/deployer"
     assert user["Arn"] == "arn:aws:iam::123456789012:user/user"
 
 
-def test_the_credentials_are_in_the_clouds_own_folder_and_only_its_owners(shared_cloud: Cloud) -> None:
+def test_only_the_owner_can_read_the_clouds_credentials(shared_cloud: Cloud) -> None:
     variables = shared_cloud.env
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         path = Path(variables[name])
@@ -67,7 +67,7 @@ def test_names_that_need_escapes_are_signed_as_they_are_sent(aws: AwsClients) ->
         assert s3.get_object(Bucket="escapes", Key=name)["Body"].read() == name.encode()
 
 
-def test_a_presigned_url_holds_for_what_it_names(aws: AwsClients, shared_cloud: Cloud) -> None:
+def test_a_presigned_url_is_valid_for_its_own_request_only(aws: AwsClients, shared_cloud: Cloud) -> None:
     with_v4 = aws["s3"]
     with_v4.create_bucket(Bucket="presigned")
     with_v4.put_object(Bucket="presigned", Key="a", Body=b"content")
@@ -112,7 +112,7 @@ def _signed(aws: AwsClients, cloud: Cloud, body: bytes) -> dict[str, str]:
     return {**dict(request.headers), "host": urlsplit(cloud.endpoint).netloc}
 
 
-def test_what_changes_on_the_way_is_refused(aws: AwsClients, shared_cloud: Cloud) -> None:
+def test_a_request_changed_after_signing_is_refused(aws: AwsClients, shared_cloud: Cloud) -> None:
     headers = _signed(aws, shared_cloud, b"{}")
     assert _status(shared_cloud, "POST", "/", headers, b"{}")[0] == 200
     attempts = {
@@ -129,7 +129,7 @@ def test_what_changes_on_the_way_is_refused(aws: AwsClients, shared_cloud: Cloud
         assert b"__type" in answer, what
 
 
-def test_a_request_from_another_time_is_refused(
+def test_a_request_with_a_wrong_time_is_refused(
     aws: AwsClients, shared_cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from datetime import UTC, datetime, timedelta
@@ -144,13 +144,13 @@ def test_a_request_from_another_time_is_refused(
         assert (status, b"Signature expired" in answer) == (400, True)
 
 
-def test_what_nobody_signed_gets_awss_answer(shared_cloud: Cloud) -> None:
+def test_an_unsigned_request_gets_aws_error(shared_cloud: Cloud) -> None:
     target = {"x-amz-target": "AmazonSSM.DescribeParameters", "content-type": "application/x-amz-json-1.1"}
     status, answer = _status(shared_cloud, "POST", "/", target, b"{}")
     assert (status, b"Missing Authentication Token" in answer) == (400, True)
 
 
-def test_a_service_that_is_not_here_is_named(aws: AwsClients) -> None:
+def test_a_missing_service_is_named(aws: AwsClients) -> None:
     assert "'dynamodb'" in str(refused(aws["dynamodb"].list_tables))
 
 
@@ -176,7 +176,7 @@ def _call(aws: AwsClients, service: str, target: str, headers: dict[str, str], b
     return _status(aws.cloud, "POST", target, signed, body)
 
 
-def test_one_call_is_judged_and_the_same_is_carried_out(aws: AwsClients) -> None:
+def test_the_call_that_was_checked_is_carried_out(aws: AwsClients) -> None:
     ssm = aws["ssm"]
     for name in ("kept", "other"):
         ssm.put_parameter(Name=name, Value=name, Type="String")
@@ -205,7 +205,7 @@ def test_one_call_is_judged_and_the_same_is_carried_out(aws: AwsClients) -> None
     assert [row["IsDefault"] for row in aws["ec2"].describe_vpcs()["Vpcs"]] == [True]
 
 
-def test_a_body_beyond_all_bounds_is_refused_before_it_is_sent(aws: AwsClients, shared_cloud: Cloud) -> None:
+def test_a_body_that_is_too_large_is_refused_before_it_is_sent(aws: AwsClients, shared_cloud: Cloud) -> None:
     headers = {**_signed(aws, shared_cloud, b"{}"), "content-length": str(17 * 1024 * 1024)}
     connection = http.client.HTTPConnection(urlsplit(shared_cloud.endpoint).netloc, timeout=60)
     try:

@@ -44,7 +44,7 @@ def inline(of: AwsClients, kind: str, name: str) -> list[str]:
     return list(answer["PolicyNames"])
 
 
-def test_a_group_of_the_account_itself_gets_what_its_owners_gave_it_elsewhere(
+def test_an_existing_group_of_the_local_account_gets_the_stand_in_policies(
     aws: AwsClients, shared_cloud: Cloud
 ) -> None:
     """`scientists` exists in every local account, so it needs no stand-in."""
@@ -69,7 +69,7 @@ def test_a_group_of_the_account_itself_gets_what_its_owners_gave_it_elsewhere(
         person["ec2"].describe_instances()
 
 
-def test_a_role_that_somebody_made_here_keeps_its_access(aws: AwsClients, shared_cloud: Cloud) -> None:
+def test_an_existing_local_role_keeps_its_own_policies(aws: AwsClients, shared_cloud: Cloud) -> None:
     role = written().access.runs_role
     aws["iam"].create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps(TRUST))
     assert any("its access is made elsewhere" in one for one in stood_in(shared_cloud).remarks)
@@ -79,7 +79,7 @@ def test_a_role_that_somebody_made_here_keeps_its_access(aws: AwsClients, shared
     aws["iam"].delete_role(RoleName=role)
 
 
-def test_a_vpc_that_stands_in_holds_the_subnet_that_each_stack_names(
+def test_a_stand_in_vpc_contains_the_subnets_of_all_stacks(
     aws: AwsClients, shared_cloud: Cloud, tmp_path: Path
 ) -> None:
     """A VPC elsewhere has the addresses that its owner chose, and stack files name parts of them."""

@@ -24,7 +24,7 @@ def session(shared_cloud: Cloud) -> Session:
     return Session.of({"region": REGION}, shared_cloud.env)
 
 
-def test_what_ecr_has_of_an_image_is_seen(aws: AwsClients, session: Session) -> None:
+def test_an_existing_image_in_ecr_is_found(aws: AwsClients, session: Session) -> None:
     plan, image = aws_plan(), WantedImage(f"{ADDRESS}:1.0", ())
     assert images.look_up_image(session, plan, image) == RegisteredImage(False)
     aws["ecr"].create_repository(repositoryName="vision/dev/training", imageTagMutability="IMMUTABLE")
@@ -36,7 +36,7 @@ def test_what_ecr_has_of_an_image_is_seen(aws: AwsClients, session: Session) -> 
     assert images.look_up_image(session, plan, elsewhere) is None
 
 
-def test_an_address_without_an_account_in_the_stack_file_takes_that_of_the_credentials(shared_cloud: Cloud) -> None:
+def test_without_an_account_in_the_stack_file_the_callers_account_is_used(shared_cloud: Cloud) -> None:
     plan = aws_plan(account=None)
     [image], remarks = make(plan, shared_cloud.env).wanted_images(plan, "", "", None, False)
     assert image.address == f"{ADDRESS}:1.0"
@@ -51,7 +51,7 @@ def test_a_token_is_the_password_of_the_user_aws(session: Session) -> None:
     assert ":" not in images.password(session, plan)
 
 
-def test_the_local_aws_takes_no_image_and_says_why(shared_cloud: Cloud) -> None:
+def test_a_push_to_the_local_aws_is_refused_with_the_reason(shared_cloud: Cloud) -> None:
     plan = aws_plan()
     platform = make(plan, shared_cloud.env)
     with pytest.raises(ImageError, match="the local AWS has no registry that container tools could push to"):

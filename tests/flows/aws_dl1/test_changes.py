@@ -39,7 +39,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
 
 
 @pytest.mark.torture
-def test_machines_go_with_their_network_and_nobody_s_are_found(team: Team) -> None:
+def test_machines_are_replaced_before_their_network_and_orphans_are_reported(team: Team) -> None:
     team.trainyard("up", "local")
     ec2 = AwsClients(team.cloud)["ec2"]
     (first,) = _machines(ec2)

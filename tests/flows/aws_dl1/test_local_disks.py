@@ -40,7 +40,7 @@ def devices(tmp_path: Path) -> Iterator[tuple[str, str]]:
             pytest.skip(f"this machine gives no loop devices: {error}")
 
 
-def test_a_blank_disk_is_made_and_mounted_and_one_with_a_file_system_stays(
+def test_an_empty_disk_is_formatted_and_mounted_and_one_with_a_file_system_stays(
     devices: tuple[str, str], tmp_path: Path
 ) -> None:
     blank, full = devices

@@ -103,7 +103,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield made
 
 
-def test_machines_come_up_by_their_user_data(world: World) -> None:
+def test_machines_are_set_up_by_their_user_data(world: World) -> None:
     report = world.get("nodes/worker-0.json")
     assert (report["instance"], report["state"]) == (world.instances["worker-0"], "ready")
     modes = world.command("main-0", "stat -c '%a %n' /root/.ssh /root/.ssh/* /etc/trainyard/node.json")
@@ -121,9 +121,7 @@ def first(world: World) -> dict[str, list[str]]:
     return world.run(1, *NODES, *(world.get(f"nodes/{node}.json")["address"] for node in NODES))
 
 
-def test_containers_reach_each_other_by_ssh_on_3022_without_a_question(
-    world: World, first: dict[str, list[str]]
-) -> None:
+def test_containers_connect_by_ssh_on_3022_without_a_prompt(world: World, first: dict[str, list[str]]) -> None:
     addresses = [world.get(f"nodes/{node}.json")["address"] for node in NODES]
     for node in NODES:
         for peer in (*NODES, *addresses):
@@ -131,7 +129,7 @@ def test_containers_reach_each_other_by_ssh_on_3022_without_a_question(
         assert any("ports ['3022']" in line for line in first[node])
 
 
-def test_further_containers_on_a_host_get_4022_and_everybody_knows(world: World) -> None:
+def test_a_second_container_on_a_host_gets_4022_and_all_nodes_know_it(world: World) -> None:
     """Somebody's own container has 3022 on one machine."""
     # The previous start's container uses the port until its machine is ready again.
     world.ready()
@@ -146,7 +144,7 @@ def test_further_containers_on_a_host_get_4022_and_everybody_knows(world: World)
     assert world.get("starts/00000002/worker-0.json")["sshPort"] == 4022
 
 
-def test_the_container_is_told_what_the_documents_ask_for(world: World, first: dict[str, list[str]]) -> None:
+def test_the_container_has_the_settings_of_the_documents(world: World, first: dict[str, list[str]]) -> None:
     lines = first["main-0"]
     told = next(line for line in lines if "told {" in line)
     # The simulated libfabric is new enough; the kernel is this machine's.

@@ -46,7 +46,7 @@ def cluster(shared_cloud: Cloud) -> Iterator[LocalCluster]:
         world["ec2"].terminate_instances(InstanceIds=list(made.instances.values()))
 
 
-def test_what_keeps_a_run_from_its_machines_is_told_with_the_remedy(
+def test_a_run_that_cannot_reach_its_machines_names_the_reason_and_remedy(
     cluster: LocalCluster, shared_cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, instance = cluster.world, cluster.instances["main-0"]

@@ -38,7 +38,7 @@ def states(ends: dict[str, dict[str, object]]) -> list[object]:
     return [ends[node]["state"] for node in sorted(ends)]
 
 
-def test_a_report_says_which_machine_it_is_and_since_when(two: ClusterWorld) -> None:
+def test_a_report_names_its_instance_and_start_time(two: ClusterWorld) -> None:
     report = two.report("worker-0", "ready")
     assert set(report) == {"instance", "boot", "state", "reason", "at", "address", "since"}
     assert (report["instance"], report["address"]) == ("i-1", "127.0.0.2")
@@ -58,7 +58,7 @@ def test_a_start_runs_on_all_nodes_and_its_lines_are_in_the_log(two: ClusterWorl
         assert f"[machine] s{number:08} begins on {node} with registry/train:1" in lines
 
 
-def test_scratch_space_may_be_written_and_goes_with_its_start(two: ClusterWorld) -> None:
+def test_scratch_space_is_writable_and_removed_after_the_start(two: ClusterWorld) -> None:
     number, places = next_number(two), two.machines["main-0"].root / "var/lib/trainyard/scratch/starts"
     two.ticket(number, f'cd {places}/{number:08}; echo "$SHOWN"; echo kept > written; ls')
     assert two.ended(number)["main-0"]["state"] == "SUCCEEDED"
@@ -68,7 +68,7 @@ def test_scratch_space_may_be_written_and_goes_with_its_start(two: ClusterWorld)
     eventually(lambda: not (places / f"{number:08}").exists())
 
 
-def test_a_failure_has_its_code_and_another_node_s_end_is_its_own(two: ClusterWorld) -> None:
+def test_each_node_reports_its_own_exit_code(two: ClusterWorld) -> None:
     number = next_number(two)
     two.ticket(number, 'case "$TRAINYARD_NODE_ADDRESS" in 127.0.0.1) exit 3;; esac')
     ends = two.ended(number)
@@ -80,7 +80,7 @@ def test_a_failure_has_its_code_and_another_node_s_end_is_its_own(two: ClusterWo
     assert ends["worker-0"]["state"] == "SUCCEEDED"
 
 
-def test_the_next_start_begins_when_every_node_has_ended_the_one_before(two: ClusterWorld, tmp_path: Path) -> None:
+def test_a_start_begins_after_every_node_has_ended_the_previous_one(two: ClusterWorld, tmp_path: Path) -> None:
     """Two tickets at once; the first one's nodes end at different times."""
     first = next_number(two)
     note = tmp_path / "note"
@@ -91,7 +91,7 @@ def test_the_next_start_begins_when_every_node_has_ended_the_one_before(two: Clu
     assert note.read_text().split() == ["end", "end", "begin", "begin"]
 
 
-def test_cancel_before_the_start_began_and_while_another_runs(two: ClusterWorld) -> None:
+def test_a_queued_start_can_be_cancelled_while_another_runs(two: ClusterWorld) -> None:
     first = next_number(two)
     two.ticket(first, LONG)
     eventually(lambda: all(two.state(first, node).get("sshPort") for node in TWO))
@@ -108,7 +108,7 @@ def test_cancel_before_the_start_began_and_while_another_runs(two: ClusterWorld)
     eventually(lambda: "asked to end" in two.lines(first, "main-0"))
 
 
-def test_the_node_keeps_the_maximum_runtime(two: ClusterWorld) -> None:
+def test_a_node_enforces_the_maximum_runtime(two: ClusterWorld) -> None:
     number = next_number(two)
     two.ticket(number, LONG, maximumMinutes=0.05)
     ends = two.ended(number)
@@ -116,7 +116,7 @@ def test_the_node_keeps_the_maximum_runtime(two: ClusterWorld) -> None:
     assert ends["main-0"]["details"] == "the maximum runtime of 0.05 minutes is over"
 
 
-def test_after_a_kill_the_container_goes_on_and_no_line_is_lost_or_doubled(two: ClusterWorld, tmp_path: Path) -> None:
+def test_after_a_kill_the_container_continues_and_each_line_is_logged_once(two: ClusterWorld, tmp_path: Path) -> None:
     number, machine = next_number(two), two.machines["main-0"]
     gate = tmp_path / "gate"
     two.ticket(number, f"echo begun; while [ ! -e {gate} ]; do sleep 0.05; done; echo done")
@@ -168,7 +168,7 @@ def test_kills_at_any_moment_neither_lose_a_start_nor_run_it_twice(two: ClusterW
     eventually(lambda: not (machine.root / f"var/lib/trainyard/starts/{number:08}/shown").exists())
 
 
-def test_a_key_that_was_rotated_holds_from_the_next_start_on(two: ClusterWorld, tmp_path: Path) -> None:
+def test_a_rotated_key_is_used_from_the_next_start_on(two: ClusterWorld, tmp_path: Path) -> None:
     new = make_ssh_key(tmp_path / "new")
     secrets, files = (
         client(two.endpoint, "secretsmanager"),
@@ -186,7 +186,7 @@ def test_a_key_that_was_rotated_holds_from_the_next_start_on(two: ClusterWorld, 
     secrets.put_secret_value(SecretId=KEY_SECRET, SecretString=before)
 
 
-def test_another_machine_of_this_name_fails_what_the_first_one_left(two: ClusterWorld) -> None:
+def test_a_replaced_machine_fails_the_unfinished_start_of_the_old_one(two: ClusterWorld) -> None:
     """The instance was replaced: its disk, and with it its records, are gone."""
     number, machine = next_number(two), two.machines["worker-0"]
     two.ticket(number, LONG)
@@ -202,7 +202,7 @@ def test_another_machine_of_this_name_fails_what_the_first_one_left(two: Cluster
     two.ended(number)
 
 
-def test_no_node_starts_its_container_if_another_one_cannot(two: ClusterWorld) -> None:
+def test_no_node_starts_its_container_if_another_node_cannot(two: ClusterWorld) -> None:
     number, machine = next_number(two), two.machines["worker-0"]
     (machine.state / "missing-image").touch()
     try:
@@ -266,7 +266,7 @@ def test_spot_interruption_ends_a_start_in_time(two: ClusterWorld) -> None:
     two.ended(number)
 
 
-def test_objects_that_are_no_tickets_hold_up_nobody(two: ClusterWorld) -> None:
+def test_invalid_tickets_block_no_other_run(two: ClusterWorld) -> None:
     number = next_number(two)
     two.put(f"queue/{number:08}.json", {"version": 1, "run": "base", "image": "--privileged", "nodes": []})
     two.put(f"queue/{number + 1:08}.json", ["\x1b[2J"])
@@ -284,7 +284,7 @@ def test_a_ticket_of_fewer_nodes_concerns_only_those(two: ClusterWorld) -> None:
     assert two.state(number, "main-0") == {}
 
 
-def test_a_machine_that_lacks_something_says_so_and_fails_its_runs(
+def test_an_unfit_machine_reports_the_reason_and_fails_its_runs(
     aws: str, bucket: str, tmp_path: Path, private_key: str
 ) -> None:
     with cluster(aws, bucket, tmp_path, ("main-0",), private_key, efaInterfaces=5) as world:
@@ -300,7 +300,7 @@ def test_a_machine_that_lacks_something_says_so_and_fails_its_runs(
         assert machine.ask("wake", "00000001").stdout == "woken\n"
 
 
-def test_four_machines_take_tickets_in_order_and_stop_themselves_when_idle_but_never_while_a_run_goes_on_or_waits(
+def test_four_machines_run_tickets_in_order_and_stop_only_when_idle(
     aws: str, bucket: str, tmp_path: Path, private_key: str
 ) -> None:
     nodes = ("main-0", "worker-0", "worker-1", "worker-2")

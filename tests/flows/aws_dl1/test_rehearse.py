@@ -40,7 +40,7 @@ def actions(report: dict[str, Any], policy: str) -> set[str]:
 
 
 @pytest.mark.torture
-def test_a_cluster_is_rehearsed_and_a_fault_of_its_code_is_told(stack: Rehearsals) -> None:
+def test_a_cluster_is_rehearsed_and_a_failure_of_its_code_is_reported(stack: Rehearsals) -> None:
     """One run trains. The other fails on one machine, and its last lines say why."""
     code = "rank, size = dist.get_rank(), dist.get_world_size()\n"
     spoilt = code + '    if options.lr == 0.4 and rank:\n        raise SystemExit("the learning rate is too high")\n'
@@ -74,7 +74,7 @@ def test_a_cluster_is_rehearsed_and_a_fault_of_its_code_is_told(stack: Rehearsal
 
 
 @pytest.mark.torture
-def test_each_rule_and_statement_is_missed_or_named_as_never_needed(stack: Rehearsals) -> None:
+def test_each_rule_and_statement_is_needed_or_reported_as_never_needed(stack: Rehearsals) -> None:
     """On four machines. Some predictions of the report are tried."""
     stack.change(f"Pulumi.{STACK}.yaml", "roles: {main: 1, worker: 1}", "roles: {main: 1, worker: 3}")
     stack.change(f"Pulumi.{STACK}.yaml", "quota: {vcpus: 192}", "quota: {vcpus: 384}")

@@ -69,7 +69,7 @@ def _heard(world: AwsWorld, text: str) -> bool:
     return text in world.engine.heard.everything
 
 
-def test_a_run_waits_visibly_for_the_one_before_it(world: AwsWorld) -> None:
+def test_a_run_waits_visibly_for_the_previous_one(world: AwsWorld) -> None:
     with world.cluster("queue") as cluster:
         first = world.engine.create(RUN, "first", cluster.run("first", until="started"))
         cluster.ends["second"] = "SUCCEEDED"
@@ -82,7 +82,7 @@ def test_a_run_waits_visibly_for_the_one_before_it(world: AwsWorld) -> None:
         assert first.outputs["state"] == "IN_PROGRESS"
 
 
-def test_starts_at_once_get_numbers_of_their_own(world: AwsWorld) -> None:
+def test_concurrent_starts_get_different_numbers(world: AwsWorld) -> None:
     with world.cluster("race", "main") as cluster:
         cluster.begins.clear()
         wanted = [f"r{number}" for number in range(6)]
@@ -94,7 +94,7 @@ def test_starts_at_once_get_numbers_of_their_own(world: AwsWorld) -> None:
         assert sorted(ticket["run"] for ticket in cluster.tickets()) == wanted
 
 
-def test_stopped_instances_are_started_again_and_it_is_said(world: AwsWorld) -> None:
+def test_stopped_instances_are_started_again_with_a_message(world: AwsWorld) -> None:
     with world.cluster("stopped") as cluster:
         cluster.ends["base"] = "SUCCEEDED"
         world["ec2"].stop_instances(InstanceIds=[cluster.instances["worker-0"]])
@@ -102,7 +102,7 @@ def test_stopped_instances_are_started_again_and_it_is_said(world: AwsWorld) -> 
         assert _heard(world, f"starting stopped instances again: worker-0 ({cluster.instances['worker-0']})")
 
 
-def test_a_node_that_cannot_work_ends_the_wait_with_its_reason(world: AwsWorld) -> None:
+def test_an_unfit_node_ends_the_wait_with_its_reason(world: AwsWorld) -> None:
     with world.cluster("sick") as cluster:
         cluster.sick["worker-0"] = "no EFA device is there"
         with pytest.raises(Failed, match=r"node worker-0 cannot work: no EFA device is there") as failed:
@@ -111,7 +111,7 @@ def test_a_node_that_cannot_work_ends_the_wait_with_its_reason(world: AwsWorld) 
         assert cluster.tickets() == []
 
 
-def test_a_machine_that_never_answers_ends_the_wait_in_time(world: AwsWorld) -> None:
+def test_a_machine_that_never_answers_ends_the_wait_after_the_timeout(world: AwsWorld) -> None:
     with world.cluster("deaf") as cluster:
         cluster.deaf.add("main-0")
         inputs = cluster.run(timeouts={"access": 0.01, "started": 0.03, "finished": 1})
@@ -119,7 +119,7 @@ def test_a_machine_that_never_answers_ends_the_wait_in_time(world: AwsWorld) -> 
             world.engine.create(RUN, "deaf", inputs)
 
 
-def test_a_machine_that_says_nothing_is_named_before_the_time_for_the_start_is_over(
+def test_a_silent_machine_is_named_before_the_timeout_of_the_start(
     world: AwsWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machines, "_SECONDS_UNTIL_HEARD", 0.5)
@@ -162,7 +162,7 @@ def test_a_replaced_run_ends_first_and_its_ticket_is_history(world: AwsWorld) ->
         assert [ticket["released"] for ticket in cluster.tickets()] == [True, True, True]
 
 
-def test_a_run_that_waits_is_cancelled_without_having_begun(world: AwsWorld) -> None:
+def test_a_waiting_run_is_cancelled_before_it_begins(world: AwsWorld) -> None:
     with world.cluster("waiting") as cluster:
         first = world.engine.create(RUN, "one", cluster.run("one", until="started"))
         second = world.engine.create(RUN, "two", cluster.run("two", until="accepted"))
@@ -175,7 +175,7 @@ def test_a_run_that_waits_is_cancelled_without_having_begun(world: AwsWorld) -> 
         world.engine.delete(first)
 
 
-def test_ctrl_c_while_it_waits_leaves_a_run_that_up_takes_up_again(world: AwsWorld) -> None:
+def test_after_ctrl_c_during_the_wait_the_next_up_continues_the_run(world: AwsWorld) -> None:
     with world.cluster("interrupted") as cluster, aws_engine() as engine:
         cluster.begins.clear()
         thread, results = _beside(lambda: engine.create(RUN, "interrupted", cluster.run()))
@@ -257,7 +257,7 @@ def test_a_renamed_run_keeps_its_ticket(world: AwsWorld) -> None:
         assert renamed.outputs["state"] == "SUCCEEDED"
 
 
-def test_a_ticket_that_is_gone_leaves_what_the_state_knows(world: AwsWorld) -> None:
+def test_after_its_ticket_was_deleted_a_run_keeps_the_state(world: AwsWorld) -> None:
     with world.cluster("forgotten") as cluster:
         cluster.ends["base"] = "SUCCEEDED"
         made = world.engine.create(RUN, "forgotten", cluster.run())
@@ -268,7 +268,7 @@ def test_a_ticket_that_is_gone_leaves_what_the_state_knows(world: AwsWorld) -> N
         world.engine.delete(made)
 
 
-def test_a_bucket_that_is_gone_is_said(world: AwsWorld) -> None:
+def test_a_deleted_bucket_is_reported(world: AwsWorld) -> None:
     with world.cluster("homeless", "main") as cluster:
         inputs = cluster.run()
         inputs["cluster"] = {**inputs["cluster"], "bucket": "nobody-made-this"}

@@ -118,7 +118,7 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
         assert {(one["up"], one["since"]) for run in stopped for one in run["machines"]} == {(False, None)}
 
 
-def test_an_odd_ticket_hides_no_other_run(world: AwsWorld, stacks: Path) -> None:
+def test_an_invalid_ticket_hides_no_other_run(world: AwsWorld, stacks: Path) -> None:
     """Users with access to the bucket may write any content there."""
     node = {"name": "main-0", "rank": 0, "environment": "none"}
     tags: dict[str, object] = {"stack": STACK, "job": "odd", "run": "first"}
@@ -146,7 +146,7 @@ def test_machines_that_wait_for_their_first_run_are_shown(world: AwsWorld, stack
         assert cluster.instances["main-0"] in runs.stderr
 
 
-def test_a_limit_that_ended_a_run_is_its_reason_and_not_the_signal(world: AwsWorld, stacks: Path) -> None:
+def test_a_run_ended_by_its_limit_names_the_limit_not_the_signal(world: AwsWorld, stacks: Path) -> None:
     """The machine enforces the limit and reports it. The launcher in the container only knows that it was told to
     end."""
     names, limit = ("main-0", "worker-0"), "the maximum runtime of 1 minutes is over"
@@ -181,7 +181,7 @@ _FORGED: list[dict[str, object]] = [
 _STATES = ['{"state": ["FAILED"]}', '{"state": "FAILED", "code": 1e999}', "[" * 9999, '{"state": {"a": NaN}}']
 
 
-def test_whatever_lies_in_the_bucket_runs_are_shown(world: AwsWorld, stacks: Path) -> None:
+def test_runs_are_shown_despite_hostile_objects_in_the_bucket(world: AwsWorld, stacks: Path) -> None:
     folder = ".trainyard/clusters/forged"
     for number, content in enumerate([*_FORGED, *({} for _ in _STATES)], 1):
         tags = {**_TAGS, "run": f"run-{number}"}
@@ -198,7 +198,7 @@ def test_whatever_lies_in_the_bucket_runs_are_shown(world: AwsWorld, stacks: Pat
     assert len(rows) == 11, "one ticket has a node that is none"
 
 
-def test_a_bucket_that_is_not_there_is_said(world: AwsWorld, tmp_path: Path) -> None:
+def test_a_missing_bucket_is_reported(world: AwsWorld, tmp_path: Path) -> None:
     (tmp_path / "Pulumi.other.yaml").write_text(FILE.replace("vision", "sound"))
     shown = trainyard("runs", "other", "--stacks", tmp_path)
     assert shown.exit_code == 1

@@ -21,7 +21,7 @@ from tests.support.aws_machines import REGION, Instance, client, metadata, role
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": REGION}
 
 
-def test_a_folder_of_objects(aws: str, bucket: str, tmp_path: Path) -> None:
+def test_objects_of_a_folder_are_put_listed_read_and_removed(aws: str, bucket: str, tmp_path: Path) -> None:
     folder = opener({**KEYS, "AWS_ENDPOINT_URL": aws}, LinePrinter())(f"s3://{bucket}/resnet/base")
     folder.put("peers/1", b"one", new=True)
     with pytest.raises(StoreError) as refused:
@@ -38,7 +38,7 @@ def test_a_folder_of_objects(aws: str, bucket: str, tmp_path: Path) -> None:
     assert [row.name for row in folder.list("")] == ["peers/1"]
 
 
-def test_a_list_goes_on_after_a_page(aws: str, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_continues_after_a_page(aws: str, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BucketFolder, "page_size", 2)
     folder = opener({**KEYS, "AWS_ENDPOINT_URL": aws}, LinePrinter())(f"s3://{bucket}")
     names = [f"many/{number} +" for number in range(5)]
@@ -47,7 +47,7 @@ def test_a_list_goes_on_after_a_page(aws: str, bucket: str, monkeypatch: pytest.
     assert [row.name for row in folder.list("many/")] == names
 
 
-def test_a_file_keeps_its_time_(aws: str, bucket: str, tmp_path: Path) -> None:
+def test_a_file_keeps_its_modification_time(aws: str, bucket: str, tmp_path: Path) -> None:
     folder = opener({**KEYS, "AWS_ENDPOINT_URL": aws}, LinePrinter())(f"s3://{bucket}/output")
     md5 = base64.b64encode(hashlib.md5(b"model", usedforsecurity=False).digest()).decode()
     folder.put_file("model.pt", io.BytesIO(b"model"), 5, 1_700_000_000.25, md5)
@@ -56,7 +56,7 @@ def test_a_file_keeps_its_time_(aws: str, bucket: str, tmp_path: Path) -> None:
     assert (tmp_path / "model.pt").stat().st_mtime == 1_700_000_000.25
 
 
-def test_credentials_of_the_role_come_by_tokens_and_are_renewed(aws: str, bucket: str) -> None:
+def test_credentials_of_the_role_are_fetched_with_a_token_and_renewed(aws: str, bucket: str) -> None:
     instance = Instance(role("AKIAROLE1", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))))
     instance.answers["/latest/meta-data/placement/region"] = REGION
     with metadata(instance) as address:

@@ -52,7 +52,7 @@ def trainyard(here: Path, command: str, *words: object) -> Result:
     return CliRunner().invoke(main, line, catch_exceptions=False)
 
 
-def test_a_folder_goes_and_comes_back(world: AwsWorld, here: Path) -> None:
+def test_a_folder_is_uploaded_and_downloaded_again(world: AwsWorld, here: Path) -> None:
     source = here / "images"
     (source / "ü b").mkdir(parents=True)
     (source / "ü b" / "small.txt").write_text("hello")
@@ -75,7 +75,7 @@ def test_a_folder_goes_and_comes_back(world: AwsWorld, here: Path) -> None:
     assert "small.txt" in listed.output
 
 
-def test_another_content_stays_until_it_may_go(world: AwsWorld, here: Path) -> None:
+def test_other_content_is_not_overwritten_by_default(world: AwsWorld, here: Path) -> None:
     (here / "file").write_text("one")
     assert trainyard(here, "put", here / "file").exit_code == 0
     (here / "file").write_text("two")
@@ -86,7 +86,7 @@ def test_another_content_stays_until_it_may_go(world: AwsWorld, here: Path) -> N
     assert world["s3"].get_object(Bucket=world.bucket, Key="data/file")["Body"].read() == b"two"
 
 
-def test_an_upload_that_was_cut_goes_on(world: AwsWorld, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_upload_resumes(world: AwsWorld, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "cut").write_bytes(os.urandom(16 * MEBIBYTE))
     sent: list[int] = []
     arrived = threading.Event()
@@ -134,7 +134,7 @@ def test_a_bucket_under_a_key_of_kms_keeps_its_checksums(world: AwsWorld, here: 
     assert again.exit_code == 0, again.output
 
 
-def test_a_bucket_that_is_not_there_is_said(world: AwsWorld, here: Path) -> None:
+def test_a_missing_bucket_is_reported(world: AwsWorld, here: Path) -> None:
     listed = trainyard(here, "list", "--bucket", "nobody-made-this")
     assert listed.exit_code == 1
     assert "Somebody removed the bucket" in listed.output

@@ -111,7 +111,7 @@ def test_a_try_is_the_deployed_run_with_other_arguments_and_ends_with_it(world: 
         assert world.keys(".trainyard/clusters/tried/starts/00000002/cancel")
 
 
-def test_a_job_without_runs_is_tried_from_its_plan(world: AwsWorld, file: Path) -> None:
+def test_a_try_of_a_job_without_runs_uses_the_plan(world: AwsWorld, file: Path) -> None:
     older, newer = (f".trainyard/code/idle-{digest * 16}.tar.gz" for digest in "bc")
     for key in (older, newer, f".trainyard/code/idle-other-{'a' * 16}.tar.gz"):
         world["s3"].put_object(Bucket=world.bucket, Key=key, Body=b"an archive")

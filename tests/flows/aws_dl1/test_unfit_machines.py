@@ -67,7 +67,7 @@ def test_a_machine_serves_on_the_pythons_that_gaudi_s_amis_have(
         assert "trained" in world.lines(1, NODE)
 
 
-def test_a_newer_program_comes_with_a_ticket_and_one_that_does_not_start_is_not_taken(
+def test_a_ticket_updates_the_program_unless_the_new_one_does_not_start(
     aws: str, bucket: str, tmp_path: Path, private_key: str
 ) -> None:
     newer, broken = (f".trainyard/launcher/{name}.tar.gz" for name in ("newer", "broken"))
@@ -102,7 +102,7 @@ def test_a_launcher_that_is_missing_is_reported_until_it_is_there(
         assert machine.process.poll() is None, "systemd has nothing to start again"
 
 
-def test_a_program_that_does_not_start_is_reported_with_its_last_words(
+def test_a_program_that_does_not_start_is_reported_with_its_last_output(
     aws: str, bucket: str, tmp_path: Path, private_key: str
 ) -> None:
     with booted(aws, bucket, tmp_path, private_key, launcher=archive("def broken(:")) as (world, _):
@@ -111,7 +111,7 @@ def test_a_program_that_does_not_start_is_reported_with_its_last_words(
         assert reason.startswith(f"the launcher does not start on Python {version}: SyntaxError: "), reason
 
 
-def test_a_machine_that_reaches_no_bucket_says_so_on_its_console_and_stops_when_idle(
+def test_a_machine_without_its_bucket_writes_to_its_console_and_stops_when_idle(
     aws: str, bucket: str, tmp_path: Path, private_key: str
 ) -> None:
     with booted(aws, bucket, tmp_path, private_key, idle=0.01, tells="nobody-has-it") as (_, machine):
@@ -121,7 +121,9 @@ def test_a_machine_that_reaches_no_bucket_says_so_on_its_console_and_stops_when_
         assert "the bucket does not take the report" in machine.console()
 
 
-def test_a_machine_whose_bucket_goes_stops_when_idle(aws: str, bucket: str, tmp_path: Path, private_key: str) -> None:
+def test_a_machine_whose_bucket_is_deleted_stops_when_idle(
+    aws: str, bucket: str, tmp_path: Path, private_key: str
+) -> None:
     with booted(aws, bucket, tmp_path, private_key, idle=0.05) as (world, machine):
         world.report(NODE, "ready")
         for row in world.s3.list_objects_v2(Bucket=bucket)["Contents"]:
@@ -131,7 +133,7 @@ def test_a_machine_whose_bucket_goes_stops_when_idle(aws: str, bucket: str, tmp_
         assert "and no bucket: the machine stops" in machine.console()
 
 
-def test_a_machine_without_a_python_ends_with_words_and_is_not_started_again(tmp_path: Path) -> None:
+def test_a_machine_without_a_python_reports_that_and_is_not_restarted(tmp_path: Path) -> None:
     machine = MachineProcess(tmp_path, None, {})  # type: ignore[arg-type]
     machine.boot(written_for("vision-dev-runs", 30), None)
     assert machine.process is not None

@@ -81,7 +81,7 @@ def _goes_down(team: Team) -> None:
 
 
 @pytest.mark.torture
-def test_a_cluster_lives_on_after_kills_and_changes(team: Team) -> None:
+def test_a_cluster_survives_kills_and_changes(team: Team) -> None:
     """`up` is killed: the next one continues, and nothing exists twice. Then the cloud is killed."""
     _killed_at_work(team)
     machines = _comes_up(team)

@@ -324,7 +324,7 @@ class Changes:
         return BehindTheBack("a route to the internet", make, ["203.0.113.0/24", "nobody declared"])
 
 
-def test_what_is_changed_behind_its_back_is_found_and_an_untouched_stack_is_silent(up: StackUp) -> None:
+def test_every_change_outside_of_pulumi_is_found_and_an_unchanged_stack_has_no_drift(up: StackUp) -> None:
     up.stays_silent()
     changes = Changes(up)
     for change in some(changes.makers(), 6, 100):

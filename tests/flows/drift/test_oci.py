@@ -264,14 +264,14 @@ class Changes:
         return BehindTheBack("the log off", make, ["isEnabled"])
 
 
-def test_what_is_changed_behind_its_back_is_found_and_an_untouched_stack_is_silent(up: StackUp) -> None:
+def test_every_change_outside_of_pulumi_is_found_and_an_unchanged_stack_has_no_drift(up: StackUp) -> None:
     up.stays_silent()
     for change in some(Changes(up).makers(), 6, 100):
         up.finds(change)
     up.is_silent()
 
 
-def test_what_means_the_same_in_other_words_is_no_drift(up: StackUp) -> None:
+def test_equivalent_rules_and_statements_are_no_drift(up: StackUp) -> None:
     changes = Changes(up)
 
     def twice(before: Any) -> dict[str, Any]:

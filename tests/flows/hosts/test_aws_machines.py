@@ -50,7 +50,7 @@ SLEEPS = (
 )
 
 
-def test_of_one_instance(tmp_path: Path) -> None:
+def test_an_instance_runs_user_data_and_commands_and_keeps_its_disk(tmp_path: Path) -> None:
     asyncio.run(_one_instance(tmp_path))
 
 

@@ -22,7 +22,7 @@ ACCOUNTS = {"own": (), "unprivileged": ("unshare", "--user", "--map-user=65534",
 
 
 @pytest.mark.parametrize("account", ACCOUNTS)
-def test_no_way_leads_out_of_a_machine(account: str, tmp_path: Path) -> None:
+def test_no_attempt_escapes_from_a_machine(account: str, tmp_path: Path) -> None:
     if account == "unprivileged":
         require_installed_tools()
     planted = tmp_path / "key"

@@ -78,7 +78,7 @@ def test_a_task_has_what_openpai_gives_it(tmp_path: Path) -> None:
     assert reports.left == [], "nothing is left of a task's disk and of its secrets"
 
 
-def test_how_a_task_ends_is_told_as_openpais_runtime_tells_it(tmp_path: Path) -> None:
+def test_a_tasks_end_is_reported_as_by_openpais_runtime(tmp_path: Path) -> None:
     """Exit codes below 128 reach the controller as 255, and signals unchanged. An unset variable ends the command,
     too."""
     fails = {"extras": {_CMD: [{"plugin": "cmd", "parameters": {"preCommands": ["false"]}}]}}
@@ -116,7 +116,7 @@ def test_how_a_task_ends_is_told_as_openpais_runtime_tells_it(tmp_path: Path) ->
     assert (tmp_path / "logs" / "plugin" / "stdout").read_text() == ""
 
 
-def test_a_stopped_task_ends_and_what_it_started_ends_with_it(tmp_path: Path) -> None:
+def test_a_stopped_task_ends_with_all_its_processes(tmp_path: Path) -> None:
     waits = "exec timeout 600 bash -c \"trap 'trap : TERM; echo asked; exit 5' TERM; echo waits; sleep 600 & wait\""
     attempts = [attempt_of(name, tmp_path, waits) for name in ("waits", "unasked")]
     reports = Reports()

@@ -22,7 +22,7 @@ test "$(cat /proc/sys/user/max_user_namespaces)" = 0
 """
 
 
-def test_links_in_a_storage_lead_no_task_out_of_it(tmp_path: Path) -> None:
+def test_no_link_in_a_storage_gives_a_task_other_files(tmp_path: Path) -> None:
     """Users of a storage can make a link in place of a user's folder or of a mount point."""
     storage, secret = storages_folder(tmp_path) / "data", tmp_path / "secret"
     storage.mkdir(parents=True)
@@ -50,7 +50,7 @@ def test_links_in_a_storage_lead_no_task_out_of_it(tmp_path: Path) -> None:
     assert (os.stat(secret / "key").st_uid, os.stat(secret).st_uid) == (before.st_uid, before.st_uid)
 
 
-def test_no_storage_hides_what_holds_a_task(tmp_path: Path) -> None:
+def test_no_storage_hides_the_files_that_confine_a_task(tmp_path: Path) -> None:
     """A fake /proc must not make the task's first program skip its restrictions."""
     storage = storages_folder(tmp_path) / "data"
     (storage / "self").mkdir(parents=True)
@@ -71,7 +71,7 @@ def test_no_storage_hides_what_holds_a_task(tmp_path: Path) -> None:
     assert (storage / "sys" / "user" / "max_user_namespaces").read_text() == "9"
 
 
-def test_the_kernels_doors_are_closed_to_a_task(tmp_path: Path) -> None:
+def test_a_task_cannot_use_refused_system_calls(tmp_path: Path) -> None:
     script = try_all(DOORS, planted=False)
     attempt = attempt_of("a", tmp_path, f"cat > tries.py <<'END'\n{script}\nEND\npython tries.py")
     ends = carried_out(tmp_path, Reports(), [attempt])

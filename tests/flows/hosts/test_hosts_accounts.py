@@ -32,7 +32,7 @@ else:
 _LAUNCH = {"ports": {"data": {"range": [5000, 5031], "listens": True, "pinned": "kernel-range"}}}
 
 
-def test_an_account_without_any_privilege_has_hosts_too(cloud_of_nobody: Cloud) -> None:
+def test_hosts_work_for_an_account_without_privileges(cloud_of_nobody: Cloud) -> None:
     """The port range of nodes is set in the kernel if their launcher has no library that keeps to it."""
     world = World(Clients(cloud_of_nobody))
     network = Network(world)

@@ -17,7 +17,7 @@ def _answer(world: World, network: Network, subnet: str, address: str) -> list[s
     return world.lines(run)
 
 
-def test_vcns_with_the_same_addresses_do_not_meet(world: World) -> None:
+def test_vcns_with_the_same_addresses_are_separate(world: World) -> None:
     first, second = Network(world), Network(world)
     everything = ([ingress("all", ANYWHERE)], [egress("all", ANYWHERE)])
     server = first.run(_SERVER, first.subnet("10.0.1.0/24", *everything))
@@ -33,7 +33,7 @@ def test_vcns_with_the_same_addresses_do_not_meet(world: World) -> None:
     world.finished(server)
 
 
-def test_subnets_of_a_vcn_are_held_by_the_rules_of_both(world: World) -> None:
+def test_rules_of_both_subnets_decide_about_traffic_between_them(world: World) -> None:
     network = Network(world, "10.20.0.0/16")
     here, there = "10.20.1.0/24", "10.20.2.0/24"
     serving = network.subnet(here, [ingress("tcp", there, 6000)], [egress("all", ANYWHERE)])

@@ -134,7 +134,7 @@ def carried_out(desk: Desk, home: Path) -> Mapping[str, Any]:
     return asyncio.run(asyncio.wait_for(carry_out(), 120))
 
 
-def test_what_an_assignment_says_is_what_nodes_have(tmp_path: Path) -> None:
+def test_nodes_have_what_their_assignment_says(tmp_path: Path) -> None:
     desk = Desk(tmp_path, TALKS, 2)
     seen = carried_out(desk, tmp_path / "runs")
     assert desk.ended_with == RunVerdict("SUCCEEDED", ""), (desk.ended_with, desk.said)
@@ -151,7 +151,7 @@ def test_what_an_assignment_says_is_what_nodes_have(tmp_path: Path) -> None:
     assert not list((tmp_path / "runs").glob("*/node-*.json")), "environments may hold secrets"
 
 
-def test_how_it_ends_is_told_to_whoever_gave_it(tmp_path: Path) -> None:
+def test_the_end_of_an_assignment_is_reported_to_its_dispatcher(tmp_path: Path) -> None:
     failing = Desk(tmp_path, "raise SystemExit(7)")
     carried_out(failing, tmp_path / "failing")
     assert failing.ended_with == RunVerdict("FAILED", "The job run exited with code 7")

@@ -39,7 +39,7 @@ def _tcp(first: Any, last: Any) -> Any:
     ],
     ids=range(19),
 )  # fmt: skip
-def test_what_no_firewall_takes_is_refused(world: World, rule: Any) -> None:
+def test_a_rule_that_no_firewall_can_express_is_refused(world: World, rule: Any) -> None:
     network = Network(world)
     place = {"compartment_id": world.compartment, "vcn_id": world.vcn.id}
     group = network.client.create_network_security_group(core.CreateNetworkSecurityGroupDetails(**place)).data.id
@@ -89,7 +89,7 @@ def _rules() -> tuple[list[Any], list[Any]]:
     return [ingress("tcp", ANYWHERE, 5000)], [egress("all", ANYWHERE)]
 
 
-def test_a_run_whose_rules_cannot_be_in_force_fails_and_says_what(world: World, shared_cloud: Cloud) -> None:
+def test_a_run_whose_rules_cannot_be_enforced_fails_with_the_reason(world: World, shared_cloud: Cloud) -> None:
     network = Network(world)
     spoilt, sound = network.subnet("10.0.1.0/24", *_rules()), network.subnet("10.0.2.0/24", *_rules())
     _spoil(shared_cloud, network.lists[spoilt])
@@ -104,7 +104,7 @@ def test_a_run_whose_rules_cannot_be_in_force_fails_and_says_what(world: World, 
     assert network.evidence(other)["enforced"]
 
 
-def test_a_change_that_cannot_be_put_in_force_fails_the_living_run(world: World, shared_cloud: Cloud) -> None:
+def test_a_rule_change_that_cannot_be_enforced_fails_the_live_run(world: World, shared_cloud: Cloud) -> None:
     network = Network(world)
     subnet = network.subnet("10.0.1.0/24", *_rules())
     run = network.run("tell('it runs'); time.sleep(600)", subnet)

@@ -28,7 +28,7 @@ def _told(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_up_says_what_lacks_and_goes_without_when_told(tmp_path: Path) -> None:
+def test_up_names_missing_isolation_and_continues_only_with_the_option(tmp_path: Path) -> None:
     team = Team(tmp_path)
     words = ("up", "local", "--local", "--stacks", str(team.stacks))
     without = ("--isolation", "where-possible")
@@ -49,7 +49,7 @@ def test_up_says_what_lacks_and_goes_without_when_told(tmp_path: Path) -> None:
         control.stop(team.home / "cloud")
 
 
-def test_a_rehearsal_without_namespaces_runs_nobodys_code(tmp_path: Path) -> None:
+def test_a_rehearsal_without_namespaces_runs_no_code(tmp_path: Path) -> None:
     ring = Rehearsals.of_ring(tmp_path)
     done = _told(ring.home, "rehearse", "ring", "--stacks", str(ring.stacks), "--format", "json")
     assert done.returncode == 3, done.stdout + done.stderr

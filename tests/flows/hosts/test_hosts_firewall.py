@@ -20,7 +20,7 @@ def _give(nft: str, site: Site, namespace: Namespace, some: list[FirewallRule], 
         site.run([SiteTask([nft, "-f", "-"], text, namespace.number)])
 
 
-def test_nft_takes_whatever_oci_can_state_again_and_again() -> None:
+def test_nft_accepts_every_rule_that_oci_allows() -> None:
     nft = network_tools.find("nft") or require_program("nft")
     site = Site()
     try:

@@ -98,14 +98,14 @@ def test_a_node_reads_what_its_job_mounts(world: World, start: Callable[[World],
     assert not Path("/usr/share/trainyard").exists()
 
 
-def test_an_account_without_any_privilege_has_mounts_too(cloud_of_nobody: Cloud) -> None:
+def test_mounts_work_for_an_account_without_privileges(cloud_of_nobody: Cloud) -> None:
     world = furnished(cloud_of_nobody)
     run = _in_a_subnet(world)
     assert world.finished(run).lifecycle_state == "SUCCEEDED", world.lines(run)
     assert world.lines(run) == _SEEN
 
 
-def test_an_account_that_keeps_its_files_to_itself_has_mounts_too(tmp_path: Path) -> None:
+def test_mounts_work_for_an_account_with_private_files(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
         cloud = control.start(tmp_path / "cloud")
@@ -122,7 +122,7 @@ def test_an_account_that_keeps_its_files_to_itself_has_mounts_too(tmp_path: Path
 
 
 @pytest.mark.parametrize("bucket", [CLOSED, "nowhere"])
-def test_what_a_run_may_not_read_it_cannot_mount(world: World, bucket: str) -> None:
+def test_a_run_cannot_mount_a_bucket_that_it_may_not_read(world: World, bucket: str) -> None:
     mounts = [mount("/trainyard-data", "images", bucket=bucket)]
     run = world.run(world.job("print('here')", job_storage_mount_configuration_details_list=mounts))
     done = world.finished(run)
@@ -140,7 +140,7 @@ def test_what_a_run_may_not_read_it_cannot_mount(world: World, bucket: str) -> N
         [mount("/data", f"number-{number}") for number in range(6)],
     ],
 )
-def test_what_oci_would_not_mount_makes_no_job(world: World, mounts: list[Any]) -> None:
+def test_a_job_with_invalid_mounts_is_refused(world: World, mounts: list[Any]) -> None:
     with pytest.raises(oci.exceptions.ServiceError) as refused:
         world.job("pass", job_storage_mount_configuration_details_list=mounts)
     assert (refused.value.status, refused.value.code) == (400, "InvalidParameter")

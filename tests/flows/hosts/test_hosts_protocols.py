@@ -47,7 +47,7 @@ for port, seconds in ((5004, 30), (5005, 1.5)):
 """
 
 
-def test_rules_say_more_than_a_port(world: World) -> None:
+def test_rules_with_protocols_source_ports_and_stateless_rules_are_enforced(world: World) -> None:
     network = Network(world)
     serving = network.subnet(
         SERVER,

@@ -35,7 +35,7 @@ else:
 """
 
 
-def test_two_nodes_of_a_run_talk_where_a_rule_lets_them(world: World) -> None:
+def test_two_nodes_connect_only_where_a_rule_allows_it(world: World) -> None:
     network = Network(world)
     subnet = network.subnet(
         SUBNET, [ingress("tcp", SUBNET, 5000, 5001, description="data")], [egress("tcp", SUBNET)]
@@ -78,7 +78,7 @@ tell('reached from', connection.getsockname()[0])
 """
 
 
-def test_a_name_that_nobody_knows_is_unknown_at_once(world: World) -> None:
+def test_an_unknown_host_name_fails_at_once(world: World) -> None:
     network = Network(world, "10.3.0.0/16")
     script = """
 began = time.monotonic()
@@ -91,7 +91,7 @@ tell(open('/etc/resolv.conf').read().split()[1])
     assert world.lines(run) == ["unknown True", "169.254.169.254"]
 
 
-def test_a_run_that_never_started_has_evidence_of_nothing(world: World) -> None:
+def test_a_run_that_never_started_has_empty_evidence(world: World) -> None:
     network = Network(world, "10.4.0.0/16")
     second = network.cluster("pass", network.subnet("10.4.1.0/30", [], []), 4)
     assert "1 free addresses" in world.finished(second).lifecycle_details
@@ -99,7 +99,7 @@ def test_a_run_that_never_started_has_evidence_of_nothing(world: World) -> None:
     assert (seen["enforced"], seen["nodes"], "no node" in seen["reason"]) == (False, [], True)
 
 
-def test_nodes_of_two_runs_are_hosts_of_one_network(world: World) -> None:
+def test_nodes_of_two_runs_share_one_network(world: World) -> None:
     network = Network(world, "10.1.0.0/16")
     subnet = network.subnet("10.1.1.0/24", [ingress("tcp", "10.1.1.0/24", 6000)], [egress("all", "10.1.1.0/24")])
     server = network.run(_SERVER, subnet)
@@ -115,7 +115,7 @@ def test_nodes_of_two_runs_are_hosts_of_one_network(world: World) -> None:
     assert network.evidence(server)["flows"] == live["flows"], "what was seen is kept after the end"
 
 
-def test_a_changed_rule_is_in_force_for_living_nodes_and_counts_go_on(world: World) -> None:
+def test_a_changed_rule_takes_effect_on_live_nodes_and_keeps_counts(world: World) -> None:
     network = Network(world, "10.2.0.0/16")
     block = "10.2.1.0/24"
     subnet = network.subnet(block, [ingress("tcp", block, 6000)], [egress("tcp", block)])

@@ -92,7 +92,7 @@ UNREACHABLE = "OSError 101"
         ("10.15.0.0/16", "nat", [egress("all", ANYWHERE)], ("reached", "reached", UNREACHABLE)),
     ],
 )
-def test_routes_and_rules_decide_what_a_node_reaches(
+def test_a_node_reaches_only_what_routes_and_rules_allow(
     world: World, cidr: str, gateway: str, allowed: list[object], expected: tuple[str, str, str]
 ) -> None:
     network = Network(world, cidr)
@@ -108,7 +108,7 @@ def test_routes_and_rules_decide_what_a_node_reaches(
     assert network.evidence(run)["enforced"]
 
 
-def test_a_route_that_is_added_leads_living_nodes_there(world: World) -> None:
+def test_an_added_route_takes_effect_on_live_nodes(world: World) -> None:
     network = Network(world, "10.16.0.0/16")
     script = f"""
 tell('looking')

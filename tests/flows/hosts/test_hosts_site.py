@@ -47,7 +47,7 @@ _ROUTER = "02:00:17:00:01:01"
 
 
 @pytest.mark.parametrize("account", [(), _NOBODY] if os.geteuid() == 0 else [()], ids=lambda words: len(words))
-def test_a_site_is_the_same_for_every_account(account: tuple[str, ...]) -> None:
+def test_a_site_works_for_every_account(account: tuple[str, ...]) -> None:
     for program in network_tools.PACKAGES if account else ():
         require_program(program)  # nobody has no cache
     cache = {name: value for name, value in os.environ.items() if name == "XDG_CACHE_HOME" and not account}
@@ -60,7 +60,7 @@ def test_a_site_is_the_same_for_every_account(account: tuple[str, ...]) -> None:
     assert done.stdout.splitlines() == [f"{uid} ('198.51.100.1', 443) True", "True", "True", *[_ROUTER] * 3]
 
 
-def test_what_a_program_says_when_it_fails_is_the_error() -> None:
+def test_the_output_of_a_failed_program_is_in_the_error() -> None:
     site = Site()
     try:
         site.prepare()
@@ -79,7 +79,7 @@ def test_what_a_program_says_when_it_fails_is_the_error() -> None:
         site.run([])
 
 
-def test_more_namespaces_than_one_message_carries() -> None:
+def test_a_site_can_have_more_namespaces_than_one_message_carries() -> None:
     site = Site()
     try:
         site.prepare()

@@ -64,7 +64,7 @@ def test_a_cancelled_run_leaves_nothing(world: World, cloud: Cloud) -> None:
     eventually(lambda: (cloud.home / "runs" / run.id).exists(), lambda there: not there)
 
 
-def test_a_finished_run_takes_its_part_of_the_network_along(world: World, cloud: Cloud) -> None:
+def test_a_finished_run_removes_its_part_of_the_network(world: World, cloud: Cloud) -> None:
     network, run, children, spaces = _two_nodes(world)
     second = network.run("tell(os.readlink('/proc/self/ns/net'))", next(iter(network.lists)))
     assert world.finished(second).lifecycle_state == "SUCCEEDED"
@@ -96,7 +96,7 @@ def test_a_cloud_that_ends_leaves_nothing(world: World, cloud: Cloud, end: Calla
     eventually(lambda: traces.groups_of(cloud.pid), lambda left: not left, 60)
 
 
-def test_after_a_kill_the_next_cloud_begins_the_run_again_at_the_same_addresses(world: World, cloud: Cloud) -> None:
+def test_after_a_kill_the_next_cloud_restarts_the_run_at_the_same_addresses(world: World, cloud: Cloud) -> None:
     network, run, children, spaces = _two_nodes(world)
     (subnet,) = network.lists
     before = admin.read_evidence(cloud, run.id)["nodes"]
@@ -116,7 +116,7 @@ def test_after_a_kill_the_next_cloud_begins_the_run_again_at_the_same_addresses(
     _gone(cloud, again, [line.split()[2] for line in said])
 
 
-def test_a_site_that_dies_fails_nothing_else(world: World, cloud: Cloud) -> None:
+def test_a_dead_site_fails_only_its_own_runs(world: World, cloud: Cloud) -> None:
     network, run, children, spaces = _two_nodes(world)
     (site,) = traces.sites_of(cloud.pid)
     os.kill(site, signal.SIGKILL)

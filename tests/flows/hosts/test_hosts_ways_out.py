@@ -90,7 +90,7 @@ def held_cloud(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
         yield cloud
 
 
-def test_no_way_leads_out_of_a_node(held_cloud: Cloud, tmp_path: Path) -> None:
+def test_no_attempt_escapes_from_a_node(held_cloud: Cloud, tmp_path: Path) -> None:
     world = World(Clients(held_cloud))
     network = Network(world)
     subnet = network.subnet("10.0.1.0/24", [ingress("all", ANYWHERE)], [egress("all", ANYWHERE)])
@@ -127,7 +127,7 @@ ACCOUNTS = {"held": ("unshare", "--mount"), "watched": ("unshare", "--user", "--
 
 @pytest.mark.torture
 @pytest.mark.parametrize("how", ACCOUNTS)
-def test_who_takes_all_gets_no_more_than_a_node_may_have(how: str, tmp_path: Path) -> None:
+def test_a_greedy_run_is_held_to_the_limits_of_its_node(how: str, tmp_path: Path) -> None:
     if how == "held" and os.geteuid():
         pytest.skip("only root's nodes are held by control groups here")
     done = subprocess.run(
@@ -158,7 +158,7 @@ ENDED_BY = {
 }
 
 
-def test_the_page_about_trust_lists_every_way_and_what_stops_it() -> None:
+def test_the_trust_page_lists_every_escape_attempt() -> None:
     page = (ROOT / "docs" / "trust.md").read_text()
     rows = re.findall(r"^\| (?P<name>[^|]+) \| (?P<stop>[^|]+) \|$", page, re.MULTILINE)
     listed = {name.strip(): stop.strip() for name, stop in rows}

@@ -73,7 +73,7 @@ def lacking(lack: str, home: Path, isolation: str) -> Iterator[Cloud]:
 
 
 @pytest.mark.parametrize("lack", ALL)
-def test_no_run_starts_behind_no_rules(lack: str, tmp_path: Path) -> None:
+def test_no_run_starts_without_enforced_rules(lack: str, tmp_path: Path) -> None:
     with lacking(lack, tmp_path / "cloud", REQUIRED) as cloud:
         world = World(Clients(cloud))
         network = Network(world)
@@ -88,12 +88,12 @@ def test_no_run_starts_behind_no_rules(lack: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lack", LACKS)
-def test_who_asked_to_go_without_has_loopback_addresses_and_is_told_why(lack: str, tmp_path: Path) -> None:
+def test_with_isolation_where_possible_nodes_use_loopback_and_the_reason_is_shown(lack: str, tmp_path: Path) -> None:
     with lacking(lack, tmp_path / "cloud", WHERE_POSSIBLE) as cloud:
         _goes_without(cloud, LACKS[lack][1], has_places=lack == "nft")
 
 
-def test_who_asked_to_go_without_keeps_rules_and_namespaces_where_only_filters_are_missing(tmp_path: Path) -> None:
+def test_with_isolation_where_possible_only_missing_filters_are_left_out(tmp_path: Path) -> None:
     # What the kernel looks at first is not there. The filter would answer before it looks.
     script = """
 import ctypes, errno
@@ -114,7 +114,7 @@ tell(errno.errorcode[ctypes.get_errno()], os.environ['HOME'])
 
 
 @pytest.mark.parametrize("lack", LACKS)
-def test_nodes_of_one_network_meet_without_rules_though_each_is_a_run_of_its_own(lack: str, tmp_path: Path) -> None:
+def test_without_rules_nodes_of_separate_runs_in_one_network_can_connect(lack: str, tmp_path: Path) -> None:
     with lacking(lack, tmp_path / "cloud", WHERE_POSSIBLE) as cloud:
         world = World(Clients(cloud))
         network = Network(world)
@@ -132,7 +132,7 @@ for _ in range(2): listener.accept()
 
 
 @pytest.mark.skipif(not shutil.which("apt-get"), reason="only Debian's packages are fetched")
-def test_a_machine_without_the_programs_gets_them_without_root_and_enforces_rules(tmp_path: Path) -> None:
+def test_missing_network_programs_are_downloaded_without_root(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     words = (sys.executable, "-m", "trainyard", "cloud", "start", "--home", str(home))
     try:
@@ -151,7 +151,7 @@ def test_a_machine_without_the_programs_gets_them_without_root_and_enforces_rule
         control.stop(home)
 
 
-def test_a_machine_that_offers_no_way_to_them_is_told_so_in_a_line(tmp_path: Path) -> None:
+def test_network_programs_that_cannot_be_downloaded_are_reported_in_one_line(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     no_lists = f"{NO_PROGRAMS}\nmount -t tmpfs none /etc/apt"
     try:
@@ -168,7 +168,7 @@ def test_a_machine_that_offers_no_way_to_them_is_told_so_in_a_line(tmp_path: Pat
         control.stop(home)
 
 
-def test_an_isolation_that_is_none_starts_no_cloud(tmp_path: Path) -> None:
+def test_an_invalid_isolation_value_starts_no_cloud(tmp_path: Path) -> None:
     with pytest.raises(control.CloudError, match=f"{VARIABLE} must be required or where-possible, not 'no'"):
         control.start(tmp_path / "cloud", isolation="no")
 
@@ -204,7 +204,7 @@ tell(own)
     assert "Traceback" not in log
 
 
-def test_a_machine_that_can_says_so(cloud: Cloud) -> None:
+def test_status_reports_full_isolation(cloud: Cloud) -> None:
     assert admin.why_not_enforced(cloud) == ""
     said = CliRunner().invoke(command, ["status", "--json", "--home", str(cloud.home)])
     assert json.loads(said.output)["rulesEnforced"] is True
@@ -214,7 +214,7 @@ def test_a_machine_that_can_says_so(cloud: Cloud) -> None:
     assert "AWS: account 123456789012, region us-east-1" in text
 
 
-def test_a_node_without_a_network_of_its_own_cannot_set_the_machines(cloud: Cloud) -> None:
+def test_a_node_without_its_own_network_cannot_change_the_machines_settings(cloud: Cloud) -> None:
     world = World(Clients(cloud))
     # What it holds is written back, so that nothing would change if it could be.
     script = """
@@ -234,7 +234,7 @@ except OSError as error:
     assert world.lines(run) == ["refused True"]
 
 
-def test_a_run_without_a_subnet_is_nobodys_network(cloud: Cloud) -> None:
+def test_a_run_without_a_subnet_has_its_own_loopback(cloud: Cloud) -> None:
     world = World(Clients(cloud))
     run = world.run(world.job("import os; print(os.environ['TRAINYARD_NODE_ADDRESS'])"))
     assert world.finished(run).lifecycle_state == "SUCCEEDED"

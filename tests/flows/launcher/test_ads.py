@@ -139,7 +139,7 @@ def test_our_workers_join_a_scheduler_that_only_ads_announced(place: Place, tmp_
         assert {place.status(run, rank)["state"] for rank in (1, 2)} == {"stopped"}
 
 
-def test_our_rank_of_pytorch_learns_a_main_that_only_ads_announced(place: Place, tmp_path: Path) -> None:
+def test_our_pytorch_rank_finds_a_main_node_that_only_ads_announced(place: Place, tmp_path: Path) -> None:
     name = "ads-pytorch"
     spec = planned("pytorch", {"main": Role(1), "worker": Role(2)}, command="python train.py")
     with nodes(place, tmp_path, spec, name, variables=variables(place, name)) as run:

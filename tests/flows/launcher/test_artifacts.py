@@ -48,7 +48,7 @@ def gang(retries: int = 0) -> Job:
     return planned("pytorch", roles, ports={"data": "all"})
 
 
-def test_output_is_in_the_bucket_and_the_status_tells_the_progress(place: Place, tmp_path: Path) -> None:
+def test_output_is_uploaded_and_the_status_has_the_progress(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(), "output") as run:
         run.script(TRAINS)
         run.changes = {"command": ["train.py", "-1"]}
@@ -63,7 +63,7 @@ def test_output_is_in_the_bucket_and_the_status_tells_the_progress(place: Place,
         assert not list(tmp_path.glob("node-*/trainyard-*")), "the node's own folders go once they are saved"
 
 
-def test_output_of_a_failure_is_in_the_bucket_too(place: Place, tmp_path: Path) -> None:
+def test_output_of_a_failed_run_is_uploaded_too(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(), "failed-output") as run:
         run.script('import os\nopen(os.environ["TRAINYARD_OUTPUT"] + "/log", "w").write("so far")\nraise SystemExit(9)')
         run.changes = {"command": ["train.py"]}
@@ -86,7 +86,7 @@ os.symlink("/etc/hostname", "link")
 """
 
 
-def test_a_file_that_no_bucket_takes_does_not_lose_the_others(place: Place, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_uploaded_does_not_lose_the_others(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, planned("pytorch", {"main": 1}), "hostile") as run:
         run.script(HOSTILE)
         run.changes = {"command": ["train.py"]}
@@ -97,7 +97,7 @@ def test_a_file_that_no_bucket_takes_does_not_lose_the_others(place: Place, tmp_
         assert "'\\udcff\\udcfe' is not uploaded to the bucket: its name is not UTF-8" in run.launchers[0].text
 
 
-def test_a_gang_that_starts_again_goes_on_from_its_checkpoints(place: Place, tmp_path: Path) -> None:
+def test_a_restarted_gang_resumes_from_its_checkpoints(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(1), "resumes") as run:
         run.script(TRAINS)
         run.changes = {"command": ["train.py", "1"]}
@@ -112,7 +112,7 @@ def test_a_gang_that_starts_again_goes_on_from_its_checkpoints(place: Place, tmp
         assert sorted(kept) == sorted(f"step-{step}" for step in range(1, 11))
 
 
-def test_another_attempt_finds_the_checkpoints_of_the_one_that_was_lost(place: Place, tmp_path: Path) -> None:
+def test_a_new_attempt_finds_the_checkpoints_of_a_lost_one(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path / "first", planned("pytorch", {"main": 1}, ports={"data": "all"}), "attempts") as run:
         run.script(TRAINS)
         run.changes = {"command": ["train.py", "0"]}
@@ -137,7 +137,7 @@ time.sleep(300)
 """
 
 
-def test_half_a_checkpoint_never_reaches_the_bucket(place: Place, tmp_path: Path) -> None:
+def test_an_incomplete_checkpoint_is_never_uploaded(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, planned("pytorch", {"main": 1}, ports={"data": "all"}), "half") as run:
         run.script(HALF)
         run.changes = {"command": ["train.py"]}
@@ -149,14 +149,14 @@ def test_half_a_checkpoint_never_reaches_the_bucket(place: Place, tmp_path: Path
         assert place.objects(f"train/{run.name}/checkpoints/") == [f"train/{run.name}/checkpoints/whole"]
 
 
-def test_who_writes_is_seen(tmp_path: Path) -> None:
+def test_files_open_for_writing_are_detected(tmp_path: Path) -> None:
     (tmp_path / "read").write_text("x")
     with open(tmp_path / "written", "w"), open(tmp_path / "read"):
         assert open_for_writing(tmp_path) == {str(tmp_path / "written")}
     assert open_for_writing(tmp_path) == set()
 
 
-def test_times_of_checkpoints_survive(place: Place, tmp_path: Path) -> None:
+def test_restored_checkpoints_keep_their_times(place: Place, tmp_path: Path) -> None:
     """Scripts that choose the latest checkpoint by its time get the right one after a restart, too."""
     script = """
 import os
@@ -177,7 +177,7 @@ if not os.listdir(folder):
                 assert "time of old 1000000000.25" in run.launchers[0].text
 
 
-def test_nothing_secret_is_said_or_kept(place: Place, tmp_path: Path) -> None:
+def test_no_secret_is_printed_or_uploaded(place: Place, tmp_path: Path) -> None:
     spec = planned("pytorch", {"main": 1}, ports={"data": "all"})
     with nodes(place, tmp_path, spec, "secret") as run:
         secret = "planted-secret-value"
@@ -192,7 +192,7 @@ def test_nothing_secret_is_said_or_kept(place: Place, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["status", "drop"])
-def test_a_bucket_that_does_not_serve_for_a_while(place: Place, tmp_path: Path, kind: str) -> None:
+def test_a_temporary_outage_of_the_bucket_is_retried(place: Place, tmp_path: Path, kind: str) -> None:
     from localcloud.admin import add_fault, clear_faults
 
     cloud = place.world.clients.cloud
@@ -230,7 +230,7 @@ def test_a_node_with_a_wrong_clock_uploads_its_artifacts(place: Place, tmp_path:
         assert abs(off - seconds) < 60, "the cloud's Date has whole seconds, and the way takes time"
 
 
-def test_a_bucket_that_is_closed_to_the_run_says_so(place: Place, tmp_path: Path) -> None:
+def test_missing_access_to_the_bucket_is_reported(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(), "closed") as run:
         run.script(TRAINS)
         run.changes = {

@@ -26,7 +26,7 @@ def test_the_named_commit_runs(place: Place, tmp_path: Path) -> None:
         assert "[1] code 1 helps" in run.launchers[1].text
 
 
-def test_a_repository_that_is_not_there_is_said(place: Place, tmp_path: Path) -> None:
+def test_a_missing_repository_is_reported(place: Place, tmp_path: Path) -> None:
     code = Code(git=Git(f"file://{tmp_path}/nowhere", None, None, None))
     spec = planned("pytorch", {"main": 1}, ports={"data": "all"}, code=code, command="python main.py")
     with nodes(place, tmp_path / "nodes", spec, "git-nowhere") as run:

@@ -50,7 +50,9 @@ def cluster(processes: int = 1, nanny: bool = False, retries: int = 0) -> Job:
 
 
 @pytest.mark.parametrize(("processes", "nanny"), [(1, False), (2, True)])
-def test_the_script_runs_when_all_workers_are_there(place: Place, tmp_path: Path, processes: int, nanny: bool) -> None:
+def test_the_script_starts_after_all_workers_have_joined(
+    place: Place, tmp_path: Path, processes: int, nanny: bool
+) -> None:
     with nodes(place, tmp_path, cluster(processes, nanny), f"dask-{processes}") as run:
         run.script(CLIENT)
         assert run.start().codes() == [0, 0, 0]
@@ -65,7 +67,7 @@ def test_the_script_runs_when_all_workers_are_there(place: Place, tmp_path: Path
         assert place.status(run, 0)["progress"] == {"step": 1}
 
 
-def test_a_worker_that_ends_starts_again_alone(place: Place, tmp_path: Path) -> None:
+def test_a_failed_worker_restarts_alone(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, cluster(retries=1), "dask-worker-lost") as run:
         run.script(CLIENT)
         run.start(LONG="1")

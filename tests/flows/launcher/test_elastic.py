@@ -97,7 +97,7 @@ def goes_on_from_its_commits(text: str) -> None:
             step = count
 
 
-def test_who_fails_comes_back_to_others_that_went_on_in_memory(
+def test_a_failed_worker_rejoins_workers_that_continued_from_memory(
     horovod: Environment, place: Place, tmp_path: Path
 ) -> None:
     with training(horovod, place, tmp_path, "back", 2, workers=1, FALLS="1.0@3", HANGS="1", WAITS_FOR="3") as run:
@@ -149,7 +149,7 @@ def test_when_the_main_nodes_worker_fails_all_start_again(horovod: Environment, 
         assert "retry 1" not in run.launchers[2].text, "only who failed first is charged"
 
 
-def test_they_start_again_without_a_node_that_is_gone(horovod: Environment, place: Place, tmp_path: Path) -> None:
+def test_training_restarts_without_a_lost_node(horovod: Environment, place: Place, tmp_path: Path) -> None:
     with training(horovod, place, tmp_path, "again", 2, retries=1, FALLS="1.0@3 0.0@2") as run:
         assert run.codes(PATIENT) == [0, 137, 0]
         assert "2 of 3 nodes are there" in run.launchers[0].text
@@ -158,9 +158,7 @@ def test_they_start_again_without_a_node_that_is_gone(horovod: Environment, plac
 
 
 @pytest.mark.torture
-def test_all_processes_of_a_node_leave_and_come_back_together(
-    horovod: Environment, place: Place, tmp_path: Path
-) -> None:
+def test_all_processes_of_a_node_leave_and_rejoin_together(horovod: Environment, place: Place, tmp_path: Path) -> None:
     with training(
         horovod, place, tmp_path, "pairs", 1, workers=1, processes=2, FALLS="2.0@6", HANGS="1", WAITS_FOR="6"
     ) as run:
@@ -172,7 +170,7 @@ def test_all_processes_of_a_node_leave_and_come_back_together(
 
 
 @pytest.mark.torture
-def test_who_is_back_when_training_is_over_ends_well_too(horovod: Environment, place: Place, tmp_path: Path) -> None:
+def test_a_node_that_rejoins_after_training_ended_succeeds(horovod: Environment, place: Place, tmp_path: Path) -> None:
     with training(horovod, place, tmp_path, "over", 1, workers=1, count=2, FALLS="1.0@2", HANGS="1", HOLDS="1") as run:
         fall(run, 1)
         run.launchers[1].says("waiting for the others: at first until all are there, later until they commit", PATIENT)

@@ -57,14 +57,14 @@ def test_a_gang_starts_again_together(place: Place, tmp_path: Path, name: str, f
         assert "rank 1 (worker-0) failed, so all ranks start again" in run.launchers[2].text
 
 
-def test_retries_of_one_do_not_count_for_the_others(place: Place, tmp_path: Path) -> None:
+def test_a_retry_counts_only_for_the_node_that_failed(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(1, nodes=2), "each-its-own") as run:
         start(run, "0:wait,5,0;1:3,wait,0", TOGETHER="1")
         assert run.codes() == [0, 0]
         assert len(list(tmp_path.glob("life-*"))) == 6
 
 
-def test_transient_failures_leave_the_retries_for_others(place: Place, tmp_path: Path) -> None:
+def test_transient_failures_use_up_no_retries(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(1, nodes=2), "not-counted") as run:
         # The one retry of rank 1 is still there after three transient failures, and then it is used up.
         start(run, "0:wait;1:75,75,75,3,75,4", TOGETHER="1")
@@ -74,7 +74,7 @@ def test_transient_failures_leave_the_retries_for_others(place: Place, tmp_path:
         assert "a failure of the kind transient: 3 in a row, not counted; the retry starts" in run.launchers[1].text
 
 
-def test_transient_failures_end_with_the_maximum_runtime_and_are_seen_until_then(place: Place, tmp_path: Path) -> None:
+def test_transient_failures_are_retried_visibly_until_the_maximum_runtime(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(nodes=1), "maximum") as run:
         start(run, "0:75", TRAINYARD_MAXIMUM_MINUTES="0.1")
         seen = run.launchers[0].says(
@@ -105,7 +105,7 @@ def test_a_failure_ends_the_gang_and_is_named(
         assert place.status(run, 1)["state"] == "stopped"
 
 
-def test_a_command_that_is_not_there_is_permanent(place: Place, tmp_path: Path) -> None:
+def test_a_missing_command_is_a_permanent_failure(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(5, nodes=2), "not-there") as run:
         run.changes = {"command": ["no-such-program", "x"]}
         assert run.start().codes() == [78, 78]
@@ -154,7 +154,7 @@ def _end_process(folder: Path, launcher: int) -> None:
         os.kill(int(pid), signal.SIGTERM)
 
 
-def test_outside_a_gang_a_node_starts_again_alone(place: Place, tmp_path: Path) -> None:
+def test_without_a_gang_a_node_restarts_alone(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, apart(Completion(), retries=2), "alone") as run:
         run.changes = {"gang": False}
         start(run, "0:0;1:3,3,0;2:0;3:0")
@@ -164,7 +164,7 @@ def test_outside_a_gang_a_node_starts_again_alone(place: Place, tmp_path: Path) 
         ]  # fmt: skip
 
 
-def test_a_late_node_finds_the_others_waiting(place: Place, tmp_path: Path) -> None:
+def test_the_others_wait_for_a_late_node(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(), "late") as run:
         start(run, "0:0;1:0;2:0", 0, 1)
         waited(lambda: len(place.objects(f"{run.folder}/peers/")) == 2)
@@ -175,7 +175,7 @@ def test_a_late_node_finds_the_others_waiting(place: Place, tmp_path: Path) -> N
         assert run.codes() == [0, 0, 0]
 
 
-def test_a_node_that_never_comes_is_named(place: Place, tmp_path: Path) -> None:
+def test_a_node_that_never_arrives_is_named(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(), "never") as run:
         start(run, "0:0;1:0;2:0", 0, 1, TRAINYARD_WAIT_SECONDS="15")
         assert run.codes() == [75, 75]
@@ -199,7 +199,7 @@ def test_a_lost_node_is_named(place: Place, tmp_path: Path, stage: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_node_and_is_told(place: Place, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_the_node_and_is_reported(place: Place, tmp_path: Path, number: signal.Signals) -> None:
     with nodes(place, tmp_path, gang(), f"signal-{number.name.lower()}") as run:
         start(run, "0:wait;1:wait;2:wait")
         for started in run.launchers.values():
@@ -227,7 +227,7 @@ time.sleep(600)
 """
 
 
-def test_nothing_outlives_the_launcher(place: Place, tmp_path: Path) -> None:
+def test_no_process_outlives_the_launcher(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(nodes=1), "stubborn") as run:
         run.script(STUBBORN)
         run.changes = {"command": ["train.py"]}

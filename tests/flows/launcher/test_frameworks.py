@@ -38,7 +38,7 @@ print("done")
 """
 
 
-def test_pytorch_ranks_meet_at_the_main_node(place: Place, tmp_path: Path) -> None:
+def test_pytorch_ranks_connect_to_the_main_node(place: Place, tmp_path: Path) -> None:
     port, _ = block(1)
     spec = planned("pytorch", {"main": 1, "worker": 2}, options={"processes": 2},
                    ports={"rendezvous": PortRange(port, port), "data": "all"})  # fmt: skip
@@ -88,7 +88,7 @@ else:
 """
 
 
-def test_parameter_servers_end_well_when_the_chief_has_ended(place: Place, tmp_path: Path) -> None:
+def test_parameter_servers_succeed_when_the_chief_has_ended(place: Place, tmp_path: Path) -> None:
     worker, ps = block(2)
     spec = planned("tensorflow", {"main": 1, "worker": 2, "ps": Role(1)}, strategy="parameter-server",
                    ports={"worker": PortRange(worker, worker), "ps": PortRange(ps, ps)})  # fmt: skip

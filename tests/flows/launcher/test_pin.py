@@ -47,7 +47,7 @@ def say(library: Path, ports: tuple[int, int], script: str) -> tuple[object, str
     return json.loads(done.stdout), done.stderr
 
 
-def test_ports_are_of_the_range_and_each_is_another(library: Path) -> None:
+def test_each_socket_gets_a_different_port_of_the_range(library: Path) -> None:
     ports = block(8)
     found, _ = say(library, ports, """
 listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(8)]
@@ -56,7 +56,7 @@ print(json.dumps([one.getsockname()[1] for one in listeners]))""")  # fmt: skip
     assert sorted(found) == list(range(ports[0], ports[1] + 1))
 
 
-def test_when_the_range_is_full_it_says_so_and_goes_on(library: Path) -> None:
+def test_a_full_port_range_is_reported_and_training_continues(library: Path) -> None:
     ports = block(2)
     found, said = say(library, ports, """
 listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(4)]
@@ -66,7 +66,7 @@ print(json.dumps([one.getsockname()[1] for one in listeners]))""")  # fmt: skip
     assert said.count(f"no port of {ports[0]}-{ports[1]} is free") == 1
 
 
-def test_two_that_bound_one_port_both_listen(library: Path) -> None:
+def test_two_sockets_bound_to_one_port_can_both_listen(library: Path) -> None:
     ports = block(2)
     found, _ = say(library, ports, """
 three = [socket.socket() for _ in range(3)]
@@ -88,7 +88,7 @@ print(json.dumps([before[0] == before[2], after]))""")  # fmt: skip
     assert sorted(found[1]) == list(ports)
 
 
-def test_other_sockets_are_left_alone(library: Path) -> None:
+def test_explicit_ports_and_other_kinds_of_sockets_stay_unchanged(library: Path) -> None:
     first, free = block(3)
     ports = first, first + 1
     found, _ = say(library, ports, f"""
@@ -110,7 +110,7 @@ print("listens", server.getsockname()[1])
 """
 
 
-def test_a_launcher_has_its_processes_keep_to_the_range(place: Place, library: Path, tmp_path: Path) -> None:
+def test_processes_of_a_launcher_keep_to_the_range(place: Place, library: Path, tmp_path: Path) -> None:
     port, last = block(9)
     first = port + 1
     spec = planned("pytorch", {"main": 1}, ports={"rendezvous": PortRange(port, port), "data": PortRange(first, last)},

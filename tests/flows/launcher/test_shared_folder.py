@@ -57,7 +57,7 @@ def sharing(tmp_path: Path, start: str, **changes: Any) -> Iterator[Nodes]:
         yield run
 
 
-def test_nodes_meet_train_and_go_on_in_a_shared_folder(tmp_path: Path) -> None:
+def test_nodes_train_and_resume_with_a_shared_folder(tmp_path: Path) -> None:
     """Code comes from git by the document. A rank that fails takes the other along, and both start again."""
     (tmp_path / "origin").mkdir()
     url, commit = repository(tmp_path / "origin" / "code", SCRIPT)
@@ -80,7 +80,7 @@ def test_nodes_meet_train_and_go_on_in_a_shared_folder(tmp_path: Path) -> None:
     assert not [path for path in left.rglob("*") if "draft" in path.name]
 
 
-def test_a_node_that_is_not_told_its_start_says_so(tmp_path: Path) -> None:
+def test_a_node_without_a_start_name_reports_that(tmp_path: Path) -> None:
     with sharing(tmp_path, "") as run:
         assert run.start(0).codes() == [78]
         assert "TRAINYARD_START is not set" in run.launchers[0].text
@@ -102,7 +102,7 @@ def _digest(content: bytes) -> str:
     return base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
 
 
-def test_stores_keep_objects_alike(folder: Folder, tmp_path: Path) -> None:
+def test_both_stores_handle_objects_alike(folder: Folder, tmp_path: Path) -> None:
     assert (folder.list(""), folder.get("a/b")) == ([], None)
     folder.remove("a/b")
     first = folder.put("a/b", b"one")
@@ -121,7 +121,7 @@ def test_stores_keep_objects_alike(folder: Folder, tmp_path: Path) -> None:
     assert [item.name for item in folder.list("")] == ["a/c d", "ab", "claims/x"]
 
 
-def test_stores_keep_files_alike(folder: Folder, tmp_path: Path) -> None:
+def test_both_stores_handle_files_alike(folder: Folder, tmp_path: Path) -> None:
     content, path = os.urandom(3 << 20), tmp_path / "back"
     file = io.BytesIO(content)
     file.seek(100)  # as whoever worked out the digest has left it
@@ -152,7 +152,7 @@ def test_object_names_that_leave_the_folder_are_refused(tmp_path: Path) -> None:
         folder.put("a/b", b"x")
 
 
-def test_tasks_of_openpai_that_start_one_by_one_meet_in_the_folder(tmp_path: Path) -> None:
+def test_openpai_tasks_that_start_one_by_one_rendezvous_in_the_folder(tmp_path: Path) -> None:
     """When the first task starts, OpenPAI has only its own address: the other task has no host yet."""
     task = "PAI_CURRENT_TASK_ROLE_NAME", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
     known = {"PAI_JOB_NAME": "ann~base-1f2e3d4c", "FC_FRAMEWORK_ATTEMPT_ID": "2"}
@@ -170,7 +170,7 @@ def test_tasks_of_openpai_that_start_one_by_one_meet_in_the_folder(tmp_path: Pat
     assert start.name == "base-1f2e3d4c-2"
 
 
-def test_a_gang_that_openpai_does_not_tell_all_addresses_says_so(tmp_path: Path) -> None:
+def test_a_gang_without_all_addresses_from_openpai_reports_that(tmp_path: Path) -> None:
     variables = {"PAI_CURRENT_TASK_ROLE_NAME": "main", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": "0"}
     with sharing(tmp_path, "", peers={"from": "openpai"}) as run:
         assert run.start(0, **variables, PAI_HOST_IP_main_0="127.0.0.1").codes() == [132], (

@@ -53,7 +53,7 @@ def reasons(place: Place, run: Nodes, count: int) -> list[str]:
     return [place.status(run, rank)["reason"] for rank in range(count)]
 
 
-def test_a_gang_that_hangs_ends_and_every_rank_says_why(place: Place, tmp_path: Path) -> None:
+def test_a_hanging_gang_is_ended_and_every_rank_prints_the_reason(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(), "hangs") as run:
         start(run, "hang,hang,hang")
         assert run.codes() == [exits.STALLED] * 3
@@ -63,7 +63,7 @@ def test_a_gang_that_hangs_ends_and_every_rank_says_why(place: Place, tmp_path: 
         assert "printed last" not in run.launchers[1].text + run.launchers[2].text
 
 
-def test_who_has_finished_already_is_no_sign_of_life(place: Place, tmp_path: Path) -> None:
+def test_a_finished_rank_does_not_count_as_active(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(retries=1, nodes=2), "one-left") as run:
         start(run, "end,hang")
         assert run.codes()[1] == exits.STALLED
@@ -71,7 +71,7 @@ def test_who_has_finished_already_is_no_sign_of_life(place: Place, tmp_path: Pat
         assert "this node cannot start again" in run.launchers[1].text
 
 
-def test_one_busy_rank_keeps_the_others_waiting(place: Place, tmp_path: Path) -> None:
+def test_one_active_rank_keeps_the_run_alive(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(nodes=2), "compiles") as run:
         start(run, "compile,wait")
         assert run.codes() == [0, 0]
@@ -81,7 +81,7 @@ def test_one_busy_rank_keeps_the_others_waiting(place: Place, tmp_path: Path) ->
         assert place.status(run, 1)["reason"] == ""
 
 
-def test_a_retry_policy_repeats_a_run_that_hangs(place: Place, tmp_path: Path) -> None:
+def test_a_retry_policy_restarts_a_stalled_run(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(retries=1, nodes=2), "hangs-once") as run:
         start(run, "first,first")
         assert run.codes() == [0, 0]
@@ -92,7 +92,9 @@ def test_a_retry_policy_repeats_a_run_that_hangs(place: Place, tmp_path: Path) -
     ("off", gang(nodes=2), "0"),
     ("single", planned("pytorch", {"main": 1}, ports={"data": "all"}), LIMIT),
 ])  # fmt: skip
-def test_where_nothing_is_watched(place: Place, tmp_path: Path, name: str, spec: Job, limit: str) -> None:
+def test_services_single_nodes_and_runs_without_a_bucket_are_not_watched(
+    place: Place, tmp_path: Path, name: str, spec: Job, limit: str
+) -> None:
     with nodes(place, tmp_path, spec, f"unwatched-{name}") as run:
         run.script(PLAN.replace("sleep(300)", "sleep(5)"))
         run.changes = {**run.changes, "command": ["train.py", "hang,hang"]}
@@ -109,7 +111,7 @@ int nvmlDeviceGetUtilizationRates(void *device, utilization *busy) { busy->gpu =
 """
 
 
-def test_nvidia_gpus_are_asked_through_the_drivers_library(tmp_path: Path) -> None:
+def test_activity_of_nvidia_gpus_is_read_from_the_driver(tmp_path: Path) -> None:
     (tmp_path / "nvml.c").write_text(NVML)
     subprocess.run(
         [require_program("gcc"), "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "nvml.c"], cwd=tmp_path, check=True

@@ -46,7 +46,7 @@ def end(run: Nodes, how: str) -> None:
 
 
 @pytest.mark.parametrize("old", ["alive", "killed", "cancelled", "finished"])
-def test_a_new_start_meets_its_own_nodes_only(place: Place, tmp_path: Path, old: str) -> None:
+def test_a_new_start_finds_only_its_own_nodes(place: Place, tmp_path: Path, old: str) -> None:
     """The new start begins while heartbeats of the old one are still valid, at other addresses."""
     name = f"again-{old}"
     changes = {"command": ["train.py", *(["waits"] if old != "finished" else [])]}
@@ -78,9 +78,7 @@ time.time = lambda: real() + {seconds}
 """
 
 
-def test_nodes_that_return_within_a_start_meet_again_though_clocks_are_minutes_apart(
-    place: Place, tmp_path: Path
-) -> None:
+def test_restarted_nodes_of_a_start_rendezvous_despite_wrong_clocks(place: Place, tmp_path: Path) -> None:
     """One launcher is killed and begun again with its job run, as after a kill of the local cloud; then all retry."""
     script = """
 import os, sys, time

@@ -94,7 +94,7 @@ def lines(run: Nodes) -> str:
     return "\n".join(line.removeprefix("[0.launcher] ") for line in said if line.startswith("[0.launcher]"))
 
 
-def test_what_tutorials_write_is_kept_or_named(place: Place, tmp_path: Path) -> None:
+def test_files_outside_of_the_output_folder_are_kept_or_named(place: Place, tmp_path: Path) -> None:
     """They are kept after a failure, too. A retry finds the files of the first life, and the files of both are kept."""
     with nodes(place, tmp_path, one(1), "tutorial") as run:
         started(run, TUTORIAL, version=4, keep=["wanted"])
@@ -137,7 +137,7 @@ def test_a_platform_may_set_another_limit(place: Place, tmp_path: Path) -> None:
         assert "  51.0 MB  a: more than 65 MB together\n" in spoken
 
 
-def test_a_run_without_a_bucket_names_all_that_it_loses(tmp_path: Path) -> None:
+def test_a_run_without_a_bucket_names_all_lost_files(tmp_path: Path) -> None:
     script = (
         'import os\nopen("model.pt", "w").write("x")\nopen(os.environ["TRAINYARD_OUTPUT"] + "/log", "w").write("yy")'
     )
@@ -180,7 +180,7 @@ os.kill(os.getpid(), 9)
 )
 
 
-def test_hostile_names_lead_nowhere_and_stop_nothing(tmp_path: Path) -> None:
+def test_hostile_file_names_do_not_stop_the_upload(tmp_path: Path) -> None:
     """The script is also killed. A thousand files are kept, those of the upper folder first. The others are counted."""
     with nodes(None, tmp_path, one(), "hostile-leavings") as run:
         started(run, HOSTILE, folder=(tmp_path / "shared").as_uri())
@@ -211,7 +211,7 @@ shutil.rmtree(work)
 """
 
 
-def test_a_working_directory_that_is_gone_or_a_link_is_not_walked(place: Place, tmp_path: Path) -> None:
+def test_a_missing_or_linked_working_directory_is_not_walked(place: Place, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     link = f"""
 pathlib.Path("{tmp_path}/outside/secret.txt").write_text("not of this folder")

@@ -149,7 +149,7 @@ def test_a_command_waits_for_a_command_that_succeeds(tmp_path: Path) -> None:
         assert "asleep" not in run.launchers[0].text, "tries are repeated; what they print is said only when it matters"
 
 
-def test_giving_up_shows_the_last_line_of_the_command(tmp_path: Path) -> None:
+def test_a_timed_out_wait_shows_the_last_line_of_the_command(tmp_path: Path) -> None:
     with run_of(tmp_path, pool(tmp_path, CHECKS), MOOD="is asleep", TRAINYARD_READY_SECONDS="2.5") as run:
         assert run.start(0).codes() == [75]
         run.launchers[0].says(
@@ -165,7 +165,7 @@ def test_giving_up_shows_the_last_line_of_the_command(tmp_path: Path) -> None:
         ('"sh", "-c", "chekc"', "ended with code 127 (is not there), and printed: sh: 1: chekc: not found: correct"),
     ],
 )
-def test_a_command_that_is_not_there_ends_the_node_at_once(tmp_path: Path, words: str, reason: str) -> None:
+def test_a_missing_wait_command_ends_the_node_at_once(tmp_path: Path, words: str, reason: str) -> None:
     with run_of(tmp_path, pool(tmp_path, f"awaits_command = [{words}]")) as run:
         assert run.start(0).codes() == [78]
         assert reason in run.launchers[0].text
@@ -189,7 +189,7 @@ logs.mkdir(parents=True)
 """
 
 
-def test_a_failed_node_says_what_its_framework_wrote_into_scratch(tmp_path: Path) -> None:
+def test_a_failed_node_prints_the_frameworks_log_files(tmp_path: Path) -> None:
     """Those log files are lost with the node, and the program may have printed nothing else."""
     start = 'start = ["sh", "-c", "{python} logs.py {scratch} && exit 3"]'
     # No worker ever answers, so the program of this node does not begin before the service ends.
@@ -203,7 +203,7 @@ def test_a_failed_node_says_what_its_framework_wrote_into_scratch(tmp_path: Path
         assert "linked.log" not in run.launchers[0].text
 
 
-def test_giving_up_says_what_the_framework_wrote_into_scratch(tmp_path: Path) -> None:
+def test_a_timed_out_wait_prints_the_frameworks_log_files(tmp_path: Path) -> None:
     start = 'start = ["sh", "-c", "{python} logs.py {scratch} && sleep 60"]'
     documents = pool(tmp_path, f"{start}\n{CHECKS}")
     (tmp_path / "logs.py").write_text(LOGS)

@@ -36,7 +36,7 @@ def shown(text: str) -> list[list[Any]]:
     return [json.loads(line) for line in sorted(text.splitlines(), key=lambda line: line.partition("LOCAL_RANK")[2])]
 
 
-def test_a_plain_task_knows_itself_and_the_others(tmp_path: Path) -> None:
+def test_a_plain_task_gets_rank_addresses_and_ports(tmp_path: Path) -> None:
     job = with_code(tmp_path, SHOWS, command=f"train.py {DDP} --rank {{rank}}", options={"processes": 2})
     done = carry_out(job, "worker", 1, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -50,7 +50,7 @@ def test_a_plain_task_knows_itself_and_the_others(tmp_path: Path) -> None:
         assert Path(told["TRAINYARD_OUTPUT"]).is_dir()
 
 
-def test_the_log_begins_with_what_the_program_prints(tmp_path: Path) -> None:
+def test_the_log_begins_with_the_programs_output(tmp_path: Path) -> None:
     """Without `-W ignore`, Python 3.12 and later would print a warning above the output."""
     job = with_code(tmp_path, SHOWS, command="train.py RANK")
     (unpacks,) = [line for line in job["taskRoles"]["main"]["commands"] if "TRAINYARD_CODE" in line]
@@ -64,7 +64,7 @@ def test_the_first_failure_of_a_process_ends_the_others(tmp_path: Path) -> None:
     assert carry_out(job, "main", 0, tmp_path).returncode == 7
 
 
-def test_a_failure_of_the_only_process_is_that_of_the_task(tmp_path: Path) -> None:
+def test_the_only_process_decides_the_tasks_exit_code(tmp_path: Path) -> None:
     job = with_code(tmp_path, "raise SystemExit(3)\n")
     assert carry_out(job, "main", 0, tmp_path).returncode == 3
 
@@ -80,7 +80,9 @@ DIES = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
 
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize(("script", "code"), [(IGNORES, 124), (DIES, 137)])
-def test_only_a_time_limit_that_had_to_kill_is_no_kill(processes: int, script: str, code: int, tmp_path: Path) -> None:
+def test_a_time_limit_that_had_to_kill_is_reported_as_a_timeout(
+    processes: int, script: str, code: int, tmp_path: Path
+) -> None:
     """OpenPAI retries a killed task without counting it. A run that exceeded its limit would be retried forever."""
     job = with_code(tmp_path, script, options={"processes": processes}, maximumRuntimeMinutes=30)
     commands = job["taskRoles"]["main"]["commands"]
@@ -95,7 +97,7 @@ def test_only_a_time_limit_that_had_to_kill_is_no_kill(processes: int, script: s
 @pytest.mark.parametrize(
     ("role", "index", "task"), [("main", 0, "chief 0"), ("worker", 1, "worker 1"), ("ps", 0, "ps 0")]
 )
-def test_tensorflow_gets_its_cluster(role: str, index: int, task: str, tmp_path: Path) -> None:
+def test_tensorflow_gets_its_cluster_description(role: str, index: int, task: str, tmp_path: Path) -> None:
     job = with_code(
         tmp_path, SHOWS, framework="tensorflow", strategy="parameter-server", command="train.py TF_CONFIG",
         roles={"main": 1, "worker": 2, "ps": 1},
@@ -111,7 +113,7 @@ def test_tensorflow_gets_its_cluster(role: str, index: int, task: str, tmp_path:
     }
 
 
-def test_no_letter_of_a_secret_or_a_variable_is_read_by_bash_or_the_cluster(tmp_path: Path) -> None:
+def test_special_characters_in_secrets_and_variables_reach_the_program_unchanged(tmp_path: Path) -> None:
     env = {"PLAIN": HOSTILE, "SECRET": {"secure": HOSTILE}, "EMPTY": "", "LIMIT": "<%"}
     run = {"args": ["--text", HOSTILE], "env": {"OWN": {"secure": "of the run"}}}
     job = with_code(

@@ -45,7 +45,7 @@ def struck(world: OpenPaiWorld, call: str) -> list[int]:
     ],
     ids=["refusals", "connections"],
 )
-def test_a_run_is_one_job_whatever_the_cluster_does(
+def test_a_run_is_one_job_despite_faults_of_the_cluster(
     faults: tuple[dict[str, Any], ...], shared_cloud: Cloud, engine: EngineSide
 ) -> None:
     """Each call gets a busy response and an error, and its connection ends before the call and after it."""
@@ -65,7 +65,7 @@ def test_a_run_is_one_job_whatever_the_cluster_does(
     assert [row["state"] for row in jobs_of(world, f"long-{name}")] == ["STOPPED"]
 
 
-def test_a_cluster_that_dies_and_comes_back_has_its_jobs(shared_cloud: Cloud, engine: EngineSide) -> None:
+def test_a_restarted_cluster_has_its_jobs(shared_cloud: Cloud, engine: EngineSide) -> None:
     world = OpenPaiWorld(shared_cloud)
     made = engine.create(RUN, "kept", run_inputs(world, "kept", "sleep 3600", until="started"))
     [before] = jobs_of(world, "kept")

@@ -26,7 +26,7 @@ _LOST = -1001
 
 
 @pytest.mark.parametrize("end", [kill, lambda cloud: control.stop(cloud.home)], ids=["killed", "stopped"])
-def test_no_job_is_lost_with_the_cloud(end: Any, tmp_path: Path) -> None:
+def test_no_job_is_lost_when_the_cloud_is_killed(end: Any, tmp_path: Path) -> None:
     with local_cloud(tmp_path / "cloud") as cloud:
         world = OpenPaiWorld(cloud)
         admin.add_fault(cloud, kind="limit", limit="openpai.default.gpu", value=1)
@@ -65,7 +65,7 @@ def test_no_job_is_lost_with_the_cloud(end: Any, tmp_path: Path) -> None:
         assert "sesame" not in _everything_kept(cloud)
 
 
-def test_a_job_that_was_to_stop_stops_after_a_kill(cloud: Cloud) -> None:
+def test_a_job_that_was_being_stopped_stops_after_a_kill(cloud: Cloud) -> None:
     world = OpenPaiWorld(cloud)
     name = world.submitted(job("stubborn", "trap '' TERM; while :; do sleep 1; done", jobRetryCount=3))
     world.reaches(name, "RUNNING")
@@ -76,7 +76,7 @@ def test_a_job_that_was_to_stop_stops_after_a_kill(cloud: Cloud) -> None:
     assert (status["state"], status["executionType"], status["retries"]) == ("STOPPED", "STOP", 0)
 
 
-def test_a_virtual_cluster_with_room_again_takes_what_waits(cloud: Cloud) -> None:
+def test_waiting_jobs_start_when_the_virtual_cluster_has_room(cloud: Cloud) -> None:
     world = OpenPaiWorld(cloud)
     admin.add_fault(cloud, kind="limit", limit="openpai.default.gpu", value=2)
     gang = world.submitted(job("gang", "echo together", role={**_WITH_GPU, "instances": 2}))

@@ -192,7 +192,7 @@ def on_oci(
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_run_ends_alike_on_both(
+def test_a_run_has_the_same_outcome_on_oci_and_openpai(
     name: str, on_openpai: Mapping[str, tuple[str, str]], on_oci: Mapping[str, Nodes], shared_cloud: Cloud
 ) -> None:
     row, ranks = ROWS[name], range(len(ROWS[name].tries))

@@ -40,7 +40,9 @@ def _inputs(cloud: Cloud, uri: str, **more: object) -> Properties:
     return run_inputs(OpenPaiWorld(cloud), "behind-tls", "echo trained", "exit 3", cluster=cluster, **more)
 
 
-def test_a_run_behind_an_authority_of_its_own(shared_cloud: Cloud, engine: EngineSide, tmp_path: Path) -> None:
+def test_a_run_works_with_a_private_certificate_authority(
+    shared_cloud: Cloud, engine: EngineSide, tmp_path: Path
+) -> None:
     own, other = Authority.made("the company"), Authority.made("another company")
     with tls_front(_behind(shared_cloud), own.context(tmp_path, "127.0.0.1")) as uri:
         # Submitted, followed, its log read, and its own failure said: every call shakes hands.
@@ -65,7 +67,7 @@ def test_a_run_behind_an_authority_of_its_own(shared_cloud: Cloud, engine: Engin
     [("127.0.0.2", 1, "for another name"), ("127.0.0.1", -1, "not valid at this time")],
     ids=["name", "time"],
 )
-def test_a_certificate_that_does_not_fit_says_why(
+def test_a_certificate_error_gives_the_reason(
     address: str, days: int, remedy: str, shared_cloud: Cloud, engine: EngineSide, tmp_path: Path
 ) -> None:
     own = Authority.made("the company")
@@ -76,8 +78,6 @@ def test_a_certificate_that_does_not_fit_says_why(
         engine.create(RUN, "own", _inputs(shared_cloud, uri, certificate=own.pem))
 
 
-def test_a_portal_without_tls_is_not_taken_for_one_with_a_bad_certificate(
-    shared_cloud: Cloud, engine: EngineSide
-) -> None:
+def test_a_portal_without_tls_is_not_reported_as_a_certificate_error(shared_cloud: Cloud, engine: EngineSide) -> None:
     with pytest.raises(Failed, match="speaks no TLS"):
         engine.create(RUN, "plain", _inputs(shared_cloud, shared_cloud.endpoint.replace("http://", "https://")))

@@ -29,7 +29,7 @@ ASKED = ALONE if os.environ.get("TRAINYARD_TORTURE") else ALWAYS
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_an_example_is_rehearsed_and_says_what_stood_in(name: str, tmp_path: Path) -> None:
+def test_an_example_is_rehearsed_and_the_report_lists_its_stand_ins(name: str, tmp_path: Path) -> None:
     plan = openpai_plan(plan_of(judge_file(stack_file(name))))
     ((job, planned),) = plan.jobs.items()
     missing = environment_of(planned, STACKS)

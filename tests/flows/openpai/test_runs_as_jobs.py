@@ -40,7 +40,7 @@ def _details(resource: Resource | None) -> str:
     return "; ".join(node["details"] for node in resource.outputs["nodeRuns"])
 
 
-def test_a_run_is_a_job_and_is_made_once(world: RunsWorld) -> None:
+def test_a_run_is_one_job(world: RunsWorld) -> None:
     inputs = world.inputs(HELLO, instances=2)
     made = world.engine.create(RUN, "first", inputs)
     assert made.outputs["state"] == "SUCCEEDED"
@@ -80,7 +80,7 @@ def test_an_interrupted_create_finds_its_job(world: RunsWorld) -> None:
     assert world.job(made)["jobStatus"]["state"] == "STOPPED"
 
 
-def test_a_job_that_fails_says_how_often_and_why(world: RunsWorld) -> None:
+def test_a_failed_job_reports_its_attempts_and_reason(world: RunsWorld) -> None:
     inputs = world.inputs(
         HELLO,
         "exit 3",
@@ -126,7 +126,7 @@ def test_a_run_is_imported_by_its_id(world: RunsWorld) -> None:
     world.engine.delete(made)
 
 
-def test_a_run_is_seen_followed_and_cancelled_by_a_person(world: RunsWorld) -> None:
+def test_a_run_is_listed_followed_and_cancelled(world: RunsWorld) -> None:
     tags = {"stack": "vision-dev", "job": "train", "run": "seen"}
     made = world.engine.create(
         RUN, "seen", world.inputs(HELLO, LONG, instances=2, until="started", displayName="seen", tags=tags)
@@ -148,7 +148,7 @@ def test_a_run_is_seen_followed_and_cancelled_by_a_person(world: RunsWorld) -> N
     world.engine.delete(made)
 
 
-def test_a_progress_bar_of_a_task_moves_while_it_is_drawn(world: RunsWorld) -> None:
+def test_a_tasks_progress_bar_is_redrawn_while_it_moves(world: RunsWorld) -> None:
     """Without the launcher, the log ends with the unfinished line."""
     bar = "printf 'first\\n'; for step in $(seq 6000); do printf '\\r%s of many' $step; sleep 0.02; done"
     tags = {"stack": "vision-dev", "job": "train", "run": "bar"}
@@ -194,7 +194,7 @@ def test_tries_of_the_same_job_end_with_the_run(world: RunsWorld) -> None:
         ({"protocol": {"jobRetryCount": -2}}, "breaks OpenPAI's protocol", "trainyard check"),
     ],
 )
-def test_refusals_say_what_to_do(world: RunsWorld, changed: Properties, cause: str, remedy: str) -> None:
+def test_refusals_give_a_remedy(world: RunsWorld, changed: Properties, cause: str, remedy: str) -> None:
     inputs = world.inputs("true", **{key: value for key, value in changed.items() if key != "cluster"})
     inputs["cluster"] = {**inputs["cluster"], **changed.get("cluster", {})}
     with pytest.raises(Failed) as failed:
@@ -204,7 +204,7 @@ def test_refusals_say_what_to_do(world: RunsWorld, changed: Properties, cause: s
     assert world.tokens["deployer"] not in str(failed.value)
 
 
-def test_a_job_that_is_gone_or_was_never_there_is_none(world: RunsWorld) -> None:
+def test_a_missing_job_does_not_exist_for_the_provider(world: RunsWorld) -> None:
     gone = NodeRun("worker-0", "openpai/deployer~nothing-0123abcd/worker/0", "IN_PROGRESS")
     platform, call = world.platform(), call_of("test", lambda line: None)
     assert platform.observe(call, [gone])[0].state == "DELETED"
@@ -213,7 +213,7 @@ def test_a_job_that_is_gone_or_was_never_there_is_none(world: RunsWorld) -> None
     platform.release(call, [gone])
 
 
-def test_tasks_that_a_job_could_do_without_are_no_failure(world: RunsWorld) -> None:
+def test_failed_tasks_within_the_completion_policy_are_no_failure(world: RunsWorld) -> None:
     command = '[ "$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX" = 0 ] || ' + LONG
     enough = {"completion": {"minFailedInstances": 1, "minSucceededInstances": 1}}
     made = world.engine.create(RUN, "enough", world.inputs(command, instances=2, role=enough, displayName="enough"))
@@ -221,7 +221,7 @@ def test_tasks_that_a_job_could_do_without_are_no_failure(world: RunsWorld) -> N
     world.engine.delete(made)
 
 
-def test_a_killed_cluster_is_waited_for_and_its_lost_attempt_is_not_counted(world: RunsWorld) -> None:
+def test_a_run_survives_a_killed_cluster_and_the_lost_attempt_is_not_counted(world: RunsWorld) -> None:
     """The last test of this cloud, because it restarts the server."""
     command = f'[ "$FC_FRAMEWORK_ATTEMPT_ID" != 0 ] || {LONG}'
     inputs = world.inputs(command, displayName="killed", until="started")

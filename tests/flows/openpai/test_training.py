@@ -129,7 +129,7 @@ def started(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Ma
 
 
 @pytest.mark.parametrize("name", _JOBS)
-def test_a_plan_trains_on_tasks_with_ports_of_their_own(
+def test_a_planned_job_trains_on_tasks_with_reserved_ports(
     name: str, started: Mapping[str, str], shared_cloud: Cloud
 ) -> None:
     ended = OpenPaiWorld(shared_cloud).ended(started[name])
@@ -151,7 +151,7 @@ def test_tasks_run_the_commands_of_prerequisites(started: Mapping[str, str], sha
     assert copied == dict.fromkeys(("models-main", "models-worker"), "https://data.example.com/more")
 
 
-def test_an_example_of_openpai_trains_as_its_manual_has_it(shared_cloud: Cloud, tmp_path: Path) -> None:
+def test_scripts_written_for_openpai_train_unchanged(shared_cloud: Cloud, tmp_path: Path) -> None:
     """Its variables untouched: roles and port labels have the names that it knows. All run at the same time, and in one
     test: workers that share a module's tests would each start all of them."""
     (storage,) = (shared_cloud.home / "storages").iterdir()

@@ -30,7 +30,9 @@ config:
 
 
 @pytest.mark.parametrize("local", [True, False])
-def test_files_go_to_the_bucket_and_come_back(shared_cloud: Cloud, tmp_path: Path, local: bool) -> None:
+def test_files_are_uploaded_to_the_bucket_and_downloaded_again(
+    shared_cloud: Cloud, tmp_path: Path, local: bool
+) -> None:
     variables = shared_cloud.env_for("deployer")
     file = tmp_path / "Pulumi.vision-dev.yaml"
     file.write_text(FILE.replace("ENDPOINT", variables["AWS_ENDPOINT_URL"]))

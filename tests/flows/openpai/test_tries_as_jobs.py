@@ -131,7 +131,7 @@ def test_a_try_is_the_deployed_run_with_other_arguments_and_ends_with_it(world: 
     assert "its tries end with it: tried/try-anyway, tried/try-quick" in world.engine.heard.everything
 
 
-def test_a_command_that_bash_runs_as_it_is_gets_the_arguments_of_a_try_at_its_end(world: RunsWorld, file: Path) -> None:
+def test_arguments_of_a_try_are_appended_to_an_as_is_command(world: RunsWorld, file: Path) -> None:
     base = world.engine.create(RUN, "base", _deployed(file, "untouched"))
     started = _trainyard(file, "untouched", "--name", "quick", "--env", "COLOUR=green", "--", "--lr", "a b")
     assert started.exit_code == 0, started.output
@@ -147,7 +147,7 @@ def test_a_command_that_bash_runs_as_it_is_gets_the_arguments_of_a_try_at_its_en
     assert "its tries end with it: untouched/try-quick" in world.engine.heard.everything
 
 
-def test_a_job_without_runs_is_tried_from_its_plan_seen_and_cancelled(world: RunsWorld, file: Path) -> None:
+def test_a_try_of_a_job_without_runs_uses_the_plan(world: RunsWorld, file: Path) -> None:
     started = _trainyard(file, "idle", "--name", "first", "--", "--lr", "0.5")
     assert started.exit_code == 0, started.output
     job = _jobs(world)["idle/try-first"]
@@ -165,7 +165,7 @@ def test_a_job_without_runs_is_tried_from_its_plan_seen_and_cancelled(world: Run
     assert "the storage results of the cluster" in moved.output
 
 
-def test_secrets_are_not_brought(world: RunsWorld, file: Path) -> None:
+def test_a_try_of_a_job_with_secrets_is_refused(world: RunsWorld, file: Path) -> None:
     _write(file, world, ("env: { COLOUR: red }", "env: { COLOUR: red, API_TOKEN: { secure: sealed } }"))
     refused = _trainyard(file, "secretive", "--env", "COLOUR=blue")
     assert refused.exit_code == 1
