@@ -66,7 +66,7 @@ GET_CHECKED = _GET.format("digest.update(block)")
 
 
 @dataclass
-class Field:
+class DataSetup:
     """A local cloud with a bucket, a file, and stack files that name both."""
 
     cloud: control.Cloud
@@ -132,7 +132,7 @@ def rows() -> list[Row]:
         return made
 
 
-def _field(stack: ExitStack) -> Field:
+def _field(stack: ExitStack) -> DataSetup:
     import oci
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainyard-bench-")))
@@ -148,7 +148,7 @@ def _field(stack: ExitStack) -> Field:
     with file.open("wb") as content:
         for start in range(0, SIZE, 1 << 20):
             content.write(os.urandom(min(1 << 20, SIZE - start)))
-    return Field(cloud, storage, folder, file)
+    return DataSetup(cloud, storage, folder, file)
 
 
 def _row(name: str, against: str, ours: Sequence[Spent], plain: Sequence[Spent]) -> Row:

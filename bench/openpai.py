@@ -34,7 +34,7 @@ _MB = 1024 * 1024
 
 
 def rows() -> list[Row]:
-    some, few, many = (_followed(tasks) for tasks in (SOME, FEW, MANY))
+    some, few, many = (_measure_job(tasks) for tasks in (SOME, FEW, MANY))
     nodes = _spent_by_nodes(SOME)
     more = Spent(many.spent.clock - few.spent.clock, many.spent.processor - few.spent.processor)
     return [
@@ -55,13 +55,13 @@ def _times(one: Spent, number: float) -> Spent:
     return Spent(one.clock * number, one.processor * number)
 
 
-class _Followed:
+class _JobMeasurement:
     """One job on its own local cloud: its time, its server's peak memory, and the slowest request for its status."""
 
     def __init__(self, cloud: control.Cloud, tasks: int) -> None:
         world, server = OpenPaiWorld(cloud), psutil.Process(cloud.pid)
         before, self.slowest = server.memory_info().rss, 0.0
-        with _Highest(lambda: server.memory_info().rss) as highest:
+        with _PeakSampler(lambda: server.memory_info().rss) as highest:
             self.spent = _spent(cloud, lambda: self._follow(world, tasks))
         self.memory = (highest.value - before) / _MB
 
@@ -87,9 +87,9 @@ def _spent(cloud: control.Cloud, action: Callable[[], object]) -> Spent:
     return Spent(time.perf_counter() - began, sum(server.cpu_times()) - before)
 
 
-def _followed(tasks: int) -> _Followed:
+def _measure_job(tasks: int) -> _JobMeasurement:
     with _cloud() as cloud:
-        return _Followed(cloud, tasks)
+        return _JobMeasurement(cloud, tasks)
 
 
 def _spent_by_nodes(number: int) -> Spent:
@@ -108,7 +108,7 @@ def _cloud() -> Iterator[control.Cloud]:
             control.stop(home)
 
 
-class _Highest:
+class _PeakSampler:
     """The highest value during the block, sampled by a thread."""
 
     def __init__(self, read: Callable[[], float]) -> None:
@@ -120,7 +120,7 @@ class _Highest:
         while not self._over.wait(_LOOKS_SECONDS):
             self.value = max(self.value, self._read())
 
-    def __enter__(self) -> _Highest:
+    def __enter__(self) -> _PeakSampler:
         self._thread.start()
         return self
 

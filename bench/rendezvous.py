@@ -34,7 +34,7 @@ _GOES_ON = "import time; print('released', time.time(), flush=True); time.sleep(
 
 
 @dataclass(frozen=True)
-class Meeting:
+class MeasuredRendezvous:
     """One rendezvous: seconds until the last was released, calls per node and second, the largest launcher."""
 
     seconds: float
@@ -65,7 +65,7 @@ def rows() -> list[Row]:
     return made
 
 
-def _meeting(place: Place, folder: Path, count: int) -> Meeting:
+def _meeting(place: Place, folder: Path, count: int) -> MeasuredRendezvous:
     documents, main = _documents(place, count), new_ocid("datasciencejobrun", "iad")
     peers = f"train/nodes-{count}/1/{start_of(main, {})}/peers/"
     with _launchers() as started:
@@ -84,7 +84,7 @@ def _meeting(place: Place, folder: Path, count: int) -> Meeting:
         begun = time.perf_counter()
         place.objects(peers)
         floor = time.perf_counter() - begun
-    return Meeting(max(released) - arrived, calls / _QUIET_SECONDS / (count - 1), megabytes, floor)
+    return MeasuredRendezvous(max(released) - arrived, calls / _QUIET_SECONDS / (count - 1), megabytes, floor)
 
 
 def _documents(place: Place, count: int) -> list[dict[str, object]]:

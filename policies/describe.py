@@ -19,7 +19,7 @@ Written by `python -m policies.describe > docs/policies.md`; edit the rules unde
 
 This [CrossGuard](https://www.pulumi.com/docs/iac/crossguard/) pack judges resources before they are made, whichever
 program made the request. Most rules judge the properties of one resource; some judge all resources of a stack together.
-It knows nothing of stack files and plans, but for two keys of the stack's configuration: the environment and waivers.
+It knows nothing of stack files and plans, except two keys of the stack's configuration: the environment and waivers.
 
     pulumi preview --policy-pack policies
 
@@ -73,10 +73,10 @@ reason holds.
 - `launch` on a job without runs says what a run would say: `nodes=4 ports=29400,29500-29563`.
 - `open-port` on a rule of AWS is `chosen` where the stack lets people in, or `endpoints` of AWS's services.
 - `opened-for` on a security list names frameworks whose jobs are in other stacks (`trainyard:network: { frameworks }`).
-- `public-address` on what has a public address on AWS is `chosen` where the stack asks for one, or `nat`.
+- `public-address` on a resource of AWS with a public address is `chosen` where the stack asks for one, or `nat`.
 - `tenancy-wide` on a policy is `chosen` where the stack has `access: { scope: tenancy }`. With `proof-of-concept` the
   policy may grant `all-resources` too, and the stack's dynamic groups may match in every compartment.
-- `wildcard-policies` on a policy of AWS is `proof-of-concept` where everything is meant.
+- `wildcard-policies` on a policy of AWS is `proof-of-concept` where it may allow everything.
 
 ## Rules
 """

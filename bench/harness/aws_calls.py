@@ -36,17 +36,17 @@ def rows(cloud: Cloud) -> list[Row]:
     key = account.load_keys(cloud.home)["deployer"]
     with moto_server(Server) as peer:
         ours, moto = Timed(Server(cloud.endpoint, cloud.pid)), Timed(peer)
-        asks = _Asks(ours.server.address, Credentials(key.id, key.secret))
-        sides = [(side, _furnished(side.server, asks)) for side in (ours, moto)]
+        asks = _SignedRequests(ours.server.address, Credentials(key.id, key.secret))
+        sides = [(side, _prepared(side.server, asks)) for side in (ours, moto)]
         for turn in range(TURNS):
             for side, addresses in sides:
                 for what, requests in asks.turn(turn, addresses).items():
                     side.time(what, requests)
-        return [*compared(ours, moto, AIM), *_grown(ours, asks)]
+        return [*compared(ours, moto, AIM), *_with_many_objects(ours, asks)]
 
 
-def _grown(ours: Timed[Server], asks: _Asks) -> Iterator[Row]:
-    """Repeats the calls on objects with thousands of objects in the bucket: they must not cost more."""
+def _with_many_objects(ours: Timed[Server], asks: _SignedRequests) -> Iterator[Row]:
+    """Repeats the calls on objects when the bucket has thousands: each call must cost the same as before."""
     for asked in asks.more_objects():
         ours.server.send(asked)
     for what in asks.of_objects(0):
@@ -56,19 +56,19 @@ def _grown(ours: Timed[Server], asks: _Asks) -> Iterator[Row]:
         yield call_row(name, ours.took[name], ours.took[what], f"of {OBJECTS}", AIM)
 
 
-def _furnished(server: Server, asks: _Asks) -> list[str]:
+def _prepared(server: Server, asks: _SignedRequests) -> list[str]:
     """Makes ten objects of each kind. Returns the ids of the addresses, which each server chooses."""
-    answers = b"".join(server.send(asked) for asked in asks.furniture())
+    answers = b"".join(server.send(asked) for asked in asks.preparation())
     return sorted(set(re.findall(r"eipalloc-\w+", answers.decode())))
 
 
-class _Asks:
+class _SignedRequests:
     """Makes requests that are signed for our server. moto's server accepts them too."""
 
     def __init__(self, host: str, credentials: Credentials) -> None:
         self._host, self._credentials = host, credentials
 
-    def furniture(self) -> Iterator[PreparedRequest]:
+    def preparation(self) -> Iterator[PreparedRequest]:
         yield self._signed("s3", "PUT", "/bench")
         for number in range(OBJECTS):
             yield self._object("PUT", number, b"content")

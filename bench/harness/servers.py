@@ -25,7 +25,7 @@ MOTO = Path(__file__).parents[1] / "moto-requirements.txt"
 
 @dataclass(frozen=True)
 class PreparedRequest:
-    """One prepared request."""
+    """A request that is made before the measurement, so that only the server is measured."""
 
     method: str
     target: str

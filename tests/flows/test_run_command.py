@@ -189,7 +189,7 @@ def test_a_failed_try_sets_the_exit_code(team: TryTeam) -> None:
     [
         ("lien", (), "no job `lien` in local: did you mean `line`?"),
         ("line/bose", (), "no run `bose` of line: did you mean `base`?"),
-        ("line/try-mine", (), "`try-mine` is a try; name the run that yours is to be like: `base`, `tuned`"),
+        ("line/try-mine", (), "`try-mine` is a try; name the run to start from: `base`, `tuned`"),
         ("idle/base", (), "the job idle has no runs in the stack file: name the job alone"),
         ("line", ("--env", "RANK=2"), "TY501 `RANK` is reserved: it says which process this is"),
         ("line", ("--env", "hunter2"), "--env takes NAME=VALUE"),

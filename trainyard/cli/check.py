@@ -42,6 +42,6 @@ def check(named: tuple[str, ...], stacks: Path, form: str, strict: bool) -> None
 
 
 def _file(name: str, stacks: Path) -> Path:
-    """A file here, or the file of a stack."""
+    """The file with this path if there is one, else the stack file of that stack."""
     here = Path(name)
     return here if name == _DASH or (here.exists() and not here.is_dir()) else stack_file(name, stacks)

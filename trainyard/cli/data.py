@@ -128,10 +128,10 @@ def put(opened: StackBucket, source: Path, prefix: str | None, overwrite: bool) 
     with progress(report, "Putting"):
         sending.send(source_files(source, report), alone=source.is_file())
     place = f"to {opened.store.address}/{below}".rstrip("/")
-    end_with(report, "put", place, way_in(opened, below) if below else "")
+    end_with(report, "put", place, input_hint(opened, below) if below else "")
 
 
-def way_in(opened: StackBucket, below: str) -> str:
+def input_hint(opened: StackBucket, below: str) -> str:
     """How a job reads the files: not every platform mounts buckets."""
     if opened.stack and "inputs" in platforms()[opened.stack.platform].get("lacks", {}):
         return f"A job reads them by their address: `${{bucket}}/{below}` in its command."
@@ -185,7 +185,7 @@ def get(opened: StackBucket, name: str, to: Path | None, overwrite: bool) -> Non
             fetching.fetch([WantedObject(item, folder.rpartition("/")[2])])
         else:
             below = f"{folder}/" if folder else ""
-            fetching.fetch(WantedObject(one, one.name[len(below) :]) for one in _some(opened.store, below))
+            fetching.fetch(WantedObject(one, one.name[len(below) :]) for one in _objects_below(opened.store, below))
     end_with(report, "fetched", f"into {target}")
 
 
@@ -194,17 +194,17 @@ def _exactly(store: Store, name: str) -> StoredObject | None:
     return first if first is not None and first.name == name else None
 
 
-def _some(store: Store, below: str) -> Iterator[StoredObject]:
+def _objects_below(store: Store, below: str) -> Iterator[StoredObject]:
     """All objects below a prefix. Raises TransferError if there is none."""
     empty = True
     for item in store.list(below):
         empty = False
         yield item
     if empty:
-        raise TransferError(f"nothing is called `{below.rstrip('/')}` in {store.address}{_near(store, below)}")
+        raise TransferError(f"nothing is called `{below.rstrip('/')}` in {store.address}{_similar(store, below)}")
 
 
-def _near(store: Store, below: str) -> str:
+def _similar(store: Store, below: str) -> str:
     """Suggests similar names from the folder above."""
     parent, _, name = below.rstrip("/").rpartition("/")
     above = f"{parent}/" if parent else ""

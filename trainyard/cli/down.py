@@ -60,7 +60,7 @@ def down(place: LocalStack, arguments: list[str], delete_data: bool, yes: bool) 
 
 
 def _end(data: Sequence[str], place: LocalStack) -> str:
-    """The message for a cloud without stacks. It may still have data of people, or of stacks with another backend."""
+    """The message when no stack is up. `data`: what users, or stacks of another backend, have left in the cloud."""
     if not data:
         return "Nothing is left; the local cloud is stopped."
     remedy = shlex.join(["trainyard", "cloud", "reset", "--home", str(place.home / "cloud")])

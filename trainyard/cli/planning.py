@@ -55,7 +55,7 @@ profile_option = click.option("--profile", metavar="NAME", help="The profile of 
 
 
 def place_option(what: str) -> Callable[[FC], FC]:
-    """`what` says what is at the place, such as `the runs are`. `--compartment` is the older name of the option."""
+    """The option `--place`, whose older name is `--compartment`. `what`, for its help: `the runs are`, for example."""
     return click.option(
         "--place",
         "--compartment",

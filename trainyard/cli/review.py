@@ -89,7 +89,7 @@ def review(
         raise click.UsageError("name stacks, or say --all")
     with _exit_on_signals(), ExitStack() as until_the_end, _errors_in_words():
         wanted = _wanted(until_the_end, named, stacks, against, on, prices)
-        for remark in wanted.circumstances.remarks:
+        for remark in wanted.context.remarks:
             say_aside(remark)
         wanted = _with_reports(wanted, rehearsal, policy_config)
         reviews = _reviews(wanted, preview)
@@ -164,14 +164,14 @@ def _wanted(
     folder = _folder(named, stacks)
     after = working_tree(folder)
     before = until_the_end.enter_context(revision(folder, against)) if against is not None else None
-    circumstances = ReviewContext(
+    context = ReviewContext(
         on=_date(on),
         commit=after.commit,
         against=_revision(against or "", before.commit) if before else "",
         prices=read_prices(prices) if prices else {},
         remarks=(before.remark,) if before and before.remark else (),
     )
-    return ReviewRequest(_names(named, folder, after, before), after, before, circumstances, shown=_shown)
+    return ReviewRequest(_names(named, folder, after, before), after, before, context, shown=_shown)
 
 
 def _revision(name: str, commit: str) -> str:

@@ -72,7 +72,7 @@ def _line(report: TransferReport, verb: str, seconds: float) -> str:
     return f"{verb}: {files}, {size_words(done)} of {size_words(expected)}, {size_words(rate)}/s{left}"
 
 
-def tell_problems(report: TransferReport, verb: str) -> None:
+def print_problems(report: TransferReport, verb: str) -> None:
     """The files that were not moved, each with its reason."""
     for name, why in report.remarks[:_MOST_PROBLEMS]:
         say_aside(f"{terminal(name)}: {terminal(why)}")
@@ -84,7 +84,7 @@ def tell_problems(report: TransferReport, verb: str) -> None:
 
 def end_with(report: TransferReport, verb: str, direction: str, hint: str = "") -> None:
     """Prints the result of a command, and sets its exit code. `hint`: what to do with the files."""
-    tell_problems(report, verb)
+    print_problems(report, verb)
     there = f"; {report.there} already there" if report.there else ""
     say(f"{verb}: {plural(report.moved, 'file')}, {size_words(report.sent_bytes)}, {direction}{there}")
     if hint and report.moved + report.there:

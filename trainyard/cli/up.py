@@ -31,7 +31,7 @@ from trainyard.cli.planning import (
     require_local_cloud,
     stacks_option,
 )
-from trainyard.cli.up_summary import run_rows, say_how_it_ended
+from trainyard.cli.up_summary import print_summary, run_rows
 from trainyard.engine.progress import Progress
 from trainyard.local import stack_states
 from trainyard.local.environments import decisions, make_environments, require_makeable, what_to_make
@@ -107,7 +107,7 @@ def _bring_up(place: LocalStack, arguments: list[str], allow_failed_runs: bool) 
     platform(plan.platform).local.ready_images(cloud, plan, borrowed)
     before = run_rows(place)
     done = place.up(*_judged(arguments), *arguments)
-    code, only_runs_failed = say_how_it_ended(place, plan, cloud, before, done)
+    code, only_runs_failed = print_summary(place, plan, cloud, before, done)
     if code and not (only_runs_failed and allow_failed_runs):
         sys.exit(code)
 

@@ -65,7 +65,7 @@ def run_rows(place: LocalStack) -> dict[str, Row]:
     return {row["urn"]: row for row in place.states()[0].made() if row["type"] == RUN_TYPE and not row.get("delete")}
 
 
-def say_how_it_ended(
+def print_summary(
     place: LocalStack,
     plan: Plan,
     cloud: control.Cloud,
@@ -86,7 +86,7 @@ def say_how_it_ended(
     for run in runs:
         if not run.failed:
             account.say_run(run)
-    account.say_unawaited()
+    account.print_unawaited()
     if any(run.report["state"] not in TERMINAL for run in runs):
         say(f"  watch    {place.command('runs watch').replace('trainyard', own_command(), 1)}")
     account.say_where_to_look()
@@ -158,7 +158,7 @@ class _Account:
             say(terminal(f"{_INDENT}{line}"))
         self._say_left(run)
 
-    def say_unawaited(self) -> None:
+    def print_unawaited(self) -> None:
         """Names jobs that `up` did not wait for only because of `until`. Other reasons were shown at the beginning."""
         for name, job in self.plan.jobs.items():
             unawaited = job.runs and all(run.until == "accepted" for run in job.runs.values())

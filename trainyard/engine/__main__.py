@@ -27,7 +27,7 @@ def main() -> int:
         print(terminal_lines(f"trainyard: no Pulumi engine: {problem}"), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("trainyard: stopped; run the same command again to go on", file=sys.stderr)
+        print("trainyard: stopped; run the same command again to continue", file=sys.stderr)
         return 130
     print(folder)
     return 0

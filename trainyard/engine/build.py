@@ -27,7 +27,7 @@ PACKAGES = 1630
 LINES_SHOWN = 12
 REMEDY = (
     "Install Pulumi (https://www.pulumi.com/docs/install/) so that `pulumi` is on PATH; or install Go, give it a\n"
-    "module proxy it can reach (`go env GOPROXY`), and run this again: it goes on from what is already downloaded."
+    "module proxy it can reach (`go env GOPROXY`), and run this again: it keeps what is already downloaded."
 )
 
 

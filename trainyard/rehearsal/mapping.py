@@ -133,4 +133,6 @@ def _users(made: RehearsedConfig) -> None:
         domain, slash, rest = str(users.get(key) or "").partition("/")
         if slash:
             users[key] = rest
-            made.differences.append(f"{key} {rest} of the domain {domain}: a group of the default domain stands in")
+            made.differences.append(
+                f"{key} {rest} of the domain {domain}: a group of the default domain is used instead"
+            )

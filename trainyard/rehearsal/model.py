@@ -96,7 +96,7 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class FlowResult:
-    """Connections of one kind that rules let through, in a form for programs: a review takes them as proof."""
+    """Connections of one kind that rules allowed, in a form for programs: a review uses them as proof."""
 
     pair: str
     direction: str

@@ -118,7 +118,7 @@ def statement_outcome(
     if more:
         return outcome("caught", f"the plan needs no such permission: {join_titles(sorted(more))}")
     if mutation.kind == "widened":
-        return outcome("survives", "by what the catalog knows, it grants nothing more")
+        return outcome("survives", "as far as the catalog knows, it grants no further permission")
     if resting:
         others = _instead(mutation, resting, access, after)
         return outcome("survives", f"others allow the same: {others}", explained=not planned.least)

@@ -63,7 +63,7 @@ class RehearsalOptions:
 
 @dataclass(frozen=True)
 class DeployedStack:
-    """A stack that is up on its own local cloud. `plan` is the plan of that, `written` the plan of the team's file."""
+    """A stack that is up on its own local cloud. `plan`: of the stack that is up. `written`: of the team's own file."""
 
     home: Path
     place: LocalStack
@@ -136,7 +136,7 @@ def _set_up(
         place = place_of(plan.stack)
         network_tools.make_if_possible(Progress())
         cloud = place.start_cloud()
-        _tell(tell, f"the team's code runs {_as_whom(cloud)}")
+        _tell(tell, f"the team's code runs {_account_of_code(cloud)}")
         used = _bring_up_used(place_of, plan, platform, tell) if plan.uses else None
         borrowed = (
             str(place.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
@@ -269,11 +269,11 @@ def _code(stage: DeployedStack, job: JobPlan, options: RehearsalOptions) -> str:
     return "built-in" if built_in and program_of(stage.written, job.name) else "own"
 
 
-def _as_whom(cloud: Cloud) -> str:
+def _account_of_code(cloud: Cloud) -> str:
     if why_not := admin.why_not_enforced(cloud):
-        return f"without the plan's rules, or not at all; if this machine cannot isolate it, it runs as you: {why_not}"
+        return f"as you and without the plan's rules, if this machine can run it at all: {why_not}"
     return (
-        f"{users.describe_users()}, in namespaces and limits of its own, with no way out but the plan's (docs/trust.md)"
+        f"{users.describe_users()}, with its own namespaces and limits, and only the plan's connections (docs/trust.md)"
     )
 
 

@@ -22,7 +22,7 @@ from trainyard.review.picture import picture
 from trainyard.review.proof import proof_of
 
 _NOT_REHEARSED = (
-    "what opens and what is granted here was not rehearsed: give the report of "
+    "the rules and statements that this change adds were not rehearsed: give the report of "
     "`trainyard rehearse STACK --format json` as `--rehearsal`"
 )
 
@@ -61,70 +61,70 @@ def review(
     after: Snapshot,
     kind: StackKind,
     findings: CheckFindings,
-    circumstances: ReviewContext,
+    context: ReviewContext,
     rehearsal: Mapping[str, Any] | None = None,
 ) -> Review:
     if before.resources and after.resources and before.platform != after.platform:
-        return _moved(before, after, findings, circumstances, rehearsal)
-    if _broken(before, after):
-        return _unread(before, after, kind, findings, circumstances)
+        return _platform_change(before, after, findings, context, rehearsal)
+    if _cannot_be_compared(before, after):
+        return _unreadable_review(before, after, kind, findings, context)
     platform = answers(after.platform or before.platform).review
-    changes = compare(before, after, platform, circumstances.by_engine)
+    changes = compare(before, after, platform, context.by_engine)
     if kind == "changed" and not changes and before.plan == after.plan and not after.refused:
         kind = "same"
     made = replace(
-        _begun(after, kind, findings, circumstances),
+        _empty_review(after, kind, findings, context),
         changes=changes,
         warnings=tuple(text for text in after.remarks if text not in before.remarks),
         forecast=forecast(after),
         forecast_changed=forecast(before) != forecast(after),
-        costs=stack_costs(after, platform, circumstances.prices, changes),
-        costs_before=stack_costs(before, platform, circumstances.prices, ()),
+        costs=stack_costs(after, platform, context.prices, changes),
+        costs_before=stack_costs(before, platform, context.prices, ()),
         picture=picture(after if kind != "removed" else before),
     )
     made = _with_access(_with_network(made, before, after, platform), before, after, platform)
-    made = _with_pack(made, before, after, findings, circumstances)
+    made = _with_pack(made, before, after, findings, context)
     return _with_proof(made, before, after, platform, rehearsal)
 
 
-def _begun(after: Snapshot, kind: StackKind, findings: CheckFindings, circumstances: ReviewContext) -> Review:
+def _empty_review(after: Snapshot, kind: StackKind, findings: CheckFindings, context: ReviewContext) -> Review:
     """The review of a stack before anything is compared."""
     return Review(
         stack=after.stack,
         file=findings.file,
         platform=after.platform,
         kind=kind,
-        commit=circumstances.commit,
-        against=circumstances.against,
-        on=circumstances.on.isoformat(),
+        commit=context.commit,
+        against=context.against,
+        on=context.on.isoformat(),
         refused=after.refused,
         findings=_new_findings(findings),
-        unjudged=circumstances.remarks,
+        unjudged=context.remarks,
     )
 
 
-def _unread(
-    before: Snapshot, after: Snapshot, kind: StackKind, findings: CheckFindings, circumstances: ReviewContext
+def _unreadable_review(
+    before: Snapshot, after: Snapshot, kind: StackKind, findings: CheckFindings, context: ReviewContext
 ) -> Review:
     """The review of a stack that cannot be read on one side. It must not look as if nothing changed."""
-    made = replace(_begun(after, kind, findings, circumstances), judged=False, picture=picture(after))
+    made = replace(_empty_review(after, kind, findings, context), judged=False, picture=picture(after))
     if after.refused:
         return made
-    why = f"nothing of this stack was compared: it cannot be read as it was before this change\n{before.refused}"
+    why = f"nothing of this stack was compared: its state before this change cannot be read\n{before.refused}"
     return replace(made, warnings=(why,))
 
 
-def _moved(
+def _platform_change(
     before: Snapshot,
     after: Snapshot,
     findings: CheckFindings,
-    circumstances: ReviewContext,
+    context: ReviewContext,
     rehearsal: Mapping[str, Any] | None,
 ) -> Review:
     """The review of a stack that changes its platform: everything on the old one is removed, everything on the new one
     is created. Each platform judges its own side, because it cannot read the other's resources."""
-    left = review(before, Snapshot(before.stack, before.platform, {}, ()), "removed", findings, circumstances)
-    made = review(Snapshot(after.stack, after.platform, {}, ()), after, "new", findings, circumstances, rehearsal)
+    left = review(before, Snapshot(before.stack, before.platform, {}, ()), "removed", findings, context)
+    made = review(Snapshot(after.stack, after.platform, {}, ()), after, "new", findings, context, rehearsal)
     return replace(
         made,
         kind="changed",
@@ -138,7 +138,7 @@ def _moved(
     )
 
 
-def _broken(before: Snapshot, after: Snapshot) -> bool:
+def _cannot_be_compared(before: Snapshot, after: Snapshot) -> bool:
     """Whether a side could not be recorded at all. Then nothing is compared, and the review says so."""
     return any(one.refused and not one.resources for one in (before, after))
 
@@ -187,7 +187,7 @@ def _with_access(made: Review, before: Snapshot, after: Snapshot, platform: Revi
 
 
 def _with_pack(
-    made: Review, before: Snapshot, after: Snapshot, findings: CheckFindings, circumstances: ReviewContext
+    made: Review, before: Snapshot, after: Snapshot, findings: CheckFindings, context: ReviewContext
 ) -> Review:
     """Adds the new results of the policy pack. Results that both sides have are only counted.
 
@@ -195,7 +195,7 @@ def _with_pack(
     """
     if not after.resources:
         return made
-    then, now = (_pack_rows(one, findings.pack, circumstances.on) for one in (before, after))
+    then, now = (_pack_rows(one, findings.pack, context.on) for one in (before, after))
     new = [row for row in now if row not in then or (row.outcome == "fail" and row.waiver)]
     return replace(made, pack=tuple(new), pack_before=len(now) - len(new))
 

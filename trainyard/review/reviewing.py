@@ -34,14 +34,15 @@ class ReviewRequest:
     names: Sequence[str]
     after: Side
     before: Side | None
-    circumstances: ReviewContext
+    context: ReviewContext
     rehearsal: Mapping[str, Any] | None = None
     pack: Mapping[str, Any] = field(default_factory=dict)
     shown: Callable[[Path], str] = str
 
     def in_words(self, text: str, side: Side) -> str:
-        """The text with the paths of a side's files as people know them. A revision is in a temporary folder with a
-        new name each time. A finding with that name would always differ from the other side's."""
+        """Replaces paths of the side's temporary folder with those that people know.
+
+        The temporary folder's name is always new, so a finding that contains it would differ on both sides."""
         shown = self.shown(self.after.stacks / "file").removesuffix("file")
         for folder in {str(side.stacks.resolve()), os.path.abspath(side.stacks)}:
             text = text.replace(f"{folder}{os.sep}", shown)
@@ -71,7 +72,7 @@ def review_stacks(wanted: ReviewRequest, progress: Progress) -> Iterator[Review]
         # For the same code, a second process is worth its imports only with many stacks.
         if wanted.before and (wanted.before.code != wanted.after.code or len(sides) > _FEW):
             before = open_until_the_end.enter_context(RecordingProcess(wanted.before.code))
-        then = wanted.circumstances.against
+        then = wanted.context.against
         earlier = [pool.submit(_record, before, one.name, one.before, then) if one.before else None for one in sides]
         try:
             for number, (one, future) in enumerate(zip(sides, earlier, strict=True), 1):
@@ -87,7 +88,7 @@ def review_preview(wanted: ReviewRequest, file: Path) -> Review:
     assert one.after is not None
     plan = plain(plan_of(one.after)) if not one.after.errors else {}
     seen = read_preview(file, one.name, _platform(one.after), plan)
-    known = replace(wanted.circumstances, by_engine=seen.replaced)
+    known = replace(wanted.context, by_engine=seen.replaced)
     kind: StackKind = "changed" if seen.before.resources and seen.after.resources else "new"
     if seen.before.resources and not seen.after.resources:
         kind = "removed"
@@ -109,7 +110,7 @@ def _judged(wanted: ReviewRequest) -> list[_Sides]:
 
 def _check(wanted: ReviewRequest, side: Side, files: Sequence[Path | None]) -> list[Judged | None]:
     there = [file for file in files if file is not None]
-    judged = [judge_file(file, str(file), wanted.circumstances.on) for file in there]
+    judged = [judge_file(file, str(file), wanted.context.on) for file in there]
     together = check_together(judged, find_neighbours(tuple(there), judged))
     named = iter(_with_words(one, lambda text: wanted.in_words(text, side)) for one in together)
     return [next(named) if file is not None else None for file in files]
@@ -128,7 +129,7 @@ def _reviewed(wanted: ReviewRequest, one: _Sides, after: RecordingProcess, earli
     snapshot = (
         _with_known_paths(wanted, wanted.after, now.snapshot) if now else empty_recording(one.name, platform).snapshot
     )
-    return review(then, snapshot, one.kind, _findings(wanted, one), wanted.circumstances, wanted.rehearsal)
+    return review(then, snapshot, one.kind, _findings(wanted, one), wanted.context, wanted.rehearsal)
 
 
 def _with_known_paths(wanted: ReviewRequest, side: Side, snapshot: Snapshot) -> Snapshot:

@@ -18,7 +18,7 @@ _RECORDER = Path(*MODULE.split(".")).with_suffix(".py")
 # Options that keep git from running other programs.
 _GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
-_OLDER = "that revision has no review yet: today's code reads its stack files, so its own code is not compared"
+_OLDER = "that revision has no `review` yet: the current code reads its stack files, so changes of the code do not show"
 
 
 class RevisionError(Exception):
@@ -39,7 +39,9 @@ class Side:
     def file(self, name: str) -> Path | None:
         file = self.stacks / name
         if self.aside and file.is_symlink() and not file.resolve().is_relative_to(self.aside):
-            raise RevisionError(f"{name} is a link out of its repository, so git does not have what it was then")
+            raise RevisionError(
+                f"{name} is a link to a file outside of its repository, so git has no earlier version of it"
+            )
         return file if file.is_file() else None
 
 
@@ -90,7 +92,7 @@ def _remedy(stacks: Path, name: str) -> str:
         return f', as it is a range of them; for where two branches part: --against "$(git merge-base {ends})"'
     if _git(stacks, "rev-parse", "--is-shallow-repository") == "true":
         return f": this clone is shallow; fetch it first (`git fetch origin {name}`, or all: `git fetch --unshallow`)"
-    return "; if it is a branch or a commit of elsewhere, `git fetch` it first"
+    return "; if it is a branch or a commit of another clone, `git fetch` it first"
 
 
 def _code_of(top: Path, tree: Path) -> tuple[Path, str]:

@@ -76,7 +76,7 @@ def _starts(one: Review) -> str:
 _KINDS: Mapping[ChangeKind, str] = {
     "replaced": "replaced",
     "deleted": "deleted",
-    "kept": "given up",
+    "kept": "left in the cloud",
     "blocked": "blocked",
 }
 

@@ -38,7 +38,7 @@ class Look:
     runs: Runs
     reader: RunReader
     call: Call
-    # Patience of all reads but the first.
+    # Seconds of retries on network errors, from the second read on.
     patience: float
     _merged: dict[frozenset[int], LineMerger] = field(default_factory=dict)
 

@@ -113,9 +113,7 @@ def _like(wanted: WantedTry, job: Job) -> str | None:
     if wanted.run in job.runs:
         return wanted.run
     if wanted.run.startswith(PREFIX):
-        raise TryError(
-            f"`{wanted.run}` is a try; name the run that yours is to be like: {listing(job.runs) or 'there is none'}"
-        )
+        raise TryError(f"`{wanted.run}` is a try; name the run to start from: {listing(job.runs) or 'there is none'}")
     if not job.runs:
         raise TryError(f"the job {wanted.job} has no runs in the stack file: name the job alone")
     raise TryError(f"no run `{wanted.run}` of {wanted.job}: {suggestion(wanted.run, job.runs)}")
@@ -139,4 +137,4 @@ def _refuse_findings(judged: Judged, job: str, name: str) -> None:
     ]
     if wrongs:
         lines = [f"{finding.code} {finding.message}\n  {finding.remedy}" for finding in wrongs]
-        raise TryError(f"{plural(len(wrongs), 'mistake')} in what the try is given:\n" + "\n".join(lines))
+        raise TryError(f"{plural(len(wrongs), 'mistake')} in the arguments of the try:\n" + "\n".join(lines))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from schemas.load import load_file
-from trainyard.cli.data import StackBucket, way_in
+from trainyard.cli.data import StackBucket, input_hint
 
 EXAMPLES = Path(__file__).parents[4] / "stacks"
 
@@ -27,4 +27,4 @@ def test_the_hint_after_put_depends_on_the_platform(stack: str, words: str) -> N
     loaded = load_file(EXAMPLES / f"Pulumi.{stack}.yaml").stack
     assert loaded is not None
     nowhere: Any = None
-    assert words in way_in(StackBucket(loaded, nowhere), "data/images")
+    assert words in input_hint(StackBucket(loaded, nowhere), "data/images")

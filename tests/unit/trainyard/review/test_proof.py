@@ -70,8 +70,8 @@ def report(tmp_path: Path, change: Change | None = None) -> Any:
 
 
 def reviewed(before: Snapshot, after: Snapshot, rehearsal: Any) -> Review:
-    circumstances = ReviewContext(date(2026, 11, 26))
-    return review(before, after, "changed", CheckFindings("Pulumi.ring.yaml"), circumstances, rehearsal)
+    context = ReviewContext(date(2026, 11, 26))
+    return review(before, after, "changed", CheckFindings("Pulumi.ring.yaml"), context, rehearsal)
 
 
 MEET = tcp("source", SUBNET, 7400)

@@ -61,7 +61,7 @@ def test_a_repository_of_its_own_is_read_by_this_checkouts_code(stacks: Path) ->
         assert (side.code, side.remark) == (CHECKOUT, "")
 
 
-@pytest.mark.parametrize(("tracked", "remark"), [(False, ""), (True, "that revision has no review yet")])
+@pytest.mark.parametrize(("tracked", "remark"), [(False, ""), (True, "that revision has no `review` yet")])
 def test_a_checkout_inside_the_repository_is_older_only_if_it_is_a_part_of_it(
     tracked: bool, remark: str, stacks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,7 +136,7 @@ def test_a_link_that_leads_out_of_the_revision_does_not_show_todays_file_as_the_
     git(stacks.parent, "commit", "-qm", "links")
     with revision(stacks, "HEAD") as side:
         assert side.file("Pulumi.two.yaml")
-        with pytest.raises(RevisionError, match="a link out of its repository"):
+        with pytest.raises(RevisionError, match="a link to a file outside of its repository"):
             side.file("Pulumi.one.yaml")
 
 
