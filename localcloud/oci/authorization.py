@@ -17,10 +17,11 @@ from components.oci.iam.permissions import operation as needs_named
 from components.oci.iam.statement import StatementError
 from localcloud.oci import tenancy
 from localcloud.oci.access import LATER
+from localcloud.oci.container_images import pushed_repository
 from localcloud.oci.errors import not_found
 from localcloud.oci.ocids import fixed_ocid
 from localcloud.oci.operations import ApiCall
-from localcloud.oci.references import Reference, References, ReferenceTarget, pushed_repository
+from localcloud.oci.references import Reference, References, ReferenceTarget
 from localcloud.oci.store import StoredResource
 from localcloud.server import http
 from localcloud.server.errors import ApiError

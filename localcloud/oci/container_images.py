@@ -174,6 +174,12 @@ def parse_address(address: Any) -> ImageAddress | None:
     return ImageAddress(match[1], match[2], match[3], match[4] or "", match[5] or "") if match else None
 
 
+def pushed_repository(address: Any) -> str:
+    """The repository in an image address; empty for a text that is not an address."""
+    parts = parse_address(address)
+    return parts.repository if parts else ""
+
+
 def is_repository(name: str) -> bool:
     """Whether a repository may have this name."""
     return bool(_REPOSITORY.fullmatch(name))

@@ -90,20 +90,14 @@ def operations(kind: ResourceKind) -> list[ApiOperation]:
     item = f"{kind.path}/{{{kind.key}}}"
     made = kind.create_details or f"Create{kind.title}Details"
     update = kind.update_details or f"Update{kind.title}Details"
-    move = f"Change{kind.title}CompartmentDetails"
+    move, mover = f"Change{kind.title}CompartmentDetails", partial(move_, kind)
     rows: Mapping[str, tuple[str, str, str, Handler, str]] = {
         "Create": (f"Create{kind.title}", "POST", kind.path, partial(create, kind), made),
         "Get": (f"Get{kind.title}", "GET", item, partial(get, kind), ""),
         "List": (f"List{plural}", "GET", kind.path, partial(list_, kind), ""),
         "Update": (f"Update{kind.title}", "PUT", item, partial(change, kind), update),
         "Delete": (f"Delete{kind.title}", "DELETE", item, partial(delete, kind), ""),
-        "Move": (
-            f"Change{kind.title}Compartment",
-            "POST",
-            f"{item}/actions/changeCompartment",
-            partial(move_, kind),
-            move,
-        ),
+        "Move": (f"Change{kind.title}Compartment", "POST", f"{item}/actions/changeCompartment", mover, move),
     }
     return [
         ApiOperation(name, method, path, handler, kind.service, details)
@@ -194,18 +188,10 @@ def create(kind: ResourceKind, call: ApiCall) -> Reply:
     settles_at = moment + call.cloud.faults.seconds("transition", call.operation.name)
     resource = call.store.add(
         StoredResource(
-            identifier,
-            kind.name,
-            compartment,
-            name,
-            state,
-            body,
-            parent,
-            kind.lifecycle.making,
-            settles_at,
+            identifier, kind.name, compartment, name, state, body, parent, kind.lifecycle.making, settles_at,
             created=moment,
         )
-    )
+    )  # fmt: skip
     kind.after_create(call, resource)
     return _answer(kind, call, "Create", "CREATED", resource, kind.lifecycle.making)
 

@@ -17,13 +17,14 @@ from catalog.tables import table
 from components.oci.iam.permissions import Operation as Needs
 from components.oci.iam.permissions import type_of
 from localcloud.oci import models
-from localcloud.oci.container_images import parse_address
+from localcloud.oci.container_images import pushed_repository
 from localcloud.oci.errors import not_found, related_not_found
 from localcloud.oci.log_query import scopes_of
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.store import StoredResource
 from localcloud.oci.tenancy import TENANCY
 from localcloud.server.errors import ApiError
+from localcloud.server.http import values_at
 
 _OWN = "own"
 _DESTINATION = "body.compartmentId"  # the destination of a move
@@ -307,12 +308,6 @@ def _pushed_image(call: ApiCall, address: Any) -> list[ReferenceTarget]:
     )
 
 
-def pushed_repository(address: Any) -> str:
-    """The repository in an image address; empty for a text that is not an address."""
-    parts = parse_address(address)
-    return parts.repository if parts else ""
-
-
 def _named_secret(call: ApiCall, name: Any) -> list[ReferenceTarget]:
     """The secret that a request names by its name and its vault."""
     secrets = call.store.live("secret", name=name, parent=call.query.get("vaultId", ""))
@@ -332,15 +327,3 @@ FINDERS: Mapping[str, Finder] = {
     "pushed-image": _pushed_image,
     "searched-scope": _searched_scope,
 }
-
-
-def values_at(value: Any, path: str) -> Iterator[Any]:
-    """The values at a path such as `rules[].source`; none if the value does not have that structure."""
-    name, _, rest = path.partition(".")
-    item = value.get(name.removesuffix("[]")) if isinstance(value, Mapping) else None
-    items = item if name.endswith("[]") else [item]
-    for each in items if isinstance(items, list) else []:
-        if rest:
-            yield from values_at(each, rest)
-        elif each:
-            yield each

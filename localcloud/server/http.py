@@ -127,6 +127,18 @@ def texts_in(value: Any) -> Iterator[str]:
             yield from texts_in(item)
 
 
+def values_at(value: Any, path: str) -> Iterator[Any]:
+    """The values at a path such as `rules[].source`; none if the value does not have that structure."""
+    name, _, rest = path.partition(".")
+    item = value.get(name.removesuffix("[]")) if isinstance(value, Mapping) else None
+    items = item if name.endswith("[]") else [item]
+    for each in items if isinstance(items, list) else []:
+        if rest:
+            yield from values_at(each, rest)
+        elif each:
+            yield each
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):

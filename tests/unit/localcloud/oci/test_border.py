@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.oci.container_images import is_repository, parse_address
-from localcloud.oci.references import pushed_repository
+from localcloud.oci.container_images import is_repository, parse_address, pushed_repository
 from localcloud.server.cloud import MARKER_NAME, MARKER_PATH, answer_marker
 from localcloud.server.errors import ApiError
 from localcloud.server.http import Request, query_parameters, read_json, require_once, without_secrets
