@@ -79,5 +79,5 @@ def test_a_certificate_error_gives_the_reason(
 
 
 def test_a_portal_without_tls_is_not_reported_as_a_certificate_error(shared_cloud: Cloud, engine: EngineSide) -> None:
-    with pytest.raises(Failed, match="speaks no TLS"):
+    with pytest.raises(Failed, match="does not use TLS"):
         engine.create(RUN, "plain", _inputs(shared_cloud, shared_cloud.endpoint.replace("http://", "https://")))

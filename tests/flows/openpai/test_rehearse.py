@@ -50,7 +50,7 @@ def test_an_example_is_rehearsed_and_the_report_lists_its_stand_ins(name: str, t
     assert ("can import apex" in not_proven) == (name.startswith("openpai-ddp"))
     assert ("no plugin ssh" in not_proven) == any(plugin.plugin == "ssh" for plugin in planned.plugins)
     # There are no rules or policies to remove, so the report says that nothing is proved.
-    assert "access: OpenPAI has no policies to take away" in not_proven
+    assert "access: OpenPAI has no policies to remove" in not_proven
     assert "ports: OpenPAI has no rules between tasks to remove" in not_proven
     assert report["proof"]["outcomes"] == []
     assert rehearsals.left() == []
