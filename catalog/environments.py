@@ -78,9 +78,9 @@ class Choice:
         """Why requirements give the job another environment than its code alone would. Empty if they do not."""
         if not self.passed_over or not self.nearest:
             return ""
-        asked = ", ".join(f"`{one.requirement}` ({one.has})" for one in self.decisive)
+        parsed = ", ".join(f"`{one.requirement}` ({one.has})" for one in self.decisive)
         lacking = f"; it has no {', '.join(f'`{name}`' for name in self.lacks)}" if self.lacks else ""
-        return f"`{self.nearest.name}`, not `{self.passed_over.name}`, which does not meet {asked}{lacking}"
+        return f"`{self.nearest.name}`, not `{self.passed_over.name}`, which does not meet {parsed}{lacking}"
 
 
 @cache
@@ -100,11 +100,11 @@ def choose(need: Need, rows: Mapping[str, EnvironmentFacts] | None = None) -> Ch
     """
     every = environments() if rows is None else rows
     served = [row for row in every.values() if need.team_own or _serves(row, need)]
-    asked = list(_parsed(need.requirements))
+    parsed = list(_parsed(need.requirements))
     wanted = _modules_to_find(
-        need, [one for _, one in asked], frozenset().union(*(row.offers for row in every.values()))
+        need, [one for _, one in parsed], frozenset().union(*(row.offers for row in every.values()))
     )
-    clashing = {row.name: tuple(_conflicts(asked, row)) for row in served}
+    clashing = {row.name: tuple(_conflicts(parsed, row)) for row in served}
     by_lack = sorted(served, key=lambda row: len(wanted - row.offers))
     fitting = [row for row in by_lack if not clashing[row.name] and (need.requirements or not wanted - row.offers)]
     if not by_lack:
@@ -150,17 +150,17 @@ def _parsed(requirements: Sequence[str]) -> Iterator[tuple[str, Requirement]]:
             continue
 
 
-def _modules_to_find(need: Need, asked: Sequence[Requirement], offered: Set[str]) -> Set[str]:
+def _modules_to_find(need: Need, parsed: Sequence[Requirement], offered: Set[str]) -> Set[str]:
     """The modules that an environment must offer: imported ones that no requirement brings, and those behind the extras
     of a requirement."""
-    plain = {normalized(one.name) for one in asked if not one.extras}
+    plain = {normalized(one.name) for one in parsed if not one.extras}
     imported = {module for module in need.modules & offered if not brings(plain, module)}
-    extras = {f"{normalized(one.name)}[{extra}]" for one in asked for extra in one.extras}
+    extras = {f"{normalized(one.name)}[{extra}]" for one in parsed for extra in one.extras}
     return imported | {module for extra in extras for module in modules_behind(extra)}
 
 
-def _conflicts(asked: Sequence[tuple[str, Requirement]], row: EnvironmentFacts) -> Iterator[Conflict]:
-    for text, one in asked:
+def _conflicts(parsed: Sequence[tuple[str, Requirement]], row: EnvironmentFacts) -> Iterator[Conflict]:
+    for text, one in parsed:
         version = row.version_of(normalized(one.name))
         # Only pip can evaluate a marker, on the interpreter itself.
         if version is None or one.marker:

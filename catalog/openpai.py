@@ -112,12 +112,12 @@ def reads(value: Any) -> bool:
         return False
 
 
-def reported(code: int, said: bytes) -> int:
-    """The exit code that the runtime reports. `code`: the command's own exit code. `said`: the end of its output."""
+def reported(code: int, output: bytes) -> int:
+    """The exit code that the runtime reports. `code`: the command's own exit code. `output`: its last output."""
     if code == 0:
         return 0
-    said = said.lower()
-    return next((one.code for one in _patterns() if one.matches(code, said)), UNKNOWN_FAILURE)
+    output = output.lower()
+    return next((one.code for one in _patterns() if one.matches(code, output)), UNKNOWN_FAILURE)
 
 
 @dataclass(frozen=True)
@@ -128,19 +128,19 @@ class _Pattern:
     ended_with: int | None
     parts: tuple[re.Pattern[bytes], ...]
 
-    def matches(self, code: int, said: bytes) -> bool:
-        return self.ended_with in (None, code) and (not self.parts or self._is_in(said))
+    def matches(self, code: int, output: bytes) -> bool:
+        return self.ended_with in (None, code) and (not self.parts or self._is_in(output))
 
-    def _is_in(self, said: bytes) -> bool:
+    def _is_in(self, output: bytes) -> bool:
         """Whether a line of the output matches. It reads the text only once, because any program may print very long
         lines."""
         begin = 0
-        while first := self.parts[0].search(said, begin):
-            end = said.find(b"\n", first.end())
-            begin = len(said) if end < 0 else end
+        while first := self.parts[0].search(output, begin):
+            end = output.find(b"\n", first.end())
+            begin = len(output) if end < 0 else end
             after: re.Match[bytes] | None = first
             for part in self.parts[1:]:
-                after = part.search(said, after.end(), begin) if after else None
+                after = part.search(output, after.end(), begin) if after else None
             if after:
                 return True
         return False

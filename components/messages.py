@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def warn(text: str) -> None:
-    """Shows one or more lines and goes on."""
+    """Shows one or more lines."""
     import pulumi
 
     pulumi.log.warn(terminal_lines(text))

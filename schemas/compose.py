@@ -36,11 +36,11 @@ def built_in(kind: str) -> dict[str, dict[str, Any]]:
                 examples.setdefault(key, values)
     return {
         key: {
-            "description": " ".join(f"{', '.join(of)}: {text}" for text, of in said.items()),
+            "description": " ".join(f"{', '.join(of)}: {text}" for text, of in summary.items()),
             "examples": examples[key],
             "$ref": KINDS[kind],
         }
-        for key, said in texts.items()
+        for key, summary in texts.items()
     }
 
 

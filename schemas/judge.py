@@ -27,7 +27,7 @@ _DEPTH = len(_JOBS) + 1
 # Findings about several stacks together (schemas/across_stacks.py): code -> title and severity.
 OF_SEVERAL: dict[str, tuple[str, Severity]] = {
     "TY114": ("subnets of one network overlap", "warning"),
-    "TY615": ("two stacks make the same thing", "warning"),
+    "TY615": ("two stacks make the same resource", "warning"),
     "TY716": ("the stack under `uses` is on another platform, or in another region or account", "error"),
     "TY717": ("the stack under `uses` does not have what is taken", "error"),
     "TY718": ("stacks use one another in a circle", "error"),

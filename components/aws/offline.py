@@ -94,7 +94,10 @@ _ANSWERS: Mapping[str, _Answer] = {
     "aws:ec2/getSubnet:getSubnet": _subnet,
     "aws:ec2/getSecurityGroup:getSecurityGroup": _there,
     "aws:ec2/getVpc:getVpc": _there,
-    "aws:ssm/getParameter:getParameter": lambda asked, _: {**asked, "value": unknown(f"image of {asked.get('name')}")},
+    "aws:ssm/getParameter:getParameter": lambda arguments, _: {
+        **arguments,
+        "value": unknown(f"image of {arguments.get('name')}"),
+    },
     "aws:s3/getBucket:getBucket": _there,
     "aws:ecr/getRepository:getRepository": _there,
     "aws:iam/getInstanceProfile:getInstanceProfile": _there,

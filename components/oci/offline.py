@@ -46,14 +46,14 @@ class OciOffline(OfflineCloud):
 def _there(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
     """Resources that the file names are assumed to exist. For others, this is unknown."""
     if not stack.texts() & {str(value) for value in arguments.values()}:
-        raise LookupError("what is there cannot be known without a cloud")
+        raise LookupError("this cannot be known without a cloud")
     return dict(arguments)
 
 
 def _listed(plural: str) -> _Answer:
     def answer(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
         if "vcnId" in arguments:
-            raise LookupError("what else is in a network cannot be known without a cloud")
+            raise LookupError("other contents of a network cannot be known without a cloud")
         rows = [
             {"id": unknown(f"OCID of {name}"), "displayName": name, "state": "ACTIVE"} for name in sorted(stack.texts())
         ]
@@ -74,7 +74,10 @@ def _regions(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, 
 
 
 _ANSWERS: Mapping[str, _Answer] = {
-    "oci:ObjectStorage/getNamespace:getNamespace": lambda asked, _: {**asked, "namespace": unknown("namespace")},
+    "oci:ObjectStorage/getNamespace:getNamespace": lambda arguments, _: {
+        **arguments,
+        "namespace": unknown("namespace"),
+    },
     "oci:Core/getServices:getServices": _services,
     "oci:Core/getVcn:getVcn": _there,
     "oci:Core/getVcns:getVcns": _listed("virtualNetworks"),

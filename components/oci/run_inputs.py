@@ -50,8 +50,8 @@ def launch_tags(job: JobPlan) -> dict[str, str]:
     if job.runs:
         return {}
     ports = dict.fromkeys("all" if one is None else str(one) for role in job.roles for one in role.ports.values())
-    said = f"nodes={job.nodes} ports={','.join(ports)}"
-    return {LAUNCH: said} if len(said) <= LONGEST_TAG else {}
+    tag = f"nodes={job.nodes} ports={','.join(ports)}"
+    return {LAUNCH: tag} if len(tag) <= LONGEST_TAG else {}
 
 
 def run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, filler: Filler) -> dict[str, Any]:

@@ -95,8 +95,8 @@ def merged(circumstances: Iterable[str]) -> str:
         if _AND in row:
             return f"{_WHERE}{rows[0]}" + (f", or in {len(rows) - 1} other cases" if len(rows) > 1 else "")
         by_name.setdefault(name, []).append(value)
-    said = [f"{name}{_IS}{_either(values)}" for name, values in by_name.items() if name]
-    return _WHERE + " or ".join(said) if said else ""
+    alternatives = [f"{name}{_IS}{_either(values)}" for name, values in by_name.items() if name]
+    return _WHERE + " or ".join(alternatives) if alternatives else ""
 
 
 def _either(values: list[str]) -> str:

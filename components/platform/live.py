@@ -67,8 +67,8 @@ class Reading:
         `expected`: further inputs of the declared side.
         """
         self._expected[resource.urn] = expected
-        told = {key: value for key, value in inputs.items() if value is not None or key in resource.inputs}
-        self._live[resource.urn] = replace(resource, inputs={**resource.inputs, **told})
+        values = {key: value for key, value in inputs.items() if value is not None or key in resource.inputs}
+        self._live[resource.urn] = replace(resource, inputs={**resource.inputs, **values})
 
     def record_missing(self, resource: ReviewedResource) -> None:
         self._live[resource.urn] = None

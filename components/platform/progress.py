@@ -45,7 +45,7 @@ class ProgressPoint:
 
 
 def numbers_in(line: Any) -> dict[str, float | None]:
-    """The numbers of a line by their names. None where the script wrote one that is not finite."""
+    """The numbers of a line, by name. None for a number that is not finite."""
     return dict(_numbers(line if isinstance(line, Mapping) else {"progress": line}))
 
 

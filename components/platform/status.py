@@ -40,8 +40,8 @@ class NodeStatus:
     @property
     def state(self) -> str:
         """The platform's state. If that is IN_PROGRESS: the launcher's state, which has more detail."""
-        said = str((self.launcher_status or {}).get("state") or "")
-        return said if said and self.run.state == "IN_PROGRESS" else self.run.state
+        reported = str((self.launcher_status or {}).get("state") or "")
+        return reported if reported and self.run.state == "IN_PROGRESS" else self.run.state
 
 
 @dataclass(frozen=True, slots=True)

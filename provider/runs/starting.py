@@ -180,7 +180,7 @@ class Turns:
             return self._locks.setdefault(sweep, threading.Lock())
 
     def _wait(self, call: Call, runs: Runs, spec: RunSpec, inputs: Properties) -> None:
-        most, names, pause, said = inputs["turns"]["atMost"], inputs["turns"]["names"], _FIRST_PAUSE, ""
+        most, names, pause, reported = inputs["turns"]["atMost"], inputs["turns"]["names"], _FIRST_PAUSE, ""
         while True:
             alive = runs.living(call, inputs)
             others = sorted(run for run in alive.values() if run.startswith(names))
@@ -189,8 +189,8 @@ class Turns:
                 return
             words = f"waits for its turn: at most {most} of the sweep at once, {', '.join(others[:4])} not over"
             call.report.status(words)
-            if words != said:
+            if words != reported:
                 call.report.info(f"run {spec.display_name}: {words}")
-                said = words
+                reported = words
             call.stop.wait(pause)
             pause = min(pause * _GROWTH, _LONGEST_PAUSE)

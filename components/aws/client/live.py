@@ -63,19 +63,22 @@ class _Reader:
             return
         settings: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Mapping[str, Any]]]] = {
             PRIVATE: (lambda: client.get_public_access_block(Bucket=name), _private),
-            BUCKET_POLICY: (lambda: client.get_bucket_policy(Bucket=name), lambda told: {"policy": told["Policy"]}),
+            BUCKET_POLICY: (
+                lambda: client.get_bucket_policy(Bucket=name),
+                lambda response: {"policy": response["Policy"]},
+            ),
             VERSIONING: (
                 lambda: client.get_bucket_versioning(Bucket=name),
-                lambda told: {"versioningConfiguration": {"status": told.get("Status", "Disabled")}},
+                lambda response: {"versioningConfiguration": {"status": response.get("Status", "Disabled")}},
             ),
         }
-        for type_, (ask, told) in settings.items():
+        for type_, (ask, values_of) in settings.items():
             for one in self._declared.of(type_):
                 if one.inputs.get("bucket") == name:
-                    self._read(f"the {one.type.rpartition(':')[2]} of {name}", one, ask, told)
+                    self._read(f"the {one.type.rpartition(':')[2]} of {name}", one, ask, values_of)
 
     def _read(
-        self, what: str, one: ReviewedResource, ask: Callable[[], Any], told: Callable[[Any], Mapping[str, Any]]
+        self, what: str, one: ReviewedResource, ask: Callable[[], Any], values_of: Callable[[Any], Mapping[str, Any]]
     ) -> Any:
         """The properties of one resource. None if it does not exist or may not be read; both are recorded."""
         gone = object()
@@ -93,7 +96,7 @@ class _Reader:
             self._reading.record_missing(one)
             return None
         if answer is not None:
-            inputs = {key: as_declared(one.inputs.get(key), value) for key, value in told(answer).items()}
+            inputs = {key: as_declared(one.inputs.get(key), value) for key, value in values_of(answer).items()}
             self._reading.record(one, inputs)
         return answer
 
@@ -109,10 +112,10 @@ class _Reader:
     def _repository(self, one: ReviewedResource) -> None:
         client, what = self._session.client("ecr"), f"the repository {one.id}"
 
-        def told(answer: Any) -> Mapping[str, Any]:
+        def values_of(answer: Any) -> Mapping[str, Any]:
             return {"imageTagMutability": answer["repositories"][0]["imageTagMutability"]}
 
-        self._read(what, one, lambda: client.describe_repositories(repositoryNames=[one.id]), told)
+        self._read(what, one, lambda: client.describe_repositories(repositoryNames=[one.id]), values_of)
         ask = partial(client.get_repository_policy, repositoryName=one.id)
         self._policy(what, lambda: ask()["policyText"], REPOSITORY_POLICY, {"repository": one.id})
 
@@ -163,6 +166,6 @@ def _nothing(row: Any) -> Mapping[str, Any]:
     return {}
 
 
-def _private(told: Any) -> Mapping[str, Any]:
-    rows = told["PublicAccessBlockConfiguration"]
+def _private(response: Any) -> Mapping[str, Any]:
+    rows = response["PublicAccessBlockConfiguration"]
     return {key[0].lower() + key[1:]: value for key, value in rows.items()}

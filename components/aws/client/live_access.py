@@ -77,11 +77,11 @@ class AccessReader:
         wanted = ["User", "Role", "Group", "LocalManagedPolicy"]
         client = self._session.client("iam")
         listing = pages(self._call, "List who may do what", client, "get_account_authorization_details", Filter=wanted)
-        told: dict[str, list[Any]] = {key: [] for key in (*_KINDS.values(), "Policies")}
+        principals: dict[str, list[Any]] = {key: [] for key in (*_KINDS.values(), "Policies")}
         for page in listing:
-            for key, rows in told.items():
+            for key, rows in principals.items():
                 rows += page.get(key) or ()
-        return told
+        return principals
 
     def _roles(self, roles: Mapping[str, Row]) -> None:
         profiles = {

@@ -67,7 +67,7 @@ class Ec2Reader:
         return self._reading.allowed(f"the {words}", read) if all(filters.values()) else []
 
     def _all(
-        self, type_: str, operation: str, key: str, by: tuple[str, str], told: Callable[[Row], Mapping[str, Any]]
+        self, type_: str, operation: str, key: str, by: tuple[str, str], values: Callable[[Row], Mapping[str, Any]]
     ) -> None:
         """Every resource of a type. `by`: the filter of the list, and the field of a row with the same value."""
         declared = self._declared.of(type_)
@@ -78,7 +78,7 @@ class Ec2Reader:
         there = {row[by[1]]: row for row in rows if row.get("State") not in ("deleted", "deleting")}
         for one in declared:
             if named[one.urn] in there:
-                self._reading.record(one, told(there[named[one.urn]]))
+                self._reading.record(one, values(there[named[one.urn]]))
             else:
                 self._reading.record_missing(one)
 
@@ -200,13 +200,13 @@ def _subnet(row: Row) -> Mapping[str, Any]:
 def _endpoint(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
     """The endpoint's groups, and its policy if the stack declares one."""
     given = declared.inputs
-    told: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if given.get("policy"):
-        told["policy"] = as_declared(given["policy"], row.get("PolicyDocument"))
+        values["policy"] = as_declared(given["policy"], row.get("PolicyDocument"))
     if given.get("securityGroupIds"):
         groups = sorted(one["GroupId"] for one in row.get("Groups") or ())
-        told["securityGroupIds"] = as_declared(given["securityGroupIds"], groups)
-    return told
+        values["securityGroupIds"] = as_declared(given["securityGroupIds"], groups)
+    return values
 
 
 def _is_compared(route: Row) -> bool:
@@ -221,7 +221,7 @@ def _target(route: Row) -> dict[str, str]:
 
 def _rule(row: Row) -> dict[str, Any]:
     """A rule in the form of the program's inputs."""
-    told = {
+    values = {
         "securityGroupId": row["GroupId"],
         "ipProtocol": row["IpProtocol"],
         "cidrIpv4": row.get("CidrIpv4"),
@@ -231,7 +231,7 @@ def _rule(row: Row) -> dict[str, Any]:
         "fromPort": row.get("FromPort"),
         "toPort": row.get("ToPort"),
     }
-    return {key: value for key, value in told.items() if value not in (None, -1)}
+    return {key: value for key, value in values.items() if value not in (None, -1)}
 
 
 def _rule_values(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 
 class UnreadableDocumentError(Exception):
-    """The document is no valid policy. The text says why."""
+    """The document is not a valid policy. The text has the reason."""
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def _tags(kind: str, name: str) -> list[dict[str, Any]]:
 
 def widen_vpc(here: StandIns, vpc: str, cidr: str) -> None:
     """Stacks that share a VPC may have their subnets in different parts of it."""
-    what = "Widen what stands in for a VPC"
+    what = "Widen the stand-in for a VPC"
     there = here.ask(what, "ec2", "describe_vpcs", VpcIds=[vpc])["Vpcs"][0]["CidrBlockAssociationSet"]
     if lies_outside(cidr, [row["CidrBlock"] for row in there]):
         here.ask(what, "ec2", "associate_vpc_cidr_block", VpcId=vpc, CidrBlock=network_around(cidr))

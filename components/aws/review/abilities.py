@@ -78,8 +78,8 @@ def _of_identities(access: Sequence[Access], sides: Sequence[Snapshot]) -> Itera
     for title in dict.fromkeys(title for one in access for title in one.identities):
         rows = [one.identities.get(title, _NOTHING) for one in access]
         boundaries = tuple(row.boundary for row in rows)
-        asked = _Question(_principal(title), tuple(row.statements for row in rows), boundaries, named)
-        for number, action, resource in _answers(asked):
+        question = _Question(_principal(title), tuple(row.statements for row in rows), boundaries, named)
+        for number, action, resource in _answers(question):
             yield number, Ability(title, action, resource)
         for number, row in enumerate(rows):
             yield from ((number, Ability(title, OPAQUE + name, "")) for name in row.opaque)
@@ -109,10 +109,10 @@ def _of_resources(access: Sequence[Access]) -> Iterator[tuple[int, Ability]]:
         own: tuple[_Statements, ...] = tuple(() for _ in rows)
         of_resources = tuple(row.statements if row else () for row in rows)
         for arn in _named(of_resources):
-            asked = _Question(
+            question = _Question(
                 AwsPrincipal(arn), own, tuple(None for _ in rows), of_resources, "" if known.judged else what
             )
-            for number, action, resource in _answers(asked):
+            for number, action, resource in _answers(question):
                 yield number, Ability(_title(arn, access, known), action, resource)
 
 
@@ -144,14 +144,14 @@ def _title(arn: str, access: Sequence[Access], owned: Owned) -> str:
     return who + owned.through
 
 
-def _answers(asked: _Question) -> Iterator[tuple[int, str, str]]:
+def _answers(question: _Question) -> Iterator[tuple[int, str, str]]:
     """Yields (side, action, resource) for everything that is allowed."""
-    statements = asked.all()
+    statements = question.all()
     own = own_keys(statements)
     alike: dict[Any, list[str]] = defaultdict(list)
     parts: dict[Any, _Question] = {}
     for action in _actions(statements):
-        about = _about(asked, action)
+        about = _about(question, action)
         if any(one.allows for one in about.all()):
             key = tuple(tuple(map(id, row or ())) for row in (*about.own, *about.boundaries, *about.of_resources))
             alike[key].append(action)
@@ -161,16 +161,16 @@ def _answers(asked: _Question) -> Iterator[tuple[int, str, str]]:
             yield from ((number, action, resource) for action in actions)
 
 
-def _about(asked: _Question, action: str) -> _Question:
+def _about(question: _Question, action: str) -> _Question:
     def fitting_ones(statements: _Statements) -> _Statements:
         return tuple(one for one in statements if _names_action(one, action))
 
     return _Question(
-        asked.principal,
-        tuple(map(fitting_ones, asked.own)),
-        tuple(None if one is None else fitting_ones(one) for one in asked.boundaries),
-        tuple(map(fitting_ones, asked.of_resources)),
-        asked.only,
+        question.principal,
+        tuple(map(fitting_ones, question.own)),
+        tuple(None if one is None else fitting_ones(one) for one in question.boundaries),
+        tuple(map(fitting_ones, question.of_resources)),
+        question.only,
     )
 
 
@@ -208,18 +208,18 @@ def known_actions() -> frozenset[str]:
     return frozenset(action for action in found if "*" not in action)
 
 
-def _allowed(asked: _Question, action: str, own: Keys) -> Iterator[tuple[int, str]]:
-    statements = asked.all()
+def _allowed(question: _Question, action: str, own: Keys) -> Iterator[tuple[int, str]]:
+    statements = question.all()
     tried = values(statements, own)
-    for key, value in _undenied(asked, tried, own).items():
+    for key, value in _undenied(question, tried, own).items():
         tried[key] = (value,)
     rounds = [(circumstances, _keys(own, circumstances)) for circumstances in combinations(tried)]
-    for resource in _resources(statements, own) if not asked.only else [""]:
-        outcomes = [(circumstances, _decided(asked, Need(action, resource, keys))) for circumstances, keys in rounds]
+    for resource in _resources(statements, own) if not question.only else [""]:
+        outcomes = [(circumstances, _decided(question, Need(action, resource, keys))) for circumstances, keys in rounds]
         left_out = settled(outcomes, tried)
         for circumstances, allowed in outcomes:
-            told = {key.removeprefix(STAND_IN): one for key, one in circumstances.items() if key not in left_out}
-            words = described(asked.only or resource, told)
+            remaining = {key.removeprefix(STAND_IN): one for key, one in circumstances.items() if key not in left_out}
+            words = described(question.only or resource, remaining)
             yield from ((number, words) for number in allowed)
 
 
@@ -227,19 +227,21 @@ def _keys(own: Keys, circumstances: Circumstances) -> Keys:
     return {**own, **{key: (value,) for key, value in circumstances.items() if value is not None}}
 
 
-def _decided(asked: _Question, need: Need) -> tuple[int, ...]:
+def _decided(question: _Question, need: Need) -> tuple[int, ...]:
     """The sides that allow the action."""
     return tuple(
-        number for number in range(len(asked.own)) if decide(need, asked.principal, _in_force(asked, number)).allowed
+        number
+        for number in range(len(question.own))
+        if decide(need, question.principal, _in_force(question, number)).allowed
     )
 
 
-def _in_force(asked: _Question, number: int) -> InForce:
-    boundary = asked.boundaries[number]
+def _in_force(question: _Question, number: int) -> InForce:
+    boundary = question.boundaries[number]
     return InForce(
-        identity=(PolicyDocument("", asked.own[number]),),
+        identity=(PolicyDocument("", question.own[number]),),
         boundaries=() if boundary is None else (PolicyDocument("", boundary),),
-        of_resource=(PolicyDocument("", asked.of_resources[number]),),
+        of_resource=(PolicyDocument("", question.of_resources[number]),),
     )
 
 
@@ -254,16 +256,16 @@ def _resources(statements: Iterable[PolicyStatement], own: Keys) -> list[str]:
     return [*found, *(["*"] if "*" not in found else [])]
 
 
-def _undenied(asked: _Question, tried: Mapping[str, Sequence[str | None]], own: Keys) -> dict[str, str | None]:
+def _undenied(question: _Question, tried: Mapping[str, Sequence[str | None]], own: Keys) -> dict[str, str | None]:
     """Condition keys that only Deny statements use, on all sides. For these, one value that avoids the Deny is
     enough."""
     sides = [
-        {one.text for row in (asked.own[number], asked.of_resources[number]) for one in row if not one.allows}
-        for number in range(len(asked.own))
+        {one.text for row in (question.own[number], question.of_resources[number]) for one in row if not one.allows}
+        for number in range(len(question.own))
     ]
     common = set.intersection(*sides)
-    denials = [one for one in asked.all() if not one.allows and one.text in common]
-    others = [one for one in asked.all() if one.allows or one.text not in common]
+    denials = [one for one in question.all() if not one.allows and one.text in common]
+    others = [one for one in question.all() if one.allows or one.text not in common]
     looked_at = {key.lower() for one in others for _, key, _ in one.conditions}
     found: dict[str, str | None] = {}
     for key, options in tried.items():

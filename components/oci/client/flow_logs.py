@@ -55,8 +55,8 @@ class FlowWitness:
     def __call__(self, run: RunStatus) -> ConnectionsSeen | None:
         """The refused packets. None if no flow log records the run's subnet, or it may not be read."""
         first, now = run.nodes[0].run.id, time.monotonic()
-        asked, known = self._cached.get(first, (-_WINDOW.total_seconds(), None))
-        if now - asked < _WINDOW.total_seconds():
+        read_at, known = self._cached.get(first, (-_WINDOW.total_seconds(), None))
+        if now - read_at < _WINDOW.total_seconds():
             return known
         try:
             known = self._ask(run)

@@ -162,9 +162,9 @@ class _Reader:
         self._made = min(filter(None, (self._made, made)), default=None)
         whole = self._whole(resource, kind) if kind.read else row
         if whole is not None:
-            told = {key: _plain(getattr(whole, name, None)) for key, name in kind.inputs.items()}
+            values = {key: _plain(getattr(whole, name, None)) for key, name in kind.inputs.items()}
             self._reading.record(
-                resource, {key: as_declared(resource.inputs.get(key), one) for key, one in told.items()}
+                resource, {key: as_declared(resource.inputs.get(key), one) for key, one in values.items()}
             )
 
     def _whole(self, resource: ReviewedResource, kind: Kind) -> Any:

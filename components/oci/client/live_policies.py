@@ -184,10 +184,10 @@ def may_hold(condition: Condition | None, target: Mapping[str, str]) -> bool:
             return all(may_hold(part, target) for part in parts)
         case AnyOf(parts):
             return any(may_hold(part, target) for part in parts)
-    asked = variables_in(condition)
-    if asked <= target.keys():
+    named = variables_in(condition)
+    if named <= target.keys():
         return compile_condition(condition)(target)
-    return not any(name in _NAMES for name in asked - target.keys())
+    return not any(name in _NAMES for name in named - target.keys())
 
 
 def words_of(subject: Subject) -> str:

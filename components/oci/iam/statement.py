@@ -49,7 +49,7 @@ def fits(pattern: str, text: str) -> bool:
 
 
 class StatementError(ValueError):
-    """A policy statement or matching rule that OCI would refuse; `column` counts from 1, None if there is no text."""
+    """A policy statement or matching rule that OCI would refuse. `column` counts from 1; None if there is no text."""
 
     def __init__(self, message: str, column: int | None = None) -> None:
         super().__init__(message if column is None else f"column {column}: {message}")

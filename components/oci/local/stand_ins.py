@@ -199,7 +199,7 @@ class StandIns:
             if self._network is not None and not any(ip_network(block).overlaps(ip_network(one)) for one in there):
                 details = self._models("core").AddVcnCidrDetails(cidr_block=block)
                 client = self._session.client("core")
-                ask(self._tell, "Widen what stands in for a VCN", partial(client.add_vcn_cidr, vcn, details))
+                ask(self._tell, "Widen the stand-in for a VCN", partial(client.add_vcn_cidr, vcn, details))
 
     def _make(self, key: str, kind: Kind) -> None:
         around: dict[str, Any] = {field: self._any(what, key) for field, what in kind.within.items()}

@@ -177,11 +177,13 @@ class Job(pulumi.ComponentResource):
 
     def _on_target(self, target: str, share: MachineShare) -> dict[str, Any]:
         """Settings for a compute target, for one node or a node group: there is no shape, disk or subnet."""
-        asked = {"ocpus": share.ocpus, "memory_in_gbs": share.memory_gb} | ({"gpus": share.gpus} if share.gpus else {})
+        settings = {"ocpus": share.ocpus, "memory_in_gbs": share.memory_gb} | (
+            {"gpus": share.gpus} if share.gpus else {}
+        )
         return {
             "job_infrastructure_type": MANAGED,
             "compute_target_id": self._args.place.compute_targets[target],
-            "resource_configuration": {"resource_request_configuration": asked},
+            "resource_configuration": {"resource_request_configuration": settings},
         }
 
     def _environment(self) -> dict[str, Any]:

@@ -209,8 +209,8 @@ def _resources(
         # A resource's name is always shown if statements depend on it.
         left_out = settled(outcomes, tried) - {kind["variable"] if kind else ""}
         for circumstances, granting in outcomes:
-            told = {name: value for name, value in circumstances.items() if name not in left_out}
-            yield from ((number, _words(kind, place_name, told)) for number in granting)
+            remaining = {name: value for name, value in circumstances.items() if name not in left_out}
+            yield from ((number, _words(kind, place_name, remaining)) for number in granting)
 
 
 def _granting(

@@ -195,8 +195,8 @@ def _things(names: list[str]) -> Iterator[str]:
     for kind in sorted(name.rpartition(" ")[2] for name in names if name.startswith("any other ")):
         if f"no certain {kind}" in names:
             named = [name for name in names if name.startswith(f"{kind} ")]
-            said = {*named, f"no certain {kind}", f"any other {kind}"}
-            names = [name for name in names if name not in said] + [f"any {kind}" if named else f"any other {kind}"]
+            included = {*named, f"no certain {kind}", f"any other {kind}"}
+            names = [name for name in names if name not in included] + [f"any {kind}" if named else f"any other {kind}"]
     yield from names
 
 
