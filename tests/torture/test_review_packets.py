@@ -84,11 +84,13 @@ class Rule:
 Rules = Mapping[str, tuple[Rule, ...]]
 
 
-def drawn(chance: random.Random, block: str, client: str) -> Rule:
+def drawn(chance: random.Random, block: str, client: str, way: str) -> Rule:
     first = chance.choice(POOL)
     last = min(first + chance.choice((0, 0, 1, 3, 11)), POOL[-1])
     peer = chance.choice((block, block, "0.0.0.0/0", "192.0.2.0/24", f"{client}/32", ""))
-    return Rule(chance.choice((*("tcp",) * 6, "udp", "all")), peer, first, last)
+    # Nothing lets all ports out: otherwise the next marker would be open before its rules are made.
+    protocols = (*("tcp",) * 6, "udp", "all" if way == "ingress" else "udp")
+    return Rule(chance.choice(protocols), peer, first, last)
 
 
 def another(rules: Rules, chance: random.Random, block: str, client: str) -> Rules:
@@ -100,7 +102,7 @@ def another(rules: Rules, chance: random.Random, block: str, client: str) -> Rul
     how = chance.randrange(4) if mine else 0
     at = chance.randrange(len(mine)) if mine else 0
     if how == 0:
-        mine.append(drawn(chance, block, client))
+        mine.append(drawn(chance, block, client, way))
     elif how == 1:
         mine[at] = replace(mine[at], last=min(mine[at].last + 2, POOL[-1]))
     elif how == 2:
