@@ -41,7 +41,7 @@ def sound_findings(sound: SoundPart, folder: Path, on: date | None = None) -> It
     watched = _watched_stack(sound.stack, sound.broken | _unknown_frameworks(sound, facts), read)
     for rule in checks_of(sound.stack.platform):
         read.clear()
-        # All checks run first: a check may read one job's value for a finding about another job.
+        # The whole check runs first, because it may read one job's value for a finding about another job.
         found = [*rule.check(watched, facts)]
         for wrong in found:
             inside = any(wrong.path[: len(place)] == place for place in sound.broken)
@@ -97,8 +97,8 @@ def _noting(slot: Any, place: KeyPath, read: set[KeyPath]) -> property:
     return property(get, lambda self, value: slot.__set__(self, value))
 
 
-def without_repeats(findings: Iterable[Finding]) -> list[Finding]:
-    """Combines equal findings, in the order of the first ones. A finding about one job stays unchanged."""
+def combine_jobs(findings: Iterable[Finding]) -> list[Finding]:
+    """Combines equal findings about several jobs into one, at the place of the first. Other findings stay unchanged."""
     groups: dict[object, list[Finding]] = {}
     for number, one in enumerate(findings):
         of_a_job = one.path[: len(_JOBS)] == _JOBS and len(one.path) >= _DEPTH
@@ -144,7 +144,7 @@ def _judge(loaded: Loaded, on: date | None = None) -> Judged:
     facts = gather(loaded.stack, loaded.folder, on) if loaded.stack is not None else None
     meant = [loaded.located(finding) for finding in _meaning(loaded, facts, on)]
     findings = sorted((*loaded.findings, *meant), key=lambda finding: (finding.line, finding.column, finding.code))
-    return Judged(loaded.stack, facts, tuple(without_repeats(findings)), loaded.source, loaded.folder)
+    return Judged(loaded.stack, facts, tuple(combine_jobs(findings)), loaded.source, loaded.folder)
 
 
 def _meaning(loaded: Loaded, facts: Facts | None, on: date | None) -> Iterator[Finding]:

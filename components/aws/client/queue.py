@@ -145,7 +145,8 @@ class Queue(QueueView):
         raise ProviderError(f"{_MOST_RACES} other starts claimed a queue number first.", "Try again.")
 
     def _make(self, ticket: Ticket) -> bool:
-        """Whether an object with this number exists now. If the response was lost, the ticket is read again."""
+        """Whether this ticket is in the queue now. S3 also refuses a repeated request whose first response was lost, so
+        a refused ticket is compared with the existing one."""
         place = {"Bucket": self.cluster.bucket, "Key": self.cluster.ticket(ticket.number)}
         put = partial(self._client.put_object, Body=ticket.body, ContentType="application/json", IfNoneMatch="*")
         if self._unless_refused("Put a ticket into the queue", partial(put, **place)):

@@ -17,7 +17,7 @@ _OURS = frozenset({RUN_TAG, NODE_TAG, RELEASED_TAG})
 MAIN_VARIABLE = "MAIN_JOB_RUN_OCID"
 # Images built with ADS write their addresses and a `stop` file into this folder. Another start must not read them.
 WORK_VARIABLE = "OCI__WORK_DIR"
-# Our launcher reads it: how long it may retry failures that no policy counts.
+# Our launcher reads it as the limit for retries of failures that no policy counts.
 MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
 _WORK = re.compile(r"/start-[0-9a-f]{12}$")
 # The length of the OCID's end that names a start, the same as in launcher/retries.py.

@@ -41,9 +41,10 @@ JUDGED = {
     BUCKET: frozenset({"accessType"}),
     REPOSITORY: frozenset({"isPublic"}),
 }
-# Fields of rules for people, and fields that the cloud adds. Fields of jobs that change without the program.
-_SAYS_NOTHING = frozenset({"description", "routeType", "cidrBlock", "serviceName"})
-_COUNTS = ("cmd", "commandLineArguments", "entrypoint", "environmentVariables")
+# Fields of rules without an effect: texts for people, and fields that the cloud adds.
+_WITHOUT_EFFECT = frozenset({"description", "routeType", "cidrBlock", "serviceName"})
+# Fields of jobs whose live value is a change even if the program leaves them unset.
+_CHANGES_IF_SET = ("cmd", "commandLineArguments", "entrypoint", "environmentVariables")
 _HUMP = re.compile(r"_([a-z0-9])")
 
 
@@ -302,7 +303,7 @@ def _sorted(rules: Iterable[Mapping[str, Any]]) -> list[str]:
 def _bare(value: Any) -> Any:
     """A rule without fields that have no meaning. Numbers are texts, because some states have them so."""
     if isinstance(value, Mapping):
-        rows = {key: _bare(item) for key, item in value.items() if key not in _SAYS_NOTHING}
+        rows = {key: _bare(item) for key, item in value.items() if key not in _WITHOUT_EFFECT}
         return {key: item for key, item in rows.items() if item not in ("", "false", {}, [])}
     if isinstance(value, list):
         return [_bare(item) for item in value]
@@ -312,7 +313,7 @@ def _bare(value: Any) -> Any:
 def _means(declared: Any, live: Any) -> bool:
     """Whether the declared value equals the live one. The cloud fills in missing fields, and some of those matter."""
     if isinstance(declared, Mapping) and isinstance(live, Mapping):
-        added = any(live.get(key) and key not in declared for key in _COUNTS)
+        added = any(live.get(key) and key not in declared for key in _CHANGES_IF_SET)
         return not added and all(_means(value, live.get(key)) for key, value in declared.items())
     if isinstance(declared, list) and isinstance(live, list):
         return sorted(map(str, declared)) == sorted(map(str, live))

@@ -26,7 +26,7 @@ _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _PERMISSION = re.compile(r"[A-Z][A-Z0-9_]*")
 _OCID = re.compile(r"ocid[0-9]*\.[A-Za-z0-9_.-]+")
 _VARIABLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+")
-# A slash belongs to the pattern, unless the text after it could follow a complete pattern.
+# A slash belongs to the pattern, unless a space, a separator or the end of the text follows.
 PATTERN_BODY = r"(?:[^/'\n\r{}(),]|/(?![\s,})]|$))*"
 _PATTERN = re.compile(PATTERN_BODY)
 

@@ -236,7 +236,7 @@ def _is_of_another(variable: str, own: tuple[str, ...]) -> bool:
 
 def _words(kind: Mapping[str, Any] | None, place: str, circumstances: Circumstances) -> str:
     if kind is None:
-        return described(place, _telling(circumstances))
+        return described(place, _relevant(circumstances))
     rest = {name: value for name, value in circumstances.items() if name != kind["variable"]}
     if kind["variable"] not in circumstances:
         what = f"any {kind['name']}"
@@ -244,10 +244,10 @@ def _words(kind: Mapping[str, Any] | None, place: str, circumstances: Circumstan
         what = f"no certain {kind['name']}"
     else:
         what = f"any other {kind['name']}" if name == OTHER else f"{kind['name']} {name.replace(OTHER, '…')}"
-    return described(f"{what} in {place}", _telling(rest))
+    return described(f"{what} in {place}", _relevant(rest))
 
 
-def _telling(circumstances: Circumstances) -> Circumstances:
+def _relevant(circumstances: Circumstances) -> Circumstances:
     """The circumstances that matter for such a request."""
     others = tuple(start for kind in table("oci_review")["kind"] for start in kind["own"])
     return {name: one for name, one in circumstances.items() if one is not None or not name.startswith(others)}

@@ -79,8 +79,7 @@ def post_job(session: Session, call: Call, what: str, text: str) -> None:
 
 
 def jobs(session: Session, call: Call, what: str, **query: str) -> Iterator[Mapping[str, Any]]:
-    """Summaries of jobs, the newest first. The list is read twice, and jobs that came or went meanwhile are left
-    out."""
+    """Summaries of jobs, the newest first. Each job appears once, even if the list changes between pages."""
     seen: set[str] = set()
     offset = 0
     while True:
