@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording as a table a person can read: a block for each resource, its inputs a line each, what it waits for."""
+"""A recording as a readable table: a block per resource, with a line for each input and its dependencies."""
 
 from __future__ import annotations
 

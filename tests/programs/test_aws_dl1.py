@@ -141,7 +141,7 @@ OTHERS = {"aws:ResourceAccount": ("210987654321",)}
 def test_endpoints_of_a_closed_network_allow_writes_only_in_the_account(
     service: str, action: str, on: str, account: Keys, may: bool, record: Record
 ) -> None:
-    """By the judge of the local AWS, which knows no other account."""
+    """Asks the policy evaluation of the local AWS, which has only one account."""
     (endpoint,) = [one for one in of_type(record("aws-dl1-resnet"), "VpcEndpoint") if one.name == service]
     document = PolicyDocument(service, statements_of(endpoint.inputs["policy"]))
     anybody = AwsPrincipal("arn:aws:iam::210987654321:user/somebody", user="somebody")
@@ -162,7 +162,7 @@ def test_with_a_reservation_there_is_no_placement_group(changed: Written) -> Non
 
 
 def _state(recording: Recording, **others: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The resources that a program asks for, as the state of its stack has them. `others`: by kind."""
+    """The resources of a program, as in the state of its stack. `others`: by kind."""
     rows: dict[str, Mapping[str, Any]] = {}
     for one in recording.made():
         outputs = dict(one.inputs)
@@ -345,7 +345,7 @@ def test_a_secret_of_one_role_is_only_in_its_nodes_environment(changed: Written)
 
 
 def test_a_stack_without_jobs_has_no_statement_without_resources(changed: Written) -> None:
-    """Others take its network. AWS refuses a statement without resources."""
+    """Such a stack makes the network for other stacks. AWS refuses a statement without resources."""
 
     def change(config: dict[str, Any]) -> None:
         config["trainyard:jobs"] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute targets: made or looked for, and jobs that ask them for what a node needs."""
+"""Compute targets, created or looked up, and jobs that request resources of them for each node."""
 
 from __future__ import annotations
 

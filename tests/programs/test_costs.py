@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node takes and costs the same by the plan, which a review asks, and by the resources, which the pack sees."""
+"""Time and cost of a node are equal in a review, which reads the plan, and in the pack, which reads resources."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def calls(recording: Recording) -> Iterator[tuple[str, str, str]]:
 
 
 def granted(of: OciPlan, place: str) -> frozenset[str]:
-    """What the deployer may do in a compartment; without one, in any of the stack's, as an OCID may lie in each."""
+    """What the deployer may do in this compartment. None: in any of the stack's compartments."""
     places = (iam.Tenancy(), *([iam.CompartmentId(place)] if place else ()))
     lines = [line.statement for line in deployer_lines(of, "deployers")]
     return frozenset().union(*(iam.grants(line.grant) for line in lines if not place or line.location in places))

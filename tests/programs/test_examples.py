@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every example, resource by resource, against a table a person has read.
+"""Every example, resource by resource, against a table that was checked by hand.
 
 UPDATE_TABLES=1 writes the tables anew; read what changed before you commit it.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard review` as a command: a repository, a commit, and what a reviewer must see first."""
+"""The command `trainyard review` on a repository with commits: the output, and its most important lines first."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard review` where the two sides of a change do not go together: another platform or region, a broken file."""
+"""`trainyard review` if the sides of a change cannot be compared: another platform or region, a broken file."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_finding_that_names_another_file_is_not_new_on_each_review(repository:
 
 
 def test_a_program_that_exits_does_not_end_the_recording(tmp_path: Path) -> None:
-    """As the code of a revision may do, which is not ours to mend."""
+    """The code of a revision may do this, and cannot be fixed any more."""
     wrapper = tmp_path / "wrapper.py"
     for end, said in (("sys.exit(3)", "SystemExit: 3"), ("os._exit(3)", "it exited with 3")):
         wrapper.write_text(

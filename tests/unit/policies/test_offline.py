@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a review says without the engine is what the engine hears, on every example that a rule carries."""
+"""Without the engine, a review gets the same verdicts as the engine, on every example of every rule."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def resource(kind: str, properties: Mapping[str, Any], protect: bool = True) -> 
 
 
 def reports(of: Pack, kind: str, properties: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """(level, message without what the rule asks) of each policy that had something to say."""
+    """(level, message without the rule's demand) of each diagnostic."""
     answer = of.Analyze(asked(resource(kind, properties)), None)
     assert all(one.message.startswith(f"{one.description}\n") for one in answer.diagnostics)
     return {
@@ -168,7 +168,7 @@ def test_a_level_may_depend_on_the_environment(
 
 
 def test_a_stack_is_judged_by_the_inputs_that_were_asked_about() -> None:
-    """At the end the engine tells what resources became, where defaults of a cloud stand beside what a program said."""
+    """At the end the engine sends the outputs of resources, which also have defaults of the cloud."""
     of = pack()
     group = resource("oci:Identity/dynamicGroup:DynamicGroup", {"matchingRule": "resource.type = 'datasciencejobrun'"})
     of.Analyze(asked(group), None)

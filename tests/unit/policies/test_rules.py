@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every rule on its own named examples, and what holds for all of them."""
+"""Every rule gives the promised verdicts on its examples, and has all required parts."""
 
 import ast
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How verdicts on parts are combined, and that an unknown value is never taken for a pass."""
+"""Verdicts on parts are combined correctly, and an unknown value never passes."""
 
 import operator
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as people read them in a list: one line each, however many ranks they have and whatever a script wrote."""
+"""The list of runs has one line per run, for any number of ranks and any output of a script."""
 
 from __future__ import annotations
 

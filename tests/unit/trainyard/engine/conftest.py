@@ -12,7 +12,7 @@ from trainyard.engine.versions import ENGINE_VERSION
 
 @dataclass
 class FakeMachine:
-    """Shell scripts stand in for `pulumi` and `go`: what is tested is which of them is used, and when."""
+    """Shell scripts replace `pulumi` and `go`: the tests are about which program is used, and when."""
 
     root: Path
     env: dict[str, str] = field(default_factory=dict)

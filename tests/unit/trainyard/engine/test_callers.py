@@ -69,7 +69,7 @@ def test_a_connection_of_another_account_is_not_ours(server: socket.socket, look
 
 @EVERY_WAY
 def test_a_closed_connection_belongs_to_no_account(server: socket.socket, look_up: Lookup) -> None:
-    """The kernel gives such a socket to root. Who sends a request and hangs up at once must not be taken for root."""
+    """The kernel attributes a closed socket to root. A caller that hangs up early must not count as root."""
     client = _connect(server)
     own = _own_end(client)
     client.sendall(b"a request")

@@ -13,7 +13,7 @@ from trainyard.engine.folders import EngineCall, Folders, OtherFolderError, engi
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A team's repository beside a release of trainyard, as docs/your-repository.md has it, and things beside both."""
+    """A team's repository and a release of trainyard (docs/your-repository.md), and folders of neither."""
     files = {
         "team/Pulumi.yaml": "main: ../trainyard\n"
         "runtime: { name: python, options: { virtualenv: ../trainyard/.venv } }\n"
@@ -119,7 +119,7 @@ def test_a_python_is_named_by_the_project(place: Path) -> None:
 
 @needs_root
 def test_without_proc_a_folder_of_the_own_account_is_accepted(place: Path) -> None:
-    """macOS has no /proc: a policy pack by path is known from nowhere."""
+    """macOS has no /proc, so the host cannot learn of a policy pack that the command line names by path."""
     os.chown(place / "other", STRANGER, STRANGER)
     known = Folders(place / "trainyard", None, {})
     known.require(str(place / "pack"))

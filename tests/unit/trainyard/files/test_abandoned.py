@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An upload whose file changed is abandoned. Whether that goes well or not, the user hears of the change."""
+"""If a file changes during its upload, the upload is abandoned. Even if that fails, the change is reported."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last command that uses a local cloud may stop it, and none begins while it does."""
+"""Only the last command that uses a local cloud stops it, and no other command starts meanwhile."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which stacks depend on another one: by the resource itself, not by an equal name in another cloud."""
+"""A stack depends on another by the resource itself, not by an equal name in another cloud."""
 
 from __future__ import annotations
 

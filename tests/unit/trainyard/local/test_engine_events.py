@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors that `up` says last, as the engine's event log has them."""
+"""The errors at the end of `up`, read from the engine's event log."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_only_errors_and_policy_failures_are_read_each_once(tmp_path: Path) -> N
 
 
 def test_unusual_line_breaks_in_output_do_not_hide_the_error(tmp_path: Path) -> None:
-    """The engine writes an event to a line, and characters that other readers take for the end of one as they are."""
+    """The engine writes one event per line. It does not escape characters that some readers take for a line end."""
     log = tmp_path / "events.json"
     event = {"diagnosticEvent": {"urn": RUN, "message": "The run base is FAILED: a\x85b\u2028c", "severity": "error"}}
     log.write_text(json.dumps(event, ensure_ascii=False) + "\n", "utf-8")

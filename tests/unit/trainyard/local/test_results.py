@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `up` shows of runs: the team's own lines, from the nodes that have something to tell."""
+"""`up` shows the last lines of the team's program, from the nodes that ran the command or failed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resources of AWS as people call them."""
+"""Readable names of AWS resources."""
 
 from __future__ import annotations
 

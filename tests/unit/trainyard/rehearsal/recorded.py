@@ -48,7 +48,7 @@ def flow(direction: str, source: str, target: str, port: int, **more: Any) -> An
 
 
 def document(node: RehearsedNode, **more: Any) -> Any:
-    """As `GET /.trainyard/evidence` tells one job run of one node."""
+    """One job run with one node, as in the response of `GET /.trainyard/evidence`."""
     worker = node.rank > 0
     egress = [flow("egress", node.address, STORE, 443, connections=3)]
     return {

@@ -8,7 +8,7 @@ from tests.unit.trainyard.rehearsal.recorded import COMPARTMENT, NAMES, PEOPLE, 
 
 
 def test_a_call_is_judged_again_at_its_own_time() -> None:
-    """The record says noon of a Friday."""
+    """The recorded call was at noon on a Friday."""
     asked = read_call(call("GetJob", ["DATA_SCIENCE_JOB_READ"], "people", PEOPLE), NAMES)
 
     def still_allowed(condition: str) -> bool:

@@ -108,7 +108,7 @@ def test_the_stand_in_for_a_used_stack_opens_the_needed_ports(tmp_path: Path) ->
 
 
 def test_the_stand_in_of_a_stack_is_one_of_its_own_platform(tmp_path: Path) -> None:
-    """With the keys that say where it is, and nothing of another platform."""
+    """It has the keys that say where the stack is, and no keys of another platform."""
     (tmp_path / "Pulumi.yaml").write_text("name: p\n")
     name = "aws-dl1-resnet"
     keys = platform("aws-dl1").rehearsal.place_keys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of OpenPAI become small enough for one machine: those of roles with a SKU of their own, too."""
+"""Jobs of OpenPAI become small enough for one machine, also if roles have their own SKU."""
 
 from __future__ import annotations
 

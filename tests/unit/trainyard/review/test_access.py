@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differences of abilities as sentences: grouped by principal and by what is alike, each thing said once."""
+"""Differences of abilities as sentences: equal ones are grouped by principal, and nothing is repeated."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs cost at most, and that nothing unknown becomes a number."""
+"""The most that runs can cost. An unknown part makes the sum unknown."""
 
 from __future__ import annotations
 

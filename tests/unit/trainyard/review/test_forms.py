@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is rendered: complete, the same each time, within bounds, and safe whatever a name says."""
+"""Each form of a review is complete, deterministic, within its limits, and safe for any name."""
 
 from __future__ import annotations
 

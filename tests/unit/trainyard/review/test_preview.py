@@ -54,7 +54,7 @@ def test_both_sides_and_the_engines_reasons(tmp_path: Path) -> None:
 
 
 def test_a_resource_changed_in_place_keeps_its_id(tmp_path: Path) -> None:
-    """By their ids others name them: a subnet its list of rules, which only gets another rule."""
+    """A resource that is changed in place keeps its id: a subnet names its security list, which gets another rule."""
     changed, replaced = (step(op, f"{VCN}-{op}", {"cidr": "a"}, {"cidr": "b"}) for op in ("update", "replace"))
     for one in (changed, replaced):
         one["oldState"]["id"] = "ocid1.vcn.a"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rehearsal says of a change: proven, not proven or not needed. It judges only the change."""
+"""Whether a rehearsal proves a change: proven, not proven, or not needed. Unchanged rules are not judged."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What opens and closes, held against single packets: every one that only one side lets through, and no other."""
+"""Opened and closed passages contain exactly the packets that one side allows and the other does not."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ rules = st.lists(passages, max_size=6)
 
 
 def lets(passage: Passage, packet: tuple[str, str, str, int, int]) -> bool:
-    """By one packet at a time, and by no code of the review."""
+    """Decides one packet at a time, without the code of the review."""
     direction, protocol, peer, port, source = packet
     named = passage.protocol.removeprefix("all but ").split(", ")
     others = passage.protocol.startswith("all but ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that records: what the code of a revision may do to it."""
+"""The process that records programs survives anything that the code of a revision does."""
 
 from __future__ import annotations
 

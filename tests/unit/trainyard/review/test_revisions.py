@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A revision of git in a folder aside, which goes again."""
+"""A revision of git is read in a temporary folder, which is removed."""
 
 from __future__ import annotations
 

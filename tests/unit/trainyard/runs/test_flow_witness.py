@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a flow log tells of a run. A whole one, written and read through Oracle's SDK, is in tests/frameworks."""
+"""Connections of a run, from a flow log. tests/frameworks has a whole log, through Oracle's SDK."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in the order of a metric: what `result.json` says counts before progress, and nobody is left out unsaid."""
+"""Runs sorted by a metric: `result.json` takes precedence over progress, and no run is omitted silently."""
 
 from __future__ import annotations
 
