@@ -176,7 +176,7 @@ def get(opened: StackBucket, name: str, to: Path | None, overwrite: bool) -> Non
     from trainyard.files.targets import open_target
 
     folder = _folder(name)
-    item = None if name.endswith("/") or not folder else _exactly(opened.store, folder)
+    item = None if name.endswith("/") or not folder else _object_named(opened.store, folder)
     report = TransferReport()
     target = to or Path("." if item else Path(folder).name or "bucket")
     with open_target(target) as place, progress(report, "Fetching"):
@@ -189,7 +189,7 @@ def get(opened: StackBucket, name: str, to: Path | None, overwrite: bool) -> Non
     end_with(report, "fetched", f"into {target}")
 
 
-def _exactly(store: Store, name: str) -> StoredObject | None:
+def _object_named(store: Store, name: str) -> StoredObject | None:
     first = next(iter(store.list(name)), None)
     return first if first is not None and first.name == name else None
 

@@ -175,7 +175,7 @@ def show(outputs: Sequence[RunOutput], form: str) -> None:
     say("The same command with `--to DIR` fetches them.")
 
 
-def _lost(run: RunStatus) -> list[tuple[int, Lost]]:
+def _lost_files(run: RunStatus) -> list[tuple[int, Lost]]:
     """By rank, the files of training that were not kept."""
     found = [(node.rank, read_lost(node.launcher_status)) for node in run.nodes]
     return [(rank, lost) for rank, lost in found if lost is not None]
@@ -183,7 +183,7 @@ def _lost(run: RunStatus) -> list[tuple[int, Lost]]:
 
 def _lost_lines(run: RunStatus) -> Iterator[str]:
     """The lost files in words, with the launcher's remedy."""
-    for rank, lost in _lost(run):
+    for rank, lost in _lost_files(run):
         yield f"  not kept of rank {rank}: {plural(lost.files, 'file')}, {size_words(lost.size)}"
         for one in lost.largest:
             several = f" ({plural(one.files, 'file')})" if one.files > 1 else ""
@@ -221,5 +221,5 @@ def _json(output: RunOutput) -> dict[str, object]:
     return {
         "stack": run.stack, "job": run.job, "run": run.name, "attempt": run.attempt, "state": run.state,
         "over": run.over, "where": output.address, "files": files,
-        "notKept": [{"rank": rank, **asdict(lost)} for rank, lost in _lost(run)],
+        "notKept": [{"rank": rank, **asdict(lost)} for rank, lost in _lost_files(run)],
     }  # fmt: skip

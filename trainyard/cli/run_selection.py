@@ -83,7 +83,7 @@ class RunSelection:
         named = "/".join(filter(None, (self.wanted.job, self.wanted.run)))
         of = f" of the stack {self.wanted.stack}" if self.wanted.stack else ""
         return (
-            f"No runs{f' {named}' if named else ''}{of} in {self.look.where}{self._meant(named)}.\n"
+            f"No runs{f' {named}' if named else ''}{of} in {self.look.where}{self._suggest_run(named)}.\n"
             "`trainyard runs` shows all runs; a stack's runs start with `pulumi up` (`trainyard up --local`)."
             f"{self._other_cloud()}"
         )
@@ -97,7 +97,7 @@ class RunSelection:
             return ""  # that is where we looked
         return f"\nA local cloud runs in {cloud.home}: with `--local` you see its runs."
 
-    def _meant(self, named: str) -> str:
+    def _suggest_run(self, named: str) -> str:
         """Suggests the run of this stack with the most similar name."""
         if not named:
             return ""

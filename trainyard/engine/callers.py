@@ -121,7 +121,7 @@ def by_netlink(own: End, other: End) -> int | None:
     if ports_and_addresses[:2] != (own[1], other[1]) or tuple(map(_plain, ports_and_addresses[2:])) != packed:
         return None
     uid, inode = struct.unpack_from("=II", answer, 80)
-    return _opened(uid, inode)
+    return _owner_of_socket(uid, inode)
 
 
 def by_proc(own: End, other: End) -> int | None:
@@ -132,14 +132,14 @@ def by_proc(own: End, other: End) -> int | None:
             for line in table.read_text().splitlines() if table.exists() else ():
                 if wanted in line:
                     fields = line.split()
-                    return _opened(int(fields[7]), int(fields[9]))
+                    return _owner_of_socket(int(fields[7]), int(fields[9]))
     return None
 
 
 WAYS: tuple[Lookup, ...] = (by_netlink, by_proc) if sys.platform == "linux" else ()
 
 
-def _opened(uid: int, inode: int) -> int | None:
+def _owner_of_socket(uid: int, inode: int) -> int | None:
     """The account that has the socket open. A closed socket has no inode, and often counts as root's."""
     return uid if inode else None
 

@@ -61,7 +61,7 @@ class Folders:
         """Raises OtherFolderError unless each of these is a folder of the project."""
         known: set[tuple[int, int]] = set()
         for folder in filter(None, folders):
-            known = known or {key for one in self._known() if (key := _identity(one))}
+            known = known or {key for one in self._project_folders() if (key := _identity(one))}
             if _identity(Path(folder)) not in known and not self._is_installed(folder) and not self._is_ours(folder):
                 raise OtherFolderError(
                     f"{folder} does not belong to the project that the engine was started for. The host runs only the "
@@ -91,7 +91,7 @@ class Folders:
         trusted = {ROOT, self._starts[0].stat().st_uid, *([os.geteuid()] if hasattr(os, "geteuid") else [])}
         return Path(folder).is_dir() and Path(folder).stat().st_uid in trusted
 
-    def _known(self) -> Iterator[Path]:
+    def _project_folders(self) -> Iterator[Path]:
         """Every folder of the project, and, transitively, the folders that files in them name."""
         starts = [*self._starts, *([self._engine.folder, *_folders_in(self._engine)] if self._engine else [])]
         waiting = [*starts, *(root for start in starts if (root := _root(start)))]

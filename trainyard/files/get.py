@@ -153,7 +153,7 @@ class Get:
         return True
 
     def _finish(self, draft: Draft, item: StoredObject, steps: Sequence[str], replace: bool, parts: _Parts) -> None:
-        if not _is_sound(draft, item, parts.size):
+        if not _checksum_matches(draft, item, parts.size):
             if parts.certain:
                 draft.forget()
                 raise FileProblemError("its checksum differs from the one that the bucket states; fetch it again")
@@ -165,7 +165,7 @@ class Get:
         self.report.add(moved=1)
 
 
-def _is_sound(draft: Draft, item: StoredObject, part: int | None) -> bool:
+def _checksum_matches(draft: Draft, item: StoredObject, part: int | None) -> bool:
     if part is not None and of_parts(digest for _, digest in sorted(draft.digests.items())) == item.checksum:
         return True
     return bool(item.checksum) and streams.matches(draft.file, item.size, item.checksum, part)

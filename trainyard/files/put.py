@@ -171,7 +171,7 @@ class Put:
         """Whether the bucket has the same content. FileProblemError: other content is there, and must stay."""
         if present is None:
             return False
-        if self._same(opened, present):
+        if self._has_same_content(opened, present):
             self.report.add(there=1, kept=opened.size)
             return True
         if not self.overwrite:
@@ -181,11 +181,11 @@ class Put:
     def _require_same(self, opened: OpenedFile, name: str) -> None:
         """Accepts the object if another process has uploaded the same content in the meantime."""
         seen = self.store.look(name)
-        if seen is None or not self._same(opened, seen[0]):
+        if seen is None or not self._has_same_content(opened, seen[0]):
             raise ObjectChangedError
         self.report.add(there=1)
 
-    def _same(self, opened: OpenedFile, present: StoredObject) -> bool:
+    def _has_same_content(self, opened: OpenedFile, present: StoredObject) -> bool:
         if present.size != opened.size:
             return False
         if present.checksum and streams.matches(opened.file, opened.size, present.checksum):

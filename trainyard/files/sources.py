@@ -102,7 +102,7 @@ def _stamp(status: os.stat_result) -> tuple[int, int, int]:
 
 def bucket_name(file: Path, stack: Stack) -> str:
     """The name of the stack's bucket. TransferError if it belongs to another stack whose file is not in the folder."""
-    owners = _beside(file) if stack.answer("bucket") == "taken" else {}
+    owners = _used_stacks(file) if stack.answer("bucket") == "taken" else {}
     seen = {stack.name}
     while stack.answer("bucket") == "taken" and stack.uses is not None:
         name = stack.uses.stack.rpartition("/")[2]
@@ -116,7 +116,7 @@ def bucket_name(file: Path, stack: Stack) -> str:
     return stack.bucket_name
 
 
-def _beside(file: Path) -> dict[str, Stack]:
+def _used_stacks(file: Path) -> dict[str, Stack]:
     """The stacks of this folder that the file's stack uses, directly or through others."""
     from schemas.across_stacks import find_neighbours
     from schemas.judge import judge_file

@@ -45,7 +45,7 @@ class TargetFolder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise _in_the_way(error) from None
+            raise _path_problem(error) from None
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
             raise FileProblemError("its path exists, but is not a file")
@@ -61,7 +61,7 @@ class TargetFolder:
             raise FileProblemError("a file of this name was made there in the meantime") from None
         except OSError as error:
             raise_if_full(error, self.path)
-            raise _in_the_way(error) from None
+            raise _path_problem(error) from None
 
     @contextmanager
     def _parent(self, steps: Sequence[str], make: bool) -> Iterator[int]:
@@ -135,7 +135,7 @@ def raise_if_full(error: OSError, path: Path) -> None:
         ) from None
 
 
-def _in_the_way(error: OSError) -> FileProblemError:
+def _path_problem(error: OSError) -> FileProblemError:
     if error.errno in (errno.ELOOP, errno.ENOTDIR):
         return FileProblemError("its path has a link, or a file in place of a folder; links are not followed")
     if error.errno == errno.EISDIR:

@@ -101,7 +101,7 @@ class LocalStack:
         if why := why_older(cloud.home):
             self._tell(why)
         self.env |= cloud.env_of_caller()
-        with self._alone():
+        with self._stand_in_lock():
             forget_lost_stacks(self.home, cloud, self.stacks(), self._forget_resources, self._tell)
         cloud_use.remove_dead_locks(self._locks, self.stack)
         cloud_use.restore_truncated_state(self._states() / f"{self.stack}.json", self._locks, self._tell)
@@ -168,7 +168,7 @@ class LocalStack:
     def select(self, plan: Plan, cloud: control.Cloud) -> LocalFile:
         """Makes the stack in the local backend if needed. Returns its file as the local cloud can use it."""
         copy, written = self.local_file(), read(self.file).data
-        with self._alone():
+        with self._stand_in_lock():
             stand_in = partial(platform(plan.platform).local.stand_in, plan=plan, cloud=cloud, tell=self._tell)
             opens = SALT in written and self._opens(written[SALT])
             local = localize(written["config"], plan, stand_in, self.file.parent, keeps_secrets=opens)
@@ -251,7 +251,7 @@ class LocalStack:
 
     def remove_stand_ins(self, cloud: control.Cloud, with_data: bool) -> None:
         """Removes the stand-ins for stacks of all platforms. Call it when the cloud has no stacks."""
-        with self._alone():
+        with self._stand_in_lock():
             for name in answering("local"):
                 platform(name).local.remove_stand_ins(cloud, self._tell, with_data)
 
@@ -285,7 +285,7 @@ class LocalStack:
         return str((_data(self.local_file()) or {}).get(SALT, ""))
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _stand_in_lock(self) -> Iterator[None]:
         """Holds a lock, so that two stacks that come up at once do not make the same stand-in twice."""
         with open_lock(self.home / "stand-ins.lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -95,7 +95,7 @@ def _rank(rank: RankSeen, traffic: Traffic) -> RankResult:
         role=rank.node.role,
         address=rank.node.address,
         state=rank.state,
-        joined=status.get("state") not in _BEFORE or _met(rank, traffic) or rank.state == SUCCEEDED,
+        joined=status.get("state") not in _BEFORE or _has_connected(rank, traffic) or rank.state == SUCCEEDED,
         finished=rank.state == SUCCEEDED,
         first_step_seconds=float(step) if isinstance(step, int | float) else None,
         note=rank.details or str(status.get("reason") or ""),
@@ -105,7 +105,7 @@ def _rank(rank: RankSeen, traffic: Traffic) -> RankResult:
     )
 
 
-def _met(rank: RankSeen, traffic: Traffic) -> bool:
+def _has_connected(rank: RankSeen, traffic: Traffic) -> bool:
     """Whether the rank had a connection with another node."""
     others = {node.title for node in traffic.nodes} - {rank.node.title}
     ends = ({flow.source_name, flow.target_name} for flow in traffic.flows)

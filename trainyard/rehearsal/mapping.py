@@ -27,9 +27,9 @@ def map_config(
     made = RehearsedConfig(deepcopy(dict(written)))
     for name, job in plan.jobs.items():
         entry = made.config[JOBS][name]
-        _begin_anew(entry)
+        _drop_former_names(entry)
         machines(made, name, plan, entry)
-        _fewer(made, name, job, entry, most_nodes)
+        _reduce_nodes(made, name, job, entry, most_nodes)
         _options(made, name, job, entry)
         if name in programs:
             entry["code"] = programs[name]
@@ -44,7 +44,7 @@ def map_config(
             buckets = ", ".join(dict.fromkeys(item.bucket or plan.bucket.name for item in job.inputs))
             made.differences.append(f"job {name}: the input data of {buckets} is not here, so its mounts are empty")
         entry["maximumRuntimeMinutes"] = min(job.maximum_runtime_minutes, RUNTIME_MINUTES)
-    _keep_nothing(made)
+    _remove_protection(made)
     _users(made)
     return made
 
@@ -73,7 +73,7 @@ def stand_in_stack(plan: Plan, written: Mapping[str, Any], place: Sequence[str])
     }
 
 
-def _begin_anew(entry: dict[str, Any]) -> None:
+def _drop_former_names(entry: dict[str, Any]) -> None:
     """Removes `was:`: a rehearsal has no older resources to rename, and its report uses the names of the plan."""
     named = (entry, *entry["roles"].values(), *(entry.get("runs") or {}).values())
     for item in named:
@@ -81,7 +81,7 @@ def _begin_anew(entry: dict[str, Any]) -> None:
             item.pop("was", None)
 
 
-def _fewer(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any], most: int | None) -> None:
+def _reduce_nodes(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any], most: int | None) -> None:
     """Removes nodes one at a time, always from the largest role. Every role keeps at least one."""
     replicas = {role.name: role.replicas for role in job.roles}
     if most is None or job.nodes <= most:
@@ -90,14 +90,14 @@ def _fewer(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]
         largest = max(replicas, key=lambda role: replicas[role])
         replicas[largest] -= 1
     for role, count in replicas.items():
-        entry["roles"][role] = _bounded(entry["roles"].get(role), count)
+        entry["roles"][role] = _with_replicas(entry["roles"].get(role), count)
     nodes, options = sum(replicas.values()), entry.get("options") or {}
     if bounds := {key: nodes for key in NODE_BOUNDS if options.get(key, 0) > nodes}:
         entry["options"] = {**options, **bounds}
     made.differences.append(f"job {name}: {nodes} of its {job.nodes} nodes")
 
 
-def _bounded(written: Any, count: int) -> Any:
+def _with_replicas(written: Any, count: int) -> Any:
     if not isinstance(written, Mapping):
         return count
     role = {**written, "replicas": count}
@@ -116,7 +116,7 @@ def _options(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, An
         reasons += [] if reasons else ["NCCL: there is no GPU here; gloo carries the tensors"]
 
 
-def _keep_nothing(made: RehearsedConfig) -> None:
+def _remove_protection(made: RehearsedConfig) -> None:
     """Turns off what protects data: everything that a rehearsal makes is removed afterwards."""
     for key in ("trainyard:bucket", "trainyard:registry"):
         concern = made.config.get(key)

@@ -79,7 +79,7 @@ def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: PlannedNeeds
         return outcome("survives", f"no firewall was enforced here: {traffic.reason}")
     if mutation.kind == "widened":
         return outcome("survives", "the plan opens that port already, by another rule")
-    others = _also(mutation.before, traffic)
+    others = _redundant_rules(mutation.before, traffic)
     if others:
         # A rule for services and one for the internet may name the same port: the route table decides which is used.
         alike = any(other.peer == mutation.before.peer for other in others)
@@ -89,7 +89,7 @@ def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: PlannedNeeds
     return outcome("survives", f"nothing in this rehearsal connected that way{purpose}")
 
 
-def _also(rule: RuleInForce, traffic: Traffic) -> list[RuleInForce]:
+def _redundant_rules(rule: RuleInForce, traffic: Traffic) -> list[RuleInForce]:
     """The other rules that allow the same connections."""
     own = frozenset(node.address for node in traffic.nodes)
     carried = [flow for flow in traffic.flows if allows(rule, flow, own)]
@@ -120,12 +120,12 @@ def statement_outcome(
     if mutation.kind == "widened":
         return outcome("survives", "as far as the catalog knows, it grants no further permission")
     if resting:
-        others = _instead(mutation, resting, access, after)
+        others = _redundant_statements(mutation, resting, access, after)
         return outcome("survives", f"others allow the same: {others}", explained=not planned.least)
     return outcome("survives", _idle(mutation.before, planned))
 
 
-def _instead(
+def _redundant_statements(
     mutation: StatementMutation, resting: Sequence[RecordedCall], access: AccessFacts, after: Iterable[PolicyInForce]
 ) -> str:
     """The statements that allow the calls in place of the mutated one."""

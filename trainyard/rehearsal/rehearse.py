@@ -111,7 +111,7 @@ def run_rehearsal(
                     ),
                 )
         if options.keep:
-            _kept(home, tell)
+            _tell_what_is_kept(home, tell)
         return replace(report, seconds=time.monotonic() - began)
 
 
@@ -145,7 +145,7 @@ def _set_up(
         here = plan_with_runs(local.config, script, home)
         require_fitting(here.jobs.values(), place.file.parent)
         make_environments(here.jobs.values(), place.file.parent, Progress())
-        differences += _absent(here, place.file.parent)
+        differences += _missing_modules(here, place.file.parent)
         place.platform.ready_images(cloud, here, borrowed)
         granted, stood_in_for = platform.stand_in_access(cloud, here, used)
         differences += [*local.remarks, *platform.stand_in_groups(cloud, here), *stood_in_for]
@@ -154,11 +154,11 @@ def _set_up(
     network = used if used and "network" in plan.taken else here
     return DeployedStack(
         home, place, cloud, script, plan, here, granted, network, outputs, platform, tell,
-        tuple(dict.fromkeys(differences)), _unisolated(cloud),
+        tuple(dict.fromkeys(differences)), _isolation_obstacle(cloud),
     )  # fmt: skip
 
 
-def _absent(plan: Plan, stacks: Path) -> Iterator[str]:
+def _missing_modules(plan: Plan, stacks: Path) -> Iterator[str]:
     """Remarks on modules that scripts can import and that the local environment lacks. A script may not need them."""
     for name, job in plan.jobs.items():
         environment, code = environment_of(job, stacks), stacks / "code" / name
@@ -169,7 +169,7 @@ def _absent(plan: Plan, stacks: Path) -> Iterator[str]:
             yield f"job {name}: its code can import {which}; the environment {environment.name} has no such module"
 
 
-def _unisolated(cloud: Cloud) -> str:
+def _isolation_obstacle(cloud: Cloud) -> str:
     """Why the team's code must not run here: its rules cannot be enforced, and a run without them was not allowed."""
     reason = "" if admin.allows_missing_isolation(cloud) else admin.why_not_enforced(cloud)
     return f"this machine cannot enforce its security rules: {reason}. {REMEDY}" if reason else ""
@@ -277,7 +277,7 @@ def _account_of_code(cloud: Cloud) -> str:
     )
 
 
-def _kept(home: Path, tell: Tell) -> None:
+def _tell_what_is_kept(home: Path, tell: Tell) -> None:
     _tell(tell, f"kept in {home}")
     _tell(tell, f"inspect: trainyard runs --home {home / 'cloud'}; trainyard cloud log --home {home / 'cloud'}")
     _tell(tell, f"remove: trainyard cloud reset --home {home / 'cloud'}; rm -r {home}")

@@ -169,7 +169,7 @@ def _confirm(again: RepeatableRun, mutation: Mutation, predicted: MutationOutcom
     with again.platform.without(again.cloud, mutation):
         started = again.start()
         evidence.begin(started)
-        noticed = _noticed(again, mutation, started, evidence, since)
+        noticed = _confirms(again, mutation, started, evidence, since)
         seen, why = again.watch_to_end(started, noticed)
         failed = bool(started.refused) or seen is None or seen.state != "SUCCEEDED"
         shown = noticed()
@@ -180,7 +180,7 @@ def _confirm(again: RepeatableRun, mutation: Mutation, predicted: MutationOutcom
     return replace(predicted, because=f"{how}: {predicted.because}")
 
 
-def _noticed(
+def _confirms(
     again: RepeatableRun, mutation: Mutation, started: StartedRun, evidence: Evidence, since: int
 ) -> Callable[[], bool]:
     """Returns a function: whether the prediction has come true, by dropped packets of the rule or a refused call."""
@@ -235,7 +235,7 @@ def _idle_loads(again: RepeatableRun, seconds: float, evidence: Evidence) -> dic
     waits = min(seconds, LONGEST_SECONDS)
     name = f"{again.job.name}/{again.run.name}"
     again.tell(f"rehearse: running {name} with a command that only waits {waits:.1f} s, to compare")
-    idle = _waiting(replace_attempt(again, _ATTEMPT), waits)
+    idle = _idle_run(replace_attempt(again, _ATTEMPT), waits)
     started = idle.start()
     seen, why = idle.watch_to_end(started)
     if started.refused or why or seen is None or seen.state != "SUCCEEDED":
@@ -243,7 +243,7 @@ def _idle_loads(again: RepeatableRun, seconds: float, evidence: Evidence) -> dic
     return {rank: load.scaled(seconds / waits) for rank, load in evidence.loads(again.job.name, seen).items()}
 
 
-def _waiting(again: RepeatableRun, seconds: float) -> RepeatableRun:
+def _idle_run(again: RepeatableRun, seconds: float) -> RepeatableRun:
     """The same run, but every node's command (and its wrapper) is replaced with one that only waits."""
     command = ["{python}", "-c", f"import time; time.sleep({seconds:.3f})"]
     nodes = tuple(

@@ -84,18 +84,18 @@ def _made(side: Snapshot) -> tuple[ReviewedResource, ...]:
 
 
 def _comparable(one: ReviewedResource, ignored: tuple[str, ...]) -> ReviewedResource:
-    inputs = _marked(one.inputs, "", one.secrets)
+    inputs = _with_digests(one.inputs, "", one.secrets)
     for path in ignored:
         inputs = _dropped(inputs, path.split("."))
     return replace(one, inputs=with_defaults(inputs) if one.type == RUN_TYPE else inputs)
 
 
-def _marked(value: Any, path: str, digests: Mapping[str, str]) -> Any:
+def _with_digests(value: Any, path: str, digests: Mapping[str, str]) -> Any:
     """The value with the digest of each secret, so that a changed secret shows."""
     if isinstance(value, Mapping):
-        return {key: _marked(item, f"{path}.{key}" if path else key, digests) for key, item in value.items()}
+        return {key: _with_digests(item, f"{path}.{key}" if path else key, digests) for key, item in value.items()}
     if isinstance(value, list):
-        return [_marked(item, f"{path}[{index}]", digests) for index, item in enumerate(value)]
+        return [_with_digests(item, f"{path}[{index}]", digests) for index, item in enumerate(value)]
     return f"{SECRET} {digests[path]}" if value == SECRET and path in digests else value
 
 

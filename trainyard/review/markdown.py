@@ -33,7 +33,7 @@ def markdown(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
     forms: list[_Form] = [_whole, _without_picture, _words_only, _counts_only]
     for form in forms:
         folded = (line for one in deciding for line in _folded(one, form, len(deciding) > 1))
-        if (text := _within(chain(head, folded))) is not None:
+        if (text := _join_within_limit(chain(head, folded))) is not None:
             return text
     return _verdicts(head)
 
@@ -57,7 +57,7 @@ def _verdicts(head: Sequence[str]) -> str:
     return _joined([*shown, "", _ALL_OF_IT])
 
 
-def _within(lines: Iterable[str]) -> str | None:
+def _join_within_limit(lines: Iterable[str]) -> str | None:
     """The joined lines. None as soon as they are too long, so that the rest is not computed."""
     shown: list[str] = []
     size = 0

@@ -129,19 +129,19 @@ class MockedCloud(pulumi.runtime.Mocks):
     def _answer(self, function: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if function == STACK_OUTPUTS:
             named = arguments["name"]
-            own = self._state.get("outputs", {}) if named == self._itself else self._borrowed(named)
+            own = self._state.get("outputs", {}) if named == self._itself else self._referenced_outputs(named)
             return {**arguments, "outputs": own}
         if function == STACK_RESOURCES:
             rows = self._state.get("resources", {}) if arguments["stackName"] == self._itself else {}
             return {"name": arguments["stackName"], "outputs": {urn: {"outputs": row} for urn, row in rows.items()}}
         return self._cloud.answer(function, arguments, self._stack)
 
-    def _borrowed(self, stack: str) -> dict[str, Any]:
+    def _referenced_outputs(self, stack: str) -> dict[str, Any]:
         return {name: unknown(f"{name} of {stack}") for name in self._cloud.borrowed()}
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         if args.typ == "pulumi:pulumi:StackReference":
-            outputs = self._borrowed(str(args.inputs["name"]))
+            outputs = self._referenced_outputs(str(args.inputs["name"]))
             return args.inputs["name"], {**args.inputs, "outputs": outputs, "secretOutputNames": []}
         if args.custom is False:
             return "", args.inputs
@@ -157,7 +157,7 @@ def configuration(file: Path) -> tuple[dict[str, str], list[str]]:
     values = {key: value if isinstance(value, str) else "" for key, value in written.items()}
     secret = [key for key, value in written.items() if _holds_secret(value)]
     for key, value in written.items():
-        opened = _opened(value)
+        opened = _plain_config(value)
         values[key] = opened if isinstance(opened, str) else json.dumps(opened)
     return values, secret
 
@@ -172,13 +172,13 @@ def _holds_secret(value: Any) -> bool:
     return isinstance(value, list) and any(map(_holds_secret, value))
 
 
-def _opened(value: Any) -> Any:
+def _plain_config(value: Any) -> Any:
     """Secrets stay encrypted: there is no key here, and the encrypted text can stand for the secret."""
     if _is_secret(value):
         return value["secure"]
     if isinstance(value, Mapping):
-        return {key: _opened(item) for key, item in value.items()}
-    return [_opened(item) for item in value] if isinstance(value, list) else value
+        return {key: _plain_config(item) for key, item in value.items()}
+    return [_plain_config(item) for item in value] if isinstance(value, list) else value
 
 
 def encrypted_texts(file: Path) -> tuple[str, ...]:

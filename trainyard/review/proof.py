@@ -78,7 +78,7 @@ def _of_network(
         needed = [
             str(flow["pair"])
             for flow in rehearsal["flows"]
-            if _lets(passage, flow, now) and not any(_lets(one, flow, then) for one in then.passages)
+            if _allows(passage, flow, now) and not any(_allows(one, flow, then) for one in then.passages)
         ]
         if needed:
             yield "proven", f"{words}: {_listed(needed)}"
@@ -90,7 +90,7 @@ def _of_network(
         yield "unproven", f"{way}: a rehearsal has no routes"
 
 
-def _lets(passage: Passage, flow: Mapping[str, Any], network: Network) -> bool:
+def _allows(passage: Passage, flow: Mapping[str, Any], network: Network) -> bool:
     """Whether a passage allows a connection of the rehearsal."""
     return (
         passage.direction == flow["direction"]

@@ -85,7 +85,7 @@ def _differences(these: list[Passage], those: list[Passage]) -> Iterator[tuple[_
     sources = cells(one.source_ports for one in both)
     of_peer = _by_peer(these, classes, sources), _by_peer(those, classes, sources)
     for name in (peer for peer in of_peer[0] if block_of(peer) is None):
-        for item in _items(_less(of_peer[0][name], of_peer[1].get(name, {})), classes, sources):
+        for item in _items(_subtract(of_peer[0][name], of_peer[1].get(name, {})), classes, sources):
             yield item, name, ()
     yield from _of_blocks(of_peer, classes, sources)
 
@@ -116,11 +116,11 @@ def _peers(passage: Passage) -> Iterator[str]:
     left: list[Block] = [block]
     for text in passage.but:
         hole = block_of(text)
-        left = [piece for one in left for piece in _without(one, hole)]
+        left = [piece for one in left for piece in _cut_out(one, hole)]
     yield from map(str, left)
 
 
-def _without(block: Block, hole: Block | None) -> Iterable[Block]:
+def _cut_out(block: Block, hole: Block | None) -> Iterable[Block]:
     """The block without `hole`. Blocks of different IP versions have nothing in common."""
     if isinstance(block, IPv4Network) and isinstance(hole, IPv4Network):
         return block.address_exclude(hole) if hole.subnet_of(block) else () if block.subnet_of(hole) else (block,)
@@ -136,7 +136,7 @@ def _covered(protocol: str, classes: Iterable[str]) -> Iterator[str]:
             yield one
 
 
-def _less(these: _Open, those: _Open) -> _Open:
+def _subtract(these: _Open, those: _Open) -> _Open:
     left = {key: minus(ranges, those.get(key, ())) for key, ranges in these.items()}
     return {key: ranges for key, ranges in left.items() if ranges}
 
@@ -173,7 +173,9 @@ def _of_blocks(
 ) -> Iterator[tuple[_Item, str, tuple[str, ...]]]:
     nodes = tree(block for rows in of_peer for peer in rows if (block := block_of(peer)) is not None)
     mine, others = (_inherited(nodes, rows) for rows in of_peer)
-    items = {id(node): frozenset(_items(_less(mine[id(node)], others[id(node)]), classes, sources)) for node in nodes}
+    items = {
+        id(node): frozenset(_items(_subtract(mine[id(node)], others[id(node)]), classes, sources)) for node in nodes
+    }
     for node in reversed(nodes):
         if node.whole:
             items[id(node)] = frozenset.intersection(*(items[id(one)] for one in node.below))

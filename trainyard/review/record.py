@@ -94,7 +94,7 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
         masked(plain(exports)),
         {row["urn"]: masked(row["outputs"]) for row in rows if row["custom"] and not row["type"].startswith(_ABOVE)},
     )
-    return _without(recorded.as_json(), encrypted_texts(file))  # type: ignore[no-any-return]
+    return _without_secrets(recorded.as_json(), encrypted_texts(file))  # type: ignore[no-any-return]
 
 
 def _run(
@@ -127,12 +127,12 @@ def _first_error(errors: Any) -> str:
     return "The stack file has errors: " + "; ".join(f"{one.code} {one.message}" for one in errors[:3])
 
 
-def _without(value: Any, secret: tuple[str, ...]) -> Any:
+def _without_secrets(value: Any, secret: tuple[str, ...]) -> Any:
     """Removes the encrypted texts of the file from the recording, wherever the program put them."""
     if isinstance(value, Mapping):
-        return {_without(key, secret): _without(item, secret) for key, item in value.items()}
+        return {_without_secrets(key, secret): _without_secrets(item, secret) for key, item in value.items()}
     if isinstance(value, list):
-        return [_without(item, secret) for item in value]
+        return [_without_secrets(item, secret) for item in value]
     if isinstance(value, str):
         for one in secret:
             value = value.replace(one, SECRET)

@@ -42,9 +42,9 @@ def hanging(side: Snapshot, network: Network) -> tuple[Hang, ...]:
 def _of(rule: Mapping[str, Any], network: Network) -> Iterator[Hang]:
     source, target = str(rule["source"]), str(rule["target"])
     job = next((name for end in (target, source) if (name := _job(end))), "")
-    for direction, peers, end in _ends(target, network):
+    for direction, peers, end in _required_openings(target, network):
         protocol = str(rule.get("protocol") or "tcp")
-        for ports in _shut(network, direction, protocol, peers, _ports(rule.get("ports"))):
+        for ports in _blocked_ports(network, direction, protocol, peers, _ports(rule.get("ports"))):
             yield Hang(job, f"{source} -> {target}", ports, f"{direction} at {end or source}", str(rule.get("why", "")))
 
 
@@ -52,7 +52,7 @@ def _job(end: str) -> str:
     return end.rpartition("/")[0]
 
 
-def _ends(target: str, network: Network) -> Iterator[tuple[_Direction, Iterable[str], str]]:
+def _required_openings(target: str, network: Network) -> Iterator[tuple[_Direction, Iterable[str], str]]:
     """What must be open: the direction, the peers (one of them is enough), and the role (empty: the source)."""
     if target == SERVICES:
         yield from (("egress", row, "") for row in network.services)
@@ -63,7 +63,7 @@ def _ends(target: str, network: Network) -> Iterator[tuple[_Direction, Iterable[
         yield "ingress", network.addresses, "every node" if target == SUBNET else target
 
 
-def _shut(
+def _blocked_ports(
     network: Network, direction: _Direction, protocol: str, peers: Iterable[str], ports: tuple[int, int]
 ) -> Ranges:
     """The ports that no passage opens to any of these peers."""

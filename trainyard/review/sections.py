@@ -134,7 +134,7 @@ def sentence(access: Access, gained: bool = True) -> str:
     return access_sentence(access.principal, access.words, access.resource, gained)
 
 
-def _ends(one: Review) -> Iterator[Item]:
+def _endings(one: Review) -> Iterator[Item]:
     if one.refused:
         yield _message_item(f"refused: {one.refused}")
     yield from map(_message_item, one.warnings)
@@ -197,7 +197,7 @@ def _costs(one: Review) -> Iterator[Item]:
     before = {job.job: job for job in one.costs_before.jobs}
     for job in one.costs.jobs:
         earlier = before.pop(job.job, None)
-        if job.starts or earlier is None or _standing_of(job) != _standing_of(earlier):
+        if job.starts or earlier is None or _comparable_cost(job) != _comparable_cost(earlier):
             yield _job_item(job)
     for name in before:
         yield Item(f"job {name}: no longer costs anything")
@@ -211,7 +211,7 @@ def _costs(one: Review) -> Iterator[Item]:
         yield Item(f"while the stack is up: {shown}" + (f" (before: {was})" if one.kind != "new" else ""))
 
 
-def _standing_of(job: JobCost) -> tuple[object, ...]:
+def _comparable_cost(job: JobCost) -> tuple[object, ...]:
     return job.shape, job.nodes, job.hours, job.usd_per_hour, job.stays, job.idle_hours
 
 
@@ -261,7 +261,7 @@ def _remark_item(row: Remark) -> Item:
 _SECTIONS: tuple[tuple[str, Callable[[Review], Iterator[Item]]], ...] = (
     ("Opens, closes", _passages),
     ("Gains, loses", _access),
-    ("Ends, is lost", _ends),
+    ("Ends, is lost", _endings),
     ("Costs", _costs),
     ("Proof, findings, policy", _proof),
 )

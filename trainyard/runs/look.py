@@ -164,7 +164,7 @@ def runs_now(outputs: Mapping[str, Any], where: Where, wanted: WantedRuns) -> li
     nodes = {node.run.id: node.run for run in seen for node in run.nodes}
     causes = {node.run.id: cause.words for run in seen if (cause := find_cause(run)) for node in run.nodes}
     return [
-        (job, run, _renewed(report, nodes, causes))
+        (job, run, _current_report(report, nodes, causes))
         for job, made in outputs.get("jobs", {}).items()
         for run, report in made["runs"].items()
     ]
@@ -177,7 +177,7 @@ def _seen(where: Where, wanted: WantedRuns, deeply: bool) -> list[RunStatus]:
         return []
 
 
-def _renewed(report: RunReport, seen: Mapping[str, NodeRun], causes: Mapping[str, str]) -> RunReport:
+def _current_report(report: RunReport, seen: Mapping[str, NodeRun], causes: Mapping[str, str]) -> RunReport:
     nodes = [_now(node, seen.get(node["id"])) for node in report["nodes"] or ()]
     if not any(node["id"] in seen for node in nodes):
         state = report["state"]

@@ -82,7 +82,7 @@ def plan_try(judged: Judged, wanted: WantedTry, region: str | None = None) -> Pl
         raise ValueError("a stack with errors has no tries")
     stack = replace(stack, region=region or stack.region)
     job = _job(stack, wanted.job)
-    like = _like(wanted, job)
+    like = _base_run(wanted, job)
     name = wanted.name or new_name()
     if name in job.runs:
         raise TryError(f"the job {wanted.job} has a run {name}: give the try another --name")
@@ -107,7 +107,7 @@ def _job(stack: Stack, name: str) -> Job:
     raise TryError(f"no job `{name}` in {stack.name}: {suggestion(name, stack.jobs)}")
 
 
-def _like(wanted: WantedTry, job: Job) -> str | None:
+def _base_run(wanted: WantedTry, job: Job) -> str | None:
     if wanted.run is None:
         return next(iter(job.runs), None)
     if wanted.run in job.runs:
