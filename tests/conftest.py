@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every test shares: seeds that make a red run repeatable, and CI's rule that nothing is skipped in silence."""
+"""Shared by all tests: seeds that make a failed run repeatable, and CI's rule that no test is skipped silently."""
 
 import gc
 import os
@@ -12,21 +12,21 @@ from hypothesis import HealthCheck, settings
 from localcloud.files import VARIABLE, WHERE_POSSIBLE
 from tests.support.counts import wanted
 
-# The fixtures `cloud` and `shared_cloud`, and how a run that is told to end does so.
+# The fixtures `cloud` and `shared_cloud`, and the handling of SIGTERM.
 pytest_plugins = ("tests.support.cloud_fixture", "tests.support.ending")
 NO_SKIPS = "TRAINYARD_NO_SKIPS"
-# gRPC tells on stderr of every connection that its other side closes.
+# Otherwise gRPC logs to stderr every connection that its peer closes.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-# The suite runs on machines that give no namespaces, too (a container, say). Tests of what is refused there ask for it.
+# The suite also runs on machines without namespaces, such as containers. Tests of refusals set `required` themselves.
 os.environ.setdefault(VARIABLE, WHERE_POSSIBLE)
-# A script's `make test &` and nohup leave signals ignored, and every process a test starts would inherit that: Ctrl-C
-# could not be tested. A handler that does nothing is not inherited, and this process goes on ignoring the signals.
+# Under nohup, or with `make test &` in a script, signals are ignored, and every process of a test would inherit that:
+# Ctrl-C could not be tested. A handler that does nothing is not inherited, and this process still ignores the signals.
 for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
 
 EXAMPLES = wanted(sample=25, full=5000)
-# No test fails because the machine does other work: neither by a deadline nor by the time that making examples takes.
+# No test fails because the machine is busy: Hypothesis has no deadline, and does not report slow generation.
 settings.register_profile("torture", max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("sample", settings.get_profile("torture"), derandomize=True)
 settings.load_profile("torture" if os.environ.get("TRAINYARD_TORTURE") else "sample")
@@ -34,7 +34,7 @@ settings.load_profile("torture" if os.environ.get("TRAINYARD_TORTURE") else "sam
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where a skip would hide a missing install step, it is a failure."""
+    """A skip that would hide a missing installation step is a failure."""
     report = yield
     if report.skipped and os.environ.get(NO_SKIPS) and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
@@ -43,8 +43,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_configure() -> None:
-    """Thousands of tests and modules live until the end. Looking through all of them for garbage, over and over, took a
-    seventh of the time."""
+    """Thousands of tests and modules exist until the end. Repeated garbage collection over all of them took a seventh
+    of the time.
+    """
     gc.set_threshold(50_000, 20, 50)
 
 
@@ -54,8 +55,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """No garbage is collected in the middle of a quick test: where one nests JSON to the recursion limit, a finalizer
-    of some earlier test's garbage would run at that depth, fail there, and be this test's failure."""
+    """Collects no garbage in the middle of a quick test. If a test nests JSON to the recursion limit, a finalizer of an
+    earlier test's garbage would run at that depth, and its error would fail this test.
+    """
     if not item.nodeid.startswith(("tests/unit/", "tests/contract/")):
         return (yield)
     gc.disable()
@@ -66,7 +68,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What takes minutes and shows little more than its neighbours is left to `make torture`."""
+    """Leaves slow tests that add little coverage to `make torture`."""
     left = [] if os.environ.get("TRAINYARD_TORTURE") else [item for item in items if item.get_closest_marker("torture")]
     if left:
         config.hook.pytest_deselected(items=left)

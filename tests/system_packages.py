@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.system_packages`: before the tests, what they use of the system. Root installs what is missing; for
-anybody else it is named once, with the tests that are skipped for it."""
+"""`python -m tests.system_packages`: checks before the tests whether their system packages are installed. Root installs
+missing packages. For other users, it names them once, with the tests that are skipped.
+"""
 
 import os
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bare machines are made where root and Debian allow. Elsewhere these tests are not collected."""
+"""Bare machines can be made only by root on Debian. Otherwise these tests are not collected."""
 
 from tests.support.bare_machine import why_impossible
 

@@ -30,7 +30,7 @@ PATH=$PWD/.venv/bin:$PATH"""
 
 
 def _typed() -> str:
-    """The page as a user types it who has no root. What it promises is looked at as soon as it is fetched."""
+    """Runs the page as a user without root. Promised files are checked as soon as they are fetched."""
     lines = []
     for block in blocks(without=[NEEDS_ROOT]):
         lines.append(as_shell(block))

@@ -12,7 +12,7 @@ TRAINED = re.compile(r"\[0\] done: y = (2\.9|3\.0)\d x .* on 2 workers")
 UNENFORCED = re.compile(r"^  rules    not enforced .*$", re.MULTILINE)
 FETCHED = "fetching iproute2 and nftables, which enforce security rules"
 TOOLS = ("nftables", "iproute2")
-# Debian 13, whichever this machine has.
+# Debian 13, whatever this machine's release is.
 TRIXIE = "trixie"
 KINDS = {
     "root": BareMachine(user="root"),

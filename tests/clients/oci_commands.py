@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs commands of the `oci` CLI, unchanged, in processes forked from one that has it imported already.
+"""Runs unchanged commands of the `oci` CLI, in forks of a process that has imported it already.
 
-It is run by the Python of the clients' environment. A line of JSON in, a list of arguments; a line out: the exit code
-and the output.
+The Python of the clients' environment runs it. Each input line is a JSON list of arguments; each output line has the
+exit code and the output.
 """
 
 import json
@@ -45,7 +45,7 @@ def main() -> None:
 
     for line in sys.stdin:
         arguments = json.loads(line)
-        load_service_from_command(["oci", *arguments])  # as the command itself does, which reads sys.argv for it
+        load_service_from_command(["oci", *arguments])  # The command itself reads its name from sys.argv.
         print(json.dumps(run(arguments, cli)), flush=True)
 
 

@@ -2,8 +2,8 @@
 """Access is enforced: without any one statement of a plan, a call that its users need fails, and the log names the
 statement.
 
-The statements come from the plan of an example; each is taken away in turn while a person does the whole day's work.
-Where a call is refused, what the server's log proposes is granted, and that must be enough to go on.
+The statements come from the plan of an example. Each is removed in turn while a user makes all the usual calls. If a
+call is refused, the statement that the server's log proposes is granted, and must be enough to continue.
 """
 
 import base64
@@ -35,9 +35,9 @@ from tests.support.examples import plan
 from tests.support.waiting import eventually
 
 EXAMPLE = "local"
-GROUP = "scientists"  # what the profile `user` is in; it stands for the group of deployers as well
+GROUP = "scientists"  # The group of the profile `user`; it also represents the group of deployers.
 _REMEDY = re.compile(r"would grant it: ([^;\n]+)")
-# Of the call itself, and of something that its body refers to.
+# The call itself, and a resource that its body refers to.
 _REFUSALS = ("NotAuthorizedOrNotFound", "RelatedResourceNotAuthorizedOrNotFound")
 Step = Callable[[], object]
 
@@ -277,7 +277,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 
 def _watched(cloud: Cloud) -> Watched:
     admin = Clients(cloud)
-    runs_may_log(admin)  # else the log would tell of runs' refusals among those of people
+    runs_may_log(admin)  # Otherwise the log would mix refusals of runs with those of users.
     nothing = "Allow group Administrators to inspect vcns in tenancy"
     details = {"compartmentId": cloud.tenancy, "name": "tried", "description": "tried", "statements": [nothing]}
     return Watched(admin, admin.identity.create_policy(details).data.id)
@@ -291,7 +291,7 @@ def _cleaned(day: Day, admin: Clients) -> None:
         try:
             step()
         except (oci.exceptions.ServiceError, KeyError):
-            continue  # gone already, or never made
+            continue  # Deleted already, or never made.
 
 
 def _of_users(made: OciPlan) -> list[Line]:

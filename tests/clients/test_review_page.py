@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The review as a page, in a real browser: light and dark, on a desk and on a phone, and printed."""
+"""The review as a page, in a real browser: light and dark, on a desktop and on a phone, and printed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_page_is_readable_in_both_colour_schemes_and_on_a_phone(width: int, 
     with browser(tmp_path) as seen:
         page = seen.open(file.as_uri(), width, 900, dark)
         page.wait("document.readyState === 'complete' && !!document.querySelector('h1')")
-        # Nothing is wider than the window but the drawing, which scrolls in its frame.
+        # Only the drawing is wider than the window, and it scrolls in its frame.
         assert page.value("document.documentElement.scrollWidth") <= width
         assert page.value(CONTRAST) >= 4.5
         assert page.value("parseFloat(getComputedStyle(document.body).fontSize)") >= 16

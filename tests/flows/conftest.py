@@ -10,5 +10,5 @@ from tests.support.cloud_world import World
 
 @pytest.fixture(scope="module")
 def world(shared_cloud: Cloud) -> World:
-    """The clients of the module's cloud. A module that needs another world has a fixture of this name."""
+    """The clients of the module's cloud. A module that needs other clients overrides this fixture."""
     return World(Clients(shared_cloud))

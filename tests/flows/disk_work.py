@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of `test_cloud_disk.py` that runs in a mount namespace, on a small file system.
 
-It prints, as JSON, what came of writing more than there is room for, and of what followed.
+It writes more data than the disk can hold, and prints the results of these and later calls as JSON.
 """
 
 import json

@@ -30,7 +30,7 @@ REFUSED: Mapping[Key, str] = {
     (VCN, "isOracleGuaAllocationEnabled"): _UNCHANGEABLE,
     (SUBNET, "ipv6cidrBlock"): _IPV6,
     (SUBNET, "ipv6cidrBlocks"): _IPV6,
-    (SUBNET, "ipv4cidrBlocks"): _UNCHANGEABLE,  # one block a subnet: `cidrBlock` is it
+    (SUBNET, "ipv4cidrBlocks"): _UNCHANGEABLE,  # A subnet has one block, which is `cidrBlock`.
     (OBJECT, "object"): _UNCHANGEABLE,
     (OBJECT, "storageTier"): _UNCHANGEABLE,
     ("oci:Logging/log:Log", "logGroupId"): _UNCHANGEABLE,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile requests to every operation of the local cloud. Whatever is sent: no 500, no more processor time of the
-server than the bytes are worth, nothing changed that was refused, and the same server answers afterwards.
+"""Hostile requests to every operation of the local cloud. No request gets a 500 or more processor time than its size
+justifies. A refused request changes nothing. The same server answers afterwards.
 """
 
 import contextlib
@@ -96,7 +96,9 @@ class Attacker:
             connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
             for name, value in headers.items():
                 connection.putheader(name, value)
-            with contextlib.suppress(ConnectionError):  # it had heard enough; what it said is there to be read
+            with contextlib.suppress(
+                ConnectionError
+            ):  # The server closed the connection early; its response can still be read.
                 connection.endheaders(body)
             response = connection.getresponse()
             response.read()

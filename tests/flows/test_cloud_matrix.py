@@ -22,7 +22,8 @@ from tests.support.two_teams import OURS, THEIRS, Answer, Caller, Team, team, wi
 from tests.support.waiting import eventually
 
 SPOTS = spots()
-# The caller's own compartment nowhere else, and at all places at once where it says nothing; in full, at each alone.
+# With the caller's own compartment in no other place, and in all places that the call does not read; in full, in each
+# place alone.
 VARIATIONS = ((), ELSEWHERE, *((place,) for place in ELSEWHERE[: wanted(sample=0, full=len(ELSEWHERE))]))
 RELATED = "RelatedResourceNotAuthorizedOrNotFound"
 REFUSED = frozenset({"NotAuthorizedOrNotFound", RELATED})
@@ -65,7 +66,7 @@ def teams(shared_cloud: Cloud) -> Iterator[Teams]:
     admin.made("/20160918/policies", {**place, "name": "tenant", "statements": list(_STATEMENTS)})
     caller = Caller(shared_cloud, "user")
     try:
-        for one in (ours, theirs):  # what changes by itself has done so
+        for one in (ours, theirs):  # Changes that the cloud makes by itself have ended.
             eventually(partial(_state_of_run, admin, one), "IN_PROGRESS".__eq__)
         yield Teams(with_addresses(admin, ours), with_addresses(admin, theirs), caller)
     finally:

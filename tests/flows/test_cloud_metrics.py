@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Monitoring through the official SDK: metrics that are posted, listed and summed up, and who may."""
+"""Monitoring through the official SDK: metrics are posted, listed and aggregated, by callers with permission."""
 
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial

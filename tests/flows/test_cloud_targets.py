@@ -2,7 +2,7 @@
 """Access is checked for every resource that a call names: a caller with rights in one compartment tries to use
 another's.
 
-test_cloud_matrix.py tries every place of every call; here is what somebody would really try, and what lies beside it.
+test_cloud_matrix.py tests every field of every call; here are realistic attempts and related cases.
 """
 
 import json

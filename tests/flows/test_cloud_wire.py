@@ -23,13 +23,13 @@ def _exchange(cloud: Cloud, request: bytes) -> bytes:
             connection.sendall(request)
             connection.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # it had heard enough: a reset, a broken pipe, or no longer connected
+            pass  # The server closed the connection early: a reset, a broken pipe, or no connection.
         answer = b""
         try:
             while chunk := connection.recv(65536):
                 answer += chunk
         except ConnectionError:
-            pass  # what it said first may be lost with a connection that it cut
+            pass  # Its response may be lost with the closed connection.
         return answer
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The days after the first: drift, import, targeted changes, two stacks at once, leaving while a run is alive."""
+"""Operation after the first `up`: drift, import, targeted changes, two stacks at once, `down` with a live run."""
 
 import json
 import os

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs docs/first-hour.md from top to bottom: six scripts without any code for trainyard, up to results on disk.
 
-`make test` lets it find the environments that the machine has; `up` still makes those of its requirements. Torture
-types it with an empty cache, so that `up` makes all of them, and moves the file to the other platforms.
+`make test` lets it find the environments that the machine has; `up` still makes those of its requirements. Torture runs
+the page with an empty cache, so that `up` makes all environments, and changes the file for the other platforms.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The input data of a job is a folder on its nodes, which the stack's own statements allow it to read."""
+"""The input data of a job is a folder on its nodes, and the stack's own statements allow reading it."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard up` is killed at random points and started again. It ends in the same state as one that nobody killed.
+"""`trainyard up` is killed at random points and started again. It ends in the same state as an `up` that was not
+killed.
 
 This runs one seed, which kills all processes at once. `make torture` runs many more, and
 TRAINYARD_KILL_SEEDS=FIRST:LAST any.

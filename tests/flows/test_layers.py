@@ -145,8 +145,9 @@ def test_the_framework_under_another_name_satisfies_a_requirement(
 
 
 def test_a_dependency_without_a_wheel_is_named(shelf: Shelf) -> None:
-    """If the other package has several versions, pip calls it a conflict. The message must not blame the environment's
-    own packages."""
+    """If the dependency has several versions, pip reports a conflict. The message must not blame the environment's own
+    packages.
+    """
     for version in ("1.0", "2.0"):
         write_wheel(shelf.folder, "asker", version, {"asker.py": ""}, ["onlysource"])
     write_source(shelf.folder, "onlysource", "1.0", {"onlysource.py": ""}, shelf.mark)

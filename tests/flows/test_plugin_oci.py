@@ -168,7 +168,7 @@ TAKEN: Mapping[str, str] = {
 def test_a_name_that_is_taken_gives_an_error_with_remedies(world: World, token: str) -> None:
     """Resources of another stack, or made by hand, are never adopted."""
     taken = world.resource(token)
-    if token == BUCKET:  # of the very same tags, as a stack that was destroyed leaves it, and not empty
+    if token == BUCKET:  # It has the same tags, as a destroyed stack leaves it, and is not empty.
         storage = Session.of({}, world.cloud.env).client("object_storage")
         storage.put_object(world.cloud.namespace, "data", "weights", b"1")
         world.closing.callback(storage.delete_object, world.cloud.namespace, "data", "weights")
@@ -239,7 +239,7 @@ def test_each_function_of_the_plugin_answers(world: World, token: str) -> None:
         },
         "oci:DataScience/getProject:getProject": lambda: {"projectId": world.id(PROJECT)},
         "oci:Logging/getLogGroup:getLogGroup": lambda: {"logGroupId": world.id(LOG_GROUP)},
-        # Of these there has to be one.
+        # A resource of each of these types has to exist.
         "oci:Core/getVcns:getVcns": lambda: _called(world, VCN),
         "oci:Core/getSubnets:getSubnets": lambda: _called(world, "oci:Core/subnet:Subnet"),
         "oci:Core/getRouteTables:getRouteTables": lambda: _called(world, "oci:Core/routeTable:RouteTable"),

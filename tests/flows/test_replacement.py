@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of change, through the real engine: it replaces exactly where catalog/replacement.toml says so.
+"""Every kind of change, through the real engine: it replaces a resource exactly if catalog/replacement.toml says so.
 
-What a change of one field does is asked of previews, one field of each type at a time; `up` then does what can be done
-on the local cloud. `make test` takes a field of each type, `make torture` all of them.
+Previews show the effect of each changed field, one field of each type at a time. `up` then makes the changes that the
+local cloud supports. `make test` takes a field of each type, `make torture` all of them.
 """
 
 import json
@@ -120,7 +120,7 @@ def _inputs(cloud: Cloud, folder: Path) -> Inputs:
         resource=lambda token: SimpleNamespace(outputs={"name": "data"}, id={"id of": token}),
     )
     made = {token: case.inputs(world) for token, case in CASES.items()}
-    # By name, and after the bucket is there: its id ends with its name.
+    # By name, and after the bucket exists: its id ends with its name.
     made["oci:ObjectStorage/storageObject:StorageObject"]["metadata"] = {"bucket": {"id of": BUCKET}}
     return made
 
@@ -198,7 +198,7 @@ def test_previews_replace_what_the_table_says_and_up_does_it(changes: Changes, c
         "oci:ObjectStorage/storageObject:StorageObject"
     }
     assert set(changes.predicted(replaced).values()) == {"same"}
-    # Not a deleted original either.
+    # A deleted original is not adopted either.
     held = Clients(cloud).storage.get_object(cloud.namespace, "data", "some/code.py")
     assert held.data.content == b"print(2)"
 
@@ -220,7 +220,7 @@ def test_a_replacement_is_a_new_resource_and_a_killed_create_is_adopted(changes:
     assert changes.up(written)["created"] == 1
     assert changes.ids() == {token: row["id"] for token, row in before.items()}
 
-    # The same of a replacement.
+    # The same for a replacement.
     known = changes.folder / "state.json"
     known.write_text(changes.pulumi("stack", "export"))
     anew = [word for token in (VCN, PROJECT) for word in ("--replace", before[token]["urn"])]

@@ -45,7 +45,7 @@ def test_gains_in_a_review_match_the_decisions_of_the_local_oci(cloud: Cloud) ->
     ).data
 
     def widened(after: str, call: Callable[[], Any]) -> list[str]:
-        """What the review says of a change by which this call passes."""
+        """The review of a change that makes this call succeed."""
         assert not passes(call)
         sides = [_of_oci(cloud, statements) for statements in (policy.statements, [*policy.statements, after])]
         change = models.UpdatePolicyDetails(statements=[*policy.statements, after])

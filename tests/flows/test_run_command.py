@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard run` as people type it: on a stack that is up on the local cloud, with runs that really run."""
+"""`trainyard run` as a command, on a stack that is up on the local cloud, with real runs."""
 
 from __future__ import annotations
 
@@ -99,7 +99,9 @@ def test_a_try_of_a_job_without_runs_uses_the_stack_file(team: TryTeam) -> None:
 
 
 def test_a_try_runs_beside_the_run_that_it_copies(team: TryTeam) -> None:
-    """While it trains, `logs`, `watch` and `cancel` work on it; whoever stops following learns how to end it."""
+    """While it trains, `logs`, `watch` and `cancel` work on it. Ctrl-C during `--follow` prints the command that ends
+    it.
+    """
     title = team.started("line", "--", "--wait")
     team.alive(title)
     place = ("--local", "--stacks", str(team.stacks))

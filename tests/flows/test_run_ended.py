@@ -25,7 +25,7 @@ def test_that_is_cut_off(shared_cloud):
 
 
 def test_sigterm_stops_the_clouds_of_a_test_run(tmp_path: Path) -> None:
-    """Told to the controller alone, it reaches the worker that has the cloud."""
+    """SIGTERM to the controlling process alone also reaches the worker that has the cloud."""
     seen = tmp_path / "seen"
     (tmp_path / "test_cut.py").write_text(TEST)
     words = [

@@ -65,8 +65,8 @@ default = 7100
 evidence = "measured"
 why = "nobody ever calls"
 """
-# Both ranks report until the file comes; the bound only matters if the test dies. The worker knocks at a port that no
-# rule opens.
+# Both ranks report until the file exists; the time limit matters only if the test is killed. The worker connects to a
+# port that no rule opens.
 SCRIPT = r"""
 import json, os, pathlib, socket, time
 rank = int(os.environ["RANK"])

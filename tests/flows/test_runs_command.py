@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard runs` as people type it, on real job runs of a local cloud."""
+"""`trainyard runs` as a command, on real job runs of a local cloud."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.cloud_world import World
 from tests.support.waiting import LONGEST_SECONDS, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
-# Prints, then lives until somebody ends it or its file comes; the bound only matters if the test dies.
+# Prints, then waits until it is ended or its file exists; the time limit matters only if the test is killed.
 SCRIPT = """
 import os, pathlib, time
 print("[" + os.environ["NODE"] + "] begins", flush=True)
@@ -32,7 +32,7 @@ while not (pathlib.Path.home() / "ends").exists() and time.monotonic() < end:
     time.sleep(0.05)
 print("over", flush=True)
 """
-# What makes two of the job's runs one sweep.
+# The entry that makes two of the job's runs a sweep.
 SWEPT = """
 config:
   trainyard:team: demo

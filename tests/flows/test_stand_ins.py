@@ -55,7 +55,7 @@ def test_examples_share_a_cloud_in_any_order(cloud: Cloud, number: int) -> None:
     core = Session.of({}, cloud.env).client("core")
     subnets = [core.get_subnet(row[2]).data for row in once if row[0] == "subnet"]
     assert len(subnets) == 2
-    for subnet in subnets:  # each with a way to Oracle's services through a gateway of its own VCN
+    for subnet in subnets:  # Each reaches Oracle's services through a gateway of its own VCN.
         rule, *_ = core.get_route_table(subnet.route_table_id).data.route_rules
         assert core.get_service_gateway(rule.network_entity_id).data.vcn_id == subnet.vcn_id
     _remove(cloud)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The deployer's printed policy is enough for `up` and `destroy`, and none of its statements can be left out.
 
-The statements that `trainyard access` prints are all that a person of their own has, with a key of their own; Pulumi
-runs as that person, on the real engine.
+A separate user with their own key has only the statements that `trainyard access` prints. Pulumi runs as that user, on
+the real engine.
 """
 
 import configparser
@@ -114,7 +114,7 @@ def _profile(admin: Clients, user: str, folder: Path) -> Path:
 def deployer(tmp_path: Path) -> Iterator[Deployer]:
     team = Team(tmp_path)
     try:
-        team.trainyard("preview", "local")  # makes the cloud and an empty stack
+        team.trainyard("preview", "local")  # Makes the cloud and an empty stack.
         admin, identity = Clients(team.cloud), Clients(team.cloud).identity
         ready_images(team.cloud, PLAN)
         place: dict[str, Any] = {"compartment_id": team.cloud.tenancy, "name": GROUP, "description": "the deployers"}
@@ -157,7 +157,7 @@ def _names(refusals: str, statement: str) -> bool:
 @pytest.mark.parametrize("index", SAMPLE)
 def test_without_one_statement_a_call_is_refused_and_the_log_names_it(deployer: Deployer, index: int) -> None:
     missing = STATEMENTS[index]
-    if "log-content" in missing:  # the last lines of a run are read when it failed
+    if "log-content" in missing:  # The last lines of a run are read only if it failed.
         (deployer.team.stacks / "local" / "train.py").write_text("raise SystemExit(3)\n")
     deployer.grant([*STATEMENTS[:index], *STATEMENTS[index + 1 :]])
     told = deployer.team.home / "up.log"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One local cloud for the runs of a module."""
+"""One local cloud for all runs of a module."""
 
 import pytest
 

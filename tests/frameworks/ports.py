@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.frameworks.ports [--documented] [EXAMPLE…]`: what docs/ports.md says, from runs of now.
+"""`python -m tests.frameworks.ports [--documented] [EXAMPLE…]`: measures the table of docs/ports.md again.
 
-Each example trains on three hosts of a local cloud behind the planned rules; printed is who connected to whom on which
-port. With --documented only the ports that Oracle's documents name are open, and printed is how it ends, and when.
+Each example trains on three hosts of a local cloud under the planned rules; the output shows which node connected to
+which, and on which port. With --documented only the ports of Oracle's documents are open, and the output shows how the
+run ended, and when.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _planned(field: Field, example: Example) -> Iterator[str]:
 
 
 def _documented(field: Field, example: Example) -> Iterator[str]:
-    """Only the documented ports, and those of other ports that a documented one stands for."""
+    """The documented ports, and the ports of a framework that a documented port represents."""
     rows = frameworks.framework(example.framework, example.strategy).ports
     known = {str(row.default) for row in rows if row.documented}
     began = time.monotonic()

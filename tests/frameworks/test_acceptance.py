@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A script that knows nothing of us loses a rank in its second epoch, and ends as if not; its secret is in no log."""
+"""A script without any code for trainyard loses a rank in its second epoch, and has the same result as without the
+loss. Its secret is in no log.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.engine
 SCRIPT = Path(__file__).with_name("third_party")
 LONGEST_SECONDS = 600.0
-# A node's disk goes with its run: in the end the script's own log is printed, with all that its lives have written.
+# A node's disk is removed with its run, so at the end the script's own log of all its lives is printed.
 COMMAND = (
     "bash -c 'python ddp.py --loading-seconds 0.1 --resume-dir $TRAINYARD_CHECKPOINTS --out $TRAINYARD_OUTPUT"
     " && cat train-$RANK.log'"
@@ -51,7 +53,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
 
 
 def in_second_epoch(team: Team) -> psutil.Process | None:
-    """The training process of rank 1 of the run that is to be struck, once its own log says so."""
+    """The training process of rank 1, after its own log says that the second epoch has begun."""
     for process in psutil.Process(team.cloud.pid).children(recursive=True):
         try:
             told = process.environ() if "ddp.py" in process.cmdline() else {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elastic Horovod on hosts of their own, behind the planned rules and no others: a worker falls, and comes back."""
+"""Elastic Horovod on separate hosts under the planned rules only: a worker fails and joins again."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def test_a_failed_worker_rejoins_through_the_planned_ports(field: Field) -> None
         said = ["\n".join(run.lines(rank)) for rank in range(3)]
         assert [len(set(re.findall(r" pid (\d+)", text))) for text in said] == [1, 2, 1], said
         assert ["done 24 in 3 epochs, world 3" in text for text in said] == [True] * 3, said
-        # It may be back before the others have gone on without it.
+        # It may have joined again before the others have continued without it.
         assert re.search(r"world 2: \d processes on nodes 0, 2.*gone: 1", said[0]), said[0]
         assert run.dropped() == set(), "nothing was asked for that the plan does not open"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every framework trains under the planned rules, and each of them is missed: by a pair of nodes that is named."""
+"""Every framework trains under the planned rules. Without any one rule it fails, and the evidence names the pair of
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ from tests.support.waiting import eventually
 
 PAGE = Path(__file__).parents[2] / "docs" / "frameworks.md"
 TWO = [name for name, example in EXAMPLES.items() if len(example.roles) == 2]
-# One of each way to meet: a scheduler, a rendezvous, a ring. `make test` trains the others in docs/first-hour.md.
+# One for each kind of rendezvous: a scheduler, a store, a ring. `make test` trains the others in docs/first-hour.md.
 SAMPLED = ("dask", "pytorch", "horovod-pytorch")
 ALL = [*((name, 3) for name in EXAMPLES), *((name, 2) for name in TWO)]
 RUNS = ALL if wanted(0, 1) else [(name, 3) for name in SAMPLED]
-# Example, and the planned ports that are closed: the evidence has to name them, and nothing else.
+# Example, and the planned ports that are closed: the evidence must name exactly these.
 MISSED = [
     ("accelerate", "29400"),
     ("accelerate", "29500-29563"),
@@ -47,7 +49,7 @@ MISSED = [
     ("horovod-tensorflow", "29600"),
     ("horovod-tensorflow", "30000-30511"),
 ]
-# One of each framework: one of them is missed where not all is asked for.
+# One rule for each framework; a sample tests one of them.
 SAMPLE = (("dask", "8700-8709"), ("dask-xgboost", "8900-8963"), ("pytorch", "29500-29563"), ("tensorflow", "12345"),
           ("ray", "10000"), ("horovod-pytorch", "30000-30511"))  # fmt: skip
 
@@ -65,7 +67,7 @@ def test_a_framework_trains_under_the_planned_rules(field: Field, name: str, cou
 
 @pytest.mark.torture
 def test_the_framework_file_of_the_page_trains(field: Field) -> None:
-    """docs/frameworks.md shows a whole file: what it says of ports and waits holds."""
+    """docs/frameworks.md shows a complete file. Its ports and waits are sufficient."""
     columns = tomllib.loads(re.findall(r"```toml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)[0])
     example = EXAMPLES["ray"]
     job = replace(example.job(2), framework=columns["name"])

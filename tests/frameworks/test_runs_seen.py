@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard runs` of a run that failed: who failed first, which packets were dropped, and JSON that is JSON."""
+"""`trainyard runs` for a failed run: the rank that failed first, dropped packets, and strict JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.framework_examples import EXAMPLES
 from tests.support.waiting import LONGEST_SECONDS
 
 ROOT = Path(__file__).parents[2]
-# The worker wants a port that no rule opens, and gives up; the main node waits for it until it is ended.
+# The worker connects to a port that no rule opens, and fails; the main node waits for it until it is ended.
 SCRIPT = """
 import json, os, socket, sys, time
 rank, progress = int(os.environ["RANK"]), os.environ["TRAINYARD_PROGRESS"]
@@ -58,7 +58,7 @@ def record_flows(field: Field, run: Run) -> None:
 
 
 def dropped_as_on_oci(field: Field, run: Run) -> list[dict[str, Any]]:
-    """What the command tells where it knows nothing of a local cloud: only Oracle's SDK and the compartment."""
+    """The command's output if it does not use the local cloud's own API, but only Oracle's SDK and the compartment."""
     cloud = field.world.clients.cloud
     words = [sys.executable, "-m", "trainyard", "runs", "list", "--place", cloud.compartment, "--format", "json"]
     environment = {**os.environ, **cloud.env_for("deployer")}

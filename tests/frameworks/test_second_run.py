@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that is changed and run again meets nothing of the one before it, whatever state that was left in."""
+"""A changed run that starts again is not affected by the previous run, whatever its state."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.support.second_run import KINDS, Change, second_runs
 
 pytestmark = pytest.mark.engine
 
-# The old run has finished; trains on, without checkpoints; trains on with one, and `up` is killed on its way.
+# The old run has finished; still trains, without checkpoints; still trains with one, and `up` is killed.
 EACH_ONCE = (Change(held=True), Change(held=True, keep=True), Change(keep=True, killed=True))
-# The other frameworks show what is theirs in two starts of one size. They, and ten in a row of all sizes, are
-# torture's.
+# For other frameworks, two starts of one size are enough. They, and ten starts in a row of all sizes, run in `make
+# torture`.
 BRIEFLY = (Change(held=True), Change(keep=True, killed=True))
 WHOLE = "pytorch"
 OTHERS = [name for name in KINDS if name != WHOLE]

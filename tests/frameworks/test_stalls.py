@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gangs that really hang in a collective of their framework are ended, though their threads and sockets go on."""
+"""Gangs that really hang in a collective operation are ended, although their threads and sockets are still active."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if rank == 1:
     time.sleep(600)
 dist.all_reduce(tensor)
 """
-# Horovod complains every few seconds here, as it does every minute where nobody sets it.
+# Here, Horovod prints its warning every few seconds; by default it does every minute.
 HOROVOD = """
 import os, threading, time
 os.environ["HOROVOD_STALL_CHECK_TIME_SECONDS"] = "4"
@@ -57,7 +57,7 @@ if rank == 1:
     time.sleep(600)
 step()
 """
-# The one that talks while it hangs is the hardest to see: the others hang in torture.
+# Horovod, which communicates while it hangs, is the hardest to detect. The others run in `make torture`.
 HANGS = {"pytorch": PYTORCH, "horovod-pytorch": HOROVOD, "tensorflow": TENSORFLOW}
 
 

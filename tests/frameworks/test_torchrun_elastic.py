@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elastic torchrun on hosts of their own, behind the planned rules and no others: a node is lost, or comes back."""
+"""Elastic torchrun on separate hosts under the planned rules only: a node is lost, or joins again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOST = 1
 
 
 def example() -> Example:
-    """The example as it is, long enough to lose a node in the middle."""
+    """The unchanged example, with enough epochs to lose a node in the middle."""
     one = EXAMPLES["torchrun"]
     return replace(one, command="train.py --epochs 40 --batches 100", options={**one.options, "minNodes": 2})
 
@@ -43,7 +43,7 @@ def agent_of(field: Field, rank: int) -> psutil.Process | None:
 
 
 def trained(run: Run) -> list[tuple[int, int]]:
-    """Each epoch with the size of the world that trained it, as rank 0 printed them."""
+    """Each epoch with its world size, as rank 0 printed them."""
     printed = re.findall(r"epoch (\d+) loss \S+ world (\d)", "\n".join(run.lines(0)))
     return [(int(epoch), int(world)) for epoch, world in printed]
 
@@ -66,7 +66,7 @@ def test_training_continues_in_a_smaller_world_after_a_node_is_lost(field: Field
         assert beginnings(run, 0)[0] == 0
         assert beginnings(run, 0)[-1] >= 2, "it went on from its snapshot"
         assert run.left("result.json")["ranks"] == 2
-        # Nobody answers for the lost node. Between the nodes that live, all is open that they ask for.
+        # Connections to the lost node are dropped. Between live nodes, no connection is dropped.
         assert {pair for pair in run.dropped() if LOST not in pair[:2]} == set()
 
 

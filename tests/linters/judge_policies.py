@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges policy documents. It runs in an environment of its own, and speaks JSON.
+"""Lints policy documents, in a separate environment, with JSON as input and output.
 
-In: `documents` by name, and `actions`, a list. Out: `findings` by name; by action what AWS knows of it: `resources`
-(types that it is on) and `conditions` (keys), or null for an action that does not exist.
+Input: `documents` by name, and a list of `actions`. Output: `findings` by name, and AWS's data of each action:
+`resources` (its resource types) and `conditions` (keys), or null for an action that does not exist.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def judge(document: Mapping[str, Any]) -> list[str]:
 
 
 def missing_resources(document: Mapping[str, Any]) -> list[str]:
-    """Resources that no statement names for an action. The linter wants all of a call's in the same statement."""
+    """Resources that no statement names for an action. The linter requires all resources of a call in the same
+    statement.
+    """
     missing: dict[str, set[str]] = {}
     for statement in document["Statement"]:
         alone = parliament.analyze_policy_string(json.dumps({**document, "Statement": [statement]}))

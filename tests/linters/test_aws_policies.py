@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every policy document for AWS, judged by a linter of such policies and by AWS's own list of actions."""
+"""Checks every policy document for AWS with a linter and with AWS's own list of actions."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def faulty(**changes: Any) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": [{**statement, **changes}]}
 
 
-# What the linter has to find, as it names it.
+# Mistakes that the linter must report, by its names.
 FAULTS: dict[str, dict[str, Any]] = {
     "UNKNOWN_ACTION": faulty(Action="s3:FetchObject"),
     "RESOURCE_MISMATCH": faulty(Resource="arn:aws:s3:::vision-dev"),

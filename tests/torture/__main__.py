@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.torture`: what `make test` samples, in full counts; the figures go to docs/reliability.md.
+"""`python -m tests.torture`: runs the tests that `make test` samples in full counts, and writes the results to
+docs/reliability.md.
 
-`--scale 0.05` runs a twentieth of all, `--seed N` begins elsewhere, `--part NAME` runs one part, and writes
-no page, with `--row` its row of it.
+`--scale 0.05` runs a twentieth of the counts, `--seed N` other random cases. `--part NAME` runs one part and does not
+write the page; with `--row` it writes the part's row.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LONGEST_TIDYING_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One kind of torture: how many in full, how pytest is told the count and the first seed, and what must hold."""
+    """One part: the full count, pytest's arguments for the count and the first seed, and the tested property."""
 
     holds: str
     unit: str
@@ -154,7 +155,7 @@ class Outcome:
 @click.option("--row", is_flag=True, help="With --part: write its row to the page.")
 @click.option("--jobs", default="auto", help="The number of processes, as pytest-xdist takes it.")
 def main(scale: float, seed: int, only: str | None, row: bool, jobs: str) -> None:
-    """Full counts of what must not break."""
+    """Runs the stress tests in full counts."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     outcomes = [_run(name, max(1, round(PARTS[name].full * scale)), seed, jobs) for name in ([only] if only else PARTS)]
@@ -244,7 +245,7 @@ def with_row(text: str, one: Outcome, seed: int) -> str:
     """The page with a new row for a part that ran alone, and a line about that."""
     alone = f"- `{one.name}` ran alone: "
     lines = [line for line in text.splitlines() if not line.startswith((f"| {one.name} |", alone))]
-    # Behind the last row of the table, and behind the last line of the list.
+    # After the last row of the table, and after the last line of the list.
     last = max(number for number, line in enumerate(lines) if line.startswith("| "))
     lines.insert(last + 1, _row(one))
     return "\n".join([*lines, f"{alone}{datetime.now(UTC):%Y-%m-%d}, from seed {seed}."]) + "\n"

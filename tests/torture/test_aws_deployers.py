@@ -24,7 +24,7 @@ RESNET = "aws-dl1-resnet"
 EXAMPLES = (RESNET, "aws-dl1-single-node", "aws-dl1-existing-vpc")
 # The differences of a variation from the example: in the stack, and in its job's cluster.
 VARIATIONS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
-    # Nodes with an address of their own leave by an internet gateway, so no change may draw a NAT for them.
+    # Nodes with public addresses use an internet gateway, so no change may add a NAT gateway for them.
     "1 EFA, an address for each": (
         {"network": {"cidr": "10.40.0.0/16"}}, {"efa": 1, "publicAddress": "automatic"},
     ),
@@ -40,7 +40,7 @@ VARIATIONS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         {"environment": "dev", "access": {"mode": "proof-of-concept", "users": {"group": "vision-scientists"}}}, {},
     ),
 }  # fmt: skip
-# Values to choose from, by key of the stack file. What a variation sets stays.
+# Possible values, by key of the stack file. Keys that a variation sets are not changed.
 VALUES: Mapping[str, tuple[Any, ...]] = {
     "logs": ({"retentionDays": 30}, {"retentionDays": 60}, {"retentionDays": 90}),
     "tags": ({"cost": "1"}, {"cost": "2"}, {"cost": "1", "owner": "ana"}, {}),

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was checked is carried out: requests for every place where two parsers could understand a request differently.
+"""Requests for every place where two parsers could understand a request differently: exactly the call that was checked
+is carried out.
 
-Whatever a caller sends to the local OCI or OpenPAI, nothing changes outside of what the caller is granted, and nothing
-of it is shown. A failure names the seed: `TRAINYARD_FIRST_SEED=… TRAINYARD_TORTURE=1` repeats it. With a mistake put
-back into a copy of the cloud, the same requests find it.
+No request to the local OCI or OpenPAI changes or shows anything that its caller was not granted. A failure names the
+seed: `TRAINYARD_FIRST_SEED=… TRAINYARD_TORTURE=1` repeats it. With a mistake put back into a copy of the cloud, the
+same requests find it.
 """
 
 from __future__ import annotations
@@ -137,5 +138,5 @@ def _mistaken(mistake: Mistake, folder: Path) -> Iterator[Cloud]:
 def test_a_defect_that_is_put_back_is_found(name: str, tmp_path: Path) -> None:
     with _mistaken(MISTAKES[name], tmp_path) as cloud, closing(MISTAKES[name].border(cloud)) as there:
         wrong, _ = found(there, _MOST_UNTIL_FOUND)
-    print(f"{name}: {wrong}")  # with its seed
+    print(f"{name}: {wrong}")  # With its seed.
     assert wrong.startswith("another's was")

@@ -26,7 +26,7 @@ PORTION = 50
 
 
 def sound(judged: Judged) -> None:
-    """What must hold of any file: a stack or errors, and findings that people can use."""
+    """The property of any file: it gives a stack or errors, and findings with all their parts."""
     assert judged.stack is not None or judged.errors
     lines = len(re.findall("\r\n|[\r\n\x85\u2028\u2029]", judged.source.text)) + 1
     for finding in judged.findings:
@@ -89,7 +89,7 @@ def write_own(folder: Path, name: str, text: str) -> Path:
 def test_a_built_in_framework_also_works_as_a_teams_own(name: str, tmp_path: Path) -> None:
     text = (frameworks.HERE / f"{name}.toml").read_text("utf-8")
     if name == "tensorflow":
-        text = text.replace("{tf_config}", "{role}")  # only TensorFlow's launcher answers it
+        text = text.replace("{tf_config}", "{role}")  # Only TensorFlow's launcher knows this placeholder.
     assert judge_file(write_own(tmp_path, name, text)).errors == ()
 
 

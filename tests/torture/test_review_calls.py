@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random statements that say more, and people who call a local cloud: a call that passes now is a gain in the review.
+"""Random statements that grant more, and calls to a local cloud: a call that the change allows must be a gain in the
+review.
 
-TRAINYARD_TORTURE=<count> runs more of them. The oracle is the local cloud: a scientist's call is refused before the
-change, and passes after it.
+TRAINYARD_TORTURE=<count> runs more of them. The local cloud is the reference: it refuses a scientist's call before the
+change, and accepts it after the change.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.torture
 COUNT = wanted(sample=5, full=300)
 WHO, BUCKETS = "group scientists", ("vision-dev", "vision-prod", "secret")
 Call = Callable[[], object]
-# What a call is -> the operations of which one has to be among the gains.
+# Call -> operations, one of which must be among the gains.
 Calls = Mapping[str, tuple[Call, frozenset[str]]]
 
 
@@ -60,7 +61,7 @@ def held_to(was: set[str], now: set[str], calls: Calls, sides: tuple[Snapshot, S
 
 
 def _says(abilities: Any, operations: frozenset[str]) -> bool:
-    """What stands for all that no statement names fits everything."""
+    """Whether a gain covers the call. The placeholder for resources that no statement names matches every resource."""
     patterns = {one.operation.replace(OTHER, "*") for one in abilities if one.principal in (WHO, EVERYBODY)}
     return any(fnmatchcase(name, pattern) for name in operations for pattern in patterns)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random changes of rules, and two real hosts of a local cloud: a port that opens between them opens in the review.
+"""Random changes of rules, and two real hosts of a local cloud: a port that opens between them must open in the review.
 
-TRAINYARD_TORTURE=<count> runs more of them. The oracle is what one host reaches on the other. A marker, a port that is
-open under one set of rules alone, tells when a set is in force.
+TRAINYARD_TORTURE=<count> runs more of them. The reference is which ports one host reaches on the other. A marker, a
+port that is open under only one set of rules, shows when that set has taken effect.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ print('listening', flush=True)
 while True:
     for key, _ in waiting.select(): key.fileobj.accept()[0].close()
 """
-# What is open once the rules with this marker are in force. What one sweep misses on a busy machine, another finds.
+# The ports that are open under the rules with this marker. If a scan misses a port on a busy machine, another one finds
+# it.
 SWEEP = f"""
 import select, socket, time
 def has_peer(one):
@@ -73,7 +74,7 @@ def settled(address, marker):
 
 @dataclass(frozen=True)
 class Rule:
-    """`peer` empty: the nodes themselves, where a cloud has a name for them, else their subnet."""
+    """`peer` empty: the nodes themselves, if the cloud has a name for them, otherwise their subnet."""
 
     protocol: str
     peer: str
@@ -94,9 +95,10 @@ def drawn(chance: random.Random, block: str, client: str, way: str) -> Rule:
 
 
 def another(rules: Rules, chance: random.Random, block: str, client: str) -> Rules:
-    """One rule more, or one that is wider, narrower, or gone."""
+    """The rules with one added, widened, narrowed or removed."""
     way = chance.choice(("ingress", "ingress", "egress"))
-    # A packet needs both ways: the first rule out stays, so that most changes of rules in mean something.
+    # A packet needs an egress and an ingress rule. The first egress rule stays, so that most changes of ingress rules
+    # have an effect.
     kept = rules[way][: way == "egress"]
     mine = list(rules[way][len(kept) :])
     how = chance.randrange(4) if mine else 0
@@ -113,7 +115,7 @@ def another(rules: Rules, chance: random.Random, block: str, client: str) -> Rul
 
 
 def held_to(open_before: set[int], open_now: set[int], sides: tuple[Snapshot, Snapshot], ends: tuple[str, str]) -> None:
-    """What opens and closes between the hosts is in the review, in one direction at least."""
+    """Asserts that every port that opens or closes between the hosts is in the review, in at least one direction."""
     answers = platform(sides[0].platform).review
     found = changed(*(answers.network(one) for one in sides))
     for port in open_now - open_before:
@@ -132,7 +134,7 @@ def _any(passages: Iterable[Passage], port: int, ends: tuple[str, str]) -> bool:
 
 
 def _holds(passage: Passage, address: str) -> bool:
-    """A name stands for the nodes here."""
+    """Whether the peer includes the nodes. A name stands for the nodes here."""
     if "/" not in passage.peer:
         return True
     without = any(ip_address(address) in ip_network(one) for one in passage.but)

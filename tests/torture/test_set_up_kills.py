@@ -2,7 +2,8 @@
 """The download of the engine is killed at random points: the cache then has a complete engine or none, and the next
 attempt works.
 
-TRAINYARD_TORTURE=<count> runs more of them. The release comes from a server of ours, so that hundreds fit in a minute.
+TRAINYARD_TORTURE=<count> runs more of them. The release comes from a local server, so that hundreds of kills take a
+minute.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def test_a_killed_set_up_leaves_a_complete_engine_or_none(
 ) -> None:
     release(releases[0])
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "TRAINYARD_PULUMI_RELEASES": releases[1]}
-    env["PATH"] = str(tmp_path)  # no engine there
+    env["PATH"] = str(tmp_path)  # There is no engine.
     folder = cached_engine(env, Machine.here())
     seconds = _undisturbed(env)
     for seed in range(FIRST + portion, FIRST + min(portion + PORTION, COUNT)):
@@ -65,7 +66,7 @@ def test_a_killed_set_up_leaves_a_complete_engine_or_none(
             os.killpg(set_up.pid, signal.SIGKILL)
         set_up.wait(LONGEST_SECONDS)
         assert not folder.exists() or version_of(folder / "pulumi", env) == f"v{ENGINE_VERSION}", seed
-        if seed % 2:  # the next one finds what a dead one left; every other time it is killed as well
+        if seed % 2:  # The next set-up finds the files of a killed one; every second one is killed as well.
             _undisturbed(env)
             assert version_of(folder / "pulumi", env) == f"v{ENGINE_VERSION}", seed
             assert not list(folder.parent.glob("*.part-*")), seed

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tests.upgrade.record RELEASE [STACK…]`: keeps the states that this release makes of a few stacks.
 
-The first is the stack `local` of the flows; the others lie in `stacks/`. Run it when a release is made. The passphrase
-in a recording is for the recording only.
+The first is the stack `local` of the flows; the others are in `stacks/`. Run it for each release. The passphrase in a
+recording is for the recording only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WITH_A_TRY = {"aws-dl1": "resnet", "openpai": "cifar10"}
 
 
 def record(release: str, stack: str) -> Path:
-    """The stack file with the folder it names, the state, what opens the state, and what made it."""
+    """Records the stack file with its code folder, the state, the passphrase of the state, and the release."""
     into = RECORDINGS / (release if stack == LOCAL else f"{release}-{stack}")
     with TemporaryDirectory() as folder:
         team = Team(Path(folder))
@@ -36,7 +36,7 @@ def record(release: str, stack: str) -> Path:
         try:
             team.trainyard("up", "local")
             if stack in WITH_A_TRY:
-                # What a try leaves behind must not count as a change of what it was like.
+                # Traces of a try must not count as a change of the copied run.
                 team.trainyard("run", "local", WITH_A_TRY[stack])
             exported = team.pulumi("stack", "export", "--stack", "local", "--cwd", str(team.home / "pulumi" / "stacks"))
             into.mkdir(exist_ok=True)
@@ -53,7 +53,7 @@ def record(release: str, stack: str) -> Path:
 
 
 def _without_positions(exported: str) -> dict[str, Any]:
-    """Where the program's lines were is of this machine, and says nothing of the stack."""
+    """The state without source positions of the program, which are specific to this machine."""
     state: dict[str, Any] = json.loads(exported)
     for row in state["deployment"]["resources"]:
         for name in ("sourcePosition", "stackTrace"):
@@ -62,7 +62,7 @@ def _without_positions(exported: str) -> dict[str, Any]:
 
 
 def _made_by() -> str:
-    """Honest of a recording that was made before its release: the changelog's heading says so."""
+    """The name of the release. If the changelog's heading says `unreleased`, the name says so, too."""
     words = ["git", "log", "-1", "--format=commit %H of %cI"]
     commit = subprocess.run(words, cwd=RECORDINGS, capture_output=True, text=True, check=True).stdout.strip()
     heading = re.search(r"^## (.*)$", CHANGELOG.read_text(), re.MULTILINE)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of an earlier release that live on: on machines that are up, and in images. Each trains under this one.
+"""Programs of an earlier release still train under this one: those on live machines, and those in images.
 
-`programs/` has the launcher of commit 054d40d: what a machine that was made by it has on its disk, and what an image
-that was built from it starts.
+`programs/` has the launcher of commit 054d40d, which machines of that commit have on their disks, and which images of
+it start.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ print("by", hashlib.sha256(pathlib.Path("/opt/trainyard/launcher/launcher/node.p
 def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("earlier")
     with tarfile.open(RECORDED) as archive:
-        # Debian 12's Python knows no `filter` yet, and newer ones ask for one.
+        # Debian 12's Python does not have `filter`; newer versions warn without it.
         archive.extraction_filter = lambda member, _: member
         archive.extractall(folder)
     return folder / "launcher"
@@ -95,7 +95,7 @@ def _user_data() -> str:
 
 
 def _lines(machines: LocalMachines, number: int, launcher: str) -> str:
-    """What a start printed whose ticket names this launcher."""
+    """The output of a start whose ticket names this launcher."""
     row = {"name": "main", "replicas": 1, "service": False, "minFailed": 1, "minSucceeded": None}
     told = document(
         0, roles=[row], role="main", node=NODE, rank=0, folder=f"s3://{BUCKET}/{JOB}/base/1",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state an earlier release made previews under this one, and nothing in it is replaced or removed.
+"""A state of an earlier release previews under this one, with nothing replaced or removed.
 
-What could not be taken over stands in the recording's `replaced.json`, with the only properties that may force it, and
-in the CHANGELOG.
+Exceptions are in the recording's `replaced.json`, with the only properties that may force a replacement, and in the
+CHANGELOG.
 """
 
 import json
@@ -38,7 +38,7 @@ def test_recordings_contain_launch_documents() -> None:
 
 
 def test_recordings_of_openpai_contain_both_kinds_of_start() -> None:
-    """There the launch document is a line of the job's text, and a plain start has none."""
+    """On OpenPAI the launch document is a line of the job's text, and a plain start has none."""
     texts = [json.dumps(run["protocol"]["taskRoles"]) for run in _runs(RECORDINGS / "0.2.0-openpai")]
     assert {"export TRAINYARD_LAUNCH=" in text for text in texts} == {True, False}
 
@@ -64,7 +64,7 @@ def test_an_earlier_release_is_taken_over_without_replacement(recording: Path, t
         seen = team.attempt("preview", "local", "--json", "--diff")
         assert seen.returncode == 0, seen.stdout + seen.stderr
         told = json.loads(seen.stdout[seen.stdout.index("{") :])
-        # A provider that is no longer needed goes without anything of the stack.
+        # A provider resource that is no longer needed may be removed, because it has no counterpart in the cloud.
         gone = [step["urn"] for step in told["steps"] if step["op"] == "delete" and PROVIDERS not in step["urn"]]
         assert not gone
         changes = told["changeSummary"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make dist`, and a team that unpacks what it made: its stack of an earlier release goes on, and a new one trains."""
+"""`make dist`, and a team that unpacks the release: its stack of an earlier release continues, a new one trains."""
 
 import hashlib
 import json
@@ -115,7 +115,7 @@ def project(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(archive) as packed:
-        # Debian 12's Python knows no `filter` yet, and newer ones ask for one.
+        # Debian 12's Python does not have `filter`; newer versions warn without it.
         packed.extraction_filter = lambda member, _: member
         packed.extractall(folder)
     environment = folder / "trainyard" / ".venv"

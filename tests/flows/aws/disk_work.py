@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of `test_aws_disk.py` that runs in a mount namespace, on a small file system.
 
-It prints, as JSON, what came of writing more than there is room for, and of what followed.
+It writes more data than the disk can hold, and prints the results of these and later calls as JSON.
 """
 
 import json
@@ -43,7 +43,7 @@ def main(folder: Path) -> None:
         for name in stored[:4]:
             kept = folder / "cloud" / "aws" / "objects"
             file = next(path for path in kept.iterdir() if path.read_bytes().startswith(name.encode()))
-            file.write_bytes(b"")  # room from elsewhere, as whoever cleans up makes it
+            file.write_bytes(b"")  # Frees space on the disk, as an administrator would.
         told = {
             "puts": puts, "stored": len(stored), "after": _put(s3, "after"), "then": len(_names(s3)),
             "tracebacks": (folder / "cloud" / "server.log").read_text().count("Traceback"),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each request is parsed once only. If a request says two things, what was checked is carried out, or nothing is.
+"""Each request is parsed only once.
 
-Every attack here once did what no policy granted. The oracle is moto's own state, not an answer.
+An ambiguous request is refused, or has exactly the meaning that access control checked. Every attack here once
+succeeded without a policy that allows it. The tests compare moto's state, not responses.
 """
 
 from __future__ import annotations

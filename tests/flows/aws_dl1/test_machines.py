@@ -25,7 +25,7 @@ from tests.support.machine_cluster import GROUP, JOB
 from tests.support.waiting import eventually
 
 NODES = ("main-0", "worker-0")
-# Each rank reaches each node by name and by address, without a question, and says what the container is told.
+# Each rank connects to each node by name and by address, without a prompt, and prints the container's variables.
 SCRIPT = """
 import json, os, pathlib, stat, subprocess, sys, time
 ssh = pathlib.Path.home() / ".ssh"
@@ -130,7 +130,7 @@ def test_containers_connect_by_ssh_on_3022_without_a_prompt(world: World, first:
 
 
 def test_a_second_container_on_a_host_gets_4022_and_all_nodes_know_it(world: World) -> None:
-    """Somebody's own container has 3022 on one machine."""
+    """On one machine, another container of a user already has port 3022."""
     # The previous start's container uses the port until its machine is ready again.
     world.ready()
     listener = "import socket, time; s = socket.create_server(('', 3022)); print(1, flush=True); time.sleep(600)"

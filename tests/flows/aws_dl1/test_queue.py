@@ -306,8 +306,7 @@ def test_four_machines_run_tickets_in_order_and_stop_only_when_idle(
     nodes = ("main-0", "worker-0", "worker-1", "worker-2")
     note = tmp_path / "note"
     with cluster(aws, bucket, tmp_path, nodes, private_key, stopWhenIdleMinutes=0.03) as world:
-        # They look into the queue when they come up, without being woken. The first start lasts longer than machines
-        # stay idle.
+        # They read the queue when they boot, without being woken. The first start lasts longer than the idle limit.
         world.ticket(1, f'case "$TRAINYARD_NODE_ADDRESS" in 127.0.0.1) sleep 3;; esac; echo 1 >> {note}')
         world.ticket(2, f"echo 2 >> {note}")
         assert states(world.ended(1)) == ["SUCCEEDED"] * 4

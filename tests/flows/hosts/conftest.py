@@ -18,15 +18,14 @@ _NOBODY = ("unshare", "--user", "--map-user=65534", "--map-group=65534")
 
 
 def require_installed_tools() -> None:
-    """What makes networks is in the system or in somebody's cache, which another account does not see."""
+    """Skips without system packages for networks: another account cannot read those in a user's cache."""
     require_program("ip")
     require_program("nft")
 
 
 @contextmanager
 def nobodys_cloud(home: Path, *before: str) -> Iterator[Cloud]:
-    """A cloud whose account has no privilege whatever: a user that is not root, without capabilities. `before` are the
-    words of a command that starts others."""
+    """A cloud whose account is not root and has no capabilities. `before`: a command prefix that starts the cloud."""
     require_installed_tools()
     try:
         subprocess.run(
@@ -41,7 +40,7 @@ def nobodys_cloud(home: Path, *before: str) -> Iterator[Cloud]:
         control.stop(home)
 
 
-# In mounts of its own: lets everybody through a folder, to some of what lies in it.
+# In a separate mount namespace: lets every account enter a folder, and shows some of its content.
 _OPENED = """
 set -e
 hold=$1; closed=$2; shift 2
@@ -57,8 +56,9 @@ _NOBODYS = 65534
 
 @contextmanager
 def really_nobodys_cloud(home: Path) -> Iterator[Cloud]:
-    """A cloud of the account `nobody`, who owns nothing else on this machine: its own files are not the interpreter's.
-    Only root can be somebody else; the folder given is not used, for nobody gets into what is the test's."""
+    """A cloud of the account `nobody`, which owns no other file on this machine, so not even the interpreter's. Only
+    root can switch accounts. The given folder is not used, because `nobody` cannot enter a test's folder.
+    """
     needed = [Path(path).resolve() for path in (sys.base_prefix, sys.prefix, Path(__file__).parents[3])]
     with tempfile.TemporaryDirectory(prefix="nobodys-") as folder:
         os.chown(folder, _NOBODYS, _NOBODYS)
@@ -77,8 +77,9 @@ def really_nobodys_cloud(home: Path) -> Iterator[Cloud]:
 
 
 def _let_through(needed: Sequence[Path], folder: Path) -> list[str]:
-    """The words before a command that has to get to these paths, some of which may lie where nobody else gets in: the
-    interpreter under a home, the checkout in a folder of its own."""
+    """A command prefix that makes these paths accessible. Some may be in folders that only their owner can enter, such
+    as an interpreter in a home.
+    """
     words: list[str] = []
     for number, closed in enumerate(dict.fromkeys(filter(None, map(_closed, needed)))):
         hold = folder / f"hold-{number}"
@@ -89,7 +90,7 @@ def _let_through(needed: Sequence[Path], folder: Path) -> list[str]:
 
 
 def _closed(path: Path) -> Path | None:
-    """The first folder on the way that only its owner may pass."""
+    """The first folder on the path that only its owner may enter."""
     return next((way for way in reversed(path.parents) if not os.stat(way).st_mode & 0o001), None)
 
 

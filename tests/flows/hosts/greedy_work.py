@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `test_hosts_ways_out.py` does on a small disk of its own: runs that take all they can get, in a cloud that holds
-them by control groups, or by its watcher alone. Prints, as JSON, what became of each run, and of the machine."""
+"""The part of `test_hosts_ways_out.py` that runs on a small, separate disk. Greedy runs use as many resources as they
+can, in a cloud that limits them by control groups, or only by its watcher. Prints as JSON the result of each run, and
+the state of the machine.
+"""
 
 import json
 import subprocess
@@ -15,7 +17,7 @@ from tests.flows.hosts.ways_out import GREEDY
 from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import World
 
-# Enough files that a busy machine's watcher looks before all of them are used up.
+# Enough files that the watcher of a busy machine checks before all of them are used.
 SIZE, FILES, MEMORY_GIB = "2g", 300_000, 1
 _PRELUDE = "import os, time\n"
 _ON_DISK = "disk", "files"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.flows.hosts.machine_work FOLDER`: the root of a machine tries to get out of it, at its first boot,
-and at its second one by a link that it left on its disk. Prints JSON."""
+"""`python -m tests.flows.hosts.machine_work FOLDER`: the root user of a machine tries to escape: at the first boot, and
+at the second boot by links that it left on its disk. Prints JSON.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from localcloud.aws.machines import GroupRule, SecurityGroupRules
 from tests.flows.hosts.ways_out import WAYS, Way, try_all
 from tests.support.aws_instances import GROUP, Data, data_centre
 
-# What is no way out for the root of a machine, because it stays inside.
+# Attempts that are no escape for the root of a machine, because their effect stays inside.
 AT_HOME = {
     "read the machine's shadow file", "write to /etc", "write to the user's home", "write to the launcher",
     "make a setuid program", "become root", "take another root", "reach a socket by its file", "kill the first process",
@@ -36,7 +37,7 @@ async def work(folder: Path) -> dict[str, Any]:
     anyone = (GroupRule("-1", "0.0.0.0/0"),)
     async with data_centre(folder / "machines") as data:
         data.reports.group = SecurityGroupRules(GROUP, "open", anyone, anyone)
-        # By a file: what is in the command line of a shell is what the attempts look for.
+        # The script is in a file: its text must not be on a command line, because the attempts search command lines.
         machine = data.start(
             1, "#cloud-config\n" + json.dumps({"write_files": [{"path": "/root/ways.py", "content": try_all(TRIED)}]})
         )
@@ -48,11 +49,11 @@ async def work(folder: Path) -> dict[str, Any]:
 
 
 async def _second_boot(data: Data, instance: str, outside: Path) -> dict[str, Any]:
-    """It puts links where the hosts show something at its next boot: in its interpreter's place, in /run, in /var."""
+    """Puts links at paths where the hosts mount folders at the next boot: the interpreter's, in /run, in /var."""
     outside.mkdir(mode=0o777)
     machine = data.reports.living[instance]
     inside = Path(sys.prefix).resolve()
-    # The first folder on the way to the interpreter that is on the machine's own disk, if it is there at all.
+    # The first folder on the interpreter's path that is on the machine's own disk, if it exists.
     top = Path("/", *inside.parts[1:3])
     links = [f"rm -rf /var/run /var/tmp; ln -s {outside} /var/run; ln -s {outside} /var/tmp; rm -rf /run/*"]
     links += [f"mv {top} {top}.moved; ln -s {outside} {top}; mkdir -p {outside}; ls -d {top}.moved"]

@@ -123,7 +123,7 @@ async def _runs_containers(data: Data, machine: Machine) -> None:
         "docker run --name three gaudi"
         " sh -c 'setsid sleep 987 & printf \"1%%\\r2%%\\n\"; printenv TRAINYARD_KEEP_MEGABYTES'",
         "docker logs three | tail -n 2 | tr '\\r' '@'",
-        # Debian's smallest has no pgrep.
+        # Debian's smallest image has no pgrep.
         "for one in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$one 2>/dev/null; echo; done | grep -c '^sleep 987'",
     )
     *_, bar, megabytes, left = output.splitlines()
@@ -135,7 +135,7 @@ async def _runs_containers(data: Data, machine: Machine) -> None:
 
 
 async def _keeps_its_disk(data: Data, machine: Machine) -> None:
-    """Its own shutdown, a reboot, a stop and a start; then it is terminated, and nothing is left."""
+    """A shutdown from inside, a reboot, a stop and a start. Then the instance is terminated, and nothing is left."""
     await data.run(machine, "echo kept > /root/kept; echo lost > /run/lost; ln -s /etc /var/lib/link")
     data.reports.heard.clear()
     data.instances.send(MachineCommand("off", machine.id, ["shutdown -h now; sleep 600"], 60))
@@ -167,7 +167,7 @@ def test_security_groups_are_enforced_and_change_at_once(tmp_path: Path) -> None
 
 
 async def _security_groups(folder: Path) -> None:
-    """A rule that names its own group is about all members, in both directions, including later ones."""
+    """A rule that names its own group applies to all members, in both directions, including later members."""
     async with data_centre(folder) as data:
         first = data.start(1)
         await data.heard("agent", first.id)

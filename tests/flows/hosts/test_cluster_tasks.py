@@ -88,10 +88,11 @@ def test_a_tasks_end_is_reported_as_by_openpais_runtime(tmp_path: Path) -> None:
         "absent": ("no-such-program", 220, "code 127"), "claims": ("exit 253", 255, "code 253"),
         "plugin": ("echo not reached", 255, "code 1"), "memory": (_EATS, -1200, "memory"),
         "wrong": ("true", -1204, "no plugin 'magic'"),
-        # The runtime knows some failures by what the command prints: one lacks a module, one has bad memory.
+        # The runtime recognizes some failures by the command's output: a missing module, bad memory.
         "import": ("echo 'ImportError: no torch' >&2; exit 1", 232, "code 1"),
         "memory-errors": ("echo cuda_error_ECC_uncorrectable; exit 1", 223, "code 1"),
-        # What ends before it begins: an image that the checker refuses, commands that the initializer cannot read.
+        # Tasks that fail before their command: an image that the checker refuses, commands that the initializer cannot
+        # parse.
         "digest": ("true", 254, "no digests"), "quotes": ("true", 1, "cannot read the parameters of the plugin 'cmd'"),
     }  # fmt: skip
     attempts = [attempt_of(name, tmp_path, command) for name, (command, _, _) in commands.items()]

@@ -14,7 +14,7 @@ from tests.flows.hosts.ways_out import DOORS, try_all
 from tests.support.cluster_tasks import Reports, attempt_of, carried_out
 
 _JOB = {"extras": {"storages": [{"name": "data", "share": False, "mountPath": "/mnt/own"}]}}
-# The kernel's settings are closed, and what stands in for the machine's own files cannot be written to.
+# The kernel's settings are read-only, and so are the replacements of the machine's own files.
 _CLOSED = """
 ! unshare --user true 2>/dev/null
 ! touch /usr/mine 2>/dev/null

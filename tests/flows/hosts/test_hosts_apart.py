@@ -26,7 +26,7 @@ def test_vcns_with_the_same_addresses_are_separate(world: World) -> None:
     assert _answer(world, first, world.read(server).job_infrastructure_configuration_details.subnet_id, address) == [
         f"reached {address}"
     ]
-    # The second VCN's first node has the very address of the server: it finds itself there, where nobody listens.
+    # The second VCN's first node has the server's address, so it connects to itself, where nothing listens.
     other = second.subnet("10.0.1.0/24", *everything)
     assert _answer(world, second, other, address) == ["ConnectionRefusedError"]
     world.clients.data_science.cancel_job_run(server.id)

@@ -28,7 +28,7 @@ from localcloud.hosts.firewall import TCP, Direction, FirewallRule
 from localcloud.hosts.runs import Hosts
 
 PORT, CLOSED = 5000, 5001
-# The second node knocks at both ports of the first, and says which one opened.
+# The second node connects to both ports of the first, and prints which connection succeeded.
 TALKS = f"""
 import os, socket
 print("reads", open("/data/in/words").read(), os.environ["PART"], os.environ["GIVEN"], os.environ["CLOUD"])

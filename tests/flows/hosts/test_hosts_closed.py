@@ -76,7 +76,7 @@ def test_a_route_to_nowhere_is_refused(world: World, destination: str, kind: str
 
 
 def _spoil(cloud: Cloud, security_list: str) -> None:
-    """Puts a rule into the state that only an earlier version accepted."""
+    """Writes a rule into the state that only an earlier version would have accepted."""
     with sqlite3.connect(cloud.home / "state.sqlite3", timeout=60) as connection:
         ((text,),) = connection.execute("SELECT body FROM resources WHERE id = ?", (security_list,)).fetchall()
         body = json.loads(text)
@@ -117,6 +117,6 @@ def test_a_rule_change_that_cannot_be_enforced_fails_the_live_run(world: World, 
 
 
 def _nudged(network: Network, run: Any) -> str:
-    """The run's state, after some change of the network that makes the hosts look at their rules again."""
+    """The run's state after a change of the network, which makes the hosts read their rules again."""
     network.client.update_vcn(network.vcn.id, core.UpdateVcnDetails(display_name="changed"))
     return str(network.world.read(run).lifecycle_state)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What security rules can say besides a port: protocols, the client's port, and rules without state."""
+"""Security rules with more than a port: protocols, source ports, and stateless rules."""
 
 from tests.support.cloud_world import World
 from tests.support.network_world import ANYWHERE, Network, egress, ingress, ports
@@ -60,7 +60,7 @@ def test_rules_with_protocols_source_ports_and_stateless_rules_are_enforced(worl
         ],
         [egress("tcp", CLIENT, tcp_options=ports("tcp", 0, 0, source=(5003, 5003)), is_stateless=True)],
     )
-    # Nothing in: what comes back belongs to a connection.
+    # No ingress rule: replies belong to an existing connection.
     calling = network.subnet(CLIENT, [], [egress("all", ANYWHERE)])
     server = network.run(_SERVER, serving)
     world.printed(server, "listening")

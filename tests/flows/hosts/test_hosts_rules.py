@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes are real hosts: addresses of their own, and between them what the rules in force allow."""
+"""Nodes are real hosts with their own addresses, and only connections that the current rules allow."""
 
 from collections.abc import Mapping
 from typing import Any

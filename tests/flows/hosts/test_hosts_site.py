@@ -13,7 +13,7 @@ from localcloud.hosts.site import Site, SiteError, SiteTask
 from tests.support.programs import require_program
 
 PROJECT = Path(__file__).parents[3]
-# Reading is all that is left to it, because the interpreter may lie in a home that is closed to others.
+# It may only read files, because the interpreter may be in a home that other accounts cannot enter.
 _NOBODY = (
     "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all,+dac_read_search",
     "--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search",
@@ -42,7 +42,7 @@ for member in members:
     print(router())
 lan.close()
 """
-# Of the router of 10.0.1.0/24, whoever comes and goes.
+# The address of the router of 10.0.1.0/24 stays the same while nodes come and go.
 _ROUTER = "02:00:17:00:01:01"
 
 

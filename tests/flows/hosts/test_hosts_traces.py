@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a run or the whole cloud ends in any way, none of its processes and namespaces is left."""
+"""However a run or the whole cloud ends, none of its processes and namespaces is left."""
 
 import os
 import signal

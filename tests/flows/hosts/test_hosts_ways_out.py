@@ -44,7 +44,7 @@ def _shared_memory() -> Iterator[int]:
 
 @contextmanager
 def _planted(cloud: Cloud, other: str, folder: Path) -> Iterator[Mapping[str, str]]:
-    """The targets of the attempts. They really exist, and the run's environment names them."""
+    """Makes the targets of the attempts, whose names are in the run's environment."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("0.0.0.0", 0)))
         by_name = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -121,7 +121,7 @@ def _settings() -> list[str]:
     return [Path(path).read_text() for path in paths]
 
 
-# Without control groups nobody is held by them; root in a namespace of its own may make none there.
+# Without control groups the watcher limits nodes; root in its own namespace may not make control groups there.
 ACCOUNTS = {"held": ("unshare", "--mount"), "watched": ("unshare", "--user", "--map-root-user", "--mount")}
 
 

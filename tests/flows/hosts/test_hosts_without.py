@@ -33,18 +33,18 @@ def _hidden(*files: str) -> str:
     return "\n".join(f"[ ! -x {file} ] || mount --bind /dev/null {file}" for file in files)
 
 
-# Each takes something from the cloud that is really there, by a namespace in which it is not.
+# Each hides one thing that the machine has, by a namespace without it.
 LACKS = {
     "namespaces": ("echo 0 >/proc/sys/user/max_net_namespaces", "refuses namespaces"),
     "nft": (_hidden("/usr/sbin/nft", "/sbin/nft"), "nft not found; install the packages"),
 }
-# As LACKS: what nodes have beside rules.
+# As LACKS, for isolation other than rules.
 NO_FILTERS = (
     f'set -- {sys.executable} -m tests.support.without_seccomp "$@"',
     "its kernel has no filters of system calls (seccomp, Linux 4.17)",
 )
 ALL = {**LACKS, "filters": NO_FILTERS}
-# As LACKS: none of the programs that networks are made with. The folder in which the cloud looks for them is empty.
+# As LACKS, for the programs that make networks: the folder in which the cloud looks for them is empty.
 NO_PROGRAMS = _hidden("/usr/sbin/nft", "/sbin/nft", "/bin/ip", "/usr/bin/ip", "/sbin/ip", "/usr/sbin/ip")
 
 
@@ -94,7 +94,7 @@ def test_with_isolation_where_possible_nodes_use_loopback_and_the_reason_is_show
 
 
 def test_with_isolation_where_possible_only_missing_filters_are_left_out(tmp_path: Path) -> None:
-    # What the kernel looks at first is not there. The filter would answer before it looks.
+    # The calls have invalid arguments, so the kernel refuses them in another way than the filter would.
     script = """
 import ctypes, errno
 libc = ctypes.CDLL(None, use_errno=True)
@@ -216,7 +216,7 @@ def test_status_reports_full_isolation(cloud: Cloud) -> None:
 
 def test_a_node_without_its_own_network_cannot_change_the_machines_settings(cloud: Cloud) -> None:
     world = World(Clients(cloud))
-    # What it holds is written back, so that nothing would change if it could be.
+    # The test writes the current value, so that nothing changes even if the write succeeds.
     script = """
 import os
 path = '/proc/sys/net/ipv4/ip_local_port_range'

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seventy and more ways in which a job may try to get out of its node, and what stops each.
+"""More than seventy attempts of a job to escape from its node, and what prevents each.
 
-`try_all` is the job's script; `WAYS` is also what docs/trust.md lists. An attempt that gets what it wants says so by
-returning something that is true; whatever stops it raises an error, or leaves it with nothing.
+`try_all` is the job's script; docs/trust.md lists `WAYS`. An attempt that succeeds returns a true value. An attempt
+that fails raises an error, or returns a false value.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from localcloud.hosts.syscall_filter import REFUSED
 
 
 class Way(NamedTuple):
-    """`code` is the body of a function; `stopped_by` is for people."""
+    """`code`: the body of a function. `stopped_by`: what prevents it, in words for people."""
 
     name: str
     code: str
@@ -124,8 +124,8 @@ WAYS = (
 )  # fmt: skip
 
 HELD_BY = "control groups, or the watcher where this account may make none"
-# These could bring the machine down. Each ends its run, or gets no more than a node may have. `told`: the reason of the
-# end.
+# These could crash the machine. Each ends its run, or is limited to the resources of a node. `told`: the reported
+# reason.
 GREEDY = (
     Way("make processes without end", "while True: os.fork() or time.sleep(60)", HELD_BY),
     Way("take all memory", "held = []\nwhile True: held.append(b'x' * (16 << 20))", HELD_BY),
@@ -182,7 +182,7 @@ SECRET = SECRET[::-1]  # told backwards, so as not to be in this one's own envir
 
 
 def try_all(ways: Sequence[Way] = WAYS, planted: bool = True) -> str:
-    """The script: prints the number and the result of each attempt, and a line at the end."""
+    """The job's script. It prints the number and the result of each attempt, and a line at the end."""
     lines = [_HELPERS, f"NUMBERS = {_NUMBERS}", _PLANTED if planted else ""]
     for number, way in enumerate(ways):
         lines.append(f"def way{number}():\n    {way.code}\n")

@@ -33,7 +33,9 @@ if __name__ == "__main__":
 
 
 class AdsSide:
-    """What an image of ADS does in the bucket, with the official SDK: own file, the main's file, `stop`."""
+    """The part of an ADS image, with the official SDK: it writes its own file, and reads the main node's file and
+    `stop`.
+    """
 
     def __init__(self, place: Place, name: str) -> None:
         self._storage, self._namespace = place.world.clients.storage, place.namespace

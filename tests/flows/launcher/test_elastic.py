@@ -46,7 +46,9 @@ def training(
     count: int = 3,
     **variables: str,
 ) -> Iterator[Nodes]:
-    """Nodes that train together, started; the main one may start again `retries` times, the others `workers`."""
+    """Started nodes that train together. The main node may start again `retries` times, each other node `workers`
+    times.
+    """
     port, _ = block(1)
     spec = planned(
         "horovod", {"main": Role(1, retry=Retry(retries)), "worker": Role(count - 1, retry=Retry(workers))},
@@ -92,7 +94,7 @@ def goes_on_from_its_commits(text: str) -> None:
             assert count == step, text
             committed = count
         else:
-            # Rank 0 tells who has just begun what was committed by the others.
+            # Rank 0 sends the committed state to a worker that has just begun.
             assert count in (step, committed) or step == 0, text
             step = count
 

@@ -126,7 +126,7 @@ def apart(worker: Completion, retries: int = 0) -> Job:
         ("second", Completion(min_failed=2), "0:wait;1:3;2:wait;3:wait", [143, 3, 143, 143]),
         # Failures never do.
         ("never", Completion(min_failed=-1), "0:0;1:3;2:4;3:0", [0, 3, 4, 0]),
-        # Enough have succeeded: the others are stopped, and that is well.
+        # Enough nodes have succeeded: the others are stopped, and the run succeeds.
         ("enough", Completion(min_succeeded=2), "0:wait;1:0;2:0;3:wait", [0, 0, 0, 0]),
         # All must end.
         ("all", Completion(min_succeeded=-1), "0:0;1:0;2:0;3:0", [0, 0, 0, 0]),

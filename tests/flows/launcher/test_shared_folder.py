@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that share a folder and no platform: they meet there, train, keep checkpoints and leave their output there."""
+"""Nodes that share only a folder, without a platform: they use it for rendezvous, checkpoints and output."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_both_stores_handle_objects_alike(folder: Folder, tmp_path: Path) -> Non
 def test_both_stores_handle_files_alike(folder: Folder, tmp_path: Path) -> None:
     content, path = os.urandom(3 << 20), tmp_path / "back"
     file = io.BytesIO(content)
-    file.seek(100)  # as whoever worked out the digest has left it
+    file.seek(100)  # As a computation of the digest leaves it.
     etag = folder.put_file("big", file, len(content), 1_700_000_000.5, _digest(content))
     (listed,) = folder.list("")
     assert (listed.name, listed.size, listed.etag) == ("big", len(content), etag)

@@ -18,8 +18,8 @@ from tests.support.programs import require_program
 
 LIMIT = "2"
 REASON = r"stalled: no output, progress, processor or disk use on any rank for 2 s"
-# What each rank does: `hang`, `end`, or compile for three times the limit; `wait` for who compiles, then work as well.
-# `first` hangs in its first life only.
+# The behaviour of each rank: `hang`, `end`, or compile for three times the limit. `wait` waits for the compiling rank,
+# then works. `first` hangs only in its first life.
 PLAN = """
 import os, sys, time
 rank, folder = int(os.environ["RANK"]), os.getcwd()

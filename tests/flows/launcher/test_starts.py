@@ -147,8 +147,9 @@ def writer(place: Place, home: Path, start: str, waits_for: Path, name: str) -> 
 def test_an_old_start_writes_no_checkpoint_after_the_new_one_has_restored(
     place: Place, tmp_path: Path, how: str
 ) -> None:
-    """An old start that is alive goes on without checkpoints, one that was asleep notices when it wakes, and one that
-    was killed while it wrote is not waited for."""
+    """A live old start continues without writing checkpoints. A suspended one notices the new start when it resumes.
+    The new start does not wait for one that was killed while it wrote.
+    """
     name, begins = f"fenced-{how}", tmp_path / "begins"
     kept, writers = f"train/{name}/checkpoints/", f"train/{name}/checkpoints.writers/"
     with (

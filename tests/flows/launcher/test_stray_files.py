@@ -89,7 +89,7 @@ def started(run: Nodes, script: str, limit: str = "", **changes: object) -> Node
 
 
 def lines(run: Nodes) -> str:
-    """What the launcher said, without its prefix."""
+    """The launcher's lines, without their prefix."""
     said = run.launchers[0].said
     return "\n".join(line.removeprefix("[0.launcher] ") for line in said if line.startswith("[0.launcher]"))
 

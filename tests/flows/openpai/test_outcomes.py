@@ -29,8 +29,8 @@ from tests.support.nodes import Nodes, Place, block, nodes
 from tests.support.openpai_world import OpenPaiWorld
 from tests.support.samples import job
 
-# Each try ends with the next code of its rank, and the last one again and again. `kill`: by a signal; `wait`: never;
-# `until`: well, once another rank has begun again.
+# Each try exits with the next code of its rank; after the list ends, with the last code. `kill`: ends by a signal.
+# `wait`: never ends. `until`: succeeds after another rank has restarted.
 _SCRIPT = """
 import os, pathlib, signal, socket, sys, time
 rank = int(os.environ["RANK"])

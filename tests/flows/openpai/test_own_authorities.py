@@ -45,7 +45,7 @@ def test_a_run_works_with_a_private_certificate_authority(
 ) -> None:
     own, other = Authority.made("the company"), Authority.made("another company")
     with tls_front(_behind(shared_cloud), own.context(tmp_path, "127.0.0.1")) as uri:
-        # Submitted, followed, its log read, and its own failure said: every call shakes hands.
+        # The run is submitted and followed, its log is read, and its failure is reported, each over a TLS handshake.
         with pytest.raises(Failed, match="trained") as ended:
             engine.create(RUN, "own", _inputs(shared_cloud, uri, certificate=COMMENT + own.pem))
         kept = ended.value.kept

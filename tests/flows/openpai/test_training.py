@@ -152,8 +152,9 @@ def test_tasks_run_the_commands_of_prerequisites(started: Mapping[str, str], sha
 
 
 def test_scripts_written_for_openpai_train_unchanged(shared_cloud: Cloud, tmp_path: Path) -> None:
-    """Its variables untouched: roles and port labels have the names that it knows. All run at the same time, and in one
-    test: workers that share a module's tests would each start all of them."""
+    """Roles and port labels have the names that the scripts expect. All jobs run at the same time and in one test,
+    because each pytest worker would otherwise start all of them.
+    """
     (storage,) = (shared_cloud.home / "storages").iterdir()
     names = _as_it_is(shared_cloud, storage.name, tmp_path)
     for name in _AS_IS:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elastic training whose every step is counted: said is who took it, in which world, and what was committed.
+"""Elastic training that counts every step: it prints which process made the step, in which world size, and what was
+committed.
 
-`FALLS` names lives of nodes that do not survive the second epoch in a world of so many processes (`rank.life@size`):
-each kills itself there, or with `HANGS` waits for somebody to end it. Whoever is left trains on; with `WAITS_FOR` it is
-not over before so many processes are there. With `HOLDS` nobody joins, or ends before there is a file `go`.
+`FALLS` names lives of nodes that end in the second epoch of a world of a given size (`rank.life@size`): each kills
+itself, or with `HANGS` waits until it is ended. The others continue. With `WAITS_FOR`, training does not end before
+that number of processes has joined. With `HOLDS`, no process joins or ends before the file `go` exists.
 """
 
 import os
@@ -23,7 +24,8 @@ def train(state: hvd.elastic.TorchState) -> None:
     while state.epoch < EPOCHS or hvd.size() < int(os.environ.get("WAITS_FOR", "0")):
         while state.epoch < EPOCHS and state.batch < BATCHES:
             fall(state)
-            # The mean of what all give is one, however many they are: in the end the sum is the number of steps.
+            # Every process contributes one, so the mean is one in any world size, and the final sum is the number of
+            # steps.
             state.total += hvd.allreduce(torch.ones(1), name="step").item()
             state.batch += 1
             print(f"step {state.total:.0f}", flush=True)
@@ -36,7 +38,7 @@ def train(state: hvd.elastic.TorchState) -> None:
 
 
 def commit(state: hvd.elastic.TorchState) -> None:
-    # Said before, as it ends by going somewhere else when somebody wants to join; `save` lets nobody join.
+    # Printed before the commit, because a commit raises an exception if a process wants to join; `save` does not.
     print(f"commit {state.total:.0f}", flush=True)
     if "HOLDS" in os.environ:
         state.save()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training script as one finds them: told by torch.distributed's environment, and by two folders it is given."""
+"""A typical training script. It reads torch.distributed's variables, and gets two folders as arguments."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ def main() -> None:
     rank = dist.get_rank()
     logging.basicConfig(filename=f"train-{rank}.log", level=logging.INFO, format="%(message)s")
 
-    # Sums of the ranks' gradients are added up in another order after a restart: doubles hide that.
+    # After a restart the gradients of the ranks are summed in another order; with doubles the result is the same.
     torch.set_default_dtype(torch.float64)
     generator = torch.Generator().manual_seed(0)
     inputs = torch.rand(960, 16, generator=generator)

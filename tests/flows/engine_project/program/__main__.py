@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a note (a file) with a secret in it, and whatever else the test sets in the configuration."""
+"""Makes a note (a file) with a secret in it, and other resources that the test sets in the configuration."""
 
 import pulumi
 from greeting import GREETING
