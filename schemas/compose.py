@@ -196,7 +196,7 @@ def platforms_with(path: KeyPath, key: str) -> list[str]:
 
 
 def properties_at(platform: str, path: KeyPath, key: str) -> Iterator[Mapping[str, Any]]:
-    """The properties of a platform's schema at this place, for each alternative."""
+    """The schema of a key at this place, for each alternative."""
     for one in _at(platform, path):
         if key in one.get("properties", ()):
             yield one["properties"][key]

@@ -60,7 +60,7 @@ class Portal:
         return cls(host, parts.path.rstrip("/"), f"{parts.scheme}://{parts.netloc}")
 
     def within(self, address: str) -> str:
-        """A path below the portal, unless the path already begins with the portal's own path."""
+        """The absolute address. A path is below the portal, unless it already begins with the portal's own path."""
         below = address.startswith("/") and not address.startswith("//")
         if not below or f"{address}/".startswith(f"{self.path}/"):
             return urljoin(f"{self.written}{self.path}/", address)
