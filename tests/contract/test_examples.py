@@ -22,7 +22,7 @@ SCRIPTS = sorted(STACKS.glob("examples/**/*.py"))
 # Keys no example may use, and why.
 SECRETS = {"#/$defs/vault/properties/secrets", "#/$defs/secret/properties/secure"}
 PULUMIS = {f"#/properties/{key}" for key in ("encryptionsalt", "secretsprovider", "encryptedkey", "environment")}
-# What was renamed, as no example was;
+# For renames: no example was renamed.
 # what only ADS's own images read; what scripts need that do not write to
 # TRAINYARD_OUTPUT, as all examples do.
 NOT_SHOWN = (
@@ -75,7 +75,7 @@ def objects(schema: Mapping[str, Any], at: str) -> Iterator[tuple[Mapping[str, A
 
 
 def used(value: Any, schema: Mapping[str, Any], at: str = "#") -> Iterator[str]:
-    """Pointers of the keys a value uses."""
+    """Pointers of the keys that a value uses."""
     for kind, where in objects(schema, at):
         if isinstance(value, Mapping):
             known = kind.get("properties", {})

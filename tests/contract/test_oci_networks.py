@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL's variables by shape against the page of Oracle that they are from, where a checkout of it is at hand."""
+"""Compares NCCL's variables by shape with their source, a page of Oracle, if a checkout of it is available."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from catalog.tables import table
 # A checkout of oracle-quickstart/oci-hpc-oke.
 PLACE = os.environ.get("TRAINYARD_OCI_HPC_SOURCE", "")
 PAGE = "docs/recommended-nccl-rccl-parameters-by-shape.md"
-# Of all that the page had at the commit that catalog/oci_networks.toml names.
+# Hash of the page at the commit that catalog/oci_networks.toml names.
 RECORDED = "ec4ba5898305cf60944f01a0e6f40125e468c526bf9194eebdfdaa4fea0f9d1a"
 _SHAPE = re.compile(r"^## (\S+)\n\n```\n(.*?)```", re.MULTILINE | re.DOTALL)
 

@@ -24,7 +24,7 @@ def source_of(row: Mapping[str, Any]) -> GoFile:
 
 
 def calls_of(row: Mapping[str, Any], step: str) -> frozenset[str]:
-    """Every call that the row has for a step, in whatever case."""
+    """Every call that the row has for a step, in any case of its inputs."""
     given = [one.get(step, ()) for one in row.get("given", {}).values()]
     changed = row.get("changed", {}).values() if step == "update" else ()
     return frozenset().union(row.get(step, ()), *given, *changed)
@@ -77,7 +77,7 @@ def test_computed_fields_match_the_source(token: str) -> None:
 
 
 def _plain(paths: Iterable[str]) -> set[str]:
-    """Paths without what Terraform and Pulumi write differently: words by underscores or capitals, plurals of lists."""
+    """Paths in a form that is the same for Terraform and Pulumi: without underscores, capitals and plurals of lists."""
     parts = (path.replace("_", "").lower().split(".") for path in paths)
     return {".".join(re.sub(r"(list)?s$|list$", "", part) for part in path) for path in parts}
 

@@ -40,9 +40,9 @@ OF_OCI = re.compile(r"\bOCI|OCI__|\bOracle|[Cc]ompartment|[Tt]enancy|[Dd]ynamic 
 # S3 is Amazon's store, which two platforms have.
 FOLDERS = {*(platform_folder(name) for name in platforms()), "aws_dl1", "s3"}
 ALLOWED = {
-    # The launcher ships alone and has rows of its own. A launch document names on the wire how nodes meet.
+    # The launcher ships alone and has its own rows. A launch document names the source of peers.
     "launcher/platforms.py", "schemas/launch.schema.json",
-    # A local cloud stands in for all platforms at once.
+    # A local cloud implements all platforms at once.
     "components/platform/calls.py",
     # Some kinds of faults exist on one platform only, and their descriptions say so.
     "localcloud/server/faults.py",

@@ -23,7 +23,7 @@ from tests.support.aws_types import NOT_GIVEN, NOT_SHOWN, NOT_TAKEN, official
 # A package of pulumi_aws warns of its own deprecated modules when it is imported.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has been deprecated:DeprecationWarning")
 
-# Some shapes of botocore hold themselves.
+# Some shapes of botocore are recursive.
 MOST_DEPTH = 6
 
 
@@ -39,7 +39,7 @@ def inputs_of(token: str) -> set[str]:
 
 @pytest.mark.parametrize("token", ROWS)
 def test_the_plugin_supports_every_input_and_no_others(token: str) -> None:
-    # `tagsAll` is what the provider itself adds where it has tags of its own.
+    # The provider itself adds `tagsAll`, from its default tags.
     taken = ours(token).inputs_of_api() - {"tagsAll"}
     assert inputs_of(token) - taken == NOT_TAKEN.get(token, frozenset())
     assert taken <= inputs_of(token)
@@ -63,7 +63,7 @@ def test_every_row_is_in_the_replacement_table_and_names_its_inputs() -> None:
 
 
 def _fields(kind: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every path of an input type that has parts, without indices, and the type of what is there."""
+    """Every path of a structured input type, without indices, and its type."""
     if get_origin(kind) is Sequence:
         kind = get_args(get_args(kind)[0])[0]
     if _types.is_input_type(kind):
@@ -106,7 +106,7 @@ def test_every_function_exists(token: str) -> None:
 
 
 def _complete(shape: Any, depth: int = 0) -> Any:
-    """An answer of AWS in which every member is there."""
+    """A response of AWS with every member."""
     if shape.type_name == "structure":
         return {name: _complete(member, depth + 1) for name, member in shape.members.items() if depth < MOST_DEPTH}
     return [_complete(shape.member, depth + 1)] if shape.type_name == "list" else "text"
@@ -118,7 +118,7 @@ def _in_pulumi(names: Iterable[str]) -> set[str]:
 
 @pytest.mark.parametrize("token", FUNCTIONS)
 def test_every_output_of_a_look_up_is_returned(token: str) -> None:
-    """By the real provider's name: a component that asks by it would get nothing here, and no error."""
+    """By the real provider's names: a component that reads a missing one would get nothing, and no error."""
     lookup = FUNCTIONS[token]
     operation = botocore.session.get_session().get_service_model(lookup.service).operation_model(lookup.operation)
     found = search(fill(lookup.at, {"name": "text", "region": "here"}), _complete(operation.output_shape))

@@ -16,7 +16,7 @@ from localcloud.oci.plugin.table import MAPS, OciResource
 
 # Inputs of the real provider that the local cloud's plugin refuses or leaves out, with the reasons.
 _INPUTS_NOT_TAKEN: Mapping[str, frozenset[str]] = {
-    "oci:ObjectStorage/bucket:Bucket": frozenset({"retentionRules"}),  # the local cloud keeps no retention rules
+    "oci:ObjectStorage/bucket:Bucket": frozenset({"retentionRules"}),  # The local cloud has no retention rules.
     # Keys and copies between regions have no local counterpart.
     "oci:ObjectStorage/storageObject:StorageObject": frozenset({"opcSseKmsKeyId", "sourceUriDetails"}),
 }
@@ -27,7 +27,8 @@ _OUTPUTS_NOT_SHOWN: Mapping[str, frozenset[str]] = {
     "oci:Identity/policy:Policy": frozenset({"ETag", "lastUpdateETag", "policyHash"}),
     "oci:DataScience/job:Job": frozenset({"artifactContentMd5", "artifactLastModified", "emptyArtifact"}),
 }
-# Where Oracle's texts and its schema differ: no "(Updatable)" and no new resource either, or both.
+# Oracle's descriptions and its schema differ: the text lacks "(Updatable)" although no new resource is forced, or has
+# both.
 _SCHEMA_SAYS_OTHERWISE: Mapping[str, frozenset[str]] = {
     "oci:Core/vcn:Vcn": frozenset(
         {"byoipv6cidrDetails", "ipv6privateCidrBlocks", "isIpv6enabled", "isOracleGuaAllocationEnabled"}
@@ -35,7 +36,7 @@ _SCHEMA_SAYS_OTHERWISE: Mapping[str, frozenset[str]] = {
     "oci:Core/subnet:Subnet": frozenset({"ipv4cidrBlocks"}),
     "oci:ObjectStorage/storageObject:StorageObject": frozenset({"contentMd5"}),
 }
-# Its rules are changed as a whole, and its texts leave the word out.
+# Its rules are changed as a whole, and its descriptions lack the word.
 _WITHOUT_THE_WORD = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"
 
 
@@ -95,8 +96,7 @@ def _maps(arguments: Any) -> Iterator[str]:
 
 
 def test_the_plugin_knows_every_map() -> None:
-    """In a map, every key counts. In an object, OCI fills in missing fields. A value alone does not show which of them
-    it is."""
+    """In a map, every key counts. In an object, OCI fills in missing fields. A value alone does not show its kind."""
     assert {name for token in ROWS for name in _maps(_official(token, "Args"))} - {"opcMeta"} == MAPS
 
 

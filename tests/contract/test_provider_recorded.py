@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares recorded calls of the real AWS provider with our table of its calls, and with the deployer's policy.
 
-tests/contract/recorded holds what HashiCorp's provider, which Pulumi's wraps, called on a local AWS: all three
-examples, made, read, changed and deleted. `examples` has each example's calls, without deletions of what it keeps.
+tests/contract/recorded has the calls of HashiCorp's provider, which Pulumi's wraps, on a local AWS: all three examples
+were made, read, changed and deleted. `examples` has each example's calls, without deletions of what it keeps.
 """
 
 from __future__ import annotations

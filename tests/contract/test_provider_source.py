@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of the provider's calls against the provider's own source, where a checkout of it is at hand."""
+"""Compares the table of the provider's calls with the provider's own source, if a checkout of it is available."""
 
 import os
 from pathlib import Path

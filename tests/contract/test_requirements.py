@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# The page of each platform, and which document it answers.
+# The page of each platform, and the document whose requirements it lists.
 PAGES = {"aws-dl1.md": "003", "openpai.md": "004"}
 _TICKED = re.compile(r"`([^`]+)`")
 
 
 def table(page: str) -> list[tuple[str, str]]:
-    """What the documents say, and the tests, of each row."""
+    """The quoted lines and the tests of each row."""
     text = (ROOT / "docs" / page).read_text("utf-8")
     body = text.partition("| they say | what trainyard does | tests |\n| --- | --- | --- |\n")[2]
     rows = [line.strip("| ").split(" | ") for line in body.splitlines() if line.startswith("|")]

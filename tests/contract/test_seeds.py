@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For every line of the documents, an example makes what it asks for, or seeds.toml says why there is nothing to
-make."""
+"""For every line of the documents, an example meets the requirement, or seeds.toml says why none is needed."""
 
 from __future__ import annotations
 
@@ -67,7 +66,7 @@ def planned(row: Row) -> OciPlan:
 def _merged(before: Any, change: Any) -> Any:
     if not isinstance(before, Mapping) or not isinstance(change, Mapping):
         return change
-    # Users are of one kind, so another kind replaces the existing one.
+    # A stack has one kind of users, so another kind replaces the existing one.
     kept = {key: value for key, value in before.items() if key != "users" or "users" not in change}
     return kept | {key: _merged(kept.get(key), value) for key, value in change.items()}
 
@@ -114,7 +113,7 @@ def test_a_statement_of_the_documents_is_made_or_covered(row: Row) -> None:
         assert (one.subject, one.location, one.condition) == (meant.subject, meant.location, meant.condition)
 
 
-# Overlapping, for the slip `use read metrics`.
+# Overlapping, for the mistake `use read metrics`.
 GRANT = re.compile(r"\b(?=(inspect|read|use|manage) ([a-z]+(?:-[a-z]+)*)\b)")
 
 

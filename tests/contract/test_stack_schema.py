@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema and the model of each platform say the same, the schema explains every key, and editors have it all."""
+"""The schema and the model of each platform agree, the schema explains every key, and editors get the whole schema."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Compared:
         self.pairs = list(self._pairs(self.kind, self.schema["$defs"]["config"], platform))
 
     def resolved(self, part: Mapping[str, Any]) -> dict[str, Any]:
-        """A subschema with the definition it refers to; what stands beside the reference wins."""
+        """A subschema merged with the definition that it refers to. Keys beside the reference take precedence."""
         if "$ref" not in part:
             return dict(part)
         return {**self.resolved(self.schema["$defs"][part["$ref"].rsplit("/", 1)[-1]]), **part}
@@ -54,12 +54,14 @@ class Compared:
         return {**ours, "region": part["properties"][region]} if region else ours
 
     def columns(self, kind: Any) -> list[Any]:
-        """The fields that stand in a file: the stack's own name is in the file's name, and not all have regions."""
+        """The fields that a file may contain: not the stack's name, which is in the file's name, and a region only on
+        some platforms.
+        """
         left_out = {"name"} if region_key(self.platform) else {"name", "region"}
         return [column for column in fields(kind) if kind is not self.kind or column.name not in left_out]
 
     def _pairs(self, kind: Any, part: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-        """Every dataclass of the model below `kind`, with the subschema of the same place."""
+        """Every dataclass of the model below `kind`, with the subschema at the same path."""
         yield where, kind, self.as_mapping(part)
         for key, hint in keys(kind).items():
             below = self.properties(kind, self.as_mapping(part)).get(key)
@@ -98,7 +100,7 @@ def dataclasses_of(module: Any) -> set[type]:
 
 
 def test_every_dataclass_of_the_models_was_compared() -> None:
-    """A platform's own kind of a class stands for the neutral one."""
+    """A platform's subclass counts for the neutral class."""
     named = dataclasses_of(model)
     for platform in platforms():
         named |= dataclasses_of(import_module(f"components.{platform_folder(platform)}.stack"))
@@ -149,7 +151,7 @@ def described(part: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any]]
             yield f"{where}/*", dict(free)
         for table_name in ("properties", "patternProperties"):
             for key, value in part.get(table_name, {}).items():
-                # What chooses a platform's section is no key.
+                # The condition that selects a platform's section is no key.
                 if isinstance(value, Mapping) and "const" not in value:
                     yield f"{where}/{key}", dict(value)
         for key, value in part.items():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Some values of a stack file become part of a policy statement or a matching rule. Such a value fits OCI's policy
-language, or the stack file is refused."""
+"""Some values of a stack file become part of a policy statement or a matching rule. If such a value is invalid in OCI's
+policy language, the stack file is refused.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ def test_a_value_that_no_statement_can_contain_is_a_finding_with_its_line(key: t
             if judged.errors or judged.stack is None:
                 refused += 1
                 assert all(error.line for error in judged.errors), judged.errors
-                break  # in each mode alike
+                break  # The same in each mode.
             plan = oci_plan(plan_of(judged))
             assert all(parse(line.text) == line.statement for line in statements.policy_lines(plan)), value
             statements.matching_rule(plan, "runs")

@@ -9,7 +9,7 @@ PAGE = (ROOT / "docs" / "trust.md").read_text("utf-8")
 NAME = re.compile(r"`(test_\w+)`")
 # Each row of this section is a claim. Rows of other sections give details.
 COMMANDS = "Command by command"
-# A limitation needs no test, but if there is one, it is named.
+# A limitation needs no test, but may name one.
 LIMITS = "Limits"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recorder for the tests here: started once, asked for stack after stack."""
+"""The recorder for these tests. It is started once, and records one stack after the other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def client() -> Iterator[Client]:
 
 @pytest.fixture(scope="session")
 def record(client: Client, tmp_path_factory: pytest.TempPathFactory) -> Record:
-    """`record(name, **how)`: the recording of an example, made once for each way of asking."""
+    """`record(name, **how)`: the recording of an example. It is made once for each set of arguments."""
     known: dict[str, Recording] = {}
     root = tmp_path_factory.mktemp("records")
 
@@ -47,7 +47,7 @@ def changed(client: Client, tmp_path: Path) -> Written:
     def recording(name: str, change: Callable[[dict[str, Any]], None], **how: Any) -> Recording:
         document = yaml.safe_load(stack_file(name).read_text("utf-8"))
         change(document["config"])
-        # Beside the code folders the example names.
+        # In the same folder as the code folders that the example names.
         shutil.copytree(STACKS / "examples", tmp_path / "examples", dirs_exist_ok=True)
         (tmp_path / "Pulumi.yaml").touch()
         file = tmp_path / f"Pulumi.{name}.yaml"

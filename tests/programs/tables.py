@@ -22,7 +22,7 @@ SHARED = {
     "ocid1.tenancy.oc1..aaaaaaaa5ht5rzh6lhj3ybgbqwbxgmdkob7kyfkwpemy6rgxtk3wvnslxbux": "<tenancy>",
     "ocid1.compartment.oc1..aaaaaaaaqa3fdyvnsps4m4cxbrubespqea6ex72r5ddlzdt7f3dgpjyxynbn": "<compartment>",
 }
-# How the engine marks the content of a file.
+# The engine's marker for the content of a file.
 SIGNATURE, ASSET = "4dabf18193072939515e22adb298388d", "c44067f5952c0a294b673a41bacd8c17"
 RULES = {"ingressSecurityRules": ("in from", "source"), "egressSecurityRules": ("out to", "destination")}
 # The fields of a launch document that are shown. The others repeat the stack file.
@@ -30,14 +30,14 @@ LAUNCHED = ("rank", "folder", "peers", "start", "wrap", "command", "environment"
 
 
 def table(recording: Recording) -> str:
-    """Sorted by type and name, so that the order in which threads registered does not show."""
+    """Sorted by type and name, because threads register resources in any order."""
     ordered = sorted(recording.resources, key=lambda one: (not one.custom, one.type, one.name))
     blocks = ["\n".join(_block(resource)) for resource in ordered if resource.custom]
     exports = ["exports", *(f"    {line}" for line in _lines(recording.exports))]
     text = "\n\n".join([*blocks, "\n".join(exports)]) + "\n"
     for ocid, meaning in SHARED.items():
         text = text.replace(ocid, meaning)
-    # Of archives that change with every change of the launcher.
+    # Digests of archives, which change with every change of the launcher.
     return re.sub(r"[0-9a-f]{16}(?=\.tar\.gz)", "<digest>", text)
 
 

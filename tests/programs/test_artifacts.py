@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where artifacts are kept: a property that replaces the job, so it is the same from every checkout."""
+"""The path of an artifact is a property that replaces the job. So it must be the same from every checkout."""
 
 from __future__ import annotations
 

@@ -249,7 +249,9 @@ GROUPED, APART = (1, {"groupName": "vision-prod-resnet"}), (0, None)
 
 
 def test_a_shrinking_cluster_keeps_its_placement_group(record: Record, changed: Written) -> None:
-    """AWS does not delete a placement group that contains a machine. For replaced machines, it is decided again."""
+    """AWS does not delete a placement group that contains a machine. If all machines are replaced, the group is decided
+    anew.
+    """
     both = record("aws-dl1-resnet")
     assert _groups(_after(both, changed, ALONE)) == GROUPED
     assert _groups(_after(both, changed, ALONE, cluster(efa=2))) == APART
@@ -515,7 +517,7 @@ def test_another_region_is_refused(changed: Written) -> None:
 
 
 def test_other_stacks_of_the_team_import_nothing_of_aws(tmp_path: Path, record: Record) -> None:
-    """The program of an OCI stack never looks a function of AWS up."""
+    """The program of an OCI stack never calls a function of AWS."""
     assert not [one for one in record("oci-pytorch-ddp").invokes if one["function"].startswith("aws:")]
 
 

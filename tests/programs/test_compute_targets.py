@@ -15,7 +15,7 @@ FLEX = {"name": "VM.Standard.E4.Flex", "ocpus": 2, "memoryGb": 32}
 
 
 def on(target: Config, **keys: Any) -> Callable[[Config], None]:
-    """The job runs on a target, with other keys of its own."""
+    """The example with its job on a target, and further keys of the job."""
 
     def change(config: Config) -> None:
         (job,) = config["trainyard:jobs"].values()

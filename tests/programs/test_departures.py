@@ -29,7 +29,7 @@ def warnings(changed: Written, before: dict[str, Any], **config: Any) -> list[st
         written.update({f"trainyard:{key}": value for key, value in config.items()})
 
     recording = changed(EXAMPLE, change, references={OWN: before})
-    # What `check` says of the file begins with its name.
+    # Findings of `check` begin with the file's name.
     return [warning for warning in recording.warnings if warning.startswith("trainyard:")]
 
 
@@ -89,8 +89,9 @@ def test_a_stack_does_not_move_to_another_region(changed: Written) -> None:
 def test_a_stack_does_not_move_to_another_platform(
     changed: Written, platform: str, before: dict[str, Any], there: str
 ) -> None:
-    """Pulumi would end the runs on the old platform, and stop at the protected bucket: the stack would be half on
-    each."""
+    """Pulumi would end the runs on the old platform, and stop at the protected bucket: the stack would be on both
+    platforms.
+    """
 
     def change(config: dict[str, Any]) -> None:
         config["trainyard:platform"] = platform

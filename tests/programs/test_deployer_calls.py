@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The deployer's policy of each example grants every call that the real provider makes for what the example makes."""
+"""The deployer's policy of each example grants every call that the real provider makes for the example's resources."""
 
 from __future__ import annotations
 

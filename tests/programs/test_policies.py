@@ -17,7 +17,7 @@ from tests.support.recorder.client import Recording
 
 IMMUTABLE = ("oci-dask-xgboost", "aws-dl1-resnet")
 NOT_KEPT = frozenset({("unprotected-data", "bucket"), ("unprotected-data", "repository")})
-# What stack files choose: `versioning: false`, `keep: false`, `logs: { enabled: false }`.
+# Choices of stack files: `versioning: false`, `keep: false`, `logs: { enabled: false }`.
 CHOSEN: Mapping[str, frozenset[tuple[str, str]]] = {
     "oci-dask-sklearn": frozenset({("unversioned-bucket", "bucket")}),
     "oci-tensorflow-mirrored": frozenset({("logging-off", "digits")}),

@@ -107,7 +107,7 @@ def test_an_ended_waiver_is_a_failure_although_nothing_changed(repository: Path)
     assert (row["code"], row["level"], row["outcome"]) == ("unversioned-bucket", "mandatory", "fail")
     assert row["waiver"] == "its waiver ended on 2026-12-31"
     assert "its waiver ended on 2026-12-31" in row["message"]
-    # The check of the stack file goes by the same day.
+    # The check of the stack file uses the same date.
     new = reviews(review(repository, OCI, "--format", "json", "--on", "2027-01-01"))[OCI]
     assert "TY722" in {one["code"] for one in new["findings"]}
     assert "TY722" not in {one["code"] for one in reviews(review(repository, OCI, "--format", "json"))[OCI]["findings"]}

@@ -23,7 +23,9 @@ Undo = Callable[[], object]
 
 @dataclass(frozen=True)
 class BehindTheBack:
-    """`make` changes something and returns a function that undoes it. `seen`: the words that the finding must have."""
+    """`make` changes a resource and returns a function that undoes the change. `seen`: words that the finding must
+    contain.
+    """
 
     title: str
     make: Callable[[], Undo]
@@ -58,7 +60,7 @@ class StackUp:
         assert (code, said.count("\n")) == (0, 1), said
 
     def stays_silent(self) -> None:
-        """However often it is asked, about what nobody touched."""
+        """Asserts that repeated commands report no drift of an unchanged stack."""
         for _ in range(wanted(1, 100)):
             self.is_silent()
 

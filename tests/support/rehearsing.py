@@ -83,7 +83,7 @@ class Rehearsals:
         return report
 
     def reviewed(self, stack: str, report: dict[str, Any]) -> dict[str, Any]:
-        """What a review of the stack, as if it were new, says with a rehearsal's report as its proof."""
+        """A review of the stack as a new one, with a rehearsal's report as its proof."""
         file = self.stacks.parent / "rehearsal.json"
         file.write_text(json.dumps(report), "utf-8")
         words = [
@@ -96,6 +96,6 @@ class Rehearsals:
         return dict(review)
 
     def left(self) -> list[str]:
-        """What rehearsals that have ended left behind."""
+        """Files and processes that ended rehearsals left behind."""
         folder = self.home / "rehearsals"
         return sorted(path.name for path in folder.iterdir()) if folder.exists() else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small snapshots, a platform that answers from a table, and a review with something in every section."""
+"""Small snapshots, a platform that answers from a table, and a review with an item in every section."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots for tests of reviews: of resources that a test states, and of recorded programs."""
+"""Snapshots for tests of reviews, made of a test's own resources or of recorded programs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack that is up, for tests of `trainyard try`: a job of one node, of two, as node groups, and one without runs."""
+"""A stack that is up, for tests of `trainyard run`: jobs of one node, of two, as node groups, and without runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of OCI and of AWS, and changes by which they say more."""
+"""Statements of OCI and of AWS, and changes that make them grant more."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Allow:
 
 
 def widened_oci(allow: Sequence[Allow], chance: random.Random) -> list[Allow]:
-    """With one statement that says more, or one more statement."""
+    """The statements with one widened, or with one more."""
     at = chance.randrange(len(allow))
     one = allow[at]
     verb, kind = one.grant.split()
@@ -50,7 +50,7 @@ def allow_aws(action: str, on: str, condition: AwsStatement) -> AwsStatement:
 
 
 def widened_aws(rows: Sequence[AwsStatement], chance: random.Random, more: AwsStatement) -> list[AwsStatement]:
-    """With one statement that says more, or with `more`."""
+    """The statements with one widened, or with `more`."""
     at = chance.randrange(len(rows))
     one = rows[at]
     free = {key: value for key, value in one.items() if key != "Condition"}
