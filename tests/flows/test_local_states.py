@@ -45,7 +45,7 @@ def test_a_local_stack_does_not_move_to_another_platform(home: Path, command: st
     (stacks / "Pulumi.both.yaml").write_text(text.replace("platform: oci", "platform: openpai"))
     done = CliRunner().invoke(main, [command, "both", "--local", "--stacks", str(stacks)])
     assert done.exit_code == 1
-    assert "Pulumi.both.yaml:8: trainyard:platform: the stack is up on `oci`, and nothing moves" in done.output
+    assert "Pulumi.both.yaml:8: trainyard:platform: the stack is up on `oci`, and cannot move to" in done.output
     assert f"trainyard down both --local --stacks {stacks}" in done.output
     assert "platform: oci\n" in (home / "pulumi" / "stacks" / "Pulumi.both.yaml").read_text()
     assert not (home / "cloud").exists()

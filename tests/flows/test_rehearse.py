@@ -130,7 +130,7 @@ def test_ctrl_c_removes_everything(ring: Rehearsals) -> None:
             lines.append(line)
             if "step 0" in line:
                 break
-        assert re.search(r"the team's code runs as user.* no way out but the plan's", "".join(lines[:2])), lines[:2]
+        assert re.search(r"the team's code runs as user.* only the plan's connections", "".join(lines[:2])), lines[:2]
         (home,) = (ring.home / "rehearsals").iterdir()
         cloud = json.loads((home / "cloud" / "server.json").read_text())
         assert files.is_same(cloud["pid"], cloud["started"])
