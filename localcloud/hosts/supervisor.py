@@ -38,13 +38,17 @@ _SIGNALS = (*_ENDING, signal.SIGCHLD)
 _LONGEST_SECONDS = 3600.0
 # The reasons for which the command is asked to end, and killed only later.
 _ASKED = ("stopped", "time limit")
+# Keys in specifications by earlier versions. After an upgrade of trainyard, a cloud that still runs writes them. Without
+# the translation its nodes would start without namespaces.
+_FORMER_KEYS = {"place": "namespaces", "room": "sandbox"}
 SupervisedNode = IsolatedNode | BareNode
 
 
 def main(arguments: list[str]) -> int:
     # Signals are blocked, and only taken where we wait for them, so that none comes between a fork and its record.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    spec: dict[str, Any] = json.loads(Path(arguments[0]).read_text())
+    written: dict[str, Any] = json.loads(Path(arguments[0]).read_text())
+    spec = {_FORMER_KEYS.get(key, key): value for key, value in written.items()}
     unstartable = ""
     if spec.get("namespaces"):
         unstartable = enter_namespaces(spec["namespaces"])

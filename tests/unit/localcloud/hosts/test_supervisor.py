@@ -23,7 +23,7 @@ def supervise(tmp_path: Path, request: pytest.FixtureRequest) -> Supervise:
     """Starts a supervisor, which is ended after the test, even if the test fails."""
 
     def start(
-        *command: str, seconds: float = 0, grace: float = 5.0, parent: int | None = None
+        *command: str, seconds: float = 0, grace: float = 5.0, parent: int | None = None, **more: Any
     ) -> subprocess.Popen[bytes]:
         spec = {
             "parent": parent or os.getpid(),
@@ -35,6 +35,7 @@ def supervise(tmp_path: Path, request: pytest.FixtureRequest) -> Supervise:
             "result": str(tmp_path / "result"),
             "folders": [],
             "scratch": "",
+            **more,
         }
         path = tmp_path / "spec.json"
         path.write_text(json.dumps(spec))
@@ -90,6 +91,15 @@ def test_a_process_that_left_the_process_group_is_ended_too(supervise: Supervise
 def test_a_missing_command_is_reported(supervise: Supervise, tmp_path: Path) -> None:
     supervise("no-such-command").communicate(timeout=30)
     assert (_result(tmp_path)["reason"], "no-such-command" in _result(tmp_path)["detail"]) == ("unstartable", True)
+
+
+@pytest.mark.parametrize("key", ["namespaces", "place"])
+def test_a_node_never_starts_outside_of_its_namespaces(supervise: Supervise, tmp_path: Path, key: str) -> None:
+    """A cloud of an earlier version, which still runs after an upgrade, writes `place` instead of `namespaces`."""
+    absent = {"user": 1000, "network": 1001}
+    supervise("touch", "started", **{key: absent}).communicate(timeout=30)
+    assert _result(tmp_path)["reason"] == "unstartable"
+    assert not (tmp_path / "started").exists()
 
 
 def test_the_supervisor_starts_nothing_if_its_parent_has_ended(supervise: Supervise, tmp_path: Path) -> None:
