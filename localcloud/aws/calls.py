@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads an AWS request as a `RawCall`: operation and parameters as the sender wrote them.
 
-`localcloud/aws/border` turns it into an `AwsCall`. Access is checked for that, and moto gets it.
+`localcloud/aws/border` turns it into an `AwsCall`. Access is checked for that value, and moto's request is written from
+it.
 """
 
 from __future__ import annotations

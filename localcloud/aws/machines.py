@@ -140,8 +140,8 @@ class MachineReports(Protocol):
 
 
 class NoMachines:
-    """Stands in for the hosts in a cloud without any. Instances are marked as running with a reason, and commands
-    fail."""
+    """Stands in for the hosts in a cloud without any. Instances are marked as running, with the reason why nothing runs
+    on them. They accept no commands, because their agents never report that they are ready."""
 
     WHY = "No hosts are attached to this local cloud: nothing runs on its instances"
 

@@ -189,8 +189,8 @@ def _identity(instance: Any) -> dict[str, Any]:
 
 
 def _read(tree: Mapping[str, Any], path: str) -> str | None:
-    """The content at a path: a value, or a list of the names below it. A name may contain slashes, because it may be a
-    tag's."""
+    """The content at a path: a value, or a list of the names below it. The whole path is tried as a name first, because
+    the name of a tag may contain slashes."""
     if not path:
         return "\n".join(f"{name}/" if isinstance(value, dict) else name for name, value in sorted(tree.items()))
     if path in tree and not isinstance(tree[path], dict):

@@ -27,7 +27,7 @@ _PART = re.compile(r"\s*(Credential|SignedHeaders|Signature)=([^,\s]+)\s*(?:,|$)
 _SHA256 = re.compile("[0-9a-f]{64}")
 # These headers need not be signed, because proxies may change them.
 _MAY_BE_UNSIGNED = frozenset({"x-amzn-trace-id", "x-amz-security-token"})
-# Nor need this header of a presigned URL, because its value is part of the signed text anyway.
+# In a presigned URL this header need not be signed either, because its value is part of the signed text anyway.
 _OF_LINKS = frozenset({"x-amz-content-sha256"})
 
 

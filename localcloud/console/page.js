@@ -5,7 +5,7 @@ import { MOST_OPEN, keyOf, openAtFirst, runsSection } from "./runs.js";
 import { idOf, isOpen, plainSection, remember } from "./sections.js";
 
 const EVERY_MILLISECONDS = 3000;
-const TIMES = 20; // the pause between requests, as a multiple of the answer's time
+const TIMES = 20; // the pause between requests is at least this multiple of the answer's time
 const sections = new Map(); // by title, with the tag of the shown content
 const shown = new Map(); // the elements of all other sections, by title
 const details = new Map(); // of runs that were opened, by key

@@ -238,7 +238,7 @@ class Hosts:
         return self._folder / run_id
 
     async def _former_end(self, run_id: str) -> RunVerdict:
-        """How a run ended, if its cloud was killed before that was recorded. Removes the folder of an unended run."""
+        """How a run ended whose cloud was killed before that was recorded. If it had not ended, removes its folder."""
         folder, outline = self.folder(run_id), self._dispatcher.outline(run_id)
         results = await node_setup.end_processes(folder)
         if outline is None:

@@ -2,7 +2,7 @@
 """Limits: how much of each resource a tenancy may have, and the operations that list them.
 
 The limits of network, object storage and registry have OCI's names. Those of Data Science are derived from the names
-of the shapes, because OCI's are not documented.
+of the shapes, because we know no document with OCI's.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ class Controller:
         self._alarm = asyncio.get_running_loop().call_later(seconds, self._queue_event, lambda: None)
 
     def _load(self) -> None:
-        """Loads all unended jobs from disk."""
+        """Loads all jobs that have not ended from disk."""
         self._allocations.clear()
         self._placed.clear()
         self._waiting.clear()

@@ -45,7 +45,8 @@ _JOB = (
     " code, tasks, roles, gpus, priority"
 )
 _LONGEST_DETAILS = 16_384
-# As many jobs stay as a real cluster keeps. Others are removed in batches, so that no client has to wait.
+# The number of jobs that are kept. A real cluster also removes old jobs. Here they are removed in batches of this size,
+# so that no client has to wait.
 JOBS_KEPT, _REMOVED_AT_ONCE = 10_000, 200
 _TABLES_OF_JOBS = ("job_attempts", "task_attempts", "tags")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections with what ASGI lacks: they can be cut, send an answer in one system call, and have a timeout."""
+"""Connections with what ASGI lacks: they can be cut, send an answer in one system call, and time out slow clients."""
 
 from __future__ import annotations
 

@@ -197,8 +197,8 @@ class Request:
 
 
 def require_once(request: Request) -> None:
-    """InvalidParameter for a repeated header, because programs differ in which one counts. Headers that
-    nothing here reads may be repeated."""
+    """InvalidParameter for a repeated header, because programs differ in which one counts. Those in `_MAY_REPEAT` do no
+    harm, because nothing here reads them."""
     if twice := sorted(request.repeated - _MAY_REPEAT):
         raise invalid(f"the header {twice[0][:80]} is repeated")
 

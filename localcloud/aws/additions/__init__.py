@@ -4,10 +4,10 @@
 | module | what it adds | why |
 | --- | --- | --- |
 | instance_types | dl1.24xlarge, where it is offered, images, quotas of EC2 | moto's data has no Gaudi machine |
-| launches | whole launch templates, network cards, quota, capacity, client tokens | moto ignores them |
+| launches | whole launch templates, network cards, quota, capacity, client tokens | moto ignores most of this |
 | machine_view | instances that are pending until the hosts report that they run | moto starts no machines |
 | placement | placement groups and capacity reservations | moto has none |
-| changes | tags, peers of rules, attributes of subnets, keys of log groups, deletions | moto ignores these changes |
+| changes | tags, peers of rules, attributes of subnets, keys of log groups, deletions | moto refuses or ignores these changes |
 | buckets | default settings of new buckets; no tags for missing buckets | moto has no defaults, and accepts such tags |
 | log_filters | filter patterns of logs | for a pattern that it cannot parse, moto returns all lines |
 | policy_simulation | SimulatePrincipalPolicy | moto has none |

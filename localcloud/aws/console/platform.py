@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS in the console, from the state of the local AWS. If AWS was never used here, the console shows nothing of it."""
+"""AWS in the console, from the state of the local AWS. If AWS was never used here, the console does not start it, and
+shows empty sections."""
 
 from __future__ import annotations
 

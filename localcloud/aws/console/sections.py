@@ -40,7 +40,7 @@ def sections(many: int) -> Sequence[Section]:
 
 
 def _machines(living: Iterable[Any]) -> Iterator[Item]:
-    """An item for each cluster, with its machines."""
+    """An item for each cluster with its machines, and items for the machines of no job."""
     clusters: dict[tuple[str, str], list[Any]] = {}
     for one in living:
         tags = tags_of(one)

@@ -68,8 +68,8 @@ Lines = Callable[[Sequence[bytes]], None]
 
 
 def environments() -> list[tuple[Environment, str, EnvironmentFacts]]:
-    """The local environments on this machine for training, each with the digest of its added packages, and with its
-    facts."""
+    """The local environments on this machine that serve PyTorch, also those with added packages: each with the digest
+    of these packages, or "", and with its facts."""
     rows = []
     for facts in facts_here().values():
         base = find(facts.name) if _TRAINS in facts.serves else None
@@ -95,7 +95,7 @@ def environment_row(environment: Environment, packages: str, facts: EnvironmentF
 
 
 def shown_files() -> list[Shown]:
-    """The files of all local environments. Every machine sees them."""
+    """The files of all these environments. Every machine sees them."""
     pairs = (pair for each, _, _ in environments() for pair in images.programs(each.layout, dict(each.variables)))
     return list(dict.fromkeys(pairs))
 

@@ -49,7 +49,7 @@ class Instances:
         self._loop = asyncio.get_running_loop()
         self._running: dict[str, _Instance] = {}
         self._network = LatestNetwork(reports)
-        self._renewing: set[asyncio.Task[None]] = set()  # the event loop keeps no reference to a task
+        self._renewing: set[asyncio.Task[None]] = set()  # the event loop has only weak references
 
     # -- called by the local AWS, on any thread
 

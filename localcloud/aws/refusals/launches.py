@@ -24,7 +24,7 @@ _KINDS = ("interface", "efa", "efa-only")
 
 
 def refuse(call: AwsCall) -> None:
-    """Refuses such values in other calls than launches: of templates, profiles and tags."""
+    """Refuses invalid user data, profiles and tags in other calls than RunInstances."""
     if call.operation in _OF_TEMPLATES:
         _check_user_data(call.text("LaunchTemplateData.UserData"), "InvalidUserData.Malformed")
     if call.operation in _OF_PROFILES:

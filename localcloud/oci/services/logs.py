@@ -211,7 +211,7 @@ def _data(text: str) -> Any:
 
 
 def _require_source(call: ApiCall, body: Json) -> Json:
-    """Refuses a service log that is not the flow log of an existing subnet."""
+    """Refuses a service log that is not the flow log of an existing subnet, and the configuration of any other log."""
     configuration = body.get("configuration") or {}
     source = configuration.get("source")
     if "compartmentId" in configuration:

@@ -194,7 +194,8 @@ def _exit(result: Mapping[str, Any] | None, details: str, folder: Path, was_stop
 
 
 def _task_exit(result: Mapping[str, Any], tail: bytes) -> TaskExit:
-    """The exit of a task, from the supervisor's result, and from the end of the command's output."""
+    """The exit that OpenPAI's runtime would report, which may have another code than the command. It follows from the
+    supervisor's result, and from the end of the command's output."""
     code, detail = result.get("code"), str(result.get("detail") or "")
     match result["reason"]:
         case "unstartable":

@@ -130,7 +130,7 @@ def write_file(file: Mapping[str, Any]) -> None:
 
 
 class Agent:
-    """The agent of Systems Manager: polls for commands and runs them, each in its own process group."""
+    """The agent of Systems Manager: polls for commands, and runs them in parallel, each in its own process group."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder

@@ -21,8 +21,6 @@ START = (
 )
 GIVEN = f"{PROGRAMS}/given"
 BOOT, COMMANDS = Path(GIVEN, "boot.json"), Path(GIVEN, "commands")
-
-
 # The beginning of a report. All other lines begin with `[`, so no program's output can look like a report.
 REPORT = "\x1etrainyard "
 # The cloud accepts lines of 64 KiB, and JSON may need six bytes for one character.
@@ -31,7 +29,8 @@ PART = 8000
 _LONGEST_LINE = 16 * 1024
 SOCKET = "/run/machine.sock"
 _LONGEST_REQUEST = 4 << 20
-# An older name, which machines use that were started before an upgrade of trainyard.
+# The key of a request with the program's name. It must not change: machines that were started before an upgrade of
+# trainyard read it, too.
 _PROGRAM = "door"
 CONTAINERS = Path("/var/lib/docker/containers")
 

@@ -12,7 +12,7 @@ _TAKEN = {
     "-e": "environment", "--env": "environment", "--env-file": "env_file", "-v": "volumes", "--volume": "volumes",
     "-w": "folder", "--workdir": "folder", "--name": "name", "--entrypoint": "entrypoint",
 }  # fmt: skip
-# Options with a value that have no effect here.
+# Options with a value that have no effect: the stand-in lacks the feature, or always behaves like that.
 _IGNORED = (
     "--runtime", "--cap-add", "--cap-drop", "--net", "--network", "--ipc", "--device", "--shm-size", "--ulimit", "-m",
     "--memory", "--restart", "--log-driver", "--log-opt", "--hostname", "-h", "-l", "--label", "--pull", "--platform",

@@ -53,7 +53,7 @@ class PolicyResource(AwsResource):
         super().delete(call, id, outputs, inputs)
 
     def _remove_versions(self, call: Call, id: str, left: int, inputs: Properties) -> None:  # noqa: A002
-        """Deletes the oldest versions that are not the default one, until `kept` of them are left."""
+        """Deletes the oldest versions that are not the default one, until `left` of them remain."""
         listed = self.write(call, inputs, "ListPolicyVersions", {"PolicyArn": id})["Versions"]
         others = sorted((one for one in listed if not one["IsDefaultVersion"]), key=lambda one: one["CreateDate"])
         for one in others[: max(0, len(others) - left)]:

@@ -41,7 +41,7 @@ class JobResource(OciResource):
 
 
 class WorkRequestResource(OciResource):
-    """A log group, for example. Every write is a work request, and only the work request names the new resource."""
+    """A resource such as a log group: every write is a work request, and only that names a new resource."""
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
         within = [inputs[key] for key in self.row.within]

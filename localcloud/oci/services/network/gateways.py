@@ -14,7 +14,7 @@ from localcloud.oci.operations import ApiCall
 from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
 
-# Of all modules of core networking.
+# The service and the paths of all modules of core networking.
 SERVICE = "core"
 VERSION = "/20160918"
 _KEY = tenancy.REGION_KEY
