@@ -38,8 +38,8 @@ _SIGNALS = (*_ENDING, signal.SIGCHLD)
 _LONGEST_SECONDS = 3600.0
 # The reasons for which the command is asked to end, and killed only later.
 _ASKED = ("stopped", "time limit")
-# Keys in specifications by earlier versions. After an upgrade of trainyard, a cloud that still runs writes them. Without
-# the translation its nodes would start without namespaces.
+# Keys in specifications by earlier versions. After an upgrade of trainyard, a cloud that still runs writes them.
+# Without the translation its nodes would start without namespaces.
 _FORMER_KEYS = {"place": "namespaces", "room": "sandbox"}
 SupervisedNode = IsolatedNode | BareNode
 

@@ -77,8 +77,8 @@ def rules_of(token: str, maps: frozenset[str]) -> DiffRules:
 
 
 def seed_of(call: Call, inputs: Properties) -> str:
-    """The seed of what identifies a creation: its retry token, or the tag that marks the attempt. A repeated attempt has
-    the same seed, and so finds the resource of the first one."""
+    """The seed of what identifies a creation: its retry token, or the tag that marks the attempt. A repeated attempt
+    has the same seed, and so finds the resource of the first one."""
     if call.anew:
         return str(uuid.uuid4())
     return "\n".join([call.urn, canonical(inputs), *([call.instead_of] if call.instead_of else [])])

@@ -7,7 +7,7 @@
 | launches | whole launch templates, network cards, quota, capacity, client tokens | moto ignores most of this |
 | machine_view | instances that are pending until the hosts report that they run | moto starts no machines |
 | placement | placement groups and capacity reservations | moto has none |
-| changes | tags, peers of rules, attributes of subnets, keys of log groups, deletions | moto refuses or ignores these changes |
+| changes | tags, peers of rules, attributes of subnets, keys of log groups, deletions | moto refuses or ignores these |
 | buckets | default settings of new buckets; no tags for missing buckets | moto has no defaults, and accepts such tags |
 | log_filters | filter patterns of logs | for a pattern that it cannot parse, moto returns all lines |
 | policy_simulation | SimulatePrincipalPolicy | moto has none |
