@@ -57,12 +57,12 @@ PARTS = {
         ("tests/unit", "tests/contract"), COUNTED, ("-m", "hypothesis", "--hypothesis-seed={first}"),
     ),
     "set-up": Part(
-        "set-up is killed while it gets the engine: the cache has a whole engine or none, and the next set-up works",
+        "set-up is killed while it gets the engine: the cache has a complete engine or none, and the next set-up works",
         "kills", 300,
         ("tests/torture/test_set_up_kills.py",), COUNTED,
     ),
     "cloud": Part(
-        "the local cloud is killed in mixed work: all that it answered is there, and the data is consistent",
+        "the local cloud is killed during mixed work: every answered change is kept, and the data is consistent",
         "rounds", 40,
         ("tests/flows/test_cloud_killed.py",), COUNTED,
     ),
@@ -72,32 +72,32 @@ PARTS = {
         ("tests/flows/test_cloud_fuzz.py",), COUNTED, ("--hypothesis-seed={first}",),
     ),
     "access": Part(
-        "another team's compartment or resource is refused at every place of every call, and no answer tells of it",
+        "another team's compartment or resource is refused in every field of every call, and no response reveals it",
         "ways to hide it", 3, ("tests/flows/test_cloud_matrix.py", "tests/flows/test_cloud_targets.py"), COUNTED,
     ),
     "borders": Part(
-        "generated requests at the seams of reading change and read nothing outside of their sender's rights, by the"
-        " cloud's store; each defect that was found, put back, is found within 2,000", "requests", 20000,
+        "generated ambiguous requests change and read nothing outside of their sender's permissions, by the cloud's"
+        " store; each fixed defect, put back, is found within 2,000", "requests", 20000,
         ("tests/torture/test_borders_aws.py", "tests/torture/test_borders_oci_openpai.py"), COUNTED,
     ),
     "up": Part(
         "`up` is killed (command, engine, plugin, cloud or all): the next `up` ends in the same state, no double, no"
-        " orphan (of the local plugins, which mark their attempts; clouds' own: docs/aws-dl1.md)",
+        " orphan (with the local plugins, which mark their attempts; real providers: docs/aws-dl1.md)",
         "kills", 200, ("tests/flows/test_kills.py",), {"TRAINYARD_KILL_SEEDS": "{first}:{last}"},
     ),
     "second runs": Part(
-        "a run is changed and run again while the old one lives, after it ended, or after `up` was killed: it ends"
-        " as if it were alone, or resumes, with the right ranks", "replacements", 200,
+        "a run is changed and started again while the old one runs, after it ended, or after `up` was killed: it ends"
+        " like an undisturbed run, or resumes, with the right ranks", "replacements", 200,
         ("tests/torture/test_second_runs.py", "tests/flows/test_provider_engine.py"), COUNTED,
     ),
     "aws": Part(
-        "each example of AWS and ten variations come up, change and go down as the printed deployer, whom the local AWS"
-        " refuses everything else", "changes of each", 25,
+        "each example of AWS and ten variations are made, changed and destroyed with only the deployer's printed"
+        " policies", "changes of each", 25,
         ("tests/torture/test_aws_deployers.py",), COUNTED,
     ),
     "review": Part(
-        "a rule or a statement that says more is in the review, by what goes through on the local clouds and did not"
-        " before; one that only reads differently is not", "changes of each", 300,
+        "a rule or a statement that allows more is in the review, compared with traffic and calls on the local clouds;"
+        " one that is only written differently is not", "changes of each", 300,
         ("tests/torture/test_review_calls.py", "tests/torture/test_review_packets.py",
          "tests/unit/components/oci/review/test_oci_widenings.py",
          "tests/unit/components/aws/review/test_aws_widenings.py",
@@ -105,12 +105,12 @@ PARTS = {
         COUNTED,
     ),
     "drift": Part(
-        "what clouds' own clients change behind a stack's back is found, and an untouched stack is silent",
+        "every change outside of Pulumi, made with the clouds' own clients, is found; an unchanged stack has no drift",
         "changes of each", 100,
         ("tests/flows/drift",), COUNTED,
     ),
     "flows": Part(
-        "what takes minutes and shows little more than its neighbours: longer lives, changes and rehearsals of stacks",
+        "slow tests that add little coverage: longer lifecycles, changes and rehearsals of stacks",
         "round", 1, ("tests/flows", "tests/upgrade"), COUNTED,
         ("-m", "torture", "--ignore=tests/flows/test_first_hour.py",
          "--ignore=tests/flows/test_provider_engine.py", "--ignore=tests/flows/launcher/test_elastic.py"),
@@ -121,17 +121,17 @@ PARTS = {
     ),
     "bare": Part(
         "`make up` trains on a machine with nothing but Debian, Python, make and git: as a user and as root, without"
-        " and with nftables, with nothing kept, on Debian 13, and without rules where there is no way to them",
+        " and with nftables, with empty caches, on Debian 13, and without rules if they cannot be enforced",
         "round", 1, ("tests/bare/test_bare_machine.py",), COUNTED,
     ),
     "first hour": Part(
-        "the page for newcomers is typed on OCI, OpenPAI and AWS DL1, and where there is no environment: `up` makes"
-        " what its jobs need; on a machine with nothing but Debian it leads to results within ten minutes", "page", 1,
+        "the commands of docs/first-hour.md work on OCI, OpenPAI and AWS DL1, and without environments, which `up`"
+        " makes; on a machine with nothing but Debian they have results within ten minutes", "page", 1,
         ("tests/flows/test_first_hour.py", "tests/bare/test_bare_first_hour.py"), COUNTED,
     ),
     "frameworks": Part(
-        "each framework trains on two and on three hosts behind its planned rules, and misses each rule that is closed;"
-        " on tasks of OpenPAI, too, and programs that were made for it train unchanged",
+        "each framework trains on two and on three hosts under its planned rules, and fails without any one of them;"
+        " it also trains on tasks of OpenPAI, and programs that were made for OpenPAI train unchanged",
         "round", 1,
         ("tests/frameworks", "tests/flows/launcher/test_elastic.py", "tests/flows/openpai/test_training.py"), COUNTED,
     ),
