@@ -3,7 +3,7 @@
 
 from typing import Final
 
-# The key that marks an object as a special value. Its value has the kind.
+# The key that marks an object as a special value. Its value says which kind it is.
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
 SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"
 OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that `pulumi up` runs. It makes resources from the stack's configuration, unless there is an error."""
+"""The program that `pulumi up` runs. It makes resources from the stack's configuration, or none if that has
+an error."""
 
 from __future__ import annotations
 

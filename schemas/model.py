@@ -329,7 +329,7 @@ class Stack:
     uses: Uses | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     waivers: Mapping[str, Waiver] = field(default_factory=dict)  # rule of the policy pack -> why it may be broken
-    frameworks: Mapping[str, str] = field(default_factory=dict)  # own framework -> its file
+    frameworks: Mapping[str, str] = field(default_factory=dict)  # own framework -> its file, beside the stack file
     jobs: Mapping[str, Job] = field(default_factory=dict)
 
     # Variables that the platform sets on a node -> why. A name that ends with an underscore is a prefix.

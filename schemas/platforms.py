@@ -54,8 +54,8 @@ class JobOnPlatform:
         return is_active(row, self.options)
 
     def is_reserved(self, row: PortRow) -> bool:
-        """Whether the platform chooses a port of this row for each node. A row of several ports chooses free ones
-        itself."""
+        """Whether the platform chooses a port of this row for each node. A program that needs several ports chooses
+        free ones itself."""
         takes_one = row.minimum_size == 1 and self.options.get(row.per_node or "", 1) == 1
         return self.reserves_ports and row.pinned == "start-option" and takes_one
 

@@ -172,7 +172,8 @@ def namespaces() -> frozenset[str]:
 
 
 def _with_namespace(key: str, value: Any, free: list[str]) -> str | None:
-    """Compares without namespaces, which would make all keys look alike."""
+    """The remedy for an unknown key: a namespace, or the nearest key. Namespaces are not compared, because they would
+    make all keys look alike. None if there is no remedy."""
     namespace, _, name = key.rpartition(":")
     if not namespace and isinstance(value, Mapping) and key in namespaces():
         first = next(iter(value), "team")

@@ -197,7 +197,8 @@ def keep_placement(plan: AwsDl1Plan, templates: Mapping[str, str], recorded: Rec
 
 
 def find_unplaced(plan: AwsDl1Plan, templates: Mapping[str, str], recorded: Recorded) -> Iterator[Wrong]:
-    """A warning for each cluster that gets more machines without a placement group, because its template has none."""
+    """A warning for each cluster that gets more machines and should have a placement group, which its existing template
+    lacks."""
     for name, job in plan.jobs.items():
         added = [node for node in job.cluster.nodes if node not in recorded.machines(job)]
         has = _has_group(name, job, templates[name], recorded)
@@ -214,7 +215,8 @@ def find_unplaced(plan: AwsDl1Plan, templates: Mapping[str, str], recorded: Reco
 
 
 def _has_group(name: str, job: AwsJobPlan, template: str, recorded: Recorded) -> bool | None:
-    """Whether the existing template has a placement group of the stack. None if the template is replaced."""
+    """Whether the existing template has a placement group of the stack. None if there is no template, or a new one
+    replaces it."""
     there = recorded.one("LaunchTemplate", name, *job.was)
     if there.get("name") != template:
         return None

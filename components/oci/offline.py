@@ -46,7 +46,7 @@ class OciOffline(OfflineCloud):
 def _there(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
     """Resources that the file names are assumed to exist. For others, this is unknown."""
     if not stack.texts() & {str(value) for value in arguments.values()}:
-        raise LookupError("this cannot be known without a cloud")
+        raise LookupError("whether it exists cannot be known without a cloud")
     return dict(arguments)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from schemas.findings import CheckRule
     from schemas.model import Layout, Run
 
-_MEETINGS: Mapping[Layout, Rendezvous] = {
+_RENDEZVOUS: Mapping[Layout, Rendezvous] = {
     "run-per-node": Rendezvous("bucket", "addresses are exchanged in the bucket"),
     "node-groups": Rendezvous("cluster-metadata", "addresses and ranks are those of OCI's own list of nodes"),
 }
@@ -66,7 +66,7 @@ class OciPlatform(Platform):
         return frozenset({"joins"} if stack.joins_subnet else ())
 
     def rendezvous(self, layout: Layout) -> Rendezvous:
-        return _MEETINGS[layout]
+        return _RENDEZVOUS[layout]
 
     def environments(
         self, job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range

@@ -63,9 +63,9 @@ def security_lists(rules: SecurityRules) -> tuple[SecurityRules, ...]:
 
 
 def list_tags(network: OciNetworkPlan) -> dict[str, str]:
-    """Tags with the purpose of every port, and the frameworks of jobs in other stacks, if there are any.
+    """Tags with the frameworks that need all ports, and those of jobs in other stacks, if there are any.
 
-    People and policies look for the purpose on the list.
+    People and policies look for the reason on the list.
     """
     needed_by = sorted({rule.framework or network.mode for rule in network.rules if rule.ports is None})
     reasons = {ALL_TCP: ", ".join(needed_by), OPENED_FOR: ", ".join(sorted(network.frameworks))}

@@ -37,7 +37,7 @@ from schemas.names import plural
 from schemas.requirements import PackageList
 
 OUR_IMAGE = "${registry}"
-# A command that has shown the file's warnings sets this, because the engine would print each three times.
+# A command that has shown the file's warnings sets this variable, because the engine would print each three times.
 WARNINGS_SHOWN = "TRAINYARD_WARNINGS_SHOWN"
 
 

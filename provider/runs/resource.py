@@ -158,7 +158,8 @@ class RunResource(ProviderResource):
         runs.release(call, nodes)
 
     def _bring_up(self, call: Call, inputs: Properties, nodes: list[NodeRun]) -> list[NodeRun]:
-        """Starts the missing nodes and waits for the run's `until`. After every error, the existing nodes are kept."""
+        """Starts the missing nodes and waits for the run's `until`. After an error, the state keeps the nodes
+        that exist."""
         spec, runs = run_spec(call.urn, inputs), self._platforms().of(inputs)
         # An existing resource must keep its id, so its run is not started again.
         own = own_inputs(spec.platform)

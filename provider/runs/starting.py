@@ -147,8 +147,8 @@ _STOP_SECONDS = 0.5
 
 
 class Turns:
-    """The runs of a sweep start one after the other. Before a run costs anything, it waits until fewer others are
-    alive.
+    """The runs of a sweep start one after the other. Before a run costs anything, it waits until fewer than `atMost`
+    others are alive.
 
     All runs of an `up` are started by one process, so a lock is enough. Runs of an earlier `up`, and those that this
     one has started, are read from the platform.

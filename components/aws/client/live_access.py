@@ -129,8 +129,8 @@ class AccessReader:
     def _others(
         self, one: HeldPolicy, account: Mapping[str, Any], made: datetime | None, caller: tuple[str, ...]
     ) -> None:
-        """Grants of others that name the stack's resources. The deployer's own policies name them too, and are left
-        out."""
+        """Statements of others that count. The deployer's own policies name the stack's resources, too: those of the
+        caller are left out unless they are newer than the stack."""
         own = {resource.id for resource in self._declared.of(ROLE, POLICY)}
         title = f"{one.kind} {one.principal}"
         if one.policy in own or (one.kind == "role" and one.principal in own) or title in self._question.known:

@@ -91,8 +91,8 @@ class QueueView:
         return {node: content[0] for node, content in zip(nodes, contents, strict=True) if content is not None}
 
     def holder(self, number: int) -> tuple[Ticket, int] | None:
-        """The earlier start that runs or will run next, and the number of starts before this one. None if it is this
-        start's turn.
+        """The earlier start that runs or will run next, and the number of earlier starts that have not ended. None if
+        it is this start's turn.
 
         Starts run in the order of their numbers, so the search stops at the first one that has run and ended.
         """

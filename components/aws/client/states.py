@@ -20,8 +20,9 @@ _LARGEST_CODE = 1 << 31
 
 
 @dataclass(frozen=True)
-class RunCircumstances:
-    """The circumstances of a run: whether it was cancelled, which run it waits for, and the instance of each node."""
+class StartFacts:
+    """Facts about a start besides the reports of its nodes: whether it was cancelled, which run it waits for, and the
+    instance of each node."""
 
     cancelled: bool
     instances: Mapping[str, Instance]
@@ -42,12 +43,12 @@ def start_as_it_is(
     """The nodes of one start, by name. Slow calls are made only while their results matter."""
     starts = queue.starts(ticket.number, names)
     going_on = [name for name in names if not is_over(starts.get(name))]
-    around = RunCircumstances(False, {})
+    facts = StartFacts(False, {})
     if going_on:
         cancelled, instances = queue.is_cancelled(ticket.number), find(going_on)
         waits = "" if starts or cancelled else _waits(queue, ticket.number)
-        around = RunCircumstances(cancelled, instances, waits)
-    return {name: node_run(ticket, name, starts.get(name), around) for name in names}
+        facts = StartFacts(cancelled, instances, waits)
+    return {name: node_run(ticket, name, starts.get(name), facts) for name in names}
 
 
 def _waits(queue: QueueView, number: int) -> str:
@@ -59,9 +60,9 @@ def _waits(queue: QueueView, number: int) -> str:
     return f"waits for run {ticket.title} on {queue.cluster.job}{more}"
 
 
-def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, around: RunCircumstances) -> NodeRun:
+def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, facts: StartFacts) -> NodeRun:
     """One node of a run. A terminated machine can no longer report, so the state of its instance decides."""
-    run_id, instance = ticket.run_id(name), around.instances.get(name)
+    run_id, instance = ticket.run_id(name), facts.instances.get(name)
     if start is not None and is_over(start):
         code = start.get("code")
         details = _text(start, "details") or (f"exit code {code}" if code and _is_code(code) else "")
@@ -70,9 +71,9 @@ def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, around:
         )
     if start is not None:
         lost = _lost(start, instance)
-        state = "FAILED" if lost else "CANCELING" if around.cancelled else "IN_PROGRESS"
+        state = "FAILED" if lost else "CANCELING" if facts.cancelled else "IN_PROGRESS"
         return NodeRun(name, run_id, state, lost or _text(start, "details") or "", _time(start, "startedAt"))
-    if around.cancelled:
+    if facts.cancelled:
         works = instance is not None and not instance.down
         return NodeRun(name, run_id, "CANCELING" if works else "CANCELED", "cancelled before it began")
     if instance is None or instance.gone:
@@ -80,7 +81,7 @@ def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, around:
         return NodeRun(name, run_id, "FAILED", why)
     if instance.down:
         return NodeRun(name, run_id, "ACCEPTED", instance.words)
-    return NodeRun(name, run_id, "ACCEPTED", around.waits)
+    return NodeRun(name, run_id, "ACCEPTED", facts.waits)
 
 
 def _is_code(code: Any) -> bool:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IAM policy documents: parses, compares and evaluates them. Pure; imports no other room."""
+"""IAM policy documents: parses, compares and evaluates them. Pure: it imports nothing else of trainyard."""

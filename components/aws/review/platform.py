@@ -32,6 +32,7 @@ from schemas.names import and_list, plural
 
 
 def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
+    """The costs of a stack's machines per hour, and further costs. All prices are the team's own: none is built in."""
     jobs = {name: _machines(job["cluster"], prices) for name, job in (side.plan.get("jobs") or {}).items()}
     return Costs(jobs, tuple(_standing(side, prices)))
 

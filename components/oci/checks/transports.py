@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares NCCL's network settingsand network plugins in images with the network of an OCI shape.
+"""Compares NCCL's network settings and network plugins in images with the network of an OCI shape.
 
 Job runs reach each other through the subnet: the API of OCI Data Science cannot place them in a cluster network. So
 trainyard sets no variables for RDMA. A team with RDMA sets them itself, and often copies them from examples.

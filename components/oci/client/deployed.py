@@ -89,7 +89,7 @@ def _refuse_taken(past: list[Any], planned: PlannedTry) -> None:
 
 
 def _main_of_newest(past: list[Any], name: str) -> Any:
-    """The job run of the main node of the newest start. None if no state has such a start."""
+    """The job run of the main node of the newest start that the stack's state has. None if it has none."""
     starts: dict[str, list[Any]] = {}
     for run in past:
         tags = run.freeform_tags or {}

@@ -236,7 +236,7 @@ class _Reader:
                 self._reading.add(ACCESS_BY_LINK, row.id, inputs, words)
 
     def _jobs(self) -> None:
-        """Jobs with the stack's tag."""
+        """Undeclared jobs with the stack's tag."""
         declared = self._question.declared
         ours = {one.id for one in declared.of(JOB)}
         for compartment in sorted({str(one.inputs.get("compartmentId")) for one in declared.of(JOB)}):

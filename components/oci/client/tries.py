@@ -55,7 +55,7 @@ def _inputs(planned: PlannedTry, plan: OciPlan, deployed: Deployed, values: dict
 
 
 def missing_statements(runs: OciRuns, planned: PlannedTry) -> str:
-    """The statement that gives the access for a try, and the group that needs it."""
+    """The statements that give the access for a try, and who lacks one of them."""
     who = f"{runs.session.credentials.get('user', 'the caller')} (profile {runs.session.profile or 'DEFAULT'})"
     statements = statements_for_users(replace(oci_plan(planned.plan), compartment=runs.compartment), _DONE)
     if not statements:
@@ -65,6 +65,6 @@ def missing_statements(runs: OciRuns, planned: PlannedTry) -> str:
         )
     lines = "\n".join(f"  {statement}" for statement in statements)
     return (
-        f"{who} may not do that. One of these statements is needed, and is not in force for this caller:\n{lines}\n"
+        f"{who} may not do that. At least one of these statements is not in force for this caller:\n{lines}\n"
         "If they are in force, the caller is not in the group. `trainyard access` shows all of the stack."
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI policy statements: parses, prints and judges them, and finds the smallest grant. Pure; imports no other room.
+"""OCI policy statements: parses, prints and judges them, and finds the smallest grant. Pure.
 
 This module exports what is needed to write statements. To keep imports fast, reading and judging are imported from
 their own modules: `parse`, `matching`, `judge`, `explain`.

@@ -93,7 +93,7 @@ def _grants(missing: Iterable[str]) -> tuple[Grant, ...]:
 def _remedies(
     policies: CompiledPolicies, principal: Principal, missing: tuple[str, ...], target: Target
 ) -> tuple[Statement, ...]:
-    """Statements that would grant the permissions. None if a name of the request cannot be written in a statement."""
+    """Statements that would grant the permissions. Empty if a name of the request cannot be written in one."""
     try:
         return _statements(policies, principal, missing, target)
     except StatementError:

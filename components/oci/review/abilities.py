@@ -248,7 +248,7 @@ def _words(kind: Mapping[str, Any] | None, place: str, circumstances: Circumstan
 
 
 def _relevant(circumstances: Circumstances) -> Circumstances:
-    """The circumstances that matter for such a request."""
+    """The circumstances without variables that such a request never has."""
     others = tuple(start for kind in table("oci_review")["kind"] for start in kind["own"])
     return {name: one for name, one in circumstances.items() if one is not None or not name.startswith(others)}
 

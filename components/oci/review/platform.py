@@ -33,6 +33,7 @@ from schemas.names import and_list, plural
 
 
 def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
+    """The costs per hour of jobs and compute targets, by the prices of shapes or the team's own."""
     targets: Mapping[str, Any] = side.plan.get("computeTargets") or {}
     jobs = {name: _machines(job, targets, prices) for name, job in (side.plan.get("jobs") or {}).items()}
     return Costs(jobs, tuple(_standing(targets, prices)))

@@ -119,7 +119,7 @@ def large_code(stack: OpenPaiStack, facts: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name, "code"), message, remedy)
 
 
-@rule("TY884", "a secret for a repository that OpenPAI cannot store")
+@rule("TY884", "a repository's secret, which OpenPAI cannot store")
 def git_secret(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if job.code and job.code.git and job.code.git.secret:

@@ -52,7 +52,7 @@ def ask_if_exists(session: Session, call: Call, what: str, path: str, **query: s
 
 
 def if_exists(read: Callable[[], T]) -> T | None:
-    """The result of `operation`. None if the resource does not exist."""
+    """The result of `read`. None if the resource does not exist."""
     try:
         return read()
     except ProviderError as error:
@@ -69,7 +69,7 @@ def tell(session: Session, call: Call, what: str, method: str, path: str, value:
 
 
 def post_job(session: Session, call: Call, what: str, text: str) -> None:
-    """Submits a job. If the response was lost, the job may already exist, so the request is repeated."""
+    """Submits a job. A lost response is retried, so a conflict may mean that this job was accepted."""
     body, headers = text.encode(), {"Content-Type": "text/yaml"}
 
     def post() -> Answer:

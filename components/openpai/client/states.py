@@ -157,7 +157,7 @@ def _tried(task: Mapping[str, Any], detail: JobDetail) -> str:
 
 
 def _started(task: Mapping[str, Any], detail: JobDetail) -> str | None:
-    """The time when it began. For a task that never began, the cluster copies the end."""
+    """The time when it began. None for a task that never began, for which the cluster gives the time of its end."""
     if task.get("taskState") in (None, "WAITING"):
         return moment_of(detail.status.get("launchedTime")) if detail.retried and not detail.over else None
     return moment_of(task.get("launchedTime")) if _began(task) else None

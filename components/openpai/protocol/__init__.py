@@ -39,7 +39,7 @@ from components.openpai.protocol.text import (
     text_of,
 )
 
-if TYPE_CHECKING:  # a lazy import, because the library is slow to import, and most programs check no job
+if TYPE_CHECKING:  # only for types: the library is slow to import, and most programs check no job
     from jsonschema.exceptions import ValidationError
 
 __all__ = [

@@ -11,7 +11,7 @@ import pytest
 from components.aws.client.machines import Instance, current
 from components.aws.client.queue import NodeReport, document_of
 from components.aws.client.runs import start_folder
-from components.aws.client.states import RunCircumstances, node_run
+from components.aws.client.states import StartFacts, node_run
 from components.aws.client.tickets import Cluster, RunId, Ticket, number_of
 from components.platform.runs import launch_document
 from components.platform.status import run_key
@@ -45,7 +45,7 @@ def test_a_node_is_what_it_said_and_what_its_instance_is(
     start: Any, instance: Instance | None, cancelled: bool, state: str, says: str
 ) -> None:
     instances = {"main-0": instance} if instance is not None else {}
-    node = node_run(TICKET, "main-0", start, RunCircumstances(cancelled, instances, "waits for x"))
+    node = node_run(TICKET, "main-0", start, StartFacts(cancelled, instances, "waits for x"))
     assert node.state == state
     assert says in node.details
     assert "\x1b" not in node.details
@@ -53,7 +53,7 @@ def test_a_node_is_what_it_said_and_what_its_instance_is(
 
 @pytest.mark.parametrize("moment", ["soon", "2026-01-01T12:00:00", 5, "9" * 5000])
 def test_a_time_that_is_none_is_left_out(moment: Any) -> None:
-    node = node_run(TICKET, "main-0", {"state": "SUCCEEDED", "startedAt": moment}, RunCircumstances(False, {}))
+    node = node_run(TICKET, "main-0", {"state": "SUCCEEDED", "startedAt": moment}, StartFacts(False, {}))
     assert node.started_at is None
 
 
@@ -109,7 +109,7 @@ def test_a_state_that_is_no_word_is_not_read(state: Any) -> None:
 
 @pytest.mark.parametrize("code", [float("inf"), 10**4000, [1], True])
 def test_a_code_that_is_none_is_not_shown(code: Any) -> None:
-    assert node_run(TICKET, "main-0", {"state": "FAILED", "code": code}, RunCircumstances(False, {})).details == ""
+    assert node_run(TICKET, "main-0", {"state": "FAILED", "code": code}, StartFacts(False, {})).details == ""
 
 
 def test_a_run_id_is_written_and_parsed() -> None:
@@ -136,7 +136,7 @@ def test_whatever_a_ticket_says_it_can_be_shown(odd: Any) -> None:
         assert hash(run_key(ticket.tags)) is not None
         assert isinstance(ticket.cluster.region, str | None)
         assert start_folder(launch_document(ticket.nodes[0].get("environment")), ticket.start) is None
-        seen = node_run(ticket, "main-0", {"state": odd}, RunCircumstances(False, {"main-0": RUNNING}))
+        seen = node_run(ticket, "main-0", {"state": odd}, StartFacts(False, {"main-0": RUNNING}))
         assert seen.state == "IN_PROGRESS"
 
 
