@@ -114,7 +114,8 @@ def status_of(error: BaseException | None) -> int:
 
 
 def is_gone(error: BaseException | None) -> bool:
-    """Whether the response says that the resource does not exist. S3's responses without a body have no code."""
+    """Whether the response says that the resource does not exist. The code of a response without a body is its
+    HTTP status."""
     code = code_of(error)
     return code in ("404", "NoSuchBucket", "NoSuchKey", "NoSuchEntity", "NoSuchUpload") or code.endswith(
         ("NotFound", "NotFoundException")

@@ -159,7 +159,7 @@ def _hints(stack: Stack) -> Iterator[_Hint]:
 
 
 def _loaded(file: Path, texts: dict[Path, str]) -> Judged | None:
-    """Loads a file only once, because this removes it from the texts."""
+    """Loads a file, and removes it from the texts, so that it is loaded only once."""
     del texts[file]
     loaded = load_file(file)
     return Judged(loaded.stack, None, (), loaded.source, loaded.folder) if loaded.stack else None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Repairs data of the wrong shape, so that checks can judge the rest: invalid values are removed, and missing required
-ones are taken from the schema's examples. The repaired places are recorded."""
+ones are taken from the schema's examples. The places whose values are not the file's are recorded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROUNDS = 12
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """The repaired data of a file, and the places that were repaired."""
+    """The repaired data of a file, and the places whose values are not the file's."""
 
     data: Mapping[str, Any]
     broken: frozenset[Path]
@@ -50,7 +50,7 @@ def _names_a_platform(config: Mapping[Any, Any]) -> bool:
 
 
 def _repair(whole: Any, error: Any, platform: str) -> Iterator[Path]:
-    """Repairs the place of one error. Yields the repaired places."""
+    """Repairs the place of one error. Yields the places whose values are no longer the file's."""
     path: Path = tuple(error.absolute_path)
     here = _value(whole, path)
     if error.validator == "required" and isinstance(here, dict):

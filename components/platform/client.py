@@ -157,7 +157,8 @@ class Runs(ABC):
 
     @abstractmethod
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
-        """The tries of a run's job that have not ended. A preview does not retry a busy cloud."""
+        """The tries of a run's job that have not ended. `patiently`: retries while the cloud is busy, which a preview
+        does not."""
 
     def living(self, call: Call, inputs: Properties) -> Mapping[str, str]:
         """The runs of the same job that have not ended: their names in the stack file, by fingerprint. Empty if runs

@@ -210,7 +210,7 @@ _NAME = "{name}"
 
 
 def loss_of(resource: ReviewedResource, rows: Mapping[str, Mapping[str, Any]]) -> Loss | None:
-    """The loss with a deleted resource. None if its type has no row, or if Pulumi retains the resource in the cloud.
+    """What is lost with a deleted resource. None if its type has no row, or if Pulumi retains it in the cloud.
 
     A platform's rows have for each type: `words` for the loss, `avoid` for the way to avoid it, and `called` for the
     inputs that name the resource.

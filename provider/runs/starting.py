@@ -132,7 +132,7 @@ def _stands_on(inputs: Properties) -> str:
 
 
 def _job_of(inputs: Properties) -> str:
-    """The resource on which the run runs, as text. Empty if its platform is not known."""
+    """The resource that holds the run, such as its job or cluster, as text. Empty if its platform is not known."""
     named = inputs.get(_stands_on(inputs))
     return canonical(named) if named else ""
 

@@ -34,7 +34,7 @@ def make(question: LiveQuestion) -> LiveSide:
 
 
 def _is_refused(error: BaseException | None) -> bool:
-    # The only error code of a response without a body.
+    # A response without a body has no other code than its HTTP status.
     return code_of(error) in {*ACCESS_CODES, "403"}
 
 

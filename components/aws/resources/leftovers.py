@@ -140,9 +140,9 @@ def _machines(plan: AwsDl1Plan, recorded: Recorded) -> Iterator[Wrong]:
                     if node in has
                     else _import(plan, recorded, INSTANCE, f"{name}/{node}", machine, ("Cluster", name))
                 )
-                yield _stray(f"the machine {machine} has the tag `{node}` of the job `{name}`", plan, machine, how)
+                yield _stray(f"the machine {machine} is tagged as `{node}` of the job `{name}`", plan, machine, how)
     for machine in sorted(unknown):
-        yield _stray(f"the machine {machine} says that it is one of this stack", plan, machine, None)
+        yield _stray(f"the machine {machine} is tagged as one of this stack", plan, machine, None)
 
 
 def _stray(words: str, plan: AwsDl1Plan, machine: str, how: str | None) -> Wrong:

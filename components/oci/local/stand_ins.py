@@ -256,7 +256,8 @@ class StandIns:
     def _named(
         self, key: str, create: Callable[[str], Any], get: Callable[[], Any], identify: Callable[[Any], str]
     ) -> None:
-        """A resource with this name that a stack has made. It is used, and is not removed with the stand-ins."""
+        """Makes a stand-in. If a stack has made a resource with this name, that one is used, and is not removed with
+        the stand-ins."""
         try:
             made = self._make_once(key, create)
         except ProviderError as error:

@@ -160,7 +160,8 @@ def _refuse_other_user(session: Session, user: str) -> None:
 
 
 def _which_clusters(session: Session, call: Call, error: ProviderError) -> str:
-    """The user's virtual clusters, in words. The cluster refuses a missing one in the same way as a forbidden one."""
+    """A remedy with all virtual clusters, and those of the user. The cluster refuses a missing one in the same way as
+    a forbidden one."""
     try:
         answer = ask(session, call, "List the virtual clusters", "virtual-clusters")
     except ProviderError:

@@ -35,7 +35,7 @@ def entrypoint(job: Mapping[str, Any], role: str) -> str:
 
 
 def written(job: Mapping[str, Any], role: str) -> str:
-    """The commands of a role's tasks, without values filled in."""
+    """The commands of a role's tasks, before their references are filled in."""
     own = _deployment(job).get(role, {})
     commands = [*own.get("preCommands", ()), *job["taskRoles"][role]["commands"], *own.get("postCommands", ())]
     return "\n".join(one.strip() for one in commands)
