@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard drift`: whether a stack's cloud still has what its last `up` made, and nothing beside it."""
+"""`trainyard drift`: shows how a stack's cloud differs from what its last `up` made."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _WORDS = {
 @profile_option
 @click.option(
     "--state", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
-    help="What `pulumi stack export` printed, where Pulumi cannot be asked here.",
+    help="A file with the output of `pulumi stack export`, if Pulumi cannot read the state here.",
 )  # fmt: skip
 @click.option(
     "--known", multiple=True, metavar="PRINCIPAL",
-    help="Whose access is the account's own order, such as `group Administrators`; may be repeated.",
+    help="Do not report access of this principal, such as `group Administrators`; may be repeated.",
 )  # fmt: skip
 @click.option("--partial", is_flag=True, help="Exit with 0 also if a part of the stack could not be read.")
 @click.option(
@@ -57,35 +57,35 @@ def drift(
     stack: str | None, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None,
     state: Path | None, known: tuple[str, ...], partial: bool, form: str,
 ) -> None:  # fmt: skip
-    """Show what changed in the cloud behind the back of STACK_OR_FILE: rules, statements, groups, machines, runs.
+    """Show what was changed in the cloud of STACK_OR_FILE outside of Pulumi: rules, access, machines, runs.
 
     \b
     trainyard drift vision-prod
     trainyard drift vision-dev --local
     trainyard drift --local                 every stack that is up on the local cloud
 
-    What the stack's last `up` asked for is compared with what is there now: who reaches and may do what is evaluated
-    as `trainyard review` does it. Also shown is what nobody declared, such as a rule added by hand. Nothing is changed.
-    Exits with 0 when there is no drift, with 1 when there is some, and with 2 when it cannot tell, such as for a caller
-    who may not read a part of the stack.
+    Compares what the stack's last `up` requested with what the cloud has now. Rules and statements are compared by what
+    they allow, as in `trainyard review`. Resources that no stack declares, such as a rule added by hand, are shown too.
+    Nothing is changed. Exits with 0 if there is no drift, with 1 if there is some, and with 2 if it cannot tell, for
+    example because the caller may not read a part of the stack.
     """
     cloud = running_cloud(home) if local or home else None
-    named = _stacks(stack, cloud)
-    if state is not None and len(named) != 1:
-        raise click.UsageError("--state is the state of one stack: name it")
-    found = [_drift(one, stacks, cloud, place, profile, state, known) for one in named]
+    names = _stack_names(stack, cloud)
+    if state is not None and len(names) != 1:
+        raise click.UsageError("--state is the state of one stack: name the stack")
+    drifts = [_drift(one, stacks, cloud, place, profile, state, known) for one in names]
     if form == "json":
-        json_data(json_text([_as_json(one) for one in found]))
+        json_data(json_text([_as_json(one) for one in drifts]))
     else:
-        say("\n".join(line for one in found for line in lines(one)))
-    if any(one.remarks for one in found):
+        say("\n".join(line for one in drifts for line in lines(one)))
+    if any(one.remarks for one in drifts):
         sys.exit(1)
-    if any(one.unread for one in found) and not partial:
+    if any(one.unread for one in drifts) and not partial:
         sys.exit(2)
 
 
 def lines(drift: Drift) -> Iterator[str]:
-    """One line where nothing has drifted and everything could be read."""
+    """The output for one stack. A single line if there is no drift and everything could be read."""
     if not drift.remarks and drift.unread:
         parts = plural(len(drift.unread), "part")
         yield f"{drift.stack}: cannot tell: {parts} could not be read; no drift in the others"
@@ -94,21 +94,21 @@ def lines(drift: Drift) -> Iterator[str]:
     else:
         yield f"{drift.stack}: {plural(len(drift.remarks), 'difference')} from what the last `up` made"
         yield from (f"  {_WORDS[one.kind]:8} {one.words}" for one in drift.remarks)
-        yield "  To take it back: `pulumi up --refresh`; what nobody declared goes by the hand that made it"
+        yield "  To undo it: `pulumi up --refresh`; resources that no stack declares must be removed by hand"
     yield from (f"  not read {one}" for one in drift.unread)
 
 
-def _stacks(stack: str | None, cloud: Cloud | None) -> Sequence[str]:
+def _stack_names(stack: str | None, cloud: Cloud | None) -> Sequence[str]:
     if stack is not None:
         return [stack]
     if cloud is None:
         raise click.UsageError("which stack? Name it, or its file; with --local every stack that is up is compared")
     from components.platform.local import deployed_files
 
-    there = list(deployed_files(cloud.home))
-    if not there:
+    deployed = list(deployed_files(cloud.home))
+    if not deployed:
         raise click.ClickException(f"no stack is up on the local cloud in {cloud.home}")
-    return there
+    return deployed
 
 
 def _drift(

@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "data": ("data:data", "Move files to and from a stack's bucket: put, get, list."),
     "down": ("down:down", "Take a stack down from the local cloud."),
-    "drift": ("drift:drift", "Show what changed in a stack's cloud behind its back, and what nobody declared."),
+    "drift": ("drift:drift", "Show what was changed in a stack's cloud outside of Pulumi, and what no stack declares."),
     "environments": (
         "environments:environments",
         "List or make what stands in for images on this machine.",

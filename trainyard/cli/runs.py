@@ -7,7 +7,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,17 +16,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from components.platform.status import RunStatus
+from launcher.escaping import terminal
 from schemas.names import plural, suggestion
-from trainyard.cli.out import ask, json_data, say, say_aside, say_in_colour
+from trainyard.cli.out import ask, draw, json_data, say, say_aside, say_in_colour
 from trainyard.cli.run_selection import RunSelection, run_arguments
 
 if TYPE_CHECKING:
     from trainyard.runs.ranking import Ranking
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-
-from launcher.escaping import terminal
-from trainyard.cli.out import draw
 
 # Without a terminal, a progress bar is printed as a new line after this time.
 BAR_SECONDS = 10.0
@@ -174,8 +171,6 @@ def logs(selection: RunSelection, follow: bool, ranks: tuple[int, ...], every: f
 
 def follow_lines(selection: RunSelection, ranks: frozenset[int], every: float | None) -> list[RunStatus]:
     """Prints lines until the runs have ended, or once if `every` is None. Returns the last status of the runs."""
-    from trainyard.cli.runs import Follower
-
     follower = Follower(sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and every is not None)
     while True:
         runs_now = selection.runs()

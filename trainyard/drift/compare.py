@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The difference between what a stack declared and what its cloud has, as remarks. No remark: nothing has drifted."""
+"""Compares what a stack declared with what its cloud has, and makes a remark of each difference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from components.platform.status import RunStatus
 from trainyard.review import reach
 from trainyard.review.access import access_changes
 
-# In the order in which a person reads them: what somebody may have got comes first.
+# In the order of the output: access that somebody may have gained comes first.
 KINDS = ("opens", "closes", "gains", "loses", "undeclared", "gone", "changed", "run")
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _LONGEST = 300
@@ -27,7 +27,7 @@ _NOTHING = object()
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """`resource`: the URN of what it is about, where it is about one thing of the stack."""
+    """One difference. `resource`: the URN, if the remark is about one resource."""
 
     kind: str
     words: str
@@ -45,22 +45,22 @@ class Drift:
 
 
 @dataclass(frozen=True)
-class Meaning:
-    """What rules and statements mean, compared. `judged`: whether anybody evaluated them."""
+class EffectDifferences:
+    """The differences in what rules and statements allow. `judged`: whether the platform can evaluate them."""
 
     remarks: tuple[Remark, ...]
     judged: bool
     unread: tuple[str, ...] = ()
 
 
-def compare(side: LiveSide, meaning: Meaning) -> Iterator[Remark]:
-    """Everything but the runs."""
-    yield from meaning.remarks
+def compare(side: LiveSide, effects: EffectDifferences) -> Iterator[Remark]:
+    """Yields all differences except those of runs."""
+    yield from effects.remarks
     live = {one.urn: one for one in side.snapshot.resources}
     for urn, words in side.undeclared.items():
         if words:
-            yield Remark("undeclared", f"{words}: nobody declared it", urn)
-    judged = side.judged if meaning.judged else {}
+            yield Remark("undeclared", f"{words}: no stack declares it", urn)
+    judged = side.judged if effects.judged else {}
     for one in side.declared.resources:
         if one.urn not in live:
             yield Remark("gone", f"{title(one)} is gone", one.urn)
@@ -68,38 +68,36 @@ def compare(side: LiveSide, meaning: Meaning) -> Iterator[Remark]:
             yield from _changes(one, live[one.urn], judged.get(one.type, frozenset()))
 
 
-def evaluate(review: ReviewPlatform, declared: Snapshot, live: Snapshot) -> Meaning:
-    """The same evaluation as a review's, in the same words."""
+def compare_effects(review: ReviewPlatform, declared: Snapshot, live: Snapshot) -> EffectDifferences:
+    """Compares what rules and statements allow, as `trainyard review` does and in the same words."""
     before, after = review.network(declared), review.network(live)
     reached = reach.changed(before, after)
     remarks = [Remark("opens", _reach_words(one, after)) for one in reached.opened]
     remarks += [Remark("opens", one) for one in reached.ways_opened]
     remarks += [Remark("closes", _reach_words(one, before)) for one in reached.closed]
     remarks += [Remark("closes", one) for one in reached.ways_closed]
-    could, can = review.abilities((declared, live))
-    for change in access_changes(could, can, review):
+    abilities_before, abilities_now = review.abilities((declared, live))
+    for change in access_changes(abilities_before, abilities_now, review):
         remarks.append(Remark("gains" if change.gained else "loses", change.sentence))
-    # A stack whose network is another one's has none that could drift.
+    # If the declared network could not be judged either, it belongs to another stack, which has its own drift.
     unread = (f"the network: {after.unjudged}",) if after.unjudged and not before.unjudged else ()
-    return Meaning(tuple(remarks), True, unread)
+    return EffectDifferences(tuple(remarks), True, unread)
 
 
 def _reach_words(passage: Passage, network: Network) -> str:
-    outside = "; that is outside of its network" if reach.is_outside(passage, network) else ""
+    outside = "; that is outside of the stack's network" if reach.is_outside(passage, network) else ""
     return f"{reach.words(passage)}{outside}"
 
 
 def compare_runs(declared: Mapping[tuple[str, str], str], seen: Iterable[RunStatus]) -> Iterator[Remark]:
-    """A declared run that is there no more, or that somebody ended. What nobody declared is a try."""
+    """Yields declared runs that do not exist any more, or that somebody cancelled. Undeclared runs are tries."""
     there = {(run.job, run.name): run for run in seen}
     for (job, name), state in sorted(declared.items()):
         run = there.get((job, name))
         if run is None:
-            yield Remark(
-                "run", f"run {job}/{name}: no start of it is there any more; a higher `attempt` starts it again"
-            )
+            yield Remark("run", f"run {job}/{name}: no start of it exists any more; a higher `attempt` starts it again")
         elif state != _CANCELED and any(node.run.state == _CANCELED for node in run.nodes):
-            was = f"{state} at the last `up`" if state in TERMINAL else "going at the last `up`"
+            was = f"{state} at the last `up`" if state in TERMINAL else "running at the last `up`"
             yield Remark("run", f"run {job}/{name} was cancelled; it was {was}")
 
 
@@ -133,19 +131,19 @@ def _leaves(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]
 
 
 def _change(path: str, before: Any, after: Any) -> str:
-    """What is different. Of lists and of policies' documents only that: a policy has fifty statements."""
+    """The difference in words. For lists and policy documents only the changed items: a policy may have many."""
     before, after = _statements(before, after) or (before, after)
     if SECRET in (before, after):
-        return "another value" if _NOTHING not in (before, after) else "a secret came or went"
+        return "another value" if _NOTHING not in (before, after) else "a secret was added or removed"
     if not (isinstance(before, list) and isinstance(after, list)):
         return f"{_shown(path, before)}, now {_shown(path, after)}"
-    less, more = [one for one in before if one not in after], [one for one in after if one not in before]
-    parts = [f"{word} {_shown(path, one)}" for word, rows in (("without", less), ("with", more)) for one in rows]
+    removed, added = [one for one in before if one not in after], [one for one in after if one not in before]
+    parts = [f"{word} {_shown(path, one)}" for word, rows in (("without", removed), ("with", added)) for one in rows]
     return "; ".join(("now " + parts[0], *parts[1:])) if parts else "now in another order"
 
 
 def _statements(before: Any, after: Any) -> tuple[list[Any], list[Any]] | None:
-    """The statements of two documents. None if they are none."""
+    """The statements of two policy documents. None if the values are not policy documents."""
     try:
         one, other = (json.loads(text)["Statement"] for text in (before, after))
     except (ValueError, KeyError, TypeError):
@@ -162,7 +160,7 @@ def _shown(path: str, value: Any) -> str:
 
 
 def _masked(name: str, value: Any) -> Any:
-    """What may be a secret is not shown: variables of a job can be."""
+    """The value with possible secrets masked. Variables of a job are always masked."""
     if isinstance(value, Mapping) and not name.endswith("nvironmentVariables"):
         return {key: _masked(str(key), item) for key, item in value.items()}
     if isinstance(value, list):

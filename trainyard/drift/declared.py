@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stack declared: what its last `up` asked for, by its state. A file that changed since is for `preview`."""
+"""Reads what a stack's last `up` requested, from its state. Later changes of the stack file are for `preview`."""
 
 from __future__ import annotations
 
@@ -21,50 +21,50 @@ from trainyard.review.preview import resource_of
 _SECONDS = 120.0
 _STACK_TYPE = "pulumi:pulumi:Stack"
 _NAMESPACE, _TEXTS, _PARTS = "trainyard:", ("compartment", "tenancy"), ("bucket", "network", "registry")
-_ELSE = "Or name a file with what `pulumi stack export` prints: --state FILE"
+_OR_STATE = "Or name a file with what `pulumi stack export` prints: --state FILE"
 
 
 class DriftError(Exception):
-    """Why a stack cannot be compared. Its text is the whole message."""
+    """A stack cannot be compared. The message is for the user."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """`runs`: of each declared run, by job and name, the state in which the last `up` left it."""
+    """What a stack declared. `runs`: by job and name, the state of each run at the end of the last `up`."""
 
     snapshot: Snapshot
     runs: Mapping[tuple[str, str], str]
 
 
 def of_local(cloud_home: Path, stack: str, platform: str) -> Declared:
-    """From the backend beside a local cloud."""
+    """Reads the state from the Pulumi backend beside a local cloud."""
     folder = cloud_home.parent / "pulumi" / "state" / ".pulumi" / "stacks"
-    found = (one for one in states(folder) if one.stack == stack and one.project == PROJECT_NAME and any(one.made()))
-    state = next(found, None)
+    own = (one for one in states(folder) if one.stack == stack and one.project == PROJECT_NAME and any(one.made()))
+    state = next(own, None)
     if state is None:
         raise DriftError(f"{stack} is not up on the local cloud in {cloud_home}: `trainyard up {stack} --local`")
     return of_state(state.rows, stack, platform)
 
 
 def of_export(text: str, stack: str, platform: str) -> Declared:
-    """From what `pulumi stack export` prints."""
+    """Reads the state from the output of `pulumi stack export`."""
     try:
         rows = json.loads(text)["deployment"]["resources"]
         _require_stack(rows, stack)
         return of_state(rows, stack, platform)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise DriftError("this is no state of a stack that is up: `pulumi stack export` prints one") from None
+        raise DriftError("this is not the state of a stack that is up: `pulumi stack export` prints one") from None
 
 
 def _require_stack(rows: Iterable[Mapping[str, Any]], stack: str) -> None:
-    """The state of another stack says nothing of this one: not even that nothing has drifted."""
+    """Refuses the state of another stack. Compared with it, drift of this stack would not show."""
     named = {str(row["urn"]).split("::")[0].rpartition(":")[2] for row in rows}
     if named and stack not in named:
         raise DriftError(f"this is the state of the stack {', '.join(sorted(named))}, not of {stack}")
 
 
 def _require_platform(rows: Iterable[Mapping[str, Any]], stack: str, platform: str) -> None:
-    """What another platform's stack declared cannot be compared with this one's cloud, and would look untouched."""
+    """Refuses a state of another platform. Nothing in it is in this platform's cloud, so drift would not show."""
     roots = (row for row in rows if row["type"] == _STACK_TYPE)
     there = next((name for row in roots if (name := platform_with(row.get("outputs") or {}))), platform)
     if there != platform:
@@ -72,12 +72,12 @@ def _require_platform(rows: Iterable[Mapping[str, Any]], stack: str, platform: s
 
 
 def export(stack: str, file: Path) -> str:
-    """The state by plain Pulumi, from the project that the stack's file is of and whatever backend the caller uses."""
+    """Runs plain `pulumi stack export` in the project of the stack file, with the backend that the caller uses."""
     project = next((folder for folder in file.resolve().parents if (folder / "Pulumi.yaml").is_file()), None)
     pulumi = shutil.which("pulumi")
     if project is None or pulumi is None:
         missing = "no `pulumi` on the PATH" if pulumi is None else f"no Pulumi.yaml in a folder above {file}"
-        raise DriftError(f"the state of {stack} is read by Pulumi, and there is {missing}\n{_ELSE}")
+        raise DriftError(f"Pulumi is needed to read the state of {stack}, but there is {missing}\n{_OR_STATE}")
     words = [pulumi, "stack", "export", "--stack", stack, "--non-interactive"]
     try:
         done = subprocess.run(
@@ -85,15 +85,18 @@ def export(stack: str, file: Path) -> str:
             env={**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true"},
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise DriftError(f"Pulumi did not tell the state of {stack} within {_SECONDS:.0f} s\n{_ELSE}") from None
+        raise DriftError(f"Pulumi did not export the state of {stack} within {_SECONDS:.0f} s\n{_OR_STATE}") from None
     if done.returncode:
-        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["it gives no reason"]
-        raise DriftError(f"Pulumi does not tell the state of {stack}: {last[0]}\n{_ELSE}")
+        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["it printed no reason"]
+        raise DriftError(f"Pulumi could not export the state of {stack}: {last[0]}\n{_OR_STATE}")
     return done.stdout
 
 
 def with_names(declared: Declared, config: Mapping[str, Any]) -> Declared:
-    """With what the words for places come from, as the stack file has it. A state does not tell them apart."""
+    """Adds the names of places from the stack file, for words such as "in the stack's compartment".
+
+    A state has only ids, and does not say which of them is the stack's own place.
+    """
     named = {key: config.get(f"{_NAMESPACE}{key}") for key in (*_TEXTS, *_PARTS)}
     plan = {key: value for key, value in named.items() if isinstance(value, str if key in _TEXTS else Mapping)}
     return replace(declared, snapshot=replace(declared.snapshot, plan=plan))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks at one stack: what it declared, what its cloud has, and the difference."""
+"""Finds the drift of one stack: reads its cloud, and compares it with what the stack declared."""
 
 from __future__ import annotations
 
@@ -9,27 +9,35 @@ from components.platform.calls import ProviderError
 from components.platform.client import UnknownPlaceError, Where
 from components.platform.live import LiveQuestion
 from components.platform.status import WantedRuns
-from trainyard.drift.compare import Drift, Meaning, Remark, compare, compare_runs, evaluate, in_order
+from trainyard.drift.compare import (
+    Drift,
+    EffectDifferences,
+    Remark,
+    compare,
+    compare_effects,
+    compare_runs,
+    in_order,
+)
 from trainyard.drift.declared import Declared
 from trainyard.runs.look import look_for
 
-_UNJUDGED = Meaning((), judged=False)
+_NOT_EVALUATED = EffectDifferences((), judged=False)
 
 
 def find_drift(declared: Declared, where: Where, known: tuple[str, ...] = ()) -> Drift:
-    """`where`: as for its runs. ProviderError where the cloud cannot be asked at all."""
+    """`where`: the place of the stack's runs. Raises ProviderError if the cloud cannot be read at all."""
     platform = answers(platform_in(where.config))
     side = platform.live(LiveQuestion(declared.snapshot, where, known))
-    evaluated = platform.name != "" and does_answer(platform.name, "review")
-    meaning = evaluate(platform.review, side.declared, side.snapshot) if evaluated else _UNJUDGED
+    can_evaluate = platform.name != "" and does_answer(platform.name, "review")
+    effects = compare_effects(platform.review, side.declared, side.snapshot) if can_evaluate else _NOT_EVALUATED
     runs, unread = _runs(declared, where)
-    remarks = in_order((*compare(side, meaning), *runs))
-    unread = tuple(dict.fromkeys((*side.unread, *meaning.unread, *unread)))
+    remarks = in_order((*compare(side, effects), *runs))
+    unread = tuple(dict.fromkeys((*side.unread, *effects.unread, *unread)))
     return Drift(declared.snapshot.stack, platform.name, remarks, unread)
 
 
 def _runs(declared: Declared, where: Where) -> tuple[tuple[Remark, ...], tuple[str, ...]]:
-    """Remarks on runs, and why they could not be seen."""
+    """Remarks on runs, and the reason if they could not be read."""
     if not declared.runs:
         return (), ()
     try:

@@ -77,7 +77,7 @@ class Changes:
             ids = [one["SecurityGroupRuleId"] for one in made["SecurityGroupRules"]]
             return lambda: self.ec2.revoke_security_group_ingress(GroupId=self.group, SecurityGroupRuleIds=ids)
 
-        return BehindTheBack(f"port {port} from {source}", make, [str(port), source, "nobody declared"])
+        return BehindTheBack(f"port {port} from {source}", make, [str(port), source, "no stack declares"])
 
     def way_out_opened(self, chance: random.Random) -> BehindTheBack:
         rule = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
@@ -281,7 +281,7 @@ class Changes:
             )["Instances"][0]["InstanceId"]  # fmt: skip
             return lambda: self.ec2.terminate_instances(InstanceIds=[made])
 
-        return BehindTheBack("a machine more", make, ["m5.large", "nobody declared"])
+        return BehindTheBack("a machine more", make, ["m5.large", "no stack declares"])
 
     def _image(self) -> str:
         return str(self.up.row("LaunchTemplate", "resnet")["inputs"]["imageId"])
@@ -321,7 +321,7 @@ class Changes:
             self.ec2.create_route(GatewayId=gateway, **where)
             return lambda: self.ec2.delete_route(**where)
 
-        return BehindTheBack("a route to the internet", make, ["203.0.113.0/24", "nobody declared"])
+        return BehindTheBack("a route to the internet", make, ["203.0.113.0/24", "no stack declares"])
 
 
 def test_every_change_outside_of_pulumi_is_found_and_an_unchanged_stack_has_no_drift(up: StackUp) -> None:

@@ -97,7 +97,7 @@ def test_names_from_a_cloud_do_not_control_the_terminal(folder: Path, monkeypatc
     [
         ((), "which stack?"),
         (("dmo", "--state", "state.json"), "demo"),
-        (("demo", "--state", "Pulumi.demo.yaml"), "this is no state of a stack"),
+        (("demo", "--state", "Pulumi.demo.yaml"), "this is not the state of a stack"),
         (("demo", "--state", "nothing.json"), "does not exist"),
         (("demo",), "--state FILE"),
     ],

@@ -14,9 +14,9 @@ from components.platform.live import LiveSide
 from components.platform.review import SECRET, ReviewedResource, Snapshot
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
-from trainyard.drift.compare import Meaning, Remark, compare, compare_runs, in_order
+from trainyard.drift.compare import EffectDifferences, Remark, compare, compare_runs, in_order
 
-UNJUDGED, JUDGED = Meaning((), judged=False), Meaning((), judged=True)
+UNJUDGED, JUDGED = EffectDifferences((), judged=False), EffectDifferences((), judged=True)
 
 
 def resource(name: str, **inputs: Any) -> ReviewedResource:
@@ -27,8 +27,8 @@ def side(declared: list[ReviewedResource], live: list[ReviewedResource], **more:
     return LiveSide(Snapshot("demo", "", {}, tuple(declared)), Snapshot("demo", "", {}, tuple(live)), **more)
 
 
-def said(seen: LiveSide, meaning: Meaning = UNJUDGED) -> list[tuple[str, str]]:
-    return [(one.kind, one.words) for one in compare(seen, meaning)]
+def said(seen: LiveSide, effects: EffectDifferences = UNJUDGED) -> list[tuple[str, str]]:
+    return [(one.kind, one.words) for one in compare(seen, effects)]
 
 
 def test_what_is_as_declared_gives_no_remark() -> None:
@@ -90,7 +90,7 @@ def test_what_is_judged_by_its_meaning_is_no_remark_as_a_text() -> None:
 def test_what_is_gone_and_what_nobody_declared_are_told() -> None:
     other = replace(resource("other"), urn="undeclared::x")
     seen = side([resource("rules")], [other], undeclared={"undeclared::x": "list other"})
-    assert said(seen) == [("undeclared", "list other: nobody declared it"), ("gone", "firewall list rules is gone")]
+    assert said(seen) == [("undeclared", "list other: no stack declares it"), ("gone", "firewall list rules is gone")]
 
 
 def test_what_somebody_may_have_got_comes_first() -> None:
@@ -108,10 +108,10 @@ def run(name: str, *states: str) -> RunStatus:
     [
         ("SUCCEEDED", ["SUCCEEDED"], ""),
         ("IN_PROGRESS", ["SUCCEEDED", "FAILED"], ""),
-        ("IN_PROGRESS", ["FAILED", "CANCELED"], "run line/base was cancelled; it was going at the last `up`"),
+        ("IN_PROGRESS", ["FAILED", "CANCELED"], "run line/base was cancelled; it was running at the last `up`"),
         ("SUCCEEDED", ["CANCELED"], "run line/base was cancelled; it was SUCCEEDED at the last `up`"),
         ("CANCELED", ["CANCELED"], ""),
-        ("SUCCEEDED", [], "run line/base: no start of it is there any more"),
+        ("SUCCEEDED", [], "run line/base: no start of it exists any more"),
     ],
 )
 def test_a_run_drifts_if_somebody_ended_or_removed_it(recorded: str, states: list[str], words: str) -> None:
