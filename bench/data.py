@@ -116,23 +116,23 @@ class DataSetup:
 
 def rows() -> list[Row]:
     with ExitStack() as stack:
-        field = _field(stack)
+        setup = _make_setup(stack)
         what = f"{SIZE / GIGABYTE:.3g} GB"
-        put, put_plainly = in_turns(field.put, field.put_plainly)
+        put, put_plainly = in_turns(setup.put, setup.put_plainly)
         made = [_row(f"put {what}", "UploadManager.upload_file", put, put_plainly)]
-        field.ours("put", str(field.file), "parts")
-        name = f"parts/{field.file.name}"
+        setup.ours("put", str(setup.file), "parts")
+        name = f"parts/{setup.file.name}"
         get, checked, unchecked = in_turns(
-            lambda: field.get(name),
-            lambda: field.get_plainly(name, GET_CHECKED),
-            lambda: field.get_plainly(name, GET),
+            lambda: setup.get(name),
+            lambda: setup.get_plainly(name, GET_CHECKED),
+            lambda: setup.get_plainly(name, GET),
         )
         made.append(_row(f"get {what}", "the stream of get_object, with its MD5", get, checked))
         made.append(_row(f"get {what}", "the same stream, nothing compared", get, unchecked))
         return made
 
 
-def _field(stack: ExitStack) -> DataSetup:
+def _make_setup(stack: ExitStack) -> DataSetup:
     import oci
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainyard-bench-")))

@@ -50,7 +50,7 @@ def rows() -> list[Row]:
         local_cloud(Path(folder) / "cloud") as cloud,
     ):
         place = Place(World(Clients(cloud)), Path(folder) / "principal")
-        found = {count: _meeting(place, Path(folder), count) for count in counts}
+        found = {count: _measure_rendezvous(place, Path(folder), count) for count in counts}
     made: list[Row] = []
     for count, one in found.items():
         aim = Aim("figure", 1.0) if count <= 64 else None
@@ -65,7 +65,7 @@ def rows() -> list[Row]:
     return made
 
 
-def _meeting(place: Place, folder: Path, count: int) -> MeasuredRendezvous:
+def _measure_rendezvous(place: Place, folder: Path, count: int) -> MeasuredRendezvous:
     documents, main = _documents(place, count), new_ocid("datasciencejobrun", "iad")
     peers = f"train/nodes-{count}/1/{start_of(main, {})}/peers/"
     with _launchers() as started:

@@ -50,7 +50,8 @@ class Fence:
     rank: int
     say: LinePrinter
     lost_after: float
-    superseded: bool = field(default=False, init=False)
+    # This start must not write any more: a newer one has made its claim, or the store refuses ours for good.
+    excluded: bool = field(default=False, init=False)
     _claimed: bool = field(default=False, init=False)
     _renewed_at: float = field(default=0.0, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -61,15 +62,15 @@ class Fence:
 
     def enter(self, wait: Wait, access_seconds: float) -> None:
         """Waits until no older start writes any more. Only then may the checkpoints be restored."""
-        if self._claimed or self.superseded:
+        if self._claimed or self.excluded:
             return
         writers: list[str] = []
         first_seen: dict[tuple[str, str], float] = {}
         while self._first_claim(wait, access_seconds):
             listed = self._look(self._folder)
-            writers[:] = [] if self.superseded else self._older_writers(listed, first_seen)
+            writers[:] = [] if self.excluded else self._older_writers(listed, first_seen)
             if not writers:
-                if not self.superseded and self.rank == 0:
+                if not self.excluded and self.rank == 0:
                     self._tidy(listed)
                 return
             wait.what = lambda: f"an earlier start of this run to stop writing checkpoints (rank {', '.join(writers)})"
@@ -79,7 +80,7 @@ class Fence:
     @contextmanager
     def writing(self) -> Iterator[bool]:
         """Announces that this node writes, and yields whether it may."""
-        if self.superseded:
+        if self.excluded:
             yield False
             return
         self._renew(self._folder)
@@ -88,7 +89,7 @@ class Fence:
         try:
             self._look(self._folder)
             renews.start()
-            yield not self.superseded
+            yield not self.excluded
         finally:
             done.set()
             if renews.ident is not None:
@@ -98,10 +99,10 @@ class Fence:
                 self._folder.remove(self._own)
 
     def may_write(self) -> bool:
-        """Whether this node may write another object. StoreError: it may, but it cannot renew its own at the moment."""
-        if not self.superseded and self._is_overdue():
+        """Whether this start may write checkpoints. StoreError: it may, but this node must first renew its object."""
+        if not self.excluded and self._is_overdue():
             raise StoreError(0, "the object store has been out of reach for so long that this node must not write")
-        return not self.superseded
+        return not self.excluded
 
     def guarded(self, file: IO[bytes]) -> IO[bytes]:
         """The file, wrapped: its upload fails with FencedError once this node may count as dead."""
@@ -119,7 +120,7 @@ class Fence:
                 if error.status not in REFUSED:
                     raise
                 if wait.waited > access_seconds or not wait.turn(_LOOK_SECONDS):
-                    self.superseded = True
+                    self.excluded = True
                     self.say(f"checkpoints of this start are not uploaded: {error}")
                     return False
         return True
@@ -138,14 +139,16 @@ class Fence:
         claims = {item.name[len(_CLAIMS) :]: item for item in listed if item.name.startswith(_CLAIMS)}
         newest = max(claims, key=lambda start: (seconds(claims[start].modified), start), default=self.start)
         with self._lock:
-            if newest != self.start and not self.superseded:
-                self.superseded = True
+            if newest != self.start and not self.excluded:
+                self.excluded = True
                 self.say("a newer start of this run writes the checkpoints from now on, and this one no longer does")
         return listed
 
     def _older_writers(self, listed: list[Stored], first_seen: dict[tuple[str, str], float]) -> list[str]:
-        """The ranks of older starts that may still write. `first_seen`: by our clock, when
-        each renewal was first listed."""
+        """The ranks of older starts that may still write. `first_seen`: by our clock, when each renewal was first
+        listed. A writer whose last renewal is older than its timeout counts as dead: by our clock, or by the store's
+        clock when we made our claim.
+        """
         claims = [seconds(item.modified) for item in listed if item.name == f"{_CLAIMS}{self.start}"]
         found = []
         for item in listed:

@@ -82,8 +82,8 @@ def allowed_values(condition: Condition | None, *variables: str) -> frozenset[st
     `variables`: the names of the variable, if it has several.
     """
     if isinstance(condition, AllOf):
-        statements = [values for part in condition.parts if (values := allowed_values(part, *variables)) is not None]
-        return frozenset.intersection(*statements) if statements else None
+        limits = [values for part in condition.parts if (values := allowed_values(part, *variables)) is not None]
+        return frozenset.intersection(*limits) if limits else None
     if isinstance(condition, AnyOf):
         each = [allowed_values(part, *variables) for part in condition.parts]
         known = [values for values in each if values is not None]

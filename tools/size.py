@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tools.size [REVISION]`: modules and lines of code by room, compared with another revision.
+"""`python -m tools.size [REVISION]`: modules and lines of code by top-level folder, compared with another revision.
 
 It counts modules other than `__init__`, and lines without blanks, comments and docstrings. It leaves out stacks, docs,
 tests and bench.
@@ -62,7 +62,7 @@ def _listed() -> Iterator[tuple[str, bytes]]:
 
 
 def sizes(revision: str) -> dict[str, Counter[str]]:
-    """Files and lines by room."""
+    """Files and lines by top-level folder."""
     found: dict[str, Counter[str]] = {}
     for name, source in modules(revision):
         room = found.setdefault(name.split("/")[0] if "/" in name else ".", Counter())

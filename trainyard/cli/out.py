@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All commands print through this module, so that nothing they print can control the terminal.
 
-A test checks this for every room (tests/contract/test_doors_out.py).
+A test checks this for all code (tests/contract/test_doors_out.py).
 """
 
 from __future__ import annotations

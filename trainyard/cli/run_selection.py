@@ -193,7 +193,7 @@ def _sweep(file: Path | None, job: str, name: str) -> frozenset[str]:
 
 
 def _bucket(file: Path) -> str:
-    """The stack's bucket. Empty if the file has too many errors."""
+    """The stack's bucket. Empty if errors in the file hide its name."""
     from components.platform.files import TransferError
     from trainyard.files.sources import bucket_name
 

@@ -193,8 +193,8 @@ def follow_lines(selection: RunSelection, ranks: frozenset[int], every: float | 
 def outputs(selection: RunSelection, to: Path | None, history: bool, overwrite: bool, form: str) -> None:
     """List the files that runs left in the bucket, or fetch them with --to.
 
-    Files go to DIR/JOB/RUN/, with --history to DIR/JOB/RUN/ATTEMPT/. A run that is still going may leave
-    more. Nothing is written outside of DIR, and no link in it is followed.
+    Files go to DIR/JOB/RUN/, with --history to DIR/JOB/RUN/ATTEMPT/. Of a run that is still going, you get the files so
+    far. Nothing is written outside of DIR, and no link in it is followed.
     """
     from trainyard.cli import outputs as commands
 

@@ -10,7 +10,7 @@ __all__ = ["environment"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports `environment` only when it is used: importing one small module of this room must stay fast."""
+    """Imports `environment` only when it is used: importing one small module of this package must stay fast."""
     if name == "environment":
         from trainyard.engine.obtain import environment
 

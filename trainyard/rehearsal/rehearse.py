@@ -68,7 +68,7 @@ class DeployedStack:
     home: Path
     place: LocalStack
     cloud: Cloud
-    script: PreparedStack
+    prepared: PreparedStack
     written: Plan
     plan: Plan
     granted: Plan
@@ -86,18 +86,19 @@ def run_rehearsal(
     """Rehearses a stack and returns the report. `tell` prints progress. Everything is removed unless `keep` is set."""
     began = time.monotonic()
     with temporary_home(plan.stack, options.keep) as home:
-        stage = _set_up(file, plan, home, options, platform, tell)
-        who = platform.people_of(stage.cloud, stage.plan, stage.granted, stage.outputs)
+        deployed = _set_up(file, plan, home, options, platform, tell)
+        who = platform.people_of(deployed.cloud, deployed.plan, deployed.granted, deployed.outputs)
         _tell(tell, f"{plan.stack} is up; its runs are started by {who.words}")
-        platform.act_as_people(who, stage.cloud, stage.outputs)
-        evidence = Evidence(platform, stage.cloud, who, stage.outputs, tell)
-        runs = tuple(_runs(stage, who, evidence, options))
-        platform.look_after_runs(who, stage.cloud, stage.outputs)
+        platform.act_as_people(who, deployed.cloud, deployed.outputs)
+        evidence = Evidence(platform, deployed.cloud, who, deployed.outputs, tell)
+        runs = tuple(_runs(deployed, who, evidence, options))
+        platform.look_after_runs(who, deployed.cloud, deployed.outputs)
         calls = evidence.calls()
-        runs, not_compared = compare_with_idle(runs, _runs_that_succeeded(stage, who, runs, options), evidence)
+        runs, not_compared = compare_with_idle(runs, _runs_that_succeeded(deployed, who, runs, options), evidence)
         seen = Observations(
             plan.stack, time.monotonic() - began, runs, evidence.read_traffic(), calls, evidence.access_facts(),
-            platform.planned_needs(stage.plan, stage.network, stage.granted), (*stage.not_proven, *not_compared),
+            platform.planned_needs(deployed.plan, deployed.network, deployed.granted),
+            (*deployed.not_proven, *not_compared),
         )  # fmt: skip
         report = judge_rehearsal(seen)
         if options.prove:
@@ -107,7 +108,7 @@ def run_rehearsal(
                 report = replace(
                     report,
                     confirmed=confirm_predictions(
-                        _runs_that_passed(stage, who, report, options), seen, options.confirm, options.seed
+                        _runs_that_passed(deployed, who, report, options), seen, options.confirm, options.seed
                     ),
                 )
         if options.keep:
@@ -118,10 +119,10 @@ def run_rehearsal(
 def _set_up(
     file: Path, plan: Plan, home: Path, options: RehearsalOptions, platform: RehearsalPlatform, tell: Tell
 ) -> DeployedStack:
-    script = prepare(file, plan, home, options.nodes, options.built_in, platform.machines)
+    prepared = prepare(file, plan, home, options.nodes, options.built_in, platform.machines)
     differences = [
-        *script.mapped.differences,
-        *(f"job {job}: not rehearsed: {why}" for job, whys in script.mapped.not_rehearsed.items() for why in whys),
+        *prepared.mapped.differences,
+        *(f"job {job}: not rehearsed: {why}" for job, whys in prepared.mapped.not_rehearsed.items() for why in whys),
     ]
     if plan.uses:
         stood_in = prepare_used(file, plan, home, tell, platform.machines, platform.place_keys)
@@ -142,7 +143,7 @@ def _set_up(
             str(place.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
         )
         local = place.select(plan_file(place.file, _ignore_remark), cloud)
-        here = plan_with_runs(local.config, script, home)
+        here = plan_with_runs(local.config, prepared, home)
         require_fitting(here.jobs.values(), place.file.parent)
         make_environments(here.jobs.values(), place.file.parent, Progress())
         differences += _missing_modules(here, place.file.parent)
@@ -153,7 +154,7 @@ def _set_up(
     outputs = place.outputs()
     network = used if used and "network" in plan.taken else here
     return DeployedStack(
-        home, place, cloud, script, plan, here, granted, network, outputs, platform, tell,
+        home, place, cloud, prepared, plan, here, granted, network, outputs, platform, tell,
         tuple(dict.fromkeys(differences)), _isolation_obstacle(cloud),
     )  # fmt: skip
 
@@ -192,16 +193,16 @@ def _up(place: LocalStack, tell: Tell) -> None:
         raise LocalStackError("\n".join([f"`pulumi up` of {place.stack} failed:", *log[-_TAIL:]]))
 
 
-def _runs(stage: DeployedStack, who: People, evidence: Evidence, options: RehearsalOptions) -> Iterator[RunSeen]:
-    to_start = _starter(stage, who, options)
-    for job in stage.plan.jobs.values():
-        reason = _not_rehearsed(stage, job)
-        code, where = _code(stage, job, options), _environment_words(stage, job)
+def _runs(deployed: DeployedStack, who: People, evidence: Evidence, options: RehearsalOptions) -> Iterator[RunSeen]:
+    to_start = _starter(deployed, who, options)
+    for job in deployed.plan.jobs.values():
+        reason = _not_rehearsed(deployed, job)
+        code, where = _code(deployed, job, options), _environment_words(deployed, job)
         for run in job.runs.values():
             if reason:
                 yield RunSeen(job.name, run.name, job.framework, reason=reason)
                 continue
-            _tell(stage.tell, f"running {job.name}/{run.name}: {plural(job.nodes, 'node')}")
+            _tell(deployed.tell, f"running {job.name}/{run.name}: {plural(job.nodes, 'node')}")
             one = to_start(job, run)
             started = one.start()
             seen, why = one.watch_to_end(started)
@@ -209,69 +210,81 @@ def _runs(stage: DeployedStack, who: People, evidence: Evidence, options: Rehear
 
 
 def _runs_that_passed(
-    stage: DeployedStack, who: People, report: Rehearsal, options: RehearsalOptions
+    deployed: DeployedStack, who: People, report: Rehearsal, options: RehearsalOptions
 ) -> list[RepeatableRun]:
     """The runs that passed, to be started again."""
-    return _repeat(stage, who, [(run.job, run.run) for run in report.runs if run.verdict == "passed"], options)
+    return _repeat(deployed, who, [(run.job, run.run) for run in report.runs if run.verdict == "passed"], options)
 
 
 def _runs_that_succeeded(
-    stage: DeployedStack, who: People, runs: Iterable[RunSeen], options: RehearsalOptions
+    deployed: DeployedStack, who: People, runs: Iterable[RunSeen], options: RehearsalOptions
 ) -> list[RepeatableRun]:
     """The runs whose ranks all succeeded, to be started again."""
     well = [run for run in runs if run.ranks and all(rank.state == SUCCEEDED for rank in run.ranks)]
-    return _repeat(stage, who, [(run.job, run.run) for run in well], options)
+    return _repeat(deployed, who, [(run.job, run.run) for run in well], options)
 
 
 def _repeat(
-    stage: DeployedStack, who: People, names: Iterable[tuple[str, str]], options: RehearsalOptions
+    deployed: DeployedStack, who: People, names: Iterable[tuple[str, str]], options: RehearsalOptions
 ) -> list[RepeatableRun]:
-    again = _starter(stage, who, options)
-    return [again(stage.plan.jobs[job], stage.plan.jobs[job].runs[run]) for job, run in names]
+    again = _starter(deployed, who, options)
+    return [again(deployed.plan.jobs[job], deployed.plan.jobs[job].runs[run]) for job, run in names]
 
 
 def _starter(
-    stage: DeployedStack, who: People, options: RehearsalOptions
+    deployed: DeployedStack, who: People, options: RehearsalOptions
 ) -> Callable[[JobPlan, RunPlan], RepeatableRun]:
-    answers = stage.platform.answers(
-        stage.cloud, stage.outputs, list(stage.place.states()[0].made()), stage.place.file.parent
+    answers = deployed.platform.answers(
+        deployed.cloud, deployed.outputs, list(deployed.place.states()[0].made()), deployed.place.file.parent
     )
 
     def again(job: JobPlan, run: RunPlan) -> RepeatableRun:
         return RepeatableRun(
-            stage.platform, stage.cloud, who, stage.plan, job, run, stage.outputs, answers, options.minutes, stage.tell
+            deployed.platform,
+            deployed.cloud,
+            who,
+            deployed.plan,
+            job,
+            run,
+            deployed.outputs,
+            answers,
+            options.minutes,
+            deployed.tell,
         )
 
     return again
 
 
-def _not_rehearsed(stage: DeployedStack, job: JobPlan) -> str:
+def _not_rehearsed(deployed: DeployedStack, job: JobPlan) -> str:
     """Why this job cannot run here at all."""
-    if stage.unisolated:
-        return stage.unisolated
-    if not (stage.place.file.parent / "code" / job.name).exists():
-        return "; ".join(stage.script.mapped.not_rehearsed.get(job.name, ()))
-    environment = environment_of(job, stage.place.file.parent)
+    if deployed.unisolated:
+        return deployed.unisolated
+    if not (deployed.place.file.parent / "code" / job.name).exists():
+        return "; ".join(deployed.prepared.mapped.not_rehearsed.get(job.name, ()))
+    environment = environment_of(job, deployed.place.file.parent)
     if isinstance(environment, MissingEnvironment):
         # All environments that can be made here have been made.
-        return f"no local environment for {job.framework}: {why_untrained(job, stage.place.file.parent)}"
+        return f"no local environment for {job.framework}: {why_untrained(job, deployed.place.file.parent)}"
     return ""
 
 
-def _environment_words(stage: DeployedStack, job: JobPlan) -> str:
-    environment = environment_of(job, stage.place.file.parent)
+def _environment_words(deployed: DeployedStack, job: JobPlan) -> str:
+    environment = environment_of(job, deployed.place.file.parent)
     return "" if isinstance(environment, MissingEnvironment) else f"environment {environment.name}"
 
 
-def _code(stage: DeployedStack, job: JobPlan, options: RehearsalOptions) -> str:
-    own = stage.written.jobs[job.name].code
+def _code(deployed: DeployedStack, job: JobPlan, options: RehearsalOptions) -> str:
+    own = deployed.written.jobs[job.name].code
     built_in = options.built_in or not (own and own.folder)
-    return "built-in" if built_in and program_of(stage.written, job.name) else "own"
+    return "built-in" if built_in and program_of(deployed.written, job.name) else "own"
 
 
 def _account_of_code(cloud: Cloud) -> str:
     if why_not := admin.why_not_enforced(cloud):
-        return f"as you and without the plan's rules, if this machine can run it at all: {why_not}"
+        return (
+            "without the plan's rules, or not at all if it must be isolated; if this machine cannot isolate it, it runs"
+            f" as you: {why_not}"
+        )
     return (
         f"{users.describe_users()}, with its own namespaces and limits, and only the plan's connections (docs/trust.md)"
     )

@@ -114,16 +114,16 @@ def prepare_used(
     return f"the stack {used}: its file is not here; one with the defaults stands in for {', '.join(plan.taken)}"
 
 
-def plan_with_runs(config: Mapping[str, Any], script: PreparedStack, home: Path) -> Plan:
+def plan_with_runs(config: Mapping[str, Any], prepared: PreparedStack, home: Path) -> Plan:
     """The plan of the stack that is up, together with the runs to start."""
     jobs = {
-        name: {**job, "runs": script.mapped.config[JOBS][name].get("runs") or {}}
+        name: {**job, "runs": prepared.mapped.config[JOBS][name].get("runs") or {}}
         for name, job in (config.get(JOBS) or {}).items()
     }
     whole = {**config, **({JOBS: jobs} if jobs else {})}
     texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in whole.items()}
-    file = home / "stacks" / f"Pulumi.{script.name}.yaml"
-    return plan_of(judge_config(texts, script.secret_keys, script.name, file))
+    file = home / "stacks" / f"Pulumi.{prepared.name}.yaml"
+    return plan_of(judge_config(texts, prepared.secret_keys, prepared.name, file))
 
 
 def program_of(plan: Plan, name: str) -> Path | None:

@@ -150,8 +150,8 @@ class Review:
 
     `findings` and `pack` are new with this change. `pack_before` counts the pack's results that both sides have.
 
-    `proven`, `unproven` and `unneeded`: what the change opens and grants, by the evidence of a rehearsal. It needed
-    this, it did not have this, or it had this without need.
+    `proven`, `unproven` and `unneeded`: what the change opens and grants, by a rehearsal: what it needed, what it did
+    not have, and what it had but did not need.
 
     `judged` is false if a side could not be read. Then no gate may pass.
     """

@@ -144,7 +144,7 @@ def _of_access(
             yield _of_statement(text, rows)
     for change in access_changes(then, rest, platform):
         if change.gained:
-            yield "unproven", f"{change.sentence}: not by a statement, so a rehearsal cannot count it"
+            yield "unproven", f"{change.sentence}: no new statement grants it, so a rehearsal cannot prove it"
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -128,7 +128,7 @@ def test_nothing_of_an_old_start_is_written_after_a_new_one_has_restored(
         ended.set()
         writer.join()
     assert written[-1] == "restored"
-    assert (old.superseded, new.superseded) == (True, False)
+    assert (old.excluded, new.excluded) == (True, False)
     assert len(said(old)) == 1
     assert "a newer start of this run writes the checkpoints" in said(old)[0]
     assert not [name for name in store.objects if "old" in name], "what it left is tidied away"
@@ -219,7 +219,7 @@ def test_a_long_write_renews_its_token_and_notices_newer_starts() -> None:
         comes.start()
         while old.may_write() and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert old.superseded
+        assert old.excluded
         assert comes.is_alive(), "the write in flight is waited for"
     comes.join()
 
@@ -229,14 +229,14 @@ def test_a_node_waits_for_access_to_the_folder() -> None:
     store = Store(refuses=404)
     one = made(store, "new")
     one.enter(wait(), 0.0)
-    assert one.superseded
+    assert one.excluded
     assert said(one) == ["checkpoints of this start are not uploaded: refused"]
     with one.writing() as may:
         assert not may
     late = made(store, "late")
     threading.Timer(0.3, setattr, (store, "refuses", 0)).start()
     late.enter(wait(), 30.0)
-    assert not late.superseded
+    assert not late.excluded
 
 
 def test_an_emptied_folder_still_belongs_to_the_start() -> None:

@@ -131,7 +131,7 @@ def test_what_the_rehearsal_never_had_is_not_proven(tmp_path: Path) -> None:
         "the rehearsal had no such rule",
         "a rehearsal has no routes",
         "the rehearsal had no such statement",
-        "not by a statement, so a rehearsal cannot count it",
+        "no new statement grants it, so a rehearsal cannot prove it",
     ]
     assert (found.proven, found.unneeded) == ((), ())
 
