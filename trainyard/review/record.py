@@ -4,8 +4,8 @@
 A request is one line of JSON (file, root, platform, state), and so is the answer (a `Recorded`, or an error). Each
 program runs in a fork, so it cannot affect the next one. Pulumi is imported once, before the first fork. No engine,
 cloud or credentials are needed: lookups are answered from the stack file (components/platform/review.py), and requests
-for the stack's own state from the recording of the other side. Another revision runs this module by its name
-(recorder.py): its name and the two lines of JSON must not change.
+for the stack's own state from the recording of the other side. Reviews of other releases start this module by its name
+(recorder.py), so its name and the keys of the JSON must not change.
 """
 
 from __future__ import annotations
