@@ -106,7 +106,11 @@ def _wrong(properties: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
-    """Why a stack may break a rule, and until which day. Until then, a failure is a remark that names the waiver."""
+    """Why a stack may break a rule, and the last day on which it may.
+
+    Through that day, a failure is shown as a remark that names the waiver. From the next day on, the waiver has no
+    effect.
+    """
 
     reason: str
     until: date

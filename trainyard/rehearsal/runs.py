@@ -31,10 +31,11 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 # How long to wait after a cancel. A machine that cannot reach the bucket, for lack of a rule or statement, never sees
 # the cancel.
 _SECONDS_TO_END = 30.0
-# Long enough to include a node's periodic work. For a longer run, the idle load is multiplied.
+# How long an idle run waits at most. That includes a node's periodic work. For a longer run, its load is multiplied.
 LONGEST_SECONDS = 60.0
 _SHORTEST_SECONDS = 0.5
-_ATTEMPT = 9000
+# The attempt of an idle run: no other run of a rehearsal has so high a number.
+_IDLE_ATTEMPT = 9000
 
 
 class RunProgress:
@@ -127,7 +128,7 @@ def replace_attempt(again: RepeatableRun, attempt: int) -> RepeatableRun:
 def confirm_predictions(
     again: Sequence[RepeatableRun], seen: Observations, many: int, seed: int
 ) -> tuple[MutationOutcome, ...]:
-    """The outcomes of the sampled mutations, each from a run of its own."""
+    """Makes `many` predicted mutations in the cloud, one at a time, and runs the job again. Returns the outcomes."""
     if not again:
         return ()
     chosen = sample(seen, again[0], many, seed)
@@ -139,7 +140,8 @@ def confirm_predictions(
 
 def sample(seen: Observations, again: RepeatableRun, many: int, seed: int) -> list[tuple[Mutation, MutationOutcome]]:
     """Deletions that are predicted to make this run fail: half of them of rules, half of statements, if there are
-    enough."""
+    enough. They are chosen at random, because each one takes a run.
+    """
     own = {f"{again.job.name}/{again.run.name}", *(f"{again.job.name} {node.name}" for node in again.run.nodes)}
     by_rules = [(one, rule_outcome(one, seen.traffic, seen.planned)) for one in rule_mutations(seen.traffic.rules)]
     by_statements = [
@@ -169,21 +171,21 @@ def _confirm(again: RepeatableRun, mutation: Mutation, predicted: MutationOutcom
     with again.platform.without(again.cloud, mutation):
         started = again.start()
         evidence.begin(started)
-        noticed = _confirms(again, mutation, started, evidence, since)
+        noticed = _prediction_check(again, mutation, started, evidence, since)
         seen, why = again.watch_to_end(started, noticed)
         failed = bool(started.refused) or seen is None or seen.state != "SUCCEEDED"
         shown = noticed()
     if not shown and not failed:
-        all_the_same = f"predicted: {predicted.because}; but the run succeeded"
-        return replace(predicted, fate="survives", because=all_the_same, explained=False)
+        because = f"predicted: {predicted.because}; but the run succeeded"
+        return replace(predicted, fate="survives", because=because, explained=False)
     how = "seen as predicted" if shown else f"the run failed: {started.refused or why or (seen.state if seen else '')}"
     return replace(predicted, because=f"{how}: {predicted.because}")
 
 
-def _confirms(
+def _prediction_check(
     again: RepeatableRun, mutation: Mutation, started: StartedRun, evidence: Evidence, since: int
 ) -> Callable[[], bool]:
-    """Returns a function: whether the prediction has come true, by dropped packets of the rule or a refused call."""
+    """Returns a function that tells whether the prediction is confirmed by dropped packets or by a refused call."""
 
     def dropped() -> bool:
         if not isinstance(mutation, RuleMutation):
@@ -201,7 +203,11 @@ def _confirms(
 def compare_with_idle(
     runs: Sequence[RunSeen], finished: Sequence[RepeatableRun], evidence: Evidence
 ) -> tuple[tuple[RunSeen, ...], tuple[str, ...]]:
-    """The runs, with the idle loads of their service nodes, and remarks on runs that could not be compared."""
+    """The runs, with the idle loads of their service nodes, and remarks on runs that could not be compared.
+
+    An idle run has the same nodes and services, and a command that only waits. So its traffic is the cost of joining
+    and of heartbeats (trainyard/rehearsal/node_load.py).
+    """
     again = {(one.job.name, one.run.name): one for one in finished}
     judged_runs: list[RunSeen] = []
     missing: list[str] = []
@@ -235,7 +241,7 @@ def _idle_loads(again: RepeatableRun, seconds: float, evidence: Evidence) -> dic
     waits = min(seconds, LONGEST_SECONDS)
     name = f"{again.job.name}/{again.run.name}"
     again.tell(f"rehearse: running {name} with a command that only waits {waits:.1f} s, to compare")
-    idle = _idle_run(replace_attempt(again, _ATTEMPT), waits)
+    idle = _idle_run(replace_attempt(again, _IDLE_ATTEMPT), waits)
     started = idle.start()
     seen, why = idle.watch_to_end(started)
     if started.refused or why or seen is None or seen.state != "SUCCEEDED":

@@ -76,7 +76,10 @@ def _access_explained(runs: Runs, planned: PlannedTry) -> Iterator[None]:
 
 
 def plan_try(judged: Judged, wanted: WantedTry, region: str | None = None) -> PlannedTry:
-    """`region`: the region of the deployed stack, if it is not that of the file. The local cloud has only one."""
+    """Plans a try as one more run of its job, in the same way as the runs of the stack file. Calls no cloud.
+
+    `region`: the region of the deployed stack, if it is not that of the file. The local cloud has only one.
+    """
     stack = judged.stack
     if stack is None:
         raise ValueError("a stack with errors has no tries")
@@ -120,7 +123,8 @@ def _base_run(wanted: WantedTry, job: Job) -> str | None:
 
 
 def _run(wanted: WantedTry, like: Run) -> Run:
-    """The run `like`, with the arguments and variables of the try."""
+    """The run `like`, with the arguments and variables of the try. Its `attempt` and `was` are not copied, so that the
+    try has a folder of its own."""
     args = like.args if wanted.args is None else wanted.args
     return Run(args=args, env={**like.env, **(wanted.env or {})}, until="accepted")
 

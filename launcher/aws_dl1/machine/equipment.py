@@ -13,7 +13,7 @@ from launcher.aws_dl1.machine.options import RUNTIME
 
 CARDS = 8
 _IMAGE = "use an AMI made for Gaudi release {}, or install what is missing there"
-_PLACEMENT = "start the instance through its stack, with as many interfaces of type `efa`"
+_PLACEMENT = "start the instance through its stack, with that many interfaces of type `efa`"
 
 
 @dataclass(frozen=True)
