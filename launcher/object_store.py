@@ -94,7 +94,7 @@ class Connection:
         into: IO[bytes] | None = None,
     ) -> StoreAnswer:  # fmt: skip
         """Calls the store. Retries until it answers or refuses, or `seconds` have passed."""
-        started, said, pause, stale = time.monotonic(), False, 0.1, 0
+        started, reported, pause, stale = time.monotonic(), False, 0.1, 0
         while True:
             try:
                 return self._once(method, target, body, headers or {}, into)
@@ -115,8 +115,8 @@ class Connection:
             waited = time.monotonic() - started
             if waited > self.seconds or self.stopped():
                 raise StoreError(0, f"the object store at {self.host} did not answer for {waited:.0f} s: {problem}")
-            if waited > _SAY_AFTER and not said:
-                said = True
+            if waited > _SAY_AFTER and not reported:
+                reported = True
                 self._say(f"the object store does not answer ({problem}); trying for {self.seconds:.0f} s")
             time.sleep(random.uniform(pause / 2, pause))
             pause = min(pause * 2, _LONGEST_PAUSE)

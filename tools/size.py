@@ -49,7 +49,7 @@ def _packed(revision: str) -> Iterator[tuple[str, bytes]]:
     """The modules of a revision, with those that its export-ignore attributes would leave out of an archive."""
     names = _git("ls-tree", "-r", "-z", "--name-only", revision).decode().split("\0")
     wanted = [name for name in names if name.endswith(".py")]
-    answers = BytesIO(_git("cat-file", "--batch", told="".join(f"{revision}:{name}\n" for name in wanted).encode()))
+    answers = BytesIO(_git("cat-file", "--batch", content="".join(f"{revision}:{name}\n" for name in wanted).encode()))
     for name in wanted:
         size = int(answers.readline().split()[-1])
         yield name, answers.read(size)
@@ -71,8 +71,8 @@ def sizes(revision: str) -> dict[str, Counter[str]]:
     return found
 
 
-def _git(*words: str, told: bytes = b"") -> bytes:
-    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, input=told).stdout
+def _git(*words: str, content: bytes = b"") -> bytes:
+    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, input=content).stdout
 
 
 def _row(title: str, size: Counter[str]) -> str:

@@ -90,15 +90,15 @@ def _in_controller(role: str) -> str:
 
 def find(request: PeerRequest) -> dict[int, str]:
     """Reads the addresses from the environment. Usually no node has to wait for another."""
-    launch, told = request.launch, request.environment
+    launch, variables = request.launch, request.environment
     names = [host_variable(role.name, index) for role in launch.roles for index in range(role.replicas)]
-    missing = [name for name in names if not told.get(name)]
+    missing = [name for name in names if not variables.get(name)]
     own, alone = launch.identity.address(), launch.identity.starts_nodes_again
     if alone and request.board_client is not None and own:
         # This node knows all addresses, but nodes that began earlier may wait for its arrival.
         request.board_client.arrive(request.generation, own)
     if not missing:
-        return {rank: told[name] for rank, name in enumerate(names)}
+        return {rank: variables[name] for rank, name in enumerate(names)}
     if not alone or request.board_client is None or not own:
         raise LaunchError(f"{missing[0]} is not set: OpenPAI sets such a variable to the address of each task")
     return gather(launch, request.board_client, request.generation, request.wait)

@@ -20,9 +20,9 @@ _LAST_CALL_SECONDS, _LOOK_SECONDS = "10", "1"
 
 def main(words: list[str]) -> None:
     address, rank, *options = words
-    told = _first(address) if rank == _MAIN else address
+    announced = _first(address) if rank == _MAIN else address
     # Its option for this, `--local_addr`, is not in every release.
-    socket.getfqdn = lambda name="": told
+    socket.getfqdn = lambda name="": announced
     serves = f"is_host={int(rank == _MAIN)},last_call_timeout={_LAST_CALL_SECONDS}"
     sys.argv = ["torchrun", "--rdzv_conf", serves, "--monitor_interval", _LOOK_SECONDS, *options]
     run_module("torch.distributed.run", run_name="__main__", alter_sys=True)

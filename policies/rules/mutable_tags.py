@@ -32,9 +32,9 @@ def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
     for resource in stack.of(RUN, JOB):
         for image in _images(resource):
             verdict = attempt(lambda one: judge_image(str(one), stack), image)
-            said = verdict.because or str(image)
-            if said not in judged:
-                judged.add(said)
+            reason = verdict.because or str(image)
+            if reason not in judged:
+                judged.add(reason)
                 yield resource, verdict
 
 

@@ -100,16 +100,16 @@ class Cluster:
 
     def _read(self, name: str, etag: str, made: Any) -> Any:
         """Returns None for an object whose content does not fit its name, and says so once."""
-        kept = self._seen.get(name)
-        if kept is None or kept[0] != etag:
+        cached = self._seen.get(name)
+        if cached is None or cached[0] != etag:
             content = self.folder.get(name)
             try:
-                kept = (etag, made(content) if content is not None else None)
+                cached = (etag, made(content) if content is not None else None)
             except TicketError as error:
                 self.say(f"{name} is left out: {error}")
-                kept = (etag, None)
-            self._seen[name] = kept
-        return kept[1]
+                cached = (etag, None)
+            self._seen[name] = cached
+        return cached[1]
 
 
 def read_state(content: bytes) -> Mapping[str, Any]:

@@ -71,8 +71,8 @@ class Forwarder:
         self._room = threading.Condition()
         self._ended = False
         self._hurry = 0.0
-        kept = read_json(mark) or {}
-        self._moment, self._same = str(kept.get("moment", "")), int(kept.get("same", 0))
+        position = read_json(mark) or {}
+        self._moment, self._same = str(position.get("moment", "")), int(position.get("same", 0))
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._writer = threading.Thread(target=self._write, daemon=True)
 

@@ -31,8 +31,8 @@ class Record:
 def read(paths: MachinePaths, number: int) -> Record | None:
     """The record of a start; None if this machine has not begun it."""
     folder = folder_of(paths, number)
-    kept = read_json(folder / "record.json")
-    return _record(kept, folder) if kept else None
+    row = read_json(folder / "record.json")
+    return _record(row, folder) if row else None
 
 
 def folder_of(paths: MachinePaths, number: int) -> Path:
@@ -42,8 +42,8 @@ def folder_of(paths: MachinePaths, number: int) -> Path:
 def ended(paths: MachinePaths) -> Iterator[Record]:
     """The records of ended starts."""
     for folder in sorted(paths.starts.glob("[0-9]" * 8)):
-        kept = read_json(folder / "record.json")
-        record = _record(kept, folder) if kept else None
+        row = read_json(folder / "record.json")
+        record = _record(row, folder) if row else None
         if record is not None and record.phase == ENDED:
             yield record
 
@@ -51,10 +51,10 @@ def ended(paths: MachinePaths) -> Iterator[Record]:
 def goes_on(paths: MachinePaths, boot: str) -> bool:
     """Whether a start that began in this boot has not ended."""
     every = (read_json(folder / "record.json") for folder in paths.starts.glob("[0-9]" * 8))
-    return any(kept["boot"] == boot and kept["phase"] != ENDED for kept in every if kept)
+    return any(row["boot"] == boot and row["phase"] != ENDED for row in every if row)
 
 
-def _record(kept: Mapping[str, Any], folder: Path) -> Record:
+def _record(row: Mapping[str, Any], folder: Path) -> Record:
     return Record(
-        int(kept["number"]), str(kept["boot"]), folder, str(kept["phase"]), float(kept["began"]), dict(kept["state"])
+        int(row["number"]), str(row["boot"]), folder, str(row["phase"]), float(row["began"]), dict(row["state"])
     )
