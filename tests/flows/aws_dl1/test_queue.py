@@ -290,7 +290,7 @@ def test_an_unfit_machine_reports_the_reason_and_fails_its_runs(
     with cluster(aws, bucket, tmp_path, ("main-0",), private_key, efaInterfaces=5) as world:
         report = world.report("main-0", "failed")
         assert "libfabric finds 4 EFA interfaces of 5" in report["reason"]
-        assert "start the instance through its stack, with as many interfaces" in report["reason"]
+        assert "start the instance through its stack, with that many interfaces of type `efa`" in report["reason"]
         world.ticket(1, "true")
         details = str(world.ended(1)["main-0"]["details"])
         assert details.startswith("this machine is not fit for runs: libfabric finds 4 EFA")
