@@ -104,12 +104,29 @@ def compose_for_editors() -> dict[str, Any]:
     """The schema for editors: the definitions of the default platform, and the differences of the others."""
     first, *others = platforms()
     whole = schema_of(first)
-    definitions = _explained(whole["$defs"])
+    definitions = _explained(_serving_others(first))
     for platform in others:
         definitions |= _renamed(platform, definitions)
     definitions[f"{first}.{_WHOLE}"] = definitions[_WHOLE]
     definitions[_WHOLE] = _chosen(first, others)
     return {**whole, "$defs": definitions}
+
+
+def _serving_others(platform: str) -> dict[str, Any]:
+    """A platform's definitions, with the keys of the other platforms: a file may serve several, so an editor must not
+    mark these keys as errors. `trainyard check` warns of them (TY018)."""
+    definitions = dict(schema_of(platform)["$defs"])
+    for name, own in definitions.items():
+        if own.get("additionalProperties") is False:
+            theirs = {key: note for other in platforms() for key, note in _notes(other, name, platform)}
+            definitions[name] = {**own, "properties": {**theirs, **own.get("properties", {})}}
+    return definitions
+
+
+def _notes(other: str, name: str, platform: str) -> Iterator[tuple[str, Any]]:
+    keys = schema_of(other)["$defs"].get(name, {}).get("properties", {})
+    for key in keys:
+        yield key, {"description": f"Only for `{other}`: it has no effect on `{platform}`.", "doNotSuggest": True}
 
 
 def _explained(definitions: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,7 +146,7 @@ def _chosen(first: str, others: list[str]) -> dict[str, Any]:
 
 def _renamed(platform: str, shared: Mapping[str, Any]) -> dict[str, Any]:
     """A platform's own definitions, named after it: those that differ, or refer to one that differs."""
-    own = _explained(schema_of(platform)["$defs"])
+    own = _explained(_serving_others(platform))
     differ = {name for name, value in own.items() if value != shared.get(name)}
     while more := {name for name, value in own.items() if name not in differ and differ & set(_references(value))}:
         differ |= more
