@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -14,7 +14,7 @@ import yaml
 
 from components.platform.base import does_answer
 from localcloud.files import CHOICES, REQUIRED, VARIABLE
-from schemas.load import stack_name
+from schemas.load import NAMESPACE, stack_name
 from schemas.names import suggestion
 from trainyard.cli.out import say_aside
 
@@ -28,21 +28,26 @@ FC = TypeVar("FC", bound=Callable[..., Any] | click.Command)
 
 
 def project_stacks() -> Path:
-    """The `stackConfigDir` of the nearest Pulumi project, as `pulumi` finds it, else `stacks` here or in trainyard."""
+    """The `stackConfigDir` of the nearest project `trainyard`, here or above, else `stacks` here or in trainyard.
+
+    A repository may have other Pulumi projects: their stacks have no keys of trainyard.
+    """
     for folder in (Path(), *Path.cwd().parents):
-        if (file := folder / "Pulumi.yaml").is_file():
-            return folder / _stack_config_dir(file)
+        file = folder / "Pulumi.yaml"
+        project = _project(file) if file.is_file() else {}
+        # A project's name is the namespace of its keys.
+        if f"{project.get('name')}:" == NAMESPACE:
+            return folder / str(project.get("stackConfigDir") or "")
     here = Path("stacks")
     return here if here.is_dir() else _CHECKOUT / "stacks"
 
 
-def _stack_config_dir(file: Path) -> str:
+def _project(file: Path) -> Mapping[str, Any]:
     try:
         project = yaml.safe_load(file.read_text("utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise click.UsageError(f"{file} cannot be read: {error}") from error
-    folder = project.get("stackConfigDir") if isinstance(project, dict) else None
-    return folder if isinstance(folder, str) else ""
+    return project if isinstance(project, dict) else {}
 
 
 stacks_option = click.option(

@@ -45,6 +45,13 @@ def test_a_stack_is_found_by_the_project_above_the_caller(tmp_path: Path, monkey
         assert project_stacks() == stacks
 
 
+def test_a_project_of_another_name_does_not_name_the_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: website\nstackConfigDir: config\n")
+    (tmp_path / "ml" / "stacks").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "ml")
+    assert project_stacks() == Path("stacks")
+
+
 def test_no_project_means_the_stacks_here_or_trainyards_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert (project_stacks() / "Pulumi.local.yaml").is_file()
