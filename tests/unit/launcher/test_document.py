@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
@@ -87,16 +88,19 @@ def test_secrets_are_masked_by_name_and_by_the_list_of_the_stack(capfd: pytest.C
 def run(
     *arguments: str, variables: Mapping[str, str] = MappingProxyType({}), **changes: Any
 ) -> subprocess.CompletedProcess[str]:
-    environment = {
-        "PATH": os.environ["PATH"],
-        VARIABLE: json.dumps(document(**changes)),
-        "SOME_TOKEN": "planted-secret",
-        **variables,
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "launcher", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+    # The launcher makes its folder here, which a real node removes with its disk.
+    with TemporaryDirectory() as folder:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "TMPDIR": folder,
+            VARIABLE: json.dumps(document(**changes)),
+            "SOME_TOKEN": "planted-secret",
+            **variables,
+        }
+        return subprocess.run(
+            [sys.executable, "-m", "launcher", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
 
 
 def test_help_names_every_variable() -> None:
