@@ -101,7 +101,8 @@ PARTS = {
         ("tests/torture/test_review_calls.py", "tests/torture/test_review_packets.py",
          "tests/unit/components/oci/review/test_oci_widenings.py",
          "tests/unit/components/aws/review/test_aws_widenings.py",
-         "tests/unit/components/openpai/test_openpai_widenings.py", "tests/unit/trainyard/review/test_reach.py"),
+         "tests/unit/components/openpai/test_openpai_widenings.py", "tests/unit/trainyard/review/test_reach.py",
+         "tests/recorded"),
         COUNTED,
     ),
     "drift": Part(
