@@ -74,7 +74,7 @@ class Cloud:
 
     def _variables(self, profile: str, aws_profile: str) -> Mapping[str, str]:
         from localcloud.aws.account import client_variables as aws_variables
-        from localcloud.oci.sdk import client_variables
+        from localcloud.oci.sdk import client_variables, provider_clients
         from localcloud.openpai.accounts import client_variables as openpai_variables
 
         return {
@@ -83,7 +83,7 @@ class Cloud:
             "OCI_CLI_CONFIG_FILE": str(self.config_file),
             "OCI_CLI_PROFILE": profile,
             "TRAINYARD_REGISTRY": self.endpoint,
-            **client_variables(self.endpoint),
+            **client_variables(self.endpoint, more=provider_clients()),
             **aws_variables(self.home, self.endpoint, aws_profile),
             **openpai_variables(self.home, profile),
         }

@@ -46,4 +46,6 @@ def etag_mismatch() -> ApiError:
 
 
 def not_implemented(operation: str) -> ApiError:
-    return ApiError(501, "MethodNotImplemented", f"The local cloud does not implement {operation}")
+    """OCI's code of a 501, with the status 400. Oracle's provider retries a 501, and a 405, for two minutes. Of the
+    statuses that it shows at once, only 400 means nothing else."""
+    return ApiError(400, "MethodNotImplemented", f"The local cloud does not implement {operation}")

@@ -31,9 +31,11 @@ _HEAD = """\
 <!-- Made by `python -m localcloud.oci.gaps > docs/local-cloud-gaps.md`; a test keeps it so. -->
 # What the local cloud lacks
 
-For users of the local cloud whose call was answered with 501. This page lists every service of OCI that the local cloud
-implements, with the operations that Oracle's SDK has for it. A missing operation is answered with 501 and its name,
-which is also in the server's log. Services that are not listed are missing. AWS is at the end.
+For users of the local cloud whose call was answered with `MethodNotImplemented`. This page lists every service of OCI
+that the local cloud implements, with the operations that Oracle's SDK has for it. A missing operation is answered with
+the status 400, the code `MethodNotImplemented` and its name, which is also in the server's log. (OCI's own status for
+this code, 501, would make Oracle's provider retry for two minutes.) Services that are not listed are missing.
+AWS is at the end.
 """
 _AWS_HEAD = """\
 ## AWS

@@ -183,7 +183,7 @@ def create(kind: ResourceKind, call: ApiCall) -> Reply:
     }
     base = {"freeformTags": {}, "definedTags": {}, **kind.defaults, **details, **computed}
     body = kind.on_create(call, {name: value for name, value in base.items() if name in field_names})
-    _require_unique(kind, call, body[kind.name_field], compartment, parent, "")
+    require_unique(kind, call, body[kind.name_field], compartment, parent, "")
     name, state = body[kind.name_field], body.pop("lifecycleState", kind.lifecycle.ready)
     settles_at = moment + call.cloud.faults.seconds("transition", call.operation.name)
     resource = call.store.add(
@@ -233,7 +233,7 @@ def change(kind: ResourceKind, call: ApiCall) -> Reply:
     if "timeLastModified" in field_names:
         changes["timeLastModified"] = http.rfc3339(http.now())
     body = kind.on_update(call, resource, {**resource.body, **changes})
-    _require_unique(kind, call, body[kind.name_field], resource.compartment, resource.parent, resource.id)
+    require_unique(kind, call, body[kind.name_field], resource.compartment, resource.parent, resource.id)
     state = body.pop("lifecycleState", resource.state)
     changed = call.store.put(resource, body=body, name=body[kind.name_field], state=state)
     return _answer(kind, call, "Update", "UPDATED", changed, "")
@@ -296,7 +296,7 @@ def _compartment_of(call: ApiCall, parent: str) -> str:
     return resource.compartment if resource else ""
 
 
-def _require_unique(kind: ResourceKind, call: ApiCall, name: str, compartment: str, parent: str, own_id: str) -> None:
+def require_unique(kind: ResourceKind, call: ApiCall, name: str, compartment: str, parent: str, own_id: str) -> None:
     if not kind.unique_in:
         return
     scope = {"compartment": {"compartment": compartment}, "parent": {"parent": parent}, "tenancy": {}}[kind.unique_in]

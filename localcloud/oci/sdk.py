@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from catalog.imports import parse
+from catalog.tables import table
 
 _SUBTYPE_KEY = re.compile(r"type = object_dictionary\['(\w+)'\]")
 _SUBTYPE = re.compile(r"if type == '([^']+)':\s+return '(\w+)'")
@@ -135,7 +136,8 @@ def operation_name(method: str, path: str) -> str:
     return f"{method} {path}"
 
 
-OVERRIDABLE = (
+# The clients of this project, on this machine and on nodes.
+OWN_CLIENTS = (
     "oci_artifacts.ArtifactsClient",
     "oci_core.VirtualNetworkClient",
     "oci_datascience.DataScienceClient",
@@ -152,11 +154,19 @@ OVERRIDABLE = (
 )
 
 
-def client_variables(endpoint: str, object_storage: str = "") -> dict[str, str]:
-    """The variables that lead OCI's clients to this cloud. They have no credentials, because each run has its own."""
+def provider_clients() -> frozenset[str]:
+    """Every client of Oracle's provider. One without an override would call Oracle's own hosts."""
+    clients: Mapping[str, str] = table("oci_provider_clients")["clients"]
+    return frozenset(f"{package}.{name}" for package, names in clients.items() for name in names.split())
+
+
+def client_variables(endpoint: str, object_storage: str = "", *, more: frozenset[str] = frozenset()) -> dict[str, str]:
+    """The variables that lead OCI's clients to this cloud. They have no credentials, because each run has its own.
+    `more`: further clients than this project's own."""
     own = {"oci_object_storage.ObjectStorageClient": object_storage or endpoint}
+    clients = (*OWN_CLIENTS, *sorted(more.difference(OWN_CLIENTS)))
     return {
-        "CLIENT_HOST_OVERRIDES": ";".join(f"{client}={own.get(client, endpoint)}" for client in OVERRIDABLE),
+        "CLIENT_HOST_OVERRIDES": ";".join(f"{client}={own.get(client, endpoint)}" for client in clients),
         "OCI_ODSC_SERVICE_ENDPOINT": endpoint,
         "OCI_CLI_ENDPOINT": endpoint,
     }

@@ -13,9 +13,16 @@ from typing import Any
 import pytest
 
 from catalog.tables import table
-from tests.support.go_source import GoFile, text_of
+from localcloud.oci.models import NEVER_SENT
+from localcloud.oci.sdk import provider_clients
+from tests.support.go_source import GoFile, names_in, text_of
 
 TABLE = table("oci_provider_calls")
+SERVICES_SERVED = (
+    "artifacts", "core", "datascience", "identity", "limits", "logging", "monitoring", "objectstorage", "vault"
+)  # fmt: skip
+_SCHEMA_OF = re.compile(r"DataSourceItemSchema\w*\((\w+)\(\)")
+_SETS_TAGS = re.compile(r'\["system_tags"\] = |D\.Set\("system_tags"')
 STEPS = ("create", "read", "update", "delete")
 
 
@@ -74,6 +81,36 @@ def test_computed_fields_match_the_source(token: str) -> None:
     computed = source.fields_with("Computed")
     assert not [path for path in _plain(computed & source.fields_with("Optional")) if not _covered(path, named)]
     assert not [path for path in named if not _holds(path, _plain(computed))]
+
+
+def test_the_provider_retries_all_but_the_statuses_of_the_table() -> None:
+    """So a missing operation must be refused with one of those."""
+    source = GoFile(text_of(TABLE["source"]["retries"])).functions["GetDefaultExpectedRetryDuration"]
+    cases = re.findall(r"case ([\d, ]+):\n\t\treturn 0\n", source)
+    assert sorted(int(status) for case in cases for status in case.split(", ")) == TABLE["retried"]["never"]
+
+
+def test_the_clients_of_the_provider_are_those_of_the_table() -> None:
+    folder = table("oci_provider_clients")["source"]["folder"]
+    names = (
+        name for file in names_in(folder) for name in re.findall(r'RegisterOracleClient\("([^"]+)"', text_of(file))
+    )
+    assert frozenset(names) == provider_clients()
+
+
+def test_no_answer_has_tags_that_a_data_source_cannot_store() -> None:
+    """A data source that sets `system_tags` without a field for them fails as soon as the answer has some."""
+    failing = set()
+    for folder in SERVICES_SERVED:
+        files = {name: text_of(name) for name in names_in(f"{TABLE['source']['folder']}/{folder}")}
+        for name, text in files.items():
+            resources = "".join(
+                file for file in files.values() for one in _SCHEMA_OF.findall(text) if f"func {one}()" in file
+            )
+            if _SETS_TAGS.search(text) and '"system_tags": {' not in text + resources:
+                failing.add(name.rpartition("/")[2])
+    assert failing == {"vault_secrets_data_source.go", "core_byoasn_resource.go"}
+    assert {("vault", "SecretSummary"): frozenset({"systemTags"})} == NEVER_SENT  # no operation about BYOASNs is served
 
 
 def _plain(paths: Iterable[str]) -> set[str]:

@@ -11,7 +11,7 @@ from pulumi import _types
 
 from components.oci.client.session import Session
 from components.platform.values import Properties
-from tests.support.plugin_world import BUCKET, COMPUTE_TARGET, RULE, VCN, World, compute_cluster
+from tests.support.plugin_world import BUCKET, COMPUTE_TARGET, RULE, VCN, World, compute_cluster, in_compartment
 
 Key = tuple[str, str]
 SUBNET = "oci:Core/subnet:Subnet"
@@ -89,6 +89,12 @@ def _dhcp(world: World) -> str:
     return made
 
 
+def _log_group(world: World) -> str:
+    """A log group that stays: a log that moved into it is still there when the world ends."""
+    inputs = in_compartment(world, displayName="other logs")
+    return world.engine.create("oci:Logging/logGroup:LogGroup", "other-logs", inputs).id
+
+
 def _services(world: World) -> list[Any]:
     services = world.engine.invoke("oci:Core/getServices:getServices", {})["services"]
     return [{"serviceId": services[-1]["id"]}]
@@ -108,6 +114,7 @@ VALUES: Mapping[Key, Any] = {
     (COMPUTE_TARGET, "computeConfigurationDetails"): compute_cluster(3),
     ("", "compartmentId"): _compartment,
     ("", "definedTags"): {"Operations.CostCenter": "43"},
+    ("", "logGroupId"): _log_group,
     ("", "routeTableId"): _second(ROUTES),
     ("", "securityAttributes"): {"Oracle-ZPR.MaxEgressCount": "42"},
     (VCN, "cidrBlocks"): ["10.0.0.0/16", "10.1.0.0/16"],

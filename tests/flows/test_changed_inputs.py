@@ -33,7 +33,6 @@ REFUSED: Mapping[Key, str] = {
     (SUBNET, "ipv4cidrBlocks"): _UNCHANGEABLE,  # A subnet has one block, which is `cidrBlock`.
     (OBJECT, "object"): _UNCHANGEABLE,
     (OBJECT, "storageTier"): _UNCHANGEABLE,
-    ("oci:Logging/log:Log", "logGroupId"): _UNCHANGEABLE,
     (SECRET, "enableAutoGeneration"): "generates no secrets",
     (SECRET, "secretGenerationContext"): "generates no secrets",
 }

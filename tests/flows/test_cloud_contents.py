@@ -8,7 +8,7 @@ import oci
 import pytest
 
 from localcloud import admin
-from tests.support.cloud_world import World
+from tests.support.cloud_world import World, refusal
 from tests.support.network_world import Network
 
 
@@ -72,6 +72,54 @@ def test_the_only_service_log_is_the_flow_log_of_a_subnet(world: World) -> None:
         with pytest.raises(oci.exceptions.ServiceError) as refused:
             call()
         assert refused.value.status in (400, 404), number
+
+
+def test_a_flow_log_may_name_the_compartment_of_its_group_or_of_its_subnet(world: World) -> None:
+    """Oracle's own example of a flow log has `compartment_id = ""`."""
+    client, models = world.clients.logging, oci.logging.models
+    source = models.OciService(
+        service="flowlogs", category="all", resource=Network(world).subnet("10.0.8.0/24", [], [])
+    )  # fmt: skip
+
+    def made(number: int, place: str | None) -> Any:
+        configuration = models.Configuration(source=source, compartment_id=place)
+        details = models.CreateLogDetails(
+            display_name=f"placed-{number}", log_type="SERVICE", configuration=configuration
+        )  # fmt: skip
+        return client.get_log(world.log_group, world.made(client.create_log(world.log_group, details))).data
+
+    for number, place in enumerate((None, "", world.compartment)):
+        assert made(number, place).configuration.compartment_id == (place or None)
+    assert refusal(lambda: made(9, world.clients.cloud.tenancy)) == (400, "InvalidParameter")
+
+
+def test_a_log_moves_to_another_group_with_its_lines(world: World) -> None:
+    client, models = world.clients.logging, oci.logging.models
+    group, taken = (
+        world.made(
+            client.create_log_group(models.CreateLogGroupDetails(compartment_id=world.compartment, display_name=name))
+        )
+        for name in ("moved-to", "taken")
+    )
+    log, _ = (
+        world.made(client.create_log(place, models.CreateLogDetails(display_name="moving", log_type="CUSTOM")))
+        for place in (world.log_group, taken)
+    )
+
+    def move(target: str | None) -> Any:
+        details = models.ChangeLogLogGroupDetails(target_log_group_id=target)
+        return client.change_log_log_group(world.log_group, log, details)
+
+    request = client.get_work_request(move(group).headers["opc-work-request-id"]).data
+    assert [(one.entity_type, one.action_type, one.identifier) for one in request.resources] == [
+        ("log", "RELATED", log)
+    ]  # fmt: skip
+    assert client.get_log(group, log).data.log_group_id == group
+    assert refusal(lambda: client.get_log(world.log_group, log))[0] == 404
+    assert refusal(lambda: client.delete_log_group(group))[0] == 409
+    for old, target, status in ((group, taken, 409), (group, f"{group}none", 400), (group, None, 400)):
+        details = models.ChangeLogLogGroupDetails(target_log_group_id=target)
+        assert refusal(lambda: client.change_log_log_group(old, log, details))[0] == status  # noqa: B023
 
 
 def test_log_entries_that_were_put_are_found_by_a_search(world: World) -> None:

@@ -135,7 +135,7 @@ def test_a_malformed_body_is_a_400(signing: Signing, body: bytes, code: str) -> 
 def test_a_missing_operation_is_named(signing: Signing) -> None:
     target = "/20160918/drgs/ocid1.drg.oc1..a"
     status, answer = _ask(signing.cloud, "GET", target, signing.headers("GET", target))
-    assert (status, answer["code"]) == (501, "MethodNotImplemented")
+    assert (status, answer["code"]) == (400, "MethodNotImplemented")
     assert "GetDrg" in answer["message"]
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Creates, reads, updates, lists and deletes every kind of resource through the official SDK."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from localcloud.oci import sdk
 from localcloud.oci.models import ALWAYS_SENT
 from tests.support.cloud_world import World
+from tests.support.network_world import Network
 
 core, identity, science = oci.core.models, oci.identity.models, oci.data_science.models
 Details = Callable[[World], Any]
@@ -247,6 +249,11 @@ def test_subnets_do_not_overlap(world: World) -> None:
     with pytest.raises(oci.exceptions.ServiceError) as refused:
         create(_in_vcn(core.CreateSubnetDetails, cidr_block="10.0.40.0/24")(world))
     assert refused.value.status == 400
+
+
+def test_the_router_of_a_subnet_has_a_mac_address(world: World) -> None:
+    subnet = world.clients.network.get_subnet(Network(world).subnet("10.0.77.0/24", [], [])).data
+    assert re.fullmatch("([0-9A-F]{2}:){5}[0-9A-F]{2}", subnet.virtual_router_mac)
 
 
 def test_a_subnet_keeps_its_first_address(world: World) -> None:

@@ -11,6 +11,7 @@ from catalog.tables import table
 from localcloud.control import Cloud
 from localcloud.oci.plugin.plugin import FUNCTIONS
 from localcloud.oci.plugin.rows import ROWS
+from localcloud.oci.sdk import provider_clients
 from tests.support.call_record import listening, step_of
 from tests.support.plugin_world import BUCKET, CASES, World, plugin_world
 
@@ -27,6 +28,13 @@ def world(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def test_every_type_and_function_has_a_row() -> None:
     assert set(TYPES) == set(ROWS)
     assert set(table("oci_provider_calls")["functions"]) == set(FUNCTIONS)
+
+
+def test_every_client_of_the_provider_is_led_to_the_local_cloud(shared_cloud: Cloud) -> None:
+    """One without an override would send its requests to Oracle's own hosts."""
+    overrides = dict(entry.split("=") for entry in shared_cloud.env["CLIENT_HOST_OVERRIDES"].split(";"))
+    assert provider_clients() <= overrides.keys()
+    assert set(overrides.values()) == {shared_cloud.endpoint}
 
 
 @pytest.mark.parametrize("token", TYPES)

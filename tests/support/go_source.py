@@ -39,6 +39,17 @@ def text_of(path: str) -> str:
     return shown.stdout
 
 
+def names_in(folder: str) -> list[str]:
+    """The Go files of a folder, without its folders and tests."""
+    place = Path(os.environ[VARIABLE])
+    if (place / folder).is_dir():
+        names = [f"{folder}/{file.name}" for file in (place / folder).iterdir()]
+    else:
+        command = ["git", "-C", str(place), "ls-tree", "--name-only", "HEAD", f"{folder}/"]
+        names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return [name for name in names if name.endswith(".go") and not name.endswith("_test.go")]
+
+
 def _plain(name: str) -> str:
     """In newer types, the names of methods end with `WithContext`."""
     return name.removesuffix("WithContext")

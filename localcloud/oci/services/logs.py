@@ -16,13 +16,14 @@ from ipaddress import ip_address
 from typing import Any
 
 from localcloud.oci import kinds, ocids, tenancy
-from localcloud.oci.errors import not_found, related_not_found
+from localcloud.oci.errors import missing_parameter, not_found, related_not_found
 from localcloud.oci.kinds import ResourceKind, WorkRequestNames
 from localcloud.oci.log_query import LogQuery, parse
 from localcloud.oci.ocids import RUN_ACTIVE
 from localcloud.oci.operations import ApiCall, ApiOperation, OciCloud
 from localcloud.oci.paging import limit_of, offset_of, write_page
 from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.work_requests import add_work_request
 from localcloud.server import http
 from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
@@ -213,9 +214,14 @@ def _data(text: str) -> Any:
 def _require_source(call: ApiCall, body: Json) -> Json:
     """Refuses a service log that is not the flow log of an existing subnet, and the configuration of any other log."""
     configuration = body.get("configuration") or {}
-    source = configuration.get("source")
-    if "compartmentId" in configuration:
-        raise invalid("the local cloud does not support configuration.compartmentId: a log lies where its group does")
+    source, place = configuration.get("source"), configuration.get("compartmentId")
+    subnet = call.store.get(str(source.get("resource"))) if source else None
+    # The permissions in both of these compartments have been checked already.
+    if place and place not in (body["compartmentId"], subnet.compartment if subnet else None):
+        raise invalid(
+            "the local cloud does not support configuration.compartmentId, except the compartment of the log group or "
+            "of the source's resource"
+        )
     if body.get("logType") != SERVICE_LOG:
         if source:
             raise invalid("configuration is for logs of the type SERVICE only")
@@ -226,10 +232,9 @@ def _require_source(call: ApiCall, body: Json) -> Json:
     if chosen != _FLOW_SOURCE or source.get("parameters"):
         described = "{}, service {}, category {}, without parameters".format(*_FLOW_SOURCE)
         raise invalid(f"the local cloud serves one kind of service log: {described}")
-    subnet = call.store.get(str(source.get("resource")))
     if subnet is None or subnet.kind != "subnet" or not subnet.live:
         raise related_not_found(f"resource {source.get('resource')}")
-    return body
+    return body if place else {**body, "configuration": {"source": source}}
 
 
 def _keep_source(resource: StoredResource, body: Json) -> Json:
@@ -238,6 +243,21 @@ def _keep_source(resource: StoredResource, body: Json) -> Json:
     if source is None and body.get("configuration"):
         raise invalid("configuration is for logs of the type SERVICE only")
     return {**body, "configuration": source} if source else body
+
+
+def _change_group(call: ApiCall) -> Reply:
+    log = kinds.find_settled(LOG, call)
+    target = call.details().get("targetLogGroupId")
+    if not target:
+        raise missing_parameter("targetLogGroupId")
+    group = call.store.get(target)
+    if group is None or group.kind != GROUP.name or not group.live:
+        raise related_not_found(f"targetLogGroupId {target}")
+    kinds.require_unique(LOG, call, log.name, "", group.id, log.id)
+    body = {**log.body, "logGroupId": group.id, "compartmentId": group.compartment}
+    moved = call.store.put(log, parent=group.id, compartment=group.compartment, body=body)
+    # Oracle's provider accepts only this action as a successful move.
+    return Reply(202, headers=add_work_request(call, "MOVE_LOG", "log", "RELATED", moved))
 
 
 def _subnet_of(log: StoredResource) -> str:
@@ -294,10 +314,12 @@ def _oracle_of(store: StateStore, log: StoredResource, vnic: str) -> Json:
 
 
 def operations() -> list[ApiOperation]:
+    change_group = f"{LOG.path}/{{logId}}/actions/changeLogGroup"
     push = "/20200831/logs/{logId}/actions/push"
     return [
         *kinds.operations(GROUP),
         *kinds.operations(LOG),
+        ApiOperation("ChangeLogLogGroup", "POST", change_group, _change_group, SERVICE, "ChangeLogLogGroupDetails"),
         ApiOperation("PutLogs", "POST", push, _put_logs, "loggingingestion", "PutLogsDetails"),
         ApiOperation("SearchLogs", "POST", "/20190909/search", _search, "loggingsearch", "SearchLogsDetails"),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from components.oci.client.calls import attempt
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
-from localcloud.oci.plugin.convert import models_of
+from localcloud.oci.plugin.convert import fields, models_of
 from localcloud.oci.plugin.table import OciResource, wait_for_work_request
 
 
@@ -54,8 +54,8 @@ class WorkRequestResource(OciResource):
         return wait_for_work_request(call, self.client, answer, self.row.entity, action)
 
 
-class LogResource(WorkRequestResource):
-    """A log. The plugin also waits for the work request of its deletion, which it does not for a group."""
+class DeletedByWorkRequest(WorkRequestResource):
+    """A resource whose deletion is waited for by its work request, too; that of a log group is not."""
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
         answers: list[Any] = []
@@ -66,7 +66,22 @@ class LogResource(WorkRequestResource):
         self._wait_gone(call, id, {**outputs, **inputs})
 
 
-class ComputeTargetResource(LogResource):
+class LogResource(DeletedByWorkRequest):
+    """A log. It can move to another group. Like Oracle's provider, the plugin then sends all fields again."""
+
+    def update(self, call: Call, id: str, outputs: Properties, old: Properties, new: Properties) -> Properties:  # noqa: A002
+        if old["logGroupId"] != new["logGroupId"]:
+            # An attempt that was killed may have moved it already.
+            if self._get(call, id, new) is None:
+                target = models_of("logging").ChangeLogLogGroupDetails(target_log_group_id=new["logGroupId"])
+                move = self.client.change_log_log_group
+                self._write(call, f"Move {call.name}", move, *self.call_path(id, old), target)
+            sent = fields("logging", "UpdateLogDetails")
+            old = {key: value for key, value in old.items() if key not in sent} | {"logGroupId": new["logGroupId"]}
+        return super().update(call, id, outputs, old, new)
+
+
+class ComputeTargetResource(DeletedByWorkRequest):
     """A compute target. It is written and deleted like a log. But like Oracle's provider, the plugin does not wait for
     the work request of a move."""
 

@@ -148,7 +148,7 @@ def _subnet(call: ApiCall, body: Json) -> Json:
         **_addresses(call, vcn, cidr, body["id"]),
         "prohibitPublicIpOnVnic": private,
         "prohibitInternetIngress": private,
-        "virtualRouterMac": f"00:00:17:{zlib.crc32(body['id'].encode()) & 0xFFFFFF:06X}",
+        "virtualRouterMac": f"00:00:17:{zlib.crc32(body['id'].encode()).to_bytes(4, 'big')[1:].hex(':').upper()}",
         **({"subnetDomainName": f"{label}.{domain}"} if label and domain else {}),
     }
     _require_same_vcn(call, completed)
