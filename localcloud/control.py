@@ -20,6 +20,7 @@ from typing import Any
 
 from localcloud import files
 from localcloud.files import VARIABLE
+from trainyard.engine.tools import tools_home
 from trainyard.engine.trusted import open_lock, private_folder
 
 # The timeout of a start, which takes half a second on a quiet machine and longer on a busy one.
@@ -29,6 +30,7 @@ STOP_SECONDS = 60.0
 ALREADY_RUNNING = 3
 _ANSWER_SECONDS = 15.0
 MARKER_PATH = "/.trainyard"
+_SERVER = "localcloud.serve"
 _POLL_SECONDS = 0.02
 _OTHERS_START_SECONDS = 20.0
 _ROOM_FOR_WORDS = 4096
@@ -90,8 +92,18 @@ class Cloud:
 
 
 def default_home() -> Path:
-    """`$TRAINYARD_HOME/cloud`, by default `.trainyard/cloud` in the current folder."""
-    return Path(os.environ.get("TRAINYARD_HOME") or ".trainyard").resolve() / "cloud"
+    """The folder of the cloud that every command uses, wherever it is called from: `cloud` in this checkout's
+    `.trainyard`, or where TRAINYARD_HOME moves that."""
+    return tools_home(os.environ).resolve() / "cloud"
+
+
+def running_homes() -> Iterator[Path]:
+    """The folders of the clouds that this account runs on this machine, as their processes name them."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (process / "cmdline").read_bytes().decode(errors="surrogateescape").split("\0")
+            if words[2:4] == ["-m", _SERVER] and process.stat().st_uid == os.getuid():
+                yield Path(words[4])
 
 
 def start(home: Path, port: int = 0, timeout: float = READY_SECONDS, isolation: str = "") -> Cloud:
@@ -217,7 +229,7 @@ def _spawn(home: Path, port: int = 0, variables: Mapping[str, str] = MappingProx
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     pid = os.posix_spawn(
         sys.executable,
-        [sys.executable, "-P", "-m", "localcloud.serve", str(home), str(port)],
+        [sys.executable, "-P", "-m", _SERVER, str(home), str(port)],
         {**os.environ, "PYTHONPATH": project, **variables},
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

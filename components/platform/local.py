@@ -94,16 +94,25 @@ def states(folder: Path) -> list[State]:
     return every
 
 
-def deployed_files(cloud_home: Path) -> dict[str, Path]:
+def stacks_up(cloud_home: Path) -> list[str]:
+    """The stacks in the backend of this cloud that have resources, also those that plain `pulumi` brought up."""
+    every = states(cloud_home.parent / "pulumi" / "state" / ".pulumi" / "stacks")
+    return [one.stack for one in every if one.project == PROJECT_NAME and any(one.made())]
+
+
+def deployed_files(cloud_home: Path, stacks: Path | None = None) -> dict[str, Path]:
     """The stacks in the backend of this cloud, each with the copy of the stack file that was deployed.
 
-    The team's own file may have been moved, removed or changed since, even to another platform.
+    The team's own file may have been moved, removed or changed since, even to another platform. Plain `pulumi` makes no
+    copy: then the file is looked for in `stacks`.
     """
-    folder = cloud_home.parent / "pulumi"
-    every = states(folder / "state" / ".pulumi" / "stacks")
-    own = [one.stack for one in every if one.project == PROJECT_NAME and any(one.made())]
-    copies = {stack: folder / "stacks" / f"Pulumi.{stack}.yaml" for stack in own}
-    return {stack: copy for stack, copy in copies.items() if copy.is_file()}
+    found = {}
+    for stack in stacks_up(cloud_home):
+        places = (cloud_home.parent / "pulumi" / "stacks", *((stacks,) if stacks else ()))
+        files = (place / f"Pulumi.{stack}.yaml" for place in places)
+        if file := next((file for file in files if file.is_file()), None):
+            found[stack] = file
+    return found
 
 
 def has_address(text: str, address: str) -> bool:

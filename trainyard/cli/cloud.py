@@ -13,7 +13,8 @@ import click
 
 from trainyard.cli.errors import ErrorReportingGroup
 from trainyard.cli.out import ask, data, json_data, say
-from trainyard.cli.planning import cloud_home, home_option, isolation_option, known_home, running_cloud
+from trainyard.cli.planning import home_option, isolation_option, running_cloud
+from trainyard.local.places import cloud_home
 
 _KINDS = (
     "latency", "status", "drop", "lost-answer", "no-capacity", "limit", "transition", "token", "access",
@@ -128,7 +129,7 @@ def stop(home: Path | None) -> None:
     """Stop the local cloud and end its runs. Its data is kept."""
     from localcloud.control import stop as stop_cloud
 
-    say("Stopped." if stop_cloud(known_home(home)) else f"No local cloud ran in {known_home(home)}.")
+    say("Stopped." if stop_cloud(cloud_home(home)) else f"No local cloud ran in {cloud_home(home)}.")
 
 
 @cloud.command()
@@ -142,7 +143,7 @@ def status(home: Path | None, as_json: bool) -> None:
     from localcloud.code_age import why_older
     from localcloud.control import CloudError, running
 
-    running_now = running(known_home(home))
+    running_now = running(cloud_home(home))
     try:
         reason = why_not_enforced(running_now) if running_now else ""
     except CloudError as error:
@@ -156,7 +157,7 @@ def status(home: Path | None, as_json: bool) -> None:
             facts |= {"awsAccount": account.ACCOUNT, "awsRegion": account.REGION, "openpaiUri": running_now.endpoint}
             facts |= {"rulesEnforced": not reason, "rulesNotEnforcedBecause": reason}
             facts |= {"codeChanged": bool(older), "codeChangedBecause": older}
-        json_data(json.dumps({"running": running_now is not None, "home": str(known_home(home)), **facts}))
+        json_data(json.dumps({"running": running_now is not None, "home": str(cloud_home(home)), **facts}))
     elif running_now:
         say(f"It runs at {running_now.endpoint} (pid {running_now.pid}), from {running_now.home}.")
         say(f"Console: {running_now.endpoint}/console")
@@ -170,7 +171,7 @@ def status(home: Path | None, as_json: bool) -> None:
         if older:
             say(older)
     else:
-        say(f"No local cloud runs in {known_home(home)}.")
+        say(f"No local cloud runs in {cloud_home(home)}.")
     if not running_now:
         raise click.exceptions.Exit(1)
 
@@ -194,7 +195,7 @@ def reset(home: Path | None, yes: bool) -> None:
 @click.option("--lines", "-n", type=click.IntRange(1), default=40, show_default=True)
 def log(home: Path | None, lines: int) -> None:
     """Show the local cloud's log. It has every call, and why a call was refused."""
-    path = known_home(home) / "server.log"
+    path = cloud_home(home) / "server.log"
     if not path.exists():
         raise click.ClickException(f"There is no log at {path}.\nThe local cloud was never started there.")
     say("\n".join(path.read_text(errors="replace").splitlines()[-lines:]))

@@ -17,7 +17,7 @@ from components.platform.client import Where
 from components.platform.files import Store, StoredObject, StoreRequest, TransferError, store_opener
 from components.platform.streams import local_path
 from launcher.escaping import terminal
-from schemas.load import load_file
+from schemas.load import load_file, stack_name
 from schemas.model import Stack
 from schemas.names import plural, suggestion
 from trainyard.cli.out import json_data, say, say_aside
@@ -80,7 +80,7 @@ def _open(
         from schemas.judge import judge_file
 
         end_with_findings(judge_file(file, str(file)), "text")
-    cloud = running_cloud(home) if local or home else None
+    cloud = running_cloud(home, stack_name(file)) if local or home else None
     where = Where(loaded.source.data["config"], cloud, None, say_aside, profile)
     opener = store_opener(StoreRequest(purpose, where, loaded.stack))
     return StackBucket(loaded.stack, opener.bucket(bucket or bucket_name(file, loaded.stack)))

@@ -22,6 +22,7 @@ from trainyard.cli.out import ask, say, say_aside, say_in_colour
 from trainyard.cli.up import local_command
 from trainyard.local import stack_states
 from trainyard.local.local_stack import QUIET, LocalStack
+from trainyard.local.places import hint_of_other_clouds, own_command
 from trainyard.local.stack_states import DependentStack, dependent_stacks
 
 DELETE_DATA = click.option(
@@ -40,6 +41,8 @@ _ADVICE = re.compile(
 
 @local_command("Take a stack down. After the last stack, stop the local cloud.", DELETE_DATA, YES)
 def down(place: LocalStack, arguments: list[str], delete_data: bool, yes: bool) -> None:
+    if place.stack not in place.stacks() and (elsewhere := hint_of_other_clouds(place.stack, place.home)):
+        raise click.ClickException(f"The stack `{place.stack}` is not up here, in {place.home}.{elsewhere}")
     cloud = place.start_cloud()
     if place.stack in place.stacks():
         place.claim()
@@ -63,7 +66,7 @@ def _end(data: Sequence[str], place: LocalStack) -> str:
     """The message when no stack is up. `data`: what users, or stacks of another backend, have left in the cloud."""
     if not data:
         return "Nothing is left; the local cloud is stopped."
-    remedy = shlex.join(["trainyard", "cloud", "reset", "--home", str(place.home / "cloud")])
+    remedy = f"{own_command()} {shlex.join(['cloud', 'reset', '--home', str(place.home / 'cloud')])}"
     lines = ["No stack is up any more, and the local cloud is stopped. It still holds data that no stack here made:"]
     return terminal_lines("\n".join([*lines, *(f"  {line}" for line in data), f"To remove it with all data: {remedy}"]))
 

@@ -23,6 +23,7 @@ from trainyard.cli.planning import (
     stack_file,
     stacks_option,
 )
+from trainyard.local.places import hint_of_other_clouds
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud
@@ -69,7 +70,7 @@ def drift(
     Nothing is changed. Exits with 0 if there is no drift, with 1 if there is some, and with 2 if it cannot tell, for
     example because the caller may not read a part of the stack.
     """
-    cloud = running_cloud(home) if local or home else None
+    cloud = running_cloud(home, named_place(stack, stacks)[0] if stack else "") if local or home else None
     names = _stack_names(stack, cloud)
     if state is not None and len(names) != 1:
         raise click.UsageError("--state is the state of one stack: name the stack")
@@ -103,9 +104,9 @@ def _stack_names(stack: str | None, cloud: Cloud | None) -> Sequence[str]:
         return [stack]
     if cloud is None:
         raise click.UsageError("which stack? Name it, or its file; with --local every stack that is up is compared")
-    from components.platform.local import deployed_files
+    from components.platform.local import stacks_up
 
-    deployed = list(deployed_files(cloud.home))
+    deployed = stacks_up(cloud.home)
     if not deployed:
         raise click.ClickException(f"no stack is up on the local cloud in {cloud.home}")
     return deployed
@@ -123,7 +124,7 @@ def _drift(
     from trainyard.drift.look import find_drift
 
     stack, _ = named_place(named, stacks)
-    copy = deployed_files(cloud.home).get(stack) if cloud is not None else None
+    copy = deployed_files(cloud.home, stacks).get(stack) if cloud is not None else None
     file = copy or stack_file(named, stacks)
     config = config_of(file)
     try:
@@ -138,7 +139,8 @@ def _drift(
         where = where_of(file, cloud, place, profile)
         return find_drift(made, where, known)
     except (declared.DriftError, ProviderError) as error:
-        raise click.ClickException(f"{stack}: {error}") from error
+        other = hint_of_other_clouds(stack, cloud.home.parent) if cloud is not None else ""
+        raise click.ClickException(f"{stack}: {error}{other}") from error
 
 
 def _as_json(drift: Drift) -> dict[str, object]:

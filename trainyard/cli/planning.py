@@ -5,56 +5,38 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
-import yaml
 
 from components.platform.base import does_answer
 from localcloud.files import CHOICES, REQUIRED, VARIABLE
-from schemas.load import NAMESPACE, stack_name
-from schemas.names import suggestion
+from schemas.load import stack_name
 from trainyard.cli.out import say_aside
+from trainyard.local.places import ProjectFileError, cloud_home, hint_of_other_clouds, project_stacks, why_no_stack
 
 if TYPE_CHECKING:
     from components.plan.model import Plan
     from localcloud.control import Cloud
     from schemas.judge import Judged
 
-_CHECKOUT = Path(__file__).resolve().parents[2]
 FC = TypeVar("FC", bound=Callable[..., Any] | click.Command)
 
 
-def project_stacks() -> Path:
-    """The `stackConfigDir` of the nearest project `trainyard`, here or above, else `stacks` here or in trainyard.
-
-    A repository may have other Pulumi projects: their stacks have no keys of trainyard.
-    """
-    for folder in (Path(), *Path.cwd().parents):
-        file = folder / "Pulumi.yaml"
-        project = _project(file) if file.is_file() else {}
-        # A project's name is the namespace of its keys.
-        if f"{project.get('name')}:" == NAMESPACE:
-            return folder / str(project.get("stackConfigDir") or "")
-    here = Path("stacks")
-    return here if here.is_dir() else _CHECKOUT / "stacks"
-
-
-def _project(file: Path) -> Mapping[str, Any]:
+def _default_stacks() -> Path:
     try:
-        project = yaml.safe_load(file.read_text("utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise click.UsageError(f"{file} cannot be read: {error}") from error
-    return project if isinstance(project, dict) else {}
+        return project_stacks()
+    except ProjectFileError as error:
+        raise click.UsageError(str(error)) from error
 
 
 stacks_option = click.option(
     "--stacks",
     type=click.Path(path_type=Path),
-    default=project_stacks,
-    help="The folder of the stack files; by default the project's.",
+    default=_default_stacks,
+    help="The folder of the stack files; by default the project's, or this one if stack files are here.",
 )
 profile_option = click.option("--profile", metavar="NAME", help="The profile of your credentials.")
 
@@ -94,9 +76,7 @@ def stack_file(named: str, stacks: Path) -> Path:
         return Path(named)
     file = stacks / f"Pulumi.{named}.yaml"
     if not file.exists():
-        there = sorted(stack_name(path) for path in stacks.glob("Pulumi.*.yaml"))
-        hint = suggestion(named, there) if there else "name its file, or another folder with --stacks"
-        raise click.UsageError(f"no stack `{named}` in {stacks}/: {hint}")
+        raise click.UsageError(why_no_stack(named, stacks))
     return file
 
 
@@ -162,11 +142,7 @@ def require_local_cloud(plan: Plan) -> None:
         raise click.UsageError(f"{plan.stack} runs on {plan.platform}, which has no local cloud yet")
 
 
-# Where `trainyard up --local` keeps its cloud, wherever it is called from.
-CHECKOUT = _CHECKOUT / ".trainyard" / "cloud"
-_HOME_HELP = (
-    "The local cloud's folder; by default $TRAINYARD_HOME/cloud, else .trainyard/cloud here or in the checkout."
-)
+_HOME_HELP = "The local cloud's folder; by default $TRAINYARD_HOME/cloud, else .trainyard/cloud in the checkout."
 
 
 def home_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -180,26 +156,15 @@ def isolation_option(function: Callable[..., Any]) -> Callable[..., Any]:
     )(function)  # fmt: skip
 
 
-def cloud_home(home: Path | None) -> Path:
-    from localcloud.control import default_home
-
-    return (home or default_home()).resolve()
-
-
-def known_home(home: Path | None) -> Path:
-    """The folder of a cloud that should exist: the one here if there is one, else this checkout's."""
-    here = cloud_home(home)
-    if home or os.environ.get("TRAINYARD_HOME") or here.exists() or not CHECKOUT.exists():
-        return here
-    return CHECKOUT
-
-
-def running_cloud(home: Path | None) -> Cloud:
+def running_cloud(home: Path | None, stack: str = "") -> Cloud:
+    """The local cloud that `--home` names, else the usual one. `stack`: whose cloud the caller looks for."""
     from localcloud.control import running
 
-    cloud = running(known_home(home))
+    folder = cloud_home(home)
+    cloud = running(folder)
     if cloud is None:
         raise click.ClickException(
-            f"No local cloud runs in {known_home(home)}.\nStart it with `trainyard cloud start`."
+            f"No local cloud runs in {folder}.\nStart it with `trainyard cloud start`."
+            f"{hint_of_other_clouds(stack, folder.parent)}"
         )
     return cloud

@@ -15,21 +15,23 @@ from components.platform.calls import call_of
 from components.platform.client import UnknownPlaceError, Where
 from components.platform.status import WantedRuns
 from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, WantedTry
+from schemas.load import stack_name
 from schemas.names import listing, plural
 from trainyard.cli.errors import INTERRUPTED
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import (
     home_option,
+    is_file_name,
     judge_or_exit,
     place_option,
     profile_option,
-    project_stacks,
     running_cloud,
     stack_file,
     stacks_option,
 )
 from trainyard.cli.run_selection import RunSelection, where_of
 from trainyard.cli.runs import follow_lines
+from trainyard.local.places import hint_of_other_clouds, own_command, stacks_words
 from trainyard.runs.look import look_for
 from trainyard.runs.tries import environment, plan_try, prepare_try, runs_for_try, start_try
 
@@ -65,7 +67,7 @@ def run(
     replace those of that run. The stack's state does not change. `trainyard runs` shows the try, and
     `trainyard runs cancel` ends it; `down`, and an `up` that replaces the job, end it too.
     """
-    cloud = running_cloud(home) if local or home else None
+    cloud = running_cloud(home, stack) if local or home else None
     wanted = _wanted(job, arguments, text, variables, name)
     judged = judge_or_exit(stack, stacks)
     where = where_of(stack_file(stack, stacks), cloud, place, profile)
@@ -77,7 +79,8 @@ def run(
         _say_changes(ready, anyway)
         nodes = start_try(runs, call, ready)
     except TryError as error:
-        raise click.ClickException(str(error)) from None
+        other = hint_of_other_clouds(stack_name(stack_file(stack, stacks)), cloud.home.parent) if cloud else ""
+        raise click.ClickException(f"{error}{other}") from None
     _say_started(planned, len(nodes), words, follow)
     if follow:
         _follow(planned, where, words)
@@ -126,7 +129,7 @@ def _say_changes(ready: ReadyTry, anyway: bool) -> None:
 def _words(stack: str, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None) -> str:
     """The arguments by which other commands find the same stack."""
     words = [stack]
-    words += ["--stacks", str(stacks)] if stacks != project_stacks() else []
+    words += [] if is_file_name(stack) else stacks_words(stacks)
     words += ["--home", str(home)] if home else ["--local"] if local else []
     words += ["--place", place] if place else []
     words += ["--profile", profile] if profile else []
@@ -135,7 +138,7 @@ def _words(stack: str, stacks: Path, local: bool, home: Path | None, place: str 
 
 def _command(what: str, planned: PlannedTry, words: str, *more: str) -> str:
     stack, *rest = shlex.split(words)
-    return shlex.join(["trainyard", "runs", what, stack, planned.title, *rest, *more])
+    return f"{own_command()} {shlex.join(['runs', what, stack, planned.title, *rest, *more])}"
 
 
 def _say_started(planned: PlannedTry, nodes: int, words: str, follow: bool) -> None:

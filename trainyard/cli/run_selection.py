@@ -26,13 +26,13 @@ from trainyard.cli.out import say_aside
 from trainyard.cli.planning import (
     home_option,
     is_file_name,
-    known_home,
     place_option,
     profile_option,
     running_cloud,
     stack_file,
     stacks_option,
 )
+from trainyard.local.places import cloud_home, hint_of_other_clouds
 from trainyard.runs.look import Look, SeveralLooks, TrafficReader, look_for
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ class RunSelection:
     def _other_cloud(self) -> str:
         from localcloud.control import running
 
-        if self.where.cloud is not None or (cloud := running(known_home(None))) is None:
+        if (here := self.where.cloud) is not None:
+            return hint_of_other_clouds(self.wanted.stack or "", here.home.parent)
+        if (cloud := running(cloud_home(None))) is None:
             return ""
         if cloud.endpoint in os.environ.get("CLIENT_HOST_OVERRIDES", ""):
             return ""  # that is where we looked
@@ -120,7 +122,7 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
         stack: str | None, run: str | None, stacks: Path, local: bool, home: Path | None, place: str | None,
         profile: str | None, **options: Any,
     ) -> None:  # fmt: skip
-        cloud = running_cloud(home) if local or home else None
+        cloud = running_cloud(home, _stack_name(stack) or "") if local or home else None
         command(_select_runs(stack, run, stacks, cloud, place, profile), **options)
 
     with_selection.__name__, with_selection.__doc__ = command.__name__, command.__doc__

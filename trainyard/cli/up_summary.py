@@ -3,13 +3,9 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
-from shutil import which
 from typing import Any
 
 from components.plan.model import RUN_TYPE, Plan, RunPlan
@@ -28,6 +24,7 @@ from trainyard.cli.out import say, say_aside
 from trainyard.local.engine_events import EngineDiagnostic
 from trainyard.local.environments import why_untrained
 from trainyard.local.local_stack import LocalStack
+from trainyard.local.places import own_command
 from trainyard.local.stack_states import mark_failed
 from trainyard.runs.look import RunReport, TrafficReader, runs_now
 
@@ -88,7 +85,7 @@ def print_summary(
             account.say_run(run)
     account.print_unawaited()
     if any(run.report["state"] not in TERMINAL for run in runs):
-        say(f"  watch    {place.command('runs watch').replace('trainyard', own_command(), 1)}")
+        say(f"  watch    {place.command('runs watch')}")
     account.say_where_to_look()
     failed = [run for run in runs if run.failed]
     late = {run.urn for run in failed if run.waited and not run.marked}
@@ -99,14 +96,6 @@ def print_summary(
     if code:
         return code, bool(errors) and all(error.urn in of_runs for error in errors)
     return (1, True) if late else (0, False)
-
-
-def own_command() -> str:
-    """How the caller's shell finds `trainyard`: on the PATH, below this folder, or by its whole path."""
-    own = Path(sys.prefix) / "bin" / "trainyard"
-    if (there := which("trainyard")) and own.exists() and Path(there).samefile(own):
-        return "trainyard"
-    return shlex.quote(str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own))
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from trainyard.local import cloud_use
 from trainyard.local.cloud_use import CloudUse, StackClaim, forget_lost_stacks, replace_file
 from trainyard.local.engine_events import EngineDiagnostic, errors_in
 from trainyard.local.localize import holds_secrets, localize, waited_for_again
+from trainyard.local.places import hint_of_other_clouds, own_command, stacks_words, why_no_stack
 
 PROJECT = Path(__file__).resolve().parents[2]
 SALT = "encryptionsalt"
@@ -71,7 +72,8 @@ class LocalStack:
         self.home = (home or default_home()).resolve()
         # A stack that is up can be taken down without its file: the copy is enough.
         if not self.file.is_file() and stack not in self.stacks():
-            raise LocalStackError(self._no_file())
+            reason = why_no_stack(stack, stacks)
+            raise LocalStackError(f"{reason}{hint_of_other_clouds(stack, self.home)}")
         # Otherwise gRPC writes to stderr whenever the peer closes a connection.
         self.env = environment(self.home) | {"TRAINYARD_STACKS": str(stacks), "GRPC_VERBOSITY": "NONE"}
         # A run costs nothing here, so `up` retries runs that failed in an earlier `up`.
@@ -80,20 +82,15 @@ class LocalStack:
         private_folder(self.local_file().parent)
         replace_file(self.local_file().with_name("Pulumi.yaml"), PROJECT_FILE)
 
-    def _no_file(self) -> str:
-        stacks = self.file.parent
-        there = ", ".join(sorted(file.stem.removeprefix("Pulumi.") for file in stacks.glob("Pulumi.*.yaml")))
-        return f"there is no {self.file}; the stacks of {stacks} are: {there or 'none'}"
-
     def must_have_file(self) -> None:
         if not self.file.is_file():
-            raise LocalStackError(f"{self._no_file()}\nIt is still up. To take it down: {self.command('down')}")
+            reason = why_no_stack(self.stack, self.file.parent)
+            raise LocalStackError(f"{reason}\nIt is still up. To take it down: {self.command('down')}")
 
     def command(self, word: str, stack: str = "", *more: str) -> str:
         """The command line for `trainyard WORD` on this stack, or on another of the same folder."""
-        folder = self.file.parent
-        where = () if folder == PROJECT / "stacks" else ("--stacks", str(folder))
-        return shlex.join(["trainyard", *word.split(), stack or self.stack, "--local", *more, *where])
+        words = [*word.split(), stack or self.stack, "--local", *more, *stacks_words(self.file.parent)]
+        return f"{own_command()} {shlex.join(words)}"
 
     def start_cloud(self) -> control.Cloud:
         self._use = self._use or CloudUse(self.home, self._tell)

@@ -9,15 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from trainyard.cli.main import main
-from trainyard.cli.planning import project_stacks
-from trainyard.cli.up_summary import own_command
+from trainyard.local.places import own_command, project_stacks, stacks_words
 
 
 @pytest.mark.parametrize("command", ["up", "preview", "down"])
 @pytest.mark.parametrize(
     ("named", "told"),
     [
-        ("{}/Pulumi.demo.yaml", "there is no {}/Pulumi.demo.yaml; the stacks of {} are: none"),
+        ("{}/Pulumi.demo.yaml", "no stack `demo` in {}/: name its file, or its folder with --stacks DIR"),
         ("{}/demo.yaml", "`{}/demo.yaml` is not the name of a stack file, `Pulumi.STACK.yaml`"),
         ("{}/demo", "`{}/demo` is not the name of a stack file, `Pulumi.STACK.yaml`"),
     ],
@@ -45,18 +44,47 @@ def test_a_stack_is_found_by_the_project_above_the_caller(tmp_path: Path, monkey
         assert project_stacks() == stacks
 
 
-def test_a_project_of_another_name_does_not_name_the_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+_STACK = "config:\n  trainyard:team: vision\n"
+
+
+def test_stack_files_here_or_in_stacks_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a project of trainyard. Another project, and stack files of it, name nothing."""
     (tmp_path / "Pulumi.yaml").write_text("name: website\nstackConfigDir: config\n")
-    (tmp_path / "ml" / "stacks").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "ml")
-    assert project_stacks() == Path("stacks")
-
-
-def test_no_project_means_the_stacks_here_or_trainyards_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert (project_stacks() / "Pulumi.local.yaml").is_file()
+    (tmp_path / "Pulumi.site.yaml").write_text("config:\n  website:domain: example.com\n")
     (tmp_path / "stacks").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert (project_stacks() / "Pulumi.local.yaml").is_file(), "trainyard's own"
+    (tmp_path / "stacks" / "Pulumi.mine.yaml").write_text(_STACK)
     assert project_stacks() == Path("stacks")
+    (tmp_path / "Pulumi.mine.yaml").write_text(_STACK)
+    assert project_stacks() == Path()
+
+
+def test_stack_files_here_come_before_the_project_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\nstackConfigDir: stacks\n")
+    (first := tmp_path / "first").mkdir()
+    (first / "Pulumi.first.yaml").write_text(_STACK)
+    monkeypatch.chdir(first)
+    done = CliRunner().invoke(main, ["check"])
+    assert "Pulumi.first.yaml" in done.output, done.output
+    assert "Pulumi.local.yaml" not in done.output
+    assert stacks_words(first) == [], "found from here"
+    monkeypatch.chdir(tmp_path)
+    assert stacks_words(first) == ["--stacks", str(first)]
+
+
+@pytest.mark.parametrize("command", ["up {} --local", "check {}", "plan {}"])
+def test_a_file_elsewhere_is_named_with_the_option_that_finds_it(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainyard.local.local_stack.LocalStack.stacks", lambda self: [])
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\nstackConfigDir: teams\n")
+    (tmp_path / "Pulumi.mine.yaml").write_text(_STACK)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, command.format("mine"))
+    assert "its file is in ./: add --stacks .\n" in done.output, done.output
+    done = CliRunner().invoke(main, command.format("local"))
+    assert "/stacks/: add --stacks /" in done.output, done.output
 
 
 def test_a_project_file_that_cannot_be_read_is_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
