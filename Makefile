@@ -18,7 +18,7 @@ help: ## this list
 setup: .venv/ready ## a virtual environment with the command .venv/bin/trainyard, and a Pulumi engine
 	@$(PY) -m trainyard.engine path >/dev/null
 # Every command and plugin imports these: compiled once, also where Python is told to leave no bytecode, they start sooner.
-	@$(PY) -m compileall -q $(ROOMS) || true
+	@$(PY) -I -m compileall -q $(ROOMS) || true
 
 new_enough = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trainyard needs Python 3.11 or newer: make PYTHON=python3.12 setup")'
 # Somebody who names a Python gets that one: an environment of another version is made anew, not used in its place.
@@ -40,11 +40,11 @@ rarely_imported = /(oci|pulumi_oci|pulumi_aws)/(?!$(used_of_clouds))[^/]+/
 # The stamp comes last, so an installation that was cut off is done again.
 .venv/ready: requirements-dev.txt pyproject.toml catalog/version.py
 	@$(new_enough)
-	@[ -x $(PY) ] || { echo "trainyard: making a virtual environment in .venv"; $(PYTHON) -m venv .venv; }
+	@[ -x $(PY) ] || { echo "trainyard: making a virtual environment in .venv"; $(PYTHON) -I -m venv .venv; }
 	@$(PYTHON) -P trainyard/engine/progress.py "installing Python packages into .venv: about a minute the first time" \
-	  $(PY) -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-dev.txt
-	@$(PYTHON) -P trainyard/engine/progress.py "compiling them" $(PY) -m compileall -qq -j 0 -x '$(rarely_imported)' .venv/lib || true
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . >.venv/install.log 2>&1 || { cat .venv/install.log; exit 1; }
+	  $(PY) -I -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-dev.txt
+	@$(PYTHON) -P trainyard/engine/progress.py "compiling them" $(PY) -I -m compileall -qq -j 0 -x '$(rarely_imported)' .venv/lib || true
+	@$(PY) -I -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . >.venv/install.log 2>&1 || { cat .venv/install.log; exit 1; }
 	@touch $@
 
 up: setup ## the stack STACK (default: local) on the local cloud, without an account
@@ -106,7 +106,7 @@ dist: ## a release in dist/: what a team unpacks beside its repository, its chan
 	@$(PYTHON) -m tools.release
 
 lock: ## new requirement locks, from pyproject.toml and the lists of the local environments
-	@$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet --disable-pip-version-check pip-tools uv
+	@$(PYTHON) -I -m venv .venv-lock && .venv-lock/bin/pip install --quiet --disable-pip-version-check pip-tools uv
 	@export CUSTOM_COMPILE_COMMAND="make lock"; compile=".venv-lock/bin/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links"; \
 	  $$compile --extra aws --extra local --extra dev -o requirements-dev.txt pyproject.toml && $$compile -c requirements-dev.txt -o requirements.txt pyproject.toml && \
 	  $$compile --extra aws -c requirements-dev.txt -o requirements-aws.txt pyproject.toml

@@ -78,7 +78,7 @@ def not_installed(platform: str, missing: ModuleNotFoundError) -> str:
     file = CHECKOUT / platforms()[platform]["requirements"]
     return (
         f"The platform `{platform}` needs the Python package `{missing.name}`.\n"
-        f"Install it: `pulumi install`, or {sys.executable} -m pip install -r {file}"
+        f"Install it: `pulumi install`, or {sys.executable} -I -m pip install -r {file}"
     )
 
 

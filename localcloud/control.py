@@ -20,6 +20,7 @@ from typing import Any
 
 from localcloud import files
 from localcloud.files import VARIABLE
+from trainyard.engine.isolated import isolated_python
 from trainyard.engine.tools import tools_home
 from trainyard.engine.trusted import open_lock, private_folder
 
@@ -229,7 +230,7 @@ def _spawn(home: Path, port: int = 0, variables: Mapping[str, str] = MappingProx
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     pid = os.posix_spawn(
         sys.executable,
-        [sys.executable, "-P", "-m", _SERVER, str(home), str(port)],
+        isolated_python("-m", _SERVER, str(home), str(port), packages_of_user=True),
         {**os.environ, "PYTHONPATH": project, **variables},
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

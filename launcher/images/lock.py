@@ -34,7 +34,7 @@ def _reported(requirements: str, *options: str) -> list[dict]:  # type: ignore[t
     with tempfile.TemporaryDirectory() as folder:
         report, listed = Path(folder, "report.json"), Path(folder, "requirements.in")
         listed.write_text(requirements, "utf-8")
-        words = [sys.executable, "-m", "pip", "install", *REPORT, *options, "--report", str(report)]
+        words = [sys.executable, "-I", "-m", "pip", "install", *REPORT, *options, "--report", str(report)]
         subprocess.run([*words, "--requirement", str(listed)], check=True)
         return list(json.loads(report.read_text("utf-8"))["install"])
 

@@ -5,7 +5,7 @@ lock=$1
 team=$2
 here=${0%/*}
 python="${TRAINYARD_PYTHON:-/opt/trainyard/environment/bin/python}"
-pip="$python -m pip --disable-pip-version-check --no-input"
+pip="$python -I -m pip --disable-pip-version-check --no-input"
 
 asks() { grep -q '^[[:space:]]*[^#[:space:]]' "$1"; }
 

@@ -48,7 +48,7 @@ mkdir -p $HOME_FOLDER/code
 chown -R $USER_ID:$USER_ID $HOME_FOLDER
 
 # What the base has stays visible: some bring their framework along.
-"$python" -m venv --system-site-packages $ENVIRONMENT
+"$python" -I -m venv --system-site-packages $ENVIRONMENT
 # The launcher is found from every folder, without a variable that training processes would inherit. The launcher itself
 # runs isolated (-I) and comes before a package of its name that the team installs. In training that package comes first.
 site=$($ENVIRONMENT/bin/python -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')

@@ -10,11 +10,12 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
+
+from trainyard.engine.isolated import isolated_python, without_python_settings
 
 LINES_SHOWN = 15
 TICK_SECONDS = 1.0
@@ -69,13 +70,15 @@ def pip(
     quiet = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
     first, *rest = words
     compiled = ["--no-compile"] if first == "install" else []
-    command = [sys.executable, "-m", "pip", "--python", str(python), first, *quiet, *compiled, *hashes, *rest]
+    words = [first, *quiet, *compiled, *hashes, *rest]
+    command = isolated_python("-m", "pip", "--python", str(python), *words)
     run_watched(command, tell, title, more)
 
 
 def _variables() -> dict[str, str]:
-    """The variables without those of a surrounding `make`, which would limit compilers to one processor."""
-    return {name: value for name, value in os.environ.items() if name not in _OF_MAKE}
+    """The variables without those of a surrounding `make`, which would limit compilers to one processor, and without
+    those that let the Pythons below import other modules."""
+    return without_python_settings({name: value for name, value in os.environ.items() if name not in _OF_MAKE})
 
 
 def run_watched(command: Sequence[str], tell: MakeProgress, title: str, more: Mapping[str, str] | None = None) -> None:

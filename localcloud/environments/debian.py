@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +19,7 @@ from catalog.imports import normalized
 from localcloud.environments import apt
 from localcloud.environments.commands import MakeError, MakeProgress
 from localcloud.environments.rows import EnvironmentRow
+from trainyard.engine.isolated import isolated_python
 
 # The parts of /usr that programs use. The rest is documentation.
 _PARTS = ("bin", "lib", "lib64")
@@ -70,7 +70,7 @@ def obstacle(row: EnvironmentRow) -> str:
 def own_packages(row: EnvironmentRow) -> str:
     """The command that installs an environment's packages for this checkout's interpreter, without Debian."""
     packages = dict.fromkeys(name.partition(".")[0] for name in row.imports)
-    return shlex.join([sys.executable, "-m", "pip", "install", *packages])
+    return shlex.join(isolated_python("-m", "pip", "install", *packages))
 
 
 def _start_by_own_loader(folder: Path) -> None:

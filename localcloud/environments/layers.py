@@ -39,6 +39,7 @@ from localcloud.environments.find import (
 from localcloud.environments.layout import SETTINGS
 from localcloud.environments.make import add_base_modules
 from localcloud.environments.rows import rows
+from trainyard.engine.isolated import isolated_python
 
 LOCK = "installed.txt"
 # A package may contain metadata of other packages, with any text. Only valid names and versions are accepted.
@@ -132,7 +133,7 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     below = {**actual, **_known_as(base, actual)}
     _require_fitting(wanted, below, base)
     unpacked = folder / UNPACKED
-    maker = [str(base.interpreter.resolve()), "-m", "venv", "--without-pip", str(unpacked)]
+    maker = isolated_python("-m", "venv", "--without-pip", str(unpacked), python=base.interpreter.resolve())
     run_watched(maker, tell, f"{wanted.file}: an empty environment")
     programs, settings = unpacked / "bin", (unpacked / SETTINGS).read_bytes()
     before = {path.name: os.readlink(path) for path in programs.iterdir() if path.is_symlink()}
@@ -167,7 +168,7 @@ def _packages_below(base: Environment) -> Mapping[str, BasePackage]:
     row = rows()[base.name]
     modules = ",".join(sorted({name.partition(".")[0] for name in row.imports} | row.offers))
     done = subprocess.run(
-        [str(base.interpreter), "-I", "-c", _CLOSURE, modules], capture_output=True, text=True, check=False
+        isolated_python("-c", _CLOSURE, modules, python=base.interpreter), capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise MakeError(f"{base.name}: its packages cannot be listed:\n{done.stderr.strip()[-1000:]}")

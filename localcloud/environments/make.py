@@ -20,6 +20,7 @@ from localcloud.environments.cache import Stamp
 from localcloud.environments.commands import MakeError, MakeProgress, pip, run_watched
 from localcloud.environments.find import Environment, MissingEnvironment, find, locate, missing_packages
 from localcloud.environments.rows import EnvironmentRow, rows
+from trainyard.engine.isolated import isolated_python
 
 _SITES = "import json, sys; print(json.dumps([p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]))"
 # Variables of the caller's Python that must not affect the proof, because nodes do not have them.
@@ -98,7 +99,7 @@ def _fill(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgre
 
 def _fill_venv(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgress) -> None:
     system = ["--system-site-packages"] if row.base and row.base not in rows() else []
-    maker = [str(interpreter.resolve()), "-m", "venv", "--without-pip", *system, str(folder)]
+    maker = isolated_python("-m", "venv", "--without-pip", *system, str(folder), python=interpreter.resolve())
     run_watched(maker, tell, f"{row.name}: an empty environment")
     python = folder / "bin" / "python"
     if row.base in rows():
@@ -128,7 +129,7 @@ def _install_repair(row: EnvironmentRow, path: Path, site: Path) -> None:
 
 def add_base_modules(base: Path, site: Path) -> None:
     """Makes the modules of the base environment importable, after the environment's own."""
-    result = subprocess.run([str(base), "-I", "-c", _SITES], capture_output=True, text=True, check=False)
+    result = subprocess.run(isolated_python("-c", _SITES, python=base), capture_output=True, text=True, check=False)
     if result.returncode:
         raise MakeError(f"{base} does not start: {result.stderr.strip()[-300:]}")
     (site / "base.pth").write_text("\n".join(json.loads(result.stdout)) + "\n", "utf-8")
@@ -141,7 +142,7 @@ def _site(folder: Path) -> Path:
 def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
     """Compiles a wheel from its locked source, against the packages of the environment, and installs it."""
     asked = subprocess.run(
-        [str(python), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+        isolated_python("-c", "import sys; print('%d.%d' % sys.version_info[:2])", python=python),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if asked.returncode:
@@ -174,7 +175,7 @@ def _prove(row: EnvironmentRow, folder: Path) -> Stamp:
     """Imports the modules in a separate process, and returns the result. The process always writes bytecode, because
     nodes cannot write it, and would compile the modules at each start."""
     proof = row.proof + (debian.ONLY_OWN_LIBRARIES if row.kind == "debian" else "")
-    command = [str(folder / "bin" / "python"), "-c", _PROOF, ",".join(row.imports), proof]
+    command = isolated_python("-c", _PROOF, ",".join(row.imports), proof, python=folder / "bin" / "python")
     with tempfile.TemporaryDirectory() as empty:
         writes = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_PROOFS}
         result = subprocess.run(command, cwd=empty, env=writes, capture_output=True, text=True, check=False)

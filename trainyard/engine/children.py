@@ -6,12 +6,13 @@ import queue
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+from trainyard.engine.isolated import isolated_python
 
 LEASH = Path(__file__).with_name("leash.py")
 POLITE_SECONDS = 3.0
@@ -37,7 +38,7 @@ class Children:
         errors: int | IO[bytes] | None = None,
     ) -> "subprocess.Popen[bytes]":
         """Starts `command` through leash.py, in this process's group: the engine may kill the whole group."""
-        leashed = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *command]
+        leashed = isolated_python("-S", str(LEASH), str(os.getpid()), *command)
         with self._lock:
             if self._closed:
                 raise RuntimeError("the language host is shutting down")
@@ -154,7 +155,7 @@ def interpreter(root: Path, options: Mapping[str, object], plugin: bool = False)
         what = "is not a virtual environment" if folder.is_dir() else "doesn't exist"
         raise NoPythonError(
             f"{root}: its runtime option `virtualenv` names {folder}, which {what}.\n"
-            f"Make it: `python3 -m venv {folder}` and install the project's requirements into it, or `make setup`."
+            f"Make it: `python3 -I -m venv {folder}` and install the project's requirements into it, or `make setup`."
         )
     return Interpreter(str(python), folder)
 

@@ -32,6 +32,7 @@ from trainyard.engine.children import (
     wanted_virtualenv,
 )
 from trainyard.engine.folders import Folders, OtherFolderError, engine_call
+from trainyard.engine.isolated import isolated_python
 from trainyard.engine.program import TOLD_THE_USER
 
 if TYPE_CHECKING:
@@ -85,12 +86,14 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def About(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         project_python = self._interpreter(request.info, context)
         show = "import platform; print(platform.python_version())"
-        version = subprocess.run([project_python.python, "-c", show], capture_output=True, text=True, check=False)
+        command = isolated_python("-c", show, python=project_python.python)
+        version = subprocess.run(command, capture_output=True, text=True, check=False)
         return language_pb2.AboutResponse(executable=project_python.python, version=version.stdout.strip())
 
     def GetProgramDependencies(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         project_python = self._interpreter(request.info, context)
-        command = [project_python.python, "-m", "pip", "list", "--format=json", "--disable-pip-version-check"]
+        words = ["-m", "pip", "list", "--format=json", "--disable-pip-version-check"]
+        command = isolated_python(*words, python=project_python.python)
         if not request.transitiveDependencies:
             command.append("--not-required")
         listing = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -108,12 +111,12 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         folder = self._or_abort(context, lambda: wanted_virtualenv(root, _options(request.info)))
         commands = []
         if folder and not (folder / "bin" / "python").is_file():
-            commands.append([sys.executable, "-m", "venv", str(folder)])
+            commands.append(isolated_python("-m", "venv", str(folder)))
         python = str(folder / "bin" / "python") if folder else sys.executable
         if (root / "requirements.txt").is_file():
-            commands.append([python, "-m", "pip", "install", "-r", "requirements.txt"])
+            commands.append(isolated_python("-m", "pip", "install", "-r", "requirements.txt", python=python))
         elif (root / "pyproject.toml").is_file():
-            commands.append([python, "-m", "pip", "install", "-e", "."])
+            commands.append(isolated_python("-m", "pip", "install", "-e", ".", python=python))
         for command in commands:
             pipe = subprocess.PIPE
             child = self.children.start(command, str(root), os.environ, output=pipe, errors=pipe)

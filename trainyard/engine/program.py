@@ -23,7 +23,8 @@ from typing import Any
 TOLD_THE_USER = 32
 NO_SDK = (
     "The Pulumi SDK is not installed for {python}.\n"
-    "Install the project's requirements into that environment: `{python} -m pip install pulumi`, or run `make setup`."
+    "Install the project's requirements into that environment: `{python} -I -m pip install pulumi`,"
+    " or run `make setup`."
 )
 
 

@@ -4,13 +4,13 @@
 import os
 import shlex
 import shutil
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from trainyard.engine.isolated import isolated_python
 from trainyard.engine.versions import EngineError
 
 CHECKOUT = Path(__file__).absolute().parents[2]
@@ -52,11 +52,12 @@ exit 1
 """
 # The script sets the path itself: a PYTHONPATH would be inherited by the programs of other projects.
 START = (
-    "import runpy, sys; sys.path[0] = {checkout!r}; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    "import runpy, sys; sys.path.insert(0, {checkout!r});"
+    " runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
 )
 SCRIPT = """#!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-exec {python} -u -c {start} "$@"
+exec {command} "$@"
 """
 
 
@@ -141,7 +142,8 @@ def is_trampoline(path: Path) -> bool:
 def script_for(module: str) -> str:
     """A script that runs `module` of this checkout with the Python that runs now."""
     start = START.format(checkout=str(CHECKOUT), module=module)
-    return SCRIPT.format(python=shlex.quote(sys.executable), start=shlex.quote(start))
+    python = isolated_python("-u", "-c", start, packages_of_user=True)
+    return SCRIPT.format(command=shlex.join(python))
 
 
 def write_trampoline(path: Path) -> None:

@@ -28,6 +28,7 @@ from components.platform.images import (
     make_context,
 )
 from schemas.names import suggestion
+from trainyard.engine.isolated import GitError, git_output
 from trainyard.images import tools
 from trainyard.images.tools import Build, Tool
 
@@ -212,10 +213,6 @@ def add_packages(one: WantedImage, additions: Additions) -> Additions:
 def _revision() -> str:
     """The commit of the launcher that goes into the image, where git can tell."""
     try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
+        return git_output(Path(__file__).parent, "describe", "--always", "--dirty", "--abbrev=12", timeout=10)
+    except (OSError, GitError, subprocess.TimeoutExpired):
         return "unknown"
-    return described.stdout.strip() if described.returncode == 0 else "unknown"

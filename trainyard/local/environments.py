@@ -19,6 +19,7 @@ from localcloud.environments.commands import MakeError, MakeProgress
 from localcloud.environments.find import Environment, MissingEnvironment, choose_here, find_for, missing_packages
 from localcloud.environments.make import Obstacle, cost, obstacle, packages_command, rows_to_make
 from localcloud.environments.rows import EnvironmentRow, rows
+from trainyard.engine.isolated import isolated_python
 
 FIT = "Ask for versions that fit, or leave the package out: images keep their framework's packages too."
 # Finds out which modules exist, without importing any.
@@ -164,7 +165,7 @@ def absent_modules(environment: Environment, code: Path) -> tuple[str, ...]:
     wanted = sorted(imported_modules(code) - own)
     if not wanted:
         return ()
-    words = [str(environment.interpreter), "-I", "-c", _LOOK_FOR_MODULES, *wanted]
+    words = isolated_python("-c", _LOOK_FOR_MODULES, *wanted, python=environment.interpreter)
     done = subprocess.run(words, capture_output=True, text=True, timeout=_LOOK_SECONDS, check=False)
     return tuple(json.loads(done.stdout)) if done.returncode == 0 else ()
 

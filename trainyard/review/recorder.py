@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -24,6 +23,7 @@ from typing import Any
 from components.plan.show import plain
 from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
 from schemas.convert import camel
+from trainyard.engine.isolated import isolated_python
 
 MODULE = "trainyard.review.record"
 # The variables that a program under review inherits: no credentials, no settings.
@@ -50,7 +50,7 @@ class RecordingProcess:
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (as long as the process)
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", MODULE],
+            isolated_python("-m", MODULE, packages_of_user=True),
             cwd=tree,
             env={**inherited, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "HOME": self._folder.name},
             stdin=subprocess.PIPE,

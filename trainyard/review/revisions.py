@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainyard.engine.isolated import GitError, git_output
 from trainyard.review.recorder import MODULE
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 _RECORDER = Path(*MODULE.split(".")).with_suffix(".py")
-# Options that keep git from running other programs.
-_GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 _OLDER = "that revision has no `review` yet: the current code reads its stack files, so changes of the code do not show"
 
@@ -108,22 +106,9 @@ def _code_of(top: Path, tree: Path) -> tuple[Path, str]:
 
 
 def _git(folder: Path, *words: str, variables: dict[str, str] | None = None) -> str:
-    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    # The change may have removed the folder: use the nearest parent that exists.
-    nearest = next(one for one in (folder, *folder.absolute().parents) if one.is_dir())
     try:
-        done = subprocess.run(
-            [*_GIT, "-C", str(nearest), *words],
-            env={**own, **(variables or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",
-            check=False,
-        )
+        return git_output(folder, *words, variables=variables)
     except FileNotFoundError:
         raise RevisionError("git is not installed, and `--against` needs it") from None
-    if done.returncode:
-        first_line = next(iter(done.stderr.strip().splitlines()), "")
-        raise RevisionError(first_line.removeprefix("fatal: ") or f"git {words[0]} failed")
-    return done.stdout.strip()
+    except GitError as error:
+        raise RevisionError(str(error)) from None

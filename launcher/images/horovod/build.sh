@@ -25,5 +25,5 @@ if [ -n "$gpu_operations" ]; then
     export HOROVOD_GPU_OPERATIONS="$gpu_operations"
 fi
 # What Horovod's build needs is in the lock: nothing else is fetched for it.
-$python -m pip wheel --no-cache-dir --no-deps --no-build-isolation --require-hashes --wheel-dir /wheels \
+$python -I -m pip wheel --no-cache-dir --no-deps --no-build-isolation --require-hashes --wheel-dir /wheels \
     --requirement /opt/trainyard/images/horovod/source.txt

@@ -23,7 +23,7 @@ def test_other_systems_get_one_pip_command(monkeypatch: pytest.MonkeyPatch, tmp_
     blocked = obstacle(rows()["pytorch-libraries"])
     assert blocked
     assert "this machine is Other Linux" in blocked.reason
-    assert blocked.remedy.endswith("-m pip install torch torchvision numpy")
+    assert blocked.remedy.endswith("-I -m pip install torch torchvision numpy")
 
 
 def test_unmet_requirements_are_removed_from_metadata(tmp_path: Path) -> None:
