@@ -130,9 +130,29 @@ def _notes(other: str, name: str, platform: str) -> Iterator[tuple[str, Any]]:
 
 
 def _explained(definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Adds the roles, options and ports of all built-in frameworks. (Commands read the frameworks instead.)"""
+    """Adds the built-in frameworks: names, strategies, roles, options and ports. (Commands read the frameworks
+    instead.)"""
     known = {"properties": {kind: {"properties": built_in(kind)} for kind in KINDS}}
+    known["properties"] |= _named_frameworks(definitions[_JOB]["properties"])
     return {**definitions, _JOB: merge_patch(definitions[_JOB], known)}
+
+
+def _named_frameworks(of_job: Mapping[str, Any]) -> dict[str, Any]:
+    names = frameworks.names()
+    strategies = {name: [*frameworks.document(name).get("strategies", ())] for name in names}
+    lists = "".join(f" {name}: {', '.join(own)}." for name, own in strategies.items() if own)
+    # An editor offers the examples in this order: the usual framework first.
+    usual = of_job["framework"]["examples"]
+    return {
+        "framework": {
+            "description": f"{', '.join(names)}, or one of your own (trainyard:frameworks).",
+            "examples": [*usual, *(name for name in names if name not in usual)],
+        },
+        "strategy": {
+            "description": of_job["strategy"]["description"] + lists,
+            "examples": sorted({strategy for own in strategies.values() for strategy in own}),
+        },
+    }
 
 
 def _chosen(first: str, others: list[str]) -> dict[str, Any]:
@@ -203,8 +223,15 @@ def _read(file: Path) -> Any:
     return json.loads(file.read_text("utf-8"))
 
 
+def write_generated(file: Path, text: str) -> None:
+    """Replaces a generated file in one step, so that a failure keeps the file as it was."""
+    draft = file.with_name(f".{file.name}.new")
+    draft.write_text(text, "utf-8")
+    draft.replace(file)
+
+
 if __name__ == "__main__":
-    COMPOSED.write_text(pretty(compose_for_editors()) + "\n", "utf-8")
+    write_generated(COMPOSED, pretty(compose_for_editors()) + "\n")
 
 
 def platforms_with(path: KeyPath, key: str) -> list[str]:

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/findings.md from the codes: `python -m schemas.page > docs/findings.md`."""
+"""Writes docs/findings.md from the codes: `python -m schemas.page`."""
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path
 
 from catalog.platforms import platforms
 from schemas.checks import rules
+from schemas.compose import write_generated
 from schemas.judge import OF_SEVERAL, codes
 from schemas.platforms import stack_file
 from schemas.source import shape_severity
 
+PAGE = Path(__file__).resolve().parents[1] / "docs/findings.md"
 _HEAD = """\
 <!-- SPDX-License-Identifier: Apache-2.0 -->
 # What `trainyard check` finds
@@ -42,4 +44,4 @@ def _severity(code: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(render())
+    write_generated(PAGE, render())

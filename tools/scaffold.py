@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tools.scaffold NAME SUMMARY`: writes a new platform that can be checked and planned, and no more yet.
 
-It writes the home `components/NAME` and a row of catalog/platforms.toml, and prints the commands that make the schema
-and the page of findings again. docs/architecture.md lists the members that the platform can override from then on.
+It writes the home `components/NAME` and a row of catalog/platforms.toml, and makes the generated files again.
+docs/architecture.md lists the members that the platform can override from then on.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -42,11 +43,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from components.{name}.stack import {kind}Stack
-from components.plan.model import Plan
-from components.plan.platform import AccessReport, Rendezvous, Words
-from components.platform.base import Platform
-from schemas.model import Layout
+{imports}
 
 if TYPE_CHECKING:
     from components.plan.ports import ResolvedJob
@@ -91,9 +88,22 @@ PLATFORM = {kind}Platform()
 '''
 
 
+_IMPORTS = (
+    "from components.{name}.stack import {kind}Stack",
+    "from components.plan.model import Plan",
+    "from components.plan.platform import AccessReport, Rendezvous, Words",
+    "from components.platform.base import Platform",
+    "from schemas.model import Layout",
+)
+# The programs that make docs/findings.md and the schema for editors from the rows and homes of all platforms.
+GENERATORS = ("schemas.compose", "schemas.page")
+
+
 def write_home(root: Path, name: str, summary: str) -> Path:
     """Writes the home of a platform, and its row."""
     home, words = root / "components" / name, {"name": name, "summary": summary, "kind": name.capitalize()}
+    # Ruff sorts imports, so the place of the new module depends on its name.
+    words["imports"] = "\n".join(sorted((line.format(**words) for line in _IMPORTS), key=str.split))
     home.mkdir()
     example = {"trainyard:platform": name, "trainyard:team": "team", "trainyard:environment": "dev"}
     section = {"properties": {"config": {"examples": [example]}}, "$defs": {"config": {"properties": {}}}}
@@ -126,8 +136,9 @@ def main(words: list[str]) -> int:
         print(f"trainyard: {reason}", file=sys.stderr)
         return 1
     home = write_home(ROOT, name, summary)
-    print(f"{home.relative_to(ROOT)} is written, with a row in catalog/platforms.toml. Next:")
-    print("  python -m schemas.compose && python -m schemas.page > docs/findings.md")
+    for generator in GENERATORS:
+        subprocess.run([sys.executable, "-m", generator], cwd=ROOT, check=True)
+    print(f"{home.relative_to(ROOT)} is written, with a row in catalog/platforms.toml. Next: docs/architecture.md")
     return 0
 
 

@@ -6,6 +6,7 @@ No SDK is imported: only `deploy` does that, at the moment it is called.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -54,7 +55,7 @@ class AccessReport(Protocol):
     def text(self) -> str: ...
 
 
-class Platform(Protocol):
+class Platform(ABC):
     """Methods with a body are defaults, which platforms inherit."""
 
     # How nodes reach bucket, registry and logs: `through the service gateway`.
@@ -64,6 +65,7 @@ class Platform(Protocol):
     # Whether runs of one job can train at the same time. Otherwise, they wait for one another.
     runs_at_once: bool = True
 
+    @abstractmethod
     def lower(self, stack: Any, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Plan:
         """The plan with this platform's own fields. `stack`: the platform's own Stack."""
 
@@ -71,6 +73,7 @@ class Platform(Protocol):
         """Words under `when` in catalog/access.toml that hold because of this platform."""
         return frozenset()
 
+    @abstractmethod
     def rendezvous(self, layout: Layout) -> Rendezvous: ...
 
     def environments(
@@ -83,8 +86,10 @@ class Platform(Protocol):
         """The same for the layout `node-groups`, in which all nodes of a role have the same variables."""
         return {}
 
+    @abstractmethod
     def words(self, plan: Any) -> Words: ...
 
+    @abstractmethod
     def access_report(self, plan: Any, deployers: str) -> AccessReport:
         """`deployers`: the group that runs `pulumi up`. Raises ValueError if the platform does not allow that name."""
 

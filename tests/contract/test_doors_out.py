@@ -21,7 +21,6 @@ DOORS = {
     "policies/describe.py",
     "provider/base/wire.py",
     "provider/base/serve.py",
-    "schemas/page.py",
 }
 PRINTS = {"print", "click.echo", "click.secho", "click.confirm", "click.prompt", "click.echo_via_pager"}
 STREAMS = ("sys.stdout.", "sys.stderr.", "sys.__stdout__.", "sys.__stderr__.")

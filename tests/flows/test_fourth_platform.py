@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.scaffold import GENERATORS
 from trainyard import engine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,8 +54,8 @@ class Checkout:
         return done.stdout
 
     def compose(self) -> None:
-        self.python("schemas.compose")
-        (self.root / "docs/findings.md").write_text(self.python("schemas.page"))
+        for generator in GENERATORS:
+            self.python(generator)
 
     def fill_in(self) -> None:
         """Adds what a developer writes after the scaffold: the platform's code, and more columns of the row."""
@@ -90,7 +91,6 @@ config:
 def scaffolded(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     made = Checkout(tmp_path_factory.mktemp("fourth"))
     made.python("tools.scaffold", "paper", "a sheet of paper")
-    made.compose()
     return made
 
 
