@@ -159,4 +159,4 @@ def codes() -> dict[str, str]:
     own = [rules(), *(stack_file(name).rules() for name in platforms())]
     meanings = {code: rule.title for each in own for code, rule in each.items()}
     several = {code: title for code, (title, _) in OF_SEVERAL.items()}
-    return dict(sorted({**shape_titles(), **meanings, **several}.items()))
+    return dict(sorted({**shape_titles(), **meanings, **several}.items(), key=lambda row: (len(row[0]), row[0])))

@@ -1,14 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
+import pytest
+
 from catalog.platforms import platforms
 from schemas.checks import rules
+from schemas.findings import CHAPTERS, RULES, CheckRules, Wrong
 from schemas.page import PAGE, render
 from schemas.platforms import stack_file
 
 
 def test_the_page_of_findings_is_up_to_date() -> None:
     assert PAGE.read_text("utf-8") == render(), "run `python -m schemas.page`"
+
+
+def test_a_code_says_its_chapter_and_its_platform() -> None:
+    numbers = {0: rules(), **{row: stack_file(name).rules() for row, name in enumerate(platforms(), 1)}}
+    for row, own in numbers.items():
+        for code in own:
+            chapter, *rest = map(int, code.removeprefix("TY"))
+            assert chapter in CHAPTERS, code
+            assert len(rest) == 2 or (len(rest) == 3 and rest[0] == row), code
+
+
+@pytest.mark.parametrize("table", [RULES, CheckRules()])
+def test_a_code_that_is_taken_is_one_message(table: CheckRules) -> None:
+    """Also if a check of every platform has it, and a platform takes it."""
+
+    def is_twice(stack: object, facts: object) -> Iterator[Wrong]:
+        return iter(())
+
+    with pytest.raises(SystemExit) as ended:
+        table.rule("TY101", "something else")(is_twice)
+    taken = r"trainyard: test_findings_page.py:\d+: TY101 is taken: `an address block is malformed` \(network.py:\d+\)"
+    assert re.match(taken, str(ended.value))
 
 
 def test_a_finding_code_has_one_meaning_on_every_platform() -> None:

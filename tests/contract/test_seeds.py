@@ -167,7 +167,7 @@ def test_a_row_has_the_columns_of_its_kind_and_names_existing_things(row: Row) -
     assert row["seed"] in ("000", "001", "002", "003", "004")
     assert all(value != "" for value in row.values())
     told = f"{row.get('why', '')} {row.get('note', '')}"
-    assert set(re.findall(r"TY\d{3}", told)) <= set(codes())
+    assert set(re.findall(r"TY\d{3,4}", told)) <= set(codes())
     for path in re.findall(r"(?:tests|docs|stacks|schemas)/[\w./-]*\w", told):
         assert (HERE.parents[1] / path).exists(), path
 

@@ -5,6 +5,7 @@ nothing else changes. Its runs are real processes, and every command knows them.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -17,19 +18,18 @@ from trainyard import engine
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDED = Path(__file__).with_name("paper_project")
-# Files that a command generates from the rows and keys of all platforms.
-GENERATED = {"docs/findings.md", "schemas/stack.schema.json"}
 LONGEST_SECONDS = 300.0
+TOOLS = Path(sys.prefix) / "bin"
 
 
 class Checkout:
     """A copy of the checkout, including new files, with the platform `paper`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, tests: bool = False) -> None:
         self.root = root / "checkout"
         listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         files = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
-        self.files = [name for name in files if name and (ROOT / name).is_file() and not name.startswith("tests/")]
+        self.files = [name for name in files if (ROOT / name).is_file() and (tests or not name.startswith("tests/"))]
         for name in self.files:
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
@@ -103,6 +103,7 @@ def sketch(scaffolded: Checkout) -> dict[str, str]:
     told["runs"] = scaffolded.run(sys.executable, "-m", "trainyard", "runs", "list", str(file)).stderr
     told["twice"] = scaffolded.run(sys.executable, "-m", "tools.scaffold", "paper", "again").stderr
     file.unlink()
+    told["ruff"] = scaffolded.run(str(TOOLS / "ruff"), "check", "components/paper").stdout
     return told
 
 
@@ -120,12 +121,35 @@ def test_the_scaffold_makes_a_platform_that_check_accepts(sketch: dict[str, str]
     assert sketch["access"] == "sketch: whoever may use paper may do everything\n"
     assert "`trainyard runs` cannot show runs there yet" in sketch["runs"]
     assert "components/paper exists already" in sketch["twice"]
+    assert sketch["ruff"] == "All checks passed!\n"
 
 
-def test_the_only_existing_file_that_changes_is_the_table_of_platforms(checkout: Checkout) -> None:
-    assert checkout.changed() - GENERATED == {"catalog/platforms.toml"}
+def test_the_only_existing_files_that_change_are_those_on_the_page(checkout: Checkout) -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    listed = page.partition("The only existing files that change are ")[2].partition(".\n")[0]
+    assert checkout.changed() == set(re.findall("`(.+?)`", listed))
     assert '"trainyard:sheet"' in (checkout.root / "schemas/stack.schema.json").read_text()
     assert "| TY990 | error | paper | a sheet that is not JSON |" in (checkout.root / "docs/findings.md").read_text()
+
+
+def test_an_import_of_it_by_another_platform_breaks_the_contracts(checkout: Checkout) -> None:
+    intruder = checkout.root / "components/oci/intruder.py"
+    intruder.write_text("from components.paper.stack import PaperStack\n")
+    broken = checkout.run(str(TOOLS / "lint-imports"), "--no-logo", "--no-cache")
+    intruder.unlink()
+    assert broken.returncode == 1
+    assert "components.oci.intruder -> components.paper.stack (l.1)" in broken.stdout
+    assert "Contracts: 16 kept, 2 broken." in broken.stdout
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("name", ["fifth", "slurm"])
+def test_what_the_scaffold_writes_passes_make_check(name: str, tmp_path: Path) -> None:
+    """Ruff sorts the import of a platform's own module before or after the others, by its name."""
+    made = Checkout(tmp_path, tests=True)
+    made.python("tools.scaffold", name, "one more platform")
+    done = made.run("make", "--assume-old=.venv/ready", "check")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_its_stack_is_checked_with_its_own_keys_and_checks(checkout: Checkout) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "broken"
-_EXPECT = re.compile(r"# expect: (TY\d{3}) line (\d+): (.+)")
+_EXPECT = re.compile(r"# expect: (TY\d{3,4}) line (\d+): (.+)")
 
 
 @dataclass(frozen=True)
