@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts Python and git so that no file of a stranger's repository becomes a program.
 
-Commands run in folders that hold files from pull requests. `python -m pip` would import `pip.py` of the current folder,
+Commands run in folders that hold files from pull requests. Python would take `pip.py` of such a folder for pip,
 and git would read the configuration of a repository that was committed there. So the product starts both only here, as
 tests/contract/test_isolated_programs.py checks. Standard library only.
 """
