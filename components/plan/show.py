@@ -119,9 +119,15 @@ def _access(plan: Plan, words: Words) -> Iterator[str]:
     yield from table(words.principals)
     if access.create and access.mode != "least-privilege":
         yield "  The statements of this mode grant more than what is needed here; `trainyard access` shows them:"
-    elif not access.create:
+    elif not access.create and access.grants:
         yield "  What has to be granted:"
-    yield from table([("WHO", "MAY", "ON", "WHY"), *(_grant(plan, grant) for grant in access.grants)])
+    yield from _titled_table(("WHO", "MAY", "ON", "WHY"), (_grant(plan, grant) for grant in access.grants))
+
+
+def _titled_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A table with the titles of its columns. Nothing if there are no rows."""
+    if cells := list(rows):
+        yield from table([titles, *cells])
 
 
 def _grant(plan: Plan, grant: Grant) -> tuple[str, str, str, str]:
@@ -133,17 +139,13 @@ def _network(network: NetworkPlan, words: Words) -> Iterator[str]:
     yield ""
     yield f"Network: {network.mode}, {made_or_not(network.create)}"
     yield from table(words.network)
-    if not network.create:
+    if not network.create and network.rules:
         yield "  What the subnet has to let through:"
-    yield from table(
-        [
-            ("FROM", "TO", "PORTS", "EVIDENCE", "WHY"),
-            *(
-                (rule.source, rule.target, f"{rule.protocol} {ports_text(rule.ports)}", rule.evidence, rule.why)
-                for rule in network.rules
-            ),
-        ]
+    rows = (
+        (rule.source, rule.target, f"{rule.protocol} {ports_text(rule.ports)}", rule.evidence, rule.why)
+        for rule in network.rules
     )
+    yield from _titled_table(("FROM", "TO", "PORTS", "EVIDENCE", "WHY"), rows)
 
 
 def _storage(plan: Plan, words: Words) -> Iterator[str]:

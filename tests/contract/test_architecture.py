@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 from catalog.platforms import platform_folder, platforms
+from tools.borders import with_imports
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text("utf-8")
@@ -27,3 +28,7 @@ def test_every_room_is_on_the_page() -> None:
 def test_every_platform_has_its_home() -> None:
     for name in platforms():
         assert (ROOT / "components" / platform_folder(name) / "platform.py").is_file()
+
+
+def test_the_page_shows_the_imports_between_rooms() -> None:
+    assert with_imports(PAGE) == PAGE, "an import is new or gone: read it, then `python -m tools.borders`"

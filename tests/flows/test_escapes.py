@@ -21,6 +21,7 @@ from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.hostile import PLANTED, orders
 from tests.support.waiting import LONGEST_SECONDS
+from trainyard import markup
 
 ROOT = Path(__file__).resolve().parents[2]
 STACK = (ROOT / "stacks" / "Pulumi.oci-pytorch-ddp.yaml").read_text("utf-8")
@@ -184,11 +185,11 @@ def test_watch_sends_a_terminal_no_control_characters_of_a_run(planted: Planted)
 def test_each_kind_of_output_has_its_escape_function() -> None:
     assert escaping.terminal("a\x1b[31m\tb\nc") == "a\ufffd[31m  b\ufffdc"
     assert escaping.terminal_lines(" ::error::x\n##[error]x\nstd::x") == " : :error::x\n## [error]x\nstd::x"
-    assert escaping.markdown("a|b\\|c <x> [y](http://z) _p_ q_r @s #1\n# t") == (
+    assert markup.escape_markdown("a|b\\|c <x> [y](http://z) _p_ q_r @s #1\n# t") == (
         "a\\|b\\\\\\|c &lt;x&gt; \\[y\\](http&#58;//z) \\_p\\_ q_r @&#8203;s #&#8203;1 # t"
     )
-    assert escaping.sarif("see [here](http://x) \\o/\n\x1b") == "see \\[here\\](http://x) \\\\o/ \ufffd"
-    assert escaping.annotation("a%\n\x1b:,", of_property=True) == "a%25%0A\ufffd%3A%2C"
+    assert markup.escape_sarif("see [here](http://x) \\o/\n\x1b") == "see \\[here\\](http://x) \\\\o/ \ufffd"
+    assert markup.escape_annotation("a%\n\x1b:,", of_property=True) == "a%25%0A\ufffd%3A%2C"
     assert escaping.terminal("git+https://ann:pass@host/x https://token@host ssh://git@host a:b@c") == (
         "git+https://ann:****@host/x https://****@host ssh://git@host a:b@c"
     )

@@ -15,13 +15,13 @@ from urllib.parse import quote
 import click
 
 from catalog.version import VERSION
-from launcher.escaping import annotation, terminal
-from launcher.escaping import sarif as sarif_text
+from launcher.escaping import terminal
 from schemas.findings import Finding, Path, dotted
 from schemas.judge import Judged, codes
 from schemas.names import plural
 from schemas.source import Source
 from trainyard.cli.out import data, json_data, say_in_colour
+from trainyard.markup import escape_annotation, escape_sarif
 
 Renderer = Callable[[Sequence[Judged], bool], str]
 
@@ -140,10 +140,10 @@ def github(judged: Sequence[Judged], _: bool) -> str:
     lines = []
     for finding in all_findings(judged):
         place = {"file": finding.file, "line": finding.line, "col": finding.column, "title": finding.code}
-        properties = ",".join(f"{key}={annotation(str(value), True)}" for key, value in place.items() if value)
+        properties = ",".join(f"{key}={escape_annotation(str(value), True)}" for key, value in place.items() if value)
         path = dotted(finding.path)
         message = f"{f'{path}: ' if path else ''}{finding.message}\n{finding.remedy}"
-        lines.append(f"::{kinds[finding.severity]} {properties}::{annotation(message)}")
+        lines.append(f"::{kinds[finding.severity]} {properties}::{escape_annotation(message)}")
     return "\n".join([*lines, summary(judged)])
 
 
@@ -176,7 +176,7 @@ def _result(finding: Finding) -> dict[str, Any]:
     return {
         "ruleId": finding.code,
         "level": finding.severity,
-        "message": {"text": sarif_text(f"{finding.message}. {finding.remedy}")},
+        "message": {"text": escape_sarif(f"{finding.message}. {finding.remedy}")},
         "locations": [location],
     }
 

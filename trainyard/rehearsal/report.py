@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from components.plan.show import json_text, plain, table
-from launcher.escaping import markdown as escaped
+from trainyard.markup import escape_markdown
 from trainyard.rehearsal.judgement import summary
 from trainyard.rehearsal.model import ENFORCED, Rehearsal, RunResult
 from trainyard.rehearsal.mutations import Proof, join_titles
@@ -166,10 +166,15 @@ def as_json(report: Rehearsal) -> str:
 
 def markdown(report: Rehearsal) -> str:
     """A section of a review: the verdict first, with long lists collapsed."""
-    lines = [f"### Rehearsal of {escaped(report.stack)}: {report.verdict}", "", f"{escaped(summary(report))}.", ""]
+    lines = [
+        f"### Rehearsal of {escape_markdown(report.stack)}: {report.verdict}",
+        "",
+        f"{escape_markdown(summary(report))}.",
+        "",
+    ]
     lines += _md_runs(report)
     reasons = [(f"{run.job}/{run.run}", reason) for run in report.runs for reason in run.because]
-    failures = [f"- **{escaped(run)}**: {escaped(reason)}" for run, reason in reasons]
+    failures = [f"- **{escape_markdown(run)}**: {escape_markdown(reason)}" for run, reason in reasons]
     lines += [*failures, ""] if failures else []
     loads = [(f"{run.job}/{run.run}", *row) for run in report.runs if _is_measured(run) for row in _load_rows(run)]
     lines += _md_table("What each node carried", ("run", *_LOAD_HEAD), loads)
@@ -179,7 +184,7 @@ def markdown(report: Rehearsal) -> str:
     ]
     lines += _md_table(f"Port rules ({report.firewall})", ("rule", "used", "by whom, or what for"), rules)
     if report.runs and not rules and report.firewall != ENFORCED:
-        lines += [f"Port rules: none, {escaped(report.firewall)}.", ""]
+        lines += [f"Port rules: none, {escape_markdown(report.firewall)}.", ""]
     dropped = [(one.pair, str(one.packets), one.missing) for one in report.dropped]
     lines += _md_table("Dropped", ("who wanted what", "packets", "why"), dropped)
     statements = [(one.statement, str(one.calls), ", ".join(one.inferred) or "-", one.why) for one in report.statements]
@@ -219,7 +224,7 @@ def _md_rows(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str
 
 
 def _md_row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(map(escaped, cells)) + " |"
+    return "| " + " | ".join(map(escape_markdown, cells)) + " |"
 
 
 RENDERERS: Mapping[str, Callable[[Rehearsal], str]] = {"text": text, "json": as_json, "markdown": markdown}

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from catalog.version import VERSION
 from components.plan.show import json_text, plain
-from launcher.escaping import sarif as escaped
 from launcher.escaping import terminal
+from trainyard.markup import escape_sarif
 from trainyard.review.gates import Tripped
 from trainyard.review.markdown import markdown
 from trainyard.review.model import Picture, Review
@@ -63,7 +63,7 @@ def sarif(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
     used = {str(row["ruleId"]) for row in results}
     titles = dict(_RULES.values())
     rules = [
-        {"id": code, "shortDescription": {"text": escaped(titles[code])}} if code in titles else {"id": code}
+        {"id": code, "shortDescription": {"text": escape_sarif(titles[code])}} if code in titles else {"id": code}
         for code in sorted(used)
     ]
     driver = {"name": "trainyard review", "semanticVersion": VERSION, "rules": rules}
@@ -89,7 +89,7 @@ def _result(one: Review, rule: str, level: str, message: str, line: int) -> dict
     return {
         "ruleId": rule,
         "level": level,
-        "message": {"text": escaped(message)},
+        "message": {"text": escape_sarif(message)},
         "locations": [{"physicalLocation": place}],
     }
 

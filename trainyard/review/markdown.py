@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
-from launcher.escaping import markdown as escaped
-from launcher.escaping import mermaid
 from schemas.names import plural
+from trainyard.markup import escape_markdown, escape_mermaid
 from trainyard.review.gates import Tripped
 from trainyard.review.model import Picture, Review
 from trainyard.review.sections import SHOWN, Item, footnotes, sections, verdict
@@ -40,7 +39,7 @@ def markdown(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
 
 def _nothing(reviews: Sequence[Review]) -> str:
     if len(reviews) == 1:
-        return f"{escaped(verdict(reviews[0]))}\n"
+        return f"{escape_markdown(verdict(reviews[0]))}\n"
     return f"nothing to decide: {plural(len(reviews), 'stack')}\n"
 
 
@@ -78,21 +77,21 @@ def _head(reviews: Sequence[Review], gates: Sequence[Tripped]) -> Iterator[str]:
     first = reviews[0] if reviews else None
     deciding = [one for one in reviews if one.has_decisions]
     if len(reviews) == 1:
-        yield f"**{escaped(verdict(reviews[0]))}**"
+        yield f"**{escape_markdown(verdict(reviews[0]))}**"
     else:
         yield f"**{plural(len(deciding), 'stack')} of {len(reviews)} to decide about**"
         yield ""
-        yield from (f"- {escaped(verdict(one))}" for one in deciding)
+        yield from (f"- {escape_markdown(verdict(one))}" for one in deciding)
         if len(deciding) < len(reviews):
             yield f"- nothing to decide: {plural(len(reviews) - len(deciding), 'stack')}"
     yield ""
     if first:
-        against = f", against {escaped(first.against)}" if first.against else ""
-        commit = f"commit {escaped(first.commit)}" if first.commit else "files that are in no repository"
-        yield f"Of {commit}{against}, on {escaped(first.on)}."
+        against = f", against {escape_markdown(first.against)}" if first.against else ""
+        commit = f"commit {escape_markdown(first.commit)}" if first.commit else "files that are in no repository"
+        yield f"Of {commit}{against}, on {escape_markdown(first.on)}."
         yield ""
     for one in gates:
-        yield f"- **gate {escaped(one.gate)}**: {escaped(one.stack)}: {escaped(one.because)}"
+        yield f"- **gate {escape_markdown(one.gate)}**: {escape_markdown(one.stack)}: {escape_markdown(one.because)}"
     if gates:
         yield ""
 
@@ -100,7 +99,7 @@ def _head(reviews: Sequence[Review], gates: Sequence[Tripped]) -> Iterator[str]:
 def _folded(one: Review, form: _Form, titled: bool) -> Iterator[str]:
     """One stack is shown open. Several are collapsed, because their verdicts are listed above."""
     if titled:
-        yield f"<details><summary>{escaped(verdict(one))}</summary>"
+        yield f"<details><summary>{escape_markdown(verdict(one))}</summary>"
         yield ""
     yield from form(one)
     if titled:
@@ -125,7 +124,7 @@ def _counts_only(one: Review) -> Iterator[str]:
     for section in sections(one):
         urgent = [item for item in section.items if item.urgent][:SHOWN]
         yield f"- {section.title}: {plural(len(section.items), 'line')}; all are in the review as HTML and JSON"
-        yield from (f"  - {escaped(item.words)}" for item in urgent)
+        yield from (f"  - {escape_markdown(item.words)}" for item in urgent)
     yield ""
 
 
@@ -146,15 +145,15 @@ def _sections(one: Review, details: bool) -> Iterator[str]:
             yield "</details>"
         yield ""
     for line in footnotes(one):
-        yield f"- {escaped(line)}"
+        yield f"- {escape_markdown(line)}"
     yield ""
 
 
 def _item(item: Item, details: bool) -> Iterator[str]:
-    words = escaped(item.words)
+    words = escape_markdown(item.words)
     yield f"- **{words}**" if item.urgent else f"- {words}"
     if details:
-        yield from (f"  - {escaped(line)}" for line in item.details)
+        yield from (f"  - {escape_markdown(line)}" for line in item.details)
 
 
 def _picture(shown: Picture) -> Iterator[str]:
@@ -174,10 +173,10 @@ def flowchart(shown: Picture) -> Iterator[str]:
     """Names appear only in quoted labels, where characters of Mermaid's markup are written as numbers."""
     ids = {name: f"n{number}" for number, name in enumerate((*shown.people, *shown.roles, *shown.places))}
     yield "flowchart LR"
-    yield from (f'  {ids[name]}(["{mermaid(name)}"])' for name in shown.people)
-    yield f'  subgraph s0["{mermaid(shown.subnet)}"]'
-    yield from (f'    {ids[name]}["{mermaid(name)}"]' for name in shown.roles)
+    yield from (f'  {ids[name]}(["{escape_mermaid(name)}"])' for name in shown.people)
+    yield f'  subgraph s0["{escape_mermaid(shown.subnet)}"]'
+    yield from (f'    {ids[name]}["{escape_mermaid(name)}"]' for name in shown.roles)
     yield "  end"
-    yield from (f'  {ids[name]}[("{mermaid(name)}")]' for name in shown.places)
+    yield from (f'  {ids[name]}[("{escape_mermaid(name)}")]' for name in shown.places)
     for edge in shown.edges:
-        yield f'  {ids[edge.source]} -->|"{mermaid(edge.how)}"| {ids[edge.target]}'
+        yield f'  {ids[edge.source]} -->|"{escape_mermaid(edge.how)}"| {ids[edge.target]}'

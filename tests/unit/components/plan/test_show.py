@@ -120,6 +120,14 @@ def test_what_a_stack_does_not_make_is_said() -> None:
     assert "company, not made by this stack" in told
 
 
+def test_a_table_without_rows_is_not_printed() -> None:
+    borrowed = oci_plan(replace(stack(), network=OciNetwork(subnet="ocid1.subnet.oc1..ours")))
+    empty = replace(borrowed, network=replace(borrowed.network, rules=()), access=replace(borrowed.access, grants=()))
+    shown = show.plan_text(empty)
+    assert "Network: least, not made by this stack" in shown
+    assert not [words for words in ("has to let through", "has to be granted", "EVIDENCE", "MAY") if words in shown]
+
+
 def test_waivers_are_told_with_their_reason_and_last_day() -> None:
     waived = replace(stack(), waivers={"public-bucket": Waiver("a public data set", "2026-12-31")})
     assert "  waived       public-bucket until 2026-12-31: a public data set" in show.plan_text(oci_plan(waived))
