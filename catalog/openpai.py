@@ -65,7 +65,27 @@ def same_registry(registry: str) -> str:
 
 def ignores_password(uri: str, registry: str) -> bool:
     """Whether the image checker calls the registry anonymously, although there is a password."""
-    return not _has_host(uri) and _registry_url(same_registry(registry)) != _rule("registry")["default"]
+    return not _has_host(uri) and _registry_url(registry) != _rule("registry")["default"]
+
+
+def checker_problem(job: Mapping[str, Any], role: str) -> str:
+    """Why the image checker ends the tasks of a role before they begin. Empty if it does not.
+
+    It looks for the image among all prerequisites of that name, and reads `auth` only in a job with secrets."""
+    image = job["taskRoles"][role]["dockerImage"]
+    named = [row for row in job.get("prerequisites", ()) if row["name"] == image]
+    if len(named) != 1:
+        return f"{len(named)} prerequisites have the name `{image}`, of whatever type, and it takes one"
+    uri, auth = str(named[0]["uri"]), named[0].get("auth")
+    if problem := image_problem(uri):
+        return f"of `{uri[:120]}`: {problem}"
+    if not (job.get("secrets") and isinstance(auth, Mapping) and auth.get("username") and auth.get("password")):
+        return ""
+    if "registryuri" not in auth:
+        return "`auth` has no `registryuri`"
+    if ignores_password(uri, str(auth["registryuri"])):
+        return f"it calls Docker Hub without the password, because it does not know `{auth['registryuri']}`"
+    return ""
 
 
 def _has_host(uri: str) -> bool:

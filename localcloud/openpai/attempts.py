@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from components.openpai.protocol import entrypoint, with_secrets
+from components.openpai.protocol import entrypoint
 from localcloud.openpai import accounts
 from localcloud.openpai.framework import Framework, Task
 from localcloud.openpai.policies import JobPolicy
@@ -86,8 +86,7 @@ class AttemptMaker:
 def _image(protocol: Mapping[str, Any], role: str) -> TaskImage:
     name = protocol["taskRoles"][role]["dockerImage"]
     row = next(each for each in protocol["prerequisites"] if (each["type"], each["name"]) == ("dockerimage", name))
-    auth = {key: with_secrets(str(text), protocol.get("secrets")) for key, text in (row.get("auth") or {}).items()}
-    return TaskImage(row["uri"], auth.get("registryuri", ""), auth.get("username", ""), auth.get("password", ""))
+    return TaskImage(row["uri"])
 
 
 def encoded_name(framework: str) -> str:

@@ -25,12 +25,9 @@ log = logging.getLogger("localcloud")
 
 @dataclass(frozen=True)
 class TaskImage:
-    """The image of a task. Its password is in clear text here."""
+    """The image of a task."""
 
     uri: str
-    registry: str = ""
-    user: str = ""
-    password: str = ""
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,13 @@ def attempt_of(name: str, home: Path, command: str, **changes: Any) -> TaskAttem
     logs = home / "logs" / name
     logs.mkdir(parents=True, exist_ok=True)
     role = changes.get("role", "main")
-    job = {"taskRoles": {role: {"dockerImage": "image"}}}
+    image = changes.get("image", TaskImage("example.com/plain:1"))
+    named = {"prerequisites": [{"type": "dockerimage", "name": "image", "uri": image.uri}]}
+    job = {"taskRoles": {role: {"dockerImage": "image"}}, **named}
     number = len(list((home / "logs").iterdir()))
     made = TaskAttempt(
         id=name, user="ann", job="train", job_attempt=0, role="main", index=0, attempt=0,
-        address=f"10.151.0.{number + 9}", ports={}, image=TaskImage("example.com/plain:1"), command=command,
+        address=f"10.151.0.{number + 9}", ports={}, image=image, command=command,
         environment={"PAI_JOB_NAME": "ann~train"}, protocol=job, storages=(), logs=logs, memory_mb=2048,
     )  # fmt: skip
     return replace(made, **changes)

@@ -22,6 +22,7 @@ RECORDED = Path(__file__).parents[1] / "contract" / "recorded" / "openpai-runtim
 Answers = dict[str, list[list[Any]]]
 
 _ZEROS = "0" * 64
+_IMAGE = {"type": "dockerimage", "name": "image", "uri": "team/train:1.0"}
 QUESTIONS: Mapping[str, list[list[Any]]] = {
     "images": [
         [uri]
@@ -37,7 +38,8 @@ QUESTIONS: Mapping[str, list[list[Any]]] = {
         for uri in ("team/train:1.0", "python", "docker.io/team/train:1", "registry.example.com/train:1")
         for registry in (
             "index.docker.io", "https://index.docker.io", "https://index.docker.io/v1/", "https://index.docker.io/v2",
-            "http://index.docker.io/v1/", "hub.docker.com", "registry.example.com", " https://index.docker.io/ ",
+            "http://index.docker.io/v1/", "hub.docker.com", "docker.io", "registry.example.com",
+            " https://index.docker.io/ ",
         )
     ],
     "passwords": [[text] for text in ("plain-1_2.3", "a&b", "<", ">", '"', "it's", "=", "a=b", "%/+;:$`\\", "#x", "ü")],
@@ -48,6 +50,31 @@ QUESTIONS: Mapping[str, list[list[Any]]] = {
             "yes", "1e3", "", " # no comment", "{x: y}", "%", "\U0001f600", "a\u00a0b",
         )
     ] + [[value] for value in (None, True, 3, 2.5, 1e30, ["a", {"b": "c"}], {"d": None}, {"it's": 1})],
+    "secrets": [
+        [text, secrets]
+        for secrets in (
+            {"p": "a&b<c>\"d\"'e", "flag": True, "none": None, "n": 1e30, "list": ["x", "<"], "deep": {"in": "&"}},
+            {"p": "plain"}, {}, None,
+        )
+        for text in (
+            "<% $secrets.p %>", "<%$secrets.p%>", "a <% $secrets.p %> b\n<% $secrets.absent %>\nc",
+            "<% $secrets.flag %> <% $secrets.none %> <% $secrets.n %>", "<% $secrets.list[1] %> <% $secrets.list.0 %>",
+            "<% $secrets.list %> <% $secrets.deep %>", "<% $secrets.deep.in %> <% $secrets.p.more %>",
+            "<%& $secrets.p %>", "<%{ $secrets.p }%>", "<% { $secrets.p } %>", "<%{ $secrets.list[1] }%>",
+            "<% $secrets.p", "<% %>", "%> <% . %>", "<%\n$secrets.p\n%>", "<% secrets.p %>", "<% $secrets %>",
+            "<% $parameters.x %>", "echo {{ $secrets.p }} '<% $secrets.p %>'",
+        )
+    ],
+    "checks": [
+        [[{**_IMAGE, **({"auth": auth} if auth else {})}, *more], secrets]
+        for secrets in ({"p": "x"}, None)
+        for auth in (
+            None, {"username": "u", "password": "<% $secrets.p %>"}, {"username": "u", "registryuri": "docker.io"},
+            {"username": "u", "password": "<% $secrets.p %>", "registryuri": "docker.io"},
+            {"username": "u", "password": "<% $secrets.p %>", "registryuri": "https://index.docker.io/v1/"},
+        )
+        for more in ([], [{"type": "data", "name": "image", "uri": "x"}], [{"type": "data", "name": "d", "uri": "x"}])
+    ],
     "ends": [
         [code, said]
         for code in (1, 3, 127, 137, 139, 253)
@@ -91,6 +118,19 @@ def images(uri):
 def registries(uri, registry):
     auth = {"username": "u", "password": "<% $secrets.p %>", "registryuri": registry}
     return bool(checker(uri, auth, {"p": "x"})._basic_auth_headers)
+
+def secrets(text, given):
+    return utils.render_string_with_secrets(text, given)
+
+# Whether the checker looks for the image with all that the job has, or without secrets.
+def checks(rows, given):
+    job = {"prerequisites": rows, "taskRoles": {"main": {"dockerImage": "image"}}}
+    try:
+        found = image_checker.ImageChecker(job, given)
+    except (AssertionError, UnboundLocalError):
+        return False
+    auth = rows[0].get("auth", {})
+    return bool(found._basic_auth_headers) or not (given and "username" in auth and "password" in auth)
 
 # The cluster writes a lone `=` into its file of secrets as it is.
 def passwords(text):

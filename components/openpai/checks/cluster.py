@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from catalog.openpai import changed_in_password, has_reference, ignores_password, image_problem, reads, registry_of
+from catalog.openpai import (
+    changed_in_password,
+    has_reference,
+    ignores_password,
+    image_problem,
+    reads,
+    registry_of,
+    same_registry,
+)
 from components.openpai.stack import RUNS_COMMANDS, OpenPaiJob, OpenPaiStack, rule
 from schemas.checks.images import OURS, has_capitals, images_of
 from schemas.facts import Facts
@@ -135,7 +143,7 @@ def image(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 def other_registry(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job, uri in _images(stack):
         auth = job.image_auth
-        if auth is not None and auth.registry is not None and ignores_password(uri, auth.registry):
+        if auth is not None and auth.registry is not None and ignores_password(uri, same_registry(auth.registry)):
             message = (
                 f"`{uri[:120]}` names no registry, so OpenPAI requests it from Docker Hub, without the password of "
                 f"`{auth.registry}`"

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components.openpai.protocol.commands import entrypoint, runtime_text, with_secrets
+from components.openpai.protocol.commands import TemplateError, entrypoint, runtime_text, with_secrets
 from components.openpai.protocol.rules import (
     ADVICE,
     OBSTACLES,
@@ -47,6 +47,7 @@ __all__ = [
     "NotAJobError",
     "NotYamlError",
     "Problem",
+    "TemplateError",
     "controller_name",
     "entrypoint",
     "masked",

@@ -7,6 +7,7 @@ rest-server/src/middlewares/v2/protocol.js (v1.8.0).
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,10 @@ _INDEX = re.compile(r"\[(\d+)\]")
 _SHOWN = ("", "{", "&")
 # `<% $parameters.model %>`, `<% $data.uri[0] %>`
 _REFERENCE = re.compile(r"<%\s*\$([^%\s]*)\s*%>")
+# A tag as pystache reads it in a task's runtime.
+_RUNTIME_TAG = re.compile(r"<%\s*(?:\{\s*(?P<raw>.+?)\s*\}|(?P<kind>[!>&/#^=]?)\s*(?P<name>[\s\S]+?))\s*%>")
+# The characters that it writes as HTML does.
+ESCAPED = frozenset("&<>\"'")
 _PREREQUISITES = ("script", "output", "data")
 
 
@@ -47,8 +52,29 @@ def require_readable(text: str) -> None:
 
 
 def with_secrets(text: str, secrets: Mapping[str, Any] | None) -> str:
-    """A text with references to secrets filled in, as a task's runtime does it."""
-    return filled(text, {"secrets": secrets or {}})
+    """A text with references to secrets filled in, as a task's runtime does it in a job with secrets: pystache writes
+    values as HTML does, and nothing where it knows no value. Raises `TemplateError` for tags that print no value."""
+    if not secrets:
+        return text
+    scope = {"$secrets": _with_numbered_lists(secrets)}
+
+    def fill(tag: re.Match[str]) -> str:
+        if tag["kind"] not in (None, "", "&"):
+            raise TemplateError(f"the tag `{tag[0][:60]}` is none that prints a value")
+        is_raw = tag["raw"] is not None or tag["kind"] == "&"
+        name = tag["raw"] or (tag["name"] if is_raw else _INDEX.sub(r".\1", tag["name"]))
+        value: Any = scope
+        for step in [] if name == "." else name.split("."):
+            value = value.get(step, "") if isinstance(value, Mapping) else ""
+        return str(value) if is_raw else html.escape(str(value))
+
+    return _RUNTIME_TAG.sub(fill, text)
+
+
+def _with_numbered_lists(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _with_numbered_lists(item) for key, item in value.items()}
+    return {str(number): item for number, item in enumerate(value)} if isinstance(value, list) else value
 
 
 def runtime_text(job: Mapping[str, Any], role: str, text: str) -> str:

@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from catalog.openpai import checker_problem, init_failure
 from components.openpai.protocol.commands import (
+    ESCAPED,
     TemplateError,
     entrypoint,
     looked_up,
@@ -213,6 +215,26 @@ def _passwords_are_secrets(job: Job) -> Iterator[Problem]:
             yield Problem(("prerequisites", index, "auth", "password"), "is readable by all: refer to a secret")
 
 
+def _secrets_arrive(job: Job) -> Iterator[Problem]:
+    """The runtime fills secrets into commands by mustache, which writes some characters as HTML does."""
+    for role in job["taskRoles"]:
+        for reference in dict.fromkeys(references(entrypoint(job, role))):
+            value = looked_up({"secrets": job.get("secrets")}, reference)
+            if isinstance(value, str) and ESCAPED & set(value):
+                message = (
+                    f"`<% ${reference} %>` does not arrive unchanged: OpenPAI's runtime writes & < > \" and ' as HTML "
+                    "does (`&amp;`). Store the secret in Base64, and decode it in the command"
+                )
+                yield Problem(("taskRoles", role, "commands"), message)
+
+
+def _images_are_checked(job: Job) -> Iterator[Problem]:
+    for role in job["taskRoles"]:
+        if problem := checker_problem(job, role):
+            message = f"before a task begins, OpenPAI's image checker ends it with {init_failure('image')}: {problem}"
+            yield Problem(("taskRoles", role, "dockerImage"), message)
+
+
 def _commands_fit(job: Job) -> Iterator[Problem]:
     for role in job["taskRoles"]:
         size = len(entrypoint(job, role).encode())
@@ -273,6 +295,8 @@ OBSTACLES: Rules = (_mounts_differ, _roles_differ, _commands_fit)
 ADVICE: Rules = (
     _roles_of_plugins_exist,
     _references_exist,
+    _secrets_arrive,
+    _images_are_checked,
     _passwords_are_secrets,
     _retries_end,
     _minima_count,

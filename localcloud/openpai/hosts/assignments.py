@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from catalog.openpai import UnreadableError, as_read, init_failure, local_grace
-from components.openpai.protocol import runtime_text, with_secrets
+from components.openpai.protocol import TemplateError, runtime_text, with_secrets
 from localcloud.hosts.assignment import (
     Assignment,
     CannotStartError,
@@ -76,11 +76,14 @@ def scripts_of(attempt: TaskAttempt) -> TaskScripts:
     plugins = [_read(attempt, each) for each in _plugins(attempt.protocol, attempt.role)]
     for plugin in plugins:
         if plugin.name not in (_RUNS_COMMANDS, *ABSENT_PLUGINS):
-            raise CannotStartError(f"OpenPAI's runtime has no plugin {plugin.name!a}")
+            raise InitError(init_failure("plugins"), f"OpenPAI's runtime has no plugin {plugin.name!a}")
     before = [_script(attempt, each, each.commands("taskStarts", "preCommands")) for each in plugins]
     here = [each for each in plugins if each.name not in ABSENT_PLUGINS]
     after = [_script(attempt, each, each.commands("taskSucceeds", "postCommands")) for each in reversed(here)]
-    command = _STRICT + with_secrets(attempt.command, attempt.protocol.get("secrets"))
+    try:
+        command = _STRICT + with_secrets(attempt.command, attempt.protocol.get("secrets"))
+    except TemplateError as error:
+        raise CannotStartError(f"The local cluster cannot fill secrets into the command: {error}") from None
     return TaskScripts("".join(before), f"{command}\n", "".join(after))
 
 

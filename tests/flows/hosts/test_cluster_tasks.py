@@ -17,12 +17,13 @@ _JOB = {
     "secrets": {"key": "se'cr$et"},
     "parameters": {"word": "hello"},
     "prerequisites": [
+        {"name": "image", "type": "dockerimage", "uri": "example.com/plain:1"},
         {"name": "tools", "type": "script", "plugin": f"{_CMD}.cmd", "callbacks": [
             {"event": "taskStarts", "commands": ["echo tools for <% $parameters.word %>", "export GONE=1"]},
             {"event": "taskSucceeds", "commands": ["echo tools after"]},
         ]},
     ],
-    "taskRoles": {"main": {"prerequisites": ["tools"]}},
+    "taskRoles": {"main": {"dockerImage": "image", "prerequisites": ["tools"]}},
     "extras": {_CMD: [
         {"plugin": "cmd", "parameters": {"preCommands": ["echo '<% $secrets.key %>'"],
                                          "postCommands": ["echo extras after"]}},
@@ -87,18 +88,28 @@ def test_a_tasks_end_is_reported_as_by_openpais_runtime(tmp_path: Path) -> None:
         "ill": ("exit 132", 132, "code 132"), "unset": ("echo $nothing", 255, "code 1"),
         "absent": ("no-such-program", 220, "code 127"), "claims": ("exit 253", 255, "code 253"),
         "plugin": ("echo not reached", 255, "code 1"), "memory": (_EATS, -1200, "memory"),
-        "wrong": ("true", -1204, "no plugin 'magic'"),
+        "wrong": ("true", 1, "no plugin 'magic'"),
         # The runtime recognizes some failures by the command's output: a missing module, bad memory.
         "import": ("echo 'ImportError: no torch' >&2; exit 1", 232, "code 1"),
         "memory-errors": ("echo cuda_error_ECC_uncorrectable; exit 1", 223, "code 1"),
         # Tasks that fail before their command: an image that the checker refuses, commands that the initializer cannot
         # parse.
-        "digest": ("true", 254, "no digests"), "quotes": ("true", 1, "cannot read the parameters of the plugin 'cmd'"),
+        "digest": ("true", 254, "no digests"), "twin": ("true", 254, "2 prerequisites have the name `image`"),
+        "registry": ("true", 254, "`auth` has no `registryuri`"),
+        "docker": ("true", 254, "it does not know `docker.io`"),
+        # Secrets are filled in as OpenPAI does it, like HTML.
+        "entities": ("test '<% $secrets.p %><% $secrets.none %>' = 'a&amp;b'", 0, ""),
+        "quotes": ("true", 1, "cannot read the parameters of the plugin 'cmd'"),
     }  # fmt: skip
     attempts = [attempt_of(name, tmp_path, command) for name, (command, _, _) in commands.items()]
     quotes = [{"plugin": "cmd", "parameters": {"preCommands": ['echo "it\'s"']}}]
+    image, auth = {"type": "dockerimage", "name": "image", "uri": "a/b"}, {"username": "u", "password": "p"}
     protocols: dict[str, Any] = {
-        "plugin": fails, "wrong": {"extras": {_CMD: [{"plugin": "magic"}]}}, "quotes": {"extras": {_CMD: quotes}}
+        "plugin": fails, "wrong": {"extras": {_CMD: [{"plugin": "magic"}]}}, "quotes": {"extras": {_CMD: quotes}},
+        "entities": {"secrets": {"p": "a&b"}},
+        "twin": {"prerequisites": [image, {"type": "data", "name": "image", "uri": "x"}]},
+        "registry": {"secrets": {"p": "x"}, "prerequisites": [{**image, "auth": auth}]},
+        "docker": {"secrets": {"p": "x"}, "prerequisites": [{**image, "auth": {**auth, "registryuri": "docker.io"}}]},
     }  # fmt: skip
     images = {"digest": TaskImage(f"example.com/plain@sha256:{'0' * 64}")}
     attempts = [

@@ -11,18 +11,19 @@ import pytest
 from components.openpai.protocol import LONGEST_TEXT, NotAJobError, entrypoint, parse, problems, text_of, with_secrets
 from tests.support.openpai_jobs import as_shown_by_a_cluster
 
+IMAGE = {
+    "type": "dockerimage",
+    "name": "image",
+    "uri": "images.example.com/cifar:1",
+    "auth": {"username": "vision", "password": "<% $secrets.password %>", "registryuri": "images.example.com"},
+}
 JOB: dict[str, Any] = {
     "protocolVersion": 2,
     "name": "cifar",
     "type": "job",
     "jobRetryCount": 1,
     "prerequisites": [
-        {
-            "type": "dockerimage",
-            "name": "image",
-            "uri": "images.example.com/cifar:1",
-            "auth": {"username": "vision", "password": "<% $secrets.password %>", "registryuri": "images.example.com"},
-        },
+        IMAGE,
         {"type": "data", "name": "pictures", "uri": ["https://data.example.com/pictures"]},
     ],
     "parameters": {"epochs": 2, "model": "resnet"},
@@ -62,6 +63,9 @@ REFUSED: list[tuple[tuple[str | int, ...], Any, str]] = [
     (("prerequisites", 1, "type"), "dataset", "dataset"),
     (("prerequisites", 0, "auth", "password"), "secret", "refer to a secret"),
     (("prerequisites", 0, "auth", "password"), "<% $secrets.other %>", "nothing is called `$secrets.other`"),
+    (("prerequisites", 0, "auth", "registryuri"), ..., "ends it with 254: `auth` has no `registryuri`"),
+    (("prerequisites", 0), {**IMAGE, "uri": "team/cifar:1"}, "254: it calls Docker Hub without the password"),
+    (("prerequisites", 0, "uri"), "team/cifar:1+2", "in the tag `1+2`"),
     (("secrets",), ..., "nothing is called `$secrets.password`"),
     (("jobRetryCount",), -1, "counts from 0"),
     (("jobRetryCount",), -2, "again even after success, on paid GPUs"),
@@ -130,6 +134,12 @@ def test_text_and_job_are_the_same() -> None:
 def test_a_cluster_finds_the_secrets_in_the_text() -> None:
     text = as_shown_by_a_cluster(text_of(changed(("secrets", "password"), "taskRoles: x\nname: y")))
     assert parse(text) == {**JOB, "secrets": "******"}
+
+
+def test_a_secret_that_the_runtime_would_change_is_a_problem_of_a_command() -> None:
+    job = changed((*WORKER, "commands"), ["login <% $secrets.password %>"])
+    assert problems(job) == []
+    assert "`&amp;`" in str(problems({**job, "secrets": {"password": "a&b"}})[0])
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "{a: ", "", "a: !!python/object:os.system x", "[" * 5000])

@@ -75,7 +75,8 @@ def test_failures_of_the_rest_server_itself_have_no_code(text: str, reason: str)
 
 def test_unknown_values_in_auth_cause_no_traceback() -> None:
     """OpenPAI fails at a number there, and takes another text."""
-    auth = {"username": "ann", "password": "<% $secrets.word %>", "more": 1}
+    registry = {"registryuri": "https://index.docker.io/v1/"}
+    auth = {"username": "ann", "password": "<% $secrets.word %>", "more": 1, **registry}
     for more, accepted in ((1, False), ("word", True), (None, True)):
         image = {"type": "dockerimage", "name": "image", "uri": "python:3.11", "auth": {**auth, "more": more}}
         job = {**_job(), "prerequisites": [image], "secrets": {"word": "sesame"}}
