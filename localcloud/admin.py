@@ -106,6 +106,11 @@ def why_not_enforced(cloud: LocalCloud) -> str:
     return str(_ask(cloud, "GET", HOSTS_PATH)["reason"])
 
 
+def why_not_isolated(cloud: LocalCloud) -> str:
+    """What the isolation of runs lacks on this machine: they fail, or run so. Empty if it lacks nothing."""
+    return str(_ask(cloud, "GET", HOSTS_PATH)["missing"])
+
+
 def allows_missing_isolation(cloud: LocalCloud) -> bool:
     """Whether runs may do without isolation on a machine that cannot isolate them. Chosen at the cloud's start."""
     return bool(_ask(cloud, "GET", HOSTS_PATH)["isolation"] == WHERE_POSSIBLE)

@@ -20,7 +20,7 @@ from typing import Any
 
 from localcloud import files
 from localcloud.files import VARIABLE
-from trainyard.engine.isolated import isolated_python
+from trainyard.engine.isolated import isolated_python, why_committed
 from trainyard.engine.tools import tools_home
 from trainyard.engine.trusted import open_lock, private_folder
 
@@ -111,6 +111,8 @@ def start(home: Path, port: int = 0, timeout: float = READY_SECONDS, isolation: 
     """The cloud of this folder. It is started if it does not run, and concurrent callers all get the same one.
     `isolation` applies only to a cloud that this call starts; by default its environment decides."""
     home = home.resolve()
+    if reason := why_committed(home):
+        raise CloudError(reason)
     private_folder(home)
     with _lock_home(home):
         return _wait_for_answer(home, timeout) or _launch(home, port, timeout, isolation)

@@ -227,7 +227,8 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads pickles. This is safe, because only the cloud's user can write to the folder."""
+    """Reads pickles. This is safe, because only the cloud's user can write to the folder, and no cloud starts in one
+    that a commit brought (localcloud/control.py)."""
 
     def __init__(self, file: io.BytesIO, contents: Path, used: set[str]) -> None:
         super().__init__(file)

@@ -101,6 +101,10 @@ class Fabric:
         except SiteGoneError as error:
             return str(error)
 
+    async def why_not_isolated(self) -> str:
+        """What a node lacks on this machine, with or without permission to run so; empty if it lacks nothing."""
+        return syscall_filter.why_not() or await self.why_not()
+
     async def _unavailable(self) -> str:
         """What this machine lacks; empty if it lacks nothing. The result of a trial is cached, but missing programs are
         searched each time. SiteGoneError: the trial gave no answer."""

@@ -129,6 +129,10 @@ class Hosts:
         """Why security rules are not enforced on this machine; empty if they are."""
         return await self._fabric.why_not()
 
+    async def why_not_isolated(self) -> str:
+        """What isolation of runs lacks on this machine; empty if it lacks nothing."""
+        return await self._fabric.why_not_isolated()
+
     async def evidence(self, run_id: str) -> Mapping[str, Any]:
         """The counts of a run's firewalls, up to now or to its end."""
         seen = await self._fabric.evidence(run_id) or evidence.read(self.folder(run_id))

@@ -19,6 +19,8 @@ from tests.support.linking import link_or_copy
 from tests.support.local_team import ONE_NODE, ROOT
 from tests.support.wheels import write_wheel
 from trainyard.engine.build import _go_from_pypi
+from trainyard.engine.isolated import why_committed
+from trainyard.engine.obtain import environment
 from trainyard.engine.tools import script_for, write_script
 from trainyard.engine.versions import EngineError
 
@@ -137,6 +139,25 @@ def test_plugins_start_without_modules_of_the_current_folder(repository: Reposit
     write_script(script, script_for("trainyard.engine.versions"))
     subprocess.run([script], cwd=repository.root, check=True)
     assert repository.ran() == []
+
+
+def test_no_state_that_a_commit_brought_is_used(tmp_path: Path) -> None:
+    """`.trainyard` of a clone: the local AWS in it is pickles, and the engine would start its plugins."""
+    team = Repository(tmp_path)
+    cloud, plugins = (team.root / ".trainyard" / name for name in ("cloud", "pulumi/plugins/resource-oci-v1.0.0"))
+    for folder in (cloud / "aws", plugins):
+        folder.mkdir(parents=True)
+        (folder / "state.sqlite3").write_bytes(b"")
+    (team.root / ".gitignore").write_text(".trainyard\n")
+    team.git("init", "--quiet")
+    team.git("add", "--force", "-A")
+    with pytest.raises(control.CloudError, match="has files from a commit"):
+        control.start(cloud)
+    assert not (cloud / "server.log").exists()
+    with pytest.raises(EngineError, match="has files from a commit"):
+        environment(team.root / ".trainyard")
+    team.git("rm", "-r", "--quiet", "--cached", ".trainyard")
+    assert not why_committed(cloud)
 
 
 @pytest.mark.torture

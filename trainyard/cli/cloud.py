@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 
+from localcloud.files import WHERE_POSSIBLE
 from trainyard.cli.errors import ErrorReportingGroup
 from trainyard.cli.out import ask, data, json_data, say
-from trainyard.cli.planning import home_option, isolation_option, running_cloud
+from trainyard.cli.planning import home_option, isolation_option, require_isolation, running_cloud
 from trainyard.local.places import cloud_home
 
 _KINDS = (
@@ -111,6 +112,7 @@ def start(home: Path | None, port: int, isolation: str) -> None:
 
     make_if_possible(Progress())
     started = start_cloud(cloud_home(home), port, isolation=isolation)
+    require_isolation(started, isolation, f"trainyard cloud start --isolation {WHERE_POSSIBLE}", starts_runs=False)
     if port and not started.endpoint.endswith(f":{port}"):
         raise click.ClickException(
             f"The local cloud runs already, at {started.endpoint}.\n"
@@ -206,11 +208,14 @@ def log(home: Path | None, lines: int) -> None:
 @click.option("--profile", type=click.Choice(["deployer", "user"]), default="deployer", show_default=True)
 @click.option("--resource", help="Act as the notebook session or job run of OCI with this OCID, not as a profile.")
 @click.option("--pulumi", is_flag=True, help="Also what plain `pulumi` needs for the local stacks beside this cloud.")
-def env(home: Path | None, profile: str, resource: str | None, pulumi: bool) -> None:
+@isolation_option
+def env(home: Path | None, profile: str, resource: str | None, pulumi: bool, isolation: str) -> None:
     """Print the variables for the clients of OCI, AWS and OpenPAI. Set them with: eval "$(trainyard cloud env)"."""
     from localcloud.admin import issue_resource_principal
 
     cloud = running_cloud(home)
+    # Whatever is started with these variables runs there: plain `pulumi up` asks nobody else.
+    require_isolation(cloud, isolation, f"trainyard cloud env --isolation {WHERE_POSSIBLE}", starts_runs=False)
     principal = issue_resource_principal(cloud, resource) if resource else {}
     unset, variables = _of_pulumi(cloud.home.parent) if pulumi else ([], {})
     for name in unset:

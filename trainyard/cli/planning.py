@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from components.platform.base import does_answer
-from localcloud.files import CHOICES, REQUIRED, VARIABLE
+from localcloud.files import CHOICES, REQUIRED, VARIABLE, WHERE_POSSIBLE
 from schemas.load import stack_name
 from trainyard.cli.out import say_aside
 from trainyard.local.places import ProjectFileError, cloud_home, hint_of_other_clouds, project_stacks, why_no_stack
@@ -154,6 +154,28 @@ def isolation_option(function: Callable[..., Any]) -> Callable[..., Any]:
         "--isolation", type=click.Choice(CHOICES), default=REQUIRED, envvar=VARIABLE, show_default=True,
         help="If this machine cannot isolate runs: let them fail, or run them without security rules.",
     )(function)  # fmt: skip
+
+
+def require_isolation(cloud: Cloud, isolation: str, command: str, starts_runs: bool = True) -> None:
+    """Ends a command through which code would run without isolation, unless its user allowed that: also on a cloud
+    that was started with that permission. With `starts_runs`, also one whose runs would all fail. `command`: to type
+    again."""
+    from localcloud import admin
+
+    allowed = admin.allows_missing_isolation(cloud)
+    if isolation == WHERE_POSSIBLE if allowed else not starts_runs:
+        return
+    if not (reason := admin.why_not_isolated(cloud)):
+        return
+    already = ""
+    if allowed:
+        already = f"The local cloud was started with `--isolation {WHERE_POSSIBLE}`, so it would run the code as you.\n"
+    elif isolation == WHERE_POSSIBLE:
+        already = "The cloud runs already, so stop it first: trainyard cloud stop\n"
+    raise click.ClickException(
+        f"This machine cannot enforce the plan's security rules: {reason}.\n{already}"
+        f"To run code that you trust without them: {command}"
+    )
 
 
 def running_cloud(home: Path | None, stack: str = "") -> Cloud:

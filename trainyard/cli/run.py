@@ -15,6 +15,7 @@ from components.platform.calls import call_of
 from components.platform.client import UnknownPlaceError, Where
 from components.platform.status import WantedRuns
 from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, WantedTry
+from localcloud.files import WHERE_POSSIBLE
 from schemas.load import stack_name
 from schemas.names import listing, plural
 from trainyard.cli.errors import INTERRUPTED
@@ -22,9 +23,11 @@ from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import (
     home_option,
     is_file_name,
+    isolation_option,
     judge_or_exit,
     place_option,
     profile_option,
+    require_isolation,
     running_cloud,
     stack_file,
     stacks_option,
@@ -52,10 +55,11 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 @home_option
 @place_option("the stack is deployed")
 @profile_option
+@isolation_option
 def run(
     stack: str, job: str, arguments: Sequence[str], text: str | None, variables: Sequence[str], name: str | None,
     follow: bool, anyway: bool, stacks: Path, local: bool, home: Path | None, place: str | None,
-    profile: str | None,
+    profile: str | None, isolation: str,
 ) -> None:  # fmt: skip
     """Start a deployed JOB once more, with other arguments, within seconds.
 
@@ -68,6 +72,8 @@ def run(
     `trainyard runs cancel` ends it; `down`, and an `up` that replaces the job, end it too.
     """
     cloud = running_cloud(home, stack) if local or home else None
+    if cloud is not None:
+        require_isolation(cloud, isolation, f"trainyard run --isolation {WHERE_POSSIBLE} ...")
     wanted = _wanted(job, arguments, text, variables, name)
     judged = judge_or_exit(stack, stacks)
     where = where_of(stack_file(stack, stacks), cloud, place, profile)

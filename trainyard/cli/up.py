@@ -16,7 +16,6 @@ from components.plan.model import Plan
 from components.platform.base import platform
 from components.platform.calls import Tell
 from components.platform.local import LocalFile
-from localcloud import admin, control
 from localcloud.environments import network_tools
 from localcloud.files import REQUIRED, WHERE_POSSIBLE
 from provider.runs.starting import RETRY_FAILED
@@ -28,6 +27,7 @@ from trainyard.cli.planning import (
     isolation_option,
     named_place,
     plan_with_findings_or_exit,
+    require_isolation,
     require_local_cloud,
     stacks_option,
 )
@@ -98,7 +98,8 @@ def _bring_up(place: LocalStack, arguments: list[str], allow_failed_runs: bool) 
     require_makeable(plan.jobs.values(), place.file.parent)
     network_tools.make_if_possible(Progress())
     cloud = place.start_cloud()
-    _must_isolate(place, plan, cloud)
+    if any(job.runs for job in plan.jobs.values()):
+        require_isolation(cloud, place.isolation, place.command("up", "", "--isolation", WHERE_POSSIBLE))
     place.claim()
     make_environments(plan.jobs.values(), place.file.parent, Progress())
     borrowed = _bring_up_used(place, plan, allow_failed_runs)
@@ -112,20 +113,6 @@ def _bring_up(place: LocalStack, arguments: list[str], allow_failed_runs: bool) 
         sys.exit(code)
 
 
-def _must_isolate(place: LocalStack, plan: Plan, cloud: control.Cloud) -> None:
-    """Ends `up` if this machine cannot isolate runs and the user did not allow that. Otherwise every run would fail."""
-    if not any(job.runs for job in plan.jobs.values()) or admin.allows_missing_isolation(cloud):
-        return
-    if reason := admin.why_not_enforced(cloud):
-        already = (
-            "The cloud runs already, so stop it first: trainyard cloud stop\n" if place.isolation != REQUIRED else ""
-        )
-        raise click.ClickException(
-            f"This machine cannot enforce the plan's security rules: {reason}.\n{already}"
-            f"To run code that you trust without them: {place.command('up', '', '--isolation', WHERE_POSSIBLE)}"
-        )
-
-
 def _bring_up_used(place: LocalStack, plan: Plan, allow_failed_runs: bool) -> str:
     """Bring up the stack whose outputs this one takes. Returns its registry's address if this stack uses it."""
     used = _used(plan)
@@ -133,7 +120,11 @@ def _bring_up_used(place: LocalStack, plan: Plan, allow_failed_runs: bool) -> st
         return ""
     if not place.is_up(used):
         say(f"{place.stack} takes {', '.join(plan.taken)} from {used}: bringing up {used} first.")
-        _bring_up(LocalStack(used, place.file.parent, say_aside), [*_shown(False)], allow_failed_runs)
+        _bring_up(
+            LocalStack(used, place.file.parent, say_aside, isolation=place.isolation),
+            [*_shown(False)],
+            allow_failed_runs,
+        )
     return str(place.outputs(used).get("imagePushAddress", "")) if "registry" in plan.taken else ""
 
 

@@ -20,7 +20,12 @@ _PYTHON_SETTINGS = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP")
 _GIT = ("git", "--no-pager", "-c", "safe.bareRepository=explicit", "-c", "core.hooksPath=/dev/null",
         "-c", "core.fsmonitor=false")  # fmt: skip
 # Objects are what their hashes say, and reading writes nothing.
-_GIT_VARIABLES = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+_GIT_VARIABLES = {
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+}
 
 
 class GitError(Exception):
@@ -54,6 +59,18 @@ def git_output(
         first_line = next(iter(done.stderr.strip().splitlines()), "")
         raise GitError(first_line.removeprefix("fatal: ") or f"git {arguments[0]} failed")
     return done.stdout.strip()
+
+
+def why_committed(folder: Path) -> str:
+    """Why a folder of states and plugins must not be used: a commit brought files into it. Empty if none did.
+
+    What it holds decides what runs: the local AWS is stored as pickles, and the engine starts plugins from its home."""
+    try:
+        is_committed = bool(git_output(folder, "ls-files", "--", str(folder.resolve())))
+    except (GitError, FileNotFoundError):
+        return ""
+    remedy = f"delete it, and take it out of the repository (git rm -r --cached {folder}), or set TRAINYARD_HOME"
+    return f"{folder} has files from a commit, and what it holds decides what runs: {remedy}" if is_committed else ""
 
 
 def _repository(folder: Path) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 from launcher.escaping import terminal
 from trainyard.engine.build import build
 from trainyard.engine.download import MirrorError, download
+from trainyard.engine.isolated import why_committed
 from trainyard.engine.progress import Progress
 from trainyard.engine.tools import LANGUAGE_HOST, write_tools, write_trampoline
 from trainyard.engine.trusted import PlantedError, close_below, open_lock, own_folder, private_folder, require_own
@@ -168,6 +169,9 @@ def environment(home: Path, base: Mapping[str, str] | None = None) -> dict[str, 
     `base` is the environment to start from. The default is this process's own.
     """
     env = dict(os.environ if base is None else base)
+    for name in ("pulumi", "bin"):
+        if reason := why_committed(home / name):
+            raise EngineError(reason)
     engine = engine_folder(env)
     tools = write_tools(home, engine, env)
     pulumi_home = private_folder((home / "pulumi").absolute())

@@ -53,7 +53,9 @@ def _read_evidence(call: ApiCall) -> Reply:
 def _read_hosts(call: ApiCall) -> Reply:
     async def read() -> Reply:
         reason = await call.cloud.hosts.why_not_enforced()
-        return Reply(200, {"enforced": not reason, "reason": reason, "isolation": call.cloud.isolation})
+        missing = await call.cloud.hosts.why_not_isolated()
+        facts = {"enforced": not reason, "reason": reason, "isolation": call.cloud.isolation, "missing": missing}
+        return Reply(200, facts)
 
     return Reply(later=read)
 

@@ -21,6 +21,8 @@ from localcloud.environments.cache import cache_folder
 from localcloud.files import REQUIRED, VARIABLE, WHERE_POSSIBLE
 from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
+from tests.support.counts import drawn
+from tests.support.local_team import ONE_NODE
 from tests.support.network_world import Network
 from tests.support.waiting import eventually
 from trainyard.cli.cloud import cloud as command
@@ -111,6 +113,26 @@ tell(errno.errorcode[ctypes.get_errno()], os.environ['HOME'])
         assert admin.why_not_enforced(cloud) == ""
         log = (cloud.home / "server.log").read_text()
         assert log.count(f"nodes may make every system call: {NO_FILTERS[1]}") == 1
+
+
+@pytest.mark.parametrize("lack", drawn(list(ALL), 1))
+def test_a_cloud_that_may_do_without_isolation_runs_nothing_for_a_user_who_requires_it(
+    lack: str, tmp_path: Path
+) -> None:
+    """`make up` left the cloud, and somebody tries a stranger's stack there, by each door to a run."""
+    shutil.copytree(ONE_NODE, tmp_path / "stacks")
+    stack = ("local", "--stacks", str(tmp_path / "stacks"), "--local")
+    doors = (("up", *stack), ("run", "local", "line", *stack[1:]), ("cloud", "start"), ("cloud", "env"))
+    with lacking(lack, tmp_path / "cloud", WHERE_POSSIBLE):
+        for door in doors:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "trainyard", *door], capture_output=True, text=True, cwd=tmp_path,
+                env={**os.environ, "TRAINYARD_HOME": str(tmp_path), VARIABLE: REQUIRED},
+            )  # fmt: skip
+            assert (done.returncode, done.stdout) == (1, ""), door
+            assert ALL[lack][1] in done.stderr
+            assert "was started with `--isolation where-possible`, so it would run the code as you" in done.stderr
+            assert re.search(rf"without them: (\S*/)?trainyard {door[0]} ", done.stderr)
 
 
 @pytest.mark.parametrize("lack", LACKS)
