@@ -1,41 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tools.size [REVISION]`: modules and lines of code by top-level folder, compared with another revision.
+"""`python -m tools.size [REVISION]`: modules and lines of code by top-level folder, compared with another revision, and
+how well names are found (tools/names.py).
 
-It counts modules other than `__init__`, and lines without blanks, comments and docstrings. It leaves out stacks, docs,
-tests and bench.
+`--by-home` counts the homes of each platform. `--draw 20 --seed N` lists modules and functions to read. It counts
+modules other than `__init__`, and lines without blanks, comments and docstrings. It leaves out stacks, docs, tests and
+bench.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import subprocess
 import sys
-import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
+from random import Random
+
+from catalog.platforms import platform_folder, platforms
+from tools.names import measure_names, module_functions
 
 ROOT = Path(__file__).resolve().parents[1]
 _LEFT_OUT = frozenset({"stacks", "docs", "tests", "bench"})
-_NO_CODE = frozenset({
-    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
-    tokenize.ENDMARKER,
-})  # fmt: skip
+_PROGRAMS = ("components", "launcher", "localcloud")
 
 
-def code_lines(source: bytes) -> int:
+def code_lines(source: bytes, tree: ast.Module) -> int:
     """The number of lines of code of one module."""
-    docstrings = {
-        line
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        and ast.get_docstring(node) is not None
-        for line in range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
-    }
-    tokens = tokenize.tokenize(BytesIO(source).readline)
-    lines = {line for token in tokens if token.type not in _NO_CODE for line in range(token.start[0], token.end[0] + 1)}
-    return len(lines - docstrings)
+    written = source.splitlines()
+    lines = {number for number, line in enumerate(written, 1) if line.strip() and not line.lstrip().startswith(b"#")}
+    return len(lines - set(_docstring_lines(tree)))
+
+
+def _docstring_lines(node: ast.AST) -> Iterator[int]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler):
+            yield from _docstring_lines(child)
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        first = node.body[0] if node.body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            yield from range(first.lineno, (first.end_lineno or first.lineno) + 1)
 
 
 def modules(revision: str) -> Iterator[tuple[str, bytes]]:
@@ -61,14 +67,47 @@ def _listed() -> Iterator[tuple[str, bytes]]:
     return ((name, (ROOT / name).read_bytes()) for name in names if (ROOT / name).is_file())
 
 
-def sizes(revision: str) -> dict[str, Counter[str]]:
-    """Files and lines by top-level folder."""
-    found: dict[str, Counter[str]] = {}
+def parsed_modules(revision: str = "") -> dict[str, tuple[ast.Module, int]]:
+    """The tree and the lines of code of every module."""
+    found = {}
     for name, source in modules(revision):
-        room = found.setdefault(name.split("/")[0] if "/" in name else ".", Counter())
-        room["files"] += not name.endswith("__init__.py")
-        room["lines"] += code_lines(source)
+        tree = ast.parse(source)
+        found[name] = tree, code_lines(source, tree)
     return found
+
+
+def sizes(parsed: Mapping[str, tuple[ast.Module, int]], room_of: Callable[[str], str]) -> dict[str, Counter[str]]:
+    """Files and lines by room. Modules whose room is "" are left out."""
+    found: dict[str, Counter[str]] = {}
+    for name, (_, lines) in parsed.items():
+        if room := room_of(name):
+            size = found.setdefault(room, Counter())
+            size["files"] += not name.endswith("__init__.py")
+            size["lines"] += lines
+    return found
+
+
+def top_folder(name: str) -> str:
+    return name.split("/")[0] if "/" in name else "."
+
+
+def platform_home(name: str) -> str:
+    """The home of a platform that a file is in, such as `components/oci`."""
+    folders = {folder: platform for platform in platforms() for folder in (platform_folder(platform), platform)}
+    folders |= {folder.replace("-", "_"): platform for folder, platform in folders.items()}
+    program, _, rest = name.partition("/")
+    folder = rest.split("/")[0]
+    return f"{program}/{folder}" if program in _PROGRAMS and folder in folders else ""
+
+
+def draw(parsed: Mapping[str, tuple[ast.Module, int]], count: int, seed: int) -> Iterator[str]:
+    """Modules, then functions, to read aloud."""
+    chance = Random(seed)
+    yield from chance.sample([name for name in sorted(parsed) if not name.endswith("__init__.py")], count)
+    functions = [
+        f"{function.name}  {name}" for name in sorted(parsed) for function in module_functions(parsed[name][0])
+    ]
+    yield from chance.sample(functions, count)
 
 
 def _git(*words: str, content: bytes = b"") -> bytes:
@@ -76,21 +115,34 @@ def _git(*words: str, content: bytes = b"") -> bytes:
 
 
 def _row(title: str, size: Counter[str]) -> str:
-    return f"{title:16} {size['files']:5} {size['lines']:7}"
+    return f"{title:22} {size['files']:5} {size['lines']:7}"
 
 
 def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.size", description="Modules, lines of code and names.")
+    parser.add_argument("revisions", nargs="*", metavar="REVISION")
+    parser.add_argument("--by-home", action="store_true", help="count the homes of each platform")
+    parser.add_argument("--draw", type=int, metavar="N", help="list N modules and N functions")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(words)
+    room_of = platform_home if given.by_home else top_folder
     wholes: dict[str, Counter[str]] = {}
-    for revision in ("", *words):
+    for revision in ("", *given.revisions):
         try:
-            rooms = sizes(revision)
+            parsed = parsed_modules(revision)
         except subprocess.CalledProcessError as error:
             print(f"trainyard: {revision}: {error.stderr.decode(errors='replace').strip()}", file=sys.stderr)
             return 1
+        if given.draw:
+            print(*draw(parsed, given.draw, given.seed), sep="\n")
+            return 0
+        rooms = sizes(parsed, room_of)
         wholes[revision] = sum(rooms.values(), Counter())
         rows = [*sorted(rooms.items()), ("all", wholes[revision])]
         print(f"{revision or 'now'}: modules, lines of code", *(_row(*row) for row in rows), sep="\n")
-    for revision in words:
+        lines = sum(lines for _, lines in parsed.values())
+        print(measure_names({name: tree for name, (tree, _) in parsed.items()}, lines))
+    for revision in given.revisions:
         change = {key: f"{100 * (wholes[''][key] / wholes[revision][key] - 1):+.1f} %" for key in ("files", "lines")}
         print(f"against {revision}: modules {change['files']}, lines of code {change['lines']}")
     return 0
