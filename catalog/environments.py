@@ -107,11 +107,13 @@ def choose(need: Need, rows: Mapping[str, EnvironmentFacts] | None = None) -> Ch
     clashing = {row.name: tuple(_conflicts(parsed, row)) for row in served}
     by_lack = sorted(served, key=lambda row: len(wanted - row.offers))
     fitting = [row for row in by_lack if not clashing[row.name] and (need.requirements or not wanted - row.offers)]
+    # What an environment has need not be downloaded. Of PyTorch and XGBoost it has builds without NVIDIA's libraries.
+    fitting.sort(key=lambda row: (len(wanted - row.offers), len(_to_download(parsed, row))))
     if not by_lack:
         return Choice(())
     nearest = fitting[0] if fitting else min(by_lack, key=lambda row: len(clashing[row.name]))
     first = by_lack[0]
-    passed_over = first if fitting and first is not nearest else None
+    passed_over = first if fitting and first is not nearest and clashing[first.name] else None
     lacks = tuple(sorted(wanted - nearest.offers))
     decisive = clashing[first.name] if passed_over else ()
     return Choice(tuple(fitting), nearest, lacks, clashing[nearest.name], passed_over, decisive)
@@ -157,6 +159,11 @@ def _modules_to_find(need: Need, parsed: Sequence[Requirement], offered: Set[str
     imported = {module for module in need.modules & offered if not brings(plain, module)}
     extras = {f"{normalized(one.name)}[{extra}]" for one in parsed for extra in one.extras}
     return imported | {module for extra in extras for module in modules_behind(extra)}
+
+
+def _to_download(parsed: Sequence[tuple[str, Requirement]], row: EnvironmentFacts) -> list[str]:
+    """The requirements whose packages an environment does not have."""
+    return [text for text, one in parsed if row.version_of(normalized(one.name)) is None]
 
 
 def _conflicts(parsed: Sequence[tuple[str, Requirement]], row: EnvironmentFacts) -> Iterator[Conflict]:

@@ -109,3 +109,14 @@ def clear_folder(folder: Path) -> None:
     """Deletes an incomplete folder. The stamp is deleted first, so that the rest cannot be taken for complete."""
     (folder / STAMP).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_unless_locked(folder: Path) -> bool:
+    """Removes a folder. False if another process is making it."""
+    with open_lock(folder.parent / f".{folder.name}.lock") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        clear_folder(folder)
+    return True

@@ -19,12 +19,16 @@ from trainyard.engine.isolated import isolated_python, without_python_settings
 
 LINES_SHOWN = 15
 TICK_SECONDS = 1.0
+# Options with which pip asks nothing, and prints one line for each step.
+QUIET = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off")
 # The part of the free disk that has to stay free, as 1/n.
 _KEPT_FREE = 8
 _PERCENT = re.compile(r"^\s*\[\s*(\d+)%\]")
 # apt's progress lines on `APT::Status-Fd`: the number of the file, the percentage of all, and a text.
 _APT_PERCENT = re.compile(r"^dlstatus:\d+:(\d+)")
-_FETCHED = re.compile(r"^\s*(?:Collecting|Downloading|Using cached) (\S+)")
+_FETCHED = re.compile(r"^\s*(?:Collecting|Downloading|Using cached) (\S+)(?: \((\S+ [kMG]B)\))?")
+# pip prints nothing more until all are unpacked, which takes minutes for large ones.
+_UNPACKING = re.compile(r"^Installing collected packages: (.*)")
 _OF_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 
 
@@ -67,10 +71,9 @@ def pip(
 ) -> None:
     """Runs this interpreter's pip for an environment, which has no pip. The index is that of the user's settings."""
     hashes = ["--require-hashes"] if hashed else []
-    quiet = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
     first, *rest = words
     compiled = ["--no-compile"] if first == "install" else []
-    words = [first, *quiet, *compiled, *hashes, *rest]
+    words = [first, *QUIET, *compiled, *hashes, *rest]
     command = isolated_python("-m", "pip", "--python", str(python), *words)
     run_watched(command, tell, title, more)
 
@@ -117,4 +120,7 @@ def _read(process: subprocess.Popen[str], last: collections.deque[str], state: l
         if match := _PERCENT.match(line):
             state[0] = f"{title}, {match[1]} %"
         elif match := _FETCHED.match(line):
-            state[0] = f"{title}: {match[1].partition('-')[0]}"
+            size = f", {match[2]}" if match[2] and not match[1].endswith(".metadata") else ""
+            state[0] = f"{title}: {match[1].rpartition('/')[2].partition('-')[0]}{size}"
+        elif match := _UNPACKING.match(line):
+            state[0] = f"{title}: unpacking the {len(match[1].split(', '))} packages"

@@ -26,6 +26,13 @@ from catalog.imports import stands_for
 from localcloud.environments import cache, port_shim
 from localcloud.environments.cache import Stamp
 from localcloud.environments.commands import DiskGuard, MakeError, MakeProgress, pip, run_watched
+from localcloud.environments.downloads import (
+    Download,
+    gpu_only,
+    need_gpu_packages,
+    planned_downloads,
+    size_text,
+)
 from localcloud.environments.find import (
     LAYER,
     PACKAGES,
@@ -42,6 +49,7 @@ from localcloud.environments.rows import rows
 from trainyard.engine.isolated import isolated_python
 
 LOCK = "installed.txt"
+_ANYWAY = "TRAINYARD_GPU_PACKAGES"
 # A package may contain metadata of other packages, with any text. Only valid names and versions are accepted.
 _NAMES, _VERSIONS = re.compile(r"[A-Za-z0-9._-]+"), re.compile(r"[A-Za-z0-9.!+_-]+")
 _FIT = "Ask for versions that fit, or leave the package out: images keep their framework's packages too."
@@ -145,9 +153,21 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     listed, pins = folder / PACKAGES, folder / "constraints.txt"
     listed.write_text(wanted.text, "utf-8")
     pins.write_text("".join(f"{name}=={one.version}\n" for name, one in sorted(below.items())), "utf-8")
-    words = ["install", "--no-warn-script-location", "--constraint", str(pins), "--requirement", str(listed)]
+    words = ["--no-warn-script-location", "--constraint", str(pins), "--requirement", str(listed)]
+    python, guard, title = programs / "python", DiskGuard(tell, unpacked), f"packages of {wanted.file}"
+    # With hashes or sources to build, pip needs the whole packages to choose.
+    may_plan = not any(option in wanted.text for option in ("--hash=", "--no-binary"))
+    downloads = planned_downloads(python, words, guard, title) if may_plan else []
+    useless = [] if os.environ.get(_ANYWAY) else gpu_only(downloads)
+    _require_without_gpu(downloads, useless, wanted.file)
+    for one in useless:
+        # pip takes a package with metadata for installed.
+        _write_metadata(site, one.name, one.version)
+    noted |= {(one.name, one.version) for one in useless}
+    if rest := [one for one in downloads if one not in useless]:
+        tell.say(f"{title}: {size_text(rest)}")
     try:
-        pip(programs / "python", words, DiskGuard(tell, unpacked), f"packages of {wanted.file}", hashed=False)
+        pip(python, ["install", *words], guard, title, hashed=False)
     except MakeError as error:
         raise MakeError(_explained(_with_places(str(error), listed, wanted), base, wanted.file, below)) from None
     installed = [one for one in _installed(site, wanted.file) if (_normalized(one.name), one.version) not in noted]
@@ -162,6 +182,20 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     locked = "".join(f"{name}=={version}\n" for name, version in sorted(versions.items()))
     (folder / LOCK).write_text(locked, "utf-8")
     cache.write_stamp(folder, Stamp(sys.version.split()[0], versions, {base.name: str(base.interpreter)}))
+
+
+def _require_without_gpu(downloads: Sequence[Download], useless: Sequence[Download], shown_as: str) -> None:
+    """MakeError if packages for NVIDIA's cards, gigabytes that a machine without a card cannot use, cannot be left
+    out."""
+    if not useless or not (linked := need_gpu_packages(downloads)):
+        return
+    named = ", ".join(f"{one.name} {one.version}" for one in linked)
+    raise MakeError(
+        f"{shown_as}: {named} would bring packages for NVIDIA's cards, and this machine has no such card: "
+        f"{size_text(useless)}\n"
+        "Ask for a version that a local environment has (`trainyard environments`), or let pip's configuration name "
+        f"an index of builds for processors. To download them all the same: {_ANYWAY}=1"
+    )
 
 
 def _packages_below(base: Environment) -> Mapping[str, BasePackage]:

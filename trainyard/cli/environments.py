@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard environments`: lists and makes what stands in for container images on this machine."""
+"""`trainyard environments`: lists, makes and removes what stands in for container images on this machine."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from trainyard.cli.out import json_data, say
+from schemas.names import plural
+from trainyard.cli.out import ask, json_data, say
 from trainyard.cli.planning import stacks_option
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 @click.group("environments", invoke_without_command=True)
 @click.pass_context
 def environments(context: click.Context) -> None:
-    """List or make what stands in for container images on this machine."""
+    """List, make or remove what stands in for container images on this machine."""
     if context.invoked_subcommand is None:
         context.invoke(list_command)
 
@@ -83,6 +85,39 @@ def make_command(names: tuple[str, ...], apt: bool, stack: str | None, stacks: P
         _make_for(stack, stacks, names, apt)
     elif not _make_all(names or tuple(rows()), apt):
         sys.exit(1)
+
+
+@environments.command("prune")
+@click.option(
+    "--all", "every", is_flag=True, help="Also the environments that this release uses. `up` makes them anew."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def prune_command(every: bool, yes: bool) -> None:
+    """Remove the environments of this machine that nothing uses: those of other releases, and incomplete ones."""
+    from localcloud.control import running_homes
+    from localcloud.environments.cache import remove_unless_locked
+    from localcloud.environments.prune import prunable
+
+    if running := sorted(running_homes()):
+        homes = "\n".join(f"  trainyard cloud stop --home {shlex.quote(str(home))}" for home in running)
+        raise click.ClickException(f"Local clouds run, and their nodes may use any environment. First:\n{homes}")
+    found = prunable(every)
+    if not found:
+        say("Nothing to remove." if every else "Nothing to remove. With --all, all environments are removed.")
+        return
+    for one in found:
+        say(f"{_megabytes(one.size):>9}  {one.folder}: {one.reason}")
+    total = _megabytes(sum(one.size for one in found))
+    if not yes:
+        ask(f"Remove {plural(len(found), 'folder')}, {total}?", abort=True)
+    for one in found:
+        if not remove_unless_locked(one.folder):
+            say(f"Kept: another command is making {one.folder}.")
+    say(f"Removed, {total}.")
+
+
+def _megabytes(size: int) -> str:
+    return f"{round(size / 1e6):,} MB"
 
 
 def _make_for(stack: str, stacks: Path, names: tuple[str, ...], apt: bool) -> None:

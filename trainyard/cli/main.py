@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "drift": ("drift:drift", "Show what was changed in a stack's cloud outside of Pulumi, and what no stack declares."),
     "environments": (
         "environments:environments",
-        "List or make what stands in for images on this machine.",
+        "List, make or remove what stands in for images on this machine.",
     ),
     "image": ("image:image", "Build or push the images of a stack's jobs."),
     "import": ("up:import_", "Import existing resources into a stack on the local cloud."),

@@ -71,7 +71,7 @@ def test_a_dask_job_gets_what_its_code_imports_whatever_else_it_asks_for() -> No
 
 
 def test_what_the_requirements_bring_need_not_be_in_the_environment() -> None:
-    assert dask("scikit-learn", modules="dask sklearn") == "own"
+    assert dask("scikit-learn", modules="dask sklearn") == "dask-ml", "it has it: nothing is downloaded"
     assert dask("scikit-learn==1.3.2", "lightgbm", modules="dask sklearn lightgbm") == "own"
 
 

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds and removes the environments of this machine that nothing uses: of other releases, incomplete, or all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcloud.environments import cache
+from localcloud.environments.find import (
+    LAYER,
+    UNPACKED,
+    Environment,
+    MissingEnvironment,
+    find,
+    layer_folder,
+    locate,
+)
+from localcloud.environments.rows import rows
+
+
+@dataclass(frozen=True)
+class Prunable:
+    """A folder that can be removed, and why. `size` in bytes."""
+
+    folder: Path
+    reason: str
+    size: int
+
+
+def prunable(every: bool) -> list[Prunable]:
+    """The folders that this release does not use; with `every`, also those that it would use."""
+    current = dict(_current())
+    found = []
+    for folder in sorted(cache.cache_folder().glob("*-*")):
+        name = folder.name.rpartition("-")[0].partition(LAYER)[0]
+        if folder.name.startswith(".") or not folder.is_dir() or not _is_ours(folder, name):
+            continue
+        if folder not in current:
+            found.append(Prunable(folder, "another release made it, or it is not complete", _size(folder)))
+        elif every:
+            found.append(Prunable(folder, f"the environment `{current[folder]}`", _size(folder)))
+    return found
+
+
+def _is_ours(folder: Path, name: str) -> bool:
+    """Whether the folder is an environment: one of a row, or with the file that completes one."""
+    return name in rows() or (folder / cache.STAMP).is_file()
+
+
+def _current() -> Iterator[tuple[Path, str]]:
+    """The complete folders that this release uses, with the names of their environments."""
+    bases: list[Environment] = []
+    for row in rows().values():
+        place = None if row.kind == "this" else locate(row)
+        if place is not None and not isinstance(place, MissingEnvironment) and cache.stamp_of(place[0]) is not None:
+            yield place[0], row.name
+        if isinstance(environment := find(row.name), Environment):
+            bases.append(environment)
+    for base in bases:
+        for folder in cache.cache_folder().glob(f"{base.name}{LAYER}*-*"):
+            digest = folder.name.rpartition("-")[0].partition(LAYER)[2]
+            if folder == layer_folder(base, digest) and cache.stamp_of(folder, UNPACKED) is not None:
+                yield folder, f"{base.name}{LAYER}{digest}"
+
+
+def _size(folder: Path) -> int:
+    """The disk space of a folder. A file with several names counts once."""
+    seen = set()
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            status = os.lstat(os.path.join(place, name))
+            if status.st_ino not in seen and stat.S_ISREG(status.st_mode):
+                seen.add(status.st_ino)
+                total += status.st_blocks * 512
+    return total
