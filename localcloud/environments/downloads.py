@@ -18,6 +18,7 @@ from packaging.utils import parse_wheel_filename
 
 from catalog.tables import table
 from localcloud.environments.commands import QUIET, MakeError, MakeProgress, run_watched
+from trainyard.engine.isolated import isolated_python
 
 _SIZE_SECONDS = 5.0
 _AT_ONCE = 16
@@ -59,7 +60,8 @@ def planned_downloads(python: Path, words: Sequence[str], tell: MakeProgress, ti
     itself says why."""
     with TemporaryDirectory(prefix="trainyard-plan-") as folder:
         plan, arguments = Path(folder, "plan.json"), ("--use-feature=fast-deps", *QUIET, *words)
-        command = [str(python), "-I", "-c", _PLAN, str(Path(pip.__file__).parents[1]), str(plan), *arguments]
+        words_of_plan = (str(Path(pip.__file__).parents[1]), str(plan), *arguments)
+        command = isolated_python("-c", _PLAN, *words_of_plan, python=python)
         try:
             run_watched(command, tell, f"{title}: choosing versions")
             packages = json.loads(plan.read_text("utf-8"))
