@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.recorded`: compares all recorded reviews with what the command prints now.
+"""`python -m tests.recorded`: compares all recorded reviews and drifts with what the commands print now.
 
-`--renew` records what it prints now. `--draw` first draws other changes from the examples' stack files.
+`--renew` records what they print now. `--draw` first draws other changes.
 """
 
 from __future__ import annotations
@@ -10,25 +10,32 @@ import sys
 
 import click
 
-from tests.recorded.draw import draw_rounds
-from tests.recorded.reviews import REVIEWS, differences, renew_round, rounds
+from tests.recorded import draw, draw_drifts, drifts, reviews
 
 
 @click.command()
 @click.option("--renew", is_flag=True, help="Record what the commands print now.")
-@click.option("--draw", is_flag=True, help="Draw the changes again from the examples' stack files, then record.")
-def main(renew: bool, draw: bool) -> None:
-    """Compare recorded reviews with what the command prints now."""
-    if draw:
-        draw_rounds(REVIEWS)
-    differing = 0
-    for name in rounds():
+@click.option("--draw", "anew", is_flag=True, help="Draw the changes again, then record.")
+def main(renew: bool, anew: bool) -> None:
+    """Compare recorded reviews and drifts with what the commands print now."""
+    if anew:
+        draw.draw_rounds(reviews.REVIEWS)
+        draw_drifts.draw_drifts()
+    if renew or anew:
+        for name in drifts.drift_names():
+            drifts.renew_drift(name)
+        for name in reviews.rounds():
+            click.echo(f"reviews, round {name}", err=True)
+            reviews.renew_round(name)
+        return
+    differing = [text for name in drifts.drift_names() if (text := drifts.difference(name))]
+    for text in differing:
+        click.echo(text)
+    for name in reviews.rounds():
         click.echo(f"reviews, round {name}", err=True)
-        if renew or draw:
-            renew_round(name)
-        elif text := differences(name):
+        if text := reviews.differences(name):
             click.echo(text)
-            differing += 1
+            differing.append(text)
     sys.exit(bool(differing))
 
 

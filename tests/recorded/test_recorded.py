@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reviews of drawn changes are byte by byte as recorded. `python -m tests.recorded --renew` records them again."""
+"""Reviews and drifts of drawn changes are byte by byte as recorded. `python -m tests.recorded --renew` records them."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.recorded.reviews import differences, rounds
+from tests.recorded import drifts, reviews
 from tests.support.counts import drawn
 
 
-@pytest.mark.parametrize("name", drawn(rounds(), 1))
+@pytest.mark.parametrize("name", drawn(reviews.rounds(), 1))
 def test_the_review_of_a_drawn_change_is_as_recorded(name: str) -> None:
-    assert differences(name) == ""
+    assert reviews.differences(name) == ""
+
+
+def test_the_drift_of_each_drawn_change_is_as_recorded() -> None:
+    assert [text for name in drifts.drift_names() if (text := drifts.difference(name))] == []
