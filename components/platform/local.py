@@ -195,7 +195,8 @@ class LocalPlatform(Protocol):
         """Lines about everything in the cloud that holds data, whoever made it, with the amount."""
 
     def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
-        """Ends runs that are in no state, such as tries, of the removed jobs, and waits until they have ended."""
+        """Ends runs of the removed jobs that are in no state, such as tries, and waits until they have ended. If a
+        bucket is removed, also ends those that are in a state: they would write into the emptied bucket."""
 
     def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
         """Removes the objects of the buckets among the removed resources, and returns how many there were."""
@@ -203,6 +204,13 @@ class LocalPlatform(Protocol):
 
 class LocalStackError(Exception):
     """An expected failure of `up`, `down` or `rehearse`. The text is the whole message for the user."""
+
+
+def ids_of_own_runs(rows: Sequence[Row], bucket_type: str) -> frozenset[str]:
+    """The runs of a state that may go on until they are removed themselves: none if their bucket goes."""
+    if any(row["type"] == bucket_type for row in rows):
+        return frozenset()
+    return frozenset(node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ())
 
 
 def reporting_nodes(run: RunPlan, nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

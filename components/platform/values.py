@@ -6,7 +6,8 @@ Secrets are `Secret`. Values that are known only after the update are `UNKNOWN`.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -178,9 +179,55 @@ def compare(old: Properties, new: Properties, rules: DiffRules, delete_before_re
     return Diff(changes, delete_before_replace)
 
 
-def changed_keys(diff: Diff) -> set[str]:
-    """The top-level properties that differ."""
-    return {re.split(r"[.\[]", path, maxsplit=1)[0] for path in diff.changes}
+def changed_keys(paths: Iterable[str]) -> set[str]:
+    """The top-level properties of these paths."""
+    return {re.split(r"[.\[]", path, maxsplit=1)[0] for path in paths}
+
+
+def elementwise(changes: Mapping[str, Change], old: Properties, new: Properties) -> dict[str, Change]:
+    """The changes, with the elements of an unordered list in place of the list."""
+    found: dict[str, Change] = {}
+    for path, change in changes.items():
+        before, after = value_at(path, old), value_at(path, new)
+        if isinstance(before, list) and isinstance(after, list) and not change.reason:
+            gone, come = _unmatched(before, after), _unmatched(after, before)
+            kinds: dict[int, Kind] = {}
+            for index in gone | come:
+                kinds[index] = "update" if index in gone & come else "add" if index in come else "delete"
+            found |= {f"{path}[{index}]": Change(kinds[index], change.replaces) for index in sorted(kinds)}
+            if kinds:
+                continue
+        found[path] = change
+    return found
+
+
+def _unmatched(items: list[Any], others: list[Any]) -> set[int]:
+    """The indices of the items that have no equal among the others."""
+    left = Counter(map(canonical, others))
+    unmatched = set()
+    for index, text in enumerate(map(canonical, items)):
+        if left[text] > 0:
+            left[text] -= 1
+        else:
+            unmatched.add(index)
+    return unmatched
+
+
+_STEP = re.compile(r"\[(\d+)\]|\[\"((?:\\.|[^\"\\])*)\"\]|\.?([^.\[]+)")
+MISSING: Final = object()
+
+
+def value_at(path: str, value: Any) -> Any:
+    """The value at the path, or the secret that holds it; MISSING if there is none."""
+    for index, quoted, name in _STEP.findall(path):
+        if isinstance(value, Secret) or value is UNKNOWN:
+            return value
+        if index:
+            value = value[int(index)] if isinstance(value, list) and int(index) < len(value) else MISSING
+        else:
+            key = json.loads(f'"{quoted}"') if quoted else name
+            value = value.get(key, MISSING) if isinstance(value, Mapping) else MISSING
+    return value
 
 
 def _walk(path: str, old: Any, new: Any, rules: DiffRules, element: bool = False) -> Iterator[tuple[str, Kind]]:

@@ -71,6 +71,15 @@ def _engine() -> str:
     return program if Path(program).name in _ENGINES else ""
 
 
+@cache
+def writes_for_programs() -> bool:
+    """Whether the engine writes JSON. Then a diff must be as the real plugin's, without words for people."""
+    engine = _engine()
+    return bool(engine) and any(
+        word in ("-j", "--json", "--json=true") for word in psutil.Process(os.getppid()).cmdline()
+    )
+
+
 def _stack_of(urn: str) -> tuple[str, str]:
     stack, project = urn.removeprefix("urn:pulumi:").split("::")[:2]
     return stack, project

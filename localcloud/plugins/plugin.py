@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from components.platform.calls import ProviderError
 from components.platform.values import Properties
+from localcloud.plugins.engine import writes_for_programs
 from localcloud.plugins.table import TableResource, TypeRow
 from provider.base.resource import Plugin, ProviderResource
 
@@ -55,6 +56,9 @@ class LocalPlugin(Plugin, Generic[Row, Session]):
     def schema(self) -> Mapping[str, object]:
         resources: dict[str, object] = {token: {"inputProperties": {}, "properties": {}} for token in self.rows}
         return {"name": self.name, "version": self.version, "resources": resources}
+
+    def diffs_for_people(self) -> bool:
+        return not writes_for_programs()
 
     def session(self) -> Session:
         if self._configured is None:

@@ -223,7 +223,7 @@ class TableResource(ProviderResource):
         return LiveResource(real_id, live, self._live_inputs(live, inputs))
 
     def update(self, call: Call, id: str, outputs: Properties, old: Properties, new: Properties) -> Properties:  # noqa: A002
-        changed = changed_keys(compare(old, new, self.rules))
+        changed = changed_keys(compare(old, new, self.rules).changes)
         model = self._update(call, id, {key: new.get(key) for key in changed}, new) if changed else None
         model = self._get(call, id, new) if model is None else model
         if model is None:

@@ -14,16 +14,26 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from components.platform.values import UNKNOWN, Diff, Properties, Secret, canonical, join, redact, reveal, secret_texts
+from components.platform.values import (
+    MISSING,
+    UNKNOWN,
+    Diff,
+    Properties,
+    Secret,
+    canonical,
+    join,
+    redact,
+    reveal,
+    secret_texts,
+    value_at,
+)
 from launcher.escaping import terminal
 
 _MOST = 4
 _LONGEST_VALUE = 48
-_STEP = re.compile(r"\[(\d+)\]|\[\"((?:\\.|[^\"\\])*)\"\]|\.?([^.\[]+)")
 _FIRST_INDEX = re.compile(r"\[\d+\]")
 _PLAIN = re.compile(r"[\w./:@=+%-]+")
 _SECRET, _LATER = "[secret]", "(known later)"
-_MISSING = object()
 
 
 @dataclass(frozen=True)
@@ -64,23 +74,10 @@ def as_path(reason: str) -> str:
 
 
 def _lines(path: str, old: Properties, new: Properties) -> Iterator[tuple[str, str]]:
-    before, after = _at(path, old), _at(path, new)
-    if before in (_MISSING, None) and after in (_MISSING, None):
+    before, after = value_at(path, old), value_at(path, new)
+    if before in (MISSING, None) and after in (MISSING, None):
         return
     yield from _compare(path, before, after)
-
-
-def _at(path: str, value: Any) -> Any:
-    """The value at the path, or the secret that holds it."""
-    for index, quoted, name in _STEP.findall(path):
-        if isinstance(value, Secret) or value is UNKNOWN:
-            return value
-        if index:
-            value = value[int(index)] if isinstance(value, list) and int(index) < len(value) else _MISSING
-        else:
-            key = json.loads(f'"{quoted}"') if quoted else name
-            value = value.get(key, _MISSING) if isinstance(value, Mapping) else _MISSING
-    return value
 
 
 def _compare(path: str, old: Any, new: Any) -> Iterator[tuple[str, str]]:
@@ -90,14 +87,14 @@ def _compare(path: str, old: Any, new: Any) -> Iterator[tuple[str, str]]:
     old, new = _decoded(old), _decoded(new)
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted({**old, **new}):
-            before, after = old.get(key, _MISSING), new.get(key, _MISSING)
-            if before is not after and (_MISSING in (before, after) or not _same(before, after)):
+            before, after = old.get(key, MISSING), new.get(key, MISSING)
+            if before is not after and (MISSING in (before, after) or not _same(before, after)):
                 yield from _compare(join(path, key), before, after)
     elif isinstance(old, list) and isinstance(new, list):
         yield from _of_lists(path, old, new)
-    elif old in (_MISSING, None):
+    elif old in (MISSING, None):
         yield path, f"+ {_shown(new)}"
-    elif new in (_MISSING, None):
+    elif new in (MISSING, None):
         yield path, f"- {_shown(old)}"
     else:
         yield path, f"{_shown(old)} -> {_shown(new)}"

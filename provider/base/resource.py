@@ -96,6 +96,10 @@ class Plugin(ABC):
     def schema(self) -> Mapping[str, Any]:
         return {"name": self.name, "version": self.version}
 
+    def diffs_for_people(self) -> bool:
+        """Whether a diff also says in words what changes, as keys that the engine's view of one line shows."""
+        return True
+
 
 def unknown_where_missing(values: Properties, names: Iterable[str]) -> Properties:
     return {**dict.fromkeys(names, UNKNOWN), **values}

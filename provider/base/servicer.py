@@ -18,6 +18,8 @@ from components.platform.values import (
     Properties,
     Secret,
     canonical,
+    changed_keys,
+    elementwise,
     has_unknown,
     redact,
     reveal,
@@ -93,7 +95,8 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         with _Answer(context, old, new):
             replacing = set(self._plugin.replacing_config(reveal(old), reveal(new)))
             keys = [key for key in sorted({**old, **new}) if reveal(old.get(key)) != reveal(new.get(key))]
-            return _diff_response(Diff({key: Change("update", key in replacing) for key in keys}), old, new)
+            diff = Diff({key: Change("update", key in replacing) for key in keys})
+            return _diff_response(diff, old, new, self._plugin.diffs_for_people())
 
     def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
         config = decode(request.args)
@@ -118,7 +121,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         with _Answer(context, old, outputs, new):
             call = self._call(request, new)
             diff = self._resource(call.type).diff(call, reveal(old), reveal(outputs), reveal(new))
-            return _diff_response(diff, old, new)
+            return _diff_response(diff, old, new, self._plugin.diffs_for_people())
 
     def Create(self, request: Any, context: Any) -> Any:  # noqa: N802
         inputs = decode(request.properties)
@@ -261,17 +264,18 @@ def _check_response(inputs: Properties, failures: tuple[InputFailure, ...], mode
     )
 
 
-def _diff_response(diff: Diff, old: Properties, new: Properties) -> Any:
-    words = reasons(diff, old, new)
+def _diff_response(diff: Diff, old: Properties, new: Properties, for_people: bool) -> Any:
+    words = reasons(diff, old, new) if for_people else []
+    changes = elementwise(diff.changes, reveal(old), reveal(new))
     detailed = {
         path: provider_pb2.PropertyDiff(kind=_KINDS[change.kind] + change.replaces, inputDiff=True)
-        for path, change in diff.changes.items()
+        for path, change in changes.items()
     }
     shown = {as_path(reason): provider_pb2.PropertyDiff(kind=_KINDS["update"], inputDiff=True) for reason in words}
     return provider_pb2.DiffResponse(
         changes=provider_pb2.DiffResponse.DIFF_SOME if detailed else provider_pb2.DiffResponse.DIFF_NONE,
-        replaces=diff.replaces,
-        diffs=[*_changed_paths(diff, words), *words],
+        replaces=diff.replaces if for_people else sorted(changed_keys(diff.replaces)),
+        diffs=[*_changed_paths(diff, words), *words] if for_people else sorted(changed_keys(diff.changes)),
         detailedDiff={**detailed, **shown},
         hasDetailedDiff=True,
         deleteBeforeReplace=diff.delete_before_replace and bool(diff.replaces),

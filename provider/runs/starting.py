@@ -100,7 +100,7 @@ class JobTries:
             return
         with self._lock:
             self._replaced.add(call.urn)
-            if _stands_on(old) not in changed_keys(diff) or job in self._going:
+            if _stands_on(old) not in changed_keys(diff.changes) or job in self._going:
                 return
             self._going.add(job)
         try:

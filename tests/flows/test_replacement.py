@@ -86,6 +86,10 @@ class Changes:
         self.write(inputs)
         steps = json.loads(self.pulumi("preview", "--json"))["steps"]
         ops = [(_token(step["urn"]), step["op"]) for step in steps]
+        # As of the real plugin: names of inputs, and no sentences for people.
+        keys = {key for step in steps for key in (*step.get("diffReasons", ()), *step.get("replaceReasons", ()))}
+        assert all(key.isidentifier() for key in keys), keys
+        assert not [path for step in steps for path in step.get("detailedDiff") or () if ": " in path]
         assert {op for _, op in ops} <= {"same", "update", "replace", "create-replacement", "delete-replaced"}
         said = {token: op for token, op in ops if op in ("update", "replace")}
         return {token: said.get(token, "same") for token in inputs}

@@ -144,7 +144,7 @@ def _destroy(
     platform.empty_buckets(cloud, going, say_aside)
     destroy = partial(place.pulumi, "destroy", *QUIET, *_in_colour(), *arguments, show=_show)
     code = destroy()
-    # A run may have written to the bucket again before it ended.
+    # Somebody else may have written to the bucket again.
     if code and platform.empty_buckets(cloud, going, say_aside):
         code = destroy()
     if code:

@@ -24,6 +24,7 @@ from components.platform.local import (
     attempt_folder,
     data_line,
     has_address,
+    ids_of_own_runs,
     named_results,
 )
 from components.platform.runs import NodeRun
@@ -175,12 +176,13 @@ def describe_removal(cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row]
 
 
 def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
-    """Ends runs that are in no Pulumi state (tries, and tickets of people) on the machines that are removed."""
+    """Ends runs that are in no Pulumi state (tries, and tickets of people) on the machines that are removed. With a
+    bucket all runs end, because a run writes into it while it ends."""
     session = session_of(cloud, DEPLOYER, region_of(rows))
-    own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
+    own = ids_of_own_runs(rows, BUCKET)
     others = [one for _, nodes in _living(session, rows, tell) for one in nodes if one.id not in own]
     if others:
-        tell("Ending runs that are not in the stack: the machines that they run on are removed.")
+        tell("Ending runs, because their machines or buckets are removed.")
         platform, call = AwsRuns(session), call_of("down", tell)
         platform.cancel(call, others)
         wait_for_end(call, platform, others, _MINUTES_TO_END)

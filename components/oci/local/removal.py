@@ -27,6 +27,7 @@ from components.platform.local import (
     attempt_folder,
     data_line,
     has_address,
+    ids_of_own_runs,
     name_of,
     named_results,
 )
@@ -238,10 +239,10 @@ def empty(session: Session, tell: Tell, namespace: str, bucket: str) -> int:
 
 
 def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
-    """Ends runs that are in no Pulumi state, of the jobs in `rows`. Runs in `rows` end when they are removed
-    themselves."""
+    """Ends runs of the jobs in `rows` that are in no Pulumi state. Runs in `rows` end when they are removed themselves,
+    but with a bucket they end now, because a run writes into it while it ends."""
     platform, call = OciRuns(session_of(cloud, DEPLOYER)), call_of("down", tell)
-    own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
+    own = ids_of_own_runs(rows, BUCKET)
     jobs = [row["id"] for row in rows if row["type"] == JOB]
     alive = [
         job_runs.node_run(run)
@@ -250,6 +251,6 @@ def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
         if run.id not in own and run.lifecycle_state not in TERMINAL
     ]
     if alive:
-        tell(f"Ending {plural(len(alive), 'job run')} outside of the stack: a job with live runs cannot be deleted.")
+        tell(f"Ending {plural(len(alive), 'job run')}, because their jobs or buckets are removed.")
         platform.cancel(call, alive)
         wait_for_end(call, platform, alive, _MINUTES_TO_END)

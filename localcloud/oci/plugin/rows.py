@@ -29,6 +29,10 @@ class ResourceTypeRow(TypeRow):
     # Logging answers 202 with a work request, which names the new resource under this entity type.
     entity: str = ""
     delete_options: Mapping[str, str] = field(default_factory=dict)  # the SDK's option -> input
+    # What Oracle's provider shows where the API answers with nothing.
+    empty: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    # The provider stores system tags of few types, although the API has them for many.
+    shows_system_tags: bool = field(default=False, kw_only=True)
     # Whether an update follows each move, even if nothing else changes.
     updates_after_move: bool = field(default=False, kw_only=True)
 
@@ -50,8 +54,20 @@ def _with_states(token: str, row: ResourceTypeRow) -> ResourceTypeRow:
 
 
 _ROWS: Mapping[str, ResourceTypeRow] = {
-    "oci:Core/vcn:Vcn": _core("vcn", "Vcn", behaviour="network.VcnResource"),
-    "oci:Core/subnet:Subnet": _core("subnet", "Subnet"),
+    "oci:Core/vcn:Vcn": _core(
+        "vcn",
+        "Vcn",
+        behaviour="network.VcnResource",
+        empty={
+            "byoipv6cidrBlocks": [],
+            "byoipv6cidrDetails": [],
+            "ipv6cidrBlocks": [],
+            "ipv6privateCidrBlocks": [],
+            "isIpv6enabled": False,
+            "securityAttributes": {},
+        },
+    ),
+    "oci:Core/subnet:Subnet": _core("subnet", "Subnet", empty={"ipv6cidrBlocks": []}),
     "oci:Core/securityList:SecurityList": _core(
         "security_list", "SecurityList", behaviour="network.SecurityListResource"
     ),
@@ -91,6 +107,7 @@ _ROWS: Mapping[str, ResourceTypeRow] = {
         renamed={"accessType": "publicAccessType", "bucketId": "id"},
         defaults={"accessType": "NoPublicAccess"},
         extra=frozenset({"namespace"}),
+        empty={"bucketScope": "", "retentionRules": []},
         named="name",
         existing="bucket: {{ existing: {} }}",
         behaviour="storage.BucketResource",
@@ -105,6 +122,7 @@ _ROWS: Mapping[str, ResourceTypeRow] = {
         "ContainerRepository",
         existing="registry: {{ existing: {} }}",
         listed="list_container_repositories",
+        shows_system_tags=True,
     ),
     "oci:Logging/logGroup:LogGroup": ResourceTypeRow(
         "logging",
@@ -127,7 +145,9 @@ _ROWS: Mapping[str, ResourceTypeRow] = {
         listed="list_logs",
         behaviour="jobs.LogResource",
     ),
-    "oci:DataScience/project:Project": ResourceTypeRow("data_science", "data_science", "project", "Project"),
+    "oci:DataScience/project:Project": ResourceTypeRow(
+        "data_science", "data_science", "project", "Project", shows_system_tags=True
+    ),
     "oci:DataScience/job:Job": ResourceTypeRow(
         "data_science",
         "data_science",
@@ -135,6 +155,7 @@ _ROWS: Mapping[str, ResourceTypeRow] = {
         "Job",
         defaults={"deleteRelatedJobRuns": False},
         extra=frozenset({"jobArtifact", "artifactContentLength", "artifactContentDisposition", "deleteRelatedJobRuns"}),
+        empty={"jobStorageMountConfigurationDetailsLists": []},
         delete_options={"delete_related_job_runs": "deleteRelatedJobRuns"},
         behaviour="jobs.JobResource",
     ),

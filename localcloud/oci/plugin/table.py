@@ -67,7 +67,10 @@ class OciResource(TableResource):
         return outputs
 
     def outputs_of(self, model: Any, inputs: Properties) -> Properties:
-        return {**inputs, **self._pulumi_names(self.from_api(from_model(model)))}
+        shown = {**self.row.empty, **inputs, **self._pulumi_names(self.from_api(from_model(model)))}
+        if not self.row.shows_system_tags:
+            shown.pop("systemTags", None)
+        return shown
 
     # -- the API's calls
 

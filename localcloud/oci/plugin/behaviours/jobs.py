@@ -23,6 +23,9 @@ class JobResource(OciResource):
             )
         return super()._details(kind, inputs)
 
+    def outputs_of(self, model: Any, inputs: Properties) -> Properties:
+        return {**super().outputs_of(model, inputs), "emptyArtifact": not inputs.get("jobArtifact")}
+
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
         if inputs.get("jobArtifact"):
             attempt(call, "Upload the job's artifact", lambda: self._upload(id, inputs))

@@ -168,7 +168,7 @@ class VcnResource(OciResource):
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
         diff, made = super().diff(call, old, old_outputs, new), old_outputs.get("id")
-        if made and _BLOCKS in changed_keys(diff) and not diff.replaces and not has_unknown(new[_BLOCKS]):
+        if made and _BLOCKS in changed_keys(diff.changes) and not diff.replaces and not has_unknown(new[_BLOCKS]):
             self._edit(call, made, new)  # the preview already reports what prevents the change
         return diff
 

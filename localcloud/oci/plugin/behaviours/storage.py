@@ -19,6 +19,9 @@ class BucketResource(OciResource):
     def id_of(self, model: Any, inputs: Properties) -> str:
         return f"n/{model.namespace}/b/{model.name}"
 
+    def outputs_of(self, model: Any, inputs: Properties) -> Properties:
+        return {**super().outputs_of(model, inputs), "id": self.id_of(model, inputs)}
+
     def parse_id(self, id: str) -> Properties:  # noqa: A002
         parts = id.split("/", 3)
         return {"namespace": parts[1], "name": parts[3]} if len(parts) == 4 else {}

@@ -68,4 +68,4 @@ def test_only_what_differs_is_named(old: dict[str, Any], new: dict[str, Any]) ->
 
 def test_top_level_keys_of_a_diff() -> None:
     diff = compare({"a": {"b": 1}, "c": [1]}, {"a": {"b": 2}, "c": [2]}, DiffRules())
-    assert changed_keys(diff) == {"a", "c"}
+    assert changed_keys(diff.changes) == {"a", "c"}

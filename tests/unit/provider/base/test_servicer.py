@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pulumi.runtime.proto import provider_pb2
 
 from components.platform.calls import Call, Cancelled, InputFailure, PartialFailureError, ProviderError
 from components.platform.values import UNKNOWN, DiffRules, Properties, Secret
@@ -112,6 +113,22 @@ def test_a_change_of_the_name_replaces(engine: EngineSide) -> None:
     # Each with the sentence that the engine's view of one line shows; the key alone would only be said twice.
     assert sorted(diff.detailedDiff) == ['["name: a -> b"]', '["text: one -> two"]', "name", "text"]
     assert sorted(diff.diffs) == ['["name"]', '["text"]', "name: a -> b", "text: one -> two"]
+
+
+def test_a_diff_for_programs_has_only_properties(engine: EngineSide, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the plugins of real clouds: top-level names, paths in the details, an element of an unordered list alone."""
+    monkeypatch.setattr(Files, "diffs_for_people", lambda plugin: False)
+    monkeypatch.setattr(File, "rules", DiffRules(frozenset({"deep.leaf"}), unordered=frozenset({"rules"})))
+    given = {"name": "a", "text": "one", "deep": {"leaf": "x"}, "rules": [{"to": "a"}, {"to": "b"}, {"to": "c"}]}
+    made = engine.create(TOKEN, "a", given)
+    rules = [{"to": "b"}, {"to": "d"}, {"to": "a"}, {"to": "e"}]
+    diff = engine.diff(made, {**given, "text": "two", "deep": {}, "rules": rules})
+    assert (list(diff.replaces), list(diff.diffs)) == (["deep"], ["deep", "rules", "text"])
+    kinds = provider_pb2.PropertyDiff
+    assert {path: row.kind for path, row in diff.detailedDiff.items()} == {
+        "deep.leaf": kinds.DELETE_REPLACE, "text": kinds.UPDATE,
+        "rules[1]": kinds.ADD, "rules[2]": kinds.DELETE, "rules[3]": kinds.ADD,
+    }  # fmt: skip
 
 
 def test_import_reads_what_is_there(engine: EngineSide, tmp_path: Path) -> None:
