@@ -77,14 +77,16 @@ class Gpus:
 @dataclass(frozen=True)
 class Noise:
     """The most that a hanging node uses: share of one core outside the kernel, and network bytes a second. `complaint`
-    matches the lines that it still prints."""
+    matches the lines that it still prints. `once`: only the first of them is passed on, because it says nothing about
+    the training, and each line of a cloud's log costs money."""
 
     processor: float
     network: int
     complaint: re.Pattern[bytes] | None = None
+    once: bool = False
 
     def times(self, processes: int) -> Noise:
-        return Noise(self.processor * processes, self.network * processes, self.complaint)
+        return Noise(self.processor * processes, self.network * processes, self.complaint, self.once)
 
 
 # A rank that hangs in gloo or TensorFlow uses 0.4 % of a core, and 3 kB/s with the launcher's requests to the bucket.
@@ -93,6 +95,11 @@ NOISE = {
     # Horovod's ranks poll for what to reduce even while they hang. That takes a whole core, 43 % of it outside the
     # kernel, and 360 kB/s. Rank 0 prints warnings.
     "horovod": Noise(0.75, 1024 * 1024, re.compile(rb"stall_inspector\.cc:|^Missing ranks:$|^\d+: \[")),
+    # Ray Train asks Ray's dashboard every second whether its controller lives. The dashboard is off, and no setting of
+    # Ray 2.60 stops the question.
+    "ray": Noise(
+        _QUIET.processor, _QUIET.network, re.compile(rb"Failed to query Ray Train Controller actor state"), once=True
+    ),
 }
 GPU_PERCENT = 5
 DISK_BYTES_PER_SECOND = 64 * 1024

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 # EX_TEMPFAIL and EX_CONFIG of sysexits; what a shell adds to the number of the signal that ended a process.
@@ -21,6 +22,20 @@ KINDS = {
     127: (PERMANENT, "is not there"),
     SIGNALLED + signal.SIGILL: (PERMANENT, "was built for another processor"),
 }
+
+# What the last line of a failed command says about the cause, beside the code.
+SYMPTOMS = {
+    re.compile(
+        "name resolution|Name or service not known|[Ff]ailed to resolve|[Cc]ould not resolve host|"
+        "Network is unreachable"
+    ): "it asked for a host that this node cannot reach. Bring what it downloads with `trainyard data put`, or let"
+    " nodes out with `nat: true` (docs/data.md)",
+}
+
+
+def symptom(last_line: str) -> str:
+    """What the last line of output says, to stand behind the code; empty if nothing is known."""
+    return next((f": {words}" for pattern, words in SYMPTOMS.items() if pattern.search(last_line)), "")
 
 
 def kind(code: int) -> str:

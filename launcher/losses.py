@@ -12,6 +12,9 @@ from typing import Any
 _MOST_NAMED = 10
 _LONGEST_NAME = 160
 _WITHOUT_BUCKET = "Nothing is kept for a run without a bucket: let the script write to a folder that outlives the node."
+# What happens to the files: on this platform, or on the real one for which the local cloud stands.
+WITH_NODE = "will be lost with this node:"
+ON_A_REAL_CLOUD = "would be lost on a real cloud; only the local cloud keeps files of any size:"
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
@@ -26,12 +29,12 @@ class Loss:
     files: int = 1
 
 
-def describe_losses(losses: Sequence[Loss], bucket: bool) -> Iterator[str]:
+def describe_losses(losses: Sequence[Loss], bucket: bool, fate: str = WITH_NODE) -> Iterator[str]:
     """The lines of the log; none if nothing is lost. `bucket`: whether the run has one, so that files can be kept."""
     if not losses:
         return
     files, size = sum(loss.files for loss in losses), sum(loss.size for loss in losses)
-    yield f"{count(files)} ({amount(size)}) that training made will be lost with this node:"
+    yield f"{count(files)} ({amount(size)}) that training made {fate}"
     largest = _largest_first(losses)
     for loss in largest[:_MOST_NAMED]:
         several = f", {count(loss.files)}" if loss.files > 1 else ""

@@ -304,7 +304,8 @@ class Node:
                 self._generation += 1
                 return None
         if not retries:
-            text = f"ended with {exits.describe(code)}{self.retries.why_no_retry(code)}"
+            symptom = exits.symptom(self.children.last_line)
+            text = f"ended with {exits.describe(code)}{symptom}{self.retries.why_no_retry(code)}"
             return self._finish(FAILED, code, why or text)
         self._generation += 0 if alone else 1
         self._pause(code)
@@ -329,8 +330,10 @@ class Node:
             why, code, how = "its output could not be uploaded to the bucket", exits.TEMPORARY, FAILED
             self.say(why)
         state = {SUCCEEDED: "succeeded", FAILED: "failed", STOPPED: "stopped"}[how]
-        lost = self.workplace.lost
-        self.reporter.change(state=state, code=code, reason=self.say.masked(why), culprit=culprit, lost=lost)
+        self.reporter.change(
+            state=state, code=code, reason=self.say.masked(why), culprit=culprit, lost=self.workplace.lost,
+            localOnly=self.workplace.local_only,
+        )  # fmt: skip
         if self.board_client is not None:
             if self.board_client.watches and not (self._claimed and how in (FAILED, SUCCEEDED)):
                 self.board_client.end(self._generation, how, code)

@@ -34,7 +34,13 @@ _BAR = 4096
 
 Take = Callable[[Sequence[bytes]], None]
 _SUFFIXES = (".err", ".log", ".out")
-_FILES, _LINES, _BYTES = 8, 4, 4096
+_FILES, _LINES, _BYTES = 8, 4, 32_768
+# A frame of a C++ stack, and the heading of such stacks, perhaps with the prefix of a log.
+_FRAME = re.compile(
+    r"(\[[^\]]*\] (\(\S+\) )?\S+:\d+: )?\s*"
+    r"(\*\*\* .*stack ?trace.*\*\*\*|@\s+0x[0-9a-f]+|PC: @|#\d+ +0x|\S+\(\S*\+?0x[0-9a-f]+\))",
+    re.IGNORECASE,
+)
 _ENTRIES, _SECONDS = 2000, 2.0
 
 
@@ -155,11 +161,12 @@ class _Stream:
 class Output:
     """Passes on the output of processes, in a thread of its own.
 
-    `complaint` matches lines that processes print because they hang. They are passed on, but do not count as activity.
+    `complaint` matches lines that processes print because they hang. They are passed on (with `once`: only the first),
+    but do not count as activity.
     """
 
-    def __init__(self, complaint: re.Pattern[bytes] | None) -> None:
-        self._complaint = complaint
+    def __init__(self, complaint: re.Pattern[bytes] | None = None, once: bool = False) -> None:
+        self._complaint, self._once, self._has_complained = complaint, once, False
         self._selector = selectors.DefaultSelector()
         self._lock = threading.Lock()
         # The streams that processes have not closed.
@@ -220,15 +227,29 @@ class Output:
         return 0.0
 
     def _pass_on(self, stream: _Stream, data: bytes) -> None:
-        went_on = stream.goes_on
+        tail = stream.tail if stream.goes_on else b""
         lines = stream.add(data) if data else stream.close()
-        if went_on and lines:
-            self.bar = (stream.tail + lines[0])[-_BAR:]
         self._listen(lines, data)
-        if lines:
-            stream.take(lines)
+        # A redrawn line ends with its last drawing, which no part has had: the bar at 100 %.
+        for before, line in zip((tail, *(b"" for _ in lines)), lines):
+            if before or b"\r" in line.rstrip(b"\r"):
+                self.bar = (before + line)[-_BAR:]
+        shown = self._without_repeats(lines)
+        if shown:
+            stream.take(shown)
         if not data:
             stream.take(())
+
+    def _without_repeats(self, lines: Sequence[bytes]) -> Sequence[bytes]:
+        if not self._once or self._complaint is None:
+            return lines
+        kept = []
+        for line in lines:
+            is_complaint = self._complaint.search(line) is not None
+            if not (is_complaint and self._has_complained):
+                kept.append(line)
+            self._has_complained = self._has_complained or is_complaint
+        return kept
 
     def _listen(self, lines: Sequence[bytes], data: bytes) -> None:
         own = [line for line in lines if line.strip() and not (self._complaint and self._complaint.search(line))]
@@ -268,11 +289,14 @@ def ends_of_logs(scratch: str) -> Iterator[str]:
             lines = _end_of_log(scratch, name)
         except OSError:
             continue  # its writer removed it
-        yield f"the end of {name}:"
-        yield from (f"  {line}" for line in lines)
+        if lines:
+            yield f"the end of {name}:"
+            yield from (f"  {line}" for line in lines)
 
 
 def _end_of_log(scratch: str, name: str) -> list[str]:
+    """The last lines that say something: frames of a stack come after the reason."""
     with os.fdopen(open_file(scratch, name), "rb") as log:
         log.seek(max(0, os.fstat(log.fileno()).st_size - _BYTES))
-        return log.read().decode("utf-8", "replace").splitlines()[-_LINES:]
+        lines = log.read().decode("utf-8", "replace").splitlines()
+    return [line for line in lines if line.strip() and not _FRAME.match(line)][-_LINES:]

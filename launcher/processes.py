@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import signal
 import subprocess
 import time
@@ -15,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from launcher import exits
+from launcher.activity import Noise
 from launcher.output import Output
-from launcher.redraws import whole_lines
+from launcher.redraws import bar_of, whole_lines
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _POLL_SECONDS = 0.02
@@ -64,13 +64,13 @@ class SideProcess:
 class ChildProcesses:
     """All processes that this node runs. One thread passes on their output."""
 
-    def __init__(self, complaint: re.Pattern[bytes] | None = None) -> None:
+    def __init__(self, noise: Noise | None = None) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         # Become the parent of our processes' orphans, so that they can be ended.
         self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._started: list[tuple[Spec, subprocess.Popen[bytes]]] = []
         self._side_processes: list[SideProcess] = []
-        self._output = Output(complaint)
+        self._output = Output(noise.complaint, noise.once) if noise else Output()
 
     def start(self, spec: Spec) -> None:
         """Starts a process. OSError if that is not possible."""
@@ -108,7 +108,7 @@ class ChildProcesses:
     @property
     def bar(self) -> str:
         """The line that they redraw, in its present form; empty if there is none."""
-        return _shown(self._output.bar)
+        return bar_of(self._output.bar.decode(errors="replace"))
 
     def ended(self) -> list[tuple[Spec, int]]:
         """The processes that have ended, with their codes. Also reaps adopted orphans."""

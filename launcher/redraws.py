@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 _LONGEST, _MOST_ROWS, _TAB = 65_536, 50, 4
 # How far to the right a sequence may move the cursor.
 _FARTHEST = 1000
+# A bar as tqdm draws it, to its closing bracket, and what another writer added to its row.
+_BAR_AND_TEXT = re.compile(r"(.*?\d+%\|[^|]*\| *\S+/\S+ \[(?:[^\[\]]|\[[^\[\]]*\])*\])(.*\S.*)")
 _LABEL = re.compile(r"\[(\d+(?:\.\w+)?)(\+?)\](?: |$)")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _TOKEN = re.compile(r"[^\x00-\x1f\x7f]+|\x08+|\x1b\[([0-?]*)[ -/]*([@-~])|.", re.DOTALL)
@@ -128,5 +130,19 @@ def whole_lines(texts: Iterable[str]) -> list[str]:
     return [*ended, *(line for _, line in lines.unfinished())]
 
 
+def bar_of(text: str) -> str:
+    """The bar in the last row of a process's output. Empty if there is no row."""
+    drawing = Drawing()
+    drawing.feed(text)
+    return _bar_and_text(drawing.rows[-1])[0] if drawing.rows else ""
+
+
+def _bar_and_text(row: str) -> tuple[str, ...]:
+    """A bar and the text after it. A program that prints while its bar stands there writes into the bar's row."""
+    found = _BAR_AND_TEXT.fullmatch(row)
+    return (found[1], found[2].strip()) if found else (row,)
+
+
 def _labelled(label: str, drawing: Drawing) -> list[str]:
-    return [f"[{label}] {row}" if label else row for row in drawing.rows]
+    rows = [part for row in drawing.rows for part in _bar_and_text(row)]
+    return [f"[{label}] {row}" if label else row for row in rows]

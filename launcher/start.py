@@ -88,7 +88,7 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
 
     say = LinePrinter(f"{launch.rank}.launcher", secret_values(environment, launch.secrets))
     launch, open_folder = in_start_folder(launch), opener(environment, say)
-    signals, children = Signals(), ChildProcesses(noise_of(launch.framework, launch.processes).complaint)
+    signals, children = Signals(), ChildProcesses(noise_of(launch.framework, launch.processes))
     workplace = Workplace(launch, environment, say, open_folder)
     board_client = None
     if launch.folder is not None:

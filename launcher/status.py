@@ -27,7 +27,8 @@ class Status:
     """The content of the object. `culprit`: the rank whose failure ended this node. `at`: when it was written.
 
     `bar`: the line that its processes redraw. `transport`: how data moves between machines, if the platform chose that.
-    `lost`: the files that are lost with the node (launcher/losses.py).
+    `lost`: the files that are lost with the node (launcher/losses.py). `localOnly`: those that only the local cloud
+    keeps.
     """
 
     rank: int
@@ -46,6 +47,7 @@ class Status:
     bar: str = ""
     transport: str = ""
     lost: Any = None
+    localOnly: Any = None  # noqa: N815
     at: str = ""
 
 

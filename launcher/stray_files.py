@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -238,17 +238,29 @@ class _Choice:
         lost = [*self._lost]
         for top, (size, files, why) in self._cached.items():
             lost.append(Loss(top, size, why, inside=True, files=files))
-        kept: list[KeptFile] = []
-        room = self.limits.all
-        for one in sorted(self._others, key=lambda one: (one.name.count("/"), one.stamp[0], one.name)):
-            size = one.stamp[0]
-            why = self.limits.exceeded(size, room, len(kept))
-            if why:
-                lost.append(Loss(one.name, size, why, inside=True))
-            else:
-                room -= size
-                kept.append(one)
-        return [*sorted(self._asked, key=lambda one: one.name), *kept], lost
+        kept, over = files_within(self.limits, self._others)
+        return [*sorted(self._asked, key=lambda one: one.name), *kept], [*lost, *over]
+
+
+def files_within(limits: Limits, files: Iterable[KeptFile]) -> tuple[list[KeptFile], list[Loss]]:
+    """The files that these limits keep, and those that they do not."""
+    kept: list[KeptFile] = []
+    lost: list[Loss] = []
+    room = limits.all
+    for one in sorted(files, key=lambda one: (one.name.count("/"), one.stamp[0], one.name)):
+        size = one.stamp[0]
+        why = limits.exceeded(size, room, len(kept))
+        if why:
+            lost.append(Loss(one.name, size, why, inside=True))
+        else:
+            room -= size
+            kept.append(one)
+    return kept, lost
+
+
+def lost_elsewhere(kept: Iterable[KeptFile]) -> list[Loss]:
+    """The kept files that would be lost on a platform that sets no limits of its own: on every real cloud."""
+    return files_within(Limits(), (one for one in kept if not one.asked))[1]
 
 
 def _cache_above(name: str) -> tuple[str, Cache] | None:

@@ -15,13 +15,13 @@ from launcher.code import Patterns, fetch
 from launcher.document import Launch
 from launcher.errors import MissingError
 from launcher.fence import SUFFIX, Fence
-from launcher.losses import Loss, amount, count, describe_losses, loss_record
+from launcher.losses import ON_A_REAL_CLOUD, Loss, amount, count, describe_losses, loss_record
 from launcher.printing import LinePrinter
 from launcher.readiness import Wait
 from launcher.retries import start_name
 from launcher.settings import number, writable_folder
 from launcher.stores import Open, StoreError
-from launcher.stray_files import KeptFile, StrayFiles
+from launcher.stray_files import KeptFile, StrayFiles, lost_elsewhere
 from launcher.sync import Sync
 
 PLACE_VARIABLE = "TRAINYARD_PLACE"
@@ -42,8 +42,9 @@ class Workplace:
     say: LinePrinter
     open_folder: Open
     root: Path = field(init=False)
-    # The files that are lost with the node; set at the end.
+    # The files that are lost with the node, and those that a real cloud would lose; set at the end.
     lost: dict[str, Any] | None = field(default=None, init=False)
+    local_only: dict[str, Any] | None = field(default=None, init=False)
     _checkpoints: Sync | None = field(default=None, init=False)
     _fence: Fence | None = field(default=None, init=False)
     _stray_files: StrayFiles = field(init=False)
@@ -175,6 +176,7 @@ class Workplace:
         if self.scratch:
             shutil.rmtree(self.scratch, ignore_errors=True)
         kept, lost, cut = self._stray_files.look()
+        spared = lost_elsewhere(kept) if self.launch.folder is not None else []
         if self.launch.folder is None:
             saved = True
             lost += self._without_bucket(kept)
@@ -182,8 +184,8 @@ class Workplace:
             saved = self._save(self.launch.folder)
             saved = self._save_kept(self.launch.folder, kept, lost) and saved
         bucket = self.launch.folder is not None
-        self.lost = loss_record(lost, bucket)
-        for line in describe_losses(lost, bucket):
+        self.lost, self.local_only = loss_record(lost, bucket), loss_record(spared, bucket)
+        for line in (*describe_losses(lost, bucket), *describe_losses(spared, bucket, ON_A_REAL_CLOUD)):
             self.say(line)
         if cut:
             self.say("there are too many files, or too deep folders, to look at all: others may be lost with this node")

@@ -18,10 +18,11 @@ from typing import Any
 from catalog import frameworks
 from catalog.imports import imported_modules
 from catalog.platforms import platforms
-from schemas.code import Import, certain_imports, code_files
+from schemas.code import code_files
 from schemas.model import Job, Requirements, Stack
 from schemas.platforms import stack_file
 from schemas.requirements import PackageList, read_requirements
+from schemas.scripts import Scripts, read_scripts
 
 # The limit of files in a folder, so that a check of / or of a home folder ends soon.
 MOST_FILES = 20_000
@@ -72,9 +73,8 @@ class Facts:
     """`shapes`, `regions` (name -> short name) and `realms` belong to the stack's platform.
 
     By job: `packages`, the content of its requirements file; `unnamed`, the requirements file beside the code of a job
-    without `requirements`; `imports`, the modules that its script certainly imports; `modules`, all that its code may
-    import. `texts` are the files of `Stack.text_files`, by their paths there. `today`: the day for which waivers are
-    checked.
+    without `requirements`; `scripts`, the scripts that it starts; `modules`, all that its code may import. `texts` are
+    the files of `Stack.text_files`, by their paths there. `today`: the day for which waivers are checked.
     """
 
     platforms: Mapping[str, Mapping[str, Any]]
@@ -85,7 +85,7 @@ class Facts:
     folders: Mapping[str, CodeFolder] = field(default_factory=dict)
     packages: Mapping[str, PackageList] = field(default_factory=dict)
     unnamed: Mapping[str, UnnamedFile] = field(default_factory=dict)
-    imports: Mapping[str, tuple[Import, ...]] = field(default_factory=dict)
+    scripts: Mapping[str, Scripts] = field(default_factory=dict)
     modules: Mapping[str, frozenset[str]] = field(default_factory=dict)
     texts: Mapping[str, TextFile] = field(default_factory=dict)
     today: date = date.min
@@ -141,7 +141,7 @@ def gather(stack: Stack, folder: Path, on: date | None = None) -> Facts:
         packages=_packages(stack, folder, root),
         unnamed={name: file for name, job in stack.jobs.items() if (file := _unnamed(job, folder, root))},
         modules={name: _modules(job, folder, folders) for name, job in stack.jobs.items() if job.requirements},
-        imports={name: _imports(job, folder, folders) for name, job in stack.jobs.items()},
+        scripts={name: _scripts(job, folder, folders) for name, job in stack.jobs.items()},
         texts={name: _read_text(folder / name) for name in stack.text_files()},
         today=on or date.today(),
     )
@@ -172,13 +172,13 @@ def _modules(job: Job, folder: Path, folders: Mapping[str, CodeFolder]) -> froze
     return imported_modules(folder / code) if code and there and there.files else frozenset()
 
 
-def _imports(job: Job, folder: Path, folders: Mapping[str, CodeFolder]) -> tuple[Import, ...]:
+def _scripts(job: Job, folder: Path, folders: Mapping[str, CodeFolder]) -> Scripts:
     code = job.code.folder if job.code else None
     there = folders.get(code) if code else None
     if code is None or there is None or not there.files or not there.complete:
-        return ()
+        return Scripts()
     commands = (job.command, *(role.command for role in job.roles.values() if role.command))
-    return certain_imports(Path(os.path.realpath(folder / code)), there.files, commands)
+    return read_scripts(Path(os.path.realpath(folder / code)), there.files, commands)
 
 
 def _root(folder: Path) -> Path:

@@ -16,7 +16,7 @@ REFERENCES: Mapping[str, str] = {
     "job": "name of the job",
     "run": "name of the run",
 }
-_REFERENCE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9.-]*)\}")
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 
 
 def nearest(wrong: str, right: Iterable[str]) -> str | None:

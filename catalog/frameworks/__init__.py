@@ -59,7 +59,8 @@ class PortRow:
 
 @dataclass(frozen=True, slots=True)
 class OptionRow:
-    """`several_need`: the option that must be on if this one is more than 1."""
+    """`several_need`: the option that must be on if this one is more than 1. `imports`: modules of a script that need
+    this option to be on."""
 
     type: Literal["boolean", "integer", "number", "string"]
     default: bool | int | float | str
@@ -69,6 +70,7 @@ class OptionRow:
     values: tuple[str, ...] = ()
     several_need: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    imports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

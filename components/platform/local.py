@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import LocalCloud, ProviderError, Tell
+from components.platform.runs import is_blank_line
 from components.platform.status import duration, shorten
 
 Row = Mapping[str, Any]
@@ -32,8 +33,8 @@ _LARGEST_NETWORK = 16
 
 # The prefixes of the launcher's own lines and of lines of the framework's services.
 _LAUNCHER = re.compile(r"^\[\d+\.launcher\] ")
-# The first line of its warning about files that are lost with the node (launcher/losses.py).
-_LOST = "that training made will be lost with this node:"
+# The first lines of its warnings about files that are lost with the node, or on a real cloud (launcher/losses.py).
+_LOST = re.compile(r"that training made (will be lost with this node|would be lost on a real cloud;.*):$")
 _BESIDE = re.compile(r"^\[\d+(\.\w+)*\.(service|rendezvous|launcher)\] ")
 
 
@@ -221,15 +222,18 @@ def reporting_nodes(run: RunPlan, nodes: Sequence[Mapping[str, Any]]) -> list[Ma
 
 def own_lines(printed: Sequence[str]) -> list[str]:
     """The lines of the team's own program. All lines if it printed none."""
-    return [line for line in printed if not _BESIDE.match(line)] or list(printed)
+    shown = [line for line in printed if not is_blank_line(line)]
+    return [line for line in shown if not _BESIDE.match(line)] or shown
 
 
 def lost_lines(printed: Sequence[str]) -> list[str]:
-    """The launcher's warning about files that are lost with the node."""
+    """The launcher's warnings about files that are lost with the node, or that a real cloud would lose."""
     spoken = [_LAUNCHER.sub("", line) for line in printed if _LAUNCHER.match(line)]
-    first = next((number for number, line in enumerate(spoken) if line.endswith(_LOST)), len(spoken))
-    last = next((number for number in range(first + 1, len(spoken)) if not spoken[number].startswith("  ")), first)
-    return spoken[first : last + 1]
+    found: list[str] = []
+    for first in (number for number, line in enumerate(spoken) if _LOST.search(line)):
+        last = next((number for number in range(first + 1, len(spoken)) if not spoken[number].startswith("  ")), first)
+        found += spoken[first : last + 1]
+    return found
 
 
 def attempt_folder(run: RunPlan) -> str:

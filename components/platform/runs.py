@@ -27,6 +27,8 @@ _WORST_FIRST = ("FAILED", "CANCELED", "NEEDS_ATTENTION", "ACCEPTED", "IN_PROGRES
 # Some platforms give only a text for the reason of a failure, without a code.
 _ABOUT_ACCESS = re.compile(r"polic(y|ies)|authori[sz]|permission|permitted|may not|denied|pull", re.IGNORECASE)
 _SHOWN_AS = {"CANCELING": "CANCELED", "DELETED": "NEEDS_ATTENTION"}
+# A line of a node's log that has only the label of its process.
+_BLANK = re.compile(r"(\[\d+(\.\w+)*\])?\s*")
 # The variable of a node that has its launch document.
 LAUNCH_VARIABLE = "TRAINYARD_LAUNCH"
 # The limit of stack files. A launch document with more was not written by a stack.
@@ -264,3 +266,8 @@ class Try(NamedTuple):
     title: str
     like: str
     nodes: tuple[NodeRun, ...]
+
+
+def is_blank_line(line: str) -> bool:
+    """Whether a line of a node's log says nothing."""
+    return _BLANK.fullmatch(line) is not None

@@ -182,7 +182,7 @@ _KEYS: Mapping[str, Callable[[Any], Any]] = {
     "rank": _whole, "node": _text, "role": _text, "address": _text, "state": _text, "code": _whole, "reason": _text,
     "tries": _whole, "culprit": _whole, "waitedSeconds": _seconds, "firstStepSeconds": _seconds,
     "ranSeconds": _seconds, "progress": shorten, "bar": _text, "transport": _text, "lost": shorten,
-    "at": _text,
+    "localOnly": shorten, "at": _text,
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import http.client
 import json
+from collections.abc import Mapping
 
 from launcher import placeholders
 from launcher.document import Launch
@@ -13,6 +14,13 @@ from launcher.placeholders import Place
 _SCHEDULER = "scheduler"
 _PAGES = "--dashboard-address"
 _COUNTS = "/json/counts.json"
+# The catalog's variable with the address of XGBoost's tracker, and the key of Dask's configuration that XGBoost reads.
+_TRACKER, _XGBOOST = "TRAINYARD_TRACKER", "DASK_XGBOOST__SCHEDULER_ADDRESS"
+
+
+def variables(launch: Launch, environment: Mapping[str, str]) -> dict[str, str]:
+    """The port of XGBoost's tracker, which is random otherwise, unless the job or its image sets it."""
+    return {_XGBOOST: environment[_TRACKER]} if _TRACKER in environment and _XGBOOST not in environment else {}
 
 
 def waits_for(launch: Launch, place: Place) -> str:

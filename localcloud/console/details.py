@@ -12,7 +12,7 @@ from components.platform.progress import ProgressPoint, metric_names
 from localcloud.console.connections import connections
 from localcloud.console.platform import ConsolePlatform, PlaceNames, Points, RunContent, RunNode, TrainingRun
 from localcloud.server.cloud import ServedCloud
-from provider.runs.lost import read_lost, total_words
+from provider.runs.lost import total_words
 
 # How many metrics get a curve, and how many points are sent for all ranks of a run together.
 _CURVES, _MOST_POINTS, _LEAST_POINTS = 4, 1_600, 12
@@ -59,7 +59,7 @@ def _rank(node: RunNode, content: RunContent) -> dict[str, Any]:
         "step": last.step if last else None,
         "total": last.total if last else None,
         "metrics": [[name, value] for name, value in last.metrics.items()] if last else [],
-        "note": "; ".join(filter(None, (why, total_words([read_lost(status)])))),
+        "note": "; ".join(filter(None, (why, total_words([status])))),
     }
 
 

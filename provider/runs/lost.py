@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 
 from components.platform.calls import Call, ProviderError
 from components.platform.client import Runs
-from components.platform.runs import NodeRun
+from components.platform.runs import NodeRun, is_blank_line
 from launcher.escaping import terminal
 from launcher.losses import amount, count
 
 _MOST_NAMED, _LONGEST, _LARGEST = 10, 300, 2**53
+# The keys of a rank's status, and what happens to the files.
+LOST, LOCAL_ONLY = "lost", "localOnly"
+_FATES = {LOST: "not kept", LOCAL_ONLY: "kept only here, lost on a real cloud"}
 # `[2.launcher] stopped: rank 1 (worker-0) failed with code 3`, as launcher/node.py writes it.
 _LINE = re.compile(
     r"\[\d+\.launcher\] (?:stopped: )?(?P<why>rank \d+ \((?P<node>[^()\s]+)\) (?:failed|has failed|was lost)\b.*)"
@@ -44,9 +47,9 @@ class Lost:
     remedy: str = ""
 
 
-def read_lost(status: Mapping[str, Any] | None) -> Lost | None:
+def read_lost(status: Mapping[str, Any] | None, key: str = LOST) -> Lost | None:
     """None if all files were kept, or if the rank has not reported yet."""
-    row = (status or {}).get("lost")
+    row = (status or {}).get(key)
     if not isinstance(row, Mapping) or not _count(row.get("files")):
         return None
     rows = row.get("largest")
@@ -58,11 +61,17 @@ def _file(row: Mapping[str, Any]) -> LostFile:
     return LostFile(_text(row, "name"), _count(row.get("bytes")), _count(row.get("files")), _text(row, "why"))
 
 
-def total_words(lost: Iterable[Lost | None]) -> str:
-    """The total in words, of one rank or of several together. Empty if all files are kept."""
-    found = [one for one in lost if one is not None]
-    files, size = sum(one.files for one in found), sum(one.size for one in found)
-    return f"{count(files)} ({amount(size)}) not kept" if files else ""
+def total_words(statuses: Iterable[Mapping[str, Any] | None]) -> str:
+    """The files of one rank, or of several together, that were not kept, or that only the local cloud keeps. Empty if
+    all files are kept."""
+    reported = list(statuses)
+    return "; ".join(filter(None, (_total(reported, key, fate) for key, fate in _FATES.items())))
+
+
+def _total(statuses: Iterable[Mapping[str, Any] | None], key: str, fate: str) -> str:
+    found = [lost for status in statuses if (lost := read_lost(status, key)) is not None]
+    files, size = sum(lost.files for lost in found), sum(lost.size for lost in found)
+    return f"{count(files)} ({amount(size)}) {fate}" if files else ""
 
 
 def _count(value: Any) -> int:
@@ -113,5 +122,5 @@ class LastLines:
         if isinstance(result, ProviderError):
             return [f"Its log could not be read: {result.cause}"]
         whose = f" ({node.name})" if who else ""
-        quoted = (f"  {terminal(line)}" for line in lines)
-        return [f"Its last lines{whose}:", *quoted] if lines else ["It wrote no log lines."]
+        quoted = [f"  {terminal(line)}" for line in lines if not is_blank_line(line)]
+        return [f"Its last lines{whose}:", *quoted] if quoted else ["It wrote no log lines."]

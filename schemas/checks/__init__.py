@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 # Importing a file of checks declares them.
-from schemas.checks import access, commands, env, images, names, network, ports, roles, runs, storage, waivers  # noqa: F401
+from schemas.checks import access, commands, env, images, names, network, ports, roles, runs, scripts, storage, waivers  # noqa: F401
 from schemas.facts import Facts
 from schemas.findings import RULES, CheckRule, Finding
 from schemas.model import Stack

@@ -147,7 +147,8 @@ def missing_module(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         if name not in ours or brought is None:
             continue
         listed = facts.packages[name].names if name in facts.packages else frozenset()
-        missing = [one for one in facts.imports.get(name, ()) if not _is_provided(one.module, brought | listed)]
+        certain = facts.scripts[name].certain if name in facts.scripts else ()
+        missing = [one for one in certain if not _is_provided(one.module, brought | listed)]
         for one in missing[:MOST_MISSING]:
             message = (
                 f"{one.file}:{one.line} imports `{one.module}`, which comes neither with {job.framework} nor with "

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SUPPORT = "tests.support"
-NOT_OURS = ("third_party",)
+NOT_OURS = ("third_party", "broken")
 
 
 @cache

@@ -128,8 +128,10 @@ PARTS = {
     ),
     "first hour": Part(
         "the commands of docs/first-hour.md work on OCI, OpenPAI and AWS DL1, and without environments, which `up`"
-        " makes; on a machine with nothing but Debian they have results within ten minutes", "page", 1,
-        ("tests/flows/test_first_hour.py", "tests/bare/test_bare_first_hour.py"), COUNTED,
+        " makes; on a machine with nothing but Debian they have results within ten minutes, and tutorials of today"
+        " train there beside a load of twenty", "page", 1,
+        ("tests/flows/test_first_hour.py", "tests/flows/test_tutorials.py", "tests/bare/test_bare_first_hour.py"),
+        COUNTED,
     ),
     "frameworks": Part(
         "each framework trains on two and on three hosts under its planned rules, and fails without any one of them;"

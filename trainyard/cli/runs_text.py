@@ -13,7 +13,7 @@ import click
 from components.plan.show import json_text, table
 from components.platform.status import MachineSeen, NodeStatus, RunStatus, duration, find_cause, progress, reason_of
 from launcher.escaping import terminal
-from provider.runs.lost import read_lost, total_words
+from provider.runs.lost import total_words
 from schemas.names import plural
 from trainyard.runs.ranking import RESULT, RankedRun, Ranking
 
@@ -108,7 +108,7 @@ def why(node: NodeStatus) -> str:
     reason = reason_of(node)
     cause = (reason if ended or status.get("state") == "retrying" else "") or node.run.details or reason
     tries = f"try {status['tries']}" if (status.get("tries") or 0) > 1 else ""
-    return "; ".join(filter(None, (tries, cause, total_words([read_lost(status)]))))
+    return "; ".join(filter(None, (tries, cause, total_words([status]))))
 
 
 def as_json(
@@ -188,7 +188,7 @@ def about_run(run: RunStatus) -> str:
     reports = [progress(status.get("progress") or status.get("bar")) for status in map(_status, run.nodes)]
     shown = next(filter(None, reports), "")
     if run.state == "SUCCEEDED":
-        return "; ".join(filter(None, (shown, total_words([read_lost(node.launcher_status) for node in run.nodes]))))
+        return "; ".join(filter(None, (shown, total_words(node.launcher_status for node in run.nodes))))
     cause = find_cause(run)
     # A rank that failed knows more than the ranks that were ended because of it.
     nodes = sorted(run.nodes, key=lambda node: node.run.state != "FAILED")

@@ -11,10 +11,12 @@ from components.platform import status as runs_seen
 from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.evidence import AccessFacts, RecordedCall
 from components.platform.rehearsal import People, RehearsalPlatform, StartedRun
-from components.platform.runs import NodeRun
+from components.platform.runs import NodeRun, is_blank_line
 from components.platform.traffic import RehearsedNode, Traffic, read_traffic
+from launcher.losses import amount, count
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
+from provider.runs.lost import LOCAL_ONLY, read_lost
 from trainyard.rehearsal.model import RankSeen, RunSeen
 from trainyard.rehearsal.node_load import Duty, NodeLoad, node_duty, read_load
 from trainyard.runs.look import nodes_of
@@ -99,7 +101,19 @@ def _last_lines(who: People, seen: runs_seen.RunStatus, tell: Tell) -> Iterator[
         except ProviderError as refused:
             lines = [refused.cause]
         if node.run.state != "SUCCEEDED":
-            yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
+            yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines if not is_blank_line(line))
+
+
+def _local_only(title: str, seen: runs_seen.RunStatus) -> Iterator[str]:
+    """The files that came back only because the local cloud keeps files of any size."""
+    for node in seen.nodes:
+        kept = read_lost(node.launcher_status, LOCAL_ONLY)
+        if kept is not None:
+            named = ", ".join(f"{one.name} ({amount(one.size)}: {one.why})" for one in kept.largest)
+            yield (
+                f"{title} rank {node.rank}: {count(kept.files)} came back only from the local cloud; a real cloud would"
+                f" lose {named}. {kept.remedy}"
+            )
 
 
 class Evidence:
@@ -141,6 +155,7 @@ class Evidence:
         last = tuple(_last_lines(self._who, seen, self._tell))
         return RunSeen(
             job.name, run.name, job.framework, code, where, ranks, artifacts, failed=started.refused, last_lines=last,
+            local_only=tuple(_local_only(f"{job.name}/{run.name}", seen)),
         )  # fmt: skip
 
     def loads(self, job: str, seen: runs_seen.RunStatus) -> dict[int, NodeLoad]:

@@ -59,7 +59,7 @@ def judge_rehearsal(seen: Observations) -> Rehearsal:
         dropped=dropped,
         statements=tuple(_statements(seen)),
         refused=tuple(_refused(seen.calls)),
-        not_proven=seen.not_proven,
+        not_proven=(*seen.not_proven, *(line for run in seen.runs for line in run.local_only)),
     )
 
 

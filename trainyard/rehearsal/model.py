@@ -37,7 +37,8 @@ class RankSeen:
 
 @dataclass(frozen=True, slots=True)
 class RunSeen:
-    """One run of one job. `reason` says why it was not rehearsed, `failed` why it did not start."""
+    """One run of one job. `reason` says why it was not rehearsed, `failed` why it did not start. `local_only` names the
+    files that a real cloud would lose."""
 
     job: str
     run: str
@@ -49,6 +50,7 @@ class RunSeen:
     reason: str = ""
     failed: str = ""
     last_lines: tuple[str, ...] = ()
+    local_only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

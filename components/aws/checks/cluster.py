@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
+from catalog.tables import table
 from components.aws.stack import AwsDl1Stack, AwsJob, Cluster, rule
 from schemas.checks.runs import disks_within, runtimes_within
+from schemas.checks.scripts import call_matches
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at
 from schemas.names import listing, plural, suggestion
 from schemas.platforms import JobOnPlatform
+from schemas.scripts import Call
 
 SSH_OF_THE_MACHINE = 22
 RELEASE = "{release}"
@@ -194,3 +198,27 @@ def idle_accelerators(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
         if type(processes) is int and 0 < processes < cards:
             message = f"each node trains with {processes} of its {cards} accelerators: a process uses one"
             yield Wrong(at("jobs", name, "options"), message, f"set `options: {{ processes: {cards} }}`")
+
+
+@rule("TY8200", "a script that does not use the machine's accelerators", severity="warning")
+def idle_gaudi(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
+    needed = table("aws_dl1")["scripts"]
+    for name in stack.jobs:
+        scripts = facts.scripts.get(name)
+        if scripts is None or not scripts.imports:
+            continue
+        if any(one.module.partition(".")[0] == needed["imports"] for one in scripts.imports):
+            continue
+        other = next((call for call in scripts.calls if _asks_for_cuda(call)), None)
+        lacks = f"no script imports `{needed['imports']}`, so the accelerators stay idle and the processors train"
+        message = f"{other.file}:{other.line} asks for CUDA, and {lacks}" if other else lacks
+        yield Wrong(at("jobs", name, "code"), message, needed["remedy"])
+
+
+def _asks_for_cuda(call: Call) -> bool:
+    for row in table("scripts")["cuda"]:
+        values = [str(value) for value in (*call.positional, *call.named.values())]
+        has_value = any(fnmatchcase(value, pattern) for value in values for pattern in row.get("values", ()))
+        if call_matches(call, row["calls"]) and (has_value or "values" not in row):
+            return True
+    return False

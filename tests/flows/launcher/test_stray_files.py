@@ -139,6 +139,22 @@ def test_a_platform_may_set_another_limit(place: Place, tmp_path: Path) -> None:
         assert "  51.0 MB  a: more than 65 MB together\n" in spoken
 
 
+def test_files_that_only_the_local_cloud_keeps_are_named(place: Place, tmp_path: Path) -> None:
+    """A checkpoint that comes back here, and that a real cloud loses after the paid training."""
+    script = "for name, size in {'snapshot.pt': 149, 'b': 30}.items(): open(name, 'wb').truncate(size * 1_000_000)"
+    with nodes(place, tmp_path, one(), "local-only") as run:
+        started(run, script, limit="9000")
+        assert run.codes() == [0]
+        assert left(place, run) == {"workdir/snapshot.pt", "workdir/b"}
+        spoken = lines(run)
+        assert "1 file (149.0 MB) that training made would be lost on a real cloud;" in spoken
+        assert "  149.0 MB  snapshot.pt: larger than 50 MB\n" in spoken
+        assert 'give the job `keep: ["snapshot.pt"]`' in spoken
+        status = json.loads(place.content(f"{run.folder}/status/0.json"))
+        assert status["lost"] is None
+        assert status["localOnly"]["largest"][0]["name"] == "snapshot.pt"
+
+
 def test_a_run_without_a_bucket_names_all_lost_files(tmp_path: Path) -> None:
     script = (
         'import os\nopen("model.pt", "w").write("x")\nopen(os.environ["TRAINYARD_OUTPUT"] + "/log", "w").write("yy")'

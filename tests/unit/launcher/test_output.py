@@ -110,3 +110,45 @@ def test_a_bar_drawn_without_pause_does_not_flood_the_log() -> None:
     assert len(lines) < 10
     assert sum(map(len, lines)) < 200_000
     assert set(whole_lines(line.decode() for line in lines)) == {"[0.0] 399999 of many", "[0.1] " + "x" * 60_000}
+
+
+BAR_AT = "{percent:3}%|{bar}| {step}/48 [00:0{second}<00:01, 41.2it/s, loss=0.1]"
+
+
+def test_the_bar_of_a_quick_run_is_its_last_drawing() -> None:
+    """It ended before a part was due: status and log have the end all the same."""
+    script = f"""
+import sys
+for step in (16, 32, 48):
+    print(end={BAR_AT!r}.format(percent=100 * step // 48, bar="#", step=step, second=1) .join(["\\r", ""]))
+    if step == 16:
+        print("epoch 0: accuracy 0.562")
+print()
+"""
+    code = NODE + "print(children.bar)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, script], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, timeout=120, check=True,
+    )  # fmt: skip
+    *lines, bar = done.stdout.decode().removesuffix("\n").split("\n")
+    assert bar == BAR_AT.format(percent=100, bar="#", step=48, second=1)
+    assert whole_lines(lines) == [
+        "[0.0] " + BAR_AT.format(percent=33, bar="#", step=16, second=1), "[0.0] epoch 0: accuracy 0.562",
+        "[0.0] " + bar,
+    ]  # fmt: skip
+
+
+def test_a_complaint_that_says_nothing_is_passed_on_once() -> None:
+    """Ray Train's question to the dashboard, which is off."""
+    complaint = "(PlacementGroupCleaner pid=8) Failed to query Ray Train Controller actor state. Going on"
+    script = f"for _ in range(20): print({complaint!r})"
+    code = NODE.replace("ChildProcesses()", "ChildProcesses(noise_of('ray', 1))").replace(
+        "import os", "from launcher.activity import noise_of; import os"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, script + "\nprint('trained')"], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120, check=True,
+    )  # fmt: skip
+    assert [line.partition(" ")[2][:30] for line in done.stdout.splitlines()] == [
+        "(PlacementGroupCleaner pid=8) ", "trained",
+    ]  # fmt: skip

@@ -26,6 +26,11 @@ from launcher.redraws import Lines, part_prefix, whole_lines
         ("a\x1b[2J\rb", ["b"]),
         ("line 29 \x1b[2J", ["line 29"]),
         ("\x1b[99999999999Ca\x1b[5Db", ["ba"]),
+        (
+            "\rEpoch 1: 100%|██| 16/16 [00:00<00:00, 21.7it/s, train_loss=0.102]`Trainer.fit` stopped: done.",
+            ["Epoch 1: 100%|██| 16/16 [00:00<00:00, 21.7it/s, train_loss=0.102]", "`Trainer.fit` stopped: done."],
+        ),
+        ("\r50%|██| 1/2 [0s, shape=[1, 2]]", ["50%|██| 1/2 [0s, shape=[1, 2]]"]),
     ],
 )
 def test_a_line_is_drawn_as_on_a_terminal(written: str, shown: list[str]) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from schemas.code import certain_imports, code_files
+from schemas.code import code_files
+from schemas.scripts import read_scripts
 
 
 def imports(folder: Path, files: Mapping[str, str | bytes], command: str = "train.py --epochs 2") -> set[str]:
@@ -17,7 +18,7 @@ def imports(folder: Path, files: Mapping[str, str | bytes], command: str = "trai
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
     there = frozenset(file.relative_to(folder).as_posix() for file in code_files(folder))
-    return {one.module for one in certain_imports(folder, there, [command])}
+    return {one.module for one in read_scripts(folder, there, [command]).certain}
 
 
 def test_only_what_every_start_comes_by_counts(tmp_path: Path) -> None:

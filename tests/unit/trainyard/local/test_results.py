@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from components.platform.local import lost_lines, own_lines, reporting_nodes
-from launcher.losses import Loss, describe_losses
+from launcher.losses import ON_A_REAL_CLOUD, Loss, describe_losses
 from tests.support.examples import plan
 
 SAID = [
@@ -26,6 +26,14 @@ def test_files_that_go_with_a_node_are_shown_as_its_launcher_names_them() -> Non
     told = [f"[0.launcher] {line}" for line in ("1 file of output put into oci://b@n/x", *named, "ended")]
     assert lost_lines([*SAID, *told]) == named
     assert lost_lines(SAID) == []
+    elsewhere = list(describe_losses([Loss("s.pt", 149_000_000, "larger than 50 MB", True)], True, ON_A_REAL_CLOUD))
+    assert 'give the job `keep: ["s.pt"]`' in elsewhere[-1]
+    assert lost_lines([*told, *(f"[0.launcher] {line}" for line in elsewhere)]) == [*named, *elsewhere]
+
+
+def test_lines_without_words_are_not_shown() -> None:
+    assert own_lines(["[0]", "[0] done", "[0.1] ", ""]) == ["[0] done"]
+    assert own_lines(["[0.launcher] ", "[0.launcher] ended"]) == ["[0.launcher] ended"]
 
 
 def test_where_nothing_else_was_printed_they_are_shown() -> None:

@@ -39,6 +39,13 @@ def test_a_run_whose_ranks_all_finished_has_passed() -> None:
     assert report.runs[0].first_step_seconds == 2.5, "training has begun when the last rank has"
 
 
+def test_files_that_a_real_cloud_would_lose_are_not_proven() -> None:
+    lost = "sum/base rank 0: 1 file came back only from the local cloud"
+    report = judge_rehearsal(seen(run(local_only=(lost,))))
+    assert report.not_proven[-1] == lost
+    assert lost in text(report)
+
+
 def test_dropped_connections_are_named_before_their_consequences() -> None:
     blocked = [flow("ingress", FIRST, MAIN, 7400, packets=5)]
     failed = run(rank(0), rank(1, "FAILED"), rank(2))

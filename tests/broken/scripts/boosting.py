@@ -1,0 +1,2 @@
+import dask.array as da
+from xgboost import dask as dxgb

@@ -1,0 +1,3 @@
+from torchvision import datasets
+
+train = datasets.FashionMNIST("data", train=True, download=True)

@@ -1,0 +1,4 @@
+import torch
+
+def train(epochs:
+    return epochs
