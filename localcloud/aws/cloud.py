@@ -157,8 +157,7 @@ class AwsCloud:
         """Applies a report of the hosts on the simulation's thread. Reports keep their order."""
 
         def work(simulation: Simulation) -> None:
-            change(simulation)
-            simulation.settle()
+            simulation.change(lambda: change(simulation))
 
         def step() -> None:
             try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from components.aws.iam.decide import AwsPrincipal
@@ -67,26 +68,54 @@ class Key:
 
 def find_key(key_id: str) -> Key:
     """The access key with this id: a user's, or one of temporary credentials. Refuses an unknown, inactive or expired
-    key."""
+    key, and one of a role that was deleted."""
     from moto.iam.models import iam_backends
     from moto.sts.models import sts_backends
 
+    backend = iam_backends[ACCOUNT]["aws"]
     session = sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(key_id)
     if session is not None:
         if session.expiration.timestamp() < http.now():
             raise RefusalError(Reason.EXPIRED_TOKEN, "The security token included in the request is expired")
         return Key(session.secret_access_key, _session(session), session.session_token)
-    for name, user in list(iam_backends[ACCOUNT]["aws"].users.items()):
+    for name, user in list(backend.users.items()):
         for key in user.access_keys:
             if key.access_key_id == key_id and key.status == "Active":
-                return Key(key.secret_access_key, AwsPrincipal(user.arn, user=name, id=user.id))
+                return Key(key.secret_access_key, AwsPrincipal(user.arn, user=name, id=user.id, tags=_tags(user)))
     raise RefusalError(Reason.UNKNOWN_KEY, "The AWS Access Key Id you provided does not exist in our records.")
 
 
 def _session(session: Any) -> AwsPrincipal:
-    role = session.role_arn.rpartition("/")[2]
-    name = session.session_name
-    instance = name if name.startswith("i-") else ""
+    role, name = role_of_session(session), session.session_name
+    if role is None:
+        raise RefusalError(Reason.BAD_TOKEN, "The security token included in the request is invalid")
     return AwsPrincipal(
-        session.arn, role=role, session=name, instance=instance, id=session.user_id, session_policy=session.policy or ""
-    )
+        session.arn, role=role.name, session=name, instance=name if name.startswith("i-") else "",
+        id=f"{role.id}:{name}", session_policy=session.policy or "", role_arn=role.arn,
+        since=datetime.fromtimestamp(session.trainyard_since, UTC).isoformat(), tags=_tags(role),
+    )  # fmt: skip
+
+
+def role_of_session(session: Any) -> Any:
+    """The role of a session, or None if it was deleted. A new role of that name is another one."""
+    from moto.iam.models import iam_backends
+
+    roles = iam_backends[ACCOUNT]["aws"].roles.values()
+    identifier = getattr(session, "trainyard_role", "")
+    return next((role for role in roles if role.id == identifier and role.arn == session.role_arn), None)
+
+
+def remember_sessions(assumed_role: Any) -> None:
+    """Changes moto's class of sessions: each knows when it began, and the id of its role."""
+    original = assumed_role.__init__
+
+    def make(self: Any, *args: Any, **named: Any) -> None:
+        original(self, *args, **named)
+        self.trainyard_since = http.now()
+        self.trainyard_role = self.user_id.partition(":")[0]
+
+    assumed_role.__init__ = make
+
+
+def _tags(owner: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((tag["Key"], tag["Value"]) for tag in owner.tags or ())

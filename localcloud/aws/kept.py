@@ -3,17 +3,20 @@
 
 The tables of the database: `backends` has the pickled state of each moto backend; references between backends are
 pickled as names. `objects` has each object of S3 with all its versions, so a put writes one row. The contents of
-objects are in files, which never change. Pickled states name functions of this module, so their names must stay.
+objects are in files, which never change. `events` has the events of log streams, a row for each addition. After a call,
+only the backends that it used are compared. Pickled states name functions of this module, so their names must stay.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
 import logging
 import marshal
 import pickle
 import platform
+import secrets
 import sqlite3
 import sys
 import threading
@@ -38,10 +41,16 @@ CREATE TABLE IF NOT EXISTS backends (
     service TEXT NOT NULL, region TEXT NOT NULL, state BLOB NOT NULL, PRIMARY KEY (service, region)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS objects (
     bucket TEXT NOT NULL, name TEXT NOT NULL, state BLOB NOT NULL, PRIMARY KEY (bucket, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS events (
+    stream TEXT NOT NULL, number INTEGER NOT NULL, rows TEXT NOT NULL, PRIMARY KEY (stream, number)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS facts (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 # An object of S3: its bucket and its name.
 S3Object = tuple[str, str]
+# A backend of moto: its service and its region.
+Which = tuple[str, str]
+# The backends that were used since the last call began.
+used_backends: set[Which] = set()
 log = logging.getLogger("localcloud")
 
 
@@ -58,6 +67,8 @@ class SavedState:
         self._contents.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._written: dict[tuple[str, str], bytes] = {}
         self._objects: dict[S3Object, bytes] = {}
+        # How many events a log stream had at the last save, with those that were dropped.
+        self._streams: dict[str, int] = {}
         self._connection = self._open()
 
     def _open(self) -> sqlite3.Connection:
@@ -73,13 +84,15 @@ class SavedState:
         connection.execute("INSERT OR IGNORE INTO facts VALUES ('written by', ?)", (_version(),))
         return connection
 
-    def save(self, only: str = "", touched: Collection[S3Object] | None = None) -> None:
-        """Writes all changes since the last save, in one transaction. `only`: the one service that may have changed.
-        `touched`: the objects of S3 that may have changed; None means all."""
-        if only in ("", "s3"):
+    def save(self, only: Collection[Which] | None = None, touched: Collection[S3Object] | None = None) -> None:
+        """Writes all changes since the last save, in one transaction. `only`: the backends that may have changed.
+        `touched`: the objects of S3 that may have changed. None means all."""
+        if only is None or any(service == "s3" for service, _ in only):
             _drop_empty_tags()
         changed, objects = list(self._changed(only)), list(self._changed_objects(touched))
-        if not changed and not objects:
+        logs = only is None or any(service == "logs" for service, _ in only)
+        added, ended = self._new_events() if logs else ([], [])
+        if not changed and not objects and not added and not ended:
             return
         deleted = [which for which, versions, _ in objects if not versions]
         present = [row for row in objects if row[1]]
@@ -93,18 +106,58 @@ class SavedState:
                 [(*which, versions) for which, versions, _ in present],
             )
             connection.executemany("DELETE FROM objects WHERE bucket = ? AND name = ?", deleted)
+            connection.executemany("INSERT INTO events VALUES (?, ?, ?)", added)
+            connection.executemany("DELETE FROM events WHERE stream = ? AND number < ?", ended)
         self._written |= {which: digest for which, _, digest in changed}
         self._objects |= {which: digest for which, _, digest in present}
         for which in deleted:
             del self._objects[which]
+        if added or ended:
+            self._streams = {key: stream.trainyard_dropped + len(stream.events) for key, stream in _streams()}
 
-    def _changed(self, only: str) -> Iterator[tuple[tuple[str, str], bytes, bytes]]:
+    def has_changed(self, only: Collection[Which], touched: Collection[S3Object] | None) -> bool:
+        """Whether a saved backend, or an object of S3, differs from its saved state."""
+        backends = (which for which, _, _ in self._changed(only) if which in self._written)
+        return any(True for _ in backends) or any(True for _ in self._changed_objects(touched))
+
+    def _changed(self, only: Collection[Which] | None) -> Iterator[tuple[Which, bytes, bytes]]:
         for which, backend in _backends():
-            if only in ("", which[0]):
+            if only is None or which in only:
                 state = _pickled(vars(backend), self._save_content)
                 digest = hashlib.sha256(state).digest()
                 if self._written.get(which) != digest:
                     yield which, state, digest
+
+    def _new_events(self) -> tuple[list[tuple[str, int, str]], list[tuple[str, int]]]:
+        """The events since the last save, as rows of the table, and for each stream the number at which its oldest
+        event now is."""
+        streams = dict(_streams())
+        added, ended = [], [(key, sys.maxsize) for key in self._streams if key not in streams]
+        for key, stream in streams.items():
+            dropped, saved = stream.trainyard_dropped, self._streams.get(key, 0)
+            events = stream.events[max(saved - dropped, 0) :]
+            if events:
+                rows = [[one.ingestion_time, one.timestamp, one.message, one.event_id] for one in events]
+                added.append((key, max(saved, dropped), json.dumps(rows)))
+            if dropped:
+                row = self._connection.execute(
+                    "SELECT max(number) FROM events WHERE stream = ? AND number <= ?", (key, dropped)
+                ).fetchone()
+                ended += [(key, row[0])] if row[0] else []
+        return added, ended
+
+    def _load_events(self) -> None:
+        from moto.logs.models import LogEvent
+
+        for key, stream in _streams():
+            query = "SELECT number, rows FROM events WHERE stream = ? ORDER BY number"
+            for number, rows in self._connection.execute(query, (key,)).fetchall():
+                for place, values in enumerate(json.loads(rows), number):
+                    if place >= stream.trainyard_dropped:
+                        event = object.__new__(LogEvent)
+                        event.ingestion_time, event.timestamp, event.message, event.event_id = values
+                        stream.events.append(event)
+                self._streams[key] = stream.trainyard_dropped + len(stream.events)
 
     def _changed_objects(self, touched: Collection[S3Object] | None) -> Iterator[tuple[S3Object, bytes, bytes]]:
         """The changed objects with their pickled versions, which are empty for a deleted object, and the digest."""
@@ -125,6 +178,7 @@ class SavedState:
         s3_backends.bucket_accounts.clear()
         self._written.clear()
         self._objects.clear()
+        self._streams.clear()
         used: set[str] = set()
         rows = self._connection.execute("SELECT service, region, state FROM backends").fetchall()
         for service, region, state in rows:
@@ -135,6 +189,7 @@ class SavedState:
         for bucket, name, state in self._connection.execute("SELECT bucket, name, state FROM objects").fetchall():
             dict.__setitem__(objects[bucket], name, _Unpickler(io.BytesIO(state), self._contents, used).load())
             self._objects[bucket, name] = hashlib.sha256(state).digest()
+        self._load_events()
         for name in s3_backends[ACCOUNT]["aws"].buckets:
             s3_backends.bucket_accounts[name] = ("aws", ACCOUNT)
         for file in self._contents.iterdir():
@@ -176,6 +231,32 @@ def _backends() -> Iterator[tuple[tuple[str, str], Any]]:
                     yield (service, region), backend
 
 
+def watch_backends() -> None:
+    """Changes moto's tables of backends, so that they note in `used_backends` which ones a call uses. Called once in a
+    process."""
+    from moto.core.base_backend import AccountSpecificBackend
+
+    get = AccountSpecificBackend.__getitem__
+
+    def noted(self: Any, region: str) -> Any:
+        used_backends.add((self.service_name, "aws" if region == "global" else region))
+        return get(self, region)
+
+    AccountSpecificBackend.__getitem__ = noted
+
+
+def _streams() -> Iterator[tuple[str, Any]]:
+    """Every log stream with an id of ours: a new stream of the same name is another one."""
+    for (service, _), backend in _backends():
+        if service == "logs":
+            for group in backend.groups.values():
+                for stream in group.streams.values():
+                    # Streams of a state of an earlier release have no id, and their events in their own state.
+                    vars(stream).setdefault("trainyard_id", secrets.token_hex(8))
+                    vars(stream).setdefault("trainyard_dropped", 0)
+                    yield stream.trainyard_id, stream
+
+
 def _backend(service: str, region: str) -> Any:
     return _modules()[service][ACCOUNT][region]
 
@@ -190,6 +271,7 @@ class _Content:
 class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, save_content: Any) -> None:
         from moto.core.base_backend import BaseBackend
+        from moto.logs.models import LogStream
         from moto.s3.models import FakeKey
         from moto.s3.utils import _VersionedKeyStore
         from moto.ssm.models import ParameterDict
@@ -197,7 +279,7 @@ class _Pickler(pickle.Pickler):
         super().__init__(file, protocol=5)
         self._save_content = save_content
         self._backend, self._key, self._parameters = BaseBackend, FakeKey, ParameterDict
-        self._objects = _VersionedKeyStore
+        self._objects, self._stream = _VersionedKeyStore, LogStream
 
     def persistent_id(self, value: Any) -> Any:
         """Must be fast, because each save calls it for every value of the state."""
@@ -213,6 +295,9 @@ class _Pickler(pickle.Pickler):
         if isinstance(value, self._objects):
             # The objects are saved in the table `objects`.
             return type(value), ()
+        if isinstance(value, self._stream):
+            # The events are saved in the table `events`.
+            return _bare, (type(value),), {**vars(value), "events": []}
         if isinstance(value, self._parameters):
             return _table, (type(value), value.default_factory), _as_new(value), None, _of_account(value)
         if isinstance(value, defaultdict) and type(value) is not defaultdict:

@@ -18,6 +18,7 @@ from typing import Any
 
 from localcloud.aws.account import ACCOUNT, folder
 from localcloud.aws.additions import machine_view
+from localcloud.aws.identities import role_of_session
 from localcloud.files import write_secret
 from localcloud.server import http
 from localcloud.server.http import Reply, Request
@@ -153,9 +154,8 @@ def _session_of(instance: Any, role: Any, seconds: float) -> Any:
     now = http.now()
     session = getattr(instance, "trainyard_session", None)
     left = session.expiration.timestamp() - now if session else 0.0
-    valid = session and session.role_arn == role.arn and sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(
-        session.access_key_id
-    )  # fmt: skip
+    known = sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key
+    valid = session and role_of_session(session) is role and known(session.access_key_id)
     if valid and _RENEWED_AT * seconds < left <= seconds:
         return session
     backend = sts_backends[ACCOUNT]["aws"]
@@ -167,7 +167,6 @@ def _session_of(instance: Any, role: Any, seconds: float) -> Any:
         region_name=instance.ec2_backend.region_name, role_session_name=instance.id, role_arn=role.arn, policy="",
         duration=seconds, external_id="",
     )  # fmt: skip
-    instance.trainyard_session.trainyard_since = now
     return instance.trainyard_session
 
 

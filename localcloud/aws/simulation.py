@@ -20,13 +20,12 @@ from localcloud.aws.additions.outside import Outside
 from localcloud.aws.border.requests import value_of, write_request
 from localcloud.aws.calls import AwsCall, RawCall
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
-from localcloud.aws.kept import S3Object, SavedState
+from localcloud.aws.kept import S3Object, SavedState, used_backends
+from localcloud.aws.launch_templates import with_launch_template
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
 from localcloud.aws.refusals import refuse
 from localcloud.server.http import Reply, Request
 
-# Calls of these services change no state of other services. So after them, only their own state is compared and saved.
-_ALONE = ("s3", "iam")
 log = logging.getLogger("localcloud")
 _PRESERVED = "moto.preserved_header_names"
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -64,25 +63,34 @@ class Simulation:
 
     def answer(self, raw: RawCall, key_id: str, caller: AwsPrincipal) -> tuple[Reply, str]:
         """Checks and executes a call whose signature is valid. Returns the reply, and its summary for the log."""
-        call = value_of(raw)
+        call = with_launch_template(value_of(raw))
         authorize(call, caller, self._record)
         refuse(call, caller)
         reply = self._carry_out(call, key_id)
-        if call.writes:
-            self.settle(call.service.prefix if call.service.prefix in _ALONE else "", objects_named(call))
+        if call.writes and reply.status < 400:
+            self.settle(objects_named(call))
+        elif call.writes and self._saved.has_changed(used_backends, objects_named(call)):
+            self._roll_back()  # moto may refuse a call when it has carried out a part of it
         return reply, f"{call.name} by {caller.name}"
+
+    def change(self, work: Callable[[], object]) -> None:
+        """Makes and saves a change that is no call."""
+        used_backends.clear()
+        work()
+        self.settle()
 
     def metadata(self, request: Request) -> tuple[Reply, str]:
         """The reply of the instance metadata service. The request's path identifies the instance."""
+        used_backends.clear()
         answer = self._metadata.answer(request)
         if request.method == "GET" and "/iam/security-credentials/" in request.path:
             self.settle()  # new credentials must be valid after a restart
         return answer
 
-    def settle(self, only: str = "", touched: Collection[S3Object] | None = ()) -> None:
-        """Saves the changes, then runs the deferred calls of the hosts."""
+    def settle(self, touched: Collection[S3Object] | None = ()) -> None:
+        """Saves the changes of the backends that were used, then runs the deferred calls of the hosts."""
         try:
-            self._saved.save(only, touched)
+            self._saved.save(used_backends, touched)
         except BaseException:
             self._roll_back()
             raise
@@ -98,6 +106,7 @@ class Simulation:
 
     def _carry_out(self, call: AwsCall, key_id: str) -> Reply:
         self._outside.drop_deferred()
+        used_backends.clear()
         try:
             reply = self._apps.ask(call, key_id)
             if reply.status >= 400:

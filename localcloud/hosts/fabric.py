@@ -232,16 +232,21 @@ class Fabric:
                 async with self._lock(network):
                     if (lan := self._lans.get(network)) is None:
                         continue
+                    tasks, unreadable = lan.changes()
+                    for member, why in unreadable:
+                        self._fail_changed(why, lan, member)
                     try:
-                        await asyncio.to_thread(lan.apply, lan.changes())
-                    except (SiteError, UnreadableRuleError) as error:
-                        self._fail_all(lan, f"a change of its rules could not be put in force: {error}")
+                        await asyncio.to_thread(lan.apply, tasks)
+                    except SiteError as error:
+                        self._fail_changed(str(error), lan)
 
-    def _fail_all(self, lan: Lan, reason: str) -> None:
-        """Makes all runs of a network fail, because its new rules could not be enforced."""
-        log.error("%s", reason)
+    def _fail_changed(self, why: str, lan: Lan, member: LanMember | None = None) -> None:
+        """Makes the runs of a network fail, or only the run of one node: new rules could not be enforced."""
+        reason = f"a change of its rules could not be put in force: {why}"
         for run, placed in self._placed.items():
-            if placed.lan is lan:
+            concerned = member is None or any(one is member for one in placed.members)
+            if placed.lan is lan and concerned and placed.reason != reason:
+                log.error("run %s: %s", run, reason)
                 placed.reason = reason
                 self.fail(run, f"The network of the run is out of date: {reason}")
 

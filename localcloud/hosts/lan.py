@@ -11,7 +11,7 @@ from itertools import zip_longest
 from localcloud.environments import network_tools
 from localcloud.hosts import firewall
 from localcloud.hosts.assignment import Interface, Subnet
-from localcloud.hosts.firewall import FirewallRule
+from localcloud.hosts.firewall import FirewallRule, UnreadableRuleError
 from localcloud.hosts.site import Namespace, Site, SiteError, SiteTask
 
 # The largest packet in OCI's networks, and the name of a node's interface there.
@@ -120,11 +120,17 @@ class Lan:
         finally:
             self.site.release([member.namespace for member in present])
 
-    def changes(self) -> list[list[SiteTask]]:
-        """The tasks that put the present rules and routes in force, a list for each node. Each list is run in order."""
+    def changes(self) -> tuple[list[list[SiteTask]], list[tuple[LanMember, str]]]:
+        """The tasks that put the present rules and routes in force, a list for each node. Each list is run in order.
+        Beside them the nodes whose rules cannot be read, with the reason: they concern no other node."""
         tasks: list[list[SiteTask]] = []
+        unreadable: list[tuple[LanMember, str]] = []
         for member in self.members:
-            reach = member.interface.reach()
+            try:
+                reach = member.interface.reach()
+            except UnreadableRuleError as error:
+                unreadable.append((member, str(error)))
+                continue
             if reach is None:
                 continue
             if reach.rules != member.rules:
@@ -134,7 +140,7 @@ class Lan:
                 lines = _rerouted(member.destinations, reach.destinations, member.subnet.router)
                 member.destinations = reach.destinations
                 tasks.append([self._ip(lines, member)])
-        return tasks
+        return tasks, unreadable
 
     def apply(self, changes: Sequence[Sequence[SiteTask]]) -> None:
         for tasks in _rounds(changes):

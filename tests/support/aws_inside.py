@@ -52,6 +52,7 @@ class AwsInside:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.loop = asyncio.new_event_loop()
+        self._clients: dict[tuple[Sender, str], Any] = {}
         self.cloud = AwsCloud(home, f"http://{HOST}", Faults(FaultTable(StateStore(home / "faults"))))
         keys = account.load_keys(home)
         self.deployer, self.user = (Sender(keys[name].id, keys[name].secret) for name in ("deployer", "user"))
@@ -83,6 +84,11 @@ class AwsInside:
 
     def client(self, sender: Sender, service: str) -> Any:
         """Botocore's client, which calls this object and not the network."""
+        if (sender, service) not in self._clients:
+            self._clients[sender, service] = self._new_client(sender, service)
+        return self._clients[sender, service]
+
+    def _new_client(self, sender: Sender, service: str) -> Any:
         import botocore.session
         from botocore.awsrequest import AWSResponse
         from botocore.config import Config

@@ -13,17 +13,27 @@ from components.aws.iam.documents import PolicyDocument, PolicyStatement
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _LITERALS = {"*": "*", "?": "?", "$": "$"}
+# In a pattern, each of these stands for the sign that a variable's value has, which is then no wildcard and no
+# separator. They are noncharacters of Unicode, so no name contains them.
+_ESCAPED = {"*": "\ufdd0", "?": "\ufdd1", ":": "\ufdd2"}
+_ESCAPES = str.maketrans(_ESCAPED)
+_UNESCAPES = str.maketrans({escaped: sign for sign, escaped in _ESCAPED.items()})
 Keys = Mapping[str, Sequence[str]]
-# Condition keys that requests here may have. A condition on another key cannot be evaluated.
+# The condition keys that requests here have, where AWS gives them. A condition on another key cannot be evaluated: it
+# never allows, and always denies. A name that ends with `/` is followed by a tag's key. A test compares this list with
+# the keys of real requests.
+REQUEST_KEYS = (
+    "aws:CurrentTime", "aws:EpochTime", "aws:PrincipalAccount", "aws:PrincipalArn", "aws:PrincipalTag/",
+    "aws:PrincipalType", "aws:RequestTag/", "aws:RequestedRegion", "aws:ResourceAccount", "aws:ResourceTag/",
+    "aws:SecureTransport", "aws:SourceAccount", "aws:SourceIp", "aws:TagKeys", "aws:TokenIssueTime", "aws:userid",
+    "aws:username", "aws:ViaAWSService", "ec2:CreateAction", "ec2:InstanceType", "ec2:MetadataHttpTokens", "ec2:Region",
+    "ec2:ResourceTag/", "ecr:ResourceTag/", "iam:PassedToService", "iam:PolicyARN", "iam:ResourceTag/",
+    "s3:RequestObjectTag/", "s3:delimiter", "s3:if-none-match", "s3:max-keys", "s3:prefix", "s3:x-amz-acl",
+    "s3:x-amz-server-side-encryption", "secretsmanager:ResourceTag/", "ssm:resourceTag/", "sts:ExternalId",
+    "sts:RoleSessionName",
+)  # fmt: skip
 KNOWN_KEYS = re.compile(
-    r"(aws:(ResourceTag|RequestTag|PrincipalTag)/.+"
-    r"|aws:(CurrentTime|EpochTime|PrincipalAccount|PrincipalArn|PrincipalType|RequestedRegion|ResourceAccount"
-    r"|SecureTransport|SourceIp|TagKeys|TokenIssueTime|userid|username|ViaAWSService|SourceAccount|SourceArn)"
-    r"|ssm:resourceTag/.+|ec2:ResourceTag/.+|secretsmanager:ResourceTag/.+|iam:ResourceTag/.+|ecr:ResourceTag/.+"
-    r"|ec2:(CreateAction|InstanceType|MetadataHttpTokens|Region|Vpc)"
-    r"|iam:(PassedToService|PolicyARN)|s3:(prefix|delimiter|max-keys|x-amz-server-side-encryption|x-amz-acl)"
-    r"|s3:RequestObjectTag/.+|s3:if-none-match|sts:RoleSessionName)",
-    re.IGNORECASE,
+    "|".join(f"{re.escape(name)}.+" if name.endswith("/") else re.escape(name) for name in REQUEST_KEYS), re.IGNORECASE
 )
 
 
@@ -36,9 +46,10 @@ def fits(pattern: str, text: str) -> bool:
     place = at = 0
     star, mark = -1, 0
     while at < len(text):
-        if place < len(pattern) and (pattern[place] == "?" or pattern[place] == text[at]) and pattern[place] != "*":
+        sign = pattern[place] if place < len(pattern) else ""
+        if sign and sign != "*" and (sign == "?" or literal_text(sign) == text[at]):
             place, at = place + 1, at + 1
-        elif place < len(pattern) and pattern[place] == "*":
+        elif sign == "*":
             star, mark = place, at
             place += 1
         elif star >= 0:
@@ -62,17 +73,28 @@ def fits_arn(pattern: str, arn: str) -> bool:
     return len(wanted) == len(parts) and all(fits(one, other) for one, other in zip(wanted, parts, strict=True))
 
 
+def _values(name: str, keys: Keys) -> Sequence[str] | None:
+    """The values of a key. Case does not matter, but two tags may differ in nothing else: then the exact one counts."""
+    found = keys.get(name)
+    return found if found is not None else next((one for key, one in keys.items() if key.lower() == name.lower()), None)
+
+
+def literal_text(pattern: str) -> str:
+    """The text of a filled-in pattern without wildcards."""
+    return pattern.translate(_UNESCAPES)
+
+
 def filled(text: str, keys: Mapping[str, Sequence[str]]) -> str:
-    """The text, with variables replaced by the request's values."""
+    """The text as a pattern, with variables replaced by the request's values. Wildcards in values are literal."""
 
     def value(match: re.Match[str]) -> str:
         name = match[1].split(",")[0].strip()
         if name in _LITERALS:
-            return _LITERALS[name]
-        values = next((values for key, values in keys.items() if key.lower() == name.lower()), ())
+            return _LITERALS[name].translate(_ESCAPES)
+        values = _values(name, keys) or ()
         if len(values) != 1:
             raise UnknownVariableError(name)
-        return values[0]
+        return values[0].translate(_ESCAPES)
 
     return _VARIABLE.sub(value, text) if "${" in text else text
 
@@ -89,7 +111,7 @@ def hold(conditions: Sequence[tuple[str, str, tuple[str, ...]]], keys: Keys) -> 
 def _holds(operator: str, key: str, wanted: tuple[str, ...], keys: Keys) -> bool:
     if not KNOWN_KEYS.fullmatch(key):
         raise UnknownConditionError(f"the condition key {key}")
-    values = next((values for name, values in keys.items() if name.lower() == key.lower()), None)
+    values = _values(key, keys)
     if not is_operator(operator):
         raise UnknownConditionError(f"the operator {operator}")
     quantity, name, if_there = _parts(operator)
@@ -100,6 +122,8 @@ def _holds(operator: str, key: str, wanted: tuple[str, ...], keys: Keys) -> bool
         # Without the key, there is no value that could match.
         return if_there or quantity == "ForAllValues" or (negative and not quantity)
     texts = [filled(text, keys) for text in wanted]
+    if compare not in (fits, fits_arn):
+        texts = [literal_text(text) for text in texts]
     fitting = [any(compare(text, value) for text in texts) != negative for value in values]
     return all(fitting) if quantity == "ForAllValues" or (negative and not quantity) else any(fitting)
 
@@ -181,8 +205,8 @@ _OPERATORS: Mapping[str, tuple[Callable[[str, str], bool], bool]] = {
 
 @dataclass(frozen=True)
 class AwsPrincipal:
-    """`user`: set for a user. `role` and `session`: set for a session of a role. `instance`: also set if an instance
-    has the session."""
+    """`user`: set for a user. `role`, `role_arn` and `session`: set for a session of a role. `since`: when it began.
+    `instance`: also set if an instance has the session. `tags`: those of the user or role."""
 
     arn: str
     user: str = ""
@@ -191,6 +215,14 @@ class AwsPrincipal:
     instance: str = ""
     id: str = ""
     session_policy: str = ""
+    role_arn: str = ""
+    since: str = ""
+    tags: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def identity_arn(self) -> str:
+        """The ARN of the user, or of the role behind a session."""
+        return self.role_arn or (f"arn:aws:iam::{self.account}:role/{self.role}" if self.role else self.arn)
 
     @property
     def kind(self) -> str:
@@ -216,12 +248,14 @@ class Need:
 
 @dataclass(frozen=True)
 class InForce:
-    """The policies that apply to a principal's call. `boundaries`: each of them must allow the call, too."""
+    """The policies that apply to a principal's call. `boundaries`: each of them must allow the call, too. `delegated`:
+    identity-based policies count only if the resource's policy allows the call to the account."""
 
     identity: Sequence[PolicyDocument]
     boundaries: Sequence[PolicyDocument] = ()
     of_resource: Sequence[PolicyDocument] = ()
     unreadable: str = ""
+    delegated: bool = False
 
 
 @dataclass(frozen=True)
@@ -246,7 +280,9 @@ def decide(need: Need, principal: AwsPrincipal, policies: InForce) -> Decision:
     for boundary in policies.boundaries:
         if not any(_matching([boundary], need, True)):
             return Decision(False, (), f"because no {boundary.name} allows the {need.action} action")
-    allowed = tuple(_matching(policies.identity, need, True))
+    account = AwsPrincipal(f"arn:aws:iam::{principal.account}:root")
+    counts = not policies.delegated or any(_matching(policies.of_resource, need, True, account))
+    allowed = tuple(_matching(policies.identity, need, True)) if counts else ()
     allowed += tuple(_matching(policies.of_resource, need, True, principal))
     if allowed:
         return Decision(True, allowed)
@@ -254,12 +290,14 @@ def decide(need: Need, principal: AwsPrincipal, policies: InForce) -> Decision:
 
 
 def trusts(document: PolicyDocument, keys: Keys, service: str = "", principal: AwsPrincipal | None = None) -> bool:
-    """Whether a role's trust policy allows a service or a principal to assume the role."""
+    """Whether a role's trust policy allows a service or a principal to assume the role. Trust in the principal's
+    account is enough: the caller has checked that the principal's own policies allow it."""
     need = Need("sts:AssumeRole", "", keys)
     named = principal or AwsPrincipal("")
     if any(_matching([document], need, False, named, service)):
         return False
-    return any(_matching([document], need, True, named, service))
+    account = AwsPrincipal(f"arn:aws:iam::{named.account}:root")
+    return any(any(_matching([document], need, True, one, service)) for one in (named, account))
 
 
 def _matching(
@@ -309,11 +347,9 @@ def _names(statement: PolicyStatement, principal: AwsPrincipal, service: str) ->
 def _is_among(named: Mapping[str, Sequence[str]], allows: bool, principal: AwsPrincipal, service: str) -> bool:
     if service:
         return service in named.get("Service", ())
-    own = {principal.arn, "*"}
-    if principal.role:
-        own.add(f"arn:aws:iam::{principal.account}:role/{principal.role}")
-    account = {principal.account, f"arn:aws:iam::{principal.account}:root"}
     names = set(named.get("AWS", ()))
-    if any(name.rpartition("/")[2] == principal.role for name in names if principal.role and ":role/" in name):
-        return True
-    return bool(names & own) or (not allows and bool(names & account))
+    account = {principal.account, f"arn:aws:iam::{principal.account}:root"}
+    is_account = principal.arn in account
+    return bool(names & {principal.arn, principal.identity_arn, "*"}) or (
+        (is_account or not allows) and bool(names & account)
+    )

@@ -14,7 +14,7 @@ from components.aws.client.runs import AwsRuns
 from components.aws.client.session import DEPLOYER, ask, ask_if_exists, pages, region_of, regions, session_of
 from components.aws.client.tickets import Cluster, RunId, Ticket
 from components.plan.model import RunPlan
-from components.platform.calls import LocalCloud, Tell, call_of
+from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
 from components.platform.client import wait_for_end
 from components.platform.local import (
     LiveRun,
@@ -30,6 +30,7 @@ from components.platform.local import (
 from components.platform.runs import NodeRun
 from components.platform.status import duration
 from components.s3 import Session
+from localcloud.aws.border.xml_body import fits_xml
 from schemas.names import plural
 
 BUCKET = "aws:s3/bucket:Bucket"
@@ -135,7 +136,11 @@ def empty(client: Any, tell: Tell, bucket: str) -> int:
         if not rows:
             break
         objects = [{"Key": row["Key"], "VersionId": row["VersionId"]} for row in rows]
-        ask(tell, what, partial(client.delete_objects, Bucket=bucket, Delete={"Objects": objects, "Quiet": True}))
+        # A list of deletions is XML, which cannot hold every name.
+        for each in (one for one in objects if not fits_xml(one["Key"])):
+            ask(tell, what, partial(client.delete_object, Bucket=bucket, **each))
+        if listed := [one for one in objects if fits_xml(one["Key"])]:
+            ask(tell, what, partial(client.delete_objects, Bucket=bucket, Delete={"Objects": listed, "Quiet": True}))
         removed += len(rows)
     return removed
 
@@ -194,7 +199,12 @@ def list_data(cloud: LocalCloud, tell: Tell) -> Iterator[str]:
         session = session_of(cloud, DEPLOYER, region)
         if number == 0:
             for bucket in ask(tell, "List the buckets", session.client("s3").list_buckets)["Buckets"]:
-                yield data_line("bucket", bucket["Name"], _objects(session, bucket["Name"], tell))
+                # One bucket that cannot be read must not keep the others, and the cloud, from being left.
+                try:
+                    inside = _objects(session, bucket["Name"], tell)
+                except ProviderError as error:
+                    inside = f"content, which cannot be read ({error})"
+                yield data_line("bucket", bucket["Name"], inside)
         for page in pages(tell, "List the repositories", session.client("ecr"), "describe_repositories"):
             for one in page["repositories"]:
                 yield data_line("images", one["repositoryName"], _images(session, one["repositoryName"], tell))

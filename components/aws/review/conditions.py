@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from ipaddress import ip_address, ip_network
 
-from components.aws.iam.decide import UnknownVariableError, filled
+from components.aws.iam.decide import UnknownVariableError, filled, literal_text
 from components.aws.iam.documents import PolicyStatement
 from components.platform.circumstances import OTHER, fitting
 
@@ -37,7 +37,7 @@ def witness(pattern: str, own: Keys) -> str:
     """A text that matches this pattern and as few others as possible."""
     if pattern == "*":
         return pattern
-    return _filled(pattern, own).replace("*", OTHER).replace("?", "x")
+    return literal_text(_filled(pattern, own).replace("*", OTHER).replace("?", "x"))
 
 
 def _filled(text: str, own: Keys) -> str:
@@ -62,8 +62,8 @@ def values(statements: Iterable[PolicyStatement], own: Keys) -> dict[str, tuple[
             found[name].update(_bounds(kind, texts))
         elif kind != "Null":
             plain = [text for text in texts if "*" not in text and "?" not in text]
-            found[name].update(plain)
-            patterns[name].update(text.replace("?", "x") for text in texts if text not in plain)
+            found[name].update(map(literal_text, plain))
+            patterns[name].update(literal_text(text.replace("?", "x")) for text in texts if text not in plain)
         else:
             found[name] |= set()
     for name, some in patterns.items():

@@ -10,7 +10,7 @@ from typing import Any
 
 from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal, Decision, Need, decide, trusts
-from localcloud.aws.access.needs import needs_of
+from localcloud.aws.access.needs import common_keys, needs_of, special_keys
 from localcloud.aws.access.policies import in_force, role_named, trust_of
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
@@ -48,6 +48,8 @@ def _check_known(call: AwsCall) -> None:
         raise RefusalError(
             Reason.UNKNOWN_OPERATION, "The local AWS supports session policies only as text, not as ARNs"
         )
+    if call.name == "sts.AssumeRole" and any(name.startswith("Tags") for name in call.parameters):
+        raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS does not support tags of sessions")
 
 
 def ec2_may_assume(role: Any) -> bool:
@@ -59,14 +61,8 @@ def _check_trust(call: AwsCall, principal: AwsPrincipal) -> None:
     """Refuses AssumeRole unless the role's trust policy allows the caller or the whole account."""
     arn = call.text("RoleArn")
     role = role_named(arn.rpartition("/")[2])
-    keys = {"aws:PrincipalArn": (principal.arn,), "aws:PrincipalAccount": (ACCOUNT,)}
-    # `authorize` has checked that the caller's policies allow it. Then trust in the account is enough.
-    account = AwsPrincipal(f"arn:aws:iam::{ACCOUNT}:root")
-    if (
-        role is None
-        or role.arn != arn
-        or not (trusts(trust_of(role), keys, principal=principal) or trusts(trust_of(role), keys, principal=account))
-    ):
+    keys = {**common_keys(call, principal), **special_keys(call)}
+    if role is None or role.arn != arn or not trusts(trust_of(role), keys, principal=principal):
         raise RefusalError(
             Reason.DENIED,
             f"User: {principal.arn} is not authorized to perform: sts:AssumeRole on resource: {arn}",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -29,7 +30,7 @@ def needs_of(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
     named = table("aws_calls")["actions"].get(call.service.prefix, {}).get(call.operation)
     if named == []:
         return []
-    keys = {**common, **_request_tags(call), **_special_keys(call)}
+    keys = {**common, **_request_tags(call), **special_keys(call)}
     needs = [
         Need(f"{call.service.prefix}:{call.operation}", arn, {**keys, **resource_tags.keys(arn)})
         for arn in _arns(call)
@@ -42,7 +43,19 @@ def _arns(call: AwsCall) -> list[str]:
     arns = [arn for row in table("aws_calls")["resource"] if _is_for(row, call) for arn in _arns_of(row, call)]
     if call.name == "ssm.SendCommand":
         arns += _tagged_targets(call)
+    if call.name in ("kms.Decrypt", "kms.ReEncrypt"):
+        arns += _key_of_ciphertext(call)
+    if call.name in ("iam.UpdateUser", "iam.UpdateGroup"):
+        arns += [_renamed(call, arn) for arn in arns]
     return list(dict.fromkeys(arns)) or ["*"]
+
+
+def _renamed(call: AwsCall, arn: str) -> str:
+    """The ARN of a user or group under its new path and name."""
+    kind, _, rest = arn.rpartition(":")[2].partition("/")
+    path, _, name = f"/{rest}".rpartition("/")
+    path, name = call.text("NewPath") or f"{path}/", call.text(f"New{kind.title()}Name") or name
+    return f"arn:aws:iam::{ACCOUNT}:{kind}{path}{name}"
 
 
 def _is_for(row: Mapping[str, Any], call: AwsCall) -> bool:
@@ -52,7 +65,8 @@ def _is_for(row: Mapping[str, Any], call: AwsCall) -> bool:
 
 def _arns_of(row: Mapping[str, Any], call: AwsCall) -> Iterator[str]:
     texts = {name: value for name, value in call.parameters.items() if isinstance(value, str)}
-    values: Mapping[str, str] = {"logStreamName": "", **texts, "region": call.region, "account": ACCOUNT}
+    path = call.text("Path").lstrip("/") if call.operation.startswith("Create") else ""
+    values: Mapping[str, str] = {"logStreamName": "", **texts, "region": call.region, "account": ACCOUNT, "path": path}
     if not row["parameters"]:
         yield _formatted(row["arn"], {**values, "value": ""})
     for name in row["parameters"]:
@@ -92,16 +106,27 @@ def _tagged_targets(call: AwsCall) -> Iterator[str]:
         yield from (f"arn:aws:ec2:{call.region}:{ACCOUNT}:instance/{one}" for one in ids or ["*"])
 
 
+def _key_of_ciphertext(call: AwsCall) -> Iterator[str]:
+    """The ARN of the key that moto decrypts with. A caller need not name it."""
+    from moto.kms.utils import _deserialize_ciphertext_blob
+
+    try:
+        identifier = _deserialize_ciphertext_blob(b64decode(call.text("CiphertextBlob"))).key_id
+    except Exception:  # moto refuses it, too
+        return
+    yield f"arn:aws:kms:{call.region}:{ACCOUNT}:key/{identifier}"
+
+
 def _request_tags(call: AwsCall) -> dict[str, Sequence[str]]:
-    if call.service.wire is Wire.JSON:
-        rows = call.parameters.get("Tags", call.parameters.get("tags", []))
-        if isinstance(rows, Mapping):
-            pairs = {str(key): str(value) for key, value in rows.items()}
-        else:
-            pairs = {str(one.get("Key", one.get("key"))): str(one.get("Value", one.get("value"))) for one in rows or ()}
-    else:
-        pairs = resource_tags.numbered(call.parameters, "Tags.member.")
-    return resource_tags.request_keys(pairs)
+    """The keys for tags that a call gives, and the keys of tags that it removes."""
+    if call.service.wire is not Wire.JSON:
+        removed = parameter_texts(call, "TagKeys")
+        return resource_tags.request_keys(resource_tags.numbered(call.parameters, "Tags.member."), removed)
+    given: Any = call.parameters.get("Tags", call.parameters.get("tags")) or ()
+    rows = [{"Key": key, "Value": value} for key, value in given.items()] if isinstance(given, Mapping) else given
+    pairs = dict(resource_tags.pair(row) for row in rows)
+    removed = [text for name in ("TagKeys", "tagKeys") for text in parameter_texts(call, name)]
+    return resource_tags.request_keys(pairs, removed)
 
 
 def _tag_needs(call: AwsCall, needs: list[Need]) -> Iterator[Need]:
@@ -115,19 +140,23 @@ def _tag_needs(call: AwsCall, needs: list[Need]) -> Iterator[Need]:
             yield Need(f"{call.service.prefix}:{action}", need.resource, need.keys)
 
 
-def _special_keys(call: AwsCall) -> dict[str, Sequence[str]]:
+def special_keys(call: AwsCall) -> dict[str, Sequence[str]]:
+    """The condition keys of a service's own calls."""
     keys: dict[str, Sequence[str]] = {}
     if call.service.prefix == "iam" and call.text("PolicyArn"):
         keys["iam:PolicyARN"] = (call.text("PolicyArn"),)
     if call.name == "sts.AssumeRole":
         keys["sts:RoleSessionName"] = (call.text("RoleSessionName"),)
+        if call.text("ExternalId"):
+            keys["sts:ExternalId"] = (call.text("ExternalId"),)
     return keys
 
 
 def _pass_role_needs(call: AwsCall, common: Mapping[str, Sequence[str]]) -> Iterator[Need]:
     """The need to pass a role when it is added to an instance profile."""
     if call.name == "iam.AddRoleToInstanceProfile":
-        yield ec2_needs.pass_role_need(call.text("RoleName"), common)
+        arn = f"arn:aws:iam::{ACCOUNT}:role/{call.text('RoleName')}"
+        yield ec2_needs.pass_role_need(resource_tags.full_arn(arn, call.region), common)
 
 
 def common_keys(call: AwsCall, principal: AwsPrincipal) -> dict[str, Sequence[str]]:
@@ -135,10 +164,15 @@ def common_keys(call: AwsCall, principal: AwsPrincipal) -> dict[str, Sequence[st
     now = datetime.fromtimestamp(http.now(), UTC)
     keys: dict[str, Sequence[str]] = {
         # Requests do not leave this machine, so for policies they count as sent over TLS.
-        "aws:SecureTransport": ("true",), "aws:RequestedRegion": (call.region,), "aws:PrincipalArn": (principal.arn,),
+        "aws:SecureTransport": ("true",), "aws:RequestedRegion": (call.region,),
+        "aws:PrincipalArn": (principal.identity_arn,),
         "aws:PrincipalAccount": (ACCOUNT,), "aws:ResourceAccount": (ACCOUNT,), "aws:SourceIp": ("127.0.0.1",),
         "aws:CurrentTime": (now.isoformat(),), "aws:EpochTime": (str(int(now.timestamp())),),
         "aws:PrincipalType": ("User" if principal.user else "AssumedRole",), "aws:ViaAWSService": ("false",),
-        "aws:userid": (principal.id,),
+        "aws:userid": (principal.id,), **{f"aws:PrincipalTag/{name}": (value,) for name, value in principal.tags},
     }  # fmt: skip
-    return {**keys, **({"aws:username": (principal.user,)} if principal.user else {})}
+    if principal.user:
+        keys["aws:username"] = (principal.user,)
+    if principal.since:
+        keys["aws:TokenIssueTime"] = (principal.since,)
+    return keys

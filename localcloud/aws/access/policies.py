@@ -54,7 +54,11 @@ def in_force(principal: AwsPrincipal, need: Need) -> InForce:
     if principal.instance:
         limits += endpoint_policies(principal.instance, need.action)
     try:
-        return InForce(_read(identity), _read(limits), () if owns else _read(_resource_policies(need.resource)))
+        of_resource = () if owns else _read(_resource_policies(need.resource))
+        # The policy of a KMS key has to let its account's own policies decide.
+        return InForce(
+            _read(identity), _read(limits), of_resource, delegated=bool(of_resource) and _is_key(need.resource)
+        )
     except UnreadableDocumentError as error:
         return InForce((), (), (), f"a policy document ({error})")
 
@@ -99,7 +103,7 @@ def _boundary(backend: Any, owner: Any) -> list[_Named]:
 
 
 def _resource_policies(arn: str) -> list[_Named]:
-    """The resource policy: of a bucket (also for its objects), a repository or a secret."""
+    """The resource policy: of a bucket (also for its objects), a repository, a secret or a key."""
     service, rest = arn.split(":")[2:3], arn.rpartition(":")[2]
     if service == ["s3"]:
         from moto.s3.models import s3_backends
@@ -118,7 +122,16 @@ def _resource_policies(arn: str) -> list[_Named]:
         for secret in secretsmanager_backends[ACCOUNT][arn.split(":")[3]].secrets.values():
             if secret.arn == arn and getattr(secret, "policy", None):
                 return [("secret's policy", _text(secret.policy))]
+    if _is_key(arn):
+        from moto.kms.models import kms_backends
+
+        key = kms_backends[ACCOUNT][arn.split(":")[3]].keys.get(rest.removeprefix("key/"))
+        return [("key policy", _text(key.policy))] if key is not None and key.policy else []
     return []
+
+
+def _is_key(arn: str) -> bool:
+    return arn.split(":")[2:3] == ["kms"]
 
 
 def _read(rows: list[_Named]) -> tuple[PolicyDocument, ...]:

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from localcloud.aws.account import ACCOUNT
 
 
-def request_keys(tags: Mapping[str, str]) -> dict[str, Sequence[str]]:
-    """The condition keys of tags that a request gives."""
+def request_keys(tags: Mapping[str, str], removed: Sequence[str] = ()) -> dict[str, Sequence[str]]:
+    """The condition keys of tags that a request gives or removes."""
     given: dict[str, Sequence[str]] = {f"aws:RequestTag/{name}": (value,) for name, value in tags.items()}
-    return {**given, **({"aws:TagKeys": tuple(tags)} if tags else {})}
+    return {**given, **({"aws:TagKeys": (*tags, *removed)} if tags or removed else {})}
 
 
 def numbered(parameters: Mapping[str, Any], prefix: str) -> dict[str, str]:
@@ -22,6 +22,13 @@ def numbered(parameters: Mapping[str, Any], prefix: str) -> dict[str, str]:
         for key, value in parameters.items()
         if key.startswith(prefix) and key.endswith(".Key")
     }
+
+
+def pair(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The key and the value of a tag, in the spelling of any service."""
+    key, value = ({name.lower().removeprefix("tag"): text for name, text in row.items()}.get(name, "")
+                  for name in ("key", "value"))  # fmt: skip
+    return str(key), str(value)
 
 
 def keys(arn: str) -> dict[str, Sequence[str]]:
@@ -37,38 +44,77 @@ def keys(arn: str) -> dict[str, Sequence[str]]:
 
 
 def _tags(service: str, region: str, name: str, arn: str) -> Mapping[str, str]:
-    if service == "ec2":
-        from moto.ec2.models import ec2_backends
-
-        backend = ec2_backends[ACCOUNT][region]
-        identifier = name.partition("/")[2]
-        if name.startswith("placement-group/"):
-            row = backend.__dict__.get("trainyard_placement_groups", {}).get(identifier, {})
-            identifier = row.get("GroupId", identifier)
-        return dict(backend.tags.get(identifier, {}))
-    if service == "secretsmanager" and (secret := _secret(region, arn)) is not None:
-        return {tag["Key"]: tag["Value"] for tag in secret.tags or ()}
-    if service == "iam":
-        from moto.iam.models import iam_backends
-
-        return {
-            tag["Key"]: tag["Value"] for tag in iam_backends[ACCOUNT]["aws"].tagger.list_tags_for_resource(arn)["Tags"]
-        }
-    if service == "ecr":
-        from moto.ecr.models import ecr_backends
-
-        repository = ecr_backends[ACCOUNT][region].repositories.get(name.partition("/")[2])
-        listed = ecr_backends[ACCOUNT][region].tagger.list_tags_for_resource(arn).get("Tags", []) if repository else []
-        return {tag["Key"]: tag["Value"] for tag in listed}
-    return {}
+    reader = _READERS.get(service)
+    return dict(map(pair, reader(region, name, arn))) if reader else {}
 
 
-def placement_group(region: str, identifier: str) -> str:
-    """The name of a placement group, by its id. Its ARN contains the name."""
+Rows = Iterable[Mapping[str, str]]
+
+
+def _of_ec2(region: str, name: str, arn: str) -> Rows:
     from moto.ec2.models import ec2_backends
 
-    rows = ec2_backends[ACCOUNT][region].__dict__.get("trainyard_placement_groups", {})
-    return next((str(name) for name, row in rows.items() if row["GroupId"] == identifier), identifier)
+    backend = ec2_backends[ACCOUNT][region]
+    identifier = name.partition("/")[2]
+    if name.startswith("placement-group/"):
+        row = backend.__dict__.get("trainyard_placement_groups", {}).get(identifier, {})
+        identifier = row.get("GroupId", identifier)
+    return [{"Key": key, "Value": value} for key, value in backend.tags.get(identifier, {}).items()]
+
+
+def _of_secret(region: str, name: str, arn: str) -> Rows:
+    secret = _secret(region, arn)
+    return (secret.tags or ()) if secret is not None else ()
+
+
+def _of_identity(region: str, name: str, arn: str) -> Rows:
+    from moto.iam.models import iam_backends
+
+    backend = iam_backends[ACCOUNT]["aws"]
+    tables = (backend.roles, backend.users, backend.instance_profiles, backend.managed_policies)
+    owner = next((one for table in tables for one in table.values() if one.arn == arn), None)
+    tags = getattr(owner, "tags", None) or ()
+    return tags.values() if isinstance(tags, Mapping) else tags
+
+
+def _of_repository(region: str, name: str, arn: str) -> Rows:
+    from moto.ecr.models import ecr_backends
+
+    return _tagged(ecr_backends[ACCOUNT][region], arn)
+
+
+def _of_key(region: str, name: str, arn: str) -> Rows:
+    from moto.kms.models import kms_backends
+
+    return _tagged(kms_backends[ACCOUNT][region], name.partition("/")[2])
+
+
+def _of_parameter(region: str, name: str, arn: str) -> Rows:
+    from moto.ssm.models import ssm_backends
+
+    kind, _, bare = name.partition("/")
+    tables = ssm_backends[ACCOUNT][region]._resource_tags.get(kind.title(), {})
+    return [
+        {"Key": key, "Value": value} for owner in (bare, f"/{bare}") for key, value in tables.get(owner, {}).items()
+    ]
+
+
+def _of_log_group(region: str, name: str, arn: str) -> Rows:
+    from moto.logs.models import logs_backends
+
+    backend, group = logs_backends[ACCOUNT][region], name.removeprefix("log-group:").partition(":")[0]
+    row = backend.groups.get(group)
+    return _tagged(backend, row.arn) if row is not None else ()
+
+
+def _tagged(backend: Any, name: str) -> Rows:
+    return [{"Key": key, "Value": value} for key, value in backend.tagger.get_tag_dict_for_resource(name).items()]
+
+
+_READERS = {
+    "ec2": _of_ec2, "secretsmanager": _of_secret, "iam": _of_identity, "ecr": _of_repository, "kms": _of_key,
+    "ssm": _of_parameter, "logs": _of_log_group,
+}  # fmt: skip
 
 
 def full_arn(arn: str, region: str) -> str:
@@ -84,11 +130,12 @@ def full_arn(arn: str, region: str) -> str:
     if parts[2:3] == ["secretsmanager"]:
         secret = _secret(region, arn)
         return str(secret.arn) if secret is not None else arn
-    if parts[2:3] == ["iam"] and parts[5].startswith(("role/", "instance-profile/", "user/")):
+    if parts[2:3] == ["iam"] and parts[5].startswith(("role/", "instance-profile/", "user/", "group/")):
         from moto.iam.models import iam_backends
 
         backend, (kind, _, name) = iam_backends[ACCOUNT]["aws"], parts[5].partition("/")
-        owners = {"role": backend.roles, "instance-profile": backend.instance_profiles, "user": backend.users}[kind]
+        owners = {"role": backend.roles, "instance-profile": backend.instance_profiles, "user": backend.users,
+                  "group": backend.groups}[kind]  # fmt: skip
         return next((str(one.arn) for one in owners.values() if one.name == name), arn)
     return arn
 
@@ -121,23 +168,3 @@ def _secret(region: str, arn: str) -> Any:
         if secret.arn == arn or secret.name == named:
             return secret
     return None
-
-
-def by_name(region: str, parameter: str, value: str, operation: str) -> Iterator[str]:
-    """The ARNs of EC2 resources that a call identifies in another way than by id."""
-    from moto.ec2.models import ec2_backends
-
-    backend = ec2_backends[ACCOUNT][region]
-    prefix = f"arn:aws:ec2:{region}:{ACCOUNT}"
-    addresses = backend.addresses.values() if isinstance(backend.addresses, dict) else backend.addresses
-    if parameter == "LaunchTemplateName" and operation != "CreateLaunchTemplate":
-        yield f"{prefix}:launch-template/{backend.launch_template_name_to_ids.get(value, value)}"
-    elif parameter == "GroupName":  # moto takes an id there, too
-        groups = (group for groups in list(backend.groups.values()) for group in groups.values())
-        yield from (f"{prefix}:security-group/{group.id}" for group in groups if value in (group.id, group.name))
-    elif parameter in ("AssociationId", "PublicIp"):
-        attribute = "public_ip" if parameter == "PublicIp" else "association_id"
-        named = (address for address in addresses if getattr(address, attribute, None) == value)
-        yield from (f"{prefix}:elastic-ip/{address.allocation_id}" for address in named)
-        tables = (table for table in backend.route_tables.values() if value in table._associations)
-        yield from (f"{prefix}:route-table/{table.id}" for table in tables)

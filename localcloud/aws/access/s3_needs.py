@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import parse_qsl
 
 from catalog.tables import table
 from components.aws.iam.decide import Need
+from localcloud.aws.access import resource_tags
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 
@@ -65,7 +67,15 @@ def _own_keys(call: AwsCall) -> dict[str, Sequence[str]]:
     }
     headers = call.headers
     keys |= {f"s3:{name}": (headers[name],) for name in _HEADERS if name in headers}
+    keys |= {f"s3:RequestObjectTag/{name}": (value,) for name, value in object_tags(call)}
     return {**keys, **({"s3:if-none-match": (headers["if-none-match"],)} if "if-none-match" in headers else {})}
+
+
+def object_tags(call: AwsCall) -> list[tuple[str, str]]:
+    """The tags that a call gives to an object."""
+    if call.operation == "PutObjectTagging":
+        return [(str(tag["Key"]), str(tag.get("Value", ""))) for tag in call.document.get("TagSet", [])]
+    return parse_qsl(call.headers.get("x-amz-tagging", ""), keep_blank_values=True)
 
 
 def encryption_needs(call: AwsCall, bucket: str, key: str, keys: Keys) -> Iterator[Need]:
@@ -76,7 +86,8 @@ def encryption_needs(call: AwsCall, bucket: str, key: str, keys: Keys) -> Iterat
     named = call.headers.get("x-amz-server-side-encryption-aws-kms-key-id") or _key_of(bucket, key, action)
     if named:
         arn = named if named.startswith("arn:") else f"arn:aws:kms:{call.region}:{ACCOUNT}:key/{named}"
-        yield Need(action, arn, keys)
+        arn = resource_tags.full_arn(arn, call.region)
+        yield Need(action, arn, {**keys, **resource_tags.keys(arn)})
 
 
 def _key_of(bucket: str, key: str, action: str) -> str:

@@ -4,12 +4,12 @@
 | module | what it adds | why |
 | --- | --- | --- |
 | instance_types | dl1.24xlarge, where it is offered, images, quotas of EC2 | moto's data has no Gaudi machine |
-| launches | whole launch templates, network cards, quota, capacity, client tokens | moto ignores most of this |
+| launches | network cards, quota, capacity, client tokens | moto ignores most of this |
 | machine_view | instances that are pending until the hosts report that they run | moto starts no machines |
 | placement | placement groups and capacity reservations | moto has none |
 | changes | tags, peers of rules, attributes of subnets, keys of log groups, deletions | moto refuses or ignores these |
-| buckets | default settings of new buckets; no tags for missing buckets | moto has no defaults, and accepts such tags |
-| log_filters | filter patterns of logs | for a pattern that it cannot parse, moto returns all lines |
+| buckets | default settings, encoded names in lists, no tags for missing buckets | moto has neither of them |
+| log_filters | filter patterns, a limit of events | moto returns all lines for many patterns, and keeps all |
 | policy_simulation | SimulatePrincipalPolicy | moto has none |
 | descriptions | descriptions of a security group's rules | moto loses those of rules without a CIDR |
 | commands | commands of Systems Manager that the hosts run | moto answers Success at once |
@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from localcloud.aws import identities, kept
 from localcloud.aws.additions import (
     buckets,
     changes,
@@ -73,6 +74,8 @@ def add_to_moto() -> None:
     from moto.iam.access_control import PermissionResult
     from moto.logs import models as logs_models
     from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend
+    from moto.s3.responses import S3Response
+    from moto.sts.models import AssumedRole
 
     # Here the bucket is always in the path, and never in the Host header.
     settings.S3_IGNORE_SUBDOMAIN_BUCKETNAME = True
@@ -80,6 +83,7 @@ def add_to_moto() -> None:
     log_filters.install(logs_models)
     changes.install(LaunchTemplate)
     buckets.install(S3Backend)
+    buckets.encode_lists(S3Response)
     descriptions.install(SecurityGroupRule)
     # Our access check has already evaluated the bucket policy. moto's own evaluation ignores conditions.
     FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
@@ -87,6 +91,8 @@ def add_to_moto() -> None:
     # Then a bucket with delete markers could not be emptied.
     FakeDeleteMarker.dispose = lambda self: None
     _show_cards(Attachment)
+    identities.remember_sessions(AssumedRole)
+    kept.watch_backends()
 
 
 def _show_cards(attachment: type) -> None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3 buckets: default settings (encryption with S3's keys, public access blocked, no ACLs), who pays for requests, and
-tags."""
+"""S3 buckets: default settings (encryption with S3's keys, public access blocked, no ACLs), payers, tags, and encoded
+names in lists."""
 
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from localcloud.aws.additions.outside import Operations
 
@@ -27,6 +28,36 @@ def install(backend: Any) -> None:
         return get_encryption(self, bucket_name) or _encryption()
 
     backend.create_bucket, backend.get_bucket_encryption = create_bucket, get_bucket_encryption
+
+
+# With `encoding-type=url`: the fields of a list that S3 encodes and moto does not. Without encoding, XML cannot hold
+# every name of an object.
+_ENCODED = {
+    "ListObjects": ("Prefix", "Delimiter", "Marker", "NextMarker", "CommonPrefixes.Prefix"),
+    "ListObjectsV2": ("Delimiter", "StartAfter"),
+    "ListObjectVersions": (
+        "Prefix", "Delimiter", "KeyMarker", "NextKeyMarker", "CommonPrefixes.Prefix", "Versions.Key",
+        "DeleteMarkers.Key",
+    ),
+    "ListMultipartUploads": ("Prefix", "Delimiter", "KeyMarker", "NextKeyMarker", "Uploads.Key"),
+}  # fmt: skip
+
+
+def encode_lists(responses: Any) -> None:
+    """Changes moto's responses of S3. Called once in a process."""
+    serialize = responses.serialized
+
+    def serialized(self: Any, answer: Any) -> Any:
+        if self.querystring.get("encoding-type") == ["url"]:
+            for path in _ENCODED.get(self.data.get("Action"), ()):
+                rows, _, field = path.rpartition(".")
+                for row in answer.result.get(rows) or () if rows else (answer.result,):
+                    if row.get(field):
+                        row[field] = quote(row[field])
+                answer.result["EncodingType"] = "url"
+        return serialize(self, answer)
+
+    responses.serialized = serialized
 
 
 class BucketPayers(Operations):

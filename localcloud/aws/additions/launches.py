@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """RunInstances with AWS's checks, and instances whose states follow the hosts.
 
-moto applies only some fields of a launch template, and this module applies all. moto accepts any type in any zone, and
-instances run at once. This module checks type, zone, network cards, quota and capacity. An instance is pending until
-the hosts report that it runs.
+moto accepts any type in any zone, and instances run at once. This module checks type, zone, network cards, quota and
+capacity. An instance is pending until the hosts report that it runs.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ _BUCKETS = {"on-demand": "L-6E869C2A", "spot": "L-85EED4F7"}
 # moto identifies an interface by its device index alone, but on AWS the indices of each network card begin at 0. So
 # this much is added to the index for each card.
 _CARD_STEP = 64
-# Parameters that a request never takes from its launch template.
-_OWN = frozenset({"MinCount", "MaxCount", "ClientToken", "DryRun", "LaunchTemplate"})
 
 
 class Launches(Operations):
@@ -52,7 +49,10 @@ def _run(self: Any) -> Any:
     earlier = own_table(self.ec2_backend, "tokens")
     if token and token in earlier:
         return ActionResult(self.ec2_backend.reservations[earlier[token]])
-    _merge_template(self)
+    template = None
+    if named := self.params.pop("LaunchTemplate", None):
+        # The call has the template's parameters already. moto would apply some of them once more.
+        template = self.ec2_backend._get_template_from_args(named)
     wanted = copy.deepcopy(dict(self.params))
     reservation = _check(self, wanted)
     for interface in self.params.get("NetworkInterfaces", []):
@@ -65,32 +65,16 @@ def _run(self: Any) -> Any:
     result = self._by_moto("run_instances")
     for instance in result.result.instances:
         _complete(self, instance, wanted)
+        if template is not None:
+            instance.add_tags({
+                "aws:ec2launchtemplate:id": template.template.id,
+                "aws:ec2launchtemplate:version": str(template.number),
+            })  # fmt: skip
         instance.capacity_reservation_id = reservation or None
         machine_view.mark_pending(instance)
     if token:
         earlier[token] = result.result.id
     return result
-
-
-def _merge_template(self: Any) -> None:
-    """Adds the parameters of the launch template to the request. The request's own ones take precedence."""
-    if not (named := self._get_param("LaunchTemplate")):
-        return
-    version = self.ec2_backend._get_template_from_args(named)
-    for name, value in version.data.items():
-        if name not in self.params and name not in _OWN and name != "TagSpecifications":
-            self.params[name] = str(value) if name == "UserData" else copy.deepcopy(value)
-    own = self.params.get("TagSpecifications", [])
-    kinds = {row.get("ResourceType") for row in own}
-    rows = [row for row in version.data.get("TagSpecifications", []) if row.get("ResourceType") not in kinds]
-    if own or rows:
-        self.params["TagSpecifications"] = own + copy.deepcopy(rows)
-    interfaces = self.params.get("NetworkInterfaces")
-    if interfaces and self.params.get("SubnetId") and "SubnetId" not in version.data:
-        # The subnet of the request is for interfaces of the template that have none.
-        for interface in interfaces:
-            interface.setdefault("SubnetId", self.params["SubnetId"])
-        del self.params["SubnetId"]
 
 
 def _check(self: Any, wanted: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filter patterns of CloudWatch Logs. moto parses only some of them, and returns all lines for others.
+"""Filter patterns of CloudWatch Logs, and how many events are kept. moto parses only some patterns, and returns all
+lines for others. It keeps all events in memory.
 
 A pattern is a list of terms. A line must contain all of them. `-` before a term excludes lines with it. If terms have
 `?` before them, one of these is enough. A term must be quoted unless it has only letters, digits and underscores.
@@ -14,6 +15,8 @@ from typing import Any
 
 from localcloud.aws.errors import Reason, RefusalError
 
+# The most events that a stream and a group keep.
+EVENTS_OF_STREAM, EVENTS_OF_GROUP = 50_000, 200_000
 _TERM = re.compile(r'\s*(?P<sign>[-?]?)(?:"(?P<phrase>(?:[^"\\]|\\.)*)"|(?P<word>[^\s"]+))(?=\s|$)')
 _WORD = re.compile(r"\w+", re.ASCII)
 
@@ -60,3 +63,24 @@ def _invalid(message: str) -> RefusalError:
 def install(models: Any) -> None:
     """Changes moto's module of models. Called once in a process."""
     models.EventMessageFilter = read_pattern
+    put = models.LogStream.put_log_events
+
+    def put_log_events(self: Any, log_events: list[dict[str, Any]]) -> Any:
+        answer = put(self, log_events)
+        _drop(self, len(self.events) - EVENTS_OF_STREAM)
+        streams = self.log_group.streams.values()
+        # The largest stream loses its oldest events first: most likely it is the one that floods the group.
+        while (excess := sum(len(one.events) for one in streams) - EVENTS_OF_GROUP) > 0:
+            by_size = sorted(streams, key=lambda one: len(one.events))
+            smaller = len(by_size[-2].events) if len(by_size) > 1 else 0
+            _drop(by_size[-1], min(excess, max(len(by_size[-1].events) - smaller, excess // 10 + 1)))
+        return answer
+
+    models.LogStream.put_log_events = put_log_events
+
+
+def _drop(stream: Any, count: int) -> None:
+    """Deletes the oldest events of a stream."""
+    if count > 0:
+        del stream.events[:count]
+        stream.trainyard_dropped = getattr(stream, "trainyard_dropped", 0) + count

@@ -61,7 +61,7 @@ def _in_force(source: str, need: Need) -> tuple[AwsPrincipal, InForce]:
             return principal, in_force(principal, need)
     for role in backend.roles.values():
         if role.arn == source:
-            principal = AwsPrincipal(source, role=role.name)
+            principal = AwsPrincipal(source, role=role.name, role_arn=source)
             return principal, in_force(principal, need)
     for group in backend.groups.values():
         if group.arn == source:

@@ -36,12 +36,25 @@ class _Node:
 
 
 def read_flat(parameters: Mapping[str, str], shape: Any, wire: Wire) -> dict[str, str]:
-    """The parameters of EC2 and query services that the model has, in their original order. Refuses values of a wrong
-    type."""
-    if shape is None:
-        return {}
-    in_model = dict(_of_structure(_tree(parameters), shape, wire))
-    return {name: in_model[name] for name in parameters if name in in_model}
+    """The parameters of EC2 and query services that the model has, in the order in which moto's parser reads them.
+    Refuses values of a wrong type."""
+    return dict(_of_structure(_tree(parameters), shape, wire)) if shape is not None else {}
+
+
+def write_flat(value: Any, shape: Any, name: str = "") -> dict[str, str]:
+    """The reverse, for EC2: the parameters of a nested value. Members that the model lacks are left out."""
+    kind = shape.type_name
+    if kind == "structure":
+        named = [(_on_wire(key, member, Wire.EC2), value[key], member) for key, member in shape.members.items()
+                 if value.get(key) is not None]  # fmt: skip
+    elif kind == "list":
+        named = [(str(number), item, shape.member) for number, item in enumerate(value, 1)]
+    else:
+        return {name: str(value).lower() if isinstance(value, bool) else str(value)}
+    prefix = f"{name}." if name else ""
+    return {
+        key: text for part, item, member in named for key, text in write_flat(item, member, f"{prefix}{part}").items()
+    }
 
 
 def _tree(parameters: Mapping[str, str]) -> _Node:

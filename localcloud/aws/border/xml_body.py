@@ -20,6 +20,7 @@ from localcloud.aws.errors import Reason, RefusalError
 _LONGEST = 4 * 1024 * 1024
 _TYPE = "{http://www.w3.org/2001/XMLSchema-instance}type"
 _SCHEMA = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+_NOT_IN_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SPACE = re.compile(r"[ \t\r\n]*")
 # XML parsers turn a bare carriage return into a line break.
 _ESCAPES = {"\r": "&#13;"}
@@ -32,6 +33,11 @@ def read(body: bytes, name: str, namespace: str, shape: Any) -> Any:
     if tag != name or space.removeprefix("{") not in ("", namespace):
         raise malformed()
     return _of(root, shape, space)
+
+
+def fits_xml(text: str) -> bool:
+    """Whether XML can hold the text and gives it back unchanged. Names of objects may be others."""
+    return _NOT_IN_XML.search(text) is None
 
 
 def malformed() -> RefusalError:

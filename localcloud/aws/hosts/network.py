@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError
+from ipaddress import IPv4Address, IPv4Network
 
 from localcloud.aws.machines import GroupRule, Machine, MachineReports, SecurityGroupRules, SubnetFacts
 from localcloud.hosts.assignment import NetworkReach
@@ -27,8 +27,8 @@ HTTPS = 443
 
 def destinations(facts: SubnetFacts) -> tuple[str, ...]:
     """The CIDR blocks that a subnet's router reaches: its network, and the destinations of its routes."""
-    subnet = IPv4Network(facts.subnet_block)
-    blocks = {block for block in facts.network_blocks if IPv4Network(block) != subnet}
+    subnet = _block(facts.subnet_block, "the block {} of a subnet")
+    blocks = {block for block in facts.network_blocks if _block(block, "the block {} of a VPC") != subnet}
     blocks |= set(_routed(facts.routes))
     if facts.endpoints:
         # In a real VPC, interface endpoints have addresses of the VPC. Here they have the address of the services.
@@ -38,7 +38,7 @@ def destinations(facts: SubnetFacts) -> tuple[str, ...]:
 
 def router(facts: SubnetFacts) -> str:
     """The address of a subnet's router: the first of the subnet."""
-    return str(IPv4Network(facts.subnet_block)[1])
+    return str(_block(facts.subnet_block, "the block {} of a subnet")[1])
 
 
 def _routed(routes: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -49,7 +49,8 @@ def _routed(routes: Iterable[tuple[str, str]]) -> Iterator[str]:
         elif target.startswith("vpce-"):
             yield f"{STORAGE_ADDRESS}/32"
         elif target.startswith(_OUT) and ":" not in block:
-            yield "default" if IPv4Network(block).prefixlen == 0 else block
+            network = _block(block, "the destination {} of a route")
+            yield "default" if network.prefixlen == 0 else str(network)
 
 
 def firewall_rules(groups: Iterable[SecurityGroupRules], members: Members) -> tuple[FirewallRule, ...]:
@@ -72,8 +73,11 @@ def members_of(machines: Iterable[Machine]) -> dict[str, list[str]]:
 
 
 def admits(rule: GroupRule, address: str, port: int, members: Members) -> bool:
-    """Whether a rule allows this peer to use this TCP port."""
-    read = _rule("", "ingress", 0, rule, members)
+    """Whether a rule allows this peer to use this TCP port. A rule that cannot be read allows nothing."""
+    try:
+        read = _rule("", "ingress", 0, rule, members)
+    except UnreadableRuleError:
+        return False
     if read.protocol not in (None, TCP) or (read.ports and not read.ports[0] <= port <= read.ports[1]):
         return False
     return any(IPv4Address(address) in block for block in read.peers)
@@ -96,6 +100,10 @@ def _rule(group: str, direction: Direction, index: int, rule: GroupRule, members
         ports = (rule.first_port, rule.last_port if rule.last_port is not None else rule.first_port)
     if protocol == ICMP and rule.first_port is not None and rule.first_port >= 0:
         icmp = (rule.first_port, rule.last_port if rule.last_port is not None and rule.last_port >= 0 else None)
+    for name, pair, most in (("ports", ports, 65_535), ("ICMP types", icmp, 255)):
+        values = [value for value in pair or () if value is not None]
+        if not all(0 <= value <= most for value in values) or (name == "ports" and values != sorted(values)):
+            raise UnreadableRuleError(f"the {name} {values} of a security group")
     text = repr((direction, protocol, rule.peer, ports, icmp))
     return FirewallRule(
         group, direction, index, protocol, rule.peer, _blocks(rule.peer, members), ports=ports, icmp=icmp,
@@ -107,7 +115,7 @@ def _rule(group: str, direction: Direction, index: int, rule: GroupRule, members
 def _protocol(name: str) -> int | None:
     if name in _PROTOCOLS:
         return _PROTOCOLS[name]
-    if not name.isdecimal():
+    if not (name.isdecimal() and name.isascii() and int(name[:4]) <= 255):
         raise UnreadableRuleError(f"the protocol {name!a} of a security group")
     return int(name)
 
@@ -120,10 +128,14 @@ def _blocks(peer: str, members: Members) -> tuple[IPv4Network, ...]:
         return (IPv4Network(f"{STORAGE_ADDRESS}/32"),)
     if ":" in peer:  # no instance here has an IPv6 address
         return ()
+    return (_block(peer, "the peer {} of a security group"),)
+
+
+def _block(text: str, what: str) -> IPv4Network:
     try:
-        return (IPv4Network(peer, strict=False),)
-    except (AddressValueError, NetmaskValueError, ValueError):
-        raise UnreadableRuleError(f"the peer {peer!a} of a security group") from None
+        return IPv4Network(text, strict=False)
+    except ValueError:
+        raise UnreadableRuleError(what.format(ascii(text))) from None
 
 
 @dataclass(frozen=True)

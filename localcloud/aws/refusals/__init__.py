@@ -7,6 +7,8 @@
 | in_use | deletions of resources that are in use | rows `in_use` |
 | documents | policies that are malformed, too long, or name missing principals | rows `document` |
 | launches | values of launches and templates | itself |
+| tags | tags that are given twice | rows `repeated` |
+| network_values | protocols, ports, blocks of addresses, descriptions | itself |
 | objects | settings of S3, requests for missing objects, uploads that belong to another key | itself |
 
 The border (`localcloud/aws/border`) verifies digests of contents.
@@ -18,7 +20,7 @@ from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
-from localcloud.aws.refusals import documents, in_use, launches, objects, values
+from localcloud.aws.refusals import documents, in_use, launches, network_values, objects, tags, values
 
 # This operation does its own dry run (localcloud/aws/additions/launches.py).
 _OWN_DRY_RUN = "ec2.RunInstances"
@@ -32,11 +34,13 @@ def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
     if why := table("aws_refusals")["lacking"].get(call.name):
         raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not implement {call.name}: {why}")
     values.refuse(call, caller)
+    tags.refuse(call)
     in_use.refuse(call)
     documents.refuse(call)
     if call.service.prefix == "ec2":
         values.refuse_filters(call)
         launches.refuse(call)
+        network_values.refuse(call)
     if call.service.prefix == "s3":
         objects.refuse_foreign_uploads(call)
         objects.refuse(call, caller)

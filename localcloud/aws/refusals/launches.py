@@ -17,6 +17,7 @@ from localcloud.aws.errors import Reason, RefusalError
 
 MOST_USER_DATA = 16_384
 _TAG_KEY = re.compile(r"[0-9a-zA-Z\-_+=,.@:]{1,255}")
+_VERSION = re.compile(r"\$(?i:latest|default)|[1-9][0-9]{0,9}", re.ASCII)
 _RESERVED = (".", "..", "_index")
 _OF_PROFILES = ("AssociateIamInstanceProfile", "ReplaceIamInstanceProfileAssociation")
 _OF_TEMPLATES = ("CreateLaunchTemplate", "CreateLaunchTemplateVersion")
@@ -24,9 +25,12 @@ _KINDS = ("interface", "efa", "efa-only")
 
 
 def refuse(call: AwsCall) -> None:
-    """Refuses invalid user data, profiles and tags in other calls than RunInstances."""
+    """Refuses invalid user data, profiles and tags in other calls than RunInstances, and the name of its template."""
     if call.operation in _OF_TEMPLATES:
         _check_user_data(call.text("LaunchTemplateData.UserData"), "InvalidUserData.Malformed")
+    if call.operation == "RunInstances":
+        _check_template(call.text("LaunchTemplate.LaunchTemplateId"), call.text("LaunchTemplate.LaunchTemplateName"),
+                        call.text("LaunchTemplate.Version"))  # fmt: skip
     if call.operation in _OF_PROFILES:
         _check_profile(call.text("IamInstanceProfile.Name"), call.text("IamInstanceProfile.Arn"))
     if call.operation == "CreateTags":
@@ -47,6 +51,17 @@ def check_launch(wanted: Mapping[str, Any]) -> None:
         _check_tags(str(tag["Key"]) for row in rows for tag in row.get("Tags", []))
     if profile := wanted.get("IamInstanceProfile"):
         _check_profile(profile.get("Name") or "", profile.get("Arn") or "")
+
+
+def _check_template(identifier: str, name: str, version: str) -> None:
+    if identifier and name:
+        raise _refusal(
+            "InvalidParameterCombination",
+            "The parameter 'launchTemplateName' may not be used in combination with 'launchTemplateId'",
+        )
+    if version and not _VERSION.fullmatch(version):
+        raise _refusal("InvalidLaunchTemplateId.VersionNotFound", f"Could not find the specified version {version} for"
+                       f" the launch template with ID {identifier or name}.")  # fmt: skip
 
 
 def _check_user_data(text: str, code: str) -> None:
@@ -70,8 +85,13 @@ def _check_tags(keys: Iterable[str]) -> None:
 
 
 def _check_profile(name: str, arn: str) -> None:
-    """Refuses a missing profile or one without a role. The message must be AWS's, because clients retry on it: EC2 sees
-    a new profile only after a moment."""
+    """Refuses a profile with two names, a missing one, and one without a role. The messages be AWS's, because
+    clients retry on it: EC2 sees a new profile only after a moment."""
+    if name and arn:
+        raise _refusal(
+            "InvalidParameterCombination",
+            "The parameter 'iamInstanceProfile.name' may not be used in combination with 'iamInstanceProfile.arn'",
+        )
     from moto.iam.models import iam_backends
 
     for profile in iam_backends[ACCOUNT]["aws"].instance_profiles.values():

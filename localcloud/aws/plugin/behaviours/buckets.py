@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import UNKNOWN, Properties, canonical
+from localcloud.aws.border.xml_body import fits_xml
 from localcloud.aws.plugin.rows import fill
 from localcloud.aws.plugin.session import ATTEMPT, all_tags
 from localcloud.aws.plugin.shapes import ParameterBuilder
@@ -77,7 +78,11 @@ class BucketResource(AwsResource):
             if not listed:
                 return
             objects = [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in listed]
-            self.write(call, inputs, "DeleteObjects", {"Bucket": id, "Delete": {"Objects": objects, "Quiet": True}})
+            # A list of deletions is XML, which cannot hold every name.
+            for one in (one for one in objects if not fits_xml(one["Key"])):
+                self.write(call, inputs, "DeleteObject", {"Bucket": id, **one})
+            if rest := [one for one in objects if fits_xml(one["Key"])]:
+                self.write(call, inputs, "DeleteObjects", {"Bucket": id, "Delete": {"Objects": rest, "Quiet": True}})
             gone += len(objects)
             call.report.status(f"{gone} objects removed")
 

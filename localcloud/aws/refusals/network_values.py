@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refuses protocols, ports, blocks of addresses and texts in rules of EC2's networks.
+
+moto stores any value, and the hosts' firewalls could not read it. Where no client is known to match on a message, its
+text is inferred.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_network
+
+from localcloud.aws.calls import AwsCall
+from localcloud.aws.errors import Reason, RefusalError
+
+_PROTOCOLS = ("-1", "all", "tcp", "udp", "icmp", "icmpv6")
+_MOST_PORTS = 65_535
+_TRANSPORT = ("tcp", "udp", "6", "17")
+_BLOCKS = frozenset({
+    "CidrIp", "CidrIpv4", "CidrIpv6", "Cidr", "CidrBlock", "Ipv6CidrBlock", "DestinationCidrBlock",
+    "DestinationIpv6CidrBlock",
+})  # fmt: skip
+# Python takes a netmask in place of the length, and zeros in front of it.
+_BLOCK = re.compile(r"[0-9a-fA-F:.]+/(0|[1-9][0-9]{0,2})", re.ASCII)
+_SIGNS = r"a-zA-Z0-9. _-:/()#,@[]+=&;{}!$*"
+_TEXT = re.compile(r"[a-zA-Z0-9. _\-:/()#,@\[\]+=&;{}!$*]{0,255}", re.ASCII)
+_WHAT = {"GroupDescription": "security group description", "GroupName": "security group name"}
+
+
+def refuse(call: AwsCall) -> None:
+    """Refuses values that EC2 refuses, wherever a call has them. What is revoked may be of an older state."""
+    rules = "SecurityGroup" in call.operation
+    if call.operation.startswith(("Revoke", "Delete")):
+        return
+    for name, value in call.parameters.items():
+        parent, _, member = name.rpartition(".")
+        if member in _BLOCKS and not _is_block(value):
+            raise _refusal(f"CIDR block {value} is malformed")
+        if member in ("FromPort", "ToPort") and rules and not -1 <= int(value) <= _MOST_PORTS:
+            raise _refusal(f"Invalid value '{value}' for portRange. Must be in range [-1-{_MOST_PORTS}]")
+        if member == "IpProtocol" and rules:
+            _check_protocol(call, parent, value)
+        if member in ("Description", "GroupDescription") and rules and not _TEXT.fullmatch(value):
+            what = _WHAT.get(member, "rule description")
+            raise _refusal(f"Invalid {what}. Valid descriptions are strings less than 256 characters from the following"
+                           f" set:  {_SIGNS}")  # fmt: skip
+    if call.operation in ("CreateNetworkAclEntry", "ReplaceNetworkAclEntry"):
+        _check_number(call.text("Protocol"), "protocol")
+    if call.operation == "CreateSecurityGroup":
+        _check_name(call.text("GroupName"))
+
+
+def _check_name(name: str) -> None:
+    if not _TEXT.fullmatch(name):
+        raise _refusal(f"Invalid {_WHAT['GroupName']}. Valid names are strings less than 256 characters from the"
+                       f" following set:  {_SIGNS}")  # fmt: skip
+    if name.startswith("sg-"):
+        raise _refusal(f"Value ({name}) for parameter GroupName is invalid. Group names may not be in the format sg-*.")
+
+
+def _check_protocol(call: AwsCall, parent: str, protocol: str) -> None:
+    """Refuses an unknown protocol, and ports or types of ICMP outside of their range."""
+    if protocol not in _PROTOCOLS:
+        _check_number(protocol, "IP protocol")
+    prefix = f"{parent}." if parent else ""
+    first, last = (call.text(f"{prefix}{name}") for name in ("FromPort", "ToPort"))
+    least, most = (0, _MOST_PORTS) if protocol in _TRANSPORT else (-1, 255)
+    if protocol in (*_TRANSPORT, "icmp", "icmpv6", "1", "58"):
+        for value in filter(None, (first, last)):
+            if not least <= int(value) <= most:
+                raise _refusal(f"Invalid value '{value}' for portRange. Must be in range [{least}-{most}]")
+    if protocol in _TRANSPORT:
+        if bool(first) != bool(last):
+            raise _refusal(f"Invalid value '{first or last}' for portRange. Must specify both from and to ports with"
+                           " TCP/UDP.")  # fmt: skip
+        if first and int(first) > int(last):
+            raise _refusal(f"Invalid TCP/UDP port range ({first}:{last})")
+
+
+def _check_number(protocol: str, what: str) -> None:
+    if not (protocol == "-1" or (re.fullmatch(r"[0-9]{1,3}", protocol, re.ASCII) and int(protocol) <= 255)):
+        raise _refusal(f"Invalid value '{protocol}' for {what}. Unknown protocol.")
+
+
+def _is_block(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return _BLOCK.fullmatch(text) is not None
+
+
+def _refusal(message: str) -> RefusalError:
+    return RefusalError(Reason.REFUSED, message, "InvalidParameterValue")

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refuses a tag that is given twice. Otherwise access could be checked for one value, and the other one be set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from catalog.tables import table
+from localcloud.aws.access import resource_tags, s3_needs
+from localcloud.aws.calls import AwsCall
+from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.services import Wire
+
+_TAG = re.compile(r"((?:.*\.)?(?:Tag|Tags\.member))\.\d+\.Key", re.ASCII)
+_TYPE = re.compile(r"((?:.*\.)?TagSpecifications?)\.\d+\.ResourceType", re.ASCII)
+
+
+def refuse(call: AwsCall) -> None:
+    """Refuses a tag, and a type of resource with tags, that a call gives twice."""
+    for values, of in _lists(call):
+        repeated = next((value for number, value in enumerate(values) if value in values[:number]), None)
+        if repeated is not None:
+            row = table("aws_refusals")["repeated"].get(f"{call.service.prefix} {of}".strip())
+            row = row or table("aws_refusals")["repeated"]["any"]
+            raise RefusalError(Reason.REFUSED, row["message"].format(value=repeated), row["code"])
+
+
+def _lists(call: AwsCall) -> Iterator[tuple[list[str], str]]:
+    """Lists whose values must differ: the keys of tags, and the types of resources (`of` is then `type`)."""
+    if call.service.wire is Wire.JSON:
+        for rows in (call.parameters.get(name) for name in ("Tags", "tags")):
+            if isinstance(rows, list):
+                yield [resource_tags.pair(row)[0] for row in rows if isinstance(row, Mapping)], ""
+    elif call.service.wire is Wire.S3:
+        document: Any = call.document if isinstance(call.document, Mapping) else {}
+        for rows in (document.get("TagSet"), document.get("Tags")):
+            if isinstance(rows, list):
+                yield [resource_tags.pair(row)[0] for row in rows], ""
+        yield [name for name, _ in s3_needs.object_tags(call)], "header" if call.operation != "PutObjectTagging" else ""
+    else:
+        for pattern, of in ((_TAG, ""), (_TYPE, "type")):
+            lists: dict[str, list[str]] = {}
+            for name, value in call.parameters.items():
+                if match := pattern.fullmatch(name):
+                    # IAM's keys differ in more than their case.
+                    lists.setdefault(match[1], []).append(value.lower() if call.service.prefix == "iam" else value)
+            yield from ((values, of) for values in lists.values())
