@@ -105,4 +105,6 @@ def _texts(stack: Stack) -> Iterator[tuple[Path, list[str]]]:
 
 
 def _make_secret(stack: Stack, path: Path) -> str:
-    return f"`trainyard secret set {stack.name} '{'.'.join(str(part) for part in path[1:])}'`"
+    key = ".".join(str(part) for part in path[1:])
+    command = f"trainyard secret set {stack.name} '{key}'"
+    return f"`{command}`; for a stack that is only on the local cloud: `{command} --local`"

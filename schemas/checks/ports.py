@@ -99,21 +99,25 @@ def overlap(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 @rule("TY206", "ports of frameworks that share a subnet overlap", severity="warning")
 def collide(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     """The rules hold for the whole subnet: a port opened for one framework is also open on the other's nodes."""
-    seen: set[tuple[str, str, str, str]] = set()
+    seen: set[str] = set()
     for (name, job), (_, other_job) in combinations(_jobs(stack, facts), 2):
         one, other = job.framework, other_job.framework
-        if one.name == other.name:
+        overlaps = [
+            (
+                row.label,
+                f"`{row.label}` of {one.name} ({ports}) overlaps `{other_row.label}` of {other.name} ({others})",
+            )
+            for row, ports in job.numbered()
+            for other_row, others in other_job.numbered()
+            if ports.overlaps(others)
+        ]
+        # One finding for two frameworks, however many of their ports overlap.
+        overlapping = "; ".join(text for _, text in overlaps)
+        if one.name == other.name or not overlaps or overlapping in seen:
             continue
-        for row, ports in job.numbered():
-            for other_row, other_ports in other_job.numbered():
-                key = (one.name, row.label, other.name, other_row.label)
-                if ports.overlaps(other_ports) and key not in seen:
-                    seen.add(key)
-                    message = (
-                        f"`{row.label}` of {one.name} ({ports}) overlaps `{other_row.label}` of {other.name} "
-                        f"({other_ports}): the subnet's rules would open each to the other's nodes"
-                    )
-                    yield Wrong(at("jobs", name, "ports", row.label), message, "give one of them other ports")
+        seen.add(overlapping)
+        message = f"{overlapping}: the subnet's rules would open each to the other's nodes"
+        yield Wrong(at("jobs", name, "ports", overlaps[0][0]), message, "give one of them other ports")
 
 
 @rule("TY207", "a listening port that outgoing connections may take", severity="warning")

@@ -42,7 +42,8 @@ def test_examples_go_up_and_down_side_by_side(examples: Sequence[str], tmp_path:
         # Stacks that others use are removed last.
         leaving = sorted({*examples, *used}, key=lambda stack: stack in used)
         for number, stack in enumerate(leaving, 1):
-            words = team.trainyard("down", stack, "--delete-data")
+            # `up` does not wait for runs until `accepted`: on a busy machine they may still train.
+            words = team.trainyard("down", stack, "--delete-data", "--yes")
             left = ", ".join(sorted(leaving[number:]))
             assert (f"Still up: {left}." if left else "Nothing is left; the local cloud is stopped.") in words
         assert team.in_cloud() == []

@@ -106,7 +106,7 @@ def test_a_secret_of_a_local_stack_is_set_and_used(team: Team) -> None:
     """The command in TY502's message corrects the file, and the run gets the value."""
     team.change("      code: ./local", "      # Said once.\n      env: { HF_TOKEN: hf_plain }\n      code: ./local")
     checked = team.run("check", str(team.file)).stdout
-    assert "trainyard secret set local 'trainyard:jobs.line.env.HF_TOKEN'" in checked
+    assert f"`trainyard secret set {team.file} 'trainyard:jobs.line.env.HF_TOKEN' --local`" in checked
     done = set_secret(team, "trainyard:jobs.line.env.HF_TOKEN", "--local", value="of: mine\n")
     assert done.returncode == 0, done.stderr
     assert set_secret(team, "jobs.line.runs.base.env.OTHER", "--local", value="other").returncode == 0

@@ -207,7 +207,7 @@ def test_stand_ins_are_made_once_despite_faults_and_removed_with_the_last_stack(
         before = team.in_cloud()
         _assert_clean(team.trainyard("preview", "oci-existing"))
         assert team.in_cloud() == before, "a second preview makes no second stand-in"
-        assert "Nothing is left; the local cloud is stopped." in team.trainyard("down", "oci-existing")
+        assert "Nothing is left; the local cloud is stopped." in team.trainyard("down", "oci-existing", "--yes")
         assert team.in_cloud() == []
     finally:
         team.end()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 # In the folder of a run's start (docs/contracts.md).
 _OUTPUT = "output/"
+# Beside the folders of its attempts.
+_CHECKPOINTS = "checkpoints/"
 # Limits of the search for results: files of a run, and runs at once.
 _MOST_LISTED, _AT_ONCE = 2000, 8
 
@@ -58,6 +61,12 @@ class RunOutput:
 
     def files(self) -> Iterator[StoredObject]:
         return self.store.list(self.prefix)
+
+    def checkpoints(self) -> tuple[str, Iterator[StoredObject]]:
+        """The prefix of the run's checkpoints, which all its attempts share, and their objects."""
+        # The prefix is <job>/<run>/<attempt>/<start>/output/.
+        prefix = f"{self.prefix.rsplit('/', 4)[0]}/{_CHECKPOINTS}"
+        return prefix, self.store.list(prefix)
 
     def path(self, item: StoredObject) -> str:
         """The path of a file below the target folder. The names of jobs and runs are untrusted too."""
@@ -161,6 +170,7 @@ def show(outputs: Sequence[RunOutput], form: str) -> None:
     if form == "json":
         json_data(json.dumps([_json(output) for output in outputs], indent=2))
         return
+    fetchable = False
     for output in outputs:
         run = output.run
         going = "" if run.over else ", still going: what is there so far"
@@ -170,9 +180,19 @@ def show(outputs: Sequence[RunOutput], form: str) -> None:
             say(f"  {object_line(item, item.name[len(output.prefix) :])}")
             count, total = count + 1, total + item.size
         say(f"  {plural(count, 'file')}, {size_words(total)}" if count else "  nothing there")
+        # A storage of the local cluster is a folder of this machine: nothing is fetched from there.
+        here = output.store.address.startswith("/")
+        fetchable = fetchable or (count > 0 and not here)
+        prefix, kept = output.checkpoints()
+        if sizes := [item.size for item in kept]:
+            where = terminal(f"{output.store.address}/{prefix}")
+            say(f"  checkpoints: {plural(len(sizes), 'file')}, {size_words(sum(sizes))}, in {where}")
+            if not here:
+                say(f"  `trainyard data get {shlex.quote(run.stack)} {shlex.quote(prefix)} --to DIR` fetches them")
         for line in _lost_lines(run):
             say(line)
-    say("The same command with `--to DIR` fetches them.")
+    if fetchable:
+        say("The same command with `--to DIR` fetches them.")
 
 
 def _lost_files(run: RunStatus) -> list[tuple[int, Lost]]:

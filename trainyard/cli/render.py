@@ -6,9 +6,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path as FilePath
 from typing import Any
 from urllib.parse import quote
 
@@ -18,15 +21,19 @@ from catalog.version import VERSION
 from launcher.escaping import terminal
 from schemas.findings import Finding, Path, dotted
 from schemas.judge import Judged, codes
+from schemas.load import stack_name
 from schemas.names import plural
 from schemas.source import Source
 from trainyard.cli.out import data, json_data, say_in_colour
+from trainyard.local.places import ProjectFileError, project_stacks
 from trainyard.markup import escape_annotation, escape_sarif
 
 Renderer = Callable[[Sequence[Judged], bool], str]
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 # A line with one of these findings holds a secret in plain text, so it is not shown again.
+# The beginning of a command in remedies. The next word is the stack.
+_ON_STACK = "trainyard secret set"
 _SECRET_CODES = frozenset({"TY015", "TY502", "TY503", "TY504"})
 # Line breaks as YAML counts them.
 _LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
@@ -73,8 +80,19 @@ def text(judged: Sequence[Judged], colour: bool) -> str:
             )
             if shown := _source_line(shown_lines, finding):
                 lines.append(f"    {shown}")
-            lines.append(f"    {paint('remedy:', bold=True)} {terminal(finding.remedy)}")
+            lines.append(f"    {paint('remedy:', bold=True)} {terminal(_remedy_from_here(finding))}")
     return "\n".join([*lines, summary(judged)])
+
+
+def _remedy_from_here(finding: Finding) -> str:
+    """The remedy, with commands that name the file where its stack is not found by its name from this folder."""
+    if not finding.file or not (file := FilePath(finding.file)).is_file():
+        return finding.remedy
+    with suppress(ProjectFileError):
+        if (project_stacks() / file.name).resolve() == file.resolve():
+            return finding.remedy
+    command = f"{_ON_STACK} {stack_name(file)} "
+    return finding.remedy.replace(command, f"{_ON_STACK} {shlex.quote(str(finding.file))} ")
 
 
 def _source_lines(one: Judged) -> list[str]:

@@ -34,6 +34,7 @@ from trainyard.cli.planning import (
 )
 from trainyard.cli.run_selection import RunSelection, where_of
 from trainyard.cli.runs import follow_lines
+from trainyard.cli.waiting import waiting
 from trainyard.local.places import hint_of_other_clouds, own_command, stacks_words
 from trainyard.runs.look import look_for
 from trainyard.runs.tries import environment, plan_try, prepare_try, runs_for_try, start_try
@@ -79,11 +80,13 @@ def run(
     where = where_of(stack_file(stack, stacks), cloud, place, profile)
     words = _words(stack, stacks, local, home, place, profile)
     try:
-        runs, call = runs_for_try(where), call_of("run", say_aside)
-        planned = plan_try(judged, wanted, runs.region)
-        ready = prepare_try(runs, call, planned, judged.folder)
+        with waiting("reading what is deployed"):
+            runs, call = runs_for_try(where), call_of("run", say_aside)
+            planned = plan_try(judged, wanted, runs.region)
+            ready = prepare_try(runs, call, planned, judged.folder)
         _say_changes(ready, anyway)
-        nodes = start_try(runs, call, ready)
+        with waiting(f"starting {planned.title}"):
+            nodes = start_try(runs, call, ready)
     except TryError as error:
         other = hint_of_other_clouds(stack_name(stack_file(stack, stacks)), cloud.home.parent) if cloud else ""
         raise click.ClickException(f"{error}{other}") from None

@@ -32,6 +32,7 @@ from trainyard.cli.planning import (
     stack_file,
     stacks_option,
 )
+from trainyard.cli.waiting import waiting
 from trainyard.local.places import cloud_home, hint_of_other_clouds
 from trainyard.runs.look import Look, SeveralLooks, TrafficReader, look_for
 
@@ -60,7 +61,8 @@ class RunSelection:
     def seen(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         """The selected runs. If the cloud cannot be reached, the error suggests the local cloud."""
         try:
-            return self.look.look(deeply, history)
+            with waiting("looking at the runs"):
+                return self.look.look(deeply, history)
         except ProviderError as error:
             raise click.ClickException(f"{error}{self._other_cloud()}") from error
 

@@ -20,10 +20,15 @@ from launcher.escaping import terminal
 from schemas.names import plural, suggestion
 from trainyard.cli.out import ask, draw, json_data, say, say_aside, say_in_colour
 from trainyard.cli.run_selection import RunSelection, run_arguments
+from trainyard.cli.waiting import waiting
 
 if TYPE_CHECKING:
     from trainyard.runs.ranking import Ranking
 
+_NO_METRICS = (
+    ". They have no metrics so far.\nTo report some, a script appends JSON lines to the file $TRAINYARD_PROGRESS, "
+    'such as {"step": 100, "loss": 0.5}, or leaves result.json in $TRAINYARD_OUTPUT (docs/runs.md)'
+)
 # Without a terminal, a progress bar is printed as a new line after this time.
 BAR_SECONDS = 10.0
 
@@ -115,7 +120,7 @@ def _ranking(
     ranking = rank_runs(runs_now, results, by, highest)
     if by and not any(one.metric for one in ranking.runs):
         choices = metric_choices(runs_now, results)
-        has = f": {suggestion(by, choices)}" if choices else ". They have no metrics so far"
+        has = f": {suggestion(by, choices)}" if choices else _NO_METRICS
         raise click.ClickException(f"none of these runs has a number `{by}` in result.json or its progress{has}")
     return ranking if ranking.by else None
 
@@ -221,8 +226,9 @@ def cancel(selection: RunSelection, yes: bool) -> None:
         titles = f"{plural(len(alive), 'run')} of the sweep {selection.wanted.job}/{selection.wanted.run}"
     if not yes and not ask(f"End {titles} of {selection.wanted.stack}?"):
         sys.exit(1)
-    for run in alive:
-        selection.look.cancel(run)
+    with waiting(f"ending {plural(len(alive), 'run')}"):
+        for run in alive:
+            selection.look.cancel(run)
     say(f"Asked to end: {titles}.")
 
 

@@ -84,6 +84,11 @@ def set_secret(file: Path, key: str, value: str) -> None:
     why = run_set(file, key, value, env, PROJECT)
     if "no stack named" in why:
         why += f"\nThe stack has to exist before it can have secrets: {engine / 'pulumi'} stack init {stack_name(file)}"
+    if "PULUMI_ACCESS_TOKEN" in why:
+        why += (
+            "\nThe secrets of a stack need its backend: `pulumi login`, or PULUMI_BACKEND_URL. For a stack that is "
+            "only on the local cloud, add --local"
+        )
     if why:
         raise LocalStackError(f"Pulumi did not set the secret: {why}")
 

@@ -14,10 +14,9 @@ import click
 from launcher.escaping import terminal
 from schemas.names import plural
 from trainyard.cli.out import redraw_aside, say, say_aside
+from trainyard.cli.waiting import FIRST_SECONDS
 from trainyard.files.workers import TransferReport
 
-# Short transfers show no progress.
-_FIRST_SECONDS = 2.0
 _EVERY_SECONDS = {True: 0.5, False: 20.0}
 _MOST_PROBLEMS = 50
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
@@ -38,7 +37,7 @@ def progress(report: TransferReport, verb: str) -> Iterator[None]:
     on_terminal = sys.stderr.isatty()
 
     def show() -> None:
-        pause = _FIRST_SECONDS if on_terminal else _EVERY_SECONDS[False]
+        pause = FIRST_SECONDS
         while not over.wait(pause):
             text = _line(report, verb, time.monotonic() - started)
             redraw_aside(text) if on_terminal else say_aside(text)

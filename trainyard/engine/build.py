@@ -34,6 +34,7 @@ REMEDY = (
 def build(folder: Path, env: Mapping[str, str], progress: Progress) -> None:
     """Compiles `pulumi` into `folder`, and adds the script that dynamic providers need."""
     go = find_go(folder, env, progress)
+    env, own_folder = _with_go_folders(go, folder, env)
     progress.say(f"building the Pulumi engine {ENGINE_VERSION} from source, once: 3 to 6 minutes on two cores")
     modules = _modules_without_cloud_api(go, _source(folder), env)
     # Go's proxy, caches and flags are the user's choice. -mod and -trimpath make the build use the pinned modules.
@@ -44,8 +45,32 @@ def build(folder: Path, env: Mapping[str, str], progress: Progress) -> None:
     ]  # fmt: skip
     _run_go(command, env, progress)
     _add_dynamic_providers(go, folder, env)
-    for own in (_own_go(folder), _source(folder)):
+    for own in (_own_go(folder), _source(folder), own_folder):
         shutil.rmtree(own, ignore_errors=True)
+
+
+def _with_go_folders(go: str, folder: Path, env: Mapping[str, str]) -> tuple[Mapping[str, str], Path]:
+    """The variables with which Go leaves nothing in the home folder, and the folder that it uses in place of caches
+    that do not exist yet. The folder outlives a failed build, so that the next one continues. Caches of the user's own
+    are used: they make builds faster, and a machine without network has nothing else."""
+    own = folder.parent / "go"
+    asked = subprocess.run(
+        [go, "env", "-json", "GOPATH", "GOMODCACHE", "GOCACHE", "GOFLAGS"], cwd=SOURCE, env=env, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    settings = json.loads(asked.stdout) if asked.returncode == 0 else {}
+    changed = dict(env)
+    if not _is_folder(settings, "GOMODCACHE") and not {"GOMODCACHE", "GOPATH"} & set(env):
+        changed |= {"GOPATH": str(own / "path"), "GOMODCACHE": str(own / "modules")}
+        # Otherwise its files are read-only, and cannot be removed.
+        changed["GOFLAGS"] = f"{settings.get('GOFLAGS', '')} -modcacherw".strip()
+    if not _is_folder(settings, "GOCACHE") and "GOCACHE" not in env:
+        changed["GOCACHE"] = str(own / "objects")
+    return changed, own
+
+
+def _is_folder(settings: Mapping[str, str], name: str) -> bool:
+    return bool(settings.get(name)) and Path(settings[name]).is_dir()
 
 
 def oldest_go() -> str:

@@ -7,14 +7,18 @@ the bucket, with the caller's own keys: keys in the stack file are secrets of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import stat
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 from components.openpai.client.status import storages_folder
 from components.platform.base import platform
-from components.platform.files import Store, StoreOpener, StoreRequest, TransferError
+from components.platform.files import Store, StoredObject, StoreOpener, StoreRequest, TransferError
 from launcher.escaping import terminal
 
 BUCKET_KEY, STORAGE_KEY = "trainyard:bucket", "trainyard:storage"
@@ -36,22 +40,35 @@ class OpenPaiOpener:
     def folder(self, address: str) -> tuple[Store, str]:
         parts = urlsplit(address)
         if parts.scheme == "file":
-            raise TransferError(self._on_storage(unquote(parts.path)))
+            path = unquote(parts.path)
+            if self.request.where.cloud is None or self.request.purpose != "list":
+                raise TransferError(self._on_storage(path))
+            return cast(Store, LocalStorage(self._local_folder(""))), self._below(path)
         return self._s3().folder(address)
 
     @property
     def _storage(self) -> Mapping[str, Any]:
         return _mapping(self.request.where.config.get(STORAGE_KEY))
 
+    @property
+    def _name(self) -> str:
+        return str(self._storage.get("name") or "")
+
+    def _below(self, path: str) -> str:
+        """A path in a task, as a path in the storage."""
+        return path.removeprefix(f"{self._storage.get('mount') or f'/mnt/{self._name}'}/")
+
+    def _local_folder(self, below: str) -> Path:
+        assert self.request.where.cloud is not None
+        return Path(storages_folder(self.request.where.cloud.home)) / self._name / below.lstrip("/")
+
     def _on_storage(self, path: str) -> str:
         """The reason why nothing can be transferred, and the place of the files. A job may name any folder."""
-        name = str(self._storage.get("name") or "")
-        mount = str(self._storage.get("mount") or f"/mnt/{name}")
-        below = path.removeprefix(f"{mount}/")
+        name, below = self._name, self._below(path)
         called = f"the storage {name}" if name else "a storage"
         inside = f", in {terminal(below)}" if below else ""
         if self.request.where.cloud is not None:
-            folder = terminal(str(storages_folder(self.request.where.cloud.home) / name / below.lstrip("/")))
+            folder = terminal(str(self._local_folder(below)))
             where = f"The local cloud keeps them in {folder}: copy them from there"
         else:
             where = (
@@ -65,6 +82,31 @@ class OpenPaiOpener:
         where = {_REGION: bucket.get("region"), _ENDPOINT: bucket.get("endpoint")}
         config = {key: value for key, value in where.items() if isinstance(value, str) and value}
         return platform(_S3).files(replace(self.request, where=replace(self.request.where, config=config)))
+
+
+@dataclass(frozen=True)
+class LocalStorage:
+    """The part of `Store` that lists: a storage of the local cluster is a folder of this machine. Tasks write there, so
+    no link in it is followed, and nothing is read."""
+
+    root: Path
+
+    @property
+    def address(self) -> str:
+        return str(self.root)
+
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        top = self.root / prefix
+        if top.resolve() != self.root.resolve() / prefix.rstrip("/"):
+            return
+        for folder, below, names in os.walk(top):
+            below.sort()
+            for name in sorted(names):
+                status = os.lstat(os.path.join(folder, name))
+                if stat.S_ISREG(status.st_mode):
+                    path = os.path.relpath(os.path.join(folder, name), self.root)
+                    changed = datetime.fromtimestamp(status.st_mtime, UTC).isoformat(timespec="seconds")
+                    yield StoredObject(path, status.st_size, "", "", changed)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

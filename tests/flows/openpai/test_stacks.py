@@ -134,5 +134,5 @@ def test_one_file_trains_on_both_platforms(team: Team) -> None:
     for stack in (BOTH, OTHER, STACK):
         last = team.trainyard("down", stack, "--yes")
     assert re.search(r"storage  \S+ with its \d+ files", last), last
-    assert "Nothing is left" in team.trainyard("down", STACK, "--delete-data")
+    assert "Nothing is left" in team.trainyard("down", STACK, "--delete-data", "--yes")
     assert not (team.home / "cloud" / "server.json").exists(), "the last `down` stops the cloud"

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows that a command waits for a cloud, once that takes more than two seconds."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from trainyard.cli.out import redraw_aside, say_aside
+
+# Short waits show nothing.
+FIRST_SECONDS = 2.0
+_EVERY_SECONDS = {True: 0.5, False: 20.0}
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Shows `what` on stderr while the block runs: on a terminal in one line that goes again, elsewhere in a new line
+    now and then."""
+    over, started = threading.Event(), time.monotonic()
+    on_terminal = sys.stderr.isatty()
+
+    def show() -> None:
+        pause = FIRST_SECONDS
+        while not over.wait(pause):
+            text = f"{what}, {time.monotonic() - started:.0f} s"
+            redraw_aside(text) if on_terminal else say_aside(text)
+            pause = _EVERY_SECONDS[on_terminal]
+
+    watcher = threading.Thread(target=show, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+        if on_terminal and time.monotonic() - started >= FIRST_SECONDS:
+            redraw_aside("")
