@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
-from tests.recorded import draw, draw_drifts, drifts, reviews
+from tests.recorded import draw, draw_drifts, drifts, live_drifts, reviews
 
 
 @click.command()
@@ -24,11 +26,15 @@ def main(renew: bool, anew: bool) -> None:
     if renew or anew:
         for name in drifts.drift_names():
             drifts.renew_drift(name)
+        with TemporaryDirectory() as home:
+            live_drifts.renew_live(Path(home))
         for name in reviews.rounds():
             click.echo(f"reviews, round {name}", err=True)
             reviews.renew_round(name)
         return
     differing = [text for name in drifts.drift_names() if (text := drifts.difference(name))]
+    with TemporaryDirectory() as home:
+        differing += live_drifts.live_differences(live_drifts.live_changes(), Path(home))
     for text in differing:
         click.echo(text)
     for name in reviews.rounds():
