@@ -31,7 +31,7 @@ from localcloud import admin
 from tests.support.cloud_world import TERMINAL
 from tests.support.local_team import Team
 from tests.support.waiting import eventually
-from trainyard.engine.tools import STAND_INS, plugin_path
+from trainyard.engine.tools import plugin_path, stand_ins
 
 NOTHING = ROOT / "bench" / "programs" / "nothing"
 # Jobs without runs: together with the resources of the stack `local` they make 200 resources.
@@ -211,9 +211,8 @@ def _seconds(call: Callable[[], object]) -> float:
 def _cold_start(team: Team) -> Row:
     """The time until the plugin, started as by the engine, prints its port. The floor prints after its imports."""
     imports = [sys.executable, "-u", "-c", "import localcloud.oci.plugin.plugin, provider.base.serve; print(0)"]
-    ours, floor = in_turns(
-        lambda: _first_word([str(plugin_path(team.home, STAND_INS[0]))]), lambda: _first_word(imports)
-    )
+    plugin = plugin_path(team.home, next(one for one in stand_ins() if one.provider == "oci"))
+    ours, floor = in_turns(lambda: _first_word([str(plugin)]), lambda: _first_word(imports))
     return _row("cold start of the plugin", "the same imports", ours, floor, COLD_AIM)
 
 

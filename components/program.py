@@ -13,11 +13,11 @@ import pulumi
 import yaml
 from pulumi.runtime import config
 
-from catalog.platforms import platform_with, platforms
+from catalog.platforms import find_platform, platform_with, platforms
 from components.messages import RefusedError, moved, program_error, warn
 from components.outputs import last_outputs
 from components.plan.build import WARNINGS_SHOWN, plan_of
-from components.plan.platform import platform_of
+from components.plan.platform import Platform
 from schemas.findings import Path as KeyPath
 from schemas.findings import dotted
 from schemas.judge import Judged, judge_config
@@ -40,11 +40,11 @@ def run() -> None:
     )
     _report_findings(judged)
     plan = plan_of(judged)
-    if not platforms()[plan.platform]["deploys"]:
+    if not platforms()[plan.platform].deploys:
         raise program_error(f"This release of trainyard does not deploy to {plan.platform} yet. Nothing was changed.")
     try:
         _require_same_platform(plan.platform)
-        made = platform_of(plan.platform).deploy(plan, judged.folder)
+        made = find_platform(plan.platform, Platform).deploy(plan, judged.folder)
     except RefusedError as refused:
         raise program_error(_refusal_text(judged, refused)) from None
     except ModuleNotFoundError as missing:
@@ -75,7 +75,7 @@ def stack_file(name: str) -> Path:
 
 
 def not_installed(platform: str, missing: ModuleNotFoundError) -> str:
-    file = CHECKOUT / platforms()[platform]["requirements"]
+    file = CHECKOUT / platforms()[platform].requirements
     return (
         f"The platform `{platform}` needs the Python package `{missing.name}`.\n"
         f"Install it: `pulumi install`, or {sys.executable} -I -m pip install -r {file}"

@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,30 +66,19 @@ class Cloud:
     def env_of_caller(self) -> Mapping[str, str]:
         """The same variables, for the profile of the caller. A client's variable for the profile counts if the
         environment also names this cloud's credentials file; otherwise the profile is the deployer's."""
-        from localcloud.aws.account import profile_of_caller
+        from localcloud.clients import platform_clients
 
-        named = os.environ.get("OCI_CONFIG_FILE") == str(self.config_file)
-        profile = os.environ.get("OCI_CONFIG_PROFILE") if named else None
-        return self._variables(profile or "deployer", profile_of_caller(self.home, os.environ) or "deployer")
+        every = (clients.variables(self, clients.profile_of_caller(self, os.environ) or "deployer")
+                 for clients in platform_clients())  # fmt: skip
+        return self._variables(every)
 
     def env_for(self, profile: str) -> Mapping[str, str]:
-        return self._variables(profile, profile)
+        from localcloud.clients import platform_clients
 
-    def _variables(self, profile: str, aws_profile: str) -> Mapping[str, str]:
-        from localcloud.aws.account import client_variables as aws_variables
-        from localcloud.oci.sdk import client_variables, provider_clients
-        from localcloud.openpai.accounts import client_variables as openpai_variables
+        return self._variables(clients.variables(self, profile) for clients in platform_clients())
 
-        return {
-            "OCI_CONFIG_FILE": str(self.config_file),
-            "OCI_CONFIG_PROFILE": profile,
-            "OCI_CLI_CONFIG_FILE": str(self.config_file),
-            "OCI_CLI_PROFILE": profile,
-            "TRAINYARD_REGISTRY": self.endpoint,
-            **client_variables(self.endpoint, more=provider_clients()),
-            **aws_variables(self.home, self.endpoint, aws_profile),
-            **openpai_variables(self.home, profile),
-        }
+    def _variables(self, every: Iterable[Mapping[str, str]]) -> Mapping[str, str]:
+        return {"TRAINYARD_REGISTRY": self.endpoint, **{name: value for own in every for name, value in own.items()}}
 
 
 def default_home() -> Path:

@@ -197,7 +197,7 @@ def _pointed(value: Any, platform: str, differ: set[str]) -> Any:
 
 
 def _platform_key() -> dict[str, Any]:
-    summaries = "; ".join(f"{name}: {row['summary']}" for name, row in platforms().items())
+    summaries = "; ".join(f"{name}: {row.summary}" for name, row in platforms().items())
     return {
         "description": f"Where training runs ({summaries}).",
         "examples": [default_platform()],

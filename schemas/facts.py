@@ -17,12 +17,12 @@ from typing import Any
 
 from catalog import frameworks
 from catalog.imports import imported_modules
-from catalog.platforms import platforms
+from catalog.platforms import PlatformRow, find_platform, platforms
 from schemas.code import code_files
 from schemas.model import Job, Requirements, Stack
-from schemas.platforms import stack_file
 from schemas.requirements import PackageList, read_requirements
 from schemas.scripts import Scripts, read_scripts
+from schemas.stack_file import StackFile
 
 # The limit of files in a folder, so that a check of / or of a home folder ends soon.
 MOST_FILES = 20_000
@@ -77,7 +77,7 @@ class Facts:
     the files of `Stack.text_files`, by their paths there. `today`: the day for which waivers are checked.
     """
 
-    platforms: Mapping[str, Mapping[str, Any]]
+    platforms: Mapping[str, PlatformRow]
     shapes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     regions: Mapping[str, str] = field(default_factory=dict)
     realms: Mapping[str, str] = field(default_factory=dict)
@@ -135,7 +135,7 @@ def gather(stack: Stack, folder: Path, on: date | None = None) -> Facts:
     folders = {name: _describe_folder(folder / name, root) for name in named}
     return Facts(
         platforms=platforms(),
-        **stack_file(stack.platform).facts(),
+        **find_platform(stack.platform, StackFile).facts(),
         own_frameworks={name: _read_own(name, folder / file, root) for name, file in stack.frameworks.items()},
         folders=folders,
         packages=_packages(stack, folder, root),

@@ -9,16 +9,16 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from catalog.platforms import platforms
+from catalog.platforms import find_platform, platforms
 from schemas.compose import schema_of, without
 from schemas.convert import ShapeError, camel, columns, seal, structure
 from schemas.findings import Finding, Path
 from schemas.model import Stack
 from schemas.names import nearest
-from schemas.platforms import stack_file
 from schemas.scalars import finite, within_64_bits
 from schemas.shape import Problem, namespaces, platform_of, shape_problems
 from schemas.source import Source, read
+from schemas.stack_file import StackFile
 
 NAMESPACE = "trainyard:"
 # The most that Linux allows in one environment variable, less its name and a margin.
@@ -81,7 +81,7 @@ def load_config(
     written = source.data.get("config") if isinstance(source.data, Mapping) else None
     in_file: Mapping[str, Any] = written if isinstance(written, Mapping) else {}
     source.findings.clear()
-    kind = stack_file(platform_of({"config": values})).stack
+    kind = find_platform(platform_of({"config": values}), StackFile).stack
     config: dict[str, Any] = {}
     for key, text in values.items():
         hint = _hint(kind, key)
@@ -105,7 +105,7 @@ def _with_texts_read(data: Mapping[str, Any]) -> Mapping[str, Any]:
     config = data.get("config")
     if not isinstance(config, Mapping):
         return data
-    kind = stack_file(platform_of(data)).stack
+    kind = find_platform(platform_of(data), StackFile).stack
     read = {
         key: _parsed(value) if isinstance(value, str) and _hint(kind, key) not in _TEXTS else value
         for key, value in config.items()
@@ -188,16 +188,16 @@ def _shape_problems(data: Mapping[str, Any], source: Source) -> list[Problem]:
 
 def region_key(platform: str) -> str:
     """The key of the file for the region. Empty if the platform has none."""
-    return str(platforms()[platform].get("region", {}).get("key", ""))
+    region = platforms()[platform].region
+    return region.key if region else ""
 
 
 def _region_problem(config: Mapping[str, Any]) -> list[Problem]:
-    platform = platform_of({"config": config})
-    key = region_key(platform)
-    if not key or key in config:
+    region = platforms()[platform_of({"config": config})].region
+    if region is None or region.key in config:
         return []
-    remedy = f"add `{key}: {platforms()[platform]['region']['example']}`, the region of the whole stack"
-    return [Problem("TY012", ("config",), f"`{key}` is missing", remedy)]
+    remedy = f"add `{region.key}: {region.example}`, the region of the whole stack"
+    return [Problem("TY012", ("config",), f"`{region.key}` is missing", remedy)]
 
 
 def _namespace_problems(config: Mapping[str, Any]) -> list[Problem]:
@@ -242,7 +242,7 @@ def _build(data: Mapping[str, Any], name: str, opaque: bool) -> Stack | None:
     if opaque:
         config = _without_ciphertext(config)
     platform = platform_of(data)
-    kind = stack_file(platform).stack
+    kind = find_platform(platform, StackFile).stack
     own = {camel(column.name) for column in fields(kind)} - {"name", "region"}
     values = {key: config[NAMESPACE + key] for key in own if NAMESPACE + key in config}
     region = config.get(region_key(platform), "")

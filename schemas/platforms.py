@@ -1,23 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A platform's part of the stack file, and the options and ports that follow from a job on it.
-
-Checks and the plan both use `JobOnPlatform`, so they cannot differ. A platform's own module is imported on first use.
-"""
+"""The options and ports that follow from a job on a platform. Checks and the plan both use `JobOnPlatform`, so they
+cannot differ."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from functools import cached_property
+from typing import Self
 
 from catalog.frameworks import Framework, PortRow
-from catalog.platforms import import_platform
 from schemas.model import Job, PortRange, Stack
-
-if TYPE_CHECKING:
-    from schemas.findings import CheckRule
-
 
 Options = Mapping[str, bool | int | float | str]
 
@@ -79,23 +72,3 @@ class JobOnPlatform:
             ports = self.ports_of(row)
             if ports is not None and self.is_active(row):
                 yield row, ports
-
-
-class StackFile(Protocol):
-    """A part of `components.platform.base.Platform`. The keys are in section.schema.json beside each platform.py."""
-
-    @property
-    def stack(self) -> type[Stack]:
-        """The model of a stack file: the fields of every platform, and this platform's own."""
-
-    def rules(self) -> Mapping[str, CheckRule]:
-        """The checks for stacks of this platform only."""
-
-    def facts(self) -> Mapping[str, Any]:
-        """`shapes`, `regions` and `realms`, if the platform has them: fields of schemas.facts.Facts."""
-
-
-@cache
-def stack_file(platform: str) -> StackFile:
-    part: StackFile = import_platform(platform)
-    return part

@@ -75,7 +75,7 @@ def _own_requirements() -> Mapping[str, Set[str]]:
     """The required keys of each platform that not all platforms require."""
     required = {}
     for name, row in platforms().items():
-        region = {row["region"]["key"]} if "region" in row else set()
+        region = {row.region.key} if row.region else set()
         required[name] = region | set(schema_of(name)["$defs"]["config"].get("required", ()))
     return {name: keys - set.intersection(*required.values()) for name, keys in required.items()}
 

@@ -33,7 +33,7 @@ _WORDS = {"submit": "submit jobs", "use": "use", "write": "write", "read": "read
 
 class OpenPaiReview(ReviewPlatform):
     def network(self, side: Snapshot) -> Network:
-        return Network(unjudged=platforms()[side.platform]["lacks"]["network"])
+        return Network(unjudged=platforms()[side.platform].lacks["network"])
 
     def abilities(self, sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
         """What the stack's token allows, and access that plugins of jobs open. The cluster's groups are not known."""

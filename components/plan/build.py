@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.frameworks import Framework, framework, parse
+from catalog.platforms import find_platform
 from catalog.tables import table
 from components.plan.launch import RolePart, fill_references, launch_document, role_part, stall_minutes
 from components.plan.model import (
@@ -28,7 +29,7 @@ from components.plan.model import (
     plan_references,
     stack_tags,
 )
-from components.plan.platform import Platform, platform_of
+from components.plan.platform import Platform
 from components.plan.ports import ResolvedJob, network_plan
 from schemas.each import turns_of, with_each
 from schemas.judge import Judged, judge_file
@@ -90,7 +91,7 @@ def build_plan(
         for name, job in stack.jobs.items()
     }
     opened = {name: _framework(name, None, own_frameworks) for name in stack.network.frameworks}
-    platform = platform_of(stack.platform)
+    platform = find_platform(stack.platform, Platform)
     bucket, registry = _bucket(stack), _registry(stack)
     plan = Plan(
         stack=stack.name,

@@ -9,12 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-
-from catalog.platforms import import_platform
 
 if TYPE_CHECKING:
     from components.plan.launch import RolePart
@@ -96,9 +93,3 @@ class Platform(ABC):
     def deploy(self, plan: Any, folder: Path) -> dict[str, Any]:
         """Makes every resource in a Pulumi program, and returns the outputs of the stack."""
         raise NotImplementedError(f"{plan.platform} is only planned: its row in catalog/platforms.toml says so")
-
-
-@cache
-def platform_of(name: str) -> Platform:
-    platform: Platform = import_platform(name)
-    return platform

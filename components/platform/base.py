@@ -8,12 +8,12 @@ says what the platform lacks.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from catalog.platforms import import_platform, platforms
+from catalog.platforms import find_platform, platforms
 from components.plan import platform as plan_platform
+from schemas.stack_file import StackFile
 
 if TYPE_CHECKING:
     from components.plan.model import Plan
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.review import OfflineCloud, ReviewPlatform
     from components.platform.values import Properties
-    from schemas.findings import CheckRule
-    from schemas.model import Stack
 
 
 class PlatformServices:
@@ -106,31 +104,8 @@ class PlatformServices:
         raise TransferError(f"the stack runs on {self.name}: trainyard cannot move files of runs there")
 
 
-class Platform(PlatformServices, plan_platform.Platform):
-    """One platform: its part of the stack file (`schemas.platforms.StackFile`), its part of the plan, and the rest."""
-
-    @property
-    @abstractmethod
-    def stack(self) -> type[Stack]:
-        """The model of a stack file: the fields of every platform, and this platform's own."""
-
-    @abstractmethod
-    def rules(self) -> Mapping[str, CheckRule]:
-        """The checks for stacks of this platform only."""
-
-    def facts(self) -> Mapping[str, Any]:
-        return {}
-
-
-def platform(name: str) -> Platform:
-    """The platform of this name. Its module is imported on first use."""
-    found: Platform = import_platform(name)
-    return found
-
-
-def answers(name: str) -> PlatformServices:
-    """The platform of this name, or defaults for a name that does not exist: a stack file may have errors."""
-    return platform(name) if name in platforms() else PlatformServices(name)
+class Platform(PlatformServices, plan_platform.Platform, StackFile):
+    """One platform: its part of the stack file, its part of the plan, and the rest."""
 
 
 def answering(member: str) -> tuple[str, ...]:
@@ -139,4 +114,4 @@ def answering(member: str) -> tuple[str, ...]:
 
 
 def does_answer(name: str, member: str) -> bool:
-    return getattr(type(platform(name)), member) is not getattr(PlatformServices, member)
+    return getattr(type(find_platform(name, Platform)), member) is not getattr(PlatformServices, member)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from components.platform.base import platform
+from catalog.platforms import find_platform
+from components.platform.base import Platform
 from components.platform.calls import Call, ProviderError
 from components.platform.inputs import able_platforms, own_inputs
 from components.platform.runs import UNSUCCESSFUL, NodeRun, RunSpec, overall
@@ -274,12 +275,12 @@ class RunPlatforms:
         connects = {key: inputs[key] for key in own.connecting if inputs.get(key)} if own else {}
         key = (name, canonical(connects))
         if key not in self._made:
-            self._made.setdefault(key, platform(name).runs({**self._config, **connects}))
+            self._made.setdefault(key, find_platform(name, Platform).runs({**self._config, **connects}))
         return self._made[key]
 
 
 def _platform_that_knows(run_id: str) -> str:
     for name in able_platforms():
-        if platform(name).knows(run_id):
+        if find_platform(name, Platform).knows(run_id):
             return name
     raise ProviderError(f"`{run_id}` is not the id of a run on any platform.", "Give the id of the main node's run.")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from catalog.platforms import platform_in
-from components.platform.base import answers
+from catalog.platforms import find_platform, platform_in
+from components.platform.base import PlatformServices
 from components.platform.client import Where
 from schemas.model import Stack
 
@@ -109,7 +109,7 @@ class StoreOpener(Protocol):
 
 def store_opener(request: StoreRequest) -> StoreOpener:
     """The opener for the stack's platform. Raises TransferError if trainyard supports no store of the platform."""
-    return answers(platform_in(request.where.config)).files(request)
+    return find_platform(platform_in(request.where.config), PlatformServices, PlatformServices).files(request)
 
 
 class TransferError(Exception):

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from catalog.imports import other_names
+from catalog.platforms import find_platform
 from components.plan.model import JobPlan, Plan, expand
-from components.platform.base import answers
+from components.platform.base import PlatformServices
 from schemas.names import suggestion
 
 _ADDRESS = re.compile(r"(?P<host>[^/]+)/(?P<repository>[^:@]+):(?P<tag>[^:@]+)")
@@ -173,7 +174,7 @@ class ImagePlatform(Protocol):
 
 def image_platform_of(plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
     """The images of the plan's platform. `environment` has the cloud's endpoints and the caller's credentials."""
-    return answers(plan.platform).images(plan, environment)
+    return find_platform(plan.platform, PlatformServices, PlatformServices).images(plan, environment)
 
 
 def wanted_images(

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.platform.base import answering, answers
+from catalog.platforms import find_platform
+from components.platform.base import PlatformServices, answering
 from components.platform.calls import InputFailure
 from components.platform.values import UNKNOWN, Properties, Secret
 
@@ -83,7 +84,7 @@ def able_platforms() -> tuple[str, ...]:
 
 def own_inputs(name: Any) -> OwnInputs | None:
     """The platform's own inputs. None if no platform has this name, or if the name is not known yet."""
-    return answers(name).run_inputs if isinstance(name, str) else None
+    return find_platform(name, PlatformServices, PlatformServices).run_inputs if isinstance(name, str) else None
 
 
 def mutable_inputs(name: Any) -> frozenset[str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from catalog.platforms import find_platform
+
 # Importing a file of checks declares them.
 from schemas.checks import access, commands, env, images, names, network, ports, roles, runs, scripts, storage, waivers  # noqa: F401
 from schemas.facts import Facts
 from schemas.findings import RULES, CheckRule, Finding
 from schemas.model import Stack
-from schemas.platforms import stack_file
+from schemas.stack_file import StackFile
 
 
 def rules() -> Mapping[str, CheckRule]:
@@ -21,7 +23,7 @@ def rules() -> Mapping[str, CheckRule]:
 def checks_of(named: str) -> Iterator[CheckRule]:
     """The checks of every platform, and those of the named one."""
     yield from RULES.values()
-    yield from stack_file(named).rules().values()
+    yield from find_platform(named, StackFile).rules().values()
 
 
 def check(stack: Stack, facts: Facts) -> Iterator[Finding]:

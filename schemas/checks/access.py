@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 
 from schemas.checks.network import is_production
@@ -100,10 +100,8 @@ FEATURES: Mapping[str, _FeatureUse] = {
 @rule("TY901", "the platform cannot do this")
 def lacking(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     row = facts.platforms[stack.platform]
-    lacks: Mapping[str, str] = row.get("lacks", {})
-    instead: Mapping[str, str] = row.get("instead", {})
-    for feature, reason in lacks.items():
-        remedy = instead.get(feature, "remove it, or choose another platform")
+    for feature, reason in row.lacks.items():
+        remedy = row.instead.get(feature, "remove it, or choose another platform")
         for path in FEATURES[feature](stack):
             yield Wrong(path, f"{stack.platform} cannot do this: {reason}", remedy)
 
@@ -111,16 +109,15 @@ def lacking(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 @rule("TY903", "the platform does not train with this framework")
 def not_trained(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     row = facts.platforms[stack.platform]
-    trained: Sequence[str] | None = row.get("trains")
     for name, job in stack.jobs.items():
-        if trained is not None and job.framework not in trained:
-            message = f"{stack.platform} does not train with `{job.framework}`: {row['why']}"
-            yield Wrong(at("jobs", name, "framework"), message, f"use {listing(trained)}, or another platform")
+        if row.trains is not None and job.framework not in row.trains:
+            message = f"{stack.platform} does not train with `{job.framework}`: {row.why}"
+            yield Wrong(at("jobs", name, "framework"), message, f"use {listing(row.trains)}, or another platform")
 
 
 @rule("TY902", "the platform is not deployed to yet", severity="warning")
 def not_deployed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    if not facts.platforms[stack.platform]["deploys"]:
+    if not facts.platforms[stack.platform].deploys:
         message = f"this release of trainyard checks and plans for {stack.platform}, but does not deploy to it yet"
-        deploying = [name for name, row in facts.platforms.items() if row["deploys"]]
+        deploying = [name for name, row in facts.platforms.items() if row.deploys]
         yield Wrong(at("platform"), message, f"to deploy, use {listing(deploying)}")

@@ -12,12 +12,13 @@ import yaml
 from click.testing import CliRunner
 
 from catalog import frameworks
+from catalog.platforms import platforms
 from catalog.tables import table
 from schemas.checks.access import FEATURES
 from trainyard.cli.main import main
 
-PLATFORMS = table("platforms")
-LACKING = [(name, feature) for name, row in PLATFORMS.items() for feature in row.get("lacks", {})]
+PLATFORMS = platforms()
+LACKING = [(name, feature) for name, row in PLATFORMS.items() for feature in row.lacks]
 JOB = {
     "framework": "pytorch", "image": "registry.example.com/vision:1", "shape": "VM.GPU.A10.1",
     "roles": {"main": 1, "worker": 3}, "command": "train.py", "runs": {"base": {}},
@@ -47,9 +48,9 @@ def findings(folder: Path, platform: str, keys: dict[str, Any], job: dict[str, A
         **keys,
         "jobs": {"resnet": {**JOB, **job}},
     }
-    region = PLATFORMS[platform].get("region")
+    region = PLATFORMS[platform].region
     config = {f"trainyard:{key}": value for key, value in own.items()}
-    config |= {region["key"]: region["example"]} if region else {}
+    config |= {region.key: region.example} if region else {}
     file = folder / "Pulumi.asked.yaml"
     file.write_text(yaml.safe_dump({"config": config}), "utf-8")
     told = CliRunner().invoke(main, ["check", "--format", "json", str(file)]).stdout
@@ -64,7 +65,7 @@ def test_the_features_of_the_table_are_those_of_the_checks() -> None:
 def test_a_feature_that_a_platform_lacks_is_reported_with_its_reason(
     platform: str, feature: str, tmp_path: Path
 ) -> None:
-    reason = ("TY901", f"{platform} cannot do this: {PLATFORMS[platform]['lacks'][feature]}")
+    reason = ("TY901", f"{platform} cannot do this: {PLATFORMS[platform].lacks[feature]}")
     assert reason in findings(tmp_path, platform, *ASKS[feature])
     assert reason not in findings(tmp_path, platform, {}, {})
 
@@ -73,13 +74,13 @@ def test_a_feature_that_a_platform_lacks_is_reported_with_its_reason(
 def test_a_platform_says_what_it_does_not_train_and_whether_it_deploys(platform: str, tmp_path: Path) -> None:
     row = PLATFORMS[platform]
     codes = [code for code, _ in findings(tmp_path, platform, {}, {})]
-    assert ("TY902" in codes) is not row["deploys"]
+    assert ("TY902" in codes) is not row.deploys
     for name in frameworks.names():
         role = next(iter(frameworks.framework(name).roles))
         refused = [words for code, words in findings(tmp_path, platform, {}, {"framework": name, "roles": {role: 1}})
                    if code == "TY903"]  # fmt: skip
-        trained = name in row.get("trains", [name])
-        assert refused == ([] if trained else [f"{platform} does not train with `{name}`: {row['why']}"])
+        trained = name in (row.trains or [name])
+        assert refused == ([] if trained else [f"{platform} does not train with `{name}`: {row.why}"])
 
 
 def test_shapes_are_flexible_or_have_a_size() -> None:

@@ -17,14 +17,14 @@ import yaml
 from jsonschema.validators import Draft202012Validator
 
 from catalog import frameworks
-from catalog.platforms import platform_folder, platforms
+from catalog.platforms import find_platform, platform_folder, platforms
 from schemas import model
 from schemas.compose import COMPOSED, compose_for_editors, pretty, schema_of
 from schemas.convert import camel, default_of, unstructure
 from schemas.load import NAMESPACE, region_key
 from schemas.model import Secret, Stack
-from schemas.platforms import stack_file
 from schemas.shape import shape_problems
+from schemas.stack_file import StackFile
 
 ROOT = Path(__file__).parents[2]
 # A type of the model whose file form is not a mapping of its fields, or whose keys are free.
@@ -35,7 +35,7 @@ class Compared:
     """The model and the schema of one platform, side by side."""
 
     def __init__(self, platform: str) -> None:
-        self.platform, self.kind, self.schema = platform, stack_file(platform).stack, schema_of(platform)
+        self.platform, self.kind, self.schema = platform, find_platform(platform, StackFile).stack, schema_of(platform)
         self.pairs = list(self._pairs(self.kind, self.schema["$defs"]["config"], platform))
 
     def resolved(self, part: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def test_the_plan_of_every_example_is_deterministic_also_as_json(file: Path, com
 @pytest.mark.parametrize("name", ["oci-ray", "aws-dl1-resnet", "openpai-ddp-gloo"])
 def test_layouts_are_shown_where_a_platform_has_more_than_one(name: str) -> None:
     platform = json.loads(run("plan", name, "--format", "json").stdout)["platform"]
-    one_layout = "node-groups" in platforms()[platform]["lacks"]
+    one_layout = "node-groups" in platforms()[platform].lacks
     assert ("\n  layout " in run("plan", name).stdout) == (not one_layout)
 
 

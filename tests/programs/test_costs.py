@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from components.platform.base import platform
+from catalog.platforms import find_platform
+from components.platform.base import Platform
 from components.platform.review import Snapshot
 from policies.jobs import PolicyJob, accelerators_at_once, dollars_at_most, jobs_of, machine_of, nodes_at_once
 from policies.offline import judged
@@ -48,7 +49,7 @@ def _of_job(job: PolicyJob, prices: Mapping[str, Any], targets: bool) -> tuple[f
 
 
 def by_plan(side: Snapshot, prices: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    answers = platform(side.platform).review
+    answers = find_platform(side.platform, Platform).review
     machines = answers.costs(side, prices).jobs
     found = {}
     for job in stack_costs(side, answers, prices, ()).jobs:

@@ -16,8 +16,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from catalog.platforms import platform_folder
-from components.platform.base import does_answer, platform
+from catalog.platforms import find_platform, platform_folder
+from components.platform.base import Platform, does_answer
 from components.platform.live import LiveSide, Reading
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
@@ -45,7 +45,7 @@ def drift_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
     judged = does_answer(recorded["platform"], "review")
     effects = EffectDifferences((), judged=False)
     if judged:
-        effects = compare_effects(platform(recorded["platform"]).review, side.declared, side.snapshot)
+        effects = compare_effects(find_platform(recorded["platform"], Platform).review, side.declared, side.snapshot)
     runs = [_run_status(title, state) for title, state in recorded["runs"].items()]
     remarks = in_order((*compare(side, effects), *compare_runs(declared.runs, runs)))
     unread = tuple(dict.fromkeys((*side.unread, *effects.unread)))

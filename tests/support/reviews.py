@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from catalog.platforms import find_platform
 from components.plan.build import plan_of
 from components.plan.show import plain
-from components.platform.base import platform
+from components.platform.base import Platform
 from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
 from schemas.judge import judge_file
 from tests.support.recorder.answers import identify
@@ -58,6 +59,6 @@ def _masked(value: Any) -> Any:
 
 def sentences(before: Snapshot, after: Snapshot) -> list[str]:
     """The sentences of a review about access that is gained or lost between two snapshots."""
-    answers = platform(after.platform).review
+    answers = find_platform(after.platform, Platform).review
     then, now = answers.abilities((before, after))
     return [one.sentence for one in access_changes(then, now, answers)]

@@ -18,7 +18,8 @@ import oci
 import pytest
 from botocore.exceptions import ClientError
 
-from components.platform.base import platform
+from catalog.platforms import find_platform
+from components.platform.base import Platform
 from components.platform.circumstances import OTHER
 from components.platform.review import EVERYBODY, Snapshot
 from localcloud.control import Cloud
@@ -53,7 +54,7 @@ def _passes(call: Call) -> bool:
 
 
 def held_to(was: set[str], now: set[str], calls: Calls, sides: tuple[Snapshot, Snapshot]) -> None:
-    then, after = platform(sides[0].platform).review.abilities(sides)
+    then, after = find_platform(sides[0].platform, Platform).review.abilities(sides)
     for name in now - was:
         assert _says(after - then, calls[name][1]), (name, sides)
     for name in was - now:

@@ -141,7 +141,7 @@ def status(home: Path | None, as_json: bool) -> None:
     """Show whether the local cloud runs. Also shows where its console and its APIs are, and whether it enforces
     security rules between nodes."""
     from localcloud.admin import why_not_enforced
-    from localcloud.aws import account
+    from localcloud.clients import platform_clients
     from localcloud.code_age import why_older
     from localcloud.control import CloudError, running
 
@@ -156,17 +156,17 @@ def status(home: Path | None, as_json: bool) -> None:
         if running_now:
             facts = {"endpoint": running_now.endpoint, "pid": running_now.pid, "compartment": running_now.compartment}
             facts |= {"console": f"{running_now.endpoint}/console"}
-            facts |= {"awsAccount": account.ACCOUNT, "awsRegion": account.REGION, "openpaiUri": running_now.endpoint}
+            for clients in platform_clients():
+                facts |= clients.facts(running_now)
             facts |= {"rulesEnforced": not reason, "rulesNotEnforcedBecause": reason}
             facts |= {"codeChanged": bool(older), "codeChangedBecause": older}
         json_data(json.dumps({"running": running_now is not None, "home": str(cloud_home(home)), **facts}))
     elif running_now:
         say(f"It runs at {running_now.endpoint} (pid {running_now.pid}), from {running_now.home}.")
         say(f"Console: {running_now.endpoint}/console")
-        say(f"OCI: region {running_now.region}, compartment {running_now.compartment}")
-        say(f"AWS: account {account.ACCOUNT}, region {account.REGION}")
-        say(f"OpenPAI: {running_now.endpoint}, users deployer and user")
-        say('Clients of all three come here after: eval "$(trainyard cloud env)"')
+        for clients in platform_clients():
+            say(clients.place(running_now))
+        say('Their clients come here after: eval "$(trainyard cloud env)"')
         say("The Python SDK of OCI reads no variable for its endpoint: give its clients `service_endpoint`.")
         if reason:
             say(f"Security rules are not enforced between the nodes of job runs: {reason}")

@@ -133,7 +133,7 @@ def put(opened: StackBucket, source: Path, prefix: str | None, overwrite: bool) 
 
 def input_hint(opened: StackBucket, below: str) -> str:
     """How a job reads the files: not every platform mounts buckets."""
-    if opened.stack and "inputs" in platforms()[opened.stack.platform].get("lacks", {}):
+    if opened.stack and "inputs" in platforms()[opened.stack.platform].lacks:
         return f"A job reads them by their address: `${{bucket}}/{below}` in its command."
     mounted = f"{{ mount: /data/{Path(below).name}, prefix: {below}/ }}"
     return f"A job reads them with `inputs: [{mounted}]` in its stack file."

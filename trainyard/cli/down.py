@@ -13,7 +13,8 @@ from itertools import pairwise
 
 import click
 
-from components.platform.base import answering, platform
+from catalog.platforms import find_platform
+from components.platform.base import Platform, answering
 from components.platform.local import PROJECT_NAME, LocalPlatform, Removal, Row, State
 from launcher.escaping import terminal_lines
 from localcloud import control
@@ -55,7 +56,11 @@ def down(place: LocalStack, arguments: list[str], delete_data: bool, yes: bool) 
     with place.leave_cloud() as unused:
         if unused:
             place.remove_stand_ins(cloud, delete_data)
-            data = [line for name in answering("local") for line in platform(name).local.list_data(cloud, say_aside)]
+            data = [
+                line
+                for name in answering("local")
+                for line in find_platform(name, Platform).local.list_data(cloud, say_aside)
+            ]
             control.stop(place.home / "cloud")
             say(_end(data, place))
         elif not left:

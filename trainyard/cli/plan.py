@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from catalog.platforms import find_platform
 from components.plan import show
-from components.plan.platform import platform_of
+from components.plan.platform import Platform
 from schemas.names import suggestion
 from trainyard.cli.out import json_data, say
 from trainyard.cli.planning import plan_or_exit, stack_arguments
@@ -45,7 +46,7 @@ def access(stack: str, stacks: Path, form: str, deployers: str) -> None:
     """
     made = plan_or_exit(stack, stacks, form)
     try:
-        report = platform_of(made.platform).access_report(made, deployers)
+        report = find_platform(made.platform, Platform).access_report(made, deployers)
     except ValueError as wrong:
         raise click.UsageError(f"--deployers: {wrong}") from None
     if form == "json":

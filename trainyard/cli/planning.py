@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from catalog.platforms import platforms
 from components.platform.base import does_answer
 from localcloud.files import CHOICES, REQUIRED, VARIABLE, WHERE_POSSIBLE
 from schemas.load import stack_name
@@ -43,13 +44,13 @@ profile_option = click.option("--profile", metavar="NAME", help="The profile of 
 
 def place_option(what: str) -> Callable[[FC], FC]:
     """The option `--place`, whose older name is `--compartment`. `what`, for its help: `the runs are`, for example."""
+    places = [row.place for row in platforms().values() if row.place]
     return click.option(
         "--place",
         "--compartment",
         "place",
         metavar="PLACE",
-        help=f"Where {what}, if not where the stack's file says: the OCID of a compartment (OCI), the name of a bucket "
-        "(AWS), or the address of a portal (OpenPAI).",
+        help=f"Where {what}, if not where the stack's file says: {', '.join(places[:-1])}, or {places[-1]}.",
     )
 
 

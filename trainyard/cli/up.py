@@ -10,10 +10,11 @@ from typing import Any
 
 import click
 
+from catalog.platforms import find_platform
 from components.messages import moved
 from components.plan.build import WARNINGS_SHOWN
 from components.plan.model import Plan
-from components.platform.base import platform
+from components.platform.base import Platform
 from components.platform.calls import Tell
 from components.platform.local import LocalFile
 from localcloud.environments import network_tools
@@ -105,7 +106,7 @@ def _bring_up(place: LocalStack, arguments: list[str], allow_failed_runs: bool) 
     borrowed = _bring_up_used(place, plan, allow_failed_runs)
     _tell(place.select(plan, cloud))
     _tell_of_renames(place, plan)
-    platform(plan.platform).local.ready_images(cloud, plan, borrowed)
+    find_platform(plan.platform, Platform).local.ready_images(cloud, plan, borrowed)
     before = run_rows(place)
     done = place.up(*_judged(arguments), *arguments)
     code, only_runs_failed = print_summary(place, plan, cloud, before, done)
@@ -179,7 +180,7 @@ def _tell(local: LocalFile, tell: Tell = say) -> None:
 
 def _tell_of_renames(place: LocalStack, plan: Plan, tell: Tell = say) -> None:
     own, _ = place.states()
-    for text in stack_states.rename_warnings(own.rows, plan, platform(plan.platform).local):
+    for text in stack_states.rename_warnings(own.rows, plan, find_platform(plan.platform, Platform).local):
         tell(f"  renamed? {text}")
 
 

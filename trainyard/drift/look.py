@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from catalog.platforms import platform_in
-from components.platform.base import answers, does_answer
+from catalog.platforms import find_platform, platform_in
+from components.platform.base import PlatformServices, does_answer
 from components.platform.calls import ProviderError
 from components.platform.client import UnknownPlaceError, Where
 from components.platform.live import LiveQuestion
@@ -26,7 +26,7 @@ _NOT_EVALUATED = EffectDifferences((), judged=False)
 
 def find_drift(declared: Declared, where: Where, known: tuple[str, ...] = ()) -> Drift:
     """`where`: the place of the stack's runs. Raises ProviderError if the cloud cannot be read at all."""
-    platform = answers(platform_in(where.config))
+    platform = find_platform(platform_in(where.config), PlatformServices, PlatformServices)
     side = platform.live(LiveQuestion(declared.snapshot, where, known))
     can_evaluate = platform.name != "" and does_answer(platform.name, "review")
     effects = compare_effects(platform.review, side.declared, side.snapshot) if can_evaluate else _NOT_EVALUATED

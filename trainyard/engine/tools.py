@@ -34,10 +34,14 @@ class StandIn:
         return f"pulumi-resource-{self.provider}"
 
 
-STAND_INS = (
-    StandIn("oci", "pulumi_oci", "localcloud.oci.plugin", "TRAINYARD_OCI_PLUGIN"),
-    StandIn("aws", "pulumi_aws", "localcloud.aws.plugin", "TRAINYARD_AWS_PLUGIN"),
-)
+def stand_ins() -> tuple[StandIn, ...]:
+    """One for each platform whose local cloud has a plugin. Its folder has the name of the provider."""
+    folders = sorted(file.parents[1] for file in CHECKOUT.glob("localcloud/*/plugin/__main__.py"))
+    return tuple(
+        StandIn(name, f"pulumi_{name}", f"localcloud.{name}.plugin", f"TRAINYARD_{name.upper()}_PLUGIN")
+        for name in (folder.name for folder in folders)
+    )
+
 
 # Pulumi warns about a language host on PATH unless it is the one in the folder of `pulumi`. So an engine that we built
 # has this script in its folder. Each checkout links to it from `.trainyard/bin`, and it runs the host of the checkout
@@ -71,7 +75,7 @@ def write_tools(home: Path, engine: Path, env: Mapping[str, str]) -> Path:
     folder = home.absolute() / "bin"
     folder.mkdir(parents=True, exist_ok=True)
     _write_language_host(folder, engine, env)
-    for stand_in in STAND_INS:
+    for stand_in in stand_ins():
         # An earlier release put plugins on PATH, and the engine warns about those at every step.
         (folder / stand_in.program).unlink(missing_ok=True)
         _write_plugin(home, stand_in, env)

@@ -18,9 +18,9 @@ from typing import IO, Any
 
 import yaml
 
-from catalog.platforms import platform_in
+from catalog.platforms import find_platform, platform_in
 from components.plan.model import Plan
-from components.platform.base import answering, platform
+from components.platform.base import Platform, answering
 from components.platform.calls import GO_ON, Tell
 from components.platform.local import PROJECT_NAME, LocalFile, LocalPlatform, LocalStackError, State, states
 from localcloud import control
@@ -160,13 +160,15 @@ class LocalStack:
 
     @property
     def platform(self) -> LocalPlatform:
-        return platform(self.platform_name).local
+        return find_platform(self.platform_name, Platform).local
 
     def select(self, plan: Plan, cloud: control.Cloud) -> LocalFile:
         """Makes the stack in the local backend if needed. Returns its file as the local cloud can use it."""
         copy, written = self.local_file(), read(self.file).data
         with self._stand_in_lock():
-            stand_in = partial(platform(plan.platform).local.stand_in, plan=plan, cloud=cloud, tell=self._tell)
+            stand_in = partial(
+                find_platform(plan.platform, Platform).local.stand_in, plan=plan, cloud=cloud, tell=self._tell
+            )
             opens = SALT in written and self._opens(written[SALT])
             local = localize(written["config"], plan, stand_in, self.file.parent, keeps_secrets=opens)
         local.remarks += waited_for_again((_data(copy) or {}).get("config") or {}, local.config)
@@ -250,7 +252,7 @@ class LocalStack:
         """Removes the stand-ins for stacks of all platforms. Call it when the cloud has no stacks."""
         with self._stand_in_lock():
             for name in answering("local"):
-                platform(name).local.remove_stand_ins(cloud, self._tell, with_data)
+                find_platform(name, Platform).local.remove_stand_ins(cloud, self._tell, with_data)
 
     def state(self, *arguments: str) -> str:
         return self._engine("stack", *arguments)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from components.platform.base import answers
+from catalog.platforms import find_platform
+from components.platform.base import PlatformServices
 from components.platform.review import Network, ReviewPlatform, Snapshot
 from policies import offline
 from policies.settings import PolicyConfigError
@@ -68,7 +69,7 @@ def review(
         return _platform_change(before, after, findings, context, rehearsal)
     if _cannot_be_compared(before, after):
         return _unreadable_review(before, after, kind, findings, context)
-    platform = answers(after.platform or before.platform).review
+    platform = find_platform(after.platform or before.platform, PlatformServices, PlatformServices).review
     changes = compare(before, after, platform, context.by_engine)
     if kind == "changed" and not changes and before.plan == after.plan and not after.refused:
         kind = "same"

@@ -25,10 +25,10 @@ from typing import Any
 
 import pulumi
 
-from catalog.platforms import platform_in
+from catalog.platforms import find_platform, platform_in
 from components.plan.build import WARNINGS_SHOWN, plan_of
 from components.plan.show import plain as plain_plan
-from components.platform.base import answers
+from components.platform.base import PlatformServices
 from components.platform.review import SECRET, OfflineStack, Snapshot
 from components.program import STACKS, run
 from components.runs import ARTIFACTS
@@ -80,7 +80,9 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
     if judged.errors:
         return Recorded(Snapshot(name, platform, {}, (), refused=_first_error(judged.errors))).as_json()
     stack, project = OfflineStack(name, written), "trainyard"
-    monitor = RecordingMonitor(MockedCloud(answers(platform).offline, stack, project, state))
+    monitor = RecordingMonitor(
+        MockedCloud(find_platform(platform, PlatformServices, PlatformServices).offline, stack, project, state)
+    )
     remarks, exports, refused = _run(monitor, file, request["root"], name, project)
     rows = [row for row in monitor.recorded if "read" not in row and row["type"] != _STACK_TYPE]
     recorded = Recorded(
@@ -162,7 +164,7 @@ def serve(write: Callable[[str], object]) -> None:
 def _prepare(platform: str) -> None:
     """Imports the platform's packages. If they are missing, recording a program reports it."""
     with suppress(ModuleNotFoundError):
-        answers(platform).offline.prepare()
+        find_platform(platform, PlatformServices, PlatformServices).offline.prepare()
 
 
 def _import_all(names: list[str]) -> None:

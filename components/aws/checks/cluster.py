@@ -101,7 +101,7 @@ def ssh_port(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
         if port == SSH_OF_THE_MACHINE:
             message = "22 is the SSH port of the machine itself, and containers share its network"
             yield Wrong(_place(name, "sshPort"), message, "use 3022")
-        trained = facts.platforms[stack.platform]["trains"]
+        trained = facts.platforms[stack.platform].trains or ()
         row = facts.framework(job) if job.framework in trained else None
         for used, taken in JobOnPlatform.of(stack, job, row).numbered() if row else ():
             if taken.first <= port <= taken.last:

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
+from catalog.platforms import find_platform, platforms
 from components.openpai.client.status import storages_folder
-from components.platform.base import platform
+from components.platform.base import Platform
 from components.platform.files import Store, StoredObject, StoreOpener, StoreRequest, TransferError
 from launcher.escaping import terminal
 
 BUCKET_KEY, STORAGE_KEY = "trainyard:bucket", "trainyard:storage"
-# The platform whose S3 client we reuse, and the keys of a stack file that configure it.
-_S3, _REGION, _ENDPOINT = "aws-dl1", "aws:region", "aws:endpoint"
 
 
 @dataclass(frozen=True)
@@ -79,9 +78,14 @@ class OpenPaiOpener:
 
     def _s3(self) -> StoreOpener:
         bucket = _mapping(self.request.where.config.get(BUCKET_KEY))
-        where = {_REGION: bucket.get("region"), _ENDPOINT: bucket.get("endpoint")}
+        # The platform whose client we reuse, and the keys of a stack file that configure it.
+        name, row = next((name, row) for name, row in platforms().items() if row.stores == "s3")
+        namespace = row.region.key.partition(":")[0] if row.region else name
+        where = {f"{namespace}:{key}": bucket.get(key) for key in ("region", "endpoint")}
         config = {key: value for key, value in where.items() if isinstance(value, str) and value}
-        return platform(_S3).files(replace(self.request, where=replace(self.request.where, config=config)))
+        return find_platform(name, Platform).files(
+            replace(self.request, where=replace(self.request.where, config=config))
+        )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pulumi
 
-from components.platform.base import platform
+from catalog.platforms import find_platform
+from components.platform.base import Platform
 from tests.support.recorder import aws_answers
 
 NAMESPACE = "axexamplens"
@@ -20,7 +21,7 @@ RESOURCES = "#resources"
 HOME_OF = "oci:Identity/getRegionSubscriptions:getRegionSubscriptions"
 HOME_REGION = "eu-frankfurt-1"
 
-OFFLINE = {"oci": platform("oci").offline, "aws": platform("aws-dl1").offline}
+OFFLINE = {"oci": find_platform("oci", Platform).offline, "aws": find_platform("aws-dl1", Platform).offline}
 
 
 def identify(token: str, name: str, inputs: Mapping[str, Any]) -> str:

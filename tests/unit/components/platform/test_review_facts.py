@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from catalog.platforms import find_platform
 from catalog.tables import table
 from components.plan.model import RUN_TYPE as RUN
-from components.platform.base import platform
+from components.platform.base import Platform
 from components.platform.review import UNREAD, Machines, Snapshot, Standing
 from tests.support.reviews import resource, sentences
 
@@ -23,7 +24,7 @@ def roles(**replicas: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_loss_says_what_goes_and_how_to_keep_it(name: str) -> None:
-    answers = platform(name).review
+    answers = find_platform(name, Platform).review
     for token, row in {**table("review")["loss"], **table(TABLES[name]).get("loss", {})}.items():
         inputs = dict.fromkeys(row.get("called", ())[:1], "vision-{thing}")
         loss = answers.loss(resource(token, "logical", **inputs))
@@ -75,7 +76,7 @@ LISTED = "list prices of shapes.toml, 2026"
     ],
 )
 def test_what_a_node_costs_on_oci(shape: dict[str, Any], prices: dict[str, Any], expected: Machines) -> None:
-    found = platform("oci").review.costs(oci(shape), prices)
+    found = find_platform("oci", Platform).review.costs(oci(shape), prices)
     assert found.jobs["resnet"] == expected
     price = prices.get("VM.GPU.A10.1", {}).get("usd_per_hour", 2.0)
     source = prices.get("VM.GPU.A10.1", {}).get("source", LISTED)
@@ -84,11 +85,15 @@ def test_what_a_node_costs_on_oci(shape: dict[str, Any], prices: dict[str, Any],
 
 def test_a_job_on_a_compute_target_costs_nothing_of_its_own() -> None:
     on = {"computeTarget": "pool", "share": {"gpus": 1}}
-    own = platform("oci").review.costs(oci({"name": "VM.GPU.A10.1"}, **on), {}).jobs["resnet"]
+    own = find_platform("oci", Platform).review.costs(oci({"name": "VM.GPU.A10.1"}, **on), {}).jobs["resnet"]
     assert (own.usd_per_hour, own.accelerators, own.stays) == (0.0, 1, True)
-    theirs = platform("oci").review.costs(oci({"name": "x"}, **{**on, "computeTarget": "theirs"}), {}).jobs["resnet"]
+    theirs = (
+        find_platform("oci", Platform)
+        .review.costs(oci({"name": "x"}, **{**on, "computeTarget": "theirs"}), {})
+        .jobs["resnet"]
+    )
     assert theirs.usd_per_hour is None
-    priced = platform("oci").review.costs(
+    priced = find_platform("oci", Platform).review.costs(
         oci({"name": "x"}, **{**on, "computeTarget": "theirs"}), {"compute target": {"usd_per_hour": 3}}
     )
     assert priced.jobs["resnet"].usd_per_hour == 3
@@ -105,7 +110,7 @@ def test_machines_of_aws_stay_and_have_no_price_but_a_teams_own() -> None:
         resource("aws:ec2/vpcEndpoint:VpcEndpoint", "s3", vpcEndpointType="Gateway"),
     )
     side = Snapshot("vision-dev", "aws-dl1", {"jobs": {"resnet": {"cluster": CLUSTER}}}, made)
-    answers = platform("aws-dl1").review
+    answers = find_platform("aws-dl1", Platform).review
     found = answers.costs(side, {})
     assert found.jobs == {"resnet": Machines("dl1.24xlarge", 2, 8, stays=True, idle_minutes=30)}
     assert [(one.what, one.usd_per_hour) for one in found.standing] == [
@@ -134,7 +139,7 @@ def openpai(*plugins: str, grants: Any = (), protocol: Any = None, **roles_of: A
 
 
 def test_openpai_has_no_rules_and_no_prices() -> None:
-    answers = platform("openpai").review
+    answers = find_platform("openpai", Platform).review
     assert answers.network(openpai()).unjudged == "OpenPAI has no API for networks: nodes share the cluster's"
     assert answers.costs(openpai(), {}).jobs == {"resnet": Machines("gpu2", 4, 2)}
     assert answers.costs(openpai(), {"gpu2": {"usd_per_hour": 3}}).jobs["resnet"].usd_per_hour == 3
@@ -143,7 +148,7 @@ def test_openpai_has_no_rules_and_no_prices() -> None:
 
 def test_tasks_of_openpai_that_are_not_alike_and_are_tried_again() -> None:
     mixed = openpai(worker={"sku": {"gpus": 4}, "retryCount": 3})
-    found = platform("openpai").review.costs(mixed, {"gpu2": {"usd_per_hour": 3}}).jobs["resnet"]
+    found = find_platform("openpai", Platform).review.costs(mixed, {"gpu2": {"usd_per_hour": 3}}).jobs["resnet"]
     # Two accelerators on one node and four on three: 14. Whose SKU has which price, the plan does not say.
     assert (found.accelerators, found.usd_per_hour, found.retries) == (14 / 4, None, 3)
 

@@ -11,12 +11,12 @@ from trainyard.engine.obtain import environment
 from trainyard.engine.tools import (
     LANGUAGE_HOST,
     OWN_LANGUAGE_HOST,
-    STAND_INS,
     TRAMPOLINE,
     StandIn,
     is_trampoline,
     plugin_path,
     script_for,
+    stand_ins,
     tools_home,
     write_script,
     write_tools,
@@ -35,7 +35,7 @@ def plugin_of(home: Path, stand_in: StandIn) -> Path:
     return path
 
 
-EACH = pytest.mark.parametrize("stand_in", STAND_INS, ids=lambda stand_in: stand_in.provider)
+EACH = pytest.mark.parametrize("stand_in", stand_ins(), ids=lambda stand_in: stand_in.provider)
 
 
 @EACH

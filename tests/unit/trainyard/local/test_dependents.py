@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from components.platform.base import platform
+from catalog.platforms import find_platform
+from components.platform.base import Platform
 from components.platform.local import PROJECT_NAME, Row, State
 from trainyard.local.stack_states import dependent_stacks
 
@@ -52,7 +53,7 @@ def state(stack: str, package: str, outputs: Mapping[str, Any], inputs: Mapping[
 
 
 def needed(name: str, own: State, other: State, *going: Row) -> tuple[str, ...]:
-    found = dependent_stacks(own, [own, other], going, platform(name).local)
+    found = dependent_stacks(own, [own, other], going, find_platform(name, Platform).local)
     return found[0].on if found else ()
 
 

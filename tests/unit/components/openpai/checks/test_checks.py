@@ -77,7 +77,7 @@ def test_a_platform_without_deployment_says_so(tmp_path: Path) -> None:
     found = judged(tmp_path, TEXT)
     assert found.facts is not None
     assert isinstance(found.stack, OpenPaiStack)
-    rows = {name: {**row, "deploys": name != "openpai"} for name, row in found.facts.platforms.items()}
+    rows = {name: replace(row, deploys=name != "openpai") for name, row in found.facts.platforms.items()}
     (wrong,) = not_deployed(found.stack, replace(found.facts, platforms=rows))
     assert "does not deploy to it yet" in wrong.message
     assert list(not_deployed(found.stack, found.facts)) == []

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How clients of each platform come to a local cloud: `CLIENTS` in `clients.py` of the platform's local home."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from catalog.platforms import platform_folder, platforms
+
+if TYPE_CHECKING:
+    from localcloud.control import Cloud
+
+
+class PlatformClients(ABC):
+    @abstractmethod
+    def variables(self, cloud: Cloud, profile: str) -> Mapping[str, str]:
+        """The environment variables that lead the platform's clients to this cloud, as this user."""
+
+    @abstractmethod
+    def profile_of_caller(self, cloud: Cloud, environment: Mapping[str, str]) -> str | None:
+        """The profile in the caller's environment, if that leads to this cloud."""
+
+    @abstractmethod
+    def place(self, cloud: Cloud) -> str:
+        """Where a user finds the platform's resources, for `trainyard cloud status`."""
+
+    def facts(self, cloud: Cloud) -> Mapping[str, str]:
+        """The same for programs."""
+        return {}
+
+
+def platform_clients() -> Iterator[PlatformClients]:
+    """Of every platform that has a local cloud."""
+    for name in platforms():
+        module = f"localcloud.{platform_folder(name)}"
+        if find_spec(module):
+            clients = import_module(f"{module}.clients").CLIENTS
+            if not isinstance(clients, PlatformClients):
+                raise TypeError(f"CLIENTS of {module}.clients is not a PlatformClients")
+            yield clients
