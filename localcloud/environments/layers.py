@@ -2,7 +2,8 @@
 """Makes layers: a job's own packages over the environment of its framework, which is not installed again.
 
 The packages are not trusted. Making a layer runs no code of theirs: only wheels are unpacked, unless the team names a
-package to build, and only nodes start the layer's interpreter. The packages are unpacked into a folder of their own.
+package to build, and only nodes start the layer's interpreter. The packages are unpacked into a folder of their own,
+after each wheel was judged (wheels.py).
 The files that trainyard reads later are beside it, where no package can replace them.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 
@@ -46,6 +49,7 @@ from localcloud.environments.find import (
 from localcloud.environments.layout import SETTINGS
 from localcloud.environments.make import add_base_modules
 from localcloud.environments.rows import rows
+from localcloud.environments.wheels import require_confined_wheel
 from trainyard.engine.isolated import isolated_python
 
 LOCK = "installed.txt"
@@ -153,7 +157,7 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     listed, pins = folder / PACKAGES, folder / "constraints.txt"
     listed.write_text(wanted.text, "utf-8")
     pins.write_text("".join(f"{name}=={one.version}\n" for name, one in sorted(below.items())), "utf-8")
-    words = ["--no-warn-script-location", "--constraint", str(pins), "--requirement", str(listed)]
+    words = ["--constraint", str(pins), "--requirement", str(listed)]
     python, guard, title = programs / "python", DiskGuard(tell, unpacked), f"packages of {wanted.file}"
     # With hashes or sources to build, pip needs the whole packages to choose.
     may_plan = not any(option in wanted.text for option in ("--hash=", "--no-binary"))
@@ -167,7 +171,7 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     if rest := [one for one in downloads if one not in useless]:
         tell.say(f"{title}: {size_text(rest)}")
     try:
-        pip(python, ["install", *words], guard, title, hashed=False)
+        _unpack(python, folder, wanted, words, guard)
     except MakeError as error:
         raise MakeError(_explained(_with_places(str(error), listed, wanted), base, wanted.file, below)) from None
     installed = [one for one in _installed(site, wanted.file) if (_normalized(one.name), one.version) not in noted]
@@ -196,6 +200,34 @@ def _require_without_gpu(downloads: Sequence[Download], useless: Sequence[Downlo
         "Ask for a version that a local environment has (`trainyard environments`), or let pip's configuration name "
         f"an index of builds for processors. To download them all the same: {_ANYWAY}=1"
     )
+
+
+def _unpack(python: Path, folder: Path, wanted: Wanted, words: Sequence[str], tell: MakeProgress) -> None:
+    """Chooses the packages of these words for pip, gets their wheels, judges these, and only then unpacks them."""
+    report, chosen, wheels = folder / "report.json", folder / "chosen.txt", folder / "wheels"
+    title = f"packages of {wanted.file}"
+    pip(python, ["install", "--dry-run", "--report", str(report), *words], tell, title, hashed=False)
+    options = [line for line in wanted.text.splitlines() if line.startswith("--")]
+    lines = [_chosen_line(item, wanted.file) for item in json.loads(report.read_text("utf-8"))["install"]]
+    if not lines:
+        return
+    chosen.write_text("\n".join([*options, *lines, ""]), "utf-8")
+    pip(python, ["wheel", "--no-deps", "--wheel-dir", str(wheels), "-r", str(chosen)], tell, title, hashed=False)
+    for wheel in sorted(wheels.iterdir()):
+        require_confined_wheel(wheel, wanted.file)
+    words = ["--no-deps", "--no-index", "--no-warn-script-location", *map(str, sorted(wheels.iterdir()))]
+    pip(python, ["install", *words], tell, title, hashed=False)
+    shutil.rmtree(wheels)
+
+
+def _chosen_line(item: Mapping[str, Any], shown_as: str) -> str:
+    """The line for pip that gets exactly this file. `item`: a package of pip's report."""
+    name, version = item["metadata"]["name"], item["metadata"]["version"]
+    _require_valid(name, version, shown_as)
+    source = item["download_info"]
+    asked = f"{name} @ {source['url']}" if item["is_direct"] else f"{name}=={version}"
+    hashes = source["archive_info"]["hashes"]
+    return " ".join([asked, *(f"--hash={kind}:{digest}" for kind, digest in sorted(hashes.items()))])
 
 
 def _packages_below(base: Environment) -> Mapping[str, BasePackage]:
@@ -229,9 +261,13 @@ def _installed(site: Path, shown_as: str) -> list[metadata.Distribution]:
         # which replaces that module once it is imported, raises an error.
         with suppress(TypeError, FileNotFoundError):
             texts = one.metadata["Name"], one.metadata["Version"]
-        if not all(text and rule.fullmatch(text) for text, rule in zip(texts, (_NAMES, _VERSIONS), strict=True)):
-            raise MakeError(f"{shown_as}: a package has metadata with an invalid name or version, {texts!a}")
+        _require_valid(*texts, shown_as)
     return packages
+
+
+def _require_valid(name: str | None, version: str | None, shown_as: str) -> None:
+    if not (name and _NAMES.fullmatch(name) and version and _VERSIONS.fullmatch(version)):
+        raise MakeError(f"{shown_as}: a package has metadata with an invalid name or version, {(name, version)!a}")
 
 
 def _write_metadata(site: Path, name: str, version: str) -> None:

@@ -4,7 +4,6 @@ their code runs, no package of the framework is replaced, and a failure leaves n
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import signal
@@ -12,63 +11,26 @@ import socket
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from localcloud.environments import cache, find, layers, make
+from localcloud.environments import cache, commands, find, layers, make
 from localcloud.environments.commands import MakeError
 from localcloud.environments.find import Environment, MissingEnvironment
-from localcloud.environments.layers import Wanted, make_layer
+from localcloud.environments.layers import Wanted
 from localcloud.hosts import images
-from tests.support.environments import TINY, Told
+from tests.support.environments import Told
+from tests.support.package_shelf import MINI, Shelf, shelf, tiny_cache
 from tests.support.waiting import eventually
-from tests.support.wheels import digest, write_source, write_wheel
+from tests.support.wheels import digest, hostile_wheels, write_source, write_wheel
+from trainyard.engine.isolated import isolated_python
 
 LONGEST_SECONDS = 120.0
-MINI = replace(TINY, imports=("json",), offers=frozenset({"mini"}))
-PYTHON = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
-
-class Shelf:
-    """A folder of packages, and the environment of a framework `mini` 1.0 that needs the package `helper`."""
-
-    def __init__(self, root: Path) -> None:
-        self.folder = root / "wheels"
-        self.folder.mkdir()
-        self.mark = root / "ran"
-        self.base = make.make("tiny", Told())
-        site = next(self.base.interpreter.parent.parent.glob("lib/python*/site-packages"))
-        for name, requires in (("mini", ("helper>=1",)), ("helper", ())):
-            wheel = write_wheel(self.folder, name, "1.0", {f"{name}/__init__.py": "VERSION = 1\n"}, requires)
-            subprocess.run([sys.executable, "-m", "zipfile", "-e", str(wheel), str(site)], check=True)
-            wheel.unlink()
-
-    def make(self, *lines: str, told: Told | None = None, build: str = "") -> Environment:
-        return make_layer(self.base, self.wanted(*lines, build=build), told or Told())
-
-    def wanted(self, *lines: str, build: str = "") -> Wanted:
-        options = ["--only-binary :all:", *([f"--no-binary {build}"] if build else [])]
-        options += ["--require-hashes"] if any("--hash" in line for line in lines) else []
-        text = "\n".join([*options, *lines, ""])
-        places = [*("" for _ in options), *(f"req.txt:{number}" for number, _ in enumerate(lines, start=1))]
-        return Wanted(text, hashlib.sha256(text.encode()).hexdigest()[:16], "req.txt", places)
-
-    def nothing_is_left(self, wanted: Wanted) -> bool:
-        missing = find.find(f"tiny+{wanted.digest}")
-        assert isinstance(missing, MissingEnvironment)
-        return not find.layer_folder(self.base, wanted.digest).exists()
-
-
-@pytest.fixture
-def shelf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shelf:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name, value in {**PYTHON, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels")}.items():
-        monkeypatch.setenv(name, value)
-    for module in (find, make, layers):
-        monkeypatch.setattr(module, "rows", lambda: {"tiny": MINI})
-    return Shelf(tmp_path)
+__all__ = ["shelf", "tiny_cache"]
 
 
 def run(environment: Environment, script: str) -> str:
@@ -119,14 +81,8 @@ def test_unsatisfiable_requirements_give_the_reason_and_leave_nothing(shelf: She
 def test_the_framework_under_another_name_satisfies_a_requirement(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = next(shelf.base.interpreter.parent.parent.glob("lib/python*/site-packages"))
-    for name, version, module in (
-        ("tensorflow-cpu", "2.15.1", "tensorflow"),
-        ("torch", "1.13.0a0+gitunknown", "torch"),
-    ):
-        wheel = write_wheel(shelf.folder, name, version, {f"{module}/__init__.py": "VERSION = 'below'\n"})
-        subprocess.run([sys.executable, "-m", "zipfile", "-e", str(wheel), str(site)], check=True)
-        wheel.unlink()
+    shelf.add_to_base("tensorflow-cpu", "2.15.1", {"tensorflow/__init__.py": "VERSION = 'below'\n"})
+    shelf.add_to_base("torch", "1.13.0a0+gitunknown", {"torch/__init__.py": "VERSION = 'below'\n"})
     write_wheel(shelf.folder, "tensorflow", "2.15.1", {"tensorflow/__init__.py": "VERSION = 'fetched'\n"})
     write_wheel(shelf.folder, "text", "1.0", {"text.py": ""}, ["tensorflow>=2.10", "torch>=1.13"])
     row = replace(
@@ -192,16 +148,26 @@ def test_a_package_changes_neither_the_interpreter_nor_the_framework(shelf: Shel
     assert ".ssh" not in base.read_text()
 
 
+def test_a_package_writes_no_program_outside_of_its_layer(shelf: Shelf) -> None:
+    """pip made a program of each entry point, wherever its name led. More ways: tests/torture/test_borders_wheels.py"""
+    program = shelf.folder.parent / "bin" / "git"
+    program.parent.mkdir()
+    hostile_wheels(str(program))["a script with a path upwards"].write(shelf.folder)
+    with pytest.raises(MakeError, match=r"req\.txt: the package 'rude-1\.0-py3-none-any\.whl' is not installed"):
+        shelf.make("rude")
+    assert not program.exists()
+    assert shelf.nothing_is_left(shelf.wanted("rude"))
+
+
 def test_no_file_of_a_package_decides_what_is_mounted_into_nodes(shelf: Shelf) -> None:
     """A wheel may put files anywhere in the folder that it is unpacked into."""
     secret = shelf.folder.parent / "secret"
     (secret / "lib" / "python3" / "site-packages").mkdir(parents=True)
     (secret / "pyvenv.cfg").write_text(f"home = {secret}\n")
-    site = next(shelf.base.interpreter.parent.parent.glob("lib/python*/site-packages"))
     texts = {
         "pyvenv.cfg": f"home = {secret}/bin\n", "packages.txt": "mini==9\n", "installed.txt": "mini==9\n",
         cache.STAMP: '{"python": "3", "versions": {"mini": "9"}, "modules": {}}', "bin/python3": "#!/bin/false\n",
-        f"lib/{site.parent.name}/site-packages/base.pth": f"{secret}/lib/python3/site-packages\n",
+        f"lib/{shelf.site.parent.name}/site-packages/base.pth": f"{secret}/lib/python3/site-packages\n",
     }  # fmt: skip
     files = {f"hostile-1.0.data/data/{name}": text for name, text in texts.items()}
     write_wheel(shelf.folder, "hostile", "1.0", {"hostile.py": "", **files})
@@ -263,7 +229,7 @@ def test_a_full_disk_leaves_nothing(shelf: Shelf, monkeypatch: pytest.MonkeyPatc
     limited = shelf.folder.parent / "limited"
     limited.write_text(f"#!/bin/bash\ntrap '' XFSZ\nulimit -f 1000\nexec {sys.executable} \"$@\"\n")
     limited.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(limited))
+    monkeypatch.setattr(commands, "isolated_python", partial(isolated_python, python=limited))
     with pytest.raises(MakeError, match="large"):
         shelf.make("large")
     assert shelf.nothing_is_left(shelf.wanted("large"))
@@ -273,7 +239,9 @@ MAKER = """
 import sys
 from pathlib import Path
 from localcloud.environments import find, layers, make
-from tests.flows.test_layers import MINI, Told, Wanted
+from localcloud.environments.layers import Wanted
+from tests.support.environments import Told
+from tests.support.package_shelf import MINI
 for module in (find, make, layers):
     module.rows = lambda: {"tiny": MINI}
 told = Told()
