@@ -97,7 +97,7 @@ def requirements(call: ApiCall) -> Iterator[Requirement]:
         yield Requirement(always, target, not_found())
     for reference in references.own:
         yield from _inherited(reference)
-    for placed in (*references.placed(), *references.moved()):
+    for placed in (*references.placed(), *references.moved(), *references.tagged()):
         yield from _required(placed.permissions, placed.reference)
 
 
@@ -162,15 +162,28 @@ def _variables(call: ApiCall) -> dict[str, str]:
 
 def authorize(call: ApiCall) -> None:
     """Raises OCI's refusal unless the policies in force allow the call. The log says what was missing."""
-    if _is_administrator(call) or _is_self_service(call):
+    if _is_self_service(call):
+        return
+    needs_no_policy = _is_administrator(call)
+    if needs_no_policy and b"definedTags" not in call.input.body:
         return
     try:
         required = list(requirements(call))
     except StatementError:
         log.warning("refused %s: the catalog has no permissions for this operation", call.operation.name)
         raise not_found() from None
+    if needs_no_policy:
+        _require_existing_tags(required)
+        return
     for group in _by_target(required):
         _require(call, group)
+
+
+def _require_existing_tags(required: Sequence[Requirement]) -> None:
+    """Administrators cannot set a defined tag either that nobody defined."""
+    for one in required:
+        if one.target is None and "TAG_NAMESPACE_USE" in one.permissions:
+            raise one.refusal
 
 
 def may_see(call: ApiCall, resource: StoredResource) -> bool:

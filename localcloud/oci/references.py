@@ -30,6 +30,7 @@ _OWN = "own"
 _DESTINATION = "body.compartmentId"  # the destination of a move
 # Kinds that OCI refuses like a resource in the path, even if they are elsewhere in the request.
 _REFUSED_AS_IN_PATH = frozenset({"compartment", "copy-destination"})
+_USE_TAGS = frozenset({"TAG_NAMESPACE_USE"})
 _PERMISSION = re.compile(r"[A-Z][A-Z0-9_]+")
 
 
@@ -120,6 +121,28 @@ class References:
             moved = tuple(replace(moving, compartment=target.compartment) for target in each.targets)
             if any(target.compartment != moving.compartment for target in moved):
                 yield PlacedPermissions(permissions, replace(each, targets=moved))
+
+    def tagged(self) -> Iterator[PlacedPermissions]:
+        """The namespaces of the defined tags that the call adds, changes or removes. "To apply, update, or remove
+        defined tags for a resource, a user must be granted permissions on the resource and permissions to use the tag
+        namespace" (Oracle, iampolicyreference)."""
+        given, kept = self._body.get("definedTags"), self._source("kept").get("definedTags") or {}
+        if not isinstance(given, dict) or given == kept:
+            return
+        namespaces = {space.name.lower(): space for space in self._call.store.live("tag-namespace")}
+        for name in sorted({*given, *kept}):
+            tags, before = given.get(name, {}), kept.get(name, {})
+            if tags == before or not isinstance(tags, dict):
+                continue  # what is no map is refused by the call's model
+            space, unknown = namespaces.get(name.lower()), [key for key in tags if key not in before]
+            if space and unknown:
+                known = {tag.name.lower() for tag in self._call.store.live("tag", parent=space.id)}
+                unknown = [key for key in unknown if key.lower() not in known]
+            if space is None and not unknown:
+                continue  # its namespace is gone: it may be removed
+            value = f"{name}.{unknown[0]}" if space and unknown else name
+            targets = (target_of(self._call, space),) if space and not unknown else ()
+            yield PlacedPermissions(_USE_TAGS, Reference("definedTags", "body", value, targets))
 
     @property
     def claimed(self) -> frozenset[str]:
@@ -238,6 +261,10 @@ _VARIABLES: Mapping[str, Mapping[str, Callable[[StoredResource], str]]] = {
     "container-repository": {"target.repo.name": lambda repository: repository.name},
     "group": {"target.group.id": lambda group: group.id, "target.group.name": lambda group: group.name},
     "secret": {"target.secret.id": lambda secret: secret.id, "target.secret.name": lambda secret: secret.name},
+    "tag-namespace": {
+        "target.tag-namespace.id": lambda namespace: namespace.id,
+        "target.tag-namespace.name": lambda namespace: namespace.name,
+    },
     "user": {"target.user.id": lambda user: user.id, "target.user.name": lambda user: user.name},
 }
 

@@ -77,6 +77,16 @@ def _compartment(world: World) -> str:
     return str(there[0] if there else identity.create_compartment(details).data.id)
 
 
+def _defined_tags(world: World) -> Together:
+    """A value of a tag, which is defined first."""
+    identity, models = Session.of({}, world.cloud.env).client("identity"), import_module("oci.identity.models")
+    if "Operations" not in [space.name for space in identity.list_tag_namespaces(world.cloud.tenancy).data]:
+        details = {"compartment_id": world.cloud.tenancy, "name": "Operations", "description": "costs"}
+        space = identity.create_tag_namespace(models.CreateTagNamespaceDetails(**details)).data
+        identity.create_tag(space.id, models.CreateTagDetails(name="CostCenter", description="costs"))
+    return Together(definedTags={"Operations.CostCenter": "43"})
+
+
 def _dhcp(world: World) -> str:
     client, core = Session.of({}, world.cloud.env).client("core"), import_module("oci.core.models")
     details = core.CreateDhcpDetails(
@@ -113,7 +123,7 @@ def _options(name: str, protocol: str, options: Properties) -> Together:
 VALUES: Mapping[Key, Any] = {
     (COMPUTE_TARGET, "computeConfigurationDetails"): compute_cluster(3),
     ("", "compartmentId"): _compartment,
-    ("", "definedTags"): {"Operations.CostCenter": "43"},
+    ("", "definedTags"): _defined_tags,
     ("", "logGroupId"): _log_group,
     ("", "routeTableId"): _second(ROUTES),
     ("", "securityAttributes"): {"Oracle-ZPR.MaxEgressCount": "42"},

@@ -328,3 +328,66 @@ def test_only_administrators_can_read_recorded_calls(user: Clients) -> None:
     signer, endpoint = user.identity.base_client.signer, user.cloud.endpoint
     answer = requests.get(f"{endpoint}/.trainyard/calls", auth=signer, timeout=60)
     assert (answer.status_code, answer.json()["code"]) == (404, "NotAuthorizedOrNotFound")
+
+
+def _tag(world: World, namespace: str, *keys: str) -> None:
+    """Makes a tag namespace in the tenancy, and its tags."""
+    details = models.CreateTagNamespaceDetails(
+        compartment_id=world.clients.cloud.tenancy, name=namespace, description=namespace
+    )
+    made = world.clients.identity.create_tag_namespace(details).data
+    for key in keys:
+        world.clients.identity.create_tag(made.id, models.CreateTagDetails(name=key, description=key))
+    assert {tag.name for tag in world.clients.identity.list_tags(made.id).data} == set(keys)
+
+
+def _refused_tags(call: Callable[..., Any], *arguments: Any) -> str:
+    with pytest.raises(oci.exceptions.ServiceError) as refused:
+        call(*arguments)
+    assert (refused.value.status, refused.value.code) == (400, "RelatedResourceNotAuthorizedOrNotFound")
+    return str(refused.value.message)
+
+
+def test_a_defined_tag_needs_the_right_to_use_its_namespace(world: World, user: Clients) -> None:
+    """A dynamic group may take its members by a tag: who sets one could make its own run a member."""
+    _tag(world, "ops", "role", "team")
+    _tag(world, "cost", "center")
+    _policy(world, "vcns", "allow group scientists to manage virtual-network-family in compartment training")
+
+    def create(tags: dict[str, dict[str, str]]) -> Any:
+        details = oci.core.models.CreateVcnDetails(
+            compartment_id=world.compartment, cidr_blocks=["10.7.0.0/24"], defined_tags=tags
+        )
+        return user.network.create_vcn(details).data
+
+    def update(vcn: Any, tags: dict[str, dict[str, str]], clients: Clients = user) -> Any:
+        return clients.network.update_vcn(vcn.id, oci.core.models.UpdateVcnDetails(defined_tags=tags)).data
+
+    assert "ops" in _refused_tags(create, {"ops": {"role": "admin"}})
+    vcn = create({})
+    _refused_tags(update, vcn, {"ops": {"role": "admin"}})
+    update(vcn, {"ops": {"role": "small"}, "cost": {"center": "1"}}, world.clients)
+    assert update(vcn, {"ops": {"role": "small"}, "cost": {"center": "1"}}), "an update may repeat what is there"
+    user.network.update_vcn(vcn.id, oci.core.models.UpdateVcnDetails(display_name="renamed"))
+    for tags in ({"cost": {"center": "1"}}, {"ops": {}, "cost": {"center": "1"}}, {"OPS": {"role": "admin"}}):
+        _refused_tags(update, vcn, tags)
+    condition = "where target.tag-namespace.name = 'ops'"
+    policy = _policy(world, "tags", f"allow group scientists to use tag-namespaces in tenancy {condition}")
+    assert update(vcn, {"ops": {"role": "big"}, "cost": {"center": "1"}}).defined_tags["ops"] == {"role": "big"}
+    assert "cost" in _refused_tags(update, vcn, {"ops": {"role": "big"}})
+    world.clients.identity.delete_policy(policy)
+
+
+def test_a_defined_tag_that_nobody_defined_is_refused(world: World) -> None:
+    """OCI refuses it for administrators too: TagNamespace … does not exist."""
+    _tag(world, "known", "key")
+    for tags, named in (({"unknown": {"key": "1"}}, "unknown"), ({"known": {"other": "1"}}, "known.other")):
+        details = oci.core.models.CreateVcnDetails(
+            compartment_id=world.compartment, cidr_blocks=["10.7.0.0/24"], defined_tags=tags
+        )
+        assert named in _refused_tags(world.clients.network.create_vcn, details)
+    again = models.CreateTagNamespaceDetails(
+        compartment_id=world.clients.cloud.tenancy, name="KNOWN", description="the same in capitals"
+    )
+    with pytest.raises(oci.exceptions.ServiceError, match="already exists"):
+        world.clients.identity.create_tag_namespace(again)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from components.oci.iam.matching import parse_rule
@@ -11,7 +12,7 @@ from components.oci.iam.statement import StatementError
 from localcloud.oci import kinds, models, ocids, tenancy, work_requests
 from localcloud.oci.access import compartments
 from localcloud.oci.authorization import delay_effect
-from localcloud.oci.errors import conflict, not_found
+from localcloud.oci.errors import already_exists, conflict, not_found
 from localcloud.oci.kinds import ResourceKind, WorkRequestNames
 from localcloud.oci.ocids import fixed_ocid
 from localcloud.oci.operations import ApiCall, ApiOperation
@@ -66,6 +67,17 @@ def _user(call: ApiCall, body: Json) -> Json:
     return {**_in_tenancy(call, body), "capabilities": capable}
 
 
+def _distinct_name(call: ApiCall, body: Json) -> Json:
+    """Refuses a tag or a namespace whose name differs from another's only in case."""
+    kind, within = ("tag", {"parent": body["tagNamespaceId"]}) if "tagNamespaceId" in body else ("tag-namespace", {})
+    name = body["name"]
+    if not _TAG_NAME.fullmatch(name):
+        raise invalid("name must be 1 to 100 printable ASCII characters without spaces and periods")
+    if any(other.name.lower() == name.lower() for other in call.store.live(kind, **within)):
+        raise already_exists(f"A {kind} named {name}")
+    return body
+
+
 def _require_removable_user(call: ApiCall, user: StoredResource) -> None:
     """Refuses to delete a user of the credentials file, or, like OCI, one that is still in a group."""
     if user.id in (seeded.id for seeded in tenancy.USERS):
@@ -85,6 +97,7 @@ def _require_empty_compartment(call: ApiCall, compartment: StoredResource) -> No
         raise conflict(f"The compartment {compartment.id} is not empty: it has the {held[0].kind} {held[0].id}")
 
 
+_TAG_NAME = re.compile(r"[!-\-/-~]{1,100}")
 _IN_THE_TENANCY = ("Create", "Get", "List", "Update", "Delete")
 COMPARTMENT = ResourceKind(
     "compartment", "Compartment", SERVICE, f"{VERSION}/compartments", "compartmentId", ocids.IDENTITY,
@@ -107,12 +120,23 @@ DYNAMIC_GROUP = ResourceKind(
     on_create=_dynamic_group,
     on_update=lambda call, group, body: _dynamic_group(call, body, group.body["matchingRule"]),
 )  # fmt: skip
+TAG_NAMESPACE = ResourceKind(
+    "tag-namespace", "TagNamespace", SERVICE, f"{VERSION}/tagNamespaces", "tagNamespaceId", ocids.IDENTITY,
+    name_field="name", summary="TagNamespaceSummary", verbs=("Create", "Get", "List"), defaults={"isRetired": False},
+    on_create=_distinct_name,
+)  # fmt: skip
+TAG = ResourceKind(
+    "tag", "Tag", SERVICE, f"{TAG_NAMESPACE.path}/{{tagNamespaceId}}/tags", "tagName", ocids.IDENTITY,
+    ocid="tagdefinition", name_field="name", parent_param="tagNamespaceId", summary="TagSummary",
+    verbs=("Create", "List"), defaults={"isRetired": False, "isCostTracking": False}, on_create=_distinct_name,
+    unserved={"validator": "a tag takes any value"},
+)  # fmt: skip
 POLICY = ResourceKind(
     "policy", "Policy", SERVICE, f"{VERSION}/policies", "policyId", ocids.IDENTITY, plural="Policies",
     name_field="name", unique_in="compartment", verbs=("Create", "Get", "List", "Update", "Delete"),
     on_create=_policy, on_update=lambda call, policy, body: _policy(call, body, policy.body["statements"]),
 )  # fmt: skip
-KINDS = (COMPARTMENT, GROUP, USER, DYNAMIC_GROUP, POLICY)
+KINDS = (COMPARTMENT, GROUP, USER, DYNAMIC_GROUP, TAG_NAMESPACE, TAG, POLICY)
 
 
 def seed(store: StateStore) -> None:
@@ -208,7 +232,7 @@ def _fault_domains(call: ApiCall) -> Reply:
 
 
 def _list_nothing(call: ApiCall) -> Reply:
-    """An empty list: the local cloud has no tag namespaces, and so no tag defaults."""
+    """An empty list: the local cloud has no tag defaults."""
     kinds.require_compartment(call, call.needed("compartmentId"))
     return Reply(200, [])
 
@@ -226,6 +250,5 @@ def operations() -> list[ApiOperation]:
             "ListAvailabilityDomains", "GET", f"{VERSION}/availabilityDomains", _availability_domains, SERVICE
         ),
         ApiOperation("ListFaultDomains", "GET", f"{VERSION}/faultDomains", _fault_domains, SERVICE),
-        ApiOperation("ListTagNamespaces", "GET", f"{VERSION}/tagNamespaces", _list_nothing, SERVICE),
         ApiOperation("ListTagDefaults", "GET", f"{VERSION}/tagDefaults", _list_nothing, SERVICE),
     ]
