@@ -38,6 +38,7 @@ from localcloud.oci.access import AccessControl
 from localcloud.oci.api import TAIL, OciApi
 from localcloud.oci.authentication import Caller
 from localcloud.oci.job_runs.dispatch import JobRuns
+from localcloud.oci.log_lines import count_usage
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.services import identity, users
 from localcloud.oci.services import operations as oci_operations
@@ -197,6 +198,7 @@ def _open_cloud(home: Path) -> OciCloud:
         ) from None
     with store.transaction():
         identity.seed(store)
+        count_usage(store)
     _sweep(home / "objects", files_in_use(store))
     background_tasks.remove_folders(home / "runs", (run.id for run in store.live("job-run")))
     credentials = tenancy.load_credentials(home, partial(users.find_key, store), partial(current_principal, store))

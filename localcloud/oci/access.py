@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -37,6 +36,7 @@ from localcloud.oci.authentication import Caller
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.oci.tenancy import groups_of
 from localcloud.server import http
+from localcloud.server.owned_rows import OwnedRows
 
 _SERVICE = Caller("service datascience", "datascience", tenancy.TENANCY, resource_kind="service")
 # When a change takes effect, and the value until then. OCI's models have no such field, so clients never see it.
@@ -44,7 +44,6 @@ LATER = "inForce"
 log = logging.getLogger("localcloud")
 # The rows of the decision log: enough for days of training. Older ones are dropped and counted.
 MOST_ROWS = 20_000
-_Key = tuple[Any, ...]
 
 
 @dataclass
@@ -64,14 +63,18 @@ class DecisionLog:
     """The access decisions, the newest last. It has no calls of administrators, because these need no policies.
 
     Each row has everything that is needed to evaluate the call again under other statements. Calls that differ only in
-    their time share one row with a count. Otherwise nodes that poll would fill the log.
+    their time share one row with a count. Otherwise nodes that poll would fill the log. If there are too many rows, the
+    principal with the most of them loses its oldest one.
     """
 
     def __init__(self, most: int = MOST_ROWS) -> None:
-        self._most = most
-        self._rows: OrderedDict[_Key, _Decision] = OrderedDict()
+        self._rows = OwnedRows[_Decision](most)
         self._number = 0
-        self.forgotten = 0
+
+    @property
+    def forgotten(self) -> int:
+        """The number of rows that were dropped."""
+        return self._rows.forgotten
 
     def record(
         self,
@@ -88,19 +91,18 @@ class DecisionLog:
         by = tuple((one.permission, one.policy, one.statement) for one in verdict.by)
         groups = tuple(one.ocid for one in (*principal.groups, *principal.dynamic_groups))
         variables = tuple(sorted(target.variables.items()))
-        key = (operation, principal.ocid or principal.name, groups, permissions, target.compartment, variables, by)
-        row = self._rows.pop(key, None) or _Decision(
+        key = (operation, groups, permissions, target.compartment, variables, by)
+        owner = principal.ocid or principal.name
+        row = self._rows.pop(owner, key) or _Decision(
             0, moment, moment, 0, operation, principal, permissions, target, verdict
         )
         row.number, row.last, row.times = self._number, moment, row.times + 1
-        self._rows[key] = row
-        while len(self._rows) > self._most:
-            self._rows.popitem(last=False)
-            self.forgotten += 1
+        self._rows.put(owner, key, row)
 
     def since(self, number: int) -> list[dict[str, Any]]:
         """The rows after this number, which is the `id` of an earlier row."""
-        return [_render(row) for row in self._rows.values() if row.number > number]
+        later = (row for row in self._rows if row.number > number)
+        return [_render(row) for row in sorted(later, key=lambda row: row.number)]
 
 
 def _render(row: _Decision) -> dict[str, Any]:

@@ -25,10 +25,9 @@ from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
 
 PRUNED_EVERY_SECONDS = 60.0
-# How many deleted resources, work requests, log lines and points of progress are kept.
+# How many deleted resources, work requests and points of progress are kept. Log lines: log_lines.py.
 DELETED_KEPT = 10_000
 WORK_REQUESTS_KEPT = 10_000
-LINES_KEPT = 1_000_000
 PROGRESS_KEPT = 200_000
 METRICS_KEPT_SECONDS = 90 * 86400.0
 SERVER_LOG_BYTES = 32 * 1024 * 1024
@@ -44,7 +43,8 @@ async def keep_pruned(cloud: OciCloud) -> None:
     """Prunes at intervals until it is cancelled."""
     while True:
         try:
-            prune(cloud.store)
+            while prune(cloud.store) >= _BATCH:
+                await asyncio.sleep(0)
             trim_server_log(cloud.home / "server.log")
         except (OSError, sqlite3.Error):
             log.exception("pruning")  # such as a full disk, which may have space again next time
@@ -55,11 +55,12 @@ def prune(store: StateStore) -> int:
     """Removes the rows beyond the bounds, one batch of each table. Returns how many it removed."""
     gone = 0
     with store.transaction():
-        for rows, most in ((_DELETED, DELETED_KEPT), (_WORK_REQUESTS, WORK_REQUESTS_KEPT)):
-            oldest = f"SELECT sequence FROM {rows} ORDER BY sequence DESC LIMIT 1 OFFSET {most - 1}"
-            gone += _remove(store, rows, oldest)
-        for table, most in (("log_lines", LINES_KEPT), ("progress", PROGRESS_KEPT)):
-            gone += _remove(store, f"{table} WHERE 1", f"SELECT max(sequence) - {most - 1} FROM {table}")
+        for rows, owner, most in (
+            (_DELETED, "compartment", DELETED_KEPT),
+            (_WORK_REQUESTS, "compartment", WORK_REQUESTS_KEPT),
+            ("progress WHERE 1", "bucket", PROGRESS_KEPT),
+        ):
+            gone += _remove_oldest_of_largest(store, rows, owner, most)
         for rows, seconds in (
             ("metrics WHERE time", METRICS_KEPT_SECONDS),
             ("retries WHERE created", RETRY_TOKEN_SECONDS),
@@ -68,10 +69,22 @@ def prune(store: StateStore) -> int:
     return gone
 
 
-def _remove(store: StateStore, rows: str, oldest_kept: str) -> int:
-    chosen = f"SELECT sequence FROM {rows} AND sequence < ({oldest_kept}) ORDER BY sequence LIMIT {_BATCH}"
-    table = rows.partition(" ")[0]
-    return store.connection.execute(f"DELETE FROM {table} WHERE sequence IN ({chosen})").rowcount
+def _remove_oldest_of_largest(store: StateStore, rows: str, owner: str, most: int) -> int:
+    """Removes the oldest rows of whoever has the most, so that nobody's rows take the place of another's."""
+    counted = f"SELECT {owner}, count(*) FROM {rows} GROUP BY {owner} ORDER BY 2"
+    owners = store.connection.execute(counted).fetchall()
+    room, share = most, most
+    for number, (_, count) in enumerate(owners):
+        share = room // (len(owners) - number)
+        if count > share:
+            break
+        room -= count
+    gone, table = 0, rows.partition(" ")[0]
+    for name, count in owners:
+        oldest = f"SELECT sequence FROM {rows} AND {owner} = ? ORDER BY sequence LIMIT ?"
+        values = (name, min(max(count - share, 0), _BATCH - gone))
+        gone += store.connection.execute(f"DELETE FROM {table} WHERE sequence IN ({oldest})", values).rowcount
+    return gone
 
 
 def trim_server_log(path: Path, most: int = SERVER_LOG_BYTES) -> None:

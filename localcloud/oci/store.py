@@ -50,8 +50,11 @@ CREATE TABLE IF NOT EXISTS blobs (
     repository TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (repository, digest)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS log_lines (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT, log TEXT NOT NULL, time REAL NOT NULL, ingested REAL NOT NULL,
-    id TEXT NOT NULL, source TEXT NOT NULL, subject TEXT NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL);
+    id TEXT NOT NULL, source TEXT NOT NULL, subject TEXT NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL,
+    owner TEXT NOT NULL DEFAULT '');
 CREATE INDEX IF NOT EXISTS by_log ON log_lines (log, time);
+CREATE TABLE IF NOT EXISTS log_usage (
+    log TEXT NOT NULL, owner TEXT NOT NULL, bytes REAL NOT NULL, PRIMARY KEY (log, owner)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS metrics (
     compartment TEXT NOT NULL, namespace TEXT NOT NULL, resource_group TEXT NOT NULL, name TEXT NOT NULL,
     dimensions TEXT NOT NULL, time REAL NOT NULL, value REAL NOT NULL, count INTEGER NOT NULL, metadata TEXT NOT NULL,
@@ -102,6 +105,9 @@ class StateStore(StateFile):
         super().__init__(path)
         self.connection.create_function(FITS, 2, fits, deterministic=True)
         self.connection.executescript(_SCHEMA)
+        if "owner" not in [column[1] for column in self.connection.execute("PRAGMA table_info(log_lines)")]:
+            self.connection.execute("ALTER TABLE log_lines ADD COLUMN owner TEXT NOT NULL DEFAULT ''")
+        self.connection.execute("CREATE INDEX IF NOT EXISTS by_owner ON log_lines (log, owner)")
 
     def add(self, resource: StoredResource) -> StoredResource:
         self.connection.execute(

@@ -69,7 +69,8 @@ class MachineHosts(Protocol):
 class CallRecord(Protocol):
     """The access decisions of an API, as rows with numbers."""
 
-    forgotten: int
+    @property
+    def forgotten(self) -> int: ...
 
     def since(self, number: int) -> list[dict[str, Any]]: ...
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
@@ -16,6 +15,7 @@ from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.server import http
+from localcloud.server.owned_rows import OwnedRows
 
 log = logging.getLogger("localcloud")
 MOST_ROWS = 20_000
@@ -77,19 +77,23 @@ class AwsRecord:
     """
 
     def __init__(self, most: int = MOST_ROWS) -> None:
-        self._most = most
-        self._rows: OrderedDict[Any, dict[str, Any]] = OrderedDict()
+        self._rows = OwnedRows[dict[str, Any]](most)
         self._lock = Lock()
         self._number = 0
-        self.forgotten = 0
+
+    @property
+    def forgotten(self) -> int:
+        """The number of rows that were dropped."""
+        return self._rows.forgotten
 
     def note(self, operation: str, principal: AwsPrincipal, need: Need, decision: Decision) -> None:
         moment = http.rfc3339(http.now())
         variables = {name: list(values) for name, values in need.keys.items() if name not in _OF_THE_MOMENT}
         key = (operation, principal.arn, need.action, need.resource, repr(sorted(variables.items())), decision.by)
+        owner = principal.role or principal.arn  # whoever assumes a role chooses the session's name
         with self._lock:
             self._number += 1
-            row = self._rows.pop(key, None) or {"first": moment, "times": 0}
+            row = self._rows.pop(owner, key) or {"first": moment, "times": 0}
             row |= {
                 "id": self._number, "time": moment, "times": row["times"] + 1, "operation": operation,
                 "principal": {"type": principal.kind, "id": principal.arn, "name": principal.name},
@@ -98,12 +102,9 @@ class AwsRecord:
                 "by": [{"permission": need.action, "policy": name, "statement": text} for name, text in decision.by],
                 "missing": [] if decision.allowed else [need.action],
             }  # fmt: skip
-            self._rows[key] = row
-            while len(self._rows) > self._most:
-                self._rows.popitem(last=False)
-                self.forgotten += 1
+            self._rows.put(owner, key, row)
 
     def since(self, number: int) -> list[dict[str, Any]]:
         """The rows with a higher `id` than this number."""
         with self._lock:
-            return [dict(row) for row in self._rows.values() if row["id"] > number]
+            return sorted((dict(row) for row in self._rows if row["id"] > number), key=lambda row: int(row["id"]))

@@ -27,10 +27,11 @@ from localcloud.hosts.assignment import CannotStartError, MountedFiles
 from localcloud.hosts.node_setup import GIVEN
 from localcloud.oci import tenancy
 from localcloud.oci.authentication import TOKEN_SECONDS, Caller
+from localcloud.oci.log_lines import write_lines
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.services import artifacts
 from localcloud.oci.services.local_operations import RESOURCE_TYPES
-from localcloud.oci.services.logs import RUN_OUTPUT, write_lines
+from localcloud.oci.services.logs import RUN_OUTPUT
 from localcloud.oci.services.object_storage import buckets, listing
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
@@ -115,7 +116,7 @@ class NodeLog:
             return
         texts = [(moment, str(uuid.uuid4()), line.rstrip(b"\r").decode(errors="replace")) for line in lines]
         with self._store.transaction():
-            write_lines(self._store, self._log, self._run.id, self._subject, RUN_OUTPUT, texts)
+            write_lines(self._store, self._log, self._run.id, self._run.id, self._subject, RUN_OUTPUT, texts)
 
 
 _DIGEST = re.compile(r"[0-9a-f]{16}")

@@ -18,6 +18,7 @@ from typing import Any
 from localcloud.oci import kinds, ocids, tenancy
 from localcloud.oci.errors import missing_parameter, not_found, related_not_found
 from localcloud.oci.kinds import ResourceKind, WorkRequestNames
+from localcloud.oci.log_lines import forget_lines, write_lines
 from localcloud.oci.log_query import LogQuery, parse
 from localcloud.oci.ocids import RUN_ACTIVE
 from localcloud.oci.operations import ApiCall, ApiOperation, OciCloud
@@ -48,7 +49,7 @@ def _enabled_state(body: Json) -> Json:
 
 
 def _forget_lines(call: ApiCall, log: StoredResource) -> None:
-    call.store.connection.execute("DELETE FROM log_lines WHERE log = ?", (log.id,))
+    forget_lines(call.store, log.id)
 
 
 GROUP = ResourceKind(
@@ -72,17 +73,6 @@ LOG = ResourceKind(
 )  # fmt: skip
 
 
-def write_lines(
-    store: StateStore, log: str, source: str, subject: str, type_: str, lines: Iterable[tuple[float, str, str]]
-) -> None:
-    """Appends (time, id, text) to a log."""
-    moment = http.now()
-    store.connection.executemany(
-        "INSERT INTO log_lines (log, time, ingested, id, source, subject, type, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [(log, time, moment, identifier, source, subject, type_, text) for time, identifier, text in lines],
-    )
-
-
 def record_flows(cloud: OciCloud, run: StoredResource, document: Mapping[str, Any]) -> None:
     """Appends the new counts of a run's firewalls to the flow logs of its subnet."""
     moment = http.now()
@@ -90,7 +80,7 @@ def record_flows(cloud: OciCloud, run: StoredResource, document: Mapping[str, An
     for log in _logs_of_subnet(cloud.store, str(run.body.get("subnet", ""))):
         for vnic, data in records:
             line = (moment, uuid.uuid4().hex[:8], json.dumps(data))
-            write_lines(cloud.store, log.id, "-", vnic, FLOW_RECORD, [line])
+            write_lines(cloud.store, log.id, run.id, "-", vnic, FLOW_RECORD, [line])
 
 
 def _put_logs(call: ApiCall) -> Reply:
@@ -109,7 +99,8 @@ def _put_logs(call: ApiCall) -> Reply:
             )
             for entry in batch.get("entries", [])
         ]
-        write_lines(call.store, log.id, batch.get("source", ""), batch.get("subject", ""), batch.get("type", ""), lines)
+        source, subject, type_ = (str(batch.get(name, "")) for name in ("source", "subject", "type"))
+        write_lines(call.store, log.id, call.principal.id, source, subject, type_, lines)
     return Reply(200)
 
 
