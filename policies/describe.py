@@ -25,6 +25,7 @@ It knows nothing of stack files and plans, except two keys of the stack's config
 
 A rule answers pass, fail or unknown. A *mandatory* failure stops the deployment; an *advisory* failure is a remark.
 Unknown is never a pass: `preview` remarks on it under `not-known-yet`, and `up` asks again once the value is there.
+What another stack made, such as a registry under `uses`, may never be there: then the remark stays.
 `trainyard review` gives the same verdicts from recorded resources, without the engine (`policies/offline.py`).
 `preview` judges a whole stack before anything is made. `up` does so at its end, and in the preview that it begins with.
 
@@ -46,6 +47,9 @@ You change levels without touching the rules: `--policy-pack-config FILE` with `
 - `enforcementLevel` is the rule's level everywhere, `levels` that by environment. `*` stands for those not named, and
   the level `disabled` turns a rule off.
 - `waivable: false`: no stack may waive the rule.
+- A misspelt rule: Pulumi's engine passes on the settings of the pack's rules only, so the pack never sees another
+  name, and the setting has no effect. `trainyard review --policy-config FILE` refuses such a file: run it in the pull
+  request.
 - Other settings of a rule are listed with the rule. The environment is `trainyard:environment`; for programs without
   that key, the tag `environment` of the resources.
 

@@ -39,7 +39,10 @@ else:
 __all__ = ["Pack", "analyzer_pb2", "analyzer_pb2_grpc", "message", "plain", "plugin_pb2"]
 
 NAME = "trainyard"
-LATER = "Some values exist only after other resources are made. `pulumi up` checks these rules again."
+LATER = (
+    "Some values exist only after other resources are made. `pulumi up` checks these rules again; "
+    "what only another stack knows, such as its registry, stays unknown here."
+)
 ENVIRONMENT = "trainyard:environment"
 _LEVELS = {
     ADVISORY: analyzer_pb2.ADVISORY,
