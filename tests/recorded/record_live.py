@@ -21,9 +21,9 @@ from random import Random
 from typing import Any
 
 from localcloud.control import Cloud
-from tests.flows.drift import test_aws, test_oci
 from tests.recorded.cloud_answers import key_of, serving
 from tests.recorded.live_drifts import LIVE, find_live_drift, write_json
+from tests.support import drift_changes_aws, drift_changes_oci
 from tests.support.drifting import BehindTheBack, StackUp, stack_up
 from tests.support.local_team import Team
 
@@ -40,15 +40,15 @@ def main() -> None:
         try:
             team.trainyard("up", "local")
             up = stack_up("local", team.home, team.cloud)
-            record_changes("oci", team, up, test_oci.Changes(up).makers())
+            record_changes("oci", team, up, drift_changes_oci.Changes(up).makers())
         finally:
             team.end()
-        team = Team(Path(place, "aws"), test_aws.STACK)
+        team = Team(Path(place, "aws"), drift_changes_aws.STACK)
         team.change("mode: documented", "mode: least-privilege")
         try:
-            team.trainyard("up", test_aws.STACK)
-            up = stack_up(test_aws.STACK, team.home, team.cloud)
-            record_changes("aws", team, up, test_aws.Changes(up).makers())
+            team.trainyard("up", drift_changes_aws.STACK)
+            up = stack_up(drift_changes_aws.STACK, team.home, team.cloud)
+            record_changes("aws", team, up, drift_changes_aws.Changes(up).makers())
         finally:
             team.end()
 
