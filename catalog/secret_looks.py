@@ -35,6 +35,17 @@ _SECRET_VALUES = (
     re.compile(r"[?&](?:access_?token|private_?token|token|api_?key|password|secret|sig)=[^&\s$]{6,}", re.IGNORECASE),
     re.compile(r"\bAccountKey=[A-Za-z0-9+/=]{20,}"),
 )
+# Tokens and keys that nothing else looks like, so that they can be taken out of any text. Passwords of addresses are
+# taken out by launcher/escaping.py, on nodes too.
+_TOKEN = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----)?"
+    r"|(?:ghp|gho|ghs|ghu|github_pat)_[A-Za-z0-9_]{16,}|(?:glpat|xox[abp])[_-][A-Za-z0-9_-]{16,}"
+    r"|(?<![A-Za-z0-9])(?:hf_|sk-)[A-Za-z0-9_-]{16,}|(?:AKIA|ASIA)[A-Z0-9]{16}"
+    r"|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|AccountKey=[A-Za-z0-9+/=]{20,}",
+    re.DOTALL,
+)
+# They are also how names begin (`hf_resnet_50_with_augmentation`), but those have no long piece with digits.
+_LIKE_NAMES = ("hf_", "sk-")
 _DENSE = re.compile(r"[A-Za-z0-9+/=_-]{32,}")
 _PIECES = re.compile(r"[A-Za-z0-9]+")
 LONG_PIECE = 16
@@ -55,6 +66,20 @@ def _is_harmless(name: str, value: str) -> bool:
 def holds_secret(text: str) -> bool:
     """Whether a part of the text has the form of a key or token, such as a password in an address."""
     return any(pattern.search(text) for pattern in _SECRET_VALUES)
+
+
+def without_tokens(text: str) -> str:
+    """The text with a mask in place of each key or token, wherever somebody wrote it: as a name, a region, an image."""
+    return _TOKEN.sub(lambda found: found[0] if _is_name(found[0]) else "****", text)
+
+
+def _is_name(candidate: str) -> bool:
+    pieces = [piece for piece in _PIECES.findall(candidate) if len(piece) >= LONG_PIECE]
+    return candidate.startswith(_LIKE_NAMES) and not any(map(_has_digit, pieces))
+
+
+def _has_digit(text: str) -> bool:
+    return any(letter.isdigit() for letter in text)
 
 
 def looks_secret(value: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from catalog.platforms import PLATFORM_KEY
+from catalog.secret_looks import without_tokens
 from launcher.escaping import terminal_lines
 from schemas.findings import Wrong, at
 
@@ -22,14 +23,14 @@ def warn(text: str) -> None:
     """Shows one or more lines."""
     import pulumi
 
-    pulumi.log.warn(terminal_lines(text))
+    pulumi.log.warn(terminal_lines(without_tokens(text)))
 
 
 def program_error(text: str) -> pulumi.RunError:
     """The exception to raise if the stack cannot be made. The engine shows its text without a traceback."""
     import pulumi
 
-    return pulumi.RunError(terminal_lines(text))
+    return pulumi.RunError(terminal_lines(without_tokens(text)))
 
 
 class RefusedError(Exception):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf import empty_pb2
 
 from catalog.engine_values import OUTPUT, SECRET, SIGNATURE, UNKNOWNS
+from catalog.secret_looks import without_tokens
 from catalog.version import VERSION
 from launcher.escaping import terminal, terminal_lines
 from policies.rule import JudgedResource, PolicyRule, StackRule, Unknown, all_rules
@@ -123,9 +124,9 @@ def message(result: PolicyResult) -> str:
     """A result as text for people, escaped for a terminal."""
     of = f"{result.resource}: " if result.resource else ""
     if result.outcome == "unknown":
-        return terminal(f"{of}{result.rule}: {result.because}")
+        return terminal(without_tokens(f"{of}{result.rule}: {result.because}"))
     waived = f"{terminal(result.waiver)}\n" if result.waiver else ""
-    return waived + terminal_lines(f"{of}{result.because}\nremedy: {result.remedy}")
+    return without_tokens(waived) + terminal_lines(without_tokens(f"{of}{result.because}\nremedy: {result.remedy}"))
 
 
 def _resource(request: Any) -> JudgedResource:

@@ -82,6 +82,10 @@ class Source:
 def read(file: FilePath, shown_as: str | None = None) -> Source:
     """The values of a file. If it cannot be read, the reason becomes a finding."""
     source = Source(shown_as or str(file))
+    if _is_link_to_another_kind(file):
+        remedy = "put the file itself there: a link could lead to any file of who reads it, and findings show lines"
+        source.add("TY001", (), "is a link to something other than a stack file", remedy)
+        return source
     try:
         with file.open("rb") as stream:
             data = stream.read(MAXIMUM_BYTES + 1)
@@ -99,6 +103,16 @@ def read(file: FilePath, shown_as: str | None = None) -> Source:
         source.add("TY002", (), f"byte {problem.start} is not UTF-8", "save the file as UTF-8", (line, 1))
         return source
     return parse(text, source.file, source)
+
+
+def _is_link_to_another_kind(file: FilePath) -> bool:
+    """Whether a file by the name of a stack's is a link to something other than a stack file, or than a YAML file of
+    the same folder."""
+    if not (file.match("Pulumi.*.yaml") and file.is_symlink()):
+        return False
+    target = file.resolve()
+    beside = target.suffix in (".yaml", ".yml") and target.parent == file.parent.resolve()
+    return not (beside or target.match("Pulumi.*.yaml"))
 
 
 def parse(text: str, file: str = "<text>", source: Source | None = None) -> Source:

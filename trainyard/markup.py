@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Escapes text of other people or programs for what commands write: Markdown, Mermaid, SARIF, commands of a workflow
-(docs/decisions/0014)."""
+(docs/decisions/0014). Tokens are masked, because escaping could hide them from who masks the whole."""
 
 from __future__ import annotations
 
 import re
 from html import escape
 
+from catalog.secret_looks import without_tokens
 from launcher.escaping import terminal
 
 _MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|^[-+=#](?=[\s=#-])|(?<=^\d)[.)](?=\s)")
@@ -32,19 +33,19 @@ def escape_mermaid(text: str) -> str:
 
 def escape_sarif(text: str) -> str:
     """A message of SARIF 2.1.0, in which square brackets are links."""
-    return re.sub(r"([\\\[\]])", r"\\\1", terminal(_with_plain_spaces(text)))
+    return re.sub(r"([\\\[\]])", r"\\\1", terminal(_with_plain_spaces(without_tokens(text))))
 
 
 def escape_annotation(text: str, of_property: bool = False) -> str:
     """The text of a workflow command, or the value of one of its properties."""
-    text = "\n".join(map(terminal, text.split("\n")))
+    text = "\n".join(map(terminal, without_tokens(text).split("\n")))
     for letter in "%\r\n" + ":," * of_property:
         text = text.replace(letter, f"%{ord(letter):02X}")
     return text
 
 
 def _on_one_line(text: str) -> str:
-    return " ".join(terminal(_with_plain_spaces(text)).split())
+    return " ".join(terminal(_with_plain_spaces(without_tokens(text))).split())
 
 
 def _with_plain_spaces(text: str) -> str:

@@ -79,7 +79,8 @@ PARTS = {
         "generated ambiguous requests change and read nothing outside of their sender's permissions, by the cloud's"
         " store; each fixed defect, put back, is found within 2,000", "requests", 20000,
         ("tests/torture/test_borders_aws.py", "tests/torture/test_borders_oci_openpai.py",
-         "tests/torture/test_borders_isolation.py", "tests/torture/test_borders_wheels.py"), COUNTED,
+         "tests/torture/test_borders_isolation.py", "tests/torture/test_borders_secrets.py",
+         "tests/torture/test_borders_wheels.py"), COUNTED,
     ),
     "up": Part(
         "`up` is killed (command, engine, plugin, cloud or all): the next `up` ends in the same state, no double, no"

@@ -27,6 +27,8 @@ _IN_WORDS = frozenset(
         "components.platform.files.TransferError",
     }
 )
+# The part of a name that a message shows.
+_LONGEST_NAME = 80
 # A full disk, quota or file-size limit, or a failing device.
 _CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -50,6 +52,8 @@ def words(problem: BaseException) -> str | None:
             f"this checkout's Python environment is older than its package {problem.name}\n"
             "Bring it up to date with: make setup"
         )
+    if isinstance(problem, OSError) and problem.errno == errno.ENAMETOOLONG:
+        return f"{str(problem.filename)[:_LONGEST_NAME]}…: no name of a file or folder can be that long"
     if isinstance(problem, OSError):
         where = f"{problem.filename}: " if problem.filename else ""
         return (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All commands print through this module, so that nothing they print can control the terminal.
+"""All commands print through this module, so that nothing they print can control the terminal or shows a token.
 
 A test checks this for all code (tests/contract/test_doors_out.py).
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
+from catalog.secret_looks import without_tokens
 from launcher.escaping import json_text, terminal, terminal_lines
 
 # Colours, as click writes them. No other escape sequence is printed.
@@ -21,7 +22,7 @@ _UP, _ERASE_BELOW, _THIS_LINE = "\x1b[{}F", "\x1b[J", "\r\x1b[K"
 
 def say(text: object = "", err: bool = False) -> None:
     """Print lines for people."""
-    click.echo(terminal_lines(str(text)), err=err)
+    click.echo(_lines(str(text)), err=err)
 
 
 def say_aside(text: object) -> None:
@@ -34,7 +35,7 @@ def say_in_colour(text: str, colour: bool) -> None:
     if not colour:
         say(text)
         return
-    click.echo(_but_colours(text, terminal_lines), color=True)
+    click.echo(_but_colours(text, _lines), color=True)
 
 
 def _but_colours(text: str, escape: Callable[[str], str]) -> str:
@@ -45,22 +46,23 @@ def _but_colours(text: str, escape: Callable[[str], str]) -> str:
 def draw(lines: Sequence[str], over: int) -> None:
     """Draw lines, with click's own colours, over the last `over` lines. The caller has escaped foreign text."""
     back = _UP.format(over) if over else ""
-    click.echo(back + _ERASE_BELOW + "\n".join(_but_colours(line, terminal) for line in lines), color=True)
+    click.echo(back + _ERASE_BELOW + "\n".join(_but_colours(line, _line) for line in lines), color=True)
 
 
 def redraw_aside(line: str) -> None:
     """Draw one line of progress over the one before, on stderr. An empty line erases it."""
-    click.echo(_THIS_LINE + terminal(line), nl=False, err=True, color=True)
+    click.echo(_THIS_LINE + _line(line), nl=False, err=True, color=True)
 
 
 def data(text: str) -> None:
-    """Print text for programs: Markdown, workflow commands, a shell's words. The caller escapes it for its reader."""
+    """Print text for programs: Markdown, workflow commands, a shell's words. The caller escapes it for its reader, and
+    masks tokens: a shell's words may be one."""
     click.echo("\n".join(_without_controls(line) for line in text.split("\n")))
 
 
 def json_data(text: str) -> None:
     """Print JSON, SARIF included."""
-    data(json_text(text))
+    data(json_text(without_tokens(text)))
 
 
 def ask(question: str, abort: bool = False) -> bool:
@@ -78,7 +80,7 @@ def ask_secret(question: str) -> str:
 
 def harmless(problem: click.ClickException) -> click.ClickException:
     """The same error with an escaped message, because messages often repeat what somebody wrote."""
-    problem.message = terminal_lines(str(problem.message))  # type: ignore[misc]  # click reads it when it shows it
+    problem.message = _lines(str(problem.message))  # type: ignore[misc]  # click reads it when it shows it
     return problem
 
 
@@ -87,6 +89,14 @@ def prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _line(text: str) -> str:
+    return terminal(without_tokens(text))
+
+
+def _lines(text: str) -> str:
+    return terminal_lines(without_tokens(text))
 
 
 def _without_controls(line: str) -> str:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import click
 
+from catalog.secret_looks import without_tokens
 from catalog.version import VERSION
 from launcher.escaping import terminal
 from schemas.findings import Finding, Path, dotted
@@ -51,7 +52,7 @@ _SECRET_LINE = re.compile(
 def show(judged: Sequence[Judged], form: str) -> None:
     """Print findings in one of these forms."""
     colour = form == "text" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    rendered = RENDERERS[form](judged, colour)
+    rendered = without_tokens(RENDERERS[form](judged, colour))
     if form == "text":
         say_in_colour(rendered, colour)
     else:
@@ -100,7 +101,10 @@ def _source_lines(one: Judged) -> list[str]:
     lines = _LINE_BREAK.split(one.source.text)
     secret = {finding.line for finding in one.findings if finding.code in _SECRET_CODES}
     secret |= _lines_of_secret_values(one.source, lines)
-    return ["" if number in secret or _SECRET_LINE.search(line) else line for number, line in enumerate(lines, 1)]
+    return [
+        "" if number in secret or _SECRET_LINE.search(line) else without_tokens(line)
+        for number, line in enumerate(lines, 1)
+    ]
 
 
 def _lines_of_secret_values(source: Source, lines: Sequence[str]) -> set[int]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from catalog.secret_looks import without_tokens
 from schemas.load import stack_name
 from schemas.names import suggestion
 from trainyard.cli.errors import ResultCommand
@@ -95,9 +96,9 @@ def review(
         reviews = _reviews(wanted, preview)
     found = tripped(reviews, gates)
     for file in outputs:
-        _write_file(file, FORMS[_FORM_OF.get(file.suffix, form)](reviews, found))
+        _write_file(file, without_tokens(FORMS[_FORM_OF.get(file.suffix, form)](reviews, found)))
     if not outputs:
-        _print(FORMS[form](reviews, found), form)
+        _print(without_tokens(FORMS[form](reviews, found)), form)
     if outputs or form != "text":
         for one in found:
             say_aside(f"gate {one.gate}: {one.stack}: {one.because}")

@@ -71,12 +71,13 @@ def review(
         return _unreadable_review(before, after, kind, findings, context)
     platform = find_platform(after.platform or before.platform, PlatformServices, PlatformServices).review
     changes = compare(before, after, platform, context.by_engine)
-    if kind == "changed" and not changes and before.plan == after.plan and not after.refused:
+    warnings = tuple(text for text in after.remarks if text not in before.remarks)
+    if kind == "changed" and not changes and not warnings and before.plan == after.plan and not after.refused:
         kind = "same"
     made = replace(
         _empty_review(after, kind, findings, context),
         changes=changes,
-        warnings=tuple(text for text in after.remarks if text not in before.remarks),
+        warnings=warnings,
         forecast=forecast(after),
         forecast_changed=forecast(before) != forecast(after),
         costs=stack_costs(after, platform, context.prices, changes),

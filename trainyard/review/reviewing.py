@@ -25,6 +25,8 @@ from trainyard.review.revisions import Side
 
 Progress = Callable[[str], None]
 _FEW = 10
+# Keys of a stack file beside `config`, by which Pulumi finds the key of its secrets.
+_OF_ENCRYPTION = ("secretsprovider", "encryptedkey", "encryptionsalt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,23 @@ def _reviewed(wanted: ReviewRequest, one: _Sides, after: RecordingProcess, earli
     snapshot = (
         _with_known_paths(wanted, wanted.after, now.snapshot) if now else empty_recording(one.name, platform).snapshot
     )
+    snapshot = replace(snapshot, remarks=(*snapshot.remarks, *_changed_keys(one)))
     return review(then, snapshot, one.kind, _findings(wanted, one), wanted.context, wanted.rehearsal)
+
+
+def _changed_keys(one: _Sides) -> Iterator[str]:
+    """A warning for each key of Pulumi's own that decides who can decrypt the stack's secrets, and that changes."""
+    before, after = (_top_level(side) for side in (one.before, one.after))
+    for key in _OF_ENCRYPTION if one.before and one.after else ():
+        if before.get(key) != after.get(key):
+            yield (
+                f"{key} changes: with another key or passphrase, its owner can read every secret that is set from now"
+                " on; check whose it is before you set or change one"
+            )
+
+
+def _top_level(side: Judged | None) -> Mapping[str, Any]:
+    return side.source.data if side and isinstance(side.source.data, Mapping) else {}
 
 
 def _with_known_paths(wanted: ReviewRequest, side: Side, snapshot: Snapshot) -> Snapshot:
@@ -149,7 +167,8 @@ def _record(
             problem.where = f"{name} at {revision}" if revision else name
             raise
     first = judged.errors[0]
-    refused = f"the stack file has errors, so nothing of it is compared: {first.code} {first.message}"
+    # On one line: a break in a key of the file would begin an item of its own.
+    refused = f"the stack file has errors, so nothing of it is compared: {first.code} {' '.join(first.message.split())}"
     return Recorded(Snapshot(name, platform, {}, (), refused=refused))
 
 
