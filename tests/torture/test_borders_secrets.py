@@ -118,6 +118,7 @@ def test_a_link_to_another_file_shows_nothing_of_it(command: str, target: str, t
     assert "is a link to something other than a stack file" in output
 
 
+@pytest.mark.torture
 def test_a_review_says_that_the_key_of_the_secrets_changes(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "stacks" / "local", tmp_path / "local")
     file, text = tmp_path / "Pulumi.local.yaml", (ROOT / "stacks" / "Pulumi.local.yaml").read_text()
