@@ -77,7 +77,28 @@ def stamp_of(folder: Path, prefix: str = "") -> Stamp | None:
     except (OSError, ValueError, TypeError):
         return None
     whole = (programs / "python").exists() and all(Path(path).exists() for path in stamp.modules.values())
-    return stamp if whole else None
+    return stamp if whole and not _made_at(folder, stamp) else None
+
+
+def why_unusable(folder: Path) -> str:
+    """Why an environment that is there must not be used; empty if it is not there, or may be used."""
+    if why := why_not_trusted(folder):
+        return why
+    try:
+        elsewhere = _made_at(folder, Stamp(**json.loads((folder / STAMP).read_text("utf-8"))))
+    except (OSError, ValueError, TypeError):
+        return ""
+    return f"{folder} is a copy of {elsewhere}, and its programs only run there" if elsewhere else ""
+
+
+def _made_at(folder: Path, stamp: Stamp) -> str:
+    """The folder in which an environment was made, if it was copied or moved since. Its programs name that folder,
+    which nodes do not see."""
+    for path in map(Path, stamp.modules.values()):
+        made = next((place for place in path.parents if place.name == folder.name), folder)
+        if made.resolve() != folder.resolve():
+            return str(made)
+    return ""
 
 
 def write_stamp(folder: Path, stamp: Stamp) -> None:

@@ -82,7 +82,7 @@ def find(name: str) -> Environment | MissingEnvironment:
     folder, made_by = made
     stamp = cache.stamp_of(folder)
     if stamp is None:
-        reason = cache.why_not_trusted(folder) or "it has not been made on this machine"
+        reason = cache.why_unusable(folder) or "it has not been made on this machine"
         return MissingEnvironment(name, reason, f"trainyard environments make {name}")
     versions = ", ".join(f"{module} {version}" for module, version in stamp.versions.items() if version)
     return _environment(row, folder / "bin" / "python", versions, _layout(row, folder, made_by))
@@ -92,7 +92,7 @@ def _find_layer(name: str, base: Environment, digest: str) -> Environment | Miss
     folder = layer_folder(base, digest)
     stamp, unpacked = cache.stamp_of(folder, UNPACKED), folder / UNPACKED
     if stamp is None:
-        reason = cache.why_not_trusted(folder) or "the packages of its `requirements` are not installed on this machine"
+        reason = cache.why_unusable(folder) or "the packages of its `requirements` are not installed on this machine"
         return MissingEnvironment(name, reason, "trainyard environments make --stack STACK")
     versions = ", ".join(f"{package} {version}" for package, version in stamp.versions.items())
     parts = layout.over(unpacked, base.interpreter, base.layout)
