@@ -72,10 +72,11 @@ class RehearsedConfig:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """An object that a run left in the bucket."""
+    """An object that a run left in the bucket. `local_only`: a real cloud would lose the file."""
 
     name: str
     bytes: int
+    local_only: bool = False
 
 
 class RehearsalPlatform(Protocol):

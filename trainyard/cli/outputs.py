@@ -25,7 +25,7 @@ from components.platform.files import (
 )
 from components.platform.status import LONGEST_BYTES, RunStatus, parse_json
 from launcher.escaping import terminal
-from provider.runs.lost import Lost, read_lost
+from provider.runs.lost import LOCAL_ONLY, LOST, Lost, read_lost
 from schemas.load import load_file
 from schemas.names import plural
 from trainyard.cli.data import as_json, object_line
@@ -195,16 +195,17 @@ def show(outputs: Sequence[RunOutput], form: str) -> None:
         say("The same command with `--to DIR` fetches them.")
 
 
-def _lost_files(run: RunStatus) -> list[tuple[int, Lost]]:
-    """By rank, the files of training that were not kept."""
-    found = [(node.rank, read_lost(node.launcher_status)) for node in run.nodes]
+def _lost_files(run: RunStatus, key: str = LOST) -> list[tuple[int, Lost]]:
+    """By rank, the files of training that were not kept; with LOCAL_ONLY, those that a real cloud would lose."""
+    found = [(node.rank, read_lost(node.launcher_status, key)) for node in run.nodes]
     return [(rank, lost) for rank, lost in found if lost is not None]
 
 
 def _lost_lines(run: RunStatus) -> Iterator[str]:
     """The lost files in words, with the launcher's remedy."""
-    for rank, lost in _lost_files(run):
-        yield f"  not kept of rank {rank}: {plural(lost.files, 'file')}, {size_words(lost.size)}"
+    fates = {LOST: "not kept", LOCAL_ONLY: "kept only on the local cloud"}
+    for fate, rank, lost in ((fates[key], *row) for key in fates for row in _lost_files(run, key)):
+        yield f"  {fate} of rank {rank}: {plural(lost.files, 'file')}, {size_words(lost.size)}"
         for one in lost.largest:
             several = f" ({plural(one.files, 'file')})" if one.files > 1 else ""
             yield f"  {size_words(one.size):>10}  {terminal(one.name)}{several}: {terminal(one.why)}"

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from components.platform import status as runs_seen
 from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.evidence import AccessFacts, RecordedCall
-from components.platform.rehearsal import People, RehearsalPlatform, StartedRun
+from components.platform.rehearsal import Artifact, People, RehearsalPlatform, StartedRun
 from components.platform.runs import NodeRun, is_blank_line
 from components.platform.traffic import RehearsedNode, Traffic, read_traffic
 from launcher.losses import amount, count
@@ -23,6 +24,8 @@ from trainyard.runs.look import nodes_of
 
 Document = Mapping[str, Any]
 _LAST_LINES = 12
+# The folder of the output for files from the working directory (launcher/workplace.py).
+_WORKING_DIRECTORY = "workdir/"
 _NO_LOG = "(the stack keeps no logs; with --keep, what it printed is in the cloud's folder)"
 _RULE, _FLOW = ("list", "direction", "index", "node"), ("direction", "from", "to", "port", "protocol")
 
@@ -104,6 +107,20 @@ def _last_lines(who: People, seen: runs_seen.RunStatus, tell: Tell) -> Iterator[
             yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines if not is_blank_line(line))
 
 
+def mark_local_only(artifacts: Iterable[Artifact], seen: runs_seen.RunStatus) -> Iterator[Artifact]:
+    """Marks the files that a real cloud would lose. The launcher names the largest ones of each rank."""
+    kept = {node.rank: read_lost(node.launcher_status, LOCAL_ONLY) for node in seen.nodes}
+    lost = {
+        (f"rank-{rank}" if rank else "", one.name)
+        for rank, of_rank in kept.items()
+        if of_rank
+        for one in of_rank.largest
+    }
+    for artifact in artifacts:
+        before, _, name = artifact.name.rpartition(_WORKING_DIRECTORY)
+        yield replace(artifact, local_only=(before.rstrip("/"), name) in lost)
+
+
 def _local_only(title: str, seen: runs_seen.RunStatus) -> Iterator[str]:
     """The files that came back only because the local cloud keeps files of any size."""
     for node in seen.nodes:
@@ -151,7 +168,8 @@ class Evidence:
             )
             for node, of in zip(nodes, seen.nodes, strict=True)
         )  # fmt: skip
-        artifacts = tuple(self._platform.artifacts(self._cloud, self._who, self._outputs, started))
+        left = self._platform.artifacts(self._cloud, self._who, self._outputs, started)
+        artifacts = tuple(mark_local_only(left, seen))
         last = tuple(_last_lines(self._who, seen, self._tell))
         return RunSeen(
             job.name, run.name, job.framework, code, where, ranks, artifacts, failed=started.refused, last_lines=last,

@@ -124,8 +124,10 @@ def _refused(report: Rehearsal) -> Iterator[str]:
 
 def _artifacts(report: Rehearsal) -> Iterator[str]:
     rows = [
-        (f"{run.job}/{run.run}", one.name, f"{one.bytes} bytes") for run in report.runs for one in run.artifacts
-    ]  # fmt: skip
+        (f"{run.job}/{run.run}", one.name, f"{one.bytes} bytes" + ", which a real cloud would lose" * one.local_only)
+        for run in report.runs
+        for one in run.artifacts
+    ]
     yield from _section("what came back", table(rows))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from components.platform.rehearsal import Artifact
 from components.platform.traffic import read_traffic
 from tests.support.hostile import PLANTED, orders
 from tests.unit.trainyard.rehearsal.recorded import (
@@ -44,6 +45,13 @@ def test_files_that_a_real_cloud_would_lose_are_not_proven() -> None:
     report = judge_rehearsal(seen(run(local_only=(lost,))))
     assert report.not_proven[-1] == lost
     assert lost in text(report)
+
+
+def test_what_comes_back_only_here_is_marked() -> None:
+    files = run().artifacts[0], Artifact("workdir/snapshot.pt", 149_000_000, local_only=True)
+    shown = text(judge_rehearsal(seen(replace(run(), artifacts=files))))
+    assert "workdir/snapshot.pt  149000000 bytes, which a real cloud would lose" in shown
+    assert re.search(r"sum\.txt +1 bytes\n", shown)
 
 
 def test_dropped_connections_are_named_before_their_consequences() -> None:
@@ -164,7 +172,7 @@ def test_every_form_tells_verdict_rules_statements_and_what_is_not_proven() -> N
             assert words in told.lower() or words in told
     plain = json.loads(as_json(report))
     assert (plain["exitCode"], plain["verdict"], plain["proof"]["unexplained"]) == (0, "passed", 0)
-    assert plain["runs"][0]["artifacts"] == [{"name": "sum.txt", "bytes": 1}]
+    assert plain["runs"][0]["artifacts"] == [{"name": "sum.txt", "bytes": 1, "localOnly": False}]
 
 
 def test_logs_and_files_are_escaped_in_markdown() -> None:

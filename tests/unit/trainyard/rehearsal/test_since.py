@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+from components.platform.rehearsal import Artifact
 from components.platform.traffic import RehearsedNode, read_traffic
-from trainyard.rehearsal.evidence import since
+from trainyard.rehearsal.evidence import mark_local_only, since
 
 MAIN, WORKER, STORE = "10.60.0.2", "10.60.0.3", "198.51.100.2"
 NODE = RehearsedNode("sum", "base", 0, "main", "main-0", MAIN)
@@ -50,3 +52,14 @@ def test_a_peer_that_is_a_name_stands_for_its_addresses_alone() -> None:
     assert rule.title == "ingress from the nodes, every protocol"
     assert set(rule.addresses or ()) == {WORKER}, "members that came later count, too"
     assert [flow.source for flow in traffic.failing(traffic.rules)] == [STORE]
+
+
+def test_files_that_only_the_local_cloud_keeps_are_found_by_rank() -> None:
+    record = {"files": 1, "bytes": 9, "largest": [{"name": "a/s.pt", "bytes": 9, "files": 1, "why": "large"}]}
+    nodes = [
+        SimpleNamespace(rank=0, launcher_status={}),
+        SimpleNamespace(rank=1, launcher_status={"localOnly": record}),
+    ]
+    names = ["workdir/a/s.pt", "rank-1/workdir/a/s.pt", "rank-1/workdir/other", "s.pt"]
+    marked = mark_local_only([Artifact(name, 9) for name in names], cast(Any, SimpleNamespace(nodes=nodes)))
+    assert [one.name for one in marked if one.local_only] == ["rank-1/workdir/a/s.pt"]
