@@ -53,3 +53,8 @@ def test_each_kind_of_failure_has_its_exit_code_and_message() -> None:
     assert (code, "/there/state.json: Permission denied; TRAINYARD_HOME" in said) == (1, True)
     assert _invoke(KeyboardInterrupt()) == (INTERRUPTED, "")
     assert _invoke(click.ClickException("as said")) == (1, "Error: as said\n")
+
+
+def test_a_path_that_no_system_takes_is_not_repeated() -> None:
+    told = words(OSError(errno.ENAMETOOLONG, "File name too long", "x" * 5000)) or ""
+    assert told == f"{'x' * 80}…: no name of a file or folder can be that long"
