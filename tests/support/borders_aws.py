@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from localcloud.server.http import Request
-from tests.support.aws_inside import REGION, AwsInside, aws_inside, signed, through_link
+from tests.support.aws_inside import REGION, AwsInside, Sender, aws_inside, signed, through_link
 from tests.support.borders_aws_seams import ACCOUNT, CODE, FORM, SEAMS, Drawn, Stage
 
 SECRET = "TOP-SECRET"
@@ -28,7 +28,15 @@ RIGHTS: tuple[Mapping[str, Any], ...] = (
                 "s3:ListMultipartUploadParts"], "Resource": "arn:aws:s3:::team/mine/*"},
     {"Action": ["ssm:PutParameter", "ssm:DeleteParameter", "ssm:GetParameter"],
      "Resource": _ON.format("ssm", "parameter/mine")},
+    {"Action": "ec2:RunInstances", "Resource": "*"},
+    {"Action": "iam:PassRole", "Resource": f"arn:aws:iam::{ACCOUNT}:role/small"},
+    {"Action": "ec2:ModifyVpcEndpoint", "Resource": "*", "Condition": _MINE},
 )  # fmt: skip
+
+
+# Principals of a bucket's policy that are others than the session of the role `small`.
+_OTHERS = {"account": "arn:aws:iam::210987654321:role/small", "folder": f"arn:aws:iam::{ACCOUNT}:role/team/small",
+           "user": f"arn:aws:iam::{ACCOUNT}:user/small"}  # fmt: skip
 
 
 class AwsBorder:
@@ -45,10 +53,11 @@ class AwsBorder:
         return SEAMS[random.choice(list(SEAMS))](self.stage, random)
 
     def send(self, request: Drawn) -> int:
+        sender = self._session if request.session else self.inside.user
         if request.link:
             asked: Request = through_link(request.method, request.target, request.headers)
         else:
-            asked = signed(self.inside.user, request.service, request.method, request.target, request.headers,
+            asked = signed(sender, request.service, request.method, request.target, request.headers,
                            request.body, request.region)  # fmt: skip
         reply = self.inside.answer(asked, request.body)
         self.read = SECRET.encode() in reply.payload()
@@ -60,7 +69,10 @@ class AwsBorder:
         for name, who in (("small", "user"), ("boss", "deployer")):
             trust = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:user/{who}"},
                      "Action": "sts:AssumeRole"}  # fmt: skip
-            iam.create_role(RoleName=name, AssumeRolePolicyDocument=_document(trust))
+            ec2 = {**trust, "Principal": {"Service": "ec2.amazonaws.com"}}
+            iam.create_role(RoleName=name, AssumeRolePolicyDocument=_document(trust, ec2))
+            iam.create_instance_profile(InstanceProfileName=name)
+            iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=name)
         iam.put_group_policy(GroupName="scientists", PolicyName="rights",
                              PolicyDocument=_document(*({"Effect": "Allow", **row} for row in RIGHTS)))  # fmt: skip
         s3.create_bucket(Bucket="team")
@@ -77,6 +89,36 @@ class AwsBorder:
             value = "x" if name == "mine" else SECRET
             self.inside.ask(deployer, "ssm", "PutParameter", Name=name, Value=value, Type="String")
             self._group(name)
+        self._network()
+        keys = self.inside.ask(self.inside.user, "sts", "AssumeRole", RoleSessionName="me",
+                               RoleArn=f"arn:aws:iam::{ACCOUNT}:role/small")["Credentials"]  # fmt: skip
+        self._session = Sender(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"])
+        for name in _OTHERS:
+            s3.put_object(Bucket="team", Key=f"of-{name}/x", Body=SECRET.encode())
+        from moto.s3.models import s3_backends
+
+        # The API refuses principals that do not exist.
+        rows = ({"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::team/of-{name}/*",
+                 "Principal": {"AWS": arn}} for name, arn in _OTHERS.items())  # fmt: skip
+        s3_backends[ACCOUNT]["aws"].buckets["team"].policy = _document(*rows).encode()
+        s3.put_bucket_tagging(Bucket="team", Tagging={"TagSet": []})  # saves the policy
+
+    def _network(self) -> None:
+        """Route tables, the user's endpoint, and a launch template."""
+        ec2 = self.inside.client(self.inside.deployer, "ec2")
+        vpc = ec2.describe_security_groups(GroupIds=[self.stage.groups["mine"]])["SecurityGroups"][0]["VpcId"]
+
+        def tags(kind: str, owner: str) -> list[dict[str, Any]]:
+            return [{"ResourceType": kind, "Tags": [{"Key": "stack", "Value": owner}]}]
+
+        for owner in ("mine", "theirs"):
+            made = ec2.create_route_table(VpcId=vpc, TagSpecifications=tags("route-table", owner))
+            self.stage.routes[owner] = made["RouteTable"]["RouteTableId"]
+        made = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName=f"com.amazonaws.{REGION}.s3",
+                                       TagSpecifications=tags("vpc-endpoint", "mine"))  # fmt: skip
+        self.stage.endpoint = made["VpcEndpoint"]["VpcEndpointId"]
+        data = {"ImageId": "ami-0d11a1b2c3d4e5f60", "InstanceType": "t3.micro", "IamInstanceProfile": {"Name": "small"}}
+        ec2.create_launch_template(LaunchTemplateName="small", LaunchTemplateData=data)
 
     def _group(self, name: str) -> None:
         from moto.ec2.models import ec2_backends
@@ -96,6 +138,7 @@ class AwsBorder:
         from moto.s3.models import s3_backends
         from moto.ssm.models import ssm_backends
 
+        ec2_backends[ACCOUNT][REGION].reservations.clear()
         user = iam_backends[ACCOUNT]["aws"].users["user"]
         user.access_keys[:] = [key for key in user.access_keys if key.access_key_id == self.inside.user.key]
         deployer = self.inside.deployer
@@ -109,7 +152,8 @@ class AwsBorder:
             self.inside.ask(deployer, "ssm", "PutParameter", Name="mine", Value="x", Type="String")
 
     def outside(self) -> Mapping[str, Any]:
-        return {**_identities(), **_objects(), **_networks(), **_parameters(), "what was read": self.read}
+        launched = _launched_and_joined(self.stage)
+        return {**_identities(), **_objects(), **_networks(), **_parameters(), **launched, "what was read": self.read}
 
 
 def _document(*statements: Mapping[str, Any]) -> str:
@@ -170,6 +214,18 @@ def _networks() -> dict[str, Any]:
             for identifier in (one for one in groups if one not in mine and groups[one].name != "default"):
                 found[f"group {identifier}"] = dict(backend.tags.get(identifier, {}))
     return found
+
+
+def _launched_and_joined(stage: Stage) -> dict[str, Any]:
+    """Instances with another role than `small`, and resources of others at the user's endpoint."""
+    from moto.ec2.models import ec2_backends
+
+    backend = ec2_backends[ACCOUNT][REGION]
+    endpoint = backend.vpc_end_points[stage.endpoint]
+    joined = {*(endpoint.route_table_ids or ()), *(endpoint.security_group_ids or ()), *(endpoint.subnet_ids or ())}
+    profiles = {(one.iam_instance_profile or {}).get("Arn", "").rpartition("/")[2] for one in backend.all_instances()}
+    return {"joined": sorted(joined & {stage.routes["theirs"], stage.groups["theirs"]}),
+            "roles of instances": sorted(profiles - {"", "small"})}  # fmt: skip
 
 
 def _parameters() -> dict[str, Any]:

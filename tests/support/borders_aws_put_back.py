@@ -14,9 +14,11 @@ from typing import Any
 from unittest.mock import patch
 from xml.etree import ElementTree
 
+from components.aws.iam import decide
 from localcloud.aws import calls, cloud, sigv4, simulation
-from localcloud.aws.border import requests, s3_values, xml_body
-from localcloud.aws.refusals import objects
+from localcloud.aws.access import ec2_needs, ec2_resources
+from localcloud.aws.border import parameters, requests, s3_values, xml_body
+from localcloud.aws.refusals import objects, tags
 from localcloud.aws.services import Wire
 from localcloud.server.http import Request
 
@@ -109,7 +111,66 @@ def _uploads_go_by_their_id() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _launches_are_judged_by_their_template() -> Iterator[None]:
+    """The role of a launch template is passed, whatever role the call gives."""
+    passed = ec2_needs._roles_passed
+
+    def of_template(call: Any) -> Iterator[tuple[str, str]]:
+        own = (name for name in call.parameters if name.startswith("LaunchTemplate."))
+        profile = {"IamInstanceProfile.Name": "small"} if any(own) else {}
+        kept = {name: text for name, text in call.parameters.items() if not (profile and name.endswith("Profile.Arn"))}
+        yield from passed(replace(call, parameters={**kept, **profile}))
+
+    with patch.object(ec2_needs, "_roles_passed", of_template):
+        yield
+
+
+@contextmanager
+def _principals_go_by_their_last_name() -> Iterator[None]:
+    """A principal is compared without its account and its folder."""
+    among = decide._is_among
+
+    def by_name(named: Any, allows: bool, principal: Any, service: str) -> bool:
+        names = (name for name in named.get("AWS", ()) if principal.role and ":role/" in name)
+        return among(named, allows, principal, service) or any(
+            name.rpartition("/")[2] == principal.role for name in names
+        )
+
+    with patch.object(decide, "_is_among", by_name):
+        yield
+
+
+@contextmanager
+def _tags_go_by_their_order() -> Iterator[None]:
+    """A tag may be given twice: the access check takes the last in the request, moto the one with the highest
+    number."""
+    read = parameters.read_flat
+
+    def in_order(given: Mapping[str, str], shape: Any, wire: Wire) -> dict[str, str]:
+        found = read(given, shape, wire)
+        return {name: found[name] for name in given if name in found}
+
+    with patch.object(requests, "read_flat", in_order), patch.object(tags, "refuse", lambda call: None):
+        yield
+
+
+@contextmanager
+def _only_some_parameters_refer() -> Iterator[None]:
+    """Access is checked for ids in parameters of known names only."""
+    named = ec2_resources.named_resources
+
+    def known(call: Any) -> list[str]:
+        rest = {name: text for name, text in call.parameters.items() if not name.startswith(("Add", "Remove", "Peer"))}
+        return named(replace(call, parameters=rest))
+
+    with patch.object(ec2_needs, "named_resources", known):
+        yield
+
+
 PUT_BACK: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
     "1: forms": _forms_are_forwarded, "4: deletions": _documents_are_forwarded, "5: links": _links_take_headers,
-    "6: uploads": _uploads_go_by_their_id,
+    "6: uploads": _uploads_go_by_their_id, "7: launches": _launches_are_judged_by_their_template,
+    "8: principals": _principals_go_by_their_last_name, "9: tags": _tags_go_by_their_order,
+    "10: references": _only_some_parameters_refer,
 }  # fmt: skip

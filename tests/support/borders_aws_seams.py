@@ -18,7 +18,8 @@ CODE = ".trainyard/code/x.tar.gz"
 
 @dataclass(frozen=True)
 class Drawn:
-    """One request. `link`: the target of a request that the deployer has presigned for the user."""
+    """One request. `link`: the target of a request that the deployer has presigned for the user. `session`: the user
+    signs with a session of the role `small`."""
 
     seam: str
     service: str
@@ -28,15 +29,18 @@ class Drawn:
     body: bytes = b""
     region: str = REGION
     link: bool = False
+    session: bool = False
 
 
 @dataclass
 class Stage:
-    """The resources that requests name: the security groups `mine` and `theirs`, and the deployer's upload of the
-    code."""
+    """The resources that requests name: the security groups and route tables `mine` and `theirs`, the user's endpoint,
+    and the deployer's upload of the code."""
 
     deployer: Sender
     groups: dict[str, str] = field(default_factory=dict)
+    routes: dict[str, str] = field(default_factory=dict)
+    endpoint: str = ""
     upload: str = ""
 
 
@@ -135,6 +139,11 @@ def _tags(stage: Stage, random: Random) -> Drawn:
     spelled = _LIST_TAGS.format(
         n=random.choice(numbers), m=random.choice(numbers), key=random.choice(["Key", "key", "X.Key"])
     )
+    if random.random() < 0.5:
+        again = [f"TagSpecification.1.Tag.{number}.Key=stack&TagSpecification.1.Tag.{number}.Value={value}"
+                 for number, value in zip(random.sample("123", 2), ("mine", "theirs"), strict=True)]  # fmt: skip
+        random.shuffle(again)
+        spelled = "&".join(("TagSpecification.1.ResourceType=vpc", *again))
     region = random.choice([REGION, REGION, "eu-west-1", "eu-west-1,x", f"{REGION};eu-west-1", "*"])
     body = f"Action=CreateVpc&Version=2016-11-15&CidrBlock=10.1.0.0/16&{spelled}".encode()
     return Drawn("tags", "ec2", "POST", "/", {"content-type": FORM}, body, region)
@@ -268,7 +277,44 @@ def _chunks(stage: Stage, random: Random) -> Drawn:
     return Drawn("pieces", "s3", random.choice(["PUT", "POST"]), path, headers, body)
 
 
+_PROFILES = (
+    "", "&IamInstanceProfile.Name=small", "&IamInstanceProfile.Name=boss",
+    f"&IamInstanceProfile.Arn=arn:aws:iam::{ACCOUNT}:instance-profile/boss",
+    f"&IamInstanceProfile.Arn=arn:aws:iam::{ACCOUNT}:instance-profile/boss&IamInstanceProfile.Name=small",
+)  # fmt: skip
+
+
+def _launch(stage: Stage, random: Random) -> Drawn:
+    """A launch template and a call, whose merge launches with another role than either seems to."""
+    template = random.choice(["", *("&LaunchTemplate.LaunchTemplateName=small",) * 3])
+    version = random.choice(["", "", "&LaunchTemplate.Version=1", "&LaunchTemplate.Version=$Latest",
+                             "&LaunchTemplate.Version=-1",
+                             "&LaunchTemplate.LaunchTemplateId=lt-0123456789abcdef0"])  # fmt: skip
+    image = random.choice(["", "&ImageId=ami-0d11a1b2c3d4e5f60&InstanceType=t3.micro"])
+    parts = [template, version, image, random.choice(_PROFILES)]
+    random.shuffle(parts)
+    operation = random.choice(["RunInstances"] * 9 + ["RequestSpotInstances"])
+    body = f"Action={operation}&Version=2016-11-15&MinCount=1&MaxCount=1{''.join(parts)}".encode()
+    return Drawn("launches", "ec2", "POST", "/", {"content-type": FORM}, body)
+
+
+def _references(stage: Stage, random: Random) -> Drawn:
+    """Ids of others in any parameter of a call about a resource of one's own."""
+    names = random.sample(["AddRouteTableId", "AddSecurityGroupId", "AddSubnetId", "RemoveRouteTableId"], 2)
+    values = [random.choice([*stage.routes.values(), *stage.groups.values()]) for _ in names]
+    more = "".join(f"&{name}.1={value}" for name, value in zip(names, values, strict=True))
+    body = f"Action=ModifyVpcEndpoint&Version=2016-11-15&VpcEndpointId={stage.endpoint}{more}".encode()
+    return Drawn("references", "ec2", "POST", "/", {"content-type": FORM}, body)
+
+
+def _principal(stage: Stage, random: Random) -> Drawn:
+    """What a bucket's policy gives to a role of this name in another account, folder or kind."""
+    path = random.choice(["account", "folder", "user", "mine"])
+    return Drawn("principals", "s3", random.choice(["GET", "HEAD"]), f"/team/of-{path}/x", {}, session=True)
+
+
 SEAMS: Mapping[str, Callable[[Stage, Random], Drawn]] = {
     "two forms": _two_forms, "two names": _two_names, "two places": _two_places, "tags": _tags, "JSON": _json,
     "deletions": _deletions, "objects": _object, "uploads": _upload, "links": _link, "pieces": _chunks,
+    "launches": _launch, "references": _references, "principals": _principal,
 }  # fmt: skip

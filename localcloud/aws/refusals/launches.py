@@ -29,8 +29,7 @@ def refuse(call: AwsCall) -> None:
     if call.operation in _OF_TEMPLATES:
         _check_user_data(call.text("LaunchTemplateData.UserData"), "InvalidUserData.Malformed")
     if call.operation == "RunInstances":
-        _check_template(call.text("LaunchTemplate.LaunchTemplateId"), call.text("LaunchTemplate.LaunchTemplateName"),
-                        call.text("LaunchTemplate.Version"))  # fmt: skip
+        _check_template(call)
     if call.operation in _OF_PROFILES:
         _check_profile(call.text("IamInstanceProfile.Name"), call.text("IamInstanceProfile.Arn"))
     if call.operation == "CreateTags":
@@ -53,7 +52,19 @@ def check_launch(wanted: Mapping[str, Any]) -> None:
         _check_profile(profile.get("Name") or "", profile.get("Arn") or "")
 
 
-def _check_template(identifier: str, name: str, version: str) -> None:
+def _check_template(call: AwsCall) -> None:
+    """Refuses a launch template with two names, a missing one, and an impossible version."""
+    from moto.ec2.models import ec2_backends
+
+    backend = ec2_backends[ACCOUNT][call.region]
+    identifier, name, version = (
+        call.text(f"LaunchTemplate.{member}") for member in ("LaunchTemplateId", "LaunchTemplateName", "Version")
+    )
+    if version and not identifier and not name:
+        raise _refusal("MissingParameter", "The request must contain a launch template ID or a launch template name")
+    if identifier and identifier not in backend.launch_templates:
+        raise _refusal("InvalidLaunchTemplateId.NotFound", f"The specified launch template, with template ID"
+                       f" {identifier}, does not exist.")  # fmt: skip
     if identifier and name:
         raise _refusal(
             "InvalidParameterCombination",

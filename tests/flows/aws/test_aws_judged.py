@@ -127,7 +127,12 @@ def test_a_refused_launch_leaves_no_instance(inside: AwsInside) -> None:
     launch: dict[str, Any] = {**ONE, "ImageId": IMAGE, "InstanceType": "t3.micro"}
     why = refusal(inside, "ec2", "RunInstances", inside.deployer, **launch, IamInstanceProfile=both)
     assert (why, instances()) == ("InvalidParameterCombination", before)
-    two = {"LaunchTemplateName": "small", "LaunchTemplateId": "lt-0123456789abcdef0"}
+    missing = {"LaunchTemplateId": "lt-0123456789abcdef0"}
+    assert refusal(inside, "ec2", "RunInstances", inside.deployer, **ONE, LaunchTemplate=missing) == (
+        "InvalidLaunchTemplateId.NotFound"
+    )
+    made = inside.ask(inside.deployer, "ec2", "DescribeLaunchTemplates")["LaunchTemplates"][0]
+    two = {name: made[name] for name in ("LaunchTemplateName", "LaunchTemplateId")}
     assert refusal(inside, "ec2", "RunInstances", inside.deployer, **ONE, LaunchTemplate=two) == (
         "InvalidParameterCombination"
     )
