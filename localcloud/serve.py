@@ -50,7 +50,7 @@ from localcloud.openpai.hosts.dispatch import ClusterTasks
 from localcloud.openpai.progress import ProgressObserver
 from localcloud.server import progress
 from localcloud.server.app import Application
-from localcloud.server.connections import DroppableConnection, serve_another
+from localcloud.server.connections import DroppableConnection, raise_open_files, serve_another
 from localcloud.server.errors import explain_disk_error
 from localcloud.server.faults import Faults
 from localcloud.server.routing import Router
@@ -93,6 +93,7 @@ def main(arguments: list[str]) -> int:
     port = int(arguments[1]) if len(arguments) > 1 else 0
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.chdir(home)
+    raise_open_files()
     # The log does not use these fields, and computing them would take longer than writing the line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     output = logging.StreamHandler(sys.stderr)

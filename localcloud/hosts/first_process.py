@@ -18,10 +18,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from localcloud.hosts import folders, images, kernel, syscall_filter
+from localcloud.hosts.usage_watch import CONTINUE, STOP
 
 TERMINATE, KILL = signal.SIGTERM, signal.SIGQUIT
-_SIGNALS = (TERMINATE, KILL, signal.SIGCHLD)
+_SIGNALS = (TERMINATE, KILL, STOP, CONTINUE, signal.SIGCHLD)
+# What the first process sends to all others when it gets these. The kernel does it at once: no new process escapes.
+_FOR_ALL: dict[int, int] = {KILL: signal.SIGKILL, STOP: signal.SIGSTOP, CONTINUE: signal.SIGCONT}
 _PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
+_OF_THE_ACCOUNT = 8  # a node gets this part of what the kernel counts for an account
 _NO_CORE = 1  # with 0 a machine would still pipe core dumps to a program
 # Python ignores these signals. Programs expect the system's default handling.
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -103,6 +107,9 @@ def _enter_user_namespace(sandbox: dict[str, Any], entered: int, mapped: int) ->
             os.fchown(output, sandbox["user"] or -1, -1)
     if sandbox["user"]:
         os.setgroups([])
+    # The kernel counts these for all processes of an account. A namespace gets the limits of the process that makes it.
+    for kind in (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE):
+        _limit(kind, resource.getrlimit(kind)[0] // _OF_THE_ACCOUNT)
     kernel.unshare(kernel.NEW_USER)
     os.write(entered, b"a")
     if not os.read(mapped, 1):
@@ -114,6 +121,9 @@ def _give_up_rights(limits: dict[str, int], user_settings: int, number: int) -> 
     its own users and files: its user namespace does not own mounts, networks or other processes."""
     kernel.unshare(kernel.NEW_GROUPS)
     _write(user_settings, "max_user_namespaces", "0")
+    for name in ("max_inotify_instances", "max_inotify_watches"):
+        if name in limits:
+            _write(user_settings, name, str(limits[name]))
     os.setresgid(number, number, number)
     os.setresuid(number, number, number)
     _limit(resource.RLIMIT_NOFILE, limits["files"])
@@ -145,8 +155,8 @@ def _wait_for_end(command: int) -> int:
         with suppress(ProcessLookupError):
             if number == TERMINATE:
                 os.killpg(command, signal.SIGTERM)
-            elif number == KILL:
-                os.kill(-1, signal.SIGKILL)
+            elif number in _FOR_ALL:
+                os.kill(-1, _FOR_ALL[number])
         code = _reap(command)
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)

@@ -31,6 +31,9 @@ _REMOVED_SECONDS = 2.0
 _MEMORY_SHARE, _PROCESS_SHARE, _DISK_SHARE = 3 / 4, 1 / 2, 1 / 2
 # Clouds do not limit these. The values are much more than training needs, and much less than a machine has.
 _PROCESSES, _OPEN_FILES, _FILES = 4096, 65536, 1_000_000
+# What the kernel counts for all processes of an account together: the most of one node. A run gets a share of the rest.
+_COUNTED = {"max_inotify_instances": 64, "max_inotify_watches": 65536}
+_COUNTED_SHARE = 1 / 8
 # The limit of a node's output, which is stored twice: in its run's folder and in the logging service.
 _OUTPUT = 256 << 20
 
@@ -187,6 +190,14 @@ def node_limits(memory: int, disk: int, nodes: int, folder: Path) -> dict[str, i
         "files": _OPEN_FILES,
         "disk": min(room, disk or room),
         "output": _OUTPUT,
+        **dict(_counted_limits(nodes)),
         # Some file systems do not count files and report 0.
         "inodes": min(_FILES, int(free.f_favail * _DISK_SHARE) or _FILES),
     }
+
+
+def _counted_limits(nodes: int) -> Iterator[tuple[str, int]]:
+    for name, most in _COUNTED.items():
+        with suppress(FileNotFoundError):
+            allowed = int(Path("/proc/sys/user", name).read_text())
+            yield name, min(most, max(1, int(allowed * _COUNTED_SHARE) // max(1, nodes)))

@@ -103,8 +103,9 @@ def start_isolated(spec: dict[str, Any]) -> IsolatedNode:
     os.close(report[1])
     sandbox, messages = spec["sandbox"], read_messages(report[0])
     watch = UsageWatch(
-        pid, [source for source, _ in sandbox["own"]], sandbox["limits"], bool(groups), sandbox["printed"]
-    )
+        pid, [source for source, _ in sandbox["own"]], sandbox["limits"], bool(groups), sandbox["printed"],
+        [source for source, _, writable in sandbox["folders"] if writable],
+    )  # fmt: skip
     node = IsolatedNode(pid, watch, messages, groups)
     try:
         message = next(messages, {"error": "its first process ended before it could begin"})

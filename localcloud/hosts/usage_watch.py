@@ -2,6 +2,10 @@
 """Checks at intervals how much a node uses: its disk, and its memory and processes if no control group limits them.
 
 A node that uses too much is ended as a whole: the kernel kills a node faster than a program can start processes.
+
+A node could move its files while they are counted, from where the count has not been to where it was. So its processes
+stand still for each count that decides, which is made when the free space has shrunk by much of what the node may still
+use. What no count finds, such as files without a name that are only mapped, ends the node when the disk is nearly full.
 """
 
 from __future__ import annotations
@@ -9,8 +13,10 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,30 +26,46 @@ _OFTEN, _SELDOM, _LONGEST = 0.1, 0.2, 1.0
 _TIMES = 10
 # Files are counted at least at this interval, even if the free space has hardly changed.
 _COUNTED_SECONDS = 4.0
+# How long all processes of a node may take to stop.
+_STOPPING_SECONDS = 5.0
+# What the first process does with all others at these signals.
+STOP, CONTINUE = signal.SIGUSR1, signal.SIGUSR2
+# The disk is nearly full if less than this share of what was free is left, or less than these bytes and files.
+_NEARLY_FULL = 1 / 8
+_NEARLY_FULL_LEFT = 4 << 30, 100_000
+# The bytes and files that a node may have then, too.
+_ALWAYS_ALLOWED = 64 << 20, 1000
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _BLOCK = 512
 _GIBIBYTE = 1 << 30
 # If less than this share of the memory is available, the machine itself is in danger.
 _IN_DANGER = 1 / 16
+# A mapped file that has no name any more, but is not in memory; and descriptors that are under way between sockets.
+_MAPPED = re.compile(r"^\S+ \S+ \S+ \S+ [1-9]\d* +/(?!dev/|memfd:|SYSV).* \(deleted\)$", re.MULTILINE)
+_UNDER_WAY = re.compile(r"^scm_fds:\s*[1-9]", re.MULTILINE)
 _SHARED_OUT = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
 
 
 @dataclass
 class UsageWatch:
-    """The watch of a node: its first process, the folders that it may write to, and its limits."""
+    """The watch of a node: its first process, the folders that only it may write to, and its limits. `shared`: folders
+    that other nodes may write to as well."""
 
     pid: int
     folders: Sequence[str]
     limits: Mapping[str, int]
     grouped: bool  # whether control groups limit its memory and processes
     printed: str  # the file that its output goes to, outside
+    shared: Sequence[str] = ()
     _free: tuple[int, int] = field(init=False)
+    _least: Mapping[str, tuple[float, float]] = field(init=False)
     _used: tuple[int, int] = 0, 0
     _count_at: float = 0.0
     _took: float = 0.0
 
     def __post_init__(self) -> None:
         self._free = _free(self.folders[0])
+        self._least = {folder: _least_free(folder) for folder in (self.folders[0], *self.shared)}
 
     @property
     def pause(self) -> float:
@@ -82,25 +104,68 @@ class UsageWatch:
         return f"it used {_gibibytes(used)} of memory; {_gibibytes(limit)} is the most a node of this run may have"
 
     def _disk(self) -> str:
-        limit, most_files = self.limits["disk"], self.limits["inodes"]
+        room = {folder: self._room(folder) for folder in self._least}
+        for folder in self.shared:
+            if room[folder] < 1:
+                return "the disk with the storages is nearly full, and this node may write to it"
+        own = room[self.folders[0]]
+        limits = self.limits["disk"], self.limits["inodes"]
+        # When the disk is nearly full, the nodes that use the most end first, and then the others, down to none.
+        limit, most_files = (
+            max(int(limit * own), min(limit, always)) for limit, always in zip(limits, _ALWAYS_ALLOWED, strict=True)
+        )
         free, began = _free(self.folders[0]), time.monotonic()
         # If the free space has shrunk by less than the node may still use, the node is within its limit.
         gone = [before - now for before, now in zip(self._free, free, strict=True)]
         left = limit - self._used[0], most_files - self._used[1]
-        if began < self._count_at and all(2 * one < most for one, most in zip(gone, left, strict=True)):
+        may_exceed = any(2 * one >= most for one, most in zip(gone, left, strict=True))
+        if not may_exceed and began < self._count_at:
             return ""
-        size = sum(size for on_disk, size in self._nameless(list(_below(self.pid))) if on_disk)
-        files = 0
+        if may_exceed:
+            with self._stopped() as stopped:
+                used, reason = self._count(limit, most_files, own < 1)
+            if stopped:
+                self._free, self._used = free, used
+        else:  # in case others have freed what this node has used
+            _, reason = self._count(limit, most_files, own < 1)
+        now = time.monotonic()
+        self._count_at = now + max(_COUNTED_SECONDS, _TIMES * (now - began))
+        return reason
+
+    def _room(self, folder: str) -> float:
+        """1 as long as the disk is not nearly full, and then down to 0 when it is."""
+        now, least = _free(folder), self._least[folder]
+        return min([1.0, *(one / most for one, most in zip(now, least, strict=True) if most)])
+
+    def _count(self, limit: int, most_files: int, nearly_full: bool) -> tuple[tuple[int, int], str]:
+        """The bytes and the files on the node's disk, and why it must end, or ""."""
+        pids = list(_below(self.pid))
+        if nearly_full and any(map(_hides_files, pids)):
+            return (0, 0), "the disk is nearly full, and it holds files there that have no name"
+        size, files = sum(size for on_disk, size in self._nameless(pids) if on_disk), 0
+        so_full = ", because the disk is nearly full" if nearly_full else ""
         for more in _sizes(self.folders):
             size, files = size + more, files + 1
             if size > limit:
-                return f"it wrote more than {_gibibytes(limit)} to its disk, the most a node of this run may have"
+                most = f"{_gibibytes(limit)} to its disk, the most a node of this run may have{so_full}"
+                return (size, files), f"it wrote more than {most}"
             if files > most_files:
-                return f"it made more than {most_files} files, the most a node may have"
-        self._free, self._used = free, (size, files)
-        now = time.monotonic()
-        self._count_at = now + max(_COUNTED_SECONDS, _TIMES * (now - began))
-        return ""
+                return (size, files), f"it made more than {most_files} files, the most a node may have{so_full}"
+        return (size, files), ""
+
+    @contextmanager
+    def _stopped(self) -> Iterator[bool]:
+        """Stops all processes of the node for the body. Whether they all have stopped in time."""
+        try:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, STOP)
+            deadline = time.monotonic() + _STOPPING_SECONDS
+            while not (stopped := all(map(_is_stopped, _below(self.pid)))) and time.monotonic() < deadline:
+                time.sleep(_STOPPING_SECONDS / 1000)
+            yield stopped
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, CONTINUE)
 
     def _nameless(self, pids: Sequence[int]) -> Iterator[tuple[bool, int]]:
         """The sizes of open files without a name, each with whether it is on the disk (or else in memory)."""
@@ -124,6 +189,30 @@ def _free(folder: str) -> tuple[int, int]:
     """The free bytes, and how many files can still be made (0 if the file system does not count them)."""
     status = os.statvfs(folder)
     return status.f_bavail * status.f_frsize, status.f_favail
+
+
+def _least_free(folder: str) -> tuple[float, float]:
+    size, files = (min(one * _NEARLY_FULL, most) for one, most in zip(_free(folder), _NEARLY_FULL_LEFT, strict=True))
+    return size, files
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether no thread of a process runs. One that waits in the kernel (D) may wait for a process that has stopped."""
+    try:
+        stats = [Path(f"/proc/{pid}/task/{thread}/stat").read_text() for thread in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return True  # it has ended
+    return all(text.rpartition(")")[2].split()[0] in "TtDZX" for text in stats)
+
+
+def _hides_files(pid: int) -> bool:
+    """Whether a process holds files that no count finds: mapped ones without a name, or in messages between sockets."""
+    try:
+        if _MAPPED.search(Path(f"/proc/{pid}/maps").read_text(errors="replace")):
+            return True
+        return any(_UNDER_WAY.search(path.read_text()) for path in Path(f"/proc/{pid}/fdinfo").iterdir())
+    except OSError:
+        return False
 
 
 def _below(first: int) -> Iterator[int]:

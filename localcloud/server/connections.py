@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections with what ASGI lacks: they can be cut, send an answer in one system call, and time out slow clients."""
+"""Connections with what ASGI lacks: they can be cut, send an answer in one system call, and time out slow clients. A
+node may have only so many at a time, so that it leaves descriptors for others."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import os
+import resource
+from collections import Counter
 from collections.abc import Callable
 from socket import socket
 from typing import Any, ClassVar, cast
@@ -34,9 +37,21 @@ def _client_seconds() -> float:
 
 # The timeout for the head of a request, and for each part of its body.
 CLIENT_SECONDS = _client_seconds()
+# How many files this process opens at most. Some programs that it starts look at each possible number of a file.
+_OPEN_FILES = 65536
+# The connections of one node, and of all nodes as a share of the files that may be open.
+_MOST_OF_A_NODE, _SHARE_OF_NODES = 256, 3 / 4
 # An answer may be sent before the request has ended. The rest is then read up to these limits, because the client could
 # not read the answer otherwise.
 _MOST_UNREAD, _UNREAD_SECONDS = 1024 * 1024, 2.0
+
+
+def raise_open_files() -> None:
+    """Lets this process open as many files as it may: a connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class _JoiningTransport:
@@ -93,7 +108,10 @@ class DroppableConnection(H11Protocol):
     """uvicorn's protocol, which can also be found and cut by the address of its client."""
 
     _open: ClassVar[dict[Address, DroppableConnection]] = {}
-    companions: set[DroppableConnection] | None = None  # the connections of the same extra listener
+    companions: set[DroppableConnection] | None = None  # the connections of the same extra listener, which is for nodes
+    # The connections of nodes, the oldest first, and how many each node has.
+    _of_nodes: ClassVar[dict[DroppableConnection, None]] = {}
+    _by_node: ClassVar[Counter[Address]] = Counter()
 
     _joined: _JoiningTransport
     _late: asyncio.TimerHandle | None = None  # ends the connection unless the head of a request arrives in time
@@ -107,6 +125,31 @@ class DroppableConnection(H11Protocol):
             self._open[self.client] = self
         if self.companions is not None:
             self.companions.add(self)
+            self._of_nodes[self] = None
+            self._by_node[self._node] += 1
+            self._make_room()
+
+    @property
+    def _node(self) -> Address:
+        """The node at the other end: by its address, in the network of the listener."""
+        return (self.client[0] if self.client else "", id(self.companions))
+
+    @property
+    def _is_idle(self) -> bool:
+        return self.conn.their_state is h11.IDLE and self.conn.our_state is h11.IDLE
+
+    def _make_room(self) -> None:
+        """Cuts a connection if this node has too many, or all nodes together: the oldest idle one of the node with the
+        most, or else its newest."""
+        files, node = resource.getrlimit(resource.RLIMIT_NOFILE)[0], self._node
+        for_all = len(self._of_nodes) + 1 if files == resource.RLIM_INFINITY else int(files * _SHARE_OF_NODES)
+        if self._by_node[node] <= min(_MOST_OF_A_NODE, for_all // 4):
+            if len(self._of_nodes) <= for_all:
+                return
+            node = max(self._by_node, key=self._by_node.__getitem__)
+        theirs = [one for one in self._of_nodes if one._node == node and not one.transport.is_closing()]
+        if theirs:
+            next((one for one in theirs if one._is_idle and one is not self), theirs[-1]).transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self._joined.leaving:
@@ -141,6 +184,10 @@ class DroppableConnection(H11Protocol):
             self._open.pop(self.client, None)
         if self.companions is not None:
             self.companions.discard(self)
+            del self._of_nodes[self]
+            self._by_node[self._node] -= 1
+            if not self._by_node[self._node]:
+                del self._by_node[self._node]
         super().connection_lost(exc)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from localcloud.oci import sdk
 from localcloud.oci.models import ALWAYS_SENT
-from tests.support.cloud_world import World
+from tests.support.cloud_world import World, refusal
 from tests.support.network_world import Network
 
 core, identity, science = oci.core.models, oci.identity.models, oci.data_science.models
@@ -310,3 +310,28 @@ def test_rules_of_a_security_group_are_added_changed_and_removed(world: World) -
     removal = core.RemoveNetworkSecurityGroupSecurityRulesDetails(security_rule_ids=[added.id])
     client.remove_network_security_group_security_rules(group, removal)
     assert client.list_network_security_group_security_rules(group).data == []
+
+
+@pytest.mark.parametrize(
+    "block", ["10.0.0.0/08", "10.0.0.0/255.0.0.0", "10.0.0.0/0.255.255.255", "10.0.0.0/+8", "::/00"]
+)
+def test_a_block_has_the_form_that_oci_takes(world: World, block: str) -> None:
+    client = world.clients.network
+    lists = core.UpdateSecurityListDetails(
+        ingress_security_rules=[core.IngressSecurityRule(source=block, protocol="all")]
+    )
+    assert refusal(lambda: client.update_security_list(world.vcn.default_security_list_id, lists))[0] == 400
+
+
+def test_a_list_has_at_most_200_rules_in_each_direction(world: World) -> None:
+    client, default = world.clients.network, world.vcn.default_security_list_id
+    before = client.get_security_list(default).data
+    for name, kind, end in (
+        ("ingress_security_rules", core.IngressSecurityRule, "source"),
+        ("egress_security_rules", core.EgressSecurityRule, "destination"),
+    ):
+        rules = [kind(protocol="all", **{end: f"10.0.{n}.0/24"}) for n in range(201)]
+        update = core.UpdateSecurityListDetails(**{name: rules})
+        assert refusal(lambda update=update: client.update_security_list(default, update)) == (400, "LimitExceeded")
+        client.update_security_list(default, core.UpdateSecurityListDetails(**{name: rules[:200]}))
+        client.update_security_list(default, core.UpdateSecurityListDetails(**{name: getattr(before, name)}))

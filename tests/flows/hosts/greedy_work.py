@@ -19,7 +19,7 @@ from tests.support.cloud_world import World
 
 # Enough files that the watcher of a busy machine checks before all of them are used.
 SIZE, FILES, MEMORY_GIB = "2g", 300_000, 1
-_PRELUDE = "import os, time\n"
+_PRELUDE = "import mmap, os, socket, time\n"
 _ON_DISK = "disk", "files"
 _MORE_GIB = 8  # the disk is in memory here
 

@@ -153,6 +153,9 @@ ENDED_BY = {
     "take memory under no name": f"{_MEMORY}|File too large",
     "fill the disk": "the most a node of this run may have",
     "fill the disk with files that have no name": "the most a node of this run may have",
+    "move files while they are counted": "the most a node",
+    "fill the disk with mapped files": "the most a node of this run may have|the disk is nearly full",
+    "fill the disk with files in messages": "the disk is nearly full",
     "print without end": "the most a node may print",
     "make files without end": "files, the most a node may have",
 }

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from localcloud.hosts.syscall_filter import REFUSED
+from tests.support.moving_files import MOVING
 
 
 class Way(NamedTuple):
@@ -96,6 +97,10 @@ WAYS = (
         " resource.setrlimit(resource.RLIMIT_NOFILE, (hard + 1, hard + 1)); return True", NO_CAPABILITY),
     Way("lift its control group", "return [open(f, 'w').write(str(1 << 50)) for f in glob.glob("
         "'/sys/fs/cgroup/**/*limit_in_bytes', recursive=True) + ['/sys/fs/cgroup/memory.max']]", READ_ONLY),
+    Way("take all inotify instances", "return len([n for n in range(65) if libc.inotify_init1(0) >= 0]) > 64",
+        "its user namespace has a limit of its own"),
+    Way("take all queued signals", "pid = os.getpid(); return resource.getrlimit(resource.RLIMIT_SIGPENDING)[1] >"
+        " int(open('/proc/sys/kernel/threads-max').read()) // 8", "its user namespace has a limit of its own"),
     Way("set where cores go", "return open('/proc/sys/kernel/core_pattern', 'w').write('core')",
         "/proc/sys is read only"),
     Way("set the port range", "f = '/proc/sys/net/ipv4/ip_local_port_range'; t = open(f).read();"
@@ -135,6 +140,15 @@ GREEDY = (
     Way("fill the disk with files that have no name", "held = []\nfor n in range(1 << 30):\n"
         "    held.append(open('f', 'wb')); os.unlink('f'); held[-1].write(b'x' * (8 << 20)); held[-1].flush()",
         "the watcher, and a limit on the size of each file"),
+    Way("move files while they are counted", f"exec({MOVING.replace('MOST', '1 << 30')!r})",
+        "the watcher, which stops the node while it counts"),
+    Way("fill the disk with mapped files", "held = []\nfor n in range(1 << 30):\n    f = open('f', 'w+b')\n"
+        "    os.unlink('f'); f.write(b'x' * (8 << 20)); f.flush(); held.append(mmap.mmap(f.fileno(), 4096))\n"
+        "    f.close(); time.sleep(0.01)", "the watcher, when the disk is nearly full"),
+    Way("fill the disk with files in messages", "ends = [socket.socketpair() for n in range(200)]\n"
+        "for n in range(1 << 30):\n    f = open('f', 'wb')\n    os.unlink('f'); f.write(b'x' * (8 << 20)); f.flush()\n"
+        "    socket.send_fds(ends[n % 200][0], [b'x'], [f.fileno()]); f.close()\n    time.sleep(0.01)",
+        "the watcher, when the disk is nearly full"),
     Way("print without end", "while True: print('x' * 60_000)", "the watcher"),
     Way("make files without end", "for n in range(1 << 30): open(f'f{n}', 'w').close()", "the watcher"),
 )  # fmt: skip

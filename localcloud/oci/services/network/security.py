@@ -4,8 +4,9 @@ so that only numbers and addresses reach the firewall."""
 
 from __future__ import annotations
 
+import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
@@ -16,7 +17,7 @@ from localcloud.oci.paging import plain_page
 from localcloud.oci.services.network.gateways import SERVICE, VERSION, gateway_services
 from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.errors import invalid
+from localcloud.server.errors import ApiError, invalid
 from localcloud.server.http import Json, Reply, whole_number
 
 EVERY_PROTOCOL = "all"
@@ -26,6 +27,8 @@ _ICMP = ("1", "58")
 # The options of a rule, and the protocols that have them.
 _OPTIONS: Mapping[str, tuple[str, ...]] = {"tcpOptions": ("6",), "udpOptions": ("17",), "icmpOptions": _ICMP}
 MAXIMUM_RULES = 120
+MOST_RULES_OF_A_LIST = 200
+_LENGTH = re.compile(r"0|[1-9][0-9]{0,2}")
 # The group's rules. OCI's model lacks this field, so clients never see it.
 _RULES = "rules"
 
@@ -90,6 +93,21 @@ def parse_cidr(name: str, cidr: str) -> IPv4Network | IPv6Network:
         return ip_network(cidr, strict=False)
     except ValueError:
         raise invalid(f"{name} must be a block of addresses in CIDR notation, not {cidr[:80]!r}") from None
+
+
+def require_cidr_form(name: str, kind: str, value: str) -> None:
+    """Raises unless a block of addresses has OCI's form: `10.0.0.0/8`, not `/08` or `/255.0.0.0`. Rules that are stored
+    already are not asked, since nodes can enforce them."""
+    length = value.partition("/")[2]
+    if kind == "CIDR_BLOCK" and "/" in value and not _LENGTH.fullmatch(length):
+        raise invalid(f"{name} must be a block of addresses in CIDR notation, not {value[:80]!r}")
+
+
+def require_few(what: str, rules: Sequence[Json]) -> None:
+    """Raises beyond OCI's limit for the rules of a list in one direction, and for the rules of a route table."""
+    if len(rules) > MOST_RULES_OF_A_LIST:
+        reason = f"{what} has {len(rules)} rules; at most {MOST_RULES_OF_A_LIST} are allowed"
+        raise ApiError(400, "LimitExceeded", reason)
 
 
 def _is_number(value: Any, least: int, most: int) -> bool:
@@ -157,6 +175,7 @@ def _completed(call: ApiCall, rule: Json) -> Json:
     if not rule.get(end):
         raise invalid(f"a rule for {rule['direction']} needs a {end}")
     check_rule(rule, end)
+    require_cidr_form(end, str(rule.get(f"{end}Type") or "CIDR_BLOCK"), str(rule[end]))
     if rule.get(f"{end}Type") == "NETWORK_SECURITY_GROUP":
         kinds.require_references(call, {end: NSG.name}, rule)
     defaults = {f"{end}Type": "CIDR_BLOCK", "isStateless": False, "isValid": True}

@@ -15,6 +15,7 @@ from localcloud.oci.ocids import new_ocid
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import page_of
 from localcloud.oci.services.network.gateways import SERVICE, VERSION
+from localcloud.oci.services.network.security import require_cidr_form
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.errors import invalid
@@ -40,6 +41,7 @@ def parse_block(cidr: str) -> IPv4Network:
         block = ip_network(cidr)
     except ValueError as error:
         raise invalid(f"cidrBlock {cidr!r}: {error}") from None
+    require_cidr_form("cidrBlock", "CIDR_BLOCK", cidr)
     if not isinstance(block, IPv4Network) or not 16 <= block.prefixlen <= 30:
         raise invalid(f"cidrBlock {cidr!r} must be an IPv4 block from /16 to /30")
     return block

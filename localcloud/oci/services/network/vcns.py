@@ -9,7 +9,7 @@ from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.ocids import new_ocid
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.services.network.gateways import SERVICE, VERSION
-from localcloud.oci.services.network.security import check_end, check_rule
+from localcloud.oci.services.network.security import check_end, check_rule, require_cidr_form, require_few
 from localcloud.oci.services.network.subnets import NO_IPV6, parse_block, parse_separate_blocks
 from localcloud.oci.store import StoredResource
 from localcloud.oci.work_requests import add_work_request
@@ -88,6 +88,7 @@ def _require_not_default(call: ApiCall, resource: StoredResource) -> None:
 
 
 def _routes(call: ApiCall, body: Json) -> Json:
+    require_few("routeRules", body.get("routeRules", []))
     for rule in body.get("routeRules", []):
         target = call.store.get(rule["networkEntityId"])
         if target is None or not target.live or target.parent != body["vcnId"]:
@@ -103,6 +104,7 @@ def _completed_route(rule: Json) -> Json:
     destination = rule.get("destination") or rule["cidrBlock"]
     kind = rule.get("destinationType", "CIDR_BLOCK")
     check_end("destination", kind, destination)
+    require_cidr_form("destination", kind, destination)
     cidr = {"cidrBlock": destination} if kind == "CIDR_BLOCK" else {}
     return {**rule, **cidr, "destination": destination, "destinationType": kind, "routeType": "STATIC"}
 
@@ -111,8 +113,10 @@ def _rules(call: ApiCall, body: Json) -> Json:
     completed = {}
     for name, end in (("ingressSecurityRules", "source"), ("egressSecurityRules", "destination")):
         completed[name] = [{f"{end}Type": "CIDR_BLOCK", "isStateless": False, **rule} for rule in body.get(name, [])]
+        require_few(name, completed[name])
         for rule in completed[name]:
             check_rule(rule, end)
+            require_cidr_form(end, str(rule[f"{end}Type"] or "CIDR_BLOCK"), str(rule[end]))
     return {**body, **completed}
 
 
