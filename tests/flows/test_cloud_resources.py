@@ -4,6 +4,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import oci
@@ -332,6 +333,6 @@ def test_a_list_has_at_most_200_rules_in_each_direction(world: World) -> None:
     ):
         rules = [kind(protocol="all", **{end: f"10.0.{n}.0/24"}) for n in range(201)]
         update = core.UpdateSecurityListDetails(**{name: rules})
-        assert refusal(lambda update=update: client.update_security_list(default, update)) == (400, "LimitExceeded")
+        assert refusal(partial(client.update_security_list, default, update)) == (400, "LimitExceeded")
         client.update_security_list(default, core.UpdateSecurityListDetails(**{name: rules[:200]}))
         client.update_security_list(default, core.UpdateSecurityListDetails(**{name: getattr(before, name)}))
