@@ -9,11 +9,14 @@ TYPES = (
     "aws:s3/bucket:Bucket",
     "aws:ecr/repository:Repository",
 )
+# The environment of stacks for one machine: their data is scratch by its name, and goes when the stack goes.
+SCRATCH_ENVIRONMENT = "local"
 
 
 def judge(resource: JudgedResource) -> PolicyVerdict:
     # The engine does not tell a pack whether the resource also survives the stack (retainOnDelete).
-    return PASS if resource.protect else fail("it is deleted with the stack, and its content too")
+    is_safe = resource.protect or resource.tags.get("environment") == SCRATCH_ENVIRONMENT
+    return PASS if is_safe else fail("it is deleted with the stack, and its content too")
 
 
 RULE = PolicyRule(
@@ -24,7 +27,10 @@ RULE = PolicyRule(
     remedy="protect it (`keep: true` under `trainyard:bucket` or `trainyard:registry`, which is the default)",
     types=TYPES,
     judge=judge,
-    passes={kind.rsplit(":", 1)[0].split("/")[0]: JudgedResource(kind, {}, protect=True) for kind in TYPES},
+    passes={
+        **{kind.rsplit(":", 1)[0].split("/")[0]: JudgedResource(kind, {}, protect=True) for kind in TYPES},
+        "of a stack for one machine": JudgedResource(TYPES[0], {"freeformTags": {"environment": SCRATCH_ENVIRONMENT}}),
+    },
     fails={f"{kind.rsplit(':', 1)[0].split('/')[0]}, not protected": JudgedResource(kind, {}) for kind in TYPES},
     # The options of a resource are always known.
     unknown={},
