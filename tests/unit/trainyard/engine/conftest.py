@@ -50,7 +50,7 @@ class FakeMachine:
             "go",
             f"""echo "$@" >> "$LOG"
 case "$1" in
-env) echo {version} ;;
+env) [ "$2" = -json ] && echo '{{}}' || echo {version} ;;
 mod) [ "$4" = {SDK} ] && echo '{{"Dir": "{module}"}}' || echo '{{"Dir": "{self.root / "pkg"}"}}' ;;
 build)
   while [ "$1" != -o ]; do shift; done

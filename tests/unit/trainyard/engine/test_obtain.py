@@ -280,7 +280,9 @@ def test_progress_off_a_terminal_is_a_line_now_and_then() -> None:
 def test_a_failed_module_download_shows_the_error_and_a_remedy(machine: Any) -> None:
     machine.go()
     machine.program(
-        "go", '[ "$1" = env ] && echo go1.99.0 || { echo "verifying module: checksum mismatch" >&2; exit 1; }'
+        "go",
+        """case "$*" in "env -json "*) echo '{}' ;; env*) echo go1.99.0 ;;
+*) echo "verifying module: checksum mismatch" >&2; exit 1 ;; esac""",
     )
     with pytest.raises(EngineError, match="`go mod download` failed:\n  verifying module: checksum mismatch\nInstall"):
         engine_folder(machine.env)
