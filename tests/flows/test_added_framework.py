@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.flows.test_fourth_platform import ROOT, Checkout
+from tests.support.checkout_copies import ROOT, Checkout
 
 # The tests that know all frameworks.
 TESTS = (

@@ -81,8 +81,10 @@ def test_an_openpai_task_gets_an_environment_with_its_imports(monkeypatch: pytes
         protocol = {
             "extras": {"trainyard": {"framework": "dask", "strategy": None}},
             "parameters": {PARAMETER: packed(code) if parameter is None else parameter},
+            "taskRoles": {"main": {"dockerImage": "image"}},
+            "prerequisites": [{"name": "image", "type": "dockerimage", "uri": "dask:1"}],
         }
-        attempt = SimpleNamespace(protocol=protocol, image=SimpleNamespace(uri="dask:1"))
+        attempt = SimpleNamespace(protocol=protocol, role="main", image=SimpleNamespace(uri="dask:1"))
         try:
             return openpai_stand_in_name(cast("TaskAttempt", attempt))
         except CannotStartError as refused:
