@@ -29,6 +29,8 @@ _MOST_NAMED = 3
 # from the index, or from the end of a wheel.
 _PLAN = """
 import json, os, sys
+# What pip leaves when it is ended goes with the folder of the plan.
+os.environ["TMPDIR"] = os.path.dirname(sys.argv[2])
 sys.path.insert(0, sys.argv[1])
 from pip._internal.cli.main import main
 from pip._internal.operations.prepare import RequirementPreparer

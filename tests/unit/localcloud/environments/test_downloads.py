@@ -3,15 +3,26 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from catalog.environments import Need, choose
 from localcloud.environments import downloads
 from localcloud.environments.commands import MakeError
-from localcloud.environments.downloads import Download, gpu_only, need_gpu_packages, size_text
+from localcloud.environments.downloads import (
+    Download,
+    gpu_only,
+    need_gpu_packages,
+    planned_downloads,
+    size_text,
+)
 from localcloud.environments.layers import _require_without_gpu
+from tests.support.wheels import write_wheel
 
 # What pip chose for `torch` and for `xgboost` on x86-64, among others.
 TORCH = [Download("torch", "2.15.0", 539_136_850), Download("nvidia-cublas", "13.1", 405_000_000)]
@@ -22,6 +33,22 @@ XGBOOST = [Download("xgboost", "3.2.0", 131_748_579), Download("nvidia-nccl-cu12
 @pytest.fixture(autouse=True)
 def no_card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(downloads, "_DRIVER", tmp_path / "none")
+
+
+def test_pip_is_asked_what_it_would_download_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels, scratch = tmp_path / "wheels", tmp_path / "scratch"
+    wheels.mkdir()
+    scratch.mkdir()
+    write_wheel(wheels, "tinypack", "1.0", {"tinypack/__init__.py": ""})
+    for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_CONFIG_FILE": os.devnull}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    planned = planned_downloads(Path(sys.executable), ["tinypack"], Mock(), "tiny")
+    assert [(package.name, package.version) for package in planned] == [("tinypack", "1.0")]
+    assert list(scratch.iterdir()) == []
 
 
 def test_the_size_is_announced() -> None:
