@@ -14,6 +14,7 @@ from components.platform.images import Additions, ImagePlatform, WantedImage, im
 from trainyard.cli.errors import ErrorReportingGroup
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import plan_or_exit, running_cloud, stacks_option
+from trainyard.cli.waiting import waiting
 from trainyard.images import tools as image_tools
 from trainyard.images.build_push import BuildOptions, Push, choose_recipe, endpoint
 from trainyard.images.build_push import build as build_image
@@ -117,7 +118,8 @@ def push(
     pushing = Push(image_tools.find(tool, dry_run, say_aside), plan, platform, sign_in, dry_run, say, say_aside)
     for one in images:
         if not dry_run:
-            pushing.judge(one, overwrite)
+            with waiting(f"asking the registry for {one.address}"):
+                pushing.judge(one, overwrite)
         pushing.push(one, endpoint(one.host, environment))
 
 
@@ -129,7 +131,8 @@ def _environment(local: bool) -> Mapping[str, str]:
 def _images(
     plan: Plan, platform: ImagePlatform, namespace: str, registry: str, job: str | None, dry_run: bool
 ) -> list[WantedImage]:
-    images, remarks = platform.wanted_images(plan, namespace, registry, job, dry_run)
+    with waiting("looking up the registry of the images"):
+        images, remarks = platform.wanted_images(plan, namespace, registry, job, dry_run)
     for remark in remarks:
         say(remark)
     return images
