@@ -100,6 +100,7 @@ def team(admin: Caller, mark: str, network: int, runs: bool = True) -> Team:
         "statements": [f"allow group {mark} to read vcns in compartment id {compartment}"],
     }
     things["policy"] = admin.made("/20160918/policies", details)["id"]
+    things["tag-namespace"] = admin.made("/20160918/tagNamespaces", {**named, "compartmentId": compartment})["id"]
     things |= _network(admin, mark, compartment, network)
     things |= _storage(admin, mark, compartment)
     things |= _logging(admin, mark, compartment)
