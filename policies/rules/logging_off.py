@@ -18,6 +18,8 @@ from policies.rule import (
 )
 
 JOB = "oci:DataScience/job:Job"
+# On OCI the job decides. On OpenPAI the cluster keeps the output.
+BY_RUN = "aws-dl1"
 NO_LOGS = "its runs write no logs"
 OF_A_JOB = RequiredValue(
     "jobLogConfigurationDetails.enableLogging", True, {"on": True}, {"off": False, "OCI's default": None}
@@ -25,8 +27,7 @@ OF_A_JOB = RequiredValue(
 
 
 def judge_run(resource: JudgedResource) -> PolicyVerdict:
-    # Elsewhere the job decides, or the platform keeps the output.
-    if "cluster" not in resource.properties:
+    if resource.properties.get("platform") != BY_RUN:
         return PASS
     # The group may be created by the same `up`, so an unknown value is enough.
     group = (resource.properties.get("cluster") or {}).get("logGroup")
@@ -34,7 +35,7 @@ def judge_run(resource: JudgedResource) -> PolicyVerdict:
 
 
 def _run(**cluster: object) -> JudgedResource:
-    return JudgedResource(RUN, {"cluster": {"job": "resnet", **cluster}})
+    return JudgedResource(RUN, {"platform": BY_RUN, "cluster": {"job": "resnet", **cluster}})
 
 
 ROWS: Mapping[str, Judge] = {JOB: judge_value(OF_A_JOB, NO_LOGS), RUN: judge_run}
@@ -59,6 +60,6 @@ RULE = PolicyRule(
     },
     unknown={
         "decided elsewhere": OF_A_JOB.example(JOB, Unknown(OF_A_JOB.path)),
-        "a cluster decided elsewhere": JudgedResource(RUN, {"cluster": Unknown("cluster")}),
+        "a cluster decided elsewhere": JudgedResource(RUN, {"platform": BY_RUN, "cluster": Unknown("cluster")}),
     },
 )

@@ -15,13 +15,13 @@ from tests.programs.conftest import Record, Written
 from tests.support.examples import DL1_EXAMPLES, EXAMPLES, OPENPAI_EXAMPLES, PLATFORM
 from tests.support.recorder.client import Recording
 
-IMMUTABLE = ("oci-dask-xgboost", "aws-dl1-resnet")
+IMMUTABLE = ("local", "oci-dask-xgboost", "aws-dl1-resnet")
 NOT_KEPT = frozenset({("unprotected-data", "bucket"), ("unprotected-data", "repository")})
 # Choices of stack files: `versioning: false`, `keep: false`, `logs: { enabled: false }`.
 CHOSEN: Mapping[str, frozenset[tuple[str, str]]] = {
     "oci-dask-sklearn": frozenset({("unversioned-bucket", "bucket")}),
     "oci-tensorflow-mirrored": frozenset({("logging-off", "digits")}),
-    **dict.fromkeys(("local", "oci-proof-of-concept", "aws-dl1-single-node"), NOT_KEPT),
+    **dict.fromkeys(("oci-proof-of-concept", "aws-dl1-single-node"), NOT_KEPT),
 }
 # The remark on tags that can be pushed again, of a stack that does not say `immutable: true`.
 MUTABLE = frozenset({("mutable-repository", "repository")})
