@@ -238,11 +238,24 @@ def watch_backends() -> None:
 
     get = AccountSpecificBackend.__getitem__
 
-    def noted(self: Any, region: str) -> Any:
-        used_backends.add((self.service_name, "aws" if region == "global" else region))
+    def note(table: Any, region: str) -> None:
+        used_backends.add((table.service_name, "aws" if region == "global" else region))
+
+    def one(self: Any, region: str) -> Any:
+        note(self, region)
         return get(self, region)
 
-    AccountSpecificBackend.__getitem__ = noted
+    def every(self: Any) -> Any:
+        for region in dict.keys(self):
+            note(self, region)
+        return dict.values(self)
+
+    def pairs(self: Any) -> Any:
+        return zip(dict.keys(self), every(self), strict=True)
+
+    AccountSpecificBackend.__getitem__ = one
+    AccountSpecificBackend.values = every
+    AccountSpecificBackend.items = pairs
 
 
 def _streams() -> Iterator[tuple[str, Any]]:

@@ -111,3 +111,12 @@ def test_a_call_that_fails_halfway_changes_nothing(logs: tuple[AwsInside, Any]) 
         inside.ask(inside.deployer, "ec2", "RunInstances", **launch, IamInstanceProfile={"Name": "r"})
     assert list(ec2_backends[ACCOUNT]["us-east-1"].all_instances()) == []
     inside.ask(inside.deployer, "ec2", "RunInstances", **launch, IamInstanceProfile={"Name": "r"})
+
+    def states() -> list[str]:
+        groups = inside.ask(inside.deployer, "ec2", "DescribeInstances")["Reservations"]
+        return [instance["State"]["Name"] for group in groups for instance in group["Instances"]]
+
+    assert states() == ["running"]
+    with patch.object(EC2Backend, "associate_iam_instance_profile", fail), pytest.raises(Exception, match="existing"):
+        inside.ask(inside.deployer, "ec2", "RunInstances", **launch, IamInstanceProfile={"Name": "r"})
+    assert states() == ["running"], "what the hosts reported is saved, and is not rolled back"
