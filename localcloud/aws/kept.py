@@ -238,24 +238,24 @@ def watch_backends() -> None:
 
     get = AccountSpecificBackend.__getitem__
 
-    def note(table: Any, region: str) -> None:
+    def note_use(table: Any, region: str) -> None:
         used_backends.add((table.service_name, "aws" if region == "global" else region))
 
-    def one(self: Any, region: str) -> Any:
-        note(self, region)
+    def get_noted(self: Any, region: str) -> Any:
+        note_use(self, region)
         return get(self, region)
 
-    def every(self: Any) -> Any:
+    def values_noted(self: Any) -> Any:
         for region in dict.keys(self):
-            note(self, region)
+            note_use(self, region)
         return dict.values(self)
 
-    def pairs(self: Any) -> Any:
-        return zip(dict.keys(self), every(self), strict=True)
+    def items_noted(self: Any) -> Any:
+        return zip(dict.keys(self), values_noted(self), strict=True)
 
-    AccountSpecificBackend.__getitem__ = one
-    AccountSpecificBackend.values = every
-    AccountSpecificBackend.items = pairs
+    AccountSpecificBackend.__getitem__ = get_noted
+    AccountSpecificBackend.values = values_noted
+    AccountSpecificBackend.items = items_noted
 
 
 def _streams() -> Iterator[tuple[str, Any]]:
