@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How clients of each platform come to a local cloud: `CLIENTS` in `clients.py` of the platform's local home."""
+"""How clients of each platform come to a local cloud: `CLIENTS` in `clients.py` of the platform's local home; and the
+way to these homes."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from catalog.platforms import platform_folder, platforms
@@ -33,12 +35,18 @@ class PlatformClients(ABC):
         return {}
 
 
+def modules_of_local_homes(name: str) -> Iterator[ModuleType]:
+    """The module of this name in the home of every platform that has a local cloud, in the order of the list."""
+    for platform in platforms():
+        home = f"localcloud.{platform_folder(platform)}"
+        if find_spec(home):
+            yield import_module(f"{home}.{name}")
+
+
 def platform_clients() -> Iterator[PlatformClients]:
     """Of every platform that has a local cloud."""
-    for name in platforms():
-        module = f"localcloud.{platform_folder(name)}"
-        if find_spec(module):
-            clients = import_module(f"{module}.clients").CLIENTS
-            if not isinstance(clients, PlatformClients):
-                raise TypeError(f"CLIENTS of {module}.clients is not a PlatformClients")
-            yield clients
+    for module in modules_of_local_homes("clients"):
+        clients = module.CLIENTS
+        if not isinstance(clients, PlatformClients):
+            raise TypeError(f"CLIENTS of {module.__name__} is not a PlatformClients")
+        yield clients

@@ -15,8 +15,7 @@ import signal
 import socket
 import sqlite3
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,54 +23,21 @@ import uvicorn
 
 from catalog.version import VERSION
 from localcloud import files
-from localcloud.aws import account
-from localcloud.aws.cloud import AwsCloud
-from localcloud.aws.hosts import network
-from localcloud.aws.hosts.dispatch import Instances
 from localcloud.code_age import PROJECT
 from localcloud.console import page
 from localcloud.control import ALREADY_RUNNING
 from localcloud.hosts.fabric import Fabric
-from localcloud.hosts.runs import Hosts
-from localcloud.oci import background_tasks, tenancy
-from localcloud.oci.access import AccessControl
-from localcloud.oci.api import TAIL, OciApi
-from localcloud.oci.authentication import Caller
-from localcloud.oci.job_runs.dispatch import JobRuns
-from localcloud.oci.log_lines import count_usage
-from localcloud.oci.operations import OciCloud
-from localcloud.oci.services import identity, users
-from localcloud.oci.services import operations as oci_operations
-from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
-from localcloud.oci.services.object_storage.listing import files_in_use
-from localcloud.oci.store import FaultTable, StateStore
-from localcloud.openpai.cluster import OpenPaiCluster
-from localcloud.openpai.hosts.dispatch import ClusterTasks
-from localcloud.openpai.progress import ProgressObserver
-from localcloud.server import progress
 from localcloud.server.app import Application
+from localcloud.server.cloud import ServedCloud
 from localcloud.server.connections import DroppableConnection, raise_open_files, serve_another
 from localcloud.server.errors import explain_disk_error
-from localcloud.server.faults import Faults
-from localcloud.server.routing import Router
+from localcloud.server_part import MainServerPart, ServerPart, UnusableError, server_parts
 
 UNUSABLE = 4
 # The file with the port that a cloud used last.
 LAST_PORT = "port"
 _NOT_PRINTED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _HOME_CHECK_SECONDS = 2.0
-
-
-def current_principal(store: StateStore, principal: Caller) -> Caller | None:
-    """The principal with its present values, such as its compartment; None if it was deleted."""
-    resource = store.get(principal.id)
-    if resource is None or not resource.live:
-        return None
-    return replace(principal, compartment=resource.compartment) if principal.resource_kind else principal
-
-
-class UnusableError(Exception):
-    """This cloud cannot start. The text is for its user."""
 
 
 class _OneLine(logging.Formatter):
@@ -123,45 +89,30 @@ def main(arguments: list[str]) -> int:
 
 
 async def _serve(home: Path, port: int) -> None:
-    cloud = _open_cloud(home)
+    main_part, *other_parts = server_parts()
+    if not issubclass(main_part, MainServerPart):
+        raise TypeError(f"{main_part.__qualname__}, of the first platform, is not a MainServerPart")
+    cloud = main_part.open_cloud(home)
     listener = _listener(port) if port else _listener_on_last_port(home)
     cloud.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    cloud.access = AccessControl(cloud.store)
-    cloud.faults = Faults(FaultTable(cloud.store))
-    aws = AwsCloud(home, cloud.endpoint, cloud.faults)
-    aws.after_put = partial(progress.record_put, cloud.store)
-    cloud.records["aws"] = aws.record
-    openpai = OpenPaiCluster(home, cloud.endpoint, cloud.faults)
-    cloud.apis = (aws, openpai, page.Console(cloud), OciApi(cloud, Router(oci_operations(), TAIL)))
-    cloud.facts = {**tenancy.facts(), **account.facts(), "openpaiUri": cloud.endpoint}
-    application = Application(cloud)
+    parts = _make_parts(cloud, [main_part, *other_parts])
     config = uvicorn.Config(
-        application, http=DroppableConnection, loop="asyncio", ws="none", lifespan="off", log_config=None,
+        Application(cloud), http=DroppableConnection, loop="asyncio", ws="none", lifespan="off", log_config=None,
         access_log=False, server_header=False, timeout_keep_alive=60, timeout_graceful_shutdown=1,
     )  # fmt: skip
     server = _Server(config)
     cloud.isolation = _isolation()
-    may_skip_rules = cloud.isolation == files.WHERE_POSSIBLE
-    services = (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS)
-    fabric = Fabric(cloud.endpoint, services, partial(serve_another, server), may_skip_rules)
-    cloud.hosts = Hosts(home / "runs", fabric, JobRuns(cloud))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
-    cloud.hosts.recover()
-    machines_fabric = Fabric(cloud.endpoint, network.ADDRESSES, partial(serve_another, server), may_skip_rules)
-    instances = Instances(home / "machines", machines_fabric, aws)
-    cloud.other_hosts.append(instances)
-    aws.hosts = instances
-    aws.recover()
-    tasks_fabric = Fabric(cloud.endpoint, (), partial(serve_another, server), may_skip_rules)
-    tasks = ClusterTasks(home / "tasks", tasks_fabric, openpai.controller)
-    cloud.other_hosts.append(tasks)
-    await openpai.recover(tasks)
+
+    def make_fabric(services: Sequence[str]) -> Fabric:
+        may_skip_rules = cloud.isolation == files.WHERE_POSSIBLE
+        return Fabric(cloud.endpoint, services, partial(serve_another, server), may_skip_rules)
+
+    for part in parts:
+        await part.start_hosts(make_fabric)
     _announce(home, listener.getsockname()[1])
-    upkeep = (
-        _stop_without_home(home, server), background_tasks.keep_pruned(cloud), background_tasks.keep_measured(cloud),
-        openpai.keep_pruned(), ProgressObserver(home, openpai.parts.store, cloud.store).keep_observed(),
-    )  # fmt: skip
+    upkeep = [_stop_without_home(home, server), *(task for part in parts for task in part.upkeep())]
     watches = [asyncio.create_task(watch) for watch in upkeep]
     gc.freeze()  # these objects live as long as the process, so the garbage collector can skip them
     try:
@@ -169,13 +120,20 @@ async def _serve(home: Path, port: int) -> None:
     finally:
         for watch in watches:
             watch.cancel()
-        await cloud.hosts.stop()
-        await instances.stop()
-        await tasks.close()
-        openpai.close()
-        await aws.close()
-        cloud.store.close()
+        for part in parts:
+            await part.stop_hosts()
+        # The first one holds the state, so it is closed last.
+        for part in reversed(parts):
+            await part.close()
         (home / "server.json").unlink(missing_ok=True)
+
+
+def _make_parts(cloud: ServedCloud, classes: Sequence[type[ServerPart]]) -> Sequence[ServerPart]:
+    """The parts of the server. The first platform's API takes every request that is left."""
+    main_part, *others = parts = [part(cloud) for part in classes]
+    cloud.apis = (*(part.api for part in others), page.Console(cloud), main_part.api)
+    cloud.facts = {name: value for part in parts for name, value in part.facts.items()}
+    return parts
 
 
 async def _stop_without_home(home: Path, server: _Server) -> None:
@@ -185,39 +143,11 @@ async def _stop_without_home(home: Path, server: _Server) -> None:
     server.should_exit = True
 
 
-def _open_cloud(home: Path) -> OciCloud:
-    incoming = home / "objects" / "incoming"
-    incoming.mkdir(parents=True, exist_ok=True)
-    state = home / "state.sqlite3"
-    try:
-        store = StateStore(state)
-    except sqlite3.DatabaseError as error:
-        if explain_disk_error(error, home):
-            raise
-        raise UnusableError(
-            f"{state} cannot be used ({error}): `trainyard cloud reset` starts with an empty cloud"
-        ) from None
-    with store.transaction():
-        identity.seed(store)
-        count_usage(store)
-    _sweep(home / "objects", files_in_use(store))
-    background_tasks.remove_folders(home / "runs", (run.id for run in store.live("job-run")))
-    credentials = tenancy.load_credentials(home, partial(users.find_key, store), partial(current_principal, store))
-    return OciCloud(home=home, store=store, credentials=credentials)
-
-
 def _isolation() -> str:
     chosen = os.environ.get(files.VARIABLE) or files.REQUIRED
     if chosen not in files.CHOICES:
         raise UnusableError(f"{files.VARIABLE} must be {' or '.join(files.CHOICES)}, not {chosen!r}")
     return chosen
-
-
-def _sweep(objects: Path, in_use: set[str]) -> None:
-    """Removes the files that a killed server wrote but never recorded."""
-    for file in (*objects.iterdir(), *(objects / "incoming").iterdir()):
-        if file.is_file() and file.name not in in_use:
-            file.unlink()
 
 
 def _listener(port: int) -> socket.socket:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar
 
-from catalog.platforms import platform_folder, platforms
 from components.platform.progress import ProgressPoint
 from components.platform.runs import NodeRun, overall
 from launcher.redraws import Lines
+from localcloud.clients import modules_of_local_homes
 from localcloud.server.cloud import ServedCloud
 
 # Items shown per section.
@@ -123,11 +121,9 @@ class ConsolePlatform(Protocol[R]):
 
 
 def console_platforms(cloud: ServedCloud) -> Iterator[ConsolePlatform[Any]]:
-    for name in platforms():
-        home = f"localcloud.{platform_folder(name)}"
-        if find_spec(home):
-            made: ConsolePlatform[Any] = import_module(f"{home}.console.platform").make(cloud)
-            yield made
+    for module in modules_of_local_homes("console.platform"):
+        made: ConsolePlatform[Any] = module.make(cloud)
+        yield made
 
 
 def shown_lines(run: TrainingRun, entries: Iterable[tuple[object, str]]) -> list[str]:

@@ -14,6 +14,7 @@ from catalog.tables import table
 from components.plan.platform import Platform as PlanPlatform
 from components.platform.base import Platform, PlatformServices
 from localcloud.clients import platform_clients
+from localcloud.server_part import MainServerPart, server_parts
 from schemas.stack_file import StackFile
 from tools.import_contracts import with_platforms
 from trainyard.engine.tools import stand_ins
@@ -75,7 +76,11 @@ def test_a_row_has_known_columns_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_local_clouds_plugins_and_contracts_follow_from_the_homes() -> None:
     homes = [platform_folder(name) for name in platforms()]
-    assert len([*platform_clients()]) == len([home for home in homes if (ROOT / "localcloud" / home).is_dir()])
+    local_homes = [f"localcloud.{home}" for home in homes if (ROOT / "localcloud" / home).is_dir()]
+    assert len([*platform_clients()]) == len(local_homes)
+    parts = [*server_parts()]
+    assert [part.__module__ for part in parts] == [f"{home}.server_part" for home in local_homes]
+    assert [part for part in parts if issubclass(part, MainServerPart)] == parts[:1]
     assert {one.provider for one in stand_ins()} == {
         home for home in homes if (ROOT / "localcloud" / home / "plugin").is_dir()
     }
