@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any, NamedTuple
 
+from catalog.platforms import platforms
 from catalog.tables import table
 
 # The name, in place of a shape, for a team's price of a node on a compute target that is not the stack's own.
@@ -46,7 +47,7 @@ def price_of(
     row = given if isinstance(given, Mapping) else {} if given is None else {"usd_per_hour": given}
     listed_by = _TEAMS_OWN
     if given is None:
-        row, listed_by = table("shapes").get(name, {}), str(table("review")["prices"]["source"])
+        row, listed_by = machine_named(name) or {}, str(table("review")["prices"]["source"])
     usd = _usd(row, ocpus, memory_gib)
     return Price() if usd is None or not isfinite(usd) else Price(usd, str(row.get("source") or listed_by))
 
@@ -60,9 +61,22 @@ def _usd(row: Mapping[str, Any], ocpus: float | str | None, memory_gib: float | 
     return by_ocpu * float(ocpus) + by_gib * float(memory_gib)
 
 
-def accelerators_of(shape: str, rows: Mapping[str, Any]) -> int | None:
-    """The number of accelerators of a machine. None if the rows do not have its shape."""
-    return int(rows[shape].get("accelerators", 0)) if shape in rows else None
+def machines_of(platform: str) -> Mapping[str, Mapping[str, Any]]:
+    """The rows of a platform's machine types, by their names. Empty if the catalog has none of this platform."""
+    file, _, part = platforms()[platform].machines.partition(".")
+    rows = table(file) if file else {}
+    return rows[part] if part else rows
+
+
+def machine_named(shape: str) -> Mapping[str, Any] | None:
+    """The row of a machine type. No two platforms have one of the same name. None if the catalog does not have it."""
+    return next((rows[shape] for rows in map(machines_of, platforms()) if shape in rows), None)
+
+
+def accelerators_of(shape: str) -> int | None:
+    """The number of accelerators of a machine. None if the catalog does not have its shape."""
+    machine = machine_named(shape)
+    return None if machine is None else int(machine.get("accelerators", 0))
 
 
 def is_price(row: Any) -> bool:

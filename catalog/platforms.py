@@ -42,6 +42,8 @@ class PlatformRow:
     output: str = ""
     place: str = ""
     stores: str = ""
+    machines: str = ""
+    run_logs: str = ""
     lacks: Mapping[str, str] = field(default_factory=dict)
     instead: Mapping[str, str] = field(default_factory=dict)
 

@@ -36,10 +36,10 @@ class PlatformClients(ABC):
 
 
 def modules_of_local_homes(name: str) -> Iterator[ModuleType]:
-    """The module of this name in the home of every platform that has a local cloud, in the order of the list."""
+    """The modules of this name in local homes of platforms, in the order of the list."""
     for platform in platforms():
         home = f"localcloud.{platform_folder(platform)}"
-        if find_spec(home):
+        if find_spec(home) and find_spec(f"{home}.{name}"):
             yield import_module(f"{home}.{name}")
 
 

@@ -12,8 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.machines import COMPUTE_TARGET, Price, accelerators_of, longest_hours, most_retries, price_of
-from catalog.tables import table
+from catalog.machines import (
+    COMPUTE_TARGET,
+    Price,
+    accelerators_of,
+    longest_hours,
+    most_retries,
+    price_of,
+)
 from policies.openpai_jobs import RUN
 from policies.rule import JudgedResource, JudgedStack, NotKnownError
 
@@ -152,7 +158,7 @@ def _hours(minutes: Any, retries: int, name: str) -> float:
 def machine_of(job: PolicyJob, prices: Mapping[str, Any], targets: bool = False) -> JobMachine:
     if job.template is not None:
         shape = str(job.template.properties.get("instanceType"))
-        return _machine(shape, table("aws_dl1")["shapes"], lambda: price_of(shape, prices))
+        return _machine(shape, lambda: price_of(shape, prices))
     if job.job is not None:
         return _machine_of_oci(job.job, prices, targets)
     names = " ".join(sorted({str(run.properties.get("platform")) for run in job.runs}))
@@ -170,12 +176,12 @@ def _machine_of_oci(job: JudgedResource, prices: Mapping[str, Any], targets: boo
         return JobMachine("a compute target", lambda: gpus, _usd(COMPUTE_TARGET, lambda: price))
     shape = str(details.get("shapeName"))
     size = details.get("jobShapeConfigDetails") or {}
-    return _machine(shape, table("shapes"), lambda: price_of(shape, prices, size.get("ocpus"), size.get("memoryInGbs")))
+    return _machine(shape, lambda: price_of(shape, prices, size.get("ocpus"), size.get("memoryInGbs")))
 
 
-def _machine(shape: str, rows: Mapping[str, Any], price: Callable[[], Price]) -> JobMachine:
+def _machine(shape: str, price: Callable[[], Price]) -> JobMachine:
     def accelerators() -> float:
-        number = accelerators_of(shape, rows)
+        number = accelerators_of(shape)
         return number if number is not None else _unknown(shape, "is not a shape of the catalog")
 
     return JobMachine(shape, accelerators, _usd(shape, price))

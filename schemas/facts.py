@@ -17,6 +17,7 @@ from typing import Any
 
 from catalog import frameworks
 from catalog.imports import imported_modules
+from catalog.machines import machines_of
 from catalog.platforms import PlatformRow, find_platform, platforms
 from schemas.code import code_files
 from schemas.model import Job, Requirements, Stack
@@ -135,6 +136,7 @@ def gather(stack: Stack, folder: Path, on: date | None = None) -> Facts:
     folders = {name: _describe_folder(folder / name, root) for name in named}
     return Facts(
         platforms=platforms(),
+        shapes=machines_of(stack.platform),
         **find_platform(stack.platform, StackFile).facts(),
         own_frameworks={name: _read_own(name, folder / file, root) for name, file in stack.frameworks.items()},
         folders=folders,

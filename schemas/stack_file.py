@@ -25,5 +25,5 @@ class StackFile(ABC):
         """The checks for stacks of this platform only."""
 
     def facts(self) -> Mapping[str, Any]:
-        """`shapes`, `regions` and `realms`, if the platform has them: fields of schemas.facts.Facts."""
+        """`regions` and `realms`, if the platform has them: fields of schemas.facts.Facts."""
         return {}

@@ -50,8 +50,7 @@ class AwsDl1Platform(Platform):
         return RULES
 
     def facts(self) -> Mapping[str, Any]:
-        rows = table("aws_dl1")
-        return {"shapes": rows["shapes"], "regions": rows["regions"]}
+        return {"regions": table("aws_dl1")["regions"]}
 
     def lower(self, stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> AwsDl1Plan:
         from components.aws.plan import lower

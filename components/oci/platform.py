@@ -55,7 +55,7 @@ class OciPlatform(Platform):
 
     def facts(self) -> Mapping[str, Any]:
         regions = table("regions")
-        return {"shapes": table("shapes"), "regions": regions["keys"], "realms": regions["realms"]}
+        return {"regions": regions["keys"], "realms": regions["realms"]}
 
     def lower(self, stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:
         from components.oci.plan import lower

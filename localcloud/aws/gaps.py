@@ -12,12 +12,20 @@ from catalog.tables import table
 from localcloud.aws import additions, s3_operations
 from localcloud.aws.border.requests import service_model
 from localcloud.aws.services import SERVICES, AwsService, Wire
+from localcloud.gaps import list_item, operations_line
 
 _TITLES = {
     "ec2": "EC2", "s3": "S3", "iam": "IAM", "sts": "STS", "ssm": "Systems Manager", "ecr": "ECR", "kms": "KMS",
     "logs": "CloudWatch Logs", "secretsmanager": "Secrets Manager", "servicequotas": "Service Quotas",
     "tag": "Resource Groups Tagging",
 }  # fmt: skip
+
+_HEAD = """\
+## AWS
+
+The local cloud has these services of AWS, most operations by moto. It refuses what AWS refuses (rows of
+catalog/aws_refusals.toml, and the limits in botocore's models), and authorizes each call by the policies in force.
+"""
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,19 @@ class AwsCoverage:
     all: int
 
 
+def gap_paragraphs() -> Iterator[str]:
+    """Names only operations that exist here, because AWS has thousands."""
+    services = list(coverage())
+    yield _HEAD
+    table = ["| service | implemented | of |", "| --- | --- | --- |"]
+    yield "\n".join([*table, *(f"| {service.title} | {len(service.there)} | {service.all} |" for service in services)])
+    yield "Differences:"
+    yield "\n".join(map(list_item, _differences()))
+    for service in services:
+        yield f"### {service.title}"
+        yield operations_line("Implemented", service.there)
+
+
 def coverage() -> Iterator[AwsCoverage]:
     for service in SERVICES.values():
         names = set(service_model(service.backend).operation_names)
@@ -37,7 +58,7 @@ def coverage() -> Iterator[AwsCoverage]:
         yield AwsCoverage(_TITLES[service.prefix], tuple(sorted(implemented - set(refused))), len(names))
 
 
-def differences() -> Iterator[str]:
+def _differences() -> Iterator[str]:
     """The differences from AWS, one sentence each."""
     refused = table("aws_calls")["refused"].items()
     whys = {f"{prefix}.{operation}": why for prefix, rows in refused for operation, why in rows.items()}

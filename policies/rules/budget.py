@@ -70,8 +70,8 @@ def _stack(*resources: JudgedResource, environment: str = "dev", prices: Any = N
 def _run(nodes: int = 4, minutes: Any = 60, retries: int = 0, job: str = "resnet", **more: Any) -> JudgedResource:
     environment_of_node = {"TRAINYARD_LAUNCH": json.dumps({"retry": {"count": retries}, "ports": {}})}
     listed = [{"name": f"worker-{number}", "environment": environment_of_node} for number in range(nodes)]
-    inputs = {"platform": "oci", "nodes": listed, "maximumRuntimeMinutes": minutes, "tags": {"job": job}, **more}
-    return JudgedResource(RUN, inputs, f"{job}/base")
+    inputs = {"nodes": listed, "maximumRuntimeMinutes": minutes, "tags": {"job": job}, **more}
+    return JudgedResource(RUN, {"platform": "oci", **inputs}, f"{job}/base")
 
 
 def _job(shape: Any = "VM.GPU.A10.2", size: Any = None, **tags: str) -> JudgedResource:

@@ -2,7 +2,9 @@
 """A run that fails without logs has to fail again before anybody knows why."""
 
 from collections.abc import Mapping
+from typing import Any
 
+from catalog.platforms import platforms
 from policies.openpai_jobs import RUN
 from policies.rule import (
     PASS,
@@ -18,8 +20,6 @@ from policies.rule import (
 )
 
 JOB = "oci:DataScience/job:Job"
-# On OCI the job decides. On OpenPAI the cluster keeps the output.
-BY_RUN = "aws-dl1"
 NO_LOGS = "its runs write no logs"
 OF_A_JOB = RequiredValue(
     "jobLogConfigurationDetails.enableLogging", True, {"on": True}, {"off": False, "OCI's default": None}
@@ -27,15 +27,19 @@ OF_A_JOB = RequiredValue(
 
 
 def judge_run(resource: JudgedResource) -> PolicyVerdict:
-    if resource.properties.get("platform") != BY_RUN:
+    row = platforms().get(str(resource.properties.get("platform")))
+    if row is None or not row.run_logs:
         return PASS
-    # The group may be created by the same `up`, so an unknown value is enough.
-    group = (resource.properties.get("cluster") or {}).get("logGroup")
-    return PASS if isinstance(group, Unknown) or group else fail(NO_LOGS)
+    *path, last = row.run_logs.split(".")
+    values: Any = resource.properties
+    for key in path:
+        values = values.get(key) or {}
+    # The place may be created by the same `up`, so an unknown value is enough.
+    return PASS if isinstance(place := values.get(last), Unknown) or place else fail(NO_LOGS)
 
 
-def _run(**cluster: object) -> JudgedResource:
-    return JudgedResource(RUN, {"platform": BY_RUN, "cluster": {"job": "resnet", **cluster}})
+def _run(cluster: Any) -> JudgedResource:
+    return JudgedResource(RUN, {"platform": "aws-dl1", "cluster": cluster})
 
 
 ROWS: Mapping[str, Judge] = {JOB: judge_value(OF_A_JOB, NO_LOGS), RUN: judge_run}
@@ -50,16 +54,16 @@ RULE = PolicyRule(
     judge=by_type(ROWS),
     passes={
         **{name: OF_A_JOB.example(JOB, value) for name, value in OF_A_JOB.passes.items()},
-        "a group of AWS": _run(logGroup="vision-dev-training"),
-        "a group that is made later": _run(logGroup=Unknown("cluster.logGroup")),
+        "a group of AWS": _run({"logGroup": "vision-dev-training"}),
+        "a group that is made later": _run({"logGroup": Unknown("cluster.logGroup")}),
         "a run of a job of OCI": JudgedResource(RUN, {"platform": "oci"}),
     },
     fails={
         **{name: OF_A_JOB.example(JOB, value) for name, value in OF_A_JOB.fails.items()},
-        "no group of AWS": _run(),
+        "no group of AWS": _run({"job": "resnet"}),
     },
     unknown={
         "decided elsewhere": OF_A_JOB.example(JOB, Unknown(OF_A_JOB.path)),
-        "a cluster decided elsewhere": JudgedResource(RUN, {"platform": BY_RUN, "cluster": Unknown("cluster")}),
+        "a cluster decided elsewhere": _run(Unknown("cluster")),
     },
 )

@@ -5,15 +5,16 @@ import re
 from pathlib import Path
 
 from catalog.tables import table
+from localcloud.gaps import render_gaps_page
 from localcloud.oci import services
-from localcloud.oci.gaps import coverage, render
+from localcloud.oci.gaps import coverage
 
 PROJECT = Path(__file__).resolve().parents[2]
 
 
 def test_the_page_of_gaps_is_up_to_date() -> None:
     document = (PROJECT / "docs" / "local-cloud-gaps.md").read_text()
-    assert document == render(), "run: python -m localcloud.oci.gaps > docs/local-cloud-gaps.md"
+    assert document == render_gaps_page(), "run: python -m localcloud.gaps > docs/local-cloud-gaps.md"
 
 
 def test_every_call_of_oracles_provider_is_implemented() -> None:

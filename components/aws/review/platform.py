@@ -40,7 +40,7 @@ def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
 def _machines(cluster: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
     """The costs of machines, which stay between runs and stop when they are idle."""
     shape = str(cluster["instanceType"])
-    gpus = accelerators_of(shape, table("aws_dl1")["shapes"])
+    gpus = accelerators_of(shape)
     idle, nodes = int(cluster.get("stopWhenIdleMinutes") or 0), len(cluster["nodes"])
     return Machines(shape, nodes, gpus, *price_of(shape, prices), True, idle)
 

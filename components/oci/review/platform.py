@@ -49,7 +49,7 @@ def _machines(job: Mapping[str, Any], targets: Mapping[str, Any], prices: Mappin
         gpus = int((job.get("share") or {}).get("gpus") or 0)
         return Machines(f"compute target {target}", nodes, gpus, *price, stays=True)
     name = str(job["shape"]["name"])
-    return Machines(name, nodes, accelerators_of(name, table("shapes")), *_price(job["shape"], prices))
+    return Machines(name, nodes, accelerators_of(name), *_price(job["shape"], prices))
 
 
 def _standing(targets: Mapping[str, Any], prices: Mapping[str, Any]) -> Iterator[Standing]:
