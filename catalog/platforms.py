@@ -14,6 +14,8 @@ from catalog.tables import table
 
 # The key of a stack file that names its platform.
 PLATFORM_KEY = "trainyard:platform"
+# Our own provider of Pulumi, whose resources every platform has.
+OWN_PROVIDER = "trainyard"
 
 
 P = TypeVar("P")
@@ -34,6 +36,7 @@ class PlatformRow:
     summary: str
     deploys: bool
     home: str
+    provider: str = ""
     region: Region | None = None
     # None: it can train all frameworks.
     trains: tuple[str, ...] | None = None

@@ -9,7 +9,6 @@ from typing import Any
 
 from catalog.machines import price_of
 from catalog.platforms import platforms
-from catalog.tables import table
 from components.plan.model import RUN_TYPE
 from components.platform.review import (
     UNREAD,
@@ -23,9 +22,16 @@ from components.platform.review import (
     Snapshot,
     loss_of,
 )
+from components.values.resource_types import LostWith
 
 # The name under which a team may give a price for any node. The policy pack sees no SKUs.
 _EVERY_NODE = "openpai"
+_LOST_WITH_A_RUN = LostWith(
+    "the job of the run {name} is stopped if it is still going, and its tasks start again from the beginning, or from "
+    "their last checkpoint. The cluster keeps the stopped job and its logs for as long as it keeps any",
+    "let it end first. Renamed, it goes on with `was:`; to start it again on purpose, raise its `attempt`",
+    ("displayName",),
+)
 _RUNTIME_PLUGINS = "com.microsoft.pai.runtimeplugin"
 _READ, _PLUGIN = "READ", "plugin:"
 _WORDS = {"submit": "submit jobs", "use": "use", "write": "write", "read": "read"}
@@ -45,7 +51,9 @@ class OpenPaiReview(ReviewPlatform):
         return ", ".join(sorted(map(_operation, operations)))
 
     def loss(self, resource: ReviewedResource) -> Loss | None:
-        return loss_of(resource, table("openpai_review")["loss"])
+        if resource.type != RUN_TYPE:
+            return super().loss(resource)
+        return None if resource.retain else loss_of(resource, _LOST_WITH_A_RUN)
 
     def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
         return Costs({name: _machines(job, prices) for name, job in (side.plan.get("jobs") or {}).items()})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which inputs replace a resource, by the rows of replacement.toml. For reviews, which have no engine."""
+"""Which inputs replace a resource, by the rows of resource types. For reviews, which have no engine."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from catalog.tables import table
 from components.plan.model import RUN_TYPE
 from components.platform.inputs import mutable_inputs
 from components.platform.review import ReviewedResource
 from components.platform.values import DiffRules, compare, is_touched
+from components.values.resource_types import ResourceType, find_resource_type
 
 TRIGGER = "replacementTrigger"
 # Inputs whose keys users choose: there, a missing key is a change. In other inputs, the cloud fills in missing keys.
@@ -36,21 +36,16 @@ def replacing_inputs(before: ReviewedResource, after: ReviewedResource) -> tuple
 
 
 def _rules(after: ReviewedResource, old: Mapping[str, Any], new: Mapping[str, Any]) -> DiffRules:
-    row: Mapping[str, list[str]] = table("replacement").get(after.type, {})
-    replace = {*row.get("replace", ()), *after.replaced_for, _REGION}
+    row = find_resource_type(after.type) or ResourceType(token=after.type)
+    replace = {*row.replaced_by, *after.replaced_for, _REGION}
     if after.type.startswith("trainyard:"):
         kept = mutable_inputs(new.get("platform")) if after.type == RUN_TYPE else frozenset[str]()
         replace |= {key for key in {*old, *new} - kept if not key.startswith("__")}
-    # A change from one of these mutually exclusive inputs to another needs a new resource.
-    for group in row.get("one_of", ()):
-        names = group.split()
-        if [name for name in names if old.get(name) is not None] != [
-            name for name in names if new.get(name) is not None
-        ]:
-            replace |= set(names)
-    return DiffRules(
-        frozenset(replace), frozenset(row.get("computed", ())), frozenset(row.get("unordered", ())), maps=_MAPS
-    )
+    if {name for name in row.one_of if old.get(name) is not None} != {
+        name for name in row.one_of if new.get(name) is not None
+    }:
+        replace |= row.one_of
+    return DiffRules(frozenset(replace), row.computed, row.unordered, maps=_MAPS)
 
 
 def _with_ignored(before: Mapping[str, Any], after: ReviewedResource) -> dict[str, Any]:

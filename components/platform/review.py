@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from catalog.tables import table
+from components.values.resource_types import LostWith, find_resource_type
 
 # Replace values in a resource's inputs: those that only a cloud knows, and secrets.
 UNKNOWN, SECRET = "(unknown)", "(secret)"
@@ -192,8 +192,9 @@ class ReviewPlatform(Protocol):
         return False
 
     def loss(self, resource: ReviewedResource) -> Loss | None:
-        """What is lost when the resource is deleted. None if nothing important is."""
-        return None
+        """What is lost when the resource is deleted. None if nothing important is, or if Pulumi retains it."""
+        row = find_resource_type(resource.type)
+        return loss_of(resource, row.lost) if row and row.lost and not resource.retain else None
 
     def replacing_inputs(self, before: ReviewedResource, after: ReviewedResource) -> tuple[str, ...]:
         """The paths of changed inputs that replace the resource. Empty if it is updated in place, or unchanged."""
@@ -209,19 +210,11 @@ class ReviewPlatform(Protocol):
 _NAME = "{name}"
 
 
-def loss_of(resource: ReviewedResource, rows: Mapping[str, Mapping[str, Any]]) -> Loss | None:
-    """What is lost with a deleted resource. None if its type has no row, or if Pulumi retains it in the cloud.
-
-    A platform's rows have for each type: `words` for the loss, `avoid` for the way to avoid it, and `called` for the
-    inputs that name the resource.
-    """
-    row = rows.get(resource.type) or table("review")["loss"].get(resource.type)
-    if row is None or resource.retain:
-        return None
-    called = (resource.inputs.get(key) for key in row.get("called", ()))
-    name = f"`{next((one for one in called if isinstance(one, str) and one), resource.name)}`"
+def loss_of(resource: ReviewedResource, lost: LostWith) -> Loss:
+    names = (resource.inputs.get(key) for key in lost.named_by)
+    name = f"`{next((name for name in names if isinstance(name, str) and name), resource.name)}`"
     # Not `format`: a name may have braces of its own.
-    return Loss(row["words"].replace(_NAME, name), row.get("avoid", "").replace(_NAME, name))
+    return Loss(lost.words.replace(_NAME, name), lost.avoid.replace(_NAME, name))
 
 
 def unknown(what: str) -> str:

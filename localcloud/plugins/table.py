@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from catalog.tables import table
 from components.platform.calls import Call, InputFailure, PartialFailureError, ProviderError
 from components.platform.values import Diff, DiffRules, Properties, canonical, changed_keys, compare
+from components.values.resource_types import ResourceType, find_resource_type
 from localcloud.plugins.engine import commands, delete_old_remedy, note_deleted, recorded_ids, recorded_parent
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 
@@ -70,10 +70,10 @@ def _project_list(live: list[Any], desired: list[Any], path: str, unordered: fro
     return matched + left
 
 
-def rules_of(token: str, maps: frozenset[str]) -> DiffRules:
-    """The rules for changes of a type, by the table of replacements. `maps`: inputs whose keys users choose."""
-    row: Mapping[str, list[str]] = table("replacement").get(token, {})
-    return DiffRules(**{key: frozenset(row.get(key, ())) for key in ("replace", "computed", "unordered")}, maps=maps)
+def diff_rules_of_type(token: str, maps: frozenset[str]) -> DiffRules:
+    """The rules for changes of a type. `maps`: inputs whose keys users choose."""
+    row = find_resource_type(token) or ResourceType(token=token)
+    return DiffRules(row.replaced_by, row.computed, row.unordered, maps=maps)
 
 
 def seed_of(call: Call, inputs: Properties) -> str:

@@ -3,53 +3,10 @@
 
 from typing import Any
 
+from components.values.resource_types import all_resource_types
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail
 
 WANTED = ("stack", "team", "environment")
-TAGGED = (
-    "aws:cloudwatch/logGroup:LogGroup",
-    "aws:ebs/volume:Volume",
-    "aws:ec2/capacityReservation:CapacityReservation",
-    "aws:ec2/eip:Eip",
-    "aws:ec2/instance:Instance",
-    "aws:ec2/internetGateway:InternetGateway",
-    "aws:ec2/launchTemplate:LaunchTemplate",
-    "aws:ec2/natGateway:NatGateway",
-    "aws:ec2/placementGroup:PlacementGroup",
-    "aws:ec2/routeTable:RouteTable",
-    "aws:ec2/securityGroup:SecurityGroup",
-    "aws:ec2/subnet:Subnet",
-    "aws:ec2/vpc:Vpc",
-    "aws:ec2/vpcEndpoint:VpcEndpoint",
-    "aws:ecr/repository:Repository",
-    "aws:iam/instanceProfile:InstanceProfile",
-    "aws:iam/policy:Policy",
-    "aws:iam/role:Role",
-    "aws:s3/bucket:Bucket",
-    "aws:secretsmanager/secret:Secret",
-    "oci:Artifacts/containerRepository:ContainerRepository",
-    "oci:Core/internetGateway:InternetGateway",
-    "oci:Core/natGateway:NatGateway",
-    "oci:Core/networkSecurityGroup:NetworkSecurityGroup",
-    "oci:Core/routeTable:RouteTable",
-    "oci:Core/securityList:SecurityList",
-    "oci:Core/serviceGateway:ServiceGateway",
-    "oci:Core/subnet:Subnet",
-    "oci:Core/vcn:Vcn",
-    "oci:DataScience/computeTarget:ComputeTarget",
-    "oci:DataScience/job:Job",
-    "oci:DataScience/jobRun:JobRun",
-    "oci:DataScience/notebookSession:NotebookSession",
-    "oci:DataScience/project:Project",
-    "oci:Identity/compartment:Compartment",
-    "oci:Identity/dynamicGroup:DynamicGroup",
-    "oci:Identity/policy:Policy",
-    "oci:Logging/log:Log",
-    "oci:Logging/logGroup:LogGroup",
-    "oci:ObjectStorage/bucket:Bucket",
-    "oci:Vault/secret:Secret",
-    "trainyard:index:Run",
-)
 
 
 def judge(resource: JudgedResource) -> PolicyVerdict:
@@ -66,7 +23,7 @@ RULE = PolicyRule(
     level="mandatory",
     asks=f"Everything that can be tagged says its {', '.join(WANTED[:-1])} and {WANTED[-1]}.",
     remedy="add them to freeformTags (to tags, for a run or a resource of AWS)",
-    types=TAGGED,
+    types=tuple(sorted(token for token, row in all_resource_types().items() if row.tags)),
     judge=judge,
     passes={
         "all three": _bucket(stack="vision-dev", team="vision", environment="dev", owner="ann"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares catalog/oci_provider_calls.toml and catalog/replacement.toml with the source of Oracle's provider.
+"""Compares catalog/oci_provider_calls.toml and components/oci/types with the source of Oracle's provider.
 
 Run it with TRAINYARD_OCI_PROVIDER=PATH, a checkout or a bare repository of that provider.
 """
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from catalog.tables import table
+from components.values.resource_types import resource_types
 from localcloud.oci.models import NEVER_SENT
 from localcloud.oci.sdk import provider_clients
 from tests.support.go_source import GoFile, names_in, text_of
@@ -67,8 +68,8 @@ def test_each_function_makes_the_calls_of_its_row(token: str) -> None:
 
 
 @pytest.mark.parametrize("token", TABLE["types"])
-def test_the_replacement_table_matches_force_new_in_the_source(token: str) -> None:
-    named = _plain(table("replacement")[token].get("replace", ()))
+def test_what_replaces_a_resource_matches_force_new_in_the_source(token: str) -> None:
+    named = _plain(resource_types("oci")[token].replaced_by)
     forced = _plain(source_of(TABLE["types"][token]).fields_with("ForceNew"))
     # If a block forces a replacement, its fields do, or the table names the block.
     assert not [path for path in forced if not _covered(path, named) and not _holds(path, named)]
@@ -77,7 +78,7 @@ def test_the_replacement_table_matches_force_new_in_the_source(token: str) -> No
 
 @pytest.mark.parametrize("token", TABLE["types"])
 def test_computed_fields_match_the_source(token: str) -> None:
-    source, named = source_of(TABLE["types"][token]), _plain(table("replacement")[token].get("computed", ()))
+    source, named = source_of(TABLE["types"][token]), _plain(resource_types("oci")[token].computed)
     computed = source.fields_with("Computed")
     assert not [path for path in _plain(computed & source.fields_with("Optional")) if not _covered(path, named)]
     assert not [path for path in named if not _holds(path, _plain(computed))]

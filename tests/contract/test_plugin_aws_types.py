@@ -11,7 +11,7 @@ import botocore.session
 import pytest
 from pulumi import _types
 
-from catalog.tables import table
+from components.values.resource_types import resource_types
 from localcloud.aws.plugin.functions import FUNCTIONS, PLACES
 from localcloud.aws.plugin.plugin import LocalAws
 from localcloud.aws.plugin.properties import AwsProperties
@@ -53,12 +53,13 @@ def test_the_plugin_returns_every_output_and_no_others(token: str) -> None:
     assert ours(token).outputs_of_api() <= named
 
 
-def test_every_row_is_in_the_replacement_table_and_names_its_inputs() -> None:
-    rows = {token: row for token, row in table("replacement").items() if token.startswith("aws:")}
-    assert set(rows) == set(ROWS)
-    for token, row in rows.items():
-        # `one_of` has several paths in one text.
-        named = {path.split(".")[0] for paths in row.values() for text in paths for path in text.split()}
+def test_every_row_of_the_plugin_is_of_a_known_type_and_names_its_inputs() -> None:
+    for token in ROWS:
+        row = resource_types("aws")[token]
+        named = {
+            path.split(".")[0]
+            for path in {*row.replaced_by, *row.computed, *row.unordered, *row.one_of, *row.tags.split()}
+        }
         assert named <= ours(token).inputs_of_api(), token
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 import pytest
 from pulumi import _types
 
-from catalog.tables import table
+from components.values.resource_types import resource_types
 from localcloud.oci.plugin.plugin import FUNCTIONS, LocalOci
 from localcloud.oci.plugin.rows import ROWS
 from localcloud.oci.plugin.table import MAPS, OciResource
@@ -66,21 +66,24 @@ def test_the_plugin_returns_every_output(token: str) -> None:
     assert set(_types.resource_types(_official(token))) - shown == _OUTPUTS_NOT_SHOWN.get(token, frozenset())
 
 
-@pytest.mark.parametrize("token", [token for token in table("replacement") if token.startswith("oci:")])
-def test_the_replacement_table_names_real_properties(token: str) -> None:
-    named = {path.split(".")[0] for paths in table("replacement")[token].values() for path in paths}
+@pytest.mark.parametrize("token", resource_types("oci"))
+def test_the_row_of_a_type_names_real_properties(token: str) -> None:
+    row = resource_types("oci")[token]
+    named = {
+        path.split(".")[0] for path in {*row.replaced_by, *row.computed, *row.unordered, *row.one_of, *row.tags.split()}
+    }
     assert named <= _inputs(token)
 
 
 @pytest.mark.parametrize("token", [token for token in ROWS if token != _WITHOUT_THE_WORD])
-def test_the_replacement_table_agrees_with_oracles_texts(token: str) -> None:
+def test_what_replaces_a_resource_agrees_with_oracles_texts(token: str) -> None:
     arguments = _official(token, "Args")
     texts = {
         name: getattr(arguments, python).__doc__ or ""
         for python, name in _types.input_type_py_to_pulumi_names(arguments).items()
     }
     updatable = {name for name, text in texts.items() if "(Updatable)" in text}
-    replaced = {path.split(".")[0] for path in table("replacement")[token].get("replace", ())}
+    replaced = {path.split(".")[0] for path in resource_types("oci")[token].replaced_by}
     assert set(texts) - updatable ^ replaced == _SCHEMA_SAYS_OTHERWISE.get(token, frozenset())
 
 
@@ -100,8 +103,8 @@ def test_the_plugin_knows_every_map() -> None:
     assert {name for token in ROWS for name in _maps(_official(token, "Args"))} - {"opcMeta"} == MAPS
 
 
-def test_every_row_is_in_the_replacement_table() -> None:
-    assert set(ROWS) <= set(table("replacement"))
+def test_every_row_of_the_plugin_is_of_a_known_type() -> None:
+    assert set(ROWS) <= set(resource_types("oci"))
 
 
 @pytest.mark.parametrize("token", FUNCTIONS)

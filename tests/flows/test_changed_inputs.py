@@ -12,6 +12,7 @@ import pytest
 from catalog.tables import table
 from components.oci.client.session import Session
 from components.platform.values import Properties
+from components.values.resource_types import resource_types
 from localcloud.control import Cloud
 from localcloud.oci.plugin.convert import from_model
 from localcloud.oci.plugin.plugin import LocalOci
@@ -52,7 +53,7 @@ def world(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 def replaces(token: str, name: str) -> bool:
     """Whether every change of this input replaces the resource."""
-    return any(path.split(".")[0] == name for path in table("replacement")[token].get("replace", ()))
+    return any(path.split(".")[0] == name for path in resource_types("oci")[token].replaced_by)
 
 
 def read(world: World, token: str, made: Resource) -> Properties:

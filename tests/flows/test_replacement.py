@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of change, through the real engine: it replaces a resource exactly if catalog/replacement.toml says so.
+"""Every kind of change, through the real engine: it replaces a resource exactly if the row of its type says so.
 
 Previews show the effect of each changed field, one field of each type at a time. `up` then makes the changes that the
 local cloud supports. `make test` takes a field of each type, `make torture` all of them.
@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from catalog.tables import table
+from components.values.resource_types import resource_types
 from localcloud import admin
 from localcloud.control import Cloud
 from localcloud.oci.plugin.plugin import LocalOci
@@ -144,13 +144,13 @@ def _fields(token: str, inputs: Mapping[str, Any]) -> list[str]:
     """The paths to change: every input, and those of the table that the plugin supports."""
     resource = LocalOci().resource(token)
     assert isinstance(resource, OciResource)
-    named = table("replacement")[token].get("replace", ())
+    named = resource_types("oci")[token].replaced_by
     return sorted({*(path for path in named if path.split(".")[0] in resource.inputs_of_api()), *inputs})
 
 
 def _forced(token: str, path: str) -> bool:
     """Whether the table has the path: a path in the table covers everything below it, and its addition and removal."""
-    replacing = table("replacement")[token].get("replace", ())
+    replacing = resource_types("oci")[token].replaced_by
     return any(f"{path}.".startswith(f"{one}.") or f"{one}.".startswith(f"{path}.") for one in replacing)
 
 

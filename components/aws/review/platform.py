@@ -19,14 +19,11 @@ from components.platform.circumstances import OTHER, merged, parted
 from components.platform.review import (
     Ability,
     Costs,
-    Loss,
     Machines,
     Network,
-    ReviewedResource,
     ReviewPlatform,
     Snapshot,
     Standing,
-    loss_of,
 )
 from schemas.names import and_list, plural
 
@@ -198,9 +195,6 @@ class AwsReview(ReviewPlatform):
 
     def covers(self, resource: str, other: str) -> bool:
         return covers(resource, other)
-
-    def loss(self, resource: ReviewedResource) -> Loss | None:
-        return loss_of(resource, table("aws_review")["loss"])
 
     def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
         return costs_of(side, prices)

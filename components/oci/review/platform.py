@@ -20,14 +20,11 @@ from components.platform.circumstances import merged, parted
 from components.platform.review import (
     Ability,
     Costs,
-    Loss,
     Machines,
     Network,
-    ReviewedResource,
     ReviewPlatform,
     Snapshot,
     Standing,
-    loss_of,
 )
 from schemas.names import and_list, plural
 
@@ -219,9 +216,6 @@ class OciReview(ReviewPlatform):
 
     def resource_words(self, resources: frozenset[str]) -> str:
         return resource_words(resources)
-
-    def loss(self, resource: ReviewedResource) -> Loss | None:
-        return loss_of(resource, table("oci_review")["loss"])
 
     def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
         return costs_of(side, prices)

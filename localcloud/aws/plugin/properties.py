@@ -24,7 +24,7 @@ from localcloud.aws.plugin.shapes import (
     shape_at,
     to_pulumi,
 )
-from localcloud.plugins.table import TableResource, rules_of
+from localcloud.plugins.table import TableResource, diff_rules_of_type
 from provider.base.resource import CheckedInputs
 
 # Every type has this property, except types of global services.
@@ -40,7 +40,7 @@ class AwsProperties(TableResource, ABC):
 
     def __init__(self, token: str, row: AwsRow, session: Callable[[], AwsSession]) -> None:
         super().__init__(token, row, session)
-        rules = rules_of(token, MAPS)
+        rules = diff_rules_of_type(token, MAPS)
         # If the program gives no region, it stays unchanged, for example after an import.
         self.rules = replace(rules, replace=rules.replace | self._regional, computed=rules.computed | self._regional)
         self.secret_outputs = row.secret_outputs

@@ -13,7 +13,7 @@ from components.platform.values import Properties
 from localcloud.oci.plugin.convert import fields, from_model, to_model
 from localcloud.oci.plugin.rows import ResourceTypeRow
 from localcloud.plugins.engine import unchangeable_error
-from localcloud.plugins.table import TableResource, rules_of, seed_of
+from localcloud.plugins.table import TableResource, diff_rules_of_type, seed_of
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class OciResource(TableResource):
 
     def __init__(self, token: str, row: ResourceTypeRow, session: Callable[[], Session]) -> None:
         super().__init__(token, row, session)
-        self.rules = rules_of(token, MAPS)
+        self.rules = diff_rules_of_type(token, MAPS)
 
     # -- names and models
 

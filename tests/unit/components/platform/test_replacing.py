@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from catalog.tables import table
 from components.plan.model import RUN_TYPE as RUN
 from components.platform.replacing import replacing_inputs
 from components.platform.review import SECRET, ReviewedResource
-from localcloud.plugins.table import rules_of
+from components.values.resource_types import resource_types
+from localcloud.plugins.table import diff_rules_of_type
 from tests.support.reviews import resource
 
 JOB, GROUP_RULE = "oci:DataScience/job:Job", "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
@@ -22,9 +22,9 @@ def replaced(token: str, before: dict[str, Any], after: dict[str, Any], **option
     return replacing_inputs(resource(token, **before), replace(resource(token, **after), **options))
 
 
-@pytest.mark.parametrize("token", table("replacement"))
+@pytest.mark.parametrize("token", [*resource_types("oci"), *resource_types("aws")])
 def test_each_row_replaces_as_the_plugins_do(token: str) -> None:
-    rules = rules_of(token, frozenset())
+    rules = diff_rules_of_type(token, frozenset())
     for path in rules.replace:
         assert replaced(token, {path: "old"} if "." not in path else _at(path, "old"), _at(path, "new")), path
         assert not replaced(token, _at(path, "old"), _at(path, "old"))

@@ -8,32 +8,31 @@ from typing import Any
 
 import pytest
 
-from catalog.platforms import find_platform
-from catalog.tables import table
+from catalog.platforms import OWN_PROVIDER, find_platform, platforms
 from components.plan.model import RUN_TYPE as RUN
 from components.platform.base import Platform
 from components.platform.review import UNREAD, Machines, Snapshot, Standing
+from components.values.resource_types import resource_types
 from tests.support.reviews import resource, sentences
-
-TABLES = {"oci": "oci_review", "aws-dl1": "aws_review", "openpai": "openpai_review"}
 
 
 def roles(**replicas: int) -> list[dict[str, Any]]:
     return [{"name": name, "called": name, "replicas": number} for name, number in replicas.items()]
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", platforms())
 def test_every_loss_says_what_goes_and_how_to_keep_it(name: str) -> None:
-    answers = find_platform(name, Platform).review
-    for token, row in {**table("review")["loss"], **table(TABLES[name]).get("loss", {})}.items():
-        inputs = dict.fromkeys(row.get("called", ())[:1], "vision-{thing}")
-        loss = answers.loss(resource(token, "logical", **inputs))
+    review = find_platform(name, Platform).review
+    types = {**resource_types(platforms()[name].provider), **resource_types(OWN_PROVIDER)}
+    for token, lost in [(token, row.lost) for token, row in types.items() if row.lost]:
+        inputs = dict.fromkeys(lost.named_by[:1], "vision-{thing}")
+        loss = review.loss(resource(token, "logical", **inputs))
         assert loss is not None
         assert "{name}" not in loss.words + loss.avoid
         assert ("`vision-{thing}`" if inputs else "`logical`") in loss.words
-        assert answers.loss(replace(resource(token, **inputs), retain=True)) is None
-    assert answers.loss(resource("pulumi:providers:any")) is None
-    run = answers.loss(resource(RUN, displayName="resnet"))
+        assert review.loss(replace(resource(token, **inputs), retain=True)) is None
+    assert review.loss(resource("pulumi:providers:any")) is None
+    run = review.loss(resource(RUN, displayName="resnet"))
     assert run is not None
     assert "attempt" in run.avoid
 

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of the resource types of Pulumi's provider `aws`: one row each."""
+
+from components.aws.types.access import ACCESS_TYPES
+from components.aws.types.buckets import BUCKETS_TYPES
+from components.aws.types.machines import MACHINES_TYPES
+from components.aws.types.network import NETWORK_TYPES
+from components.aws.types.registry import REGISTRY_TYPES
+from components.aws.types.routes import ROUTES_TYPES
+from components.values.resource_types import by_token
+
+RESOURCE_TYPES = by_token(ACCESS_TYPES, BUCKETS_TYPES, MACHINES_TYPES, NETWORK_TYPES, REGISTRY_TYPES, ROUTES_TYPES)

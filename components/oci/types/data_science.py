@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Projects, jobs and their runs, compute targets and notebooks."""
+
+from components.values.resource_types import LostWith, ResourceType, input_names
+
+DATA_SCIENCE_TYPES = (
+    ResourceType(
+        token="oci:DataScience/project:Project",
+        tags="freeformTags",
+        computed=input_names("definedTags description displayName freeformTags"),
+        lost=LostWith(
+            "the project {name} goes, and OCI deletes none that still has jobs, notebook sessions or models of others",
+            "name it as `project: { existing: … }` instead, after `pulumi state delete`",
+            ("displayName",),
+        ),
+    ),
+    ResourceType(
+        token="oci:DataScience/job:Job",
+        tags="freeformTags",
+        replaced_by=input_names(
+            "projectId artifactContentDisposition artifactContentLength jobArtifact jobConfigurationDetails "
+            "jobEnvironmentConfigurationDetails jobLogConfigurationDetails jobNodeConfigurationDetails"
+        ),
+        computed=input_names(
+            "definedTags description displayName jobConfigurationDetails jobInfrastructureConfigurationDetails "
+            "jobLogConfigurationDetails jobNodeConfigurationDetails jobStorageMountConfigurationDetailsLists"
+        ),
+        lost=LostWith(
+            "the job {name} goes with the history of all its runs: their records, states and exit codes. Runs "
+            "that are still going end, and so do tries",
+            "let its runs end first, and note what their history is needed for. A job that only gets another "
+            "name keeps all of it with `was:`; logs and objects in the bucket stay",
+            ("displayName",),
+        ),
+    ),
+    ResourceType(
+        token="oci:DataScience/computeTarget:ComputeTarget",
+        tags="freeformTags",
+        computed=input_names(
+            "definedTags description displayName freeformTags metadata "
+            "computeConfigurationDetails.instanceConfiguration.bootVolumeSizeInGbs "
+            "computeConfigurationDetails.instanceConfiguration.instanceShapeDetails "
+            "computeConfigurationDetails.scalingPolicy"
+        ),
+        lost=LostWith(
+            "the machines of the compute target {name} go, with what lies on their disks; runs on them end",
+            "let the runs on it end first; checkpoints in the bucket stay",
+            ("displayName",),
+        ),
+    ),
+    ResourceType(
+        token="oci:DataScience/jobRun:JobRun",
+        tags="freeformTags",
+        replaced_by=input_names(
+            "jobId projectId asynchronous jobConfigurationOverrideDetails "
+            "jobEnvironmentConfigurationOverrideDetails jobInfrastructureConfigurationOverrideDetails "
+            "jobLogConfigurationOverrideDetails jobNodeConfigurationOverrideDetails"
+        ),
+        computed=input_names(
+            "definedTags displayName freeformTags jobConfigurationOverrideDetails "
+            "jobEnvironmentConfigurationOverrideDetails jobInfrastructureConfigurationOverrideDetails "
+            "jobLogConfigurationOverrideDetails jobNodeConfigurationOverrideDetails"
+        ),
+        lost=LostWith("the job run {name} ends, and its record goes", "let it end first", ("displayName",)),
+    ),
+    ResourceType(
+        token="oci:DataScience/notebookSession:NotebookSession",
+        tags="freeformTags",
+        replaced_by=input_names(
+            "projectId notebookSessionConfigDetails.shape notebookSessionConfigDetails.blockStorageSizeInGbs "
+            "notebookSessionConfigDetails.notebookSessionShapeConfigDetails "
+            "notebookSessionConfigDetails.privateEndpointId notebookSessionConfigDetails.subnetId"
+        ),
+        computed=input_names(
+            "definedTags displayName freeformTags notebookSessionConfigDetails "
+            "notebookSessionConfigurationDetails notebookSessionRuntimeConfigDetails "
+            "notebookSessionStorageMountConfigurationDetailsLists state"
+        ),
+        lost=LostWith(
+            "the notebook session {name} goes with its block volume and all files on it",
+            "save its files in the bucket or in git first",
+            ("displayName",),
+        ),
+    ),
+)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of each resource type: one row. The rows of a platform are in components/<platform>/types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+
+from catalog.platforms import OWN_PROVIDER, platforms
+
+
+def input_names(text: str) -> frozenset[str]:
+    """Paths of inputs, from their words."""
+    return frozenset(text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class LostWith:
+    """What goes with a resource that is deleted or replaced, and how not to lose it.
+
+    `{name}` in both is the first of the inputs `named_by` that has a value, or else the resource's logical name."""
+
+    words: str
+    avoid: str = ""
+    named_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceType:
+    """A row, by the names that Pulumi's provider has for inputs. A path of an input covers what lies below it."""
+
+    token: str
+    # The input with its tags. Empty if it has none.
+    tags: str = ""
+    # Inputs whose change needs a new resource.
+    replaced_by: frozenset[str] = frozenset()
+    # Inputs that the cloud fills in: leaving one out later changes nothing.
+    computed: frozenset[str] = frozenset()
+    # Lists that are the same in any order.
+    unordered: frozenset[str] = frozenset()
+    # Inputs of which one is given: giving another one instead needs a new resource.
+    one_of: frozenset[str] = frozenset()
+    lost: LostWith | None = field(default=None, repr=False)
+
+
+def by_token(*rows: Iterable[ResourceType]) -> Mapping[str, ResourceType]:
+    types: dict[str, ResourceType] = {}
+    for row in (row for some in rows for row in some):
+        if types.setdefault(row.token, row) is not row:
+            raise ValueError(f"two rows describe {row.token}")
+    return types
+
+
+@cache
+def resource_types(provider: str) -> Mapping[str, ResourceType]:
+    """All rows of one of Pulumi's providers, by token. Empty if no platform uses it."""
+    if provider == OWN_PROVIDER:
+        module = "components.values.own_types"
+    elif home := next((row.home for row in platforms().values() if row.provider and row.provider == provider), None):
+        module = f"components.{home}.types"
+    else:
+        return {}
+    found: Mapping[str, ResourceType] = import_module(module).RESOURCE_TYPES
+    return found
+
+
+def all_resource_types() -> Mapping[str, ResourceType]:
+    providers = [OWN_PROVIDER, *(row.provider for row in platforms().values() if row.provider)]
+    return {token: row for provider in providers for token, row in resource_types(provider).items()}
+
+
+def find_resource_type(token: str) -> ResourceType | None:
+    """None if nothing is known of the type."""
+    return resource_types(token.partition(":")[0]).get(token)
