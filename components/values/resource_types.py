@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from catalog.platforms import OWN_PROVIDER, platforms
 
@@ -43,6 +44,26 @@ class ResourceType:
     # Inputs of which one is given: giving another one instead needs a new resource.
     one_of: frozenset[str] = frozenset()
     lost: LostWith | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginType:
+    """What the plugin of a local cloud knows of a type that it serves, on every platform."""
+
+    # The API's states of a usable resource, and of one that no longer exists.
+    ready: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
+    # States from which the resource never becomes ready.
+    failed: frozenset[str] = frozenset({"FAILED"})
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    # Inputs of the provider that the API's models lack.
+    extra: frozenset[str] = frozenset()
+    # The input with the unique name, which by default is derived from the resource's.
+    named: str = ""
+    # How a stack file uses an existing one, for the remedy when the name is taken; `{}` is the name.
+    existing: str = ""
+    # A class in the plugin's folder `behaviours`, for what a row cannot describe.
+    behaviour: str = ""
 
 
 def by_token(*rows: Iterable[ResourceType]) -> Mapping[str, ResourceType]:

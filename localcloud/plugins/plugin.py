@@ -14,11 +14,12 @@ from urllib.parse import urlsplit
 
 from components.platform.calls import ProviderError
 from components.platform.values import Properties
+from components.values.resource_types import PluginType
 from localcloud.plugins.engine import writes_for_programs
-from localcloud.plugins.table import TableResource, TypeRow
+from localcloud.plugins.table import TableResource
 from provider.base.resource import Plugin, ProviderResource
 
-Row = TypeVar("Row", bound=TypeRow)
+Row = TypeVar("Row", bound=PluginType)
 Session = TypeVar("Session")
 _PATH = "/.trainyard"
 _NAME = "trainyard-local"

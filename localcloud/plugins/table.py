@@ -8,12 +8,12 @@ import time
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from components.platform.calls import Call, InputFailure, PartialFailureError, ProviderError
 from components.platform.values import Diff, DiffRules, Properties, canonical, changed_keys, compare
-from components.values.resource_types import ResourceType, find_resource_type
+from components.values.resource_types import PluginType, ResourceType, find_resource_type
 from localcloud.plugins.engine import commands, delete_old_remedy, note_deleted, recorded_ids, recorded_parent
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 
@@ -23,26 +23,6 @@ _SECONDS = 1200.0  # the default of the real providers for nearly every type her
 _SECONDS_IN_USE = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.05, 5.0, 1.5
 _UNINTERESTING = frozenset({"__defaults", "id"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class TypeRow:
-    """The common fields of the rows in the plugins' tables of resource types."""
-
-    # The API's states of a usable resource, and of one that no longer exists.
-    ready: frozenset[str] = frozenset()
-    gone: frozenset[str] = frozenset()
-    # States from which the resource never becomes ready.
-    failed: frozenset[str] = frozenset({"FAILED"})
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    # Inputs of the provider that the API's models lack.
-    extra: frozenset[str] = frozenset()
-    # The input with the unique name, which by default is derived from the resource's.
-    named: str = ""
-    # How a stack file uses an existing one, for the remedy when the name is taken; `{}` is the name.
-    existing: str = ""
-    # A class in the folder `behaviours` of the cloud's table, for what a row cannot describe.
-    behaviour: str = ""
 
 
 def project(live: Any, desired: Any, path: str, unordered: frozenset[str]) -> Any:
@@ -92,7 +72,7 @@ class TableResource(ProviderResource):
     """The engine's operations on a resource. Each platform implements the calls to its API."""
 
     def __init__(self, token: str, row: Any, session: Callable[[], Any]) -> None:
-        self.row: TypeRow = row
+        self.row: PluginType = row
         self.token = token
         self._session = session
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.platform.values import Properties
-from localcloud.plugins.table import TypeRow
+from components.values.resource_types import PluginType
 
 # A name in a template.
 _NAME = re.compile(r"\{(\w+)\}")
@@ -70,7 +70,7 @@ class Tagging:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AwsRow(TypeRow):
+class AwsRow(PluginType):
     service: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...] = ()

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from catalog.tables import table
-from localcloud.plugins.table import TypeRow
+from components.values.resource_types import PluginType
 
 
 @dataclass(frozen=True)
-class ResourceTypeRow(TypeRow):
+class ResourceTypeRow(PluginType):
     service: str  # the SDK's package
     client: str  # a row of components.oci.client.session.CLIENTS
     noun: str
