@@ -12,7 +12,8 @@ from ipaddress import ip_network
 from typing import Any, Literal, Protocol
 
 from components.plan.model import SERVICES
-from components.platform.traffic import EVERY_PROTOCOL, Ports, RuleInForce, is_network, ports_text
+from components.platform.traffic import Ports, RuleInForce, is_network, ports_text
+from components.values.protocols import EVERY_PROTOCOL
 
 MutationKind = Literal["deleted", "widened", "turned around"]
 _LAST_PORT = 65535

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address, ip_network
 from typing import Any
 
+from components.values.protocols import EVERY_PROTOCOL, TCP, parse_protocol, protocol_name
+
 Ports = tuple[int, int] | None
 # A rule's list, direction and position. They identify the rule as long as its list does not change.
 RuleKey = tuple[str, str, int]
-TCP, EVERY_PROTOCOL = "6", "all"
-PROTOCOL_NAMES = {"6": "tcp", "17": "udp", "1": "icmp"}
 _LATE = "late packets of a connection that the node had made and ended"
 
 
@@ -108,7 +108,7 @@ class Traffic:
     dropped: tuple[Flow, ...]
 
     def pair(self, flow: Flow) -> str:
-        return f"{flow.source_name} -> {flow.target_name} {protocol(flow.protocol)} {flow.port}"
+        return f"{flow.source_name} -> {flow.target_name} {protocol_name(flow.protocol)} {flow.port}"
 
     def failing(self, rules: Iterable[RuleInForce]) -> tuple[Flow, ...]:
         """The connections that these rules would not have let through."""
@@ -117,17 +117,13 @@ class Traffic:
         return tuple(flow for flow in self.flows if not any(allows(rule, flow, own) for rule in in_force))
 
 
-def ports_text(ports: Ports, protocol_number: str = TCP) -> str:
+def ports_text(ports: Ports, protocol_number: str = str(TCP)) -> str:
     if protocol_number == EVERY_PROTOCOL:
         return "every protocol"
-    word = protocol(protocol_number)
+    word = protocol_name(protocol_number)
     if ports is None:
         return f"every {word} port"
     return f"{word} {ports[0]}" if ports[0] == ports[1] else f"{word} {ports[0]}-{ports[1]}"
-
-
-def protocol(text: str) -> str:
-    return PROTOCOL_NAMES.get(text, text)
 
 
 def allows(rule: RuleInForce, flow: Flow, nodes: frozenset[str]) -> bool:
@@ -219,11 +215,10 @@ def _add_rule(rules: dict[RuleKey, RuleInForce], row: Mapping[str, Any]) -> None
 
 
 def _add_flow(flows: dict[tuple[Any, ...], Flow], row: Mapping[str, Any], count: int, called: _Names) -> None:
-    number = {name: key for key, name in PROTOCOL_NAMES.items()}
-    named = str(row.get("protocol", TCP))
+    protocol = str(parse_protocol(str(row.get("protocol", TCP))))
     source, target = str(row["from"]), str(row["to"])
     flow = Flow(
-        str(row["direction"]), source, target, int(row["port"]), number.get(named, named), count, called(source),
+        str(row["direction"]), source, target, int(row["port"]), protocol, count, called(source),
         called(target),
     )  # fmt: skip
     key = (flow.direction, flow.source_name, flow.target_name, flow.port, flow.protocol)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address, ip_network
 from typing import Any
 
-from components.platform.traffic import PROTOCOL_NAMES
+from components.values.protocols import EVERY_PROTOCOL, protocol_name
 from localcloud.console.platform import Evidence, PlaceNames, RunNode, TrainingRun
 
 ELSEWHERE, ANYWHERE = "other addresses", "anywhere"
@@ -36,7 +36,7 @@ class _Rule:
     def fits(self, direction: str, protocol: str, port: int, address: str) -> bool:
         return (
             self.direction == direction
-            and self.protocol in ("all", protocol)
+            and self.protocol in (EVERY_PROTOCOL, protocol)
             and (self.ports is None or self.ports[0] <= port <= self.ports[1])
             and any(_address(address) in network for network in self.networks)
         )
@@ -47,7 +47,7 @@ class _Rule:
 
     @property
     def text(self) -> str:
-        if self.protocol == "all":
+        if self.protocol == EVERY_PROTOCOL:
             return "every protocol"
         return f"{self.protocol} {_range(self.ports)}"
 
@@ -133,7 +133,7 @@ def _read(seen: _RunEvidence, document: Evidence) -> None:
     for row in document["rules"]:
         key = (str(row["list"]), str(row["direction"]), int(row["index"]))
         ports = (int(row["ports"][0]), int(row["ports"][1])) if row["ports"] else None
-        protocol = PROTOCOL_NAMES.get(str(row["protocol"]), str(row["protocol"]))
+        protocol = protocol_name(row["protocol"])
         peer, why = str(row["peer"]), str(row.get("description") or "")
         addresses = tuple(row.get("addresses") or seen.places.addresses_of(peer))
         seen.rules[key] = _Rule(key[1], protocol, peer, ports, why, addresses)
@@ -169,7 +169,7 @@ def _used(seen: _RunEvidence) -> Iterator[Row]:
         source, target, inwards = str(flow["from"]), str(flow["to"]), flow["direction"] == "ingress"
         if not inwards and target in seen.roles:
             continue
-        protocol = PROTOCOL_NAMES.get(str(flow["protocol"]), str(flow["protocol"]))
+        protocol = protocol_name(flow["protocol"])
         rule = seen.rule_for(flow["direction"], protocol, int(flow["port"]), source if inwards else target)
         key = (seen.name(source), seen.name(target), rule)
         counts[key] += int(flow["connections"])
@@ -232,8 +232,7 @@ def _networks(blocks: tuple[str, ...]) -> tuple[IPv4Network, ...]:
 
 
 def _port(flow: Evidence) -> str:
-    protocol = str(flow["protocol"])
-    return f"{PROTOCOL_NAMES.get(protocol, protocol)} {flow['port']}"
+    return f"{protocol_name(flow['protocol'])} {flow['port']}"
 
 
 def _range(ports: tuple[int, int] | None) -> str:

@@ -11,12 +11,11 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
-from components.platform.traffic import PROTOCOL_NAMES
+from components.values.protocols import EVERY_PROTOCOL, protocol_name
 from localcloud.hosts import firewall
 from localcloud.hosts.firewall import Direction, FirewallRule
 
 FILE = "evidence.json"
-EVERY_PROTOCOL = "all"
 Row = dict[str, Any]
 
 
@@ -129,7 +128,7 @@ def _flows(node: NodeEvidence, seen: _Seen, kind: str, counted: str, free: bool 
             yield {
                 "direction": direction, "from": ends[0], "to": ends[1], "port": port,
                 # nft prints names only if the system has a list of protocols. The smallest Debian has none.
-                "protocol": PROTOCOL_NAMES.get(str(protocol), protocol),
+                "protocol": protocol_name(protocol),
                 counted: one.packets,
             }  # fmt: skip
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Literal
 
+from components.values.protocols import ICMPV6, TCP, protocol_name
+
 Direction = Literal["ingress", "egress"]
 Range = tuple[int, int]
-TCP, UDP, ICMP = 6, 17, 1
 TABLE = "inet trainyard"
 # The packet that begins an untracked connection. In other protocols every packet does.
 _UNTRACKED: Mapping[int | None, str] = dict.fromkeys((TCP, None), "tcp flags syn / syn,ack")
@@ -29,9 +30,6 @@ _SIDES: dict[Direction, str] = {"ingress": "saddr", "egress": "daddr"}
 _HOOKS: dict[Direction, tuple[str, str]] = {"ingress": ("input", "prerouting"), "egress": ("output", "output")}
 # Lines in one ruleset text. Linux's smallest default socket buffer holds twice as many.
 _LINES = 200
-# Other protocols are matched by their number.
-_PROTOCOLS = {TCP: "meta l4proto tcp", UDP: "meta l4proto udp", ICMP: "meta l4proto icmp"}
-_ICMP_OF_IPV6 = 58
 
 
 class UnreadableRuleError(Exception):
@@ -150,7 +148,7 @@ def _record(direction: Direction) -> Iterator[str]:
 def _matches(rule: FirewallRule) -> Iterator[str]:
     """The nftables matches of a rule; none if no address here can match it."""
     blocks = {str(block) for block in rule.peers}
-    if not blocks or rule.protocol == _ICMP_OF_IPV6:
+    if not blocks or rule.protocol == ICMPV6:
         return
     anyone = "0.0.0.0/0" in blocks
     peer = "meta nfproto ipv4" if anyone else f"ip {_SIDES[rule.direction]} {{ {', '.join(sorted(blocks))} }}"
@@ -160,7 +158,7 @@ def _matches(rule: FirewallRule) -> Iterator[str]:
 def _protocol(rule: FirewallRule) -> Iterator[str]:
     if rule.protocol is None:
         return
-    yield _PROTOCOLS.get(rule.protocol, f"meta l4proto {rule.protocol:d}")
+    yield f"meta l4proto {protocol_name(int(rule.protocol))}"
     for word, ports in (("sport", rule.source_ports), ("dport", rule.ports)):
         if ports:
             yield f"th {word} {ports[0]:d}-{ports[1]:d}" if ports[0] != ports[1] else f"th {word} {ports[0]:d}"

@@ -5,7 +5,8 @@ from ipaddress import IPv4Network
 
 from hypothesis import strategies as st
 
-from localcloud.hosts.firewall import ICMP, TCP, UDP, FirewallRule
+from components.values.protocols import ICMP, TCP, UDP
+from localcloud.hosts.firewall import FirewallRule
 
 _PORTS = st.tuples(st.integers(1, 65535), st.integers(1, 65535)).map(lambda pair: (min(pair), max(pair)))
 _BLOCKS = st.builds(

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from components.platform.evidence import AccessFacts, PlannedNeeds, RecordedCall
-from components.platform.traffic import Traffic, allows, drops, protocol, wanted_drops
+from components.platform.traffic import Traffic, allows, drops, wanted_drops
+from components.values.protocols import protocol_name
 from trainyard.rehearsal.model import (
     ENFORCED,
     FlowResult,
@@ -146,8 +147,8 @@ def _rules(traffic: Traffic) -> Iterator[RuleResult]:
         pairs = (traffic.pair(flow) for flow in traffic.flows if allows(rule, flow, own))
         carried = tuple(dict.fromkeys(pairs)) if rule.connections else ()
         yield RuleResult(
-            rule.title, rule.description, rule.connections, carried, rule.direction, protocol(rule.protocol), rule.peer,
-            rule.ports,
+            rule.title, rule.description, rule.connections, carried, rule.direction, protocol_name(rule.protocol),
+            rule.peer, rule.ports,
         )  # fmt: skip
 
 
@@ -155,7 +156,7 @@ def _flows(traffic: Traffic) -> Iterator[FlowResult]:
     own = frozenset(node.address for node in traffic.nodes)
     for flow in traffic.flows:
         yield FlowResult(
-            traffic.pair(flow), flow.direction, protocol(flow.protocol), flow.port, flow.peer, flow.peer in own,
+            traffic.pair(flow), flow.direction, protocol_name(flow.protocol), flow.port, flow.peer, flow.peer in own,
             flow.count,
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from components.platform.review import EVERY_PORT, UNKNOWN, Network, Passage, ReviewPlatform, Snapshot
+from components.values.protocols import EVERY_PROTOCOL
 from trainyard.review import reach
 from trainyard.review.access import access_changes
 from trainyard.review.ranges import block_of, is_within
@@ -102,7 +103,7 @@ def _allows(passage: Passage, flow: Mapping[str, Any], network: Network) -> bool
 
 def _is_protocol(protocol: str, wanted: str) -> bool:
     but = protocol.removeprefix("all but ")
-    return wanted not in but.split(", ") if but != protocol else protocol in (reach.EVERYTHING, wanted)
+    return wanted not in but.split(", ") if but != protocol else protocol in (EVERY_PROTOCOL, wanted)
 
 
 def _is_peer(passage: Passage, flow: Mapping[str, Any], network: Network) -> bool:
@@ -122,7 +123,7 @@ def _covers(rule: Mapping[str, Any], passage: Passage) -> bool:
     peers = block is None if wanted is None else block is not None and is_within(wanted, (), (block,))
     return (
         rule["direction"] == passage.direction
-        and rule["protocol"] in (reach.EVERYTHING, passage.protocol)
+        and rule["protocol"] in (EVERY_PROTOCOL, passage.protocol)
         and ports[0] <= passage.ports[0]
         and passage.ports[1] <= ports[1]
         and peers

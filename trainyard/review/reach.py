@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 
 from components.platform.review import EVERY_PORT, Network, Passage
+from components.values.protocols import EVERY_PROTOCOL, protocol_title
 from trainyard.review.ranges import (
     Block,
     BlockNode,
@@ -26,12 +27,10 @@ from trainyard.review.ranges import (
     union,
 )
 
-EVERYTHING = "all"
 _BUT = "all but "
 # Every protocol that no rule names.
 _OTHERS = ""
 _ANYWHERE = ("0.0.0.0/0", "::/0")
-_WORDS = {"tcp": "TCP", "udp": "UDP", "icmp": "ICMP", "icmpv6": "ICMPv6"}
 _CODES = 256
 # (protocol, source ports) -> ports
 _Open = Mapping[tuple[str, Range], Ranges]
@@ -93,7 +92,7 @@ def _differences(these: list[Passage], those: list[Passage]) -> Iterator[tuple[_
 def _named(protocol: str) -> tuple[str, ...]:
     if protocol.startswith(_BUT):
         return tuple(protocol.removeprefix(_BUT).split(", "))
-    return () if protocol == EVERYTHING else (protocol,)
+    return () if protocol == EVERY_PROTOCOL else (protocol,)
 
 
 def _by_peer(passages: Iterable[Passage], classes: Iterable[str], sources: tuple[Range, ...]) -> dict[str, _Open]:
@@ -132,7 +131,7 @@ def _cut_out(block: Block, hole: Block | None) -> Iterable[Block]:
 def _covered(protocol: str, classes: Iterable[str]) -> Iterator[str]:
     named = _named(protocol)
     for one in classes:
-        if protocol == EVERYTHING or (one in named) != protocol.startswith(_BUT):
+        if protocol == EVERY_PROTOCOL or (one in named) != protocol.startswith(_BUT):
             yield one
 
 
@@ -165,7 +164,7 @@ def _of_sources(opened: _Open, protocol: str, sources: tuple[Range, ...]) -> Ite
 
 def _joined(protocols: list[str], classes: tuple[str, ...]) -> str:
     others = [name for name in classes if name not in protocols]
-    return _BUT + ", ".join(sorted(others)) if others else EVERYTHING
+    return _BUT + ", ".join(sorted(others)) if others else EVERY_PROTOCOL
 
 
 def _of_blocks(
@@ -228,7 +227,7 @@ def words(passage: Passage) -> str:
 
 def _what(passage: Passage) -> str:
     protocol, ports = passage.protocol, passage.ports
-    if protocol == EVERYTHING:
+    if protocol == EVERY_PROTOCOL:
         return "every protocol"
     if protocol.startswith(_BUT):
         return f"every protocol but {', '.join(map(_word, _named(protocol)))}"
@@ -251,7 +250,8 @@ def _kinds(ports: Range) -> str:
 
 
 def _word(protocol: str) -> str:
-    return _WORDS.get(protocol, f"protocol {protocol}" if protocol.isdigit() else protocol)
+    title = protocol_title(protocol)
+    return f"protocol {title}" if title.isdigit() else title
 
 
 def _ports(ports: Range) -> str:

@@ -29,7 +29,8 @@ from components.platform.evidence import (
 )
 from components.platform.rehearsal import Artifact, People, StartedRun
 from components.platform.runs import NodeRun
-from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, is_network
+from components.platform.traffic import RuleInForce, is_network
+from components.values.protocols import EVERY_PROTOCOL
 from localcloud import admin
 from policies.rule import JudgedResource, refusing
 

@@ -27,8 +27,9 @@ from components.platform.rehearsal import (
     StartedRun,
 )
 from components.platform.runs import NodeRun
-from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, protocol
+from components.platform.traffic import RuleInForce
 from components.platform.values import Properties
+from components.values.protocols import EVERY_PROTOCOL, protocol_name
 
 
 class AwsRehearsalPlatform(RehearsalPlatform):
@@ -109,7 +110,7 @@ def _without_rule(cloud: LocalCloud, rule: RuleInForce) -> Iterator[None]:
 
 def _find_rule(cloud: LocalCloud, rule: RuleInForce) -> tuple[Any, Mapping[str, Any]]:
     """Finds a rule of a security group by its content."""
-    wanted = "-1" if rule.protocol == EVERY_PROTOCOL else protocol(rule.protocol)
+    wanted = "-1" if rule.protocol == EVERY_PROTOCOL else protocol_name(rule.protocol)
     for region in regions():
         client = session_of(cloud, DEPLOYER, region).client("ec2")
         answer = client.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [rule.list]}])

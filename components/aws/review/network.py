@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from components.platform.review import EVERY_PORT, UNKNOWN, Network, Passage, ReviewedResource, Snapshot
+from components.values.protocols import EVERY_PROTOCOL, PROTOCOL_NAMES, protocol_name
 
 GROUP = "aws:ec2/securityGroup:SecurityGroup"
 INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
@@ -25,7 +26,6 @@ ASSOCIATION = "aws:ec2/routeTableAssociation:RouteTableAssociation"
 ADDRESS = "aws:ec2/eipAssociation:EipAssociation"
 NODES, ENDPOINTS = "the nodes", "the endpoints of services"
 ANYWHERE = "0.0.0.0/0"
-_PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6", "-1": "all", "all": "all"}
 _CODES = 256
 _GATEWAYS = {
     "gatewayId": "an internet gateway",
@@ -145,8 +145,7 @@ def _of_group(group: ReviewedResource, groups: _Groups) -> Iterator[Passage]:
 
 
 def _passages(groups: _Groups, group: str, direction: Direction, row: Mapping[str, Any]) -> Iterator[Passage]:
-    protocol = str(row.get("protocol") or "-1").lower()
-    protocol = _PROTOCOLS.get(protocol, protocol)
+    protocol = protocol_name(str(row.get("protocol") or EVERY_PROTOCOL))
     ports = _ports(protocol, row.get("fromPort"), row.get("toPort"))
     for peer in _peers(groups, group, row):
         for where in groups.members.get(group) or (groups.where(group),):
@@ -164,7 +163,7 @@ def _peers(groups: _Groups, group: str, row: Mapping[str, Any]) -> Iterator[str]
 
 def _ports(protocol: str, first: Any, last: Any) -> tuple[int, int]:
     """The ports of a rule. Unknown ones count as all ports."""
-    if protocol not in ("tcp", "udp", "icmp", "icmpv6"):
+    if protocol not in PROTOCOL_NAMES:
         return EVERY_PORT
     try:
         start, end = int(first), int(last)

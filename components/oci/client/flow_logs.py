@@ -20,7 +20,8 @@ from components.oci.client.calls import attempt
 from components.oci.client.session import Session
 from components.platform.calls import Call, ProviderError
 from components.platform.status import ConnectionsSeen, RunStatus
-from components.platform.traffic import DroppedResult, protocol
+from components.platform.traffic import DroppedResult
+from components.values.protocols import protocol_name
 
 # OCI collects records for a minute, and delivers them once a minute.
 _WINDOW = timedelta(minutes=1)
@@ -87,7 +88,7 @@ class FlowWitness:
             left = index < _MOST_SIDES and self._left(place, run, one)
             missing = f"ingress rule of {target}"
             yield DroppedResult(
-                f"{source} -> {target} {protocol(one.protocol)} {one.port}",
+                f"{source} -> {target} {protocol_name(one.protocol)} {one.port}",
                 packets,
                 f"no {missing} lets it through"
                 if left

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from catalog.tables import table
 from components.platform.review import EVERY_PORT, UNKNOWN, Network, Passage, ReviewedResource, Snapshot
+from components.values.protocols import EVERY_PROTOCOL, protocol_name
 
 SUBNET, VCN = "oci:Core/subnet:Subnet", "oci:Core/vcn:Vcn"
 LIST, DEFAULT_LIST = "oci:Core/securityList:SecurityList", "oci:Core/defaultSecurityList:DefaultSecurityList"
@@ -24,7 +25,6 @@ _GATEWAYS = {
 }
 SERVICES = "the region's services"
 ANYWHERE = "0.0.0.0/0"
-_PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6"}
 _CODES = 256
 
 Direction = Literal["ingress", "egress"]
@@ -146,8 +146,7 @@ def _group_name(group: ReviewedResource) -> str:
 
 
 def _passage(where: str, direction: Direction, row: Mapping[str, Any], side: Snapshot) -> Passage:
-    number = str(row.get("protocol", "all"))
-    protocol = number if number == "all" else _PROTOCOLS.get(number, number)
+    protocol = protocol_name(str(row.get("protocol", EVERY_PROTOCOL)))
     ports, source = _ports(protocol, row)
     return Passage(where, direction, protocol, _peer(direction, row, side), ports, source)
 

@@ -11,6 +11,7 @@ from typing import Any
 from components.aws.client import machines
 from components.aws.client.tickets import Cluster
 from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
+from components.values.protocols import protocol_title
 from localcloud.aws.access.policies import attached
 from localcloud.aws.account import ACCOUNT, REGION
 from localcloud.aws.additions import machine_view
@@ -133,8 +134,7 @@ def _rule(backend: Any, way: str, rule: GroupRule) -> list[str]:
     first, last = rule.first_port, rule.last_port
     ports = "all" if first is None else str(first) if first == last else f"{first}-{last}"
     group = backend.get_security_group_from_id(rule.peer) if rule.peer.startswith("sg-") else None
-    protocol = "all" if rule.protocol == "-1" else rule.protocol.upper()
-    return [way, protocol, group.name if group else rule.peer, ports, rule.description]
+    return [way, protocol_title(rule.protocol), group.name if group else rule.peer, ports, rule.description]
 
 
 def _access() -> Iterator[Item]:

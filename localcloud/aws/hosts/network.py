@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 
+from components.values.protocols import ICMP, TCP, WITH_PORTS, parse_protocol
 from localcloud.aws.machines import GroupRule, Machine, MachineReports, SecurityGroupRules, SubnetFacts
 from localcloud.hosts.assignment import NetworkReach
-from localcloud.hosts.firewall import ICMP, TCP, UDP, Direction, FirewallRule, UnreadableRuleError
+from localcloud.hosts.firewall import Direction, FirewallRule, UnreadableRuleError
 
 # S3 has its own address, because a gateway endpoint leads only to S3.
 STORAGE_ADDRESS, SERVICES_ADDRESS, METADATA_ADDRESS = "52.216.0.10", "52.94.0.10", "169.254.169.254"
@@ -18,7 +19,6 @@ ADDRESSES = (STORAGE_ADDRESS, SERVICES_ADDRESS, METADATA_ADDRESS)
 _LOCAL, _BLACKHOLE = "local", ""
 # Prefixes of route targets outside of the network.
 _OUT = ("igw-", "nat-", "tgw-", "eni-", "i-")
-_PROTOCOLS: Mapping[str, int | None] = {"-1": None, "all": None, "tcp": TCP, "udp": UDP, "icmp": ICMP, "icmpv6": 58}
 # Prefixes of the ids of security groups and prefix lists.
 _NAMES = ("sg-", "pl-")
 Members = Mapping[str, Sequence[str]]
@@ -96,7 +96,7 @@ def _sides(group: SecurityGroupRules) -> tuple[tuple[Direction, Sequence[GroupRu
 def _rule(group: str, direction: Direction, index: int, rule: GroupRule, members: Members) -> FirewallRule:
     protocol = _protocol(rule.protocol)
     ports = icmp = None
-    if protocol in (TCP, UDP) and rule.first_port is not None and rule.first_port >= 0:
+    if protocol in WITH_PORTS and rule.first_port is not None and rule.first_port >= 0:
         ports = (rule.first_port, rule.last_port if rule.last_port is not None else rule.first_port)
     if protocol == ICMP and rule.first_port is not None and rule.first_port >= 0:
         icmp = (rule.first_port, rule.last_port if rule.last_port is not None and rule.last_port >= 0 else None)
@@ -113,11 +113,10 @@ def _rule(group: str, direction: Direction, index: int, rule: GroupRule, members
 
 
 def _protocol(name: str) -> int | None:
-    if name in _PROTOCOLS:
-        return _PROTOCOLS[name]
-    if not (name.isdecimal() and name.isascii() and int(name[:4]) <= 255):
-        raise UnreadableRuleError(f"the protocol {name!a} of a security group")
-    return int(name)
+    try:
+        return parse_protocol(name)
+    except ValueError as error:
+        raise UnreadableRuleError(f"{error}, in a rule of a security group") from None
 
 
 def _blocks(peer: str, members: Members) -> tuple[IPv4Network, ...]:

@@ -10,12 +10,18 @@ from __future__ import annotations
 import re
 from ipaddress import ip_network
 
+from components.values.protocols import (
+    EVERY_PROTOCOL_NAMES,
+    ICMP,
+    ICMPV6,
+    PROTOCOL_NAMES,
+    WITH_PORTS,
+    parse_protocol,
+)
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
 
-_PROTOCOLS = ("-1", "all", "tcp", "udp", "icmp", "icmpv6")
 _MOST_PORTS = 65_535
-_TRANSPORT = ("tcp", "udp", "6", "17")
 _BLOCKS = frozenset({
     "CidrIp", "CidrIpv4", "CidrIpv6", "Cidr", "CidrBlock", "Ipv6CidrBlock", "DestinationCidrBlock",
     "DestinationIpv6CidrBlock",
@@ -60,16 +66,17 @@ def _check_name(name: str) -> None:
 
 def _check_protocol(call: AwsCall, parent: str, protocol: str) -> None:
     """Refuses an unknown protocol, and ports or types of ICMP outside of their range."""
-    if protocol not in _PROTOCOLS:
+    if protocol not in (*PROTOCOL_NAMES, *EVERY_PROTOCOL_NAMES):
         _check_number(protocol, "IP protocol")
+    number = parse_protocol(protocol)
     prefix = f"{parent}." if parent else ""
     first, last = (call.text(f"{prefix}{name}") for name in ("FromPort", "ToPort"))
-    least, most = (0, _MOST_PORTS) if protocol in _TRANSPORT else (-1, 255)
-    if protocol in (*_TRANSPORT, "icmp", "icmpv6", "1", "58"):
+    least, most = (0, _MOST_PORTS) if number in WITH_PORTS else (-1, 255)
+    if number in (*WITH_PORTS, ICMP, ICMPV6):
         for value in filter(None, (first, last)):
             if not least <= int(value) <= most:
                 raise _refusal(f"Invalid value '{value}' for portRange. Must be in range [{least}-{most}]")
-    if protocol in _TRANSPORT:
+    if number in WITH_PORTS:
         if bool(first) != bool(last):
             raise _refusal(f"Invalid value '{first or last}' for portRange. Must specify both from and to ports with"
                            " TCP/UDP.")  # fmt: skip

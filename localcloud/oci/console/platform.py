@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from components.values.protocols import protocol_title
 from localcloud.console.platform import ENTRIES, MANY, Item, RunContent, RunNode, Section, shown_lines
 from localcloud.oci import tenancy
 from localcloud.oci.console.runs import OciRun, RunBook
@@ -173,7 +174,6 @@ def _printed(cloud: OciCloud, run: OciRun) -> list[str]:
 
 
 Table = dict[str, Any]
-PROTOCOLS = {"all": "all", "1": "ICMP", "6": "TCP", "17": "UDP", "58": "ICMPv6"}
 RULE_COLUMNS = ["way", "protocol", "peer", "ports", "why"]
 
 
@@ -251,8 +251,13 @@ def _subnet(store: StateStore, subnet: StoredResource) -> list[str]:
 
 def _rule(store: StateStore, direction: str, rule: Mapping[str, Any]) -> list[str]:
     peer = _text(rule, "source") or _text(rule, "destination")
-    protocol = PROTOCOLS.get(_text(rule, "protocol"), _text(rule, "protocol"))
-    return [direction, protocol, _name(store, peer), _ports(rule), _text(rule, "description")]
+    return [
+        direction,
+        protocol_title(_text(rule, "protocol")),
+        _name(store, peer),
+        _ports(rule),
+        _text(rule, "description"),
+    ]
 
 
 def _ports(rule: Mapping[str, Any]) -> str:

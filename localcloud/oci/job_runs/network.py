@@ -13,8 +13,9 @@ from contextlib import suppress
 from ipaddress import IPv4Network
 from typing import Any
 
+from components.values.protocols import ICMP, TCP, UDP
 from localcloud.hosts.assignment import CannotStartError, Interface, NetworkReach, Subnet
-from localcloud.hosts.firewall import ICMP, TCP, UDP, Direction, FirewallRule, Range, UnreadableRuleError
+from localcloud.hosts.firewall import Direction, FirewallRule, Range, UnreadableRuleError
 from localcloud.oci.access import may_attach
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.network import security, subnets

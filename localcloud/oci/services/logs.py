@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from typing import Any
 
+from components.values.protocols import parse_protocol, protocol_title
 from localcloud.oci import kinds, ocids, tenancy
 from localcloud.oci.errors import missing_parameter, not_found, related_not_found
 from localcloud.oci.kinds import ResourceKind, WorkRequestNames
@@ -39,7 +40,6 @@ FLOW_RECORD = "com.oraclecloud.vcn.flowlogs.DataEvent"
 SERVICE_LOG = "SERVICE"
 # The type, service and category of a flow log's source. The category `subnet` would add a capture filter.
 _FLOW_SOURCE = ("OCISERVICE", "flowlogs", "all")
-_PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1}
 # The counts that are recorded already, by flow.
 RecordedFlows = dict[tuple[Any, ...], int]
 
@@ -277,8 +277,7 @@ def new_flow_records(document: Mapping[str, Any], recorded: RecordedFlows, momen
 
 
 def _flow_data(action: str, source: str, target: str, row: Mapping[str, Any], count: int, second: int) -> Json:
-    named = str(row["protocol"]).lower()
-    number = _PROTOCOLS.get(named) or int(named)
+    number = parse_protocol(str(row["protocol"]))
     return {
         "action": action,
         "bytesOut": 0,
@@ -288,7 +287,7 @@ def _flow_data(action: str, source: str, target: str, row: Mapping[str, Any], co
         "flowid": uuid.uuid4().hex[:8],
         "packets": count,
         "protocol": number,
-        "protocolName": next((name.upper() for name, one in _PROTOCOLS.items() if one == number), str(number)),
+        "protocolName": protocol_title(number),
         "sourceAddress": source,
         "sourcePort": 0,
         "startTime": second,

@@ -11,6 +11,7 @@ from pathlib import Path
 from socket import socket
 from typing import Any
 
+from components.values.protocols import TCP
 from localcloud.hosts.assignment import (
     Assignment,
     CannotStartError,
@@ -24,7 +25,7 @@ from localcloud.hosts.assignment import (
     Subnet,
 )
 from localcloud.hosts.fabric import Fabric
-from localcloud.hosts.firewall import TCP, Direction, FirewallRule
+from localcloud.hosts.firewall import Direction, FirewallRule
 from localcloud.hosts.runs import Hosts
 
 PORT, CLOSED = 5000, 5001

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
+from components.values.protocols import EVERY_PROTOCOL, ICMP, ICMPV6, TCP, UDP
 from localcloud.oci import kinds, ocids
 from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.operations import ApiCall
@@ -20,12 +21,10 @@ from localcloud.server import http
 from localcloud.server.errors import ApiError, invalid
 from localcloud.server.http import Json, Reply, whole_number
 
-EVERY_PROTOCOL = "all"
 Range = tuple[int, int]
 _LAST_BYTE, _LAST_PORT = 255, 65535
-_ICMP = ("1", "58")
 # The options of a rule, and the protocols that have them.
-_OPTIONS: Mapping[str, tuple[str, ...]] = {"tcpOptions": ("6",), "udpOptions": ("17",), "icmpOptions": _ICMP}
+_OPTIONS: Mapping[str, tuple[int, ...]] = {"tcpOptions": (TCP,), "udpOptions": (UDP,), "icmpOptions": (ICMP, ICMPV6)}
 MAXIMUM_RULES = 120
 MOST_RULES_OF_A_LIST = 200
 _LENGTH = re.compile(r"0|[1-9][0-9]{0,2}")
@@ -41,10 +40,10 @@ NSG = ResourceKind(
 def check_rule(rule: Json, end: str) -> None:
     """Raises InvalidParameter for a rule that cannot be enforced. `end` is `source` or `destination`."""
     protocol = str(rule["protocol"])
-    parse_protocol(protocol)
+    number = parse_protocol(protocol)
     check_end(end, str(rule.get(f"{end}Type") or "CIDR_BLOCK"), str(rule[end]))
     for options, protocols in _OPTIONS.items():
-        if rule.get(options) and protocol not in protocols:
+        if rule.get(options) and number not in protocols:
             raise invalid(f"{options} is not allowed in a rule for protocol {protocol}")
     for options in ("tcpOptions", "udpOptions"):
         for ports in (rule.get(options) or {}).values():
