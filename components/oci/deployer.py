@@ -21,6 +21,8 @@ from components.oci.statements import (
     verb_grant,
     weakest_trust,
 )
+from components.oci.types import SERVED_TYPES
+from components.oci.types.functions import FUNCTIONS
 
 STEPS = ("create", "read", "update", "delete")
 # Location, grant, kinds of resource, and how certain the grant is.
@@ -31,12 +33,11 @@ def operations_of_kind(kind: str) -> tuple[str, ...]:
     """The operations for a kind of resource that a plan makes, by the names of oci_access.toml. None for other
     kinds."""
     row: Mapping[str, Any] = table("oci_access")["deployer"].get(kind, {})
-    calls = table("oci_provider_calls")
     steps = STEPS[:-1] if row.get("kept") else STEPS
     found = [
         *(call for token in row.get("makes", ()) for call in calls_of_type(token, steps)),
         *(call for token in row.get("deletes", ()) for call in calls_of_type(token, ("delete",))),
-        *(call for token in row.get("looks_up", ()) for call in calls["functions"][token]["read"]),
+        *(call for token in row.get("looks_up", ()) for call in FUNCTIONS[token].calls),
         *row.get("more", ()),
     ]
     return tuple(dict.fromkeys(found))
@@ -44,13 +45,13 @@ def operations_of_kind(kind: str) -> tuple[str, ...]:
 
 def calls_of_type(token: str, steps: tuple[str, ...]) -> Iterator[str]:
     """Every call that these steps of a resource type may make, for any inputs and any change."""
-    row = table("oci_provider_calls")["types"][token]
+    row = SERVED_TYPES[token]
     for step in steps:
-        yield from row[step]
-        for given in row.get("given", {}).values():
+        yield from getattr(row, step)
+        for given in row.given.values():
             yield from given.get(step, ())
     if "update" in steps:
-        for changed in row.get("changed", {}).values():
+        for changed in row.changed.values():
             yield from changed
 
 

@@ -156,7 +156,7 @@ OWN_CLIENTS = (
 
 def provider_clients() -> frozenset[str]:
     """Every client of Oracle's provider. One without an override would call Oracle's own hosts."""
-    clients: Mapping[str, str] = table("oci_provider_clients")["clients"]
+    clients: Mapping[str, str] = table("oci_provider")["clients"]
     return frozenset(f"{package}.{name}" for package, names in clients.items() for name in names.split())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares catalog/oci_provider_calls.toml and components/oci/types with the source of Oracle's provider.
+"""Compares components/oci/types and catalog/oci_provider.toml with the source of Oracle's provider.
 
 Run it with TRAINYARD_OCI_PROVIDER=PATH, a checkout or a bare repository of that provider.
 """
@@ -7,78 +7,71 @@ Run it with TRAINYARD_OCI_PROVIDER=PATH, a checkout or a bare repository of that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import pytest
 
 from catalog.tables import table
-from components.values.resource_types import resource_types
+from components.oci.deployer import STEPS, calls_of_type
+from components.oci.types import SERVED_TYPES
+from components.oci.types.functions import FUNCTIONS
 from localcloud.oci.models import NEVER_SENT
 from localcloud.oci.sdk import provider_clients
 from tests.support.go_source import GoFile, names_in, text_of
 
-TABLE = table("oci_provider_calls")
+PROVIDER = table("oci_provider")
 SERVICES_SERVED = (
     "artifacts", "core", "datascience", "identity", "limits", "logging", "monitoring", "objectstorage", "vault"
 )  # fmt: skip
 _SCHEMA_OF = re.compile(r"DataSourceItemSchema\w*\((\w+)\(\)")
 _SETS_TAGS = re.compile(r'\["system_tags"\] = |D\.Set\("system_tags"')
-STEPS = ("create", "read", "update", "delete")
 
 
-def source_of(row: Mapping[str, Any]) -> GoFile:
-    return GoFile(text_of(f"{TABLE['source']['folder']}/{row['source']}"))
-
-
-def calls_of(row: Mapping[str, Any], step: str) -> frozenset[str]:
-    """Every call that the row has for a step, in any case of its inputs."""
-    given = [one.get(step, ()) for one in row.get("given", {}).values()]
-    changed = row.get("changed", {}).values() if step == "update" else ()
-    return frozenset().union(row.get(step, ()), *given, *changed)
+def source_of(file: str) -> GoFile:
+    return GoFile(text_of(f"{PROVIDER['source']['folder']}/{file}"))
 
 
 def test_the_source_has_the_version_that_the_table_names() -> None:
-    assert f'"{TABLE["source"]["version"]}"' in text_of("internal/globalvar/version.go")
+    assert f'"{PROVIDER["source"]["version"]}"' in text_of("internal/globalvar/version.go")
 
 
-@pytest.mark.parametrize("token", TABLE["types"])
+@pytest.mark.parametrize("token", SERVED_TYPES)
 def test_each_step_makes_the_calls_of_its_row(token: str) -> None:
-    row = TABLE["types"][token]
-    source, unreached = source_of(row), frozenset().union(*row.get("unreached", {}).values())
+    row = SERVED_TYPES[token]
+    source, unreached = source_of(row.source), frozenset().union(*row.unreached.values())
     for step in STEPS:
-        assert calls_of(row, step) == source.step(step) - (unreached - calls_of(row, step)), step
-    every = frozenset().union(*(calls_of(row, step) for step in STEPS))
+        calls = frozenset(calls_of_type(token, (step,)))
+        assert calls == source.step(step) - (unreached - calls), step
+    every = frozenset(calls_of_type(token, STEPS))
     assert source.calls | every == every | unreached
     assert not every & unreached
 
 
-@pytest.mark.parametrize("token", TABLE["types"])
+@pytest.mark.parametrize("token", SERVED_TYPES)
 def test_each_resource_waits_for_the_states_of_its_row(token: str) -> None:
-    row = TABLE["types"][token]
-    source = source_of(row)
-    assert frozenset(row.get("ready", ())) == source.states("CreatedTarget")
-    assert frozenset(row.get("gone", ())) == source.states("DeletedTarget")
+    row = SERVED_TYPES[token]
+    source = source_of(row.source)
+    assert row.ready == source.states("CreatedTarget")
+    assert row.gone == source.states("DeletedTarget")
 
 
-@pytest.mark.parametrize("token", TABLE["functions"])
+@pytest.mark.parametrize("token", FUNCTIONS)
 def test_each_function_makes_the_calls_of_its_row(token: str) -> None:
-    row = TABLE["functions"][token]
-    assert frozenset(row["read"]) == source_of(row).calls
+    assert frozenset(FUNCTIONS[token].calls) == source_of(FUNCTIONS[token].source).calls
 
 
-@pytest.mark.parametrize("token", TABLE["types"])
+@pytest.mark.parametrize("token", SERVED_TYPES)
 def test_what_replaces_a_resource_matches_force_new_in_the_source(token: str) -> None:
-    named = _plain(resource_types("oci")[token].replaced_by)
-    forced = _plain(source_of(TABLE["types"][token]).fields_with("ForceNew"))
+    named = _plain(SERVED_TYPES[token].replaced_by)
+    forced = _plain(source_of(SERVED_TYPES[token].source).fields_with("ForceNew"))
     # If a block forces a replacement, its fields do, or the table names the block.
     assert not [path for path in forced if not _covered(path, named) and not _holds(path, named)]
     assert not [path for path in named if not _holds(path, forced)]
 
 
-@pytest.mark.parametrize("token", TABLE["types"])
+@pytest.mark.parametrize("token", SERVED_TYPES)
 def test_computed_fields_match_the_source(token: str) -> None:
-    source, named = source_of(TABLE["types"][token]), _plain(resource_types("oci")[token].computed)
+    source, named = source_of(SERVED_TYPES[token].source), _plain(SERVED_TYPES[token].computed)
     computed = source.fields_with("Computed")
     assert not [path for path in _plain(computed & source.fields_with("Optional")) if not _covered(path, named)]
     assert not [path for path in named if not _holds(path, _plain(computed))]
@@ -86,13 +79,13 @@ def test_computed_fields_match_the_source(token: str) -> None:
 
 def test_the_provider_retries_all_but_the_statuses_of_the_table() -> None:
     """So a missing operation must be refused with one of those."""
-    source = GoFile(text_of(TABLE["source"]["retries"])).functions["GetDefaultExpectedRetryDuration"]
+    source = GoFile(text_of(PROVIDER["source"]["retries"])).functions["GetDefaultExpectedRetryDuration"]
     cases = re.findall(r"case ([\d, ]+):\n\t\treturn 0\n", source)
-    assert sorted(int(status) for case in cases for status in case.split(", ")) == TABLE["retried"]["never"]
+    assert sorted(int(status) for case in cases for status in case.split(", ")) == PROVIDER["retried"]["never"]
 
 
 def test_the_clients_of_the_provider_are_those_of_the_table() -> None:
-    folder = table("oci_provider_clients")["source"]["folder"]
+    folder = PROVIDER["source"]["clients"]
     names = (
         name for file in names_in(folder) for name in re.findall(r'RegisterOracleClient\("([^"]+)"', text_of(file))
     )
@@ -103,7 +96,7 @@ def test_no_answer_has_tags_that_a_data_source_cannot_store() -> None:
     """A data source that sets `system_tags` without a field for them fails as soon as the answer has some."""
     failing = set()
     for folder in SERVICES_SERVED:
-        files = {name: text_of(name) for name in names_in(f"{TABLE['source']['folder']}/{folder}")}
+        files = {name: text_of(name) for name in names_in(f"{PROVIDER['source']['folder']}/{folder}")}
         for name, text in files.items():
             resources = "".join(
                 file for file in files.values() for one in _SCHEMA_OF.findall(text) if f"func {one}()" in file

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the rows of the local cloud's `oci` plugin, the replacement table and `pulumi_oci`."""
+"""Compares the rows of OCI's types, what the local cloud's plugin makes of them, and `pulumi_oci`."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,9 +9,10 @@ from typing import Any, get_args, get_origin
 import pytest
 from pulumi import _types
 
+from components.oci.types import SERVED_TYPES
+from components.oci.types.functions import FUNCTIONS
 from components.values.resource_types import resource_types
-from localcloud.oci.plugin.plugin import FUNCTIONS, LocalOci
-from localcloud.oci.plugin.rows import ROWS
+from localcloud.oci.plugin.plugin import LocalOci
 from localcloud.oci.plugin.table import MAPS, OciResource
 
 # Inputs of the real provider that the local cloud's plugin refuses or leaves out, with the reasons.
@@ -55,12 +56,12 @@ def _inputs(token: str) -> set[str]:
     return set(_types.input_type_py_to_pulumi_names(_official(token, "Args")).values())
 
 
-@pytest.mark.parametrize("token", ROWS)
+@pytest.mark.parametrize("token", SERVED_TYPES)
 def test_the_plugin_supports_every_input(token: str) -> None:
     assert _inputs(token) - _ours(token).inputs_of_api() == _INPUTS_NOT_TAKEN.get(token, frozenset())
 
 
-@pytest.mark.parametrize("token", ROWS)
+@pytest.mark.parametrize("token", SERVED_TYPES)
 def test_the_plugin_returns_every_output(token: str) -> None:
     shown = _ours(token).outputs_of_api() | _ours(token).inputs_of_api()
     assert set(_types.resource_types(_official(token))) - shown == _OUTPUTS_NOT_SHOWN.get(token, frozenset())
@@ -75,7 +76,7 @@ def test_the_row_of_a_type_names_real_properties(token: str) -> None:
     assert named <= _inputs(token)
 
 
-@pytest.mark.parametrize("token", [token for token in ROWS if token != _WITHOUT_THE_WORD])
+@pytest.mark.parametrize("token", [token for token in SERVED_TYPES if token != _WITHOUT_THE_WORD])
 def test_what_replaces_a_resource_agrees_with_oracles_texts(token: str) -> None:
     arguments = _official(token, "Args")
     texts = {
@@ -100,11 +101,7 @@ def _maps(arguments: Any) -> Iterator[str]:
 
 def test_the_plugin_knows_every_map() -> None:
     """In a map, every key counts. In an object, OCI fills in missing fields. A value alone does not show its kind."""
-    assert {name for token in ROWS for name in _maps(_official(token, "Args"))} - {"opcMeta"} == MAPS
-
-
-def test_every_row_of_the_plugin_is_of_a_known_type() -> None:
-    assert set(ROWS) <= set(resource_types("oci"))
+    assert {name for token in SERVED_TYPES for name in _maps(_official(token, "Args"))} - {"opcMeta"} == MAPS
 
 
 @pytest.mark.parametrize("token", FUNCTIONS)

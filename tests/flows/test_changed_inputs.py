@@ -9,14 +9,13 @@ from typing import Any, get_origin
 
 import pytest
 
-from catalog.tables import table
 from components.oci.client.session import Session
+from components.oci.types import SERVED_TYPES
 from components.platform.values import Properties
 from components.values.resource_types import resource_types
 from localcloud.control import Cloud
 from localcloud.oci.plugin.convert import from_model
 from localcloud.oci.plugin.plugin import LocalOci
-from localcloud.oci.plugin.rows import ROWS
 from localcloud.oci.plugin.table import MAPS, OciResource
 from tests.flows.changed_values import JOB, NSG_RULE, OBJECT, SECRET, SUBNET, Key, changes, input_types, official
 from tests.support.call_record import change_of, listening
@@ -58,10 +57,10 @@ def replaces(token: str, name: str) -> bool:
 
 def read(world: World, token: str, made: Resource) -> Properties:
     """The resource as the official SDK reads it, with Pulumi's names."""
-    row, ours = ROWS[token], LocalOci().resource(token)
+    row, ours = SERVED_TYPES[token], LocalOci().resource(token)
     assert isinstance(ours, OciResource)
     session = Session.of({}, world.cloud.env)
-    client = session.client(row.client)
+    client = session.client(row.service)
     if token == NSG_RULE:
         listed = client.list_network_security_group_security_rules(made.inputs["networkSecurityGroupId"]).data
         return dict(from_model(next(rule for rule in listed if made.id.endswith(rule.id))))
@@ -126,7 +125,7 @@ class Changing:
     def _update(self, name: str, change: Properties, wanted: Properties) -> None:
         with listening(self.world.cloud) as made:
             self.made = self.world.engine.update(self.made, wanted)
-        expected = change_of(table("oci_provider_calls")["types"][self.token], name, wanted)
+        expected = change_of(SERVED_TYPES[self.token], name, wanted)
         if (self.token, name) not in OWN and made.names not in expected:
             self.wrong.append(f"{name}: called {sorted(made.names)}, not {expected}")
         if (self.token, name) in REFUSED:
@@ -169,7 +168,7 @@ class Changing:
             self.wrong.append(f"without {name}: the cloud still has {was!r}")
 
 
-@pytest.mark.parametrize("token", ROWS)
+@pytest.mark.parametrize("token", SERVED_TYPES)
 def test_a_change_is_made_or_replaces_or_is_refused(world: World, token: str) -> None:
     changing = Changing(world, token)
     types = input_types(official(token, "Args"))

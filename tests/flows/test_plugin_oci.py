@@ -9,12 +9,12 @@ from unittest.mock import patch
 
 import pytest
 
-from catalog.tables import table
 from components.oci.client.session import Session
+from components.oci.types import SERVED_TYPES
+from components.oci.types.functions import FUNCTIONS
 from components.platform.values import UNKNOWN, Properties, Secret
 from localcloud import control
-from localcloud.oci.plugin.plugin import FUNCTIONS, LocalOci
-from localcloud.oci.plugin.rows import ROWS
+from localcloud.oci.plugin.plugin import LocalOci
 from tests.support.call_record import listening
 from tests.support.cloud_fixture import local_cloud
 from tests.support.plugin_world import (
@@ -48,7 +48,7 @@ def world(cloud: control.Cloud, tmp_path: Path) -> Iterator[World]:
 
 
 def test_every_row_has_a_case() -> None:
-    assert set(CASES) == set(ROWS)
+    assert set(CASES) == set(SERVED_TYPES)
 
 
 @pytest.mark.parametrize("token", CASES)
@@ -265,7 +265,7 @@ def test_each_function_of_the_plugin_answers(world: World, token: str) -> None:
     given = {**arguments, **tenancy, **needs.get(token, dict)()}
     with listening(world.cloud) as called:
         found = world.engine.invoke(token, given)
-    assert called.names == set(table("oci_provider_calls")["functions"][token]["read"])
+    assert called.names == set(FUNCTIONS[token].calls)
     assert found["id"]
     plural = FUNCTIONS[token].plural
     assert not plural or found[plural]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local plugin `oci` makes the calls that catalog/oci_provider_calls.toml says of Oracle's, and no more."""
+"""The local plugin `oci` makes the calls that the types' rows say of Oracle's, and no more."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from collections.abc import Iterator, Mapping
 import pytest
 from pulumi import _types
 
-from catalog.tables import table
+from components.oci.types import SERVED_TYPES
 from localcloud.control import Cloud
-from localcloud.oci.plugin.plugin import FUNCTIONS
-from localcloud.oci.plugin.rows import ROWS
 from localcloud.oci.sdk import provider_clients
 from tests.flows.changed_values import input_types, official
 from tests.support.call_record import listening, step_of
 from tests.support.plugin_world import BUCKET, CASES, World, plugin_world
 
-TYPES = table("oci_provider_calls")["types"]
 OBJECT = "oci:ObjectStorage/storageObject:StorageObject"
 
 # Outputs of the real provider that the plugin does not give, each with the reason. Inputs that nobody set are left out.
@@ -55,11 +52,6 @@ def world(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield made
 
 
-def test_every_type_and_function_has_a_row() -> None:
-    assert set(TYPES) == set(ROWS)
-    assert set(table("oci_provider_calls")["functions"]) == set(FUNCTIONS)
-
-
 def test_every_client_of_the_provider_is_led_to_the_local_cloud(shared_cloud: Cloud) -> None:
     """One without an override would send its requests to Oracle's own hosts."""
     overrides = dict(entry.split("=") for entry in shared_cloud.env["CLIENT_HOST_OVERRIDES"].split(";"))
@@ -67,9 +59,9 @@ def test_every_client_of_the_provider_is_led_to_the_local_cloud(shared_cloud: Cl
     assert set(overrides.values()) == {shared_cloud.endpoint}
 
 
-@pytest.mark.parametrize("token", TYPES)
+@pytest.mark.parametrize("token", SERVED_TYPES)
 def test_each_step_of_a_resource_makes_the_calls_of_its_row(world: World, token: str) -> None:
-    row, case, engine = TYPES[token], CASES[token], world.engine
+    row, case, engine = SERVED_TYPES[token], CASES[token], world.engine
     inputs = case.inputs(world)
     with listening(world.cloud) as created:
         made = engine.create(token, "it", inputs)
@@ -91,7 +83,7 @@ def test_each_step_of_a_resource_makes_the_calls_of_its_row(world: World, token:
     assert created.names == step_of(row, "create", inputs)
     assert read.names == step_of(row, "read", inputs)
     # An import has no inputs, and so no content.
-    assert imported.names == (set(row["read"]) if token != OBJECT else {"HeadObject"})
+    assert imported.names == (set(row.read) if token != OBJECT else {"HeadObject"})
     assert updated.names == (step_of(row, "update", inputs) if case.change else set())
     assert deleted.names == step_of(row, "delete", inputs)
 
@@ -107,6 +99,6 @@ def test_an_object_from_a_file_is_created_and_deleted_with_all_versions(world: W
         made = world.engine.create(OBJECT, "file", inputs)
     with listening(world.cloud) as deleted:
         world.engine.delete(made)
-    assert created.names == step_of(TYPES[OBJECT], "create", inputs)
-    assert deleted.names == step_of(TYPES[OBJECT], "delete", inputs)
+    assert created.names == step_of(SERVED_TYPES[OBJECT], "create", inputs)
+    assert deleted.names == step_of(SERVED_TYPES[OBJECT], "delete", inputs)
     assert world.engine.refresh(made) is None

@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
+from components.oci.types import SERVED_TYPES
 from components.values.resource_types import resource_types
 from localcloud import admin
 from localcloud.control import Cloud
 from localcloud.oci.plugin.plugin import LocalOci
-from localcloud.oci.plugin.rows import ROWS
 from localcloud.oci.plugin.table import OciResource
 from tests.support.cloud_fixture import Clients
 from tests.support.counts import FIRST, wanted
@@ -171,7 +171,7 @@ def _changed(inputs: Mapping[str, Any], path: str) -> dict[str, Any]:
 @pytest.mark.torture
 def test_previews_replace_what_the_table_says_and_up_does_it(changes: Changes, cloud: Cloud, tmp_path: Path) -> None:
     written = _inputs(cloud, tmp_path)
-    assert set(written) == set(ROWS)
+    assert set(written) == set(SERVED_TYPES)
     assert changes.up(written)["created"] == len(written) + 1
     base = _settled(written, changes.ids())
     assert set(changes.predicted(base).values()) == {"same"}

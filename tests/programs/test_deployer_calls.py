@@ -16,26 +16,27 @@ from components.oci import iam
 from components.oci.deployer import STEPS, calls_of_type, deployer_lines
 from components.oci.plan import OciPlan
 from components.oci.statements import permissions_of
+from components.oci.types import SERVED_TYPES
+from components.oci.types.functions import FUNCTIONS
 from components.plan.build import plan_of
 from schemas.judge import judge_file
 from tests.programs.conftest import Record
 from tests.support.examples import DL1_EXAMPLES, EXAMPLES, PLATFORM, plan, stack_file
 from tests.support.recorder.client import Recording
 
-TYPES = table("oci_provider_calls")["types"]
-FUNCTIONS = table("oci_provider_calls")["functions"]
 AWS = table("aws_provider_calls")
 
 
 def calls(recording: Recording) -> Iterator[tuple[str, str, str]]:
     """Each resource, its calls, and its compartment if the inputs have one."""
     for made in recording.made():
-        if made.type in TYPES:
+        if made.type in SERVED_TYPES:
             stays = made.retain or made.protect
             for call in calls_of_type(made.type, STEPS[:-1] if stays else STEPS):
                 yield made.name, call, str(made.inputs.get("compartmentId", ""))
     for asked in recording.invokes:
-        for call in FUNCTIONS.get(asked["function"], {}).get("read", ()):
+        function = FUNCTIONS.get(asked["function"])
+        for call in function.calls if function else ():
             yield asked["function"], call, str(asked["arguments"].get("compartmentId", ""))
 
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
+from components.oci.types.conventions import OciResourceType
 from components.platform.values import Properties
 from localcloud.control import Cloud
 
@@ -35,15 +35,14 @@ def listening(cloud: Cloud) -> Iterator[Calls]:
             calls.names |= {found[1] for line in file if (found := _CALL.match(line))}
 
 
-def step_of(row: Mapping[str, Any], step: str, inputs: Properties) -> set[str]:
-    """The calls that a row of catalog/oci_provider_calls.toml has for a step, and those that only the local plugin
-    makes."""
-    given = [one[step] for name, one in row.get("given", {}).items() if inputs.get(name) and step in one]
-    return {*(given[0] if given else row[step]), *row.get("stand_in", {}).get(step, ())}
+def step_of(row: OciResourceType, step: str, inputs: Properties) -> set[str]:
+    """The calls that a row has for a step, and those that only the local plugin makes."""
+    given = [one[step] for name, one in row.given.items() if inputs.get(name) and step in one]
+    return {*(given[0] if given else getattr(row, step)), *row.stand_in.get(step, ())}
 
 
-def change_of(row: Mapping[str, Any], name: str, inputs: Properties) -> list[set[str]]:
+def change_of(row: OciResourceType, name: str, inputs: Properties) -> list[set[str]]:
     """The calls of which one has to be made when an input changes."""
-    own = row.get("stand_in", {}).get(name, ())
-    named = [{*calls, *own} for key, calls in row.get("changed", {}).items() if key.partition(":")[0] == name]
+    own = row.stand_in.get(name, ())
+    named = [{*calls, *own} for key, calls in row.changed.items() if key.partition(":")[0] == name]
     return named or [step_of(row, "update", inputs)]

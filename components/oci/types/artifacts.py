@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Image repositories."""
 
-from components.values.resource_types import LostWith, ResourceType, input_names
+from components.oci.types.conventions import oci_type
+from components.values.resource_types import LostWith, input_names
 
 ARTIFACTS_TYPES = (
-    ResourceType(
-        token="oci:Artifacts/containerRepository:ContainerRepository",
-        tags="freeformTags",
+    oci_type(
+        "oci:Artifacts/containerRepository:ContainerRepository",
         replaced_by=input_names("displayName"),
         computed=input_names("definedTags freeformTags isImmutable isPublic readme"),
         lost=LostWith(
@@ -14,5 +14,7 @@ ARTIFACTS_TYPES = (
             "keep it (`keep: true`), or name it as `registry: { existing: … }`; push the images elsewhere first",
             ("displayName",),
         ),
+        existing="registry: {{ existing: {} }}",
+        shows_system_tags=True,
     ),
 )

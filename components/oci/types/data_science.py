@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Projects, jobs and their runs, compute targets and notebooks."""
 
+from components.oci.types.conventions import calls, oci_type
 from components.values.resource_types import LostWith, ResourceType, input_names
 
 DATA_SCIENCE_TYPES = (
-    ResourceType(
-        token="oci:DataScience/project:Project",
-        tags="freeformTags",
+    oci_type(
+        "oci:DataScience/project:Project",
         computed=input_names("definedTags description displayName freeformTags"),
         lost=LostWith(
             "the project {name} goes, and OCI deletes none that still has jobs, notebook sessions or models of others",
             "name it as `project: { existing: … }` instead, after `pulumi state delete`",
             ("displayName",),
         ),
+        shows_system_tags=True,
     ),
-    ResourceType(
-        token="oci:DataScience/job:Job",
-        tags="freeformTags",
+    oci_type(
+        "oci:DataScience/job:Job",
         replaced_by=input_names(
             "projectId artifactContentDisposition artifactContentLength jobArtifact jobConfigurationDetails "
             "jobEnvironmentConfigurationDetails jobLogConfigurationDetails jobNodeConfigurationDetails"
@@ -32,10 +32,19 @@ DATA_SCIENCE_TYPES = (
             "name keeps all of it with `was:`; logs and objects in the bucket stay",
             ("displayName",),
         ),
+        # A second CreateJobArtifact is not tried: where it fails, the job is in the state without its code.
+        given={"jobArtifact": {"create": calls("CreateJob GetJob CreateJobArtifact")}},
+        # Called where the state says `emptyArtifact: false`, which this version never writes.
+        unreached={"an artifact in the state": calls("HeadJobArtifact")},
+        ready=frozenset({"CREATING", "ACTIVE"}),
+        defaults={"deleteRelatedJobRuns": False},
+        extra=frozenset({"jobArtifact", "artifactContentLength", "artifactContentDisposition", "deleteRelatedJobRuns"}),
+        empty={"jobStorageMountConfigurationDetailsLists": []},
+        delete_options={"delete_related_job_runs": "deleteRelatedJobRuns"},
+        behaviour="jobs.JobResource",
     ),
-    ResourceType(
-        token="oci:DataScience/computeTarget:ComputeTarget",
-        tags="freeformTags",
+    oci_type(
+        "oci:DataScience/computeTarget:ComputeTarget",
         computed=input_names(
             "definedTags description displayName freeformTags metadata "
             "computeConfigurationDetails.instanceConfiguration.bootVolumeSizeInGbs "
@@ -47,6 +56,14 @@ DATA_SCIENCE_TYPES = (
             "let the runs on it end first; checkpoints in the bucket stay",
             ("displayName",),
         ),
+        # The work request must name the target by an entity with these words in it, and the action CREATED, UPDATED or
+        # DELETED. One that fails is canceled. An update sends the whole configuration. A move is not waited for.
+        entity="compute-target",
+        delete=calls("DeleteComputeTarget GetWorkRequest GetComputeTarget"),
+        unreached={"a failure": calls("CancelWorkRequest ListWorkRequestErrors")},
+        ready=frozenset({"ACTIVE", "NEEDS_ATTENTION"}),
+        renamed={"computeTargetSystemDatas": "computeTargetSystemData"},
+        behaviour="jobs.ComputeTargetResource",
     ),
     ResourceType(
         token="oci:DataScience/jobRun:JobRun",

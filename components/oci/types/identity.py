@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compartments, dynamic groups and policies."""
 
+from components.oci.types.conventions import oci_type
 from components.values.resource_types import ResourceType, input_names
 
 IDENTITY_TYPES = (
-    ResourceType(
-        token="oci:Identity/dynamicGroup:DynamicGroup",
-        tags="freeformTags",
+    oci_type(
+        "oci:Identity/dynamicGroup:DynamicGroup",
         replaced_by=input_names("compartmentId name"),
         computed=input_names("definedTags freeformTags"),
+        named="name",
+        existing="access: {{ existing: true, runs: {} }}",
     ),
-    ResourceType(
-        token="oci:Identity/policy:Policy",
-        tags="freeformTags",
+    oci_type(
+        "oci:Identity/policy:Policy",
+        # The provider makes one change at a time: it locks all policies of a tenancy against one another.
         replaced_by=input_names("compartmentId name"),
         computed=input_names("definedTags freeformTags versionDate"),
+        named="name",
+        existing="access: {{ existing: true }}",
     ),
     ResourceType(
         token="oci:Identity/compartment:Compartment",

@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Log groups and logs."""
 
-from components.values.resource_types import LostWith, ResourceType, input_names
+from components.oci.types.conventions import calls, oci_type
+from components.values.resource_types import LostWith, input_names
 
 LOGGING_TYPES = (
-    ResourceType(
-        token="oci:Logging/logGroup:LogGroup",
-        tags="freeformTags",
+    oci_type(
+        "oci:Logging/logGroup:LogGroup",
         computed=input_names("definedTags description freeformTags"),
         lost=LostWith(
             "the log group {name} goes with its logs",
             "name it as `logs: { existing: … }`, or read what is needed first (`trainyard runs`)",
             ("displayName",),
         ),
+        # The work request must name the group with the action CREATED, UPDATED or, of a move, RELATED. One that fails
+        # is deleted.
+        entity="loggroup",
+        unreached={"a failure": calls("DeleteWorkRequest ListWorkRequestErrors")},
+        existing="logs: {{ existing: {{ group: {} }} }}",
+        behaviour="jobs.WorkRequestResource",
     ),
-    ResourceType(
-        token="oci:Logging/log:Log",
-        tags="freeformTags",
+    oci_type(
+        "oci:Logging/log:Log",
         replaced_by=input_names(
             "logType configuration.source.category configuration.source.resource configuration.source.service "
             "configuration.source.sourceType configuration.compartmentId"
@@ -27,5 +32,12 @@ LOGGING_TYPES = (
             "read what is needed first (`trainyard runs`)",
             ("displayName",),
         ),
+        entity="log",
+        delete=calls("DeleteLog GetWorkRequest GetLog"),
+        changed={"logGroupId": calls("ChangeLogLogGroup UpdateLog GetWorkRequest GetLog")},
+        unreached={"a failure": calls("DeleteWorkRequest ListWorkRequestErrors")},
+        within=("logGroupId",),
+        existing="logs: {{ existing: {{ group: GROUP, log: {} }} }}",
+        behaviour="jobs.LogResource",
     ),
 )

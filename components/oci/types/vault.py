@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Secrets."""
 
-from components.values.resource_types import LostWith, ResourceType, input_names
+from components.oci.types.conventions import calls, oci_type
+from components.values.resource_types import LostWith, input_names
 
 VAULT_TYPES = (
-    ResourceType(
-        token="oci:Vault/secret:Secret",
-        tags="freeformTags",
+    oci_type(
+        "oci:Vault/secret:Secret",
         replaced_by=input_names("keyId secretName vaultId"),
         computed=input_names(
             "definedTags description freeformTags metadata rotationConfig secretContent secretGenerationContext "
@@ -17,5 +17,9 @@ VAULT_TYPES = (
             "give the new one another name",
             ("secretName",),
         ),
+        delete=calls("ScheduleSecretDeletion GetSecret"),
+        gone=frozenset({"DELETED", "PENDING_DELETION"}),
+        renamed={"sourceRegionInformations": "sourceRegionInformation"},
+        behaviour="jobs.SecretResource",
     ),
 )

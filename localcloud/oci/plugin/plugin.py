@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Pulumi provider `oci` for the local cloud. Each lookup function is a row."""
+"""The Pulumi provider `oci` for the local cloud. Types and functions are rows of components/oci/types."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from components.oci.client.calls import attempt
 from components.oci.client.session import CLIENTS, Session
+from components.oci.types import SERVED_TYPES
+from components.oci.types.conventions import OciResourceType
+from components.oci.types.functions import FUNCTIONS, OciFunction
 from components.platform.calls import Call, Stop
 from components.platform.values import Properties
 from localcloud.oci.plugin.convert import from_model
-from localcloud.oci.plugin.rows import ROWS, ResourceTypeRow
 from localcloud.oci.plugin.table import OciResource
 from localcloud.plugins.plugin import LocalPlugin, must_be_local, without_endpoint_error
 from provider.base.resource import Function
@@ -21,11 +22,11 @@ from provider.base.wire import Engine, UrnReporter
 _OUR_NAMES = {"region": "region", "configFileProfile": "profile"}
 
 
-class LocalOci(LocalPlugin[ResourceTypeRow, Session]):
+class LocalOci(LocalPlugin[OciResourceType, Session]):
     name = "oci"
     # The version of pulumi-oci whose types this follows. The engine compares it with the version a program needs.
     version = "5.5.0"
-    rows = ROWS
+    rows = SERVED_TYPES
     base = OciResource
     behaviours = "localcloud.oci.plugin.behaviours"
 
@@ -45,91 +46,6 @@ class LocalOci(LocalPlugin[ResourceTypeRow, Session]):
         return function_of(token, self.session)
 
 
-@dataclass(frozen=True)
-class Lookup:
-    client: str
-    operation: str
-    # The inputs that are the SDK's positional arguments. `tenancyId` is by default the caller's tenancy.
-    arguments: tuple[str, ...] = ()
-    # The SDK's options, and their inputs.
-    options: Mapping[str, str] = field(default_factory=dict)
-    # Options that Oracle's provider always passes.
-    always: Mapping[str, Any] = field(default_factory=dict)
-    # The name of the list in the result. Without it the result is the resource itself.
-    plural: str = ""
-    # A further operation that Oracle's provider calls with the same arguments.
-    also: str = ""
-    # Whether the list is inside a collection, under `items`.
-    collection: bool = False
-
-
-_NAMED = {"display_name": "displayName", "lifecycle_state": "state"}
-
-FUNCTIONS: Mapping[str, Lookup] = {
-    "oci:ObjectStorage/getNamespace:getNamespace": Lookup("object_storage", "get_namespace", plural="namespace"),
-    "oci:ObjectStorage/getBucket:getBucket": Lookup(
-        "object_storage",
-        "get_bucket",
-        ("namespace", "name"),
-        always={"fields": ["approximateCount", "approximateSize", "autoTiering"]},
-        also="list_retention_rules",
-    ),
-    "oci:Core/getServices:getServices": Lookup("core", "list_services", plural="services"),
-    "oci:Core/getVcn:getVcn": Lookup("core", "get_vcn", ("vcnId",)),
-    "oci:Core/getVcns:getVcns": Lookup("core", "list_vcns", ("compartmentId",), _NAMED, plural="virtualNetworks"),
-    "oci:Core/getSubnet:getSubnet": Lookup("core", "get_subnet", ("subnetId",)),
-    "oci:Core/getSubnets:getSubnets": Lookup(
-        "core", "list_subnets", ("compartmentId",), {**_NAMED, "vcn_id": "vcnId"}, plural="subnets"
-    ),
-    "oci:Core/getRouteTables:getRouteTables": Lookup(
-        "core", "list_route_tables", ("compartmentId",), {**_NAMED, "vcn_id": "vcnId"}, plural="routeTables"
-    ),
-    "oci:Identity/getRegionSubscriptions:getRegionSubscriptions": Lookup(
-        "identity", "list_region_subscriptions", ("tenancyId",), plural="regionSubscriptions"
-    ),
-    "oci:Identity/getAvailabilityDomains:getAvailabilityDomains": Lookup(
-        "identity", "list_availability_domains", ("compartmentId",), plural="availabilityDomains"
-    ),
-    "oci:Identity/getCompartment:getCompartment": Lookup("identity", "get_compartment", ("id",)),
-    "oci:Identity/getTenancy:getTenancy": Lookup("identity", "get_tenancy", ("tenancyId",)),
-    "oci:Identity/getGroups:getGroups": Lookup(
-        "identity", "list_groups", ("compartmentId",), {"name": "name", "lifecycle_state": "state"}, plural="groups"
-    ),
-    "oci:Artifacts/getContainerRepository:getContainerRepository": Lookup(
-        "artifacts", "get_container_repository", ("repositoryId",)
-    ),
-    "oci:Artifacts/getContainerRepositories:getContainerRepositories": Lookup(
-        "artifacts",
-        "list_container_repositories",
-        ("compartmentId",),
-        {
-            "compartment_id_in_subtree": "compartmentIdInSubtree",
-            "display_name": "displayName",
-            "is_public": "isPublic",
-            "repository_id": "repositoryId",
-            "lifecycle_state": "state",
-        },
-        plural="containerRepositoryCollections",
-        collection=True,
-    ),
-    "oci:DataScience/getProject:getProject": Lookup("data_science", "get_project", ("projectId",)),
-    "oci:DataScience/getProjects:getProjects": Lookup(
-        "data_science", "list_projects", ("compartmentId",), _NAMED, plural="projects"
-    ),
-    "oci:DataScience/getComputeTarget:getComputeTarget": Lookup(
-        "data_science", "get_compute_target", ("computeTargetId",)
-    ),
-    "oci:DataScience/getComputeTargets:getComputeTargets": Lookup(
-        "data_science", "list_compute_targets", ("compartmentId",), {**_NAMED, "id": "id"}, plural="computeTargets"
-    ),
-    "oci:Logging/getLogGroup:getLogGroup": Lookup("logging", "get_log_group", ("logGroupId",)),
-    "oci:Logging/getLogGroups:getLogGroups": Lookup(
-        "logging", "list_log_groups", ("compartmentId",), {"display_name": "displayName"}, plural="logGroups"
-    ),
-    "oci:Logging/getLog:getLog": Lookup("logging", "get_log", ("logGroupId", "logId")),
-    "oci:Logging/getLogs:getLogs": Lookup("logging", "list_logs", ("logGroupId",), _NAMED, plural="logs"),
-}
-
 _RENAMED = {"regionSubscriptions": {"status": "state"}}
 
 
@@ -140,9 +56,9 @@ def function_of(token: str, session: Callable[[], Session]) -> Function | None:
     return lambda args: look_up(token, lookup, session(), args)
 
 
-def look_up(token: str, lookup: Lookup, session: Session, args: Properties) -> Properties:
+def look_up(token: str, lookup: OciFunction, session: Session, args: Properties) -> Properties:
     call = Call("", token, token, UrnReporter(Engine(), "", frozenset()), Stop())
-    operation = getattr(session.client(lookup.client), lookup.operation)
+    operation = getattr(session.client(lookup.service), lookup.operation)
     given = [args[key] if key in args else _default(key, session) for key in lookup.arguments]
     options = dict(lookup.always) | {
         option: args[key] for option, key in lookup.options.items() if args.get(key) is not None
@@ -150,7 +66,7 @@ def look_up(token: str, lookup: Lookup, session: Session, args: Properties) -> P
     name = token.rsplit(":", 1)[-1]
     data = _all_pages(call, name, operation, given, options)
     if lookup.also:
-        attempt(call, name, lambda: getattr(session.client(lookup.client), lookup.also)(*given))
+        attempt(call, name, lambda: getattr(session.client(lookup.service), lookup.also)(*given))
     identity = "/".join([name, *map(str, given)])
     if not lookup.plural:
         return {**args, "id": identity, **from_model(data)}
@@ -171,7 +87,7 @@ def _all_pages(call: Call, name: str, operation: Any, given: list[Any], options:
     return data
 
 
-def _listed(lookup: Lookup, data: Any, filters: list[Mapping[str, Any]]) -> Any:
+def _listed(lookup: OciFunction, data: Any, filters: list[Mapping[str, Any]]) -> Any:
     shown = from_model(data)
     if lookup.collection:
         return [{**shown, "items": _filtered(shown.get("items") or [], filters)}]

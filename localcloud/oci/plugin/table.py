@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 from components.oci.client.calls import attempt, is_gone, make_once, read_if_exists
 from components.oci.client.session import Session
+from components.oci.types.conventions import OciResourceType
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from localcloud.oci.plugin.convert import fields, from_model, to_model
-from localcloud.oci.plugin.rows import ResourceTypeRow
 from localcloud.plugins.engine import unchangeable_error
 from localcloud.plugins.table import TableResource, diff_rules_of_type, seed_of
 
@@ -27,9 +27,9 @@ MAPS = frozenset({
 class OciResource(TableResource):
     """The common behaviour. Types that differ have a subclass in localcloud.oci.plugin.behaviours."""
 
-    row: ResourceTypeRow
+    row: OciResourceType
 
-    def __init__(self, token: str, row: ResourceTypeRow, session: Callable[[], Session]) -> None:
+    def __init__(self, token: str, row: OciResourceType, session: Callable[[], Session]) -> None:
         super().__init__(token, row, session)
         self.rules = diff_rules_of_type(token, MAPS)
 
@@ -37,15 +37,11 @@ class OciResource(TableResource):
 
     @property
     def client(self) -> Any:
-        return self._session().client(self.row.client)
-
-    @property
-    def _stem(self) -> str:
-        return "".join(word.capitalize() for word in self.row.noun.split("_"))
+        return self._session().client(self.row.service)
 
     def inputs_of_api(self) -> frozenset[str]:
-        created = fields(self.row.service, f"Create{self._stem}Details")
-        changed = fields(self.row.service, f"Update{self._stem}Details")
+        created = fields(self.row.service, f"Create{self.row.stem}Details")
+        changed = fields(self.row.service, f"Update{self.row.stem}Details")
         api = self._pulumi_names(dict.fromkeys((*created, *changed)))
         return frozenset(api) | self.row.extra | frozenset(self.row.within)
 
@@ -54,7 +50,7 @@ class OciResource(TableResource):
 
     def _details(self, kind: str, inputs: Properties) -> Any:
         renamed = {self.row.renamed.get(key, key): value for key, value in inputs.items()}
-        return to_model(self.row.service, f"{kind}{self._stem}Details", self.to_api(renamed))
+        return to_model(self.row.service, f"{kind}{self.row.stem}Details", self.to_api(renamed))
 
     def _pulumi_names(self, properties: Properties) -> Properties:
         names = {api: name for name, api in self.row.renamed.items()}
@@ -78,7 +74,7 @@ class OciResource(TableResource):
         missing = [key for key in self.row.within if not inputs.get(key)]
         if missing:
             form = "/".join(
-                f"{key}/<ocid>" for key in (*self.row.within, f"{self._stem[:1].lower()}{self._stem[1:]}Id")
+                f"{key}/<ocid>" for key in (*self.row.within, f"{self.row.stem[:1].lower()}{self.row.stem[1:]}Id")
             )
             raise ProviderError(
                 f"The id `{id}` does not name its {' and '.join(missing)}.", f"Import it with an id of the form {form}."
@@ -131,11 +127,11 @@ class OciResource(TableResource):
         """The import id of the existing resource with the same name; empty if the caller cannot see it."""
         where = [inputs[key] for key in self.row.within] or [inputs["compartmentId"]]
         key = "name" if "name" in inputs else "display_name"
-        listing = getattr(self.client, self.row.listed)
+        listing = getattr(self.client, self.row.list_operation)
         answer = attempt(call, f"Look for {_name_of(inputs)}", lambda: listing(*where, **{key: _name_of(inputs)})).data
         rows = [one.id for one in getattr(answer, "items", answer) if one.lifecycle_state not in self.row.gone]
         path = "".join(f"{key}/{inputs[key]}/" for key in self.row.within)
-        own = f"{self._stem[:1].lower()}{self._stem[1:]}Id/" if path else ""
+        own = f"{self.row.stem[:1].lower()}{self.row.stem[1:]}Id/" if path else ""
         return f"{path}{own}{rows[0]}" if len(rows) == 1 else ""
 
     def _exists(self, inputs: Properties) -> bool:
@@ -156,7 +152,7 @@ class OciResource(TableResource):
         return None if self.state_of(model) in self.row.gone else model
 
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
-        """Reads the created resource, ready or not. The calls are those of catalog/oci_provider_calls.toml."""
+        """Reads the created resource, ready or not. The calls are those of the type's row."""
         created = self._get(call, id, inputs)
         if created is None:
             raise ProviderError(f"{call.name} was deleted before it was ready.")
@@ -174,14 +170,16 @@ class OciResource(TableResource):
 
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> Any:  # noqa: A002
         path = self.call_path(id, new)
-        served = self._pulumi_names({**fields(self.row.service, f"Update{self._stem}Details")})
+        served = self._pulumi_names({**fields(self.row.service, f"Update{self.row.stem}Details")})
         wanted = {key: value for key, value in changed.items() if key not in self.row.extra}
         compartment = None if "compartmentId" in served else wanted.pop("compartmentId", None)
         wanted = {key: _or_empty(value, served[key][1]) if key in served else value for key, value in wanted.items()}
         if unserved := sorted(key for key, value in wanted.items() if key not in served or value is None):
             raise unchangeable_error(call, unserved)
         if compartment is not None:
-            where = to_model(self.row.service, f"Change{self._stem}CompartmentDetails", {"compartmentId": compartment})
+            where = to_model(
+                self.row.service, f"Change{self.row.stem}CompartmentDetails", {"compartmentId": compartment}
+            )
             self._write(call, f"Move {call.name}", self._operation("change", "_compartment"), *path, where)
             if self.row.updates_after_move:
                 wanted = {key: value for key, value in new.items() if key in served and value is not None} | wanted

@@ -4,9 +4,10 @@ from typing import Any
 import pytest
 
 from components.oci.client.session import CLIENTS
+from components.oci.types.functions import FUNCTIONS
 from components.platform.calls import ProviderError
 from localcloud.oci.plugin.convert import from_model, pulumi_name, to_model
-from localcloud.oci.plugin.plugin import FUNCTIONS, LocalOci
+from localcloud.oci.plugin.plugin import LocalOci
 from localcloud.plugins.table import project
 
 
@@ -116,7 +117,7 @@ def test_endpoints_must_be_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_functions_name_known_clients() -> None:
-    assert {lookup.client for lookup in FUNCTIONS.values()} <= set(CLIENTS)
+    assert {function.service for function in FUNCTIONS.values()} <= set(CLIENTS)
 
 
 def test_a_value_the_sdk_does_not_know_is_refused() -> None:

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A row of a type that the local plugin `oci` serves. Most of it follows from the token by the conventions of OCI's
+API, of its SDK and of Oracle's provider, and a row says only what differs.
+
+The calls are those of Oracle's provider, and so of `pulumi up`: `pulumi-oci` 5 is this provider behind a bridge. They
+are read from its source, which tests/contract/test_oci_provider_source.py reads again where TRAINYARD_OCI_PROVIDER
+names a copy. The local plugin makes these calls and no other but those of `stand_in`; components/oci/deployer.py
+grants them.
+
+In every life, what is created is read until it is `ready`, what is deleted until it is `gone` or answers 404; an update
+is not waited for. A 404 of a read or a deletion counts as gone. Timeouts are 20 minutes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.values.resource_types import PluginType, ResourceType
+
+Calls = tuple[str, ...]
+# States of a usable resource, and of one that is gone, where they are not ACTIVE and DELETED.
+_STATES_OF_SERVICE = {
+    "core": ("AVAILABLE", "TERMINATED"),
+    "artifacts": ("AVAILABLE", "DELETED"),
+    "logging": ("ACTIVE", ""),
+    "object_storage": ("", ""),
+}
+_HUMP = re.compile(r"(?<=[a-z0-9])[A-Z]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OciResourceType(ResourceType, PluginType):
+    # The SDK's package, whose name is also that of its client in components.oci.client.session.CLIENTS.
+    service: str
+    # The thing in names of operations (`vcn`: `create_vcn`), and the SDK's model of it.
+    noun: str
+    model: str
+    # Inputs that precede the id in the SDK's calls.
+    within: tuple[str, ...] = ()
+    # Pulumi name -> API name, for top-level properties that break the convention.
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    # A service that answers 202 with a work request names the resource in it by this entity type.
+    entity: str = ""
+    delete_options: Mapping[str, str] = field(default_factory=dict)  # the SDK's option -> input
+    # What Oracle's provider shows where the API answers with nothing.
+    empty: Mapping[str, Any] = field(default_factory=dict)
+    # The provider stores system tags of few types, although the API has them for many.
+    shows_system_tags: bool = False
+
+    # The file in the provider's source, below internal/service.
+    source: str
+    # All calls of a step, those that wait among them.
+    create: Calls
+    read: Calls
+    update: Calls
+    delete: Calls
+    # All calls of an update of this input, where they are not those of `update`; `input:how` is one way to change it.
+    changed: Mapping[str, Calls] = field(default_factory=dict)
+    # All calls of a step where this input is set.
+    given: Mapping[str, Mapping[str, Calls]] = field(default_factory=dict)
+    # Calls in the source that nothing served here leads to, by what would.
+    unreached: Mapping[str, Calls] = field(default_factory=dict)
+    # Calls that only the local plugin makes: to adopt what a killed attempt has made, or to refuse at a preview what
+    # the cloud would refuse.
+    stand_in: Mapping[str, Calls] = field(default_factory=dict)
+
+    @property
+    def stem(self) -> str:
+        """The noun in names of models and calls: `RouteTable` of `CreateRouteTableDetails`."""
+        return pascal_case(self.noun)
+
+    @property
+    def list_operation(self) -> str:
+        return f"list_{re.sub('(?<![aeo])y$', 'ie', self.noun)}s"
+
+    @property
+    def updates_after_move(self) -> bool:
+        return any(name.startswith("Update") for name in self.changed.get("compartmentId", ()))
+
+
+def oci_type(token: str, **differing: Any) -> OciResourceType:
+    """The row of a type: `oci:Core/routeTable:RouteTable` is made by CreateRouteTable, and read by GetRouteTable until
+    it is AVAILABLE, …; `differing` are the fields that break the conventions."""
+    _, path, name = token.split(":")
+    service, noun = snake_case(path.partition("/")[0]), differing.get("noun") or snake_case(name)
+    package, stem = service.replace("_", ""), pascal_case(noun)
+    get, wait = (f"Get{stem}",), ("GetWorkRequest",) if differing.get("entity") else ()
+    update = (f"Update{stem}", *wait, *get) if wait else (f"Update{stem}",)
+    is_movable = "compartmentId" not in differing.get("replaced_by", ())
+    ready, gone = _STATES_OF_SERVICE.get(service, ("ACTIVE", "DELETED"))
+    conventional: dict[str, Any] = {
+        "service": service,
+        "noun": noun,
+        "model": name,
+        "tags": "freeformTags",
+        "source": f"{package}/{package}_{noun}_resource.go",
+        "create": (f"Create{stem}", *wait, *get),
+        "read": get,
+        "update": update,
+        "delete": (f"Delete{stem}", *get),
+        "changed": {"compartmentId": (f"Change{stem}Compartment", *update)} if is_movable else {},
+        "ready": frozenset(ready.split()),
+        "gone": frozenset(gone.split()),
+    }
+    return OciResourceType(token=token, **{**conventional, **differing})
+
+
+def calls(text: str) -> Calls:
+    return tuple(text.split())
+
+
+def snake_case(name: str) -> str:
+    return _HUMP.sub(lambda letter: f"_{letter[0]}", name).lower()
+
+
+def pascal_case(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of Pulumi's provider `oci` that programs call here: one row each, by OCI's conventions.
+
+`oci:Core/getRouteTables:getRouteTables` calls ListRouteTables of the SDK's package `core`. All pages of a list are
+read. The calls are those of Oracle's provider, as for components/oci/types/conventions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.oci.types.conventions import Calls, pascal_case, snake_case
+
+
+@dataclass(frozen=True, kw_only=True)
+class OciFunction:
+    # The SDK's package, whose name is also that of its client.
+    service: str
+    operation: str
+    # The file in the provider's source, below internal/service.
+    source: str
+    # The inputs that are the SDK's positional arguments. `tenancyId` is by default the caller's tenancy.
+    arguments: tuple[str, ...] = ()
+    # The SDK's options, and their inputs.
+    options: Mapping[str, str] = field(default_factory=dict)
+    # Options that Oracle's provider always passes.
+    always: Mapping[str, Any] = field(default_factory=dict)
+    # The name of the list in the result. Without it the result is the resource itself.
+    plural: str = ""
+    # A further operation that Oracle's provider calls with the same arguments.
+    also: str = ""
+    # Whether the list is inside a collection, under `items`.
+    collection: bool = False
+
+    @property
+    def calls(self) -> Calls:
+        return tuple(pascal_case(name) for name in (self.operation, self.also) if name)
+
+
+def oci_function(token: str, *arguments: str, **more: Any) -> tuple[str, OciFunction]:
+    _, path, name = token.split(":")
+    service, noun = snake_case(path.partition("/")[0]), snake_case(name.removeprefix("get"))
+    package = service.replace("_", "")
+    return token, OciFunction(
+        service=service,
+        source=f"{package}/{package}_{noun}_data_source.go",
+        arguments=arguments,
+        **{"operation": f"{'list' if more.get('plural') else 'get'}_{noun}", **more},
+    )
+
+
+_NAMED = {"display_name": "displayName", "lifecycle_state": "state"}
+_IN_VCN = {**_NAMED, "vcn_id": "vcnId"}
+
+FUNCTIONS: Mapping[str, OciFunction] = dict((
+    oci_function("oci:ObjectStorage/getNamespace:getNamespace", operation="get_namespace", plural="namespace"),
+    oci_function(
+        "oci:ObjectStorage/getBucket:getBucket",
+        "namespace",
+        "name",
+        always={"fields": ["approximateCount", "approximateSize", "autoTiering"]},
+        also="list_retention_rules",
+    ),
+    oci_function("oci:Core/getServices:getServices", plural="services"),
+    oci_function("oci:Core/getVcn:getVcn", "vcnId"),
+    oci_function("oci:Core/getVcns:getVcns", "compartmentId", options=_NAMED, plural="virtualNetworks"),
+    oci_function("oci:Core/getSubnet:getSubnet", "subnetId"),
+    oci_function("oci:Core/getSubnets:getSubnets", "compartmentId", options=_IN_VCN, plural="subnets"),
+    oci_function("oci:Core/getRouteTables:getRouteTables", "compartmentId", options=_IN_VCN, plural="routeTables"),
+    oci_function(
+        "oci:Identity/getRegionSubscriptions:getRegionSubscriptions", "tenancyId", plural="regionSubscriptions"
+    ),
+    oci_function(
+        "oci:Identity/getAvailabilityDomains:getAvailabilityDomains", "compartmentId", plural="availabilityDomains"
+    ),
+    oci_function("oci:Identity/getCompartment:getCompartment", "id"),
+    oci_function("oci:Identity/getTenancy:getTenancy", "tenancyId"),
+    oci_function(
+        "oci:Identity/getGroups:getGroups",
+        "compartmentId",
+        options={"name": "name", "lifecycle_state": "state"},
+        plural="groups",
+    ),
+    oci_function("oci:Artifacts/getContainerRepository:getContainerRepository", "repositoryId"),
+    oci_function(
+        "oci:Artifacts/getContainerRepositories:getContainerRepositories",
+        "compartmentId",
+        options={
+            **_NAMED,
+            "compartment_id_in_subtree": "compartmentIdInSubtree",
+            "is_public": "isPublic",
+            "repository_id": "repositoryId",
+        },
+        plural="containerRepositoryCollections",
+        collection=True,
+    ),
+    oci_function("oci:DataScience/getProject:getProject", "projectId"),
+    oci_function("oci:DataScience/getProjects:getProjects", "compartmentId", options=_NAMED, plural="projects"),
+    oci_function("oci:DataScience/getComputeTarget:getComputeTarget", "computeTargetId"),
+    oci_function(
+        "oci:DataScience/getComputeTargets:getComputeTargets",
+        "compartmentId",
+        options={**_NAMED, "id": "id"},
+        plural="computeTargets",
+    ),
+    oci_function("oci:Logging/getLogGroup:getLogGroup", "logGroupId"),
+    oci_function(
+        "oci:Logging/getLogGroups:getLogGroups",
+        "compartmentId",
+        options={"display_name": "displayName"},
+        plural="logGroups",
+    ),
+    oci_function("oci:Logging/getLog:getLog", "logGroupId", "logId"),
+    oci_function("oci:Logging/getLogs:getLogs", "logGroupId", options=_NAMED, plural="logs"),
+))  # fmt: skip
