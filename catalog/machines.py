@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from catalog.platforms import platforms
-from catalog.tables import table
+from catalog.tables import rows_at, table
 
 # The name, in place of a shape, for a team's price of a node on a compute target that is not the stack's own.
 COMPUTE_TARGET = "compute target"
@@ -63,9 +63,7 @@ def _usd(row: Mapping[str, Any], ocpus: float | str | None, memory_gib: float | 
 
 def machines_of(platform: str) -> Mapping[str, Mapping[str, Any]]:
     """The rows of a platform's machine types, by their names. Empty if the catalog has none of this platform."""
-    file, _, part = platforms()[platform].machines.partition(".")
-    rows = table(file) if file else {}
-    return rows[part] if part else rows
+    return rows_at(platforms()[platform].machines)
 
 
 def machine_named(shape: str) -> Mapping[str, Any] | None:

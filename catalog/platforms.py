@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one list of platforms where training can run: the rows of platforms.toml, by name; and the one way to the object
-that represents a platform."""
+"""The one list of platforms where training can run: the rows of platforms.toml, by name; and the one way to what a
+platform's home provides, its capabilities."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any, TypeVar
+from importlib.util import find_spec
+from typing import Any, ClassVar, TypeVar
 
 from catalog.tables import table
 
@@ -18,15 +20,14 @@ PLATFORM_KEY = "trainyard:platform"
 OWN_PROVIDER = "trainyard"
 
 
-P = TypeVar("P")
-
-
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The key of a stack file for the region, and an example of one."""
+    """The key of a stack file for the region, and an example of one. `names` and `realms`: where their rows are."""
 
     key: str
     example: str
+    names: str = ""
+    realms: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +85,57 @@ def platform_folder(name: str) -> str:
     return platforms()[name].home
 
 
-def find_platform(name: str, part: type[P], unknown: Callable[[str], P] | None = None) -> P:
-    """The object `PLATFORM` of a platform, which is imported on first use. `part`: what the caller needs of it, a class
-    of the caller's layer. `unknown` makes it for a name that no platform has, since a stack file may have errors."""
-    if unknown is not None and name not in platforms():
-        return unknown(name)
-    found = import_module(f"components.{platform_folder(name)}.platform").PLATFORM
-    if not isinstance(found, part):
-        raise TypeError(f"PLATFORM of {name} is not a {part.__qualname__}")
+class Capability:
+    """Something that a platform can do for its callers. Each kind is a class of the callers' layer; the platform's home
+    has an instance of it, in a module that is imported on first use.
+
+    `place`: the module and the name of the instance in a home. A home without this module lacks the capability.
+    `lacking`: the reason, for the users of such a platform. `error`: what a caller gets who cannot do without.
+    """
+
+    place: ClassVar[str]
+    lacking: ClassVar[str] = "{platform} cannot do this yet"
+    error: ClassVar[type[Exception]] = LookupError
+
+
+C = TypeVar("C", bound=Capability)
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """In place of a capability that a platform does not have: the reason."""
+
+    reason: str
+
+
+def find_capability(platform: str, kind: type[C]) -> C | Lacks:
+    """What the platform has of this kind. A name that no platform has lacks everything, since a stack file may have
+    errors."""
+    module, _, name = kind.place.rpartition(".")
+    path = f"components.{platform_folder(platform)}.{module}" if platform in platforms() else ""
+    if not path or not _is_module(path):
+        return Lacks(kind.lacking.format(platform=platform))
+    found = getattr(import_module(path), name)
+    if not isinstance(found, kind):
+        raise TypeError(f"{path}.{name} is not of the kind {kind.__qualname__}")
     return found
+
+
+def require_capability(platform: str, kind: type[C]) -> C:
+    """The same for callers who cannot do without. Raises the error of this kind."""
+    found = find_capability(platform, kind)
+    if isinstance(found, Lacks):
+        raise kind.error(found.reason)
+    return found
+
+
+def platforms_with(kind: type[Capability]) -> tuple[str, ...]:
+    """The platforms that have a capability of this kind. Imports none of their modules."""
+    module = kind.place.rpartition(".")[0]
+    return tuple(name for name in platforms() if _is_module(f"components.{platform_folder(name)}.{module}"))
+
+
+def _is_module(path: str) -> bool:
+    with suppress(ModuleNotFoundError):  # of a folder around it
+        return find_spec(path) is not None
+    return False

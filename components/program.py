@@ -13,11 +13,11 @@ import pulumi
 import yaml
 from pulumi.runtime import config
 
-from catalog.platforms import find_platform, platform_with, platforms
+from catalog.platforms import platform_with, platforms, require_capability
 from components.messages import RefusedError, moved, program_error, warn
 from components.outputs import last_outputs
 from components.plan.build import WARNINGS_SHOWN, plan_of
-from components.plan.platform import Platform
+from components.plan.platform import Deployment
 from schemas.findings import Path as KeyPath
 from schemas.findings import dotted
 from schemas.judge import Judged, judge_config
@@ -44,7 +44,7 @@ def run() -> None:
         raise program_error(f"This release of trainyard does not deploy to {plan.platform} yet. Nothing was changed.")
     try:
         _require_same_platform(plan.platform)
-        made = find_platform(plan.platform, Platform).deploy(plan, judged.folder)
+        made = require_capability(plan.platform, Deployment).deploy(plan, judged.folder)
     except RefusedError as refused:
         raise program_error(_refusal_text(judged, refused)) from None
     except ModuleNotFoundError as missing:

@@ -18,12 +18,12 @@ from typing import Any
 from catalog import frameworks
 from catalog.imports import imported_modules
 from catalog.machines import machines_of
-from catalog.platforms import PlatformRow, find_platform, platforms
+from catalog.platforms import PlatformRow, platforms
+from catalog.tables import rows_at
 from schemas.code import code_files
 from schemas.model import Job, Requirements, Stack
 from schemas.requirements import PackageList, read_requirements
 from schemas.scripts import Scripts, read_scripts
-from schemas.stack_file import StackFile
 
 # The limit of files in a folder, so that a check of / or of a home folder ends soon.
 MOST_FILES = 20_000
@@ -134,10 +134,12 @@ def gather(stack: Stack, folder: Path, on: date | None = None) -> Facts:
     root = _root(folder)
     named = {job.code.folder for job in stack.jobs.values() if job.code and job.code.folder}
     folders = {name: _describe_folder(folder / name, root) for name in named}
+    region = platforms()[stack.platform].region
     return Facts(
         platforms=platforms(),
         shapes=machines_of(stack.platform),
-        **find_platform(stack.platform, StackFile).facts(),
+        regions=rows_at(region.names) if region else {},
+        realms=rows_at(region.realms) if region else {},
         own_frameworks={name: _read_own(name, folder / file, root) for name, file in stack.frameworks.items()},
         folders=folders,
         packages=_packages(stack, folder, root),

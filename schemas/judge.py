@@ -9,8 +9,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from catalog.platforms import find_platform, platforms
-from schemas.checks import check, checks_of, rules
+from catalog.platforms import platforms
+from schemas.checks import check, checks_of, own_rules, rules
 from schemas.convert import camel
 from schemas.facts import Facts, gather
 from schemas.findings import Finding, Severity, at
@@ -19,7 +19,6 @@ from schemas.load import Loaded, SoundPart, load_config, load_file
 from schemas.model import Stack
 from schemas.names import listing
 from schemas.source import Source, shape_titles
-from schemas.stack_file import StackFile
 
 _JOBS = at("jobs")
 _OF_A_JOB = len(_JOBS) + 1
@@ -156,7 +155,7 @@ def _meaning(loaded: Loaded, facts: Facts | None, on: date | None) -> Iterator[F
 
 def codes() -> dict[str, str]:
     """Every code and its title, in order."""
-    own = [rules(), *(find_platform(name, StackFile).rules() for name in platforms())]
+    own = [rules(), *map(own_rules, platforms())]
     meanings = {code: rule.title for each in own for code, rule in each.items()}
     several = {code: title for code, (title, _) in OF_SEVERAL.items()}
     return dict(sorted({**shape_titles(), **meanings, **several}.items(), key=lambda row: (len(row[0]), row[0])))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from catalog.platforms import find_platform, platforms
+from catalog.platforms import platforms, require_capability
 from schemas.compose import schema_of, without
 from schemas.convert import ShapeError, camel, columns, seal, structure
 from schemas.findings import Finding, Path
@@ -81,7 +81,7 @@ def load_config(
     written = source.data.get("config") if isinstance(source.data, Mapping) else None
     in_file: Mapping[str, Any] = written if isinstance(written, Mapping) else {}
     source.findings.clear()
-    kind = find_platform(platform_of({"config": values}), StackFile).stack
+    kind = require_capability(platform_of({"config": values}), StackFile).model
     config: dict[str, Any] = {}
     for key, text in values.items():
         hint = _hint(kind, key)
@@ -105,7 +105,7 @@ def _with_texts_read(data: Mapping[str, Any]) -> Mapping[str, Any]:
     config = data.get("config")
     if not isinstance(config, Mapping):
         return data
-    kind = find_platform(platform_of(data), StackFile).stack
+    kind = require_capability(platform_of(data), StackFile).model
     read = {
         key: _parsed(value) if isinstance(value, str) and _hint(kind, key) not in _TEXTS else value
         for key, value in config.items()
@@ -242,7 +242,7 @@ def _build(data: Mapping[str, Any], name: str, opaque: bool) -> Stack | None:
     if opaque:
         config = _without_ciphertext(config)
     platform = platform_of(data)
-    kind = find_platform(platform, StackFile).stack
+    kind = require_capability(platform, StackFile).model
     own = {camel(column.name) for column in fields(kind)} - {"name", "region"}
     values = {key: config[NAMESPACE + key] for key in own if NAMESPACE + key in config}
     region = config.get(region_key(platform), "")

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from catalog.platforms import find_platform, platforms
-from schemas.checks import rules
+from catalog.platforms import platforms
+from schemas.checks import own_rules, rules
 from schemas.compose import write_generated
 from schemas.judge import OF_SEVERAL, codes
 from schemas.source import shape_severity
-from schemas.stack_file import StackFile
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/findings.md"
 _HEAD = """\
@@ -30,7 +29,7 @@ the other stack files in their folders.
 def render() -> str:
     by_code = {code: (rule.severity, "every") for code, rule in rules().items()}
     for name in platforms():
-        own = find_platform(name, StackFile).rules()
+        own = own_rules(name)
         by_code = {**{code: (rule.severity, name) for code, rule in own.items()}, **by_code}
     lines = []
     for code, title in codes().items():

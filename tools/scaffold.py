@@ -2,7 +2,7 @@
 """`python -m tools.scaffold NAME SUMMARY`: writes a new platform that can be checked and planned, and no more yet.
 
 It writes the home `components/NAME` and a row of catalog/platforms.toml, and makes the generated files again.
-docs/architecture.md lists the members that the platform can override from then on.
+docs/architecture.md lists the modules that the platform can add from then on.
 """
 
 from __future__ import annotations
@@ -29,25 +29,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from schemas.model import Stack
+from schemas.stack_file import StackFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class {kind}Stack(Stack):
     """Each field is a key of the stack file. section.schema.json describes it for people and editors."""
+
+
+STACK_FILE = StackFile({kind}Stack)
 '''
-_PLATFORM = '''"""{summary}. Members import their modules when they are used, because most commands need few of them."""
+_PLAN = '''"""The plan of {name}: {summary}."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from components.plan.platform import Planning, Rendezvous, Words
+
+PLANNING = Planning(
+    way_to_services="directly",
+    lower=lambda stack, plan, jobs: plan,
+    rendezvous=lambda layout: Rendezvous("bucket", "addresses are exchanged in the bucket"),
+    words=lambda plan: Words([], [], [], []),
+)
+'''
+_ACCESS_REPORT = '''"""The report of `trainyard access` for {name}."""
+
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-{imports}
-
-if TYPE_CHECKING:
-    from components.plan.ports import ResolvedJob
-    from schemas.findings import CheckRule
+from components.plan.platform import AccessReporting
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,43 +69,9 @@ class {kind}AccessReport:
         return f"{{self.stack}}: whoever may use {name} may do everything"
 
 
-class {kind}Platform(Platform):
-    """Members that are not overridden raise an error that says what the platform lacks."""
-
-    name = "{name}"
-    way_to_services = "directly"
-
-    @property
-    def stack(self) -> type[{kind}Stack]:
-        return {kind}Stack
-
-    def rules(self) -> Mapping[str, CheckRule]:
-        return {{}}
-
-    def lower(self, stack: Any, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Plan:
-        return plan
-
-    def rendezvous(self, layout: Layout) -> Rendezvous:
-        return Rendezvous("bucket", "addresses are exchanged in the bucket")
-
-    def words(self, plan: Plan) -> Words:
-        return Words([], [], [], [])
-
-    def access_report(self, plan: Plan, deployers: str) -> AccessReport:
-        return {kind}AccessReport(plan.stack)
-
-
-PLATFORM = {kind}Platform()
+ACCESS_REPORTING = AccessReporting(lambda plan, deployers: {kind}AccessReport(plan.stack))
 '''
-
-
-_IMPORTS = (
-    "from components.{name}.stack import {kind}Stack",
-    "from components.plan.model import Plan",
-    "from components.plan.platform import AccessReport, Rendezvous, Words",
-    "from components.platform.base import Platform",
-    "from schemas.model import Layout",
-)
+_MODULES = {"stack.py": _STACK, "plan.py": _PLAN, "access_report.py": _ACCESS_REPORT}
 # The programs that make docs/findings.md and the schema for editors from the rows and homes of all platforms.
 GENERATORS = ("schemas.compose", "schemas.page")
 
@@ -102,14 +79,12 @@ GENERATORS = ("schemas.compose", "schemas.page")
 def write_home(root: Path, name: str, summary: str) -> Path:
     """Writes the home of a platform, and its row."""
     home, words = root / "components" / name, {"name": name, "summary": summary, "kind": name.capitalize()}
-    # Ruff sorts imports, so the place of the new module depends on its name.
-    words["imports"] = "\n".join(sorted((line.format(**words) for line in _IMPORTS), key=str.split))
     home.mkdir()
     example = {"trainyard:platform": name, "trainyard:team": "team", "trainyard:environment": "dev"}
     section = {"properties": {"config": {"examples": [example]}}, "$defs": {"config": {"properties": {}}}}
     (home / "__init__.py").write_text(_LICENSE)
-    (home / "stack.py").write_text(_LICENSE + _STACK.format(**words))
-    (home / "platform.py").write_text(_LICENSE + _PLATFORM.format(**words))
+    for module, text in _MODULES.items():
+        (home / module).write_text(_LICENSE + text.format(**words))
     (home / "section.schema.json").write_text(json.dumps(section, indent=2) + "\n")
     with (root / "catalog/platforms.toml").open("a", encoding="utf-8") as table:
         table.write(_ROW.format(name=name, summary=summary))

@@ -24,6 +24,7 @@ from components.aws.statements import (
     too_large,
 )
 from components.plan.model import Grant
+from components.plan.platform import AccessReporting
 
 
 def deployer_policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
@@ -274,3 +275,6 @@ def _limits(report: AwsAccessReport) -> Iterator[str]:
         yield ""
         yield "AWS would not take all of this"
         yield from (f"  {why}" for why in report.refused)
+
+
+ACCESS_REPORTING = AccessReporting(build_report)

@@ -102,3 +102,6 @@ _ANSWERS: Mapping[str, _Answer] = {
     "aws:ecr/getRepository:getRepository": _there,
     "aws:iam/getInstanceProfile:getInstanceProfile": _there,
 }
+
+
+OFFLINE = AwsOffline()

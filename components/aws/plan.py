@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Literal
 
 from catalog.tables import table
 from components.aws.stack import AwsDl1Stack, AwsJob, Ingress, PublicAddress, gateway_cidr
 from components.plan.build import grants
 from components.plan.model import INTERNET, SUBNET, AccessPlan, JobPlan, NetworkPlan, Plan, PortRule, extend
-from components.plan.platform import Row, Words
-from components.plan.ports import HTTPS, OPEN
+from components.plan.platform import Planning, Rendezvous, Row, Words
+from components.plan.ports import HTTPS, OPEN, ResolvedJob
 from components.plan.show import made_or_not, name_or_owner
 from schemas.names import plural
 
@@ -114,7 +115,7 @@ def aws_dl1_job(job: JobPlan) -> AwsJobPlan:
     return job
 
 
-def lower(stack: AwsDl1Stack, plan: Plan) -> AwsDl1Plan:
+def lower(stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> AwsDl1Plan:
     access = stack.access
     holds = frozenset({"key"} if stack.bucket.key else ())
     own = grants(table("aws_dl1_access")["grant"], holds, {})
@@ -297,3 +298,14 @@ def _money(cluster: ClusterPlan) -> str:
         else "machines run until the stack is destroyed, also when nothing trains"
     )
     return f"{stops}; destroying the stack ends them, while disks and addresses of stopped ones still cost"
+
+
+PLANNING = Planning(
+    way_to_services="through gateway endpoints, or NAT",
+    lower=lower,
+    rendezvous=lambda layout: Rendezvous("bucket", "addresses are exchanged in the bucket"),
+    words=words,
+    environments=lambda job, part, names, run, ranks: repeat(table("aws_dl1")["environment"], len(ranks)),
+    # A job is one cluster, and each run needs the whole cluster.
+    runs_at_once=False,
+)

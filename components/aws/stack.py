@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 
 from schemas.findings import CheckRules
 from schemas.model import Access, Job, NamedAlike, Network, PortRange, Stack, StackPlace
+from schemas.stack_file import StackFile
 
 VARIABLES = {
     "AWS_": "AWS's clients read it; a node acts by its role",
@@ -145,3 +146,4 @@ def gateway_cidr(network: str, nodes: str) -> str | None:
 
 RULES = CheckRules()
 rule = RULES.rule
+STACK_FILE = StackFile(AwsDl1Stack)

@@ -13,6 +13,7 @@ from components.oci.iam.permissions import grants, is_documented
 from components.oci.iam.printing import grant_text, location_text, subject_text
 from components.oci.plan import OciPlan
 from components.oci.statements import STATEMENTS_ON_A_PATH, Line, group_named, matching_rule, policies
+from components.plan.platform import AccessReporting
 from components.plan.show import table
 
 VERBS = {"inspect": "list", "read": "list and read", "use": "read and use", "manage": "do everything with"}
@@ -214,3 +215,6 @@ def _ground(one: Right) -> str:
         return f"inferred: {', '.join(one.inferred)}"
     which = "some of the calls take" if one.trust == "mixed" else "the calls take"
     return f"inferred: which permissions {which}"
+
+
+ACCESS_REPORTING = AccessReporting(build_report)

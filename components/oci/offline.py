@@ -95,3 +95,6 @@ _ANSWERS: Mapping[str, _Answer] = {
     "oci:ObjectStorage/getBucket:getBucket": _there,
     "oci:Identity/getRegionSubscriptions:getRegionSubscriptions": _regions,
 }
+
+
+OFFLINE = OciOffline()

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from catalog.tables import table
+from components.oci.node_environment import environments, git_environment
 from components.oci.stack import FlowLog, MachineShare, OciJob, OciStack, share_of
 from components.plan.build import grants
 from components.plan.model import AccessPlan, Grant, JobPlan, LogsPlan, NetworkPlan, Plan, extend
-from components.plan.platform import Row, Words
+from components.plan.platform import Planning, Rendezvous, Row, Words
 from components.plan.ports import ResolvedJob
 from components.plan.show import made_or_not, name_or_owner
-from schemas.model import Secret, Shape
+from schemas.model import Layout, Secret, Shape
 from schemas.names import plural
 
 # Concern -> outputs of the other stack, which this stack uses.
@@ -272,3 +273,22 @@ def _job_words(job: OciJobPlan) -> Iterator[Row]:
 def registry_host(region: str) -> str:
     key = table("regions")["keys"].get(region)
     return f"{key}.ocir.io" if key else f"ocir.{region}.oci.oraclecloud.com"
+
+
+def _rendezvous(layout: Layout) -> Rendezvous:
+    if layout == "node-groups":
+        return Rendezvous("cluster-metadata", "addresses and ranks are those of OCI's own list of nodes")
+    return Rendezvous("bucket", "addresses are exchanged in the bucket")
+
+
+PLANNING = Planning(
+    way_to_services="through the service gateway",
+    lower=lower,
+    rendezvous=_rendezvous,
+    words=words,
+    circumstances=lambda stack: frozenset({"joins"} if stack.joins_subnet else ()),
+    environments=environments,
+    group_environment=git_environment,
+    # Images of earlier releases know the variables `OCI__RUNTIME_…` only.
+    names_code=False,
+)

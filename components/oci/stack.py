@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from schemas.findings import CheckRules
 from schemas.model import Access, Job, Logs, NamedAlike, Network, Secret, Shape, Stack, StackPlace
+from schemas.stack_file import StackFile
 
 # `${secret.<name>}` is the OCID of a secret of trainyard:vault.
 SECRET = "secret."
@@ -215,3 +216,4 @@ def share_of(shape: Shape, shapes: Mapping[str, Mapping[str, Any]]) -> MachineSh
 
 RULES = CheckRules()
 rule = RULES.rule
+STACK_FILE = StackFile(OciStack)

@@ -10,7 +10,7 @@ from catalog.tables import table
 from components.openpai.stack import ImageAuth, OpenPaiJob, OpenPaiStack, Plugin, Prerequisite, Priority, Sku, Start
 from components.plan.build import grants
 from components.plan.model import JobPlan, NodePlan, Plan, RunPlan, extend
-from components.plan.platform import Row, Words
+from components.plan.platform import Planning, Rendezvous, Row, Words
 from components.plan.ports import ResolvedJob
 from schemas.model import EnvValue, Role, Secret
 from schemas.names import plural
@@ -253,24 +253,9 @@ def _times(count: int) -> str:
     return "without limit" if count == ENDLESS else plural(count, "time")
 
 
-@dataclass(frozen=True, slots=True)
-class OpenPaiAccessReport:
-    """OpenPAI grants by groups, virtual clusters and storages."""
-
-    stack: str
-    user: str
-    needed: tuple[str, ...]
-
-    def text(self) -> str:
-        head = f"{self.stack}: OpenPAI's administrators grant access, by groups. What {self.user} needs:"
-        return "\n".join((head, *(f"  - {one}" for one in self.needed)))
-
-
-def build_report(plan: OpenPaiPlan) -> OpenPaiAccessReport:
-    return OpenPaiAccessReport(plan.stack, plan.cluster.user, tuple(_needed(plan)))
-
-
-def _needed(plan: OpenPaiPlan) -> Iterator[str]:
-    yield "a token: the portal makes one, under `View profile`"
-    for grant in plan.access.grants:
-        yield f"{grant.who} {grant.does} {grant.what} of `{grant.target}`: {grant.why}"
+PLANNING = Planning(
+    way_to_services="over the cluster's network",
+    lower=lower,
+    rendezvous=lambda layout: Rendezvous("openpai", "addresses and ports are those that OpenPAI tells each task"),
+    words=words,
+)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from catalog.frameworks import Framework, PortRow, RoleRow
 from schemas.findings import CheckRules
 from schemas.model import Bucket, Job, NamedAlike, Role, Secret, Stack, StackPlace
+from schemas.stack_file import StackFile
 
 VARIABLES = {
     "PAI_": "OpenPAI sets it, so that tasks find themselves and one another",
@@ -191,3 +192,4 @@ class OpenPaiStack(Stack):
 
 RULES = CheckRules()
 rule = RULES.rule
+STACK_FILE = StackFile(OpenPaiStack)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.frameworks import Framework, framework, parse
-from catalog.platforms import find_platform
+from catalog.platforms import require_capability
 from catalog.tables import table
 from components.plan.launch import RolePart, fill_references, launch_document, role_part, stall_minutes
 from components.plan.model import (
@@ -29,7 +29,7 @@ from components.plan.model import (
     plan_references,
     stack_tags,
 )
-from components.plan.platform import Platform
+from components.plan.platform import Planning
 from components.plan.ports import ResolvedJob, network_plan
 from schemas.each import turns_of, with_each
 from schemas.judge import Judged, judge_file
@@ -91,7 +91,7 @@ def build_plan(
         for name, job in stack.jobs.items()
     }
     opened = {name: _framework(name, None, own_frameworks) for name in stack.network.frameworks}
-    platform = find_platform(stack.platform, Platform)
+    platform = require_capability(stack.platform, Planning)
     bucket, registry = _bucket(stack), _registry(stack)
     plan = Plan(
         stack=stack.name,
@@ -163,7 +163,7 @@ def _logs(stack: Stack) -> LogsPlan:
     )
 
 
-def job_plan(stack: Stack, resolved: ResolvedJob, platform: Platform) -> JobPlan:
+def job_plan(stack: Stack, resolved: ResolvedJob, platform: Planning) -> JobPlan:
     job, name, framework = resolved.spec, resolved.name, resolved.framework
     rendezvous = platform.rendezvous(job.layout)
     parts = {role: role_part(stack, resolved, role, rendezvous.source, platform.names_code) for role in resolved.roles}
@@ -206,7 +206,7 @@ def _role(job: ResolvedJob, role: str) -> RolePlan:
     )
 
 
-def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, RolePart], platform: Platform) -> RunPlan:
+def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, RolePart], platform: Planning) -> RunPlan:
     run = job.spec.runs[run_name]
     # A renamed run keeps its folder, and its nodes keep calling it by its oldest name.
     names = plan_references(stack, job.spec.was.first(job.name), run.was.first(run_name))
@@ -226,7 +226,7 @@ def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, Role
 
 
 def _single_nodes(
-    job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, RolePart], platform: Platform
+    job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, RolePart], platform: Planning
 ) -> Iterator[NodePlan]:
     rank = 0
     for role, part in parts.items():
@@ -240,7 +240,7 @@ def _single_nodes(
 
 
 def _groups(
-    job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, RolePart], platform: Platform
+    job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, RolePart], platform: Planning
 ) -> Iterator[NodePlan]:
     rank, of_platform = 0, platform.group_environment(job)
     for role, part in parts.items():

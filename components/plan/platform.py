@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each platform provides for a plan: a part of `components.platform.base.Platform`.
-
-No SDK is imported: only `deploy` does that, at the moment it is called.
-"""
+"""What each platform has for its plans: capabilities, each in a module of the platform's home."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from catalog.platforms import Capability
 
 if TYPE_CHECKING:
     from components.plan.launch import RolePart
@@ -52,44 +50,52 @@ class AccessReport(Protocol):
     def text(self) -> str: ...
 
 
-class Platform(ABC):
-    """Methods with a body are defaults, which platforms inherit."""
+def _no_environments(
+    job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
+) -> Iterator[Mapping[str, str]]:
+    return repeat({}, len(ranks))
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning(Capability):
+    """How a platform lowers a plan. Only what has no default is needed."""
+
+    place = "plan.PLANNING"
     # How nodes reach bucket, registry and logs: `through the service gateway`.
     way_to_services: str
+    # The plan with this platform's own fields, from its own Stack.
+    lower: Callable[[Any, Plan, Mapping[str, ResolvedJob]], Plan]
+    rendezvous: Callable[[Layout], Rendezvous]
+    # The platform's own plan in words.
+    words: Callable[[Any], Words]
+    # Words under `when` in catalog/access.toml that hold because of this platform, by its own Stack.
+    circumstances: Callable[[Any], frozenset[str]] = lambda stack: frozenset()
+    # Variables of each node of a role, in addition to its launch document: images of this platform read them.
+    environments: Callable[[ResolvedJob, RolePart, Mapping[str, str], Run, range], Iterator[Mapping[str, str]]] = (
+        _no_environments
+    )
+    # The same for the layout `node-groups`, in which all nodes of a role have the same variables.
+    group_environment: Callable[[ResolvedJob], Mapping[str, str]] = lambda job: {}
     # Whether launch documents name the code repository. Otherwise, the platform has another way.
     names_code: bool = True
     # Whether runs of one job can train at the same time. Otherwise, they wait for one another.
     runs_at_once: bool = True
 
-    @abstractmethod
-    def lower(self, stack: Any, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Plan:
-        """The plan with this platform's own fields. `stack`: the platform's own Stack."""
 
-    def circumstances(self, stack: Any) -> frozenset[str]:
-        """Words under `when` in catalog/access.toml that hold because of this platform."""
-        return frozenset()
+@dataclass(frozen=True, slots=True)
+class AccessReporting(Capability):
+    """Makes the report of a plan, for the group that runs `pulumi up`. Raises ValueError if the platform does not allow
+    that name."""
 
-    @abstractmethod
-    def rendezvous(self, layout: Layout) -> Rendezvous: ...
+    place = "access_report.ACCESS_REPORTING"
+    build: Callable[[Any, str], AccessReport]
 
-    def environments(
-        self, job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
-    ) -> Iterator[Mapping[str, str]]:
-        """Variables of each node of a role, in addition to its launch document: images of this platform read them."""
-        return repeat({}, len(ranks))
 
-    def group_environment(self, job: ResolvedJob) -> Mapping[str, str]:
-        """The same for the layout `node-groups`, in which all nodes of a role have the same variables."""
-        return {}
+@dataclass(frozen=True, slots=True)
+class Deployment(Capability):
+    """Makes every resource in a Pulumi program, with the stack file's folder, and returns the outputs of the stack."""
 
-    @abstractmethod
-    def words(self, plan: Any) -> Words: ...
-
-    @abstractmethod
-    def access_report(self, plan: Any, deployers: str) -> AccessReport:
-        """`deployers`: the group that runs `pulumi up`. Raises ValueError if the platform does not allow that name."""
-
-    def deploy(self, plan: Any, folder: Path) -> dict[str, Any]:
-        """Makes every resource in a Pulumi program, and returns the outputs of the stack."""
-        raise NotImplementedError(f"{plan.platform} is only planned: its row in catalog/platforms.toml says so")
+    place = "resources.deploy.DEPLOYMENT"
+    lacking = "{platform} is only planned: its row in catalog/platforms.toml says so"
+    error = NotImplementedError
+    deploy: Callable[[Any, Path], dict[str, Any]]

@@ -10,9 +10,9 @@ from dataclasses import fields, is_dataclass
 from math import isfinite, isnan
 from typing import Any, TypeVar
 
-from catalog.platforms import find_platform, platforms
+from catalog.platforms import platforms, require_capability
 from components.plan.model import Grant, JobPlan, NetworkPlan, NodePlan, Plan, RolePlan, RunPlan
-from components.plan.platform import Platform, Row, Words
+from components.plan.platform import Planning, Row, Words
 from schemas.convert import camel
 from schemas.model import PortRange, Secret
 from schemas.names import plural
@@ -55,7 +55,7 @@ def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> Iterator[str]:
 
 def plan_text(plan: Plan) -> str:
     """The whole plan, in the order in which it is brought up."""
-    words = find_platform(plan.platform, Platform).words(plan)
+    words = require_capability(plan.platform, Planning).words(plan)
     parts = (
         _head(plan, words),
         _access(plan, words),
@@ -192,7 +192,7 @@ def _minutes(job: JobPlan) -> str:
 
 
 def _together(plan: Plan, job: JobPlan) -> Iterator[Row]:
-    if len(job.runs) > 1 and find_platform(plan.platform, Platform).runs_at_once:
+    if len(job.runs) > 1 and require_capability(plan.platform, Planning).runs_at_once:
         yield "at once", _at_once(job)
     elif len(job.runs) > 1:
         yield "at once", f"{plural(job.nodes, 'node')}: its runs use them one after the other"

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from catalog.platforms import find_platform
-from components.platform.base import Platform
+from catalog.platforms import Capability, platforms_with, require_capability
 from components.platform.calls import Call, ProviderError
-from components.platform.inputs import able_platforms, own_inputs
+from components.platform.inputs import own_inputs
 from components.platform.runs import UNSUCCESSFUL, NodeRun, RunSpec, overall
 from components.platform.values import Properties, canonical
 from launcher.escaping import terminal
@@ -181,6 +180,21 @@ _GROWTH = 1.4
 _SECONDS_BETWEEN_LINES = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class RunClients(Capability):
+    """Makes a platform's clients of runs."""
+
+    place = "client.runs.RUN_CLIENTS"
+    lacking = "the stack runs on {platform}: `trainyard runs` cannot show runs there yet"
+    error = UnknownPlaceError
+    # Whether a run's id has the form that this platform gives.
+    knows: Callable[[str], bool]
+    # The provider's client: for its configuration, and the inputs with endpoints and credentials.
+    of_config: Callable[[Properties], Runs]
+    # The client for the user of a command.
+    of_caller: Callable[[Where], Runs]
+
+
 class NotInTimeError(Exception):
     """The run did not reach its `until` before the timeout."""
 
@@ -275,12 +289,12 @@ class RunPlatforms:
         connects = {key: inputs[key] for key in own.connecting if inputs.get(key)} if own else {}
         key = (name, canonical(connects))
         if key not in self._made:
-            self._made.setdefault(key, find_platform(name, Platform).runs({**self._config, **connects}))
+            self._made.setdefault(key, require_capability(name, RunClients).of_config({**self._config, **connects}))
         return self._made[key]
 
 
 def _platform_that_knows(run_id: str) -> str:
-    for name in able_platforms():
-        if find_platform(name, Platform).knows(run_id):
+    for name in platforms_with(RunClients):
+        if require_capability(name, RunClients).knows(run_id):
             return name
     raise ProviderError(f"`{run_id}` is not the id of a run on any platform.", "Give the id of the main node's run.")

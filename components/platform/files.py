@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from catalog.platforms import find_platform, platform_in
-from components.platform.base import PlatformServices
+from catalog.platforms import Capability, platform_in, require_capability
 from components.platform.client import Where
 from schemas.model import Stack
 
@@ -107,13 +106,23 @@ class StoreOpener(Protocol):
         """The store and the folder's name in it, from a folder's address."""
 
 
-def store_opener(request: StoreRequest) -> StoreOpener:
-    """The opener for the stack's platform. Raises TransferError if trainyard supports no store of the platform."""
-    return find_platform(platform_in(request.where.config), PlatformServices, PlatformServices).files(request)
-
-
 class TransferError(Exception):
     """The whole transfer failed. The text is the message for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOpeners(Capability):
+    """Makes the opener of a platform's stores."""
+
+    place = "client.files.STORE_OPENERS"
+    lacking = "the stack runs on {platform}: trainyard cannot move files of runs there"
+    error = TransferError
+    make: Callable[[StoreRequest], StoreOpener]
+
+
+def store_opener(request: StoreRequest) -> StoreOpener:
+    """The opener for the stack's platform. Raises TransferError if trainyard supports no store of the platform."""
+    return require_capability(platform_in(request.where.config), StoreOpeners).make(request)
 
 
 class FileProblemError(Exception):

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from catalog.imports import other_names
-from catalog.platforms import find_platform
+from catalog.platforms import Capability, Lacks, find_capability, platforms_with
 from components.plan.model import JobPlan, Plan, expand
-from components.platform.base import PlatformServices
 from schemas.names import suggestion
 
 _ADDRESS = re.compile(r"(?P<host>[^/]+)/(?P<repository>[^:@]+):(?P<tag>[^:@]+)")
@@ -172,9 +171,21 @@ class ImagePlatform(Protocol):
         """Why a push failed, from the tool's last lines."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlatformImages(Capability):
+    """Makes the interface to a platform's images, for a plan and an environment with endpoints and credentials."""
+
+    place = "client.images.PLATFORM_IMAGES"
+    make: Callable[[Plan, Mapping[str, str]], ImagePlatform]
+
+
 def image_platform_of(plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
     """The images of the plan's platform. `environment` has the cloud's endpoints and the caller's credentials."""
-    return find_platform(plan.platform, PlatformServices, PlatformServices).images(plan, environment)
+    images = find_capability(plan.platform, PlatformImages)
+    if isinstance(images, Lacks):
+        others = " and ".join(platforms_with(PlatformImages))
+        raise ImageError(f"{plan.stack} runs on {plan.platform}\nImages are built for stacks of {others} so far")
+    return images.make(plan, environment)
 
 
 def wanted_images(

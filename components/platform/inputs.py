@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalog.platforms import find_platform
-from components.platform.base import PlatformServices, answering
+from catalog.platforms import Capability, Lacks, find_capability, platforms_with
 from components.platform.calls import InputFailure
 from components.platform.values import UNKNOWN, Properties, Secret
 
@@ -44,9 +43,10 @@ def _as_they_are(old: Properties, new: Properties) -> Properties:
 
 
 @dataclass(frozen=True)
-class OwnInputs:
+class OwnInputs(Capability):
     """The inputs that only this platform's runs have, and what is special about them."""
 
+    place = "client.inputs.INPUTS"
     inputs: Mapping[str, RunInput]
     # The input that names the resource on which runs run. Replacing that resource also ends tries on it.
     stands_on: str
@@ -79,12 +79,13 @@ class OwnInputs:
 
 def able_platforms() -> tuple[str, ...]:
     """The platforms on which runs can be started."""
-    return answering("runs")
+    return platforms_with(OwnInputs)
 
 
 def own_inputs(name: Any) -> OwnInputs | None:
     """The platform's own inputs. None if no platform has this name, or if the name is not known yet."""
-    return find_platform(name, PlatformServices, PlatformServices).run_inputs if isinstance(name, str) else None
+    own = find_capability(name, OwnInputs) if isinstance(name, str) else None
+    return None if isinstance(own, Lacks) else own
 
 
 def mutable_inputs(name: Any) -> frozenset[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from catalog.platforms import Capability
 from components.platform.calls import ProviderError
 from components.platform.client import Where
 from components.platform.review import ReviewedResource, Snapshot
@@ -45,6 +46,14 @@ class LiveSide:
     undeclared: Mapping[str, str] = field(default_factory=dict)
     judged: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveReading(Capability):
+    """Reads the current state of a stack from its cloud. A platform without it has runs only."""
+
+    place = "client.live.LIVE_READING"
+    read: Callable[[LiveQuestion], LiveSide]
 
 
 @dataclass

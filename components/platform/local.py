@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from catalog.platforms import Capability
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import LocalCloud, ProviderError, Tell
 from components.platform.runs import is_blank_line
@@ -144,10 +146,17 @@ class LocalFile:
     has_access: bool = False
 
 
-class LocalPlatform(Protocol):
+class LocalStackError(Exception):
+    """An expected failure of `up`, `down` or `rehearse`. The text is the whole message for the user."""
+
+
+class LocalPlatform(Capability, ABC):
     """The interface of a platform for stacks on the local cloud. Methods with a body are defaults that platforms
     inherit."""
 
+    place = "local.stacks.LOCAL"
+    lacking = "the stack runs on {platform}, which has no local cloud yet"
+    error = LocalStackError
     # The resource type of a job's component in a state.
     job_type: str
     # The name of the client by which users look at the cloud, for use in a sentence.
@@ -155,19 +164,24 @@ class LocalPlatform(Protocol):
     # The outputs that `up` shows, each with its title.
     shown_outputs: tuple[tuple[str, str], ...]
 
+    @abstractmethod
     def lost_with_job(self, runs: int) -> str:
         """What happens to a job that is no longer in the stack file: the beginning of a sentence."""
 
+    @abstractmethod
     def describe_resource(self, row: Row) -> str:
         """The name of a resource for people: `security list demo-local-nodes`."""
 
+    @abstractmethod
     def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
         """Whether the stack `by` refers to a resource of the stack `own`. `inputs` has the inputs of all resources of
         `by` as text. The same name is not enough: on another platform it may be something else."""
 
+    @abstractmethod
     def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
         """Makes stand-ins for resources that the stack file expects to exist, and changes the file to name them."""
 
+    @abstractmethod
     def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
         """Removes the stand-ins of every stack. Those that hold data are removed only if `with_data` is set."""
 
@@ -179,6 +193,7 @@ class LocalPlatform(Protocol):
         """
         return
 
+    @abstractmethod
     def list_results(
         self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:
@@ -189,22 +204,22 @@ class LocalPlatform(Protocol):
         when. Empty if each run has its own machines."""
         return []
 
+    @abstractmethod
     def describe_removal(self, cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
         """What is lost with the resources that are removed (`rows`), and what stays with those that are `kept`."""
 
+    @abstractmethod
     def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
         """Lines about everything in the cloud that holds data, whoever made it, with the amount."""
 
+    @abstractmethod
     def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
         """Ends runs of the removed jobs that are in no state, such as tries, and waits until they have ended. If a
         bucket is removed, also ends those that are in a state: they would write into the emptied bucket."""
 
+    @abstractmethod
     def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
         """Removes the objects of the buckets among the removed resources, and returns how many there were."""
-
-
-class LocalStackError(Exception):
-    """An expected failure of `up`, `down` or `rehearse`. The text is the whole message for the user."""
 
 
 def ids_of_own_runs(rows: Sequence[Row], bucket_type: str) -> frozenset[str]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from components.plan.model import RUN_TYPE
 from components.platform.inputs import mutable_inputs
-from components.platform.review import ReviewedResource
 from components.platform.values import DiffRules, compare, is_touched
 from components.values.resource_types import ResourceType, find_resource_type
+
+if TYPE_CHECKING:
+    from components.platform.review import ReviewedResource
 
 TRIGGER = "replacementTrigger"
 # Inputs whose keys users choose: there, a missing key is a change. In other inputs, the cloud fills in missing keys.

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
+from catalog.platforms import Capability
 from components.values.resource_types import LostWith, find_resource_type
 
 # Replace values in a resource's inputs: those that only a cloud knows, and secrets.
@@ -155,8 +156,10 @@ class Costs:
     standing: tuple[Standing, ...] = ()
 
 
-class ReviewPlatform(Protocol):
-    """Methods with a body are defaults, which platforms inherit."""
+class ReviewPlatform(Capability):
+    """A platform's part of a review. The defaults, which platforms inherit, have no rules and no prices."""
+
+    place = "review.platform.REVIEW"
 
     def network(self, side: Snapshot) -> Network:
         """What the rules of a snapshot allow. Evaluated from the resources, not from the plan."""
@@ -233,8 +236,10 @@ class OfflineStack:
         return frozenset(_texts(self.config))
 
 
-class OfflineCloud:
-    """Replaces a platform's cloud. The defaults are for platforms without one."""
+class OfflineCloud(Capability):
+    """Replaces a platform's cloud while a program is recorded. The defaults are for programs that look nothing up."""
+
+    place = "offline.OFFLINE"
 
     def prepare(self) -> None:
         """Imports the modules of the platform's programs once, before the programs run."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from catalog.platforms import find_platform
+from catalog.platforms import Lacks, find_capability
 
 # Importing a file of checks declares them.
 from schemas.checks import access, commands, env, images, names, network, ports, roles, runs, scripts, storage, waivers  # noqa: F401
 from schemas.facts import Facts
 from schemas.findings import RULES, CheckRule, Finding
 from schemas.model import Stack
-from schemas.stack_file import StackFile
+from schemas.stack_file import StackChecks
 
 
 def rules() -> Mapping[str, CheckRule]:
@@ -20,10 +20,16 @@ def rules() -> Mapping[str, CheckRule]:
     return RULES
 
 
+def own_rules(platform: str) -> Mapping[str, CheckRule]:
+    """The checks for stacks of this platform only."""
+    own = find_capability(platform, StackChecks)
+    return {} if isinstance(own, Lacks) else own.rules
+
+
 def checks_of(named: str) -> Iterator[CheckRule]:
     """The checks of every platform, and those of the named one."""
     yield from RULES.values()
-    yield from find_platform(named, StackFile).rules().values()
+    yield from own_rules(named).values()
 
 
 def check(stack: Stack, facts: Facts) -> Iterator[Finding]:

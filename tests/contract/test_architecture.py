@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 from catalog.platforms import platform_folder, platforms
+from tests.contract.test_platform_list import KINDS
 from tools.borders import with_imports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,8 +28,16 @@ def test_every_room_is_on_the_page() -> None:
 
 def test_every_platform_has_its_home() -> None:
     for name in platforms():
-        assert (ROOT / "components" / platform_folder(name) / "platform.py").is_file()
+        assert (ROOT / "components" / platform_folder(name) / "section.schema.json").is_file()
 
 
 def test_the_page_shows_the_imports_between_rooms() -> None:
     assert with_imports(PAGE) == PAGE, "an import is new or gone: read it, then `python -m tools.borders`"
+
+
+def test_the_page_says_where_each_capability_is() -> None:
+    """`client.runs.RUN_CLIENTS` is in `client/runs.py`, or in a folder of that name."""
+    listed = re.findall(
+        r"^\| `(\w+)` of (?:`[\w/.]+`|the same) \| `components/oci/([\w/]+)(?:\.py)?` \|", PAGE, re.MULTILINE
+    )
+    assert dict(listed) == {kind.__name__: kind.place.rpartition(".")[0].replace(".", "/") for kind in KINDS}

@@ -4,18 +4,34 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from catalog.platforms import find_platform, platform_folder, platforms
+from catalog.platforms import (
+    Capability,
+    Lacks,
+    find_capability,
+    platform_folder,
+    platforms,
+    platforms_with,
+    require_capability,
+)
 from catalog.tables import table
-from components.plan.platform import Platform as PlanPlatform
-from components.platform.base import Platform, PlatformServices
+from components.plan.platform import AccessReporting, Deployment, Planning
+from components.platform.client import RunClients, UnknownPlaceError
+from components.platform.files import StoreOpeners
+from components.platform.images import PlatformImages
+from components.platform.inputs import OwnInputs
+from components.platform.live import LiveReading
+from components.platform.local import LocalPlatform
+from components.platform.rehearsal import RehearsalPlatform
+from components.platform.review import OfflineCloud, ReviewPlatform
 from localcloud.clients import platform_clients
 from localcloud.server_part import MainServerPart, server_parts
-from schemas.stack_file import StackFile
+from schemas.stack_file import StackChecks, StackFile
 from tools.import_contracts import with_platforms
 from trainyard.engine.tools import stand_ins
 
@@ -33,10 +49,11 @@ ALLOWED = {
 }
 
 
-def names_in(source: str) -> Iterator[str]:
-    """The names of platforms in a module: as a text of their own, wherever it stands (in a list, as a key, in a
+def names_in(source: str, names: set[str]) -> Iterator[str]:
+    """These names of platforms in a module: as a text of their own, wherever it stands (in a list, as a key, in a
     comparison, in a case), or by an import of a local home. In examples of policies, a run's `platform` is data."""
-    every = set().union(*NAMES.values())
+    if not re.search(rf"[\"'.](?:{'|'.join(names)})\b", source):
+        return  # most modules, which need not be parsed
     tree = ast.parse(source)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     examples = [call for call in calls if ast.unparse(call.func) in ("JudgedResource", "_run")]
@@ -45,12 +62,12 @@ def names_in(source: str) -> Iterator[str]:
         data |= {value for key, value in zip(inner.keys, inner.values, strict=True)
                  if isinstance(key, ast.Constant) and key.value == "platform"}  # fmt: skip
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and node not in data and node.value in every:
+        if isinstance(node, ast.Constant) and node not in data and node.value in names:
             yield str(node.value)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [one.name for one in node.names]
             words = [module.split(".") for module in modules if module.startswith("localcloud.")]
-            yield from every & {word[1] for word in words}
+            yield from names & {word[1] for word in words}
 
 
 def test_outside_of_its_homes_no_module_names_a_platform() -> None:
@@ -59,8 +76,8 @@ def test_outside_of_its_homes_no_module_names_a_platform() -> None:
     named = {}
     for file in files:
         path = str(file.relative_to(ROOT))
-        homes = [names for names in NAMES.values() if Path(path).with_suffix("").parts[1] in names]
-        if found := {*names_in(file.read_text("utf-8"))}.difference(*homes):
+        others = [names for names in NAMES.values() if Path(path).with_suffix("").parts[1] not in names]
+        if found := {*names_in(file.read_text("utf-8"), set().union(*others))}:
             named[path] = found
     assert {path: found for path, found in named.items() if path not in ALLOWED} == {}
     assert named.keys() >= ALLOWED
@@ -69,22 +86,46 @@ def test_outside_of_its_homes_no_module_names_a_platform() -> None:
 def test_a_name_is_seen_wherever_it_stands() -> None:
     for source in ('a = {"oci": 1}', 'a in ("oci", "b")', 'if a == "oci": b', 'match a:\n  case "oci": b',
                    'f(oci="oci")', "from localcloud.oci import store", "import localcloud.oci.store"):  # fmt: skip
-        assert [*names_in(source)] == ["oci"], source
-    assert not [*names_in('JudgedResource(RUN, {"platform": "oci"}); import oci; "of oci"')]
+        assert [*names_in(source, {"oci"})] == ["oci"], source
+    assert not [*names_in('JudgedResource(RUN, {"platform": "oci"}); import oci; "of oci"', {"oci"})]
 
 
-@pytest.mark.parametrize("name", platforms())
-def test_each_layer_finds_a_platform_as_what_it_needs(name: str) -> None:
-    layers: list[type[object]] = [StackFile, PlanPlatform, Platform]
-    assert len({id(find_platform(name, layer)) for layer in layers}) == 1
-    with pytest.raises(TypeError, match=f"PLATFORM of {name} is not a Path"):
-        find_platform(name, Path)
+KINDS: tuple[type[Capability], ...] = (
+    StackFile, StackChecks, Planning, AccessReporting, Deployment, RunClients, OwnInputs, StoreOpeners, PlatformImages,
+    LocalPlatform, RehearsalPlatform, ReviewPlatform, OfflineCloud, LiveReading,
+)  # fmt: skip
+# By kind, the platforms that lack it. Every other platform has it.
+LACKING = {OfflineCloud: {"openpai"}, LiveReading: {"openpai"}}
 
 
-def test_a_name_that_no_platform_has_gives_what_the_caller_makes_of_it() -> None:
-    assert find_platform("fifth", PlatformServices, PlatformServices).name == "fifth"
-    with pytest.raises(KeyError, match="fifth"):
-        find_platform("fifth", Platform)
+# Its modules import the clouds' SDKs, which takes seconds. tests/programs run them.
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not Deployment])
+def test_a_platform_has_a_capability_or_the_reason(kind: type[Capability]) -> None:
+    for name in platforms():
+        found = find_capability(name, kind)
+        assert isinstance(found, Lacks if name in LACKING.get(kind, ()) else kind)
+        assert (name in platforms_with(kind)) is isinstance(found, kind)
+    assert kind.lacking.count("{platform}") == 1
+
+
+def test_a_platform_deploys_if_its_row_says_so() -> None:
+    assert platforms_with(Deployment) == tuple(name for name, row in platforms().items() if row.deploys)
+
+
+def test_a_name_that_no_platform_has_lacks_everything() -> None:
+    assert find_capability("fifth", RunClients) == Lacks(
+        "the stack runs on fifth: `trainyard runs` cannot show runs there yet"
+    )
+    with pytest.raises(UnknownPlaceError, match="the stack runs on fifth: "):
+        require_capability("fifth", RunClients)
+
+
+def test_an_instance_of_another_kind_is_found_out() -> None:
+    class Other(Capability):
+        place = StackFile.place
+
+    with pytest.raises(TypeError, match=r"components.oci.stack.STACK_FILE is not of the kind .*Other"):
+        find_capability("oci", Other)
 
 
 def test_a_row_has_known_columns_only(monkeypatch: pytest.MonkeyPatch) -> None:

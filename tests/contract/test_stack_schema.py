@@ -17,7 +17,7 @@ import yaml
 from jsonschema.validators import Draft202012Validator
 
 from catalog import frameworks
-from catalog.platforms import find_platform, platform_folder, platforms
+from catalog.platforms import platform_folder, platforms, require_capability
 from schemas import model
 from schemas.compose import COMPOSED, compose_for_editors, pretty, schema_of
 from schemas.convert import camel, default_of, unstructure
@@ -35,7 +35,11 @@ class Compared:
     """The model and the schema of one platform, side by side."""
 
     def __init__(self, platform: str) -> None:
-        self.platform, self.kind, self.schema = platform, find_platform(platform, StackFile).stack, schema_of(platform)
+        self.platform, self.kind, self.schema = (
+            platform,
+            require_capability(platform, StackFile).model,
+            schema_of(platform),
+        )
         self.pairs = list(self._pairs(self.kind, self.schema["$defs"]["config"], platform))
 
     def resolved(self, part: Mapping[str, Any]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def test_an_import_of_it_by_another_platform_breaks_the_contracts(checkout: Chec
     intruder.unlink()
     assert broken.returncode == 1
     assert "components.oci.intruder -> components.paper.stack (l.1)" in broken.stdout
-    assert "Contracts: 16 kept, 2 broken." in broken.stdout
+    assert " kept, 2 broken." in broken.stdout
 
 
 @pytest.mark.torture

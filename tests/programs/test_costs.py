@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from catalog.platforms import find_platform
-from components.platform.base import Platform
-from components.platform.review import Snapshot
+from catalog.platforms import require_capability
+from components.platform.review import ReviewPlatform, Snapshot
 from policies.jobs import PolicyJob, accelerators_at_once, dollars_at_most, jobs_of, machine_of, nodes_at_once
 from policies.offline import judged
 from policies.rule import JudgedStack, NotKnownError
@@ -49,7 +48,7 @@ def _of_job(job: PolicyJob, prices: Mapping[str, Any], targets: bool) -> tuple[f
 
 
 def by_plan(side: Snapshot, prices: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    answers = find_platform(side.platform, Platform).review
+    answers = require_capability(side.platform, ReviewPlatform)
     machines = answers.costs(side, prices).jobs
     found = {}
     for job in stack_costs(side, answers, prices, ()).jobs:

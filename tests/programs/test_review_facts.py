@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from catalog.platforms import find_platform
-from components.platform.base import Platform
-from components.platform.review import UNREAD, Snapshot
+from catalog.platforms import require_capability
+from components.platform.review import UNREAD, ReviewPlatform, Snapshot
 from tests.programs.conftest import Record, Written
 from tests.support.examples import stack_file
 from tests.support.reviews import recorded, sentences
@@ -33,7 +32,7 @@ EXAMPLES = {
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_connection_of_an_example_is_allowed(name: str, record: Record) -> None:
     side = recorded(record(name), stack_file(name))
-    answers = find_platform(side.platform, Platform).review
+    answers = require_capability(side.platform, ReviewPlatform)
     network = answers.network(side)
     assert bool(network.unjudged) is not EXAMPLES[name]
     assert hanging(side, network) == ()
@@ -49,7 +48,7 @@ def test_a_preview_without_ids_allows_the_same(record: Record) -> None:
     known, unknown = (
         recorded(record("oci-pytorch-ddp", **how), stack_file("oci-pytorch-ddp")) for how in ({}, {"preview": True})
     )
-    answers = find_platform("oci", Platform).review
+    answers = require_capability("oci", ReviewPlatform)
     found = reach.changed(answers.network(known), answers.network(unknown))
     assert (found.opened, found.closed) == ((), ())
 
@@ -64,7 +63,7 @@ def test_a_changed_oci_stack_file_is_described_in_words(record: Record, changed:
         config["trainyard:access"] = {**config.get("trainyard:access", {}), "mode": "documented"}
 
     before, after = _sides("oci-pytorch-ddp", open_up, record, changed)
-    answers = find_platform("oci", Platform).review
+    answers = require_capability("oci", ReviewPlatform)
     found = reach.changed(answers.network(before), answers.network(after))
     block = after.plan["network"]["subnetCidr"]
     outside = [one for one in map(words, found.opened) if "anywhere" in one]
@@ -81,7 +80,7 @@ def test_a_changed_aws_stack_file_is_described_in_words(record: Record, changed:
         config["trainyard:access"] = {**config.get("trainyard:access", {}), "mode": "documented"}
 
     before, after = _sides("aws-dl1-resnet", open_up, record, changed)
-    answers = find_platform("aws-dl1", Platform).review
+    answers = require_capability("aws-dl1", ReviewPlatform)
     found = reach.changed(answers.network(before), answers.network(after))
     assert list(map(words, found.opened)) == ["TCP 3022 into the nodes, from 203.0.113.0/24"]
     assert any("do whatever the policy AmazonS3FullAccess allows" in one for one in sentences(before, after))

@@ -16,9 +16,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from catalog.platforms import find_platform, platform_folder
-from components.platform.base import Platform, does_answer
-from components.platform.live import LiveSide, Reading
+from catalog.platforms import platform_folder, platforms_with, require_capability
+from components.platform.live import LiveReading, LiveSide, Reading
+from components.platform.review import ReviewPlatform
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
 from trainyard.cli.drift import _as_json, lines
@@ -42,10 +42,12 @@ def drift_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """The output of the command as JSON and as lines, for the recorded answers of a cloud."""
     declared = declared_state(recorded["state"], recorded["platform"])
     side = _live_side(declared, recorded["platform"], recorded["live"])
-    judged = does_answer(recorded["platform"], "review")
+    judged = recorded["platform"] in platforms_with(ReviewPlatform)
     effects = EffectDifferences((), judged=False)
     if judged:
-        effects = compare_effects(find_platform(recorded["platform"], Platform).review, side.declared, side.snapshot)
+        effects = compare_effects(
+            require_capability(recorded["platform"], ReviewPlatform), side.declared, side.snapshot
+        )
     runs = [_run_status(title, state) for title, state in recorded["runs"].items()]
     remarks = in_order((*compare(side, effects), *compare_runs(declared.runs, runs)))
     unread = tuple(dict.fromkeys((*side.unread, *effects.unread)))
@@ -68,7 +70,7 @@ def _live_side(declared: Declared, name: str, answers: Mapping[str, Any]) -> Liv
 
 
 def _inputs_judged_by_meaning(name: str) -> Mapping[str, frozenset[str]]:
-    if not does_answer(name, "live"):
+    if name not in platforms_with(LiveReading):
         return {}
     judged: Mapping[str, frozenset[str]] = import_module(f"components.{platform_folder(name)}.client.live").JUDGED
     return judged

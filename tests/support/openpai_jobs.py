@@ -14,10 +14,10 @@ from typing import Any
 
 import yaml
 
-from components.openpai.deploy import read_files
 from components.openpai.job import judged, protocol_of
 from components.openpai.plan import OpenPaiPlan, openpai_plan
 from components.openpai.protocol import controller_name, entrypoint, problems, with_secrets
+from components.openpai.run_inputs import read_files
 from components.plan.build import plan_of
 from schemas.judge import Judged, judge_config
 

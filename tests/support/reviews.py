@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from catalog.platforms import find_platform
+from catalog.platforms import require_capability
 from components.plan.build import plan_of
 from components.plan.show import plain
-from components.platform.base import Platform
-from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
+from components.platform.review import SECRET, UNKNOWN, ReviewedResource, ReviewPlatform, Snapshot
 from schemas.judge import judge_file
 from tests.support.recorder.answers import identify
 from tests.support.recorder.client import Recording
@@ -59,6 +58,6 @@ def _masked(value: Any) -> Any:
 
 def sentences(before: Snapshot, after: Snapshot) -> list[str]:
     """The sentences of a review about access that is gained or lost between two snapshots."""
-    answers = find_platform(after.platform, Platform).review
+    answers = require_capability(after.platform, ReviewPlatform)
     then, now = answers.abilities((before, after))
     return [one.sentence for one in access_changes(then, now, answers)]

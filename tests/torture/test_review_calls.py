@@ -18,10 +18,9 @@ import oci
 import pytest
 from botocore.exceptions import ClientError
 
-from catalog.platforms import find_platform
-from components.platform.base import Platform
+from catalog.platforms import require_capability
 from components.platform.circumstances import OTHER
-from components.platform.review import EVERYBODY, Snapshot
+from components.platform.review import EVERYBODY, ReviewPlatform, Snapshot
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients
 from tests.support.cloud_fixture import Clients
@@ -54,7 +53,7 @@ def _passes(call: Call) -> bool:
 
 
 def held_to(was: set[str], now: set[str], calls: Calls, sides: tuple[Snapshot, Snapshot]) -> None:
-    then, after = find_platform(sides[0].platform, Platform).review.abilities(sides)
+    then, after = require_capability(sides[0].platform, ReviewPlatform).abilities(sides)
     for name in now - was:
         assert _says(after - then, calls[name][1]), (name, sides)
     for name in was - now:

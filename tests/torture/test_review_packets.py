@@ -18,9 +18,8 @@ from typing import Any
 
 import pytest
 
-from catalog.platforms import find_platform
-from components.platform.base import Platform
-from components.platform.review import Passage, Snapshot
+from catalog.platforms import require_capability
+from components.platform.review import Passage, ReviewPlatform, Snapshot
 from localcloud.aws.machines import GroupRule, Machine, SecurityGroupRules
 from localcloud.control import Cloud
 from tests.support.aws_instances import GROUP, Data, data_centre
@@ -117,7 +116,7 @@ def another(rules: Rules, chance: random.Random, block: str, client: str) -> Rul
 
 def held_to(open_before: set[int], open_now: set[int], sides: tuple[Snapshot, Snapshot], ends: tuple[str, str]) -> None:
     """Asserts that every port that opens or closes between the hosts is in the review, in at least one direction."""
-    answers = find_platform(sides[0].platform, Platform).review
+    answers = require_capability(sides[0].platform, ReviewPlatform)
     found = changed(*(answers.network(one) for one in sides))
     for port in open_now - open_before:
         assert _any(found.opened, port, ends), (port, found.opened, sides)

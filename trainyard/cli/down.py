@@ -13,8 +13,7 @@ from itertools import pairwise
 
 import click
 
-from catalog.platforms import find_platform
-from components.platform.base import Platform, answering
+from catalog.platforms import platforms_with, require_capability
 from components.platform.local import PROJECT_NAME, LocalPlatform, Removal, Row, State
 from launcher.escaping import terminal_lines
 from localcloud import control
@@ -59,8 +58,8 @@ def down(place: LocalStack, arguments: list[str], delete_data: bool, yes: bool) 
             place.remove_stand_ins(cloud, delete_data)
             data = [
                 line
-                for name in answering("local")
-                for line in find_platform(name, Platform).local.list_data(cloud, say_aside)
+                for name in platforms_with(LocalPlatform)
+                for line in require_capability(name, LocalPlatform).list_data(cloud, say_aside)
             ]
             control.stop(place.home / "cloud")
             say(_end(data, place))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from catalog.platforms import find_platform
+from catalog.platforms import require_capability
 from components.plan import show
-from components.plan.platform import Platform
+from components.plan.platform import AccessReporting
 from schemas.names import suggestion
 from trainyard.cli.out import json_data, say
 from trainyard.cli.planning import plan_or_exit, stack_arguments
@@ -46,7 +46,7 @@ def access(stack: str, stacks: Path, form: str, deployers: str) -> None:
     """
     made = plan_or_exit(stack, stacks, form)
     try:
-        report = find_platform(made.platform, Platform).access_report(made, deployers)
+        report = require_capability(made.platform, AccessReporting).build(made, deployers)
     except ValueError as wrong:
         raise click.UsageError(f"--deployers: {wrong}") from None
     if form == "json":

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from catalog.platforms import platforms
-from components.platform.base import does_answer
+from catalog.platforms import platforms, platforms_with
 from localcloud.files import CHOICES, REQUIRED, VARIABLE, WHERE_POSSIBLE
 from schemas.load import stack_name
 from trainyard.cli.out import say_aside
@@ -139,7 +138,9 @@ def end_with_findings(judged: Judged, form: str) -> NoReturn:
 
 
 def require_local_cloud(plan: Plan) -> None:
-    if not does_answer(plan.platform, "local"):
+    from components.platform.local import LocalPlatform
+
+    if plan.platform not in platforms_with(LocalPlatform):
         raise click.UsageError(f"{plan.stack} runs on {plan.platform}, which has no local cloud yet")
 
 

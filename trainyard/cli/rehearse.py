@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from catalog.platforms import find_platform
+from catalog.platforms import require_capability
 from components.plan.build import StackFileError
 from trainyard.cli.out import data, json_data, say, say_aside
 from trainyard.cli.planning import (
@@ -77,13 +77,13 @@ def rehearse(
     """
     file = stack_file(stack, stacks).resolve()
     plan = _plan(file)
-    from components.platform.base import Platform
+    from components.platform.rehearsal import RehearsalPlatform
     from trainyard.rehearsal.rehearse import RehearsalOptions, run_rehearsal
     from trainyard.rehearsal.report import RENDERERS
 
     options = RehearsalOptions(nodes, code == "built-in", prove, confirm, seed, minutes, keep, isolation)
     try:
-        report = run_rehearsal(file, plan, options, find_platform(plan.platform, Platform).rehearsal, say_aside)
+        report = run_rehearsal(file, plan, options, require_capability(plan.platform, RehearsalPlatform), say_aside)
     except StackFileError as error:
         end_with_findings(error.judged, "text")
     SHOWS[form](RENDERERS[form](report))

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from catalog.platforms import PLATFORM_KEY, platform_in
-from components.platform.base import answering
+from catalog.platforms import PLATFORM_KEY, platform_in, platforms_with
 from components.platform.calls import ProviderError
-from components.platform.client import UnknownPlaceError, Where
+from components.platform.client import RunClients, UnknownPlaceError, Where
 from components.platform.local import deployed_files
 from components.platform.status import MachineSeen, RunStatus, WantedRuns, parse_json
 from schemas.each import swept_keys
@@ -158,7 +157,7 @@ def where_of(file: Path | None, cloud: Cloud | None, place: str | None, profile:
 def _everywhere(where: Where, wanted: WantedRuns, cloud: Cloud) -> SeveralLooks:
     """All runs of the local cloud. A platform that lists runs only for a stack is asked for each of its stacks."""
     looks, files = [], deployed_files(cloud.home)
-    for platform in answering("runs_of_caller"):
+    for platform in platforms_with(RunClients):
         try:
             looks.append(look_for(replace(where, config={PLATFORM_KEY: platform}), wanted))
         except UnknownPlaceError:

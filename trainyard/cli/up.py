@@ -10,13 +10,12 @@ from typing import Any
 
 import click
 
-from catalog.platforms import find_platform
+from catalog.platforms import require_capability
 from components.messages import moved
 from components.plan.build import WARNINGS_SHOWN
 from components.plan.model import Plan
-from components.platform.base import Platform
 from components.platform.calls import Tell
-from components.platform.local import LocalFile
+from components.platform.local import LocalFile, LocalPlatform
 from localcloud.environments import network_tools
 from localcloud.files import REQUIRED, WHERE_POSSIBLE
 from provider.runs.starting import RETRY_FAILED
@@ -106,7 +105,7 @@ def _bring_up(place: LocalStack, arguments: list[str], allow_failed_runs: bool) 
     borrowed = _bring_up_used(place, plan, allow_failed_runs)
     _tell(place.select(plan, cloud))
     _tell_of_renames(place, plan)
-    find_platform(plan.platform, Platform).local.ready_images(cloud, plan, borrowed)
+    require_capability(plan.platform, LocalPlatform).ready_images(cloud, plan, borrowed)
     before = run_rows(place)
     done = place.up(*_judged(arguments), *arguments)
     code, only_runs_failed = print_summary(place, plan, cloud, before, done)
@@ -180,7 +179,7 @@ def _tell(local: LocalFile, tell: Tell = say) -> None:
 
 def _tell_of_renames(place: LocalStack, plan: Plan, tell: Tell = say) -> None:
     own, _ = place.states()
-    for text in stack_states.rename_warnings(own.rows, plan, find_platform(plan.platform, Platform).local):
+    for text in stack_states.rename_warnings(own.rows, plan, require_capability(plan.platform, LocalPlatform)):
         tell(f"  renamed? {text}")
 
 

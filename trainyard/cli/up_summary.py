@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from catalog.platforms import find_platform
+from catalog.platforms import require_capability
 from components.plan.model import RUN_TYPE, Plan, RunPlan
-from components.platform.base import Platform
 from components.platform.calls import ProviderError, call_of
-from components.platform.client import Runs, Where
+from components.platform.client import RunClients, Runs, Where
 from components.platform.local import LocalPlatform, Row, lost_lines, own_lines, reporting_nodes
 from components.platform.runs import TERMINAL, NodeRun
 from components.platform.status import WantedRuns
@@ -75,7 +74,7 @@ def print_summary(
     `before`: the runs before this `up`. `done`: the exit code and the errors of the engine.
     """
     code, errors = done
-    account = _Account(place, plan, cloud, find_platform(plan.platform, Platform).local, place.outputs())
+    account = _Account(place, plan, cloud, require_capability(plan.platform, LocalPlatform), place.outputs())
     runs = account.runs(before)
     if code:
         say(f"\n`up` has failed, so the stack `{place.stack}` is not as its file says.")
@@ -200,7 +199,7 @@ class _Account:
 
     @cached_property
     def _client(self) -> Runs:
-        return find_platform(self.plan.platform, Platform).runs_of_caller(self._where(admin.DEPLOYER))
+        return require_capability(self.plan.platform, RunClients).of_caller(self._where(admin.DEPLOYER))
 
     def _last_lines(self, node: NodeRun) -> list[str]:
         try:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from catalog.platforms import find_platform, platform_in
-from components.platform.base import PlatformServices, does_answer
+from catalog.platforms import Lacks, find_capability, platform_in
 from components.platform.calls import ProviderError
 from components.platform.client import UnknownPlaceError, Where
-from components.platform.live import LiveQuestion
+from components.platform.live import LiveQuestion, LiveReading, LiveSide
+from components.platform.review import ReviewPlatform
 from components.platform.status import WantedRuns
 from trainyard.drift.compare import (
     Drift,
@@ -26,14 +26,17 @@ _NOT_EVALUATED = EffectDifferences((), judged=False)
 
 def find_drift(declared: Declared, where: Where, known: tuple[str, ...] = ()) -> Drift:
     """`where`: the place of the stack's runs. Raises ProviderError if the cloud cannot be read at all."""
-    platform = find_platform(platform_in(where.config), PlatformServices, PlatformServices)
-    side = platform.live(LiveQuestion(declared.snapshot, where, known))
-    can_evaluate = platform.name != "" and does_answer(platform.name, "review")
-    effects = compare_effects(platform.review, side.declared, side.snapshot) if can_evaluate else _NOT_EVALUATED
+    platform = platform_in(where.config)
+    question = LiveQuestion(declared.snapshot, where, known)
+    live, review = find_capability(platform, LiveReading), find_capability(platform, ReviewPlatform)
+    side = LiveSide(question.declared, question.declared) if isinstance(live, Lacks) else live.read(question)
+    effects = _NOT_EVALUATED
+    if not isinstance(review, Lacks):
+        effects = compare_effects(review, side.declared, side.snapshot)
     runs, unread = _runs(declared, where)
     remarks = in_order((*compare(side, effects), *runs))
     unread = tuple(dict.fromkeys((*side.unread, *effects.unread, *unread)))
-    return Drift(declared.snapshot.stack, platform.name, remarks, unread)
+    return Drift(declared.snapshot.stack, platform, remarks, unread)
 
 
 def _runs(declared: Declared, where: Where) -> tuple[tuple[Remark, ...], tuple[str, ...]]:

@@ -18,9 +18,8 @@ from typing import IO, Any
 
 import yaml
 
-from catalog.platforms import find_platform, platform_in
+from catalog.platforms import platform_in, platforms_with, require_capability
 from components.plan.model import Plan
-from components.platform.base import Platform, answering
 from components.platform.calls import GO_ON, Tell
 from components.platform.local import PROJECT_NAME, LocalFile, LocalPlatform, LocalStackError, State, states
 from localcloud import control
@@ -160,14 +159,14 @@ class LocalStack:
 
     @property
     def platform(self) -> LocalPlatform:
-        return find_platform(self.platform_name, Platform).local
+        return require_capability(self.platform_name, LocalPlatform)
 
     def select(self, plan: Plan, cloud: control.Cloud) -> LocalFile:
         """Makes the stack in the local backend if needed. Returns its file as the local cloud can use it."""
         copy, written = self.local_file(), read(self.file).data
         with self._stand_in_lock():
             stand_in = partial(
-                find_platform(plan.platform, Platform).local.stand_in, plan=plan, cloud=cloud, tell=self._tell
+                require_capability(plan.platform, LocalPlatform).stand_in, plan=plan, cloud=cloud, tell=self._tell
             )
             opens = SALT in written and self._opens(written[SALT])
             local = localize(written["config"], plan, stand_in, self.file.parent, keeps_secrets=opens)
@@ -251,8 +250,8 @@ class LocalStack:
     def remove_stand_ins(self, cloud: control.Cloud, with_data: bool) -> None:
         """Removes the stand-ins for stacks of all platforms. Call it when the cloud has no stacks."""
         with self._stand_in_lock():
-            for name in answering("local"):
-                find_platform(name, Platform).local.remove_stand_ins(cloud, self._tell, with_data)
+            for name in platforms_with(LocalPlatform):
+                require_capability(name, LocalPlatform).remove_stand_ins(cloud, self._tell, with_data)
 
     def state(self, *arguments: str) -> str:
         return self._engine("stack", *arguments)

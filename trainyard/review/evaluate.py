@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from catalog.platforms import find_platform
-from components.platform.base import PlatformServices
+from catalog.platforms import Lacks, find_capability
 from components.platform.review import Network, ReviewPlatform, Snapshot
 from policies import offline
 from policies.settings import PolicyConfigError
@@ -69,7 +68,8 @@ def review(
         return _platform_change(before, after, findings, context, rehearsal)
     if _cannot_be_compared(before, after):
         return _unreadable_review(before, after, kind, findings, context)
-    platform = find_platform(after.platform or before.platform, PlatformServices, PlatformServices).review
+    platform = find_capability(after.platform or before.platform, ReviewPlatform)
+    platform = ReviewPlatform() if isinstance(platform, Lacks) else platform
     changes = compare(before, after, platform, context.by_engine)
     warnings = tuple(text for text in after.remarks if text not in before.remarks)
     if kind == "changed" and not changes and not warnings and before.plan == after.plan and not after.refused:

@@ -25,11 +25,10 @@ from typing import Any
 
 import pulumi
 
-from catalog.platforms import find_platform, platform_in
+from catalog.platforms import Lacks, find_capability, platform_in
 from components.plan.build import WARNINGS_SHOWN, plan_of
 from components.plan.show import plain as plain_plan
-from components.platform.base import PlatformServices
-from components.platform.review import SECRET, OfflineStack, Snapshot
+from components.platform.review import SECRET, OfflineCloud, OfflineStack, Snapshot
 from components.program import STACKS, run
 from components.runs import ARTIFACTS
 from schemas.judge import judge_file
@@ -80,9 +79,7 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
     if judged.errors:
         return Recorded(Snapshot(name, platform, {}, (), refused=_first_error(judged.errors))).as_json()
     stack, project = OfflineStack(name, written), "trainyard"
-    monitor = RecordingMonitor(
-        MockedCloud(find_platform(platform, PlatformServices, PlatformServices).offline, stack, project, state)
-    )
+    monitor = RecordingMonitor(MockedCloud(_offline_cloud(platform), stack, project, state))
     remarks, exports, refused = _run(monitor, file, request["root"], name, project)
     rows = [row for row in monitor.recorded if "read" not in row and row["type"] != _STACK_TYPE]
     recorded = Recorded(
@@ -161,10 +158,15 @@ def serve(write: Callable[[str], object]) -> None:
         used = _record_in_fork(write, line)
 
 
+def _offline_cloud(platform: str) -> OfflineCloud:
+    found = find_capability(platform, OfflineCloud)
+    return OfflineCloud() if isinstance(found, Lacks) else found
+
+
 def _prepare(platform: str) -> None:
     """Imports the platform's packages. If they are missing, recording a program reports it."""
     with suppress(ModuleNotFoundError):
-        find_platform(platform, PlatformServices, PlatformServices).offline.prepare()
+        _offline_cloud(platform).prepare()
 
 
 def _import_all(names: list[str]) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from catalog.platforms import find_platform, platform_in
-from components.platform.base import PlatformServices
+from catalog.platforms import platform_in, require_capability
 from components.platform.calls import Call, LocalCloud, ProviderError, call_of
 from components.platform.client import (
     FIRST_PATIENCE,
     FolderPlace,
     LineMerger,
+    RunClients,
     RunReader,
     Runs,
     UnknownPlaceError,
@@ -73,7 +73,7 @@ class Look:
 
 def look_for(where: Where, wanted: WantedRuns) -> Look:
     """Raises UnknownPlaceError if the place of the runs is unknown."""
-    runs = find_platform(platform_in(where.config), PlatformServices, PlatformServices).runs_of_caller(where)
+    runs = require_capability(platform_in(where.config), RunClients).of_caller(where)
     if not runs.place:
         raise UnknownPlaceError(runs.unknown_place)
     call = call_of("runs", where.tell)

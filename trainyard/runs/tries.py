@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from catalog.platforms import find_platform, platform_in
+from catalog.platforms import platform_in, require_capability
 from catalog.secret_looks import names_secret
 from components.plan.build import plan_of
-from components.platform.base import PlatformServices
 from components.platform.calls import Call, ProviderError
-from components.platform.client import Runs, UnknownPlaceError, Where
+from components.platform.client import RunClients, Runs, UnknownPlaceError, Where
 from components.platform.inputs import with_defaults
 from components.platform.runs import NodeRun, RunSpec, fingerprint_of_try, run_spec
 from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, WantedTry, new_name
@@ -29,7 +28,7 @@ def runs_for_try(where: Where) -> Runs:
     name = platform_in(where.config)
     try:
         # The bucket is the plan's.
-        return find_platform(name, PlatformServices, PlatformServices).runs_of_caller(replace(where, bucket=None))
+        return require_capability(name, RunClients).of_caller(replace(where, bucket=None))
     except UnknownPlaceError:
         raise TryError(f"the stack runs on {name}: nothing can be tried there yet") from None
 

@@ -2,3 +2,7 @@
 """Meaning checks of AWS DL1's stacks. Importing a file of checks declares them."""
 
 from components.aws.checks import cluster, names, network  # noqa: F401
+from components.aws.stack import RULES
+from schemas.stack_file import StackChecks
+
+CHECKS = StackChecks(RULES)

@@ -26,6 +26,7 @@ from components.platform.files import (
     Sink,
     StoredObject,
     StoredPart,
+    StoreOpeners,
     StoreRequest,
     TransferError,
 )
@@ -247,3 +248,6 @@ def statements(purpose: str, bucket: str) -> list[Mapping[str, object]]:
 def make(request: StoreRequest) -> AwsOpener:
     session = session_of_caller(request.where)
     return AwsOpener(request, session, call_of(request.purpose, request.where.tell))
+
+
+STORE_OPENERS = StoreOpeners(make)

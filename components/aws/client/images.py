@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from catalog.tables import table
-from components.aws.plan import AwsDl1Plan
+from components.aws.plan import AwsDl1Plan, aws_dl1_plan
 from components.plan.model import JobPlan, Plan
 from components.platform import images as neutral
 from components.platform.calls import ProviderError
@@ -21,6 +21,7 @@ from components.platform.images import (
     UNREACHABLE,
     Endpoint,
     ImageError,
+    PlatformImages,
     PushFailure,
     Recipe,
     RegisteredImage,
@@ -192,5 +193,8 @@ class AwsImages:
         return explain(output, PUSH_FAILURES, facts)
 
 
-def make(plan: AwsDl1Plan, environment: Mapping[str, str]) -> AwsImages:
-    return AwsImages(plan, Session.of({"region": plan.region}, environment))
+def make(plan: Plan, environment: Mapping[str, str]) -> AwsImages:
+    return AwsImages(aws_dl1_plan(plan), Session.of({"region": plan.region}, environment))
+
+
+PLATFORM_IMAGES = PlatformImages(make)

@@ -14,7 +14,7 @@ from components.aws.client.live_ec2 import Ec2Reader
 from components.aws.client.session import session_of_caller
 from components.aws.iam.documents import as_declared, principals_in
 from components.platform.calls import call_of
-from components.platform.live import LiveQuestion, LiveSide, Reading
+from components.platform.live import LiveQuestion, LiveReading, LiveSide, Reading
 from components.platform.review import ReviewedResource
 from components.s3 import ACCESS_CODES, Session, attempt, code_of, is_gone
 
@@ -169,3 +169,6 @@ def _nothing(row: Any) -> Mapping[str, Any]:
 def _private(response: Any) -> Mapping[str, Any]:
     rows = response["PublicAccessBlockConfiguration"]
     return {key[0].lower() + key[1:]: value for key, value in rows.items()}
+
+
+LIVE_READING = LiveReading(make)

@@ -16,7 +16,7 @@ from components.aws.client.queue import Queue
 from components.aws.client.session import session_of_caller
 from components.aws.client.tickets import PLATFORM, ROOT, Cluster, RunId, Ticket, described_inputs, ticket_of
 from components.platform.calls import Call, ProviderError
-from components.platform.client import LineMerger, RunReader, Runs, Where
+from components.platform.client import LineMerger, RunClients, RunReader, Runs, Where
 from components.platform.runs import (
     NodeRun,
     RunSpec,
@@ -260,3 +260,6 @@ class AwsRuns(Runs):
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
         return ending(self.session, call, run_id, inputs.get("nodes") or ())
+
+
+RUN_CLIENTS = RunClients(knows, lambda config: AwsRuns(Session.of(config)), runs_of_caller)

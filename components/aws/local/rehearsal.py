@@ -195,3 +195,6 @@ def _rest(body: Mapping[str, Any], mutation: StatementMutation) -> str:
 def _all(iam: Any) -> Iterator[Mapping[str, Any]]:
     for page in iam.get_paginator("list_policies").paginate(Scope="All"):
         yield from page["Policies"]
+
+
+REHEARSAL = AwsRehearsalPlatform()

@@ -178,3 +178,6 @@ def _machines(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
             made.remarks.append(f"job {name}: the local cloud has room enough; its reservation is left out")
         if group := cluster.get("placementGroup"):
             stand_ins.one("placement group", str(group))
+
+
+LOCAL = AwsLocalPlatform()

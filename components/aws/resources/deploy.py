@@ -32,6 +32,7 @@ from components.aws.run_inputs import build_archive
 from components.aws.statements import endpoint_policies
 from components.messages import warn
 from components.outputs import Borrowed, last_outputs
+from components.plan.platform import Deployment
 from components.runs import RunProvider, artifacts_folder, code_artifact
 from schemas.code import CodeArtifact
 from schemas.findings import dotted
@@ -193,3 +194,6 @@ def _object(name: str, here: Context, key: str, archive: CodeArtifact, storage: 
         tags=dict(here.plan.tags),
         opts=pulumi.ResourceOptions(depends_on=[storage], retain_on_delete=True),
     )
+
+
+DEPLOYMENT = Deployment(deploy)

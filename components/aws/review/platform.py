@@ -198,3 +198,6 @@ class AwsReview(ReviewPlatform):
 
     def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
         return costs_of(side, prices)
+
+
+REVIEW = AwsReview()

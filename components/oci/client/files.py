@@ -24,6 +24,7 @@ from components.platform.files import (
     Sink,
     StoredObject,
     StoredPart,
+    StoreOpeners,
     StoreRequest,
     TransferError,
 )
@@ -281,3 +282,6 @@ class Caller:
         if dynamic:
             return group_named("dynamic-group", dynamic, access.domain)
         return group_named("group", users.group or "YOUR-GROUP", access.domain)
+
+
+STORE_OPENERS = StoreOpeners(make)

@@ -16,7 +16,7 @@ from components.oci.client.registry import (
 )
 from components.oci.client.session import Session
 from components.plan.model import JobPlan, Plan
-from components.platform.images import Endpoint, ImageError, Recipe, WantedImage, recipe
+from components.platform.images import Endpoint, ImageError, PlatformImages, Recipe, WantedImage, recipe
 
 
 class OciImages:
@@ -65,3 +65,6 @@ class OciImages:
 
 def make(plan: Plan, environment: Mapping[str, str]) -> OciImages:
     return OciImages(Session.of({"region": plan.region}, environment))
+
+
+PLATFORM_IMAGES = PlatformImages(make)

@@ -19,7 +19,7 @@ from components.oci.client.calls import ACCESS_CODES, attempt, pages
 from components.oci.client.live_policies import POLICY, PolicyReader
 from components.oci.client.session import Session, sdk_module, session_of_caller
 from components.platform.calls import call_of
-from components.platform.live import LiveQuestion, LiveSide, Reading, foreign_stack
+from components.platform.live import LiveQuestion, LiveReading, LiveSide, Reading, foreign_stack
 from components.platform.review import ReviewedResource
 
 GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
@@ -320,3 +320,6 @@ def _means(declared: Any, live: Any) -> bool:
     if declared is None or live is None:
         return not declared and not live
     return str(declared).lower() == str(live).lower()
+
+
+LIVE_READING = LiveReading(make)

@@ -26,7 +26,7 @@ from components.oci.client.calls import (
 from components.oci.client.flow_logs import FlowWitness
 from components.oci.client.session import Session, compartment_of_caller, session_of_caller
 from components.platform.calls import Call, ProviderError, call_of
-from components.platform.client import FIRST_PATIENCE, LineMerger, RunReader, Runs, Where
+from components.platform.client import FIRST_PATIENCE, LineMerger, RunClients, RunReader, Runs, Where
 from components.platform.runs import (
     DELETED,
     TERMINAL,
@@ -300,3 +300,6 @@ def _observed(node: NodeRun, run: Any, shared: bool) -> NodeRun:
         return NodeRun(node.name, node.id, "DELETED", "the job run no longer exists")
     groups = getattr(run, "node_group_details_list", None)
     return job_runs.group_runs(run, [node.name])[0] if shared or groups else job_runs.node_run(run, node.name)
+
+
+RUN_CLIENTS = RunClients(knows, lambda config: OciRuns(Session.of(config)), runs_of_caller)

@@ -227,3 +227,6 @@ def _without_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterat
         yield
     finally:
         identity.update_policy(policy.id, models.UpdatePolicyDetails(statements=policy.statements))
+
+
+REHEARSAL = OciRehearsalPlatform()

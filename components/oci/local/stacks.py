@@ -193,3 +193,6 @@ def ready_images(cloud: LocalCloud, plan: Plan, borrowed: str = "") -> None:
     for image in dict.fromkeys(expand(job.image, names) for job in plan.jobs.values()):
         if image.startswith(host):
             admin.push_when_repository_exists(cloud, image)
+
+
+LOCAL = OciLocalPlatform()

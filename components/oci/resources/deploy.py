@@ -21,6 +21,7 @@ from components.oci.resources.refusals import find_refusals
 from components.oci.resources.storage import Logs, LogsArgs, Storage, StorageArgs, make_flow_log
 from components.oci.rules import security_rules
 from components.outputs import Borrowed, Recorded, recorded_resources
+from components.plan.platform import Deployment
 from components.runs import RunProvider, code_artifact
 from schemas.findings import dotted
 
@@ -159,3 +160,6 @@ def _jobs(
         name: Job(name, JobArgs(job, here, place, code_artifact(plan, job, folder, build_artifact), runs, after))
         for name, job in plan.jobs.items()
     }
+
+
+DEPLOYMENT = Deployment(deploy)

@@ -219,3 +219,6 @@ class OciReview(ReviewPlatform):
 
     def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
         return costs_of(side, prices)
+
+
+REVIEW = OciReview()

@@ -14,9 +14,9 @@ from components.openpai.client.inputs import normal_form
 from components.openpai.client.jobs import Job, described_inputs
 from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.session import Session
-from components.openpai.deploy import read_files, run_inputs
 from components.openpai.plain_command import document, exported
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan
+from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.model import RunPlan
 from components.platform.calls import Call
 from components.platform.runs import liked_by

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
-from catalog.platforms import find_platform, platforms
+from catalog.platforms import platforms, require_capability
 from components.openpai.client.status import storages_folder
-from components.platform.base import Platform
-from components.platform.files import Store, StoredObject, StoreOpener, StoreRequest, TransferError
+from components.platform.files import Store, StoredObject, StoreOpener, StoreOpeners, StoreRequest, TransferError
 from launcher.escaping import terminal
 
 BUCKET_KEY, STORAGE_KEY = "trainyard:bucket", "trainyard:storage"
@@ -83,7 +82,7 @@ class OpenPaiOpener:
         namespace = row.region.key.partition(":")[0] if row.region else name
         where = {f"{namespace}:{key}": bucket.get(key) for key in ("region", "endpoint")}
         config = {key: value for key, value in where.items() if isinstance(value, str) and value}
-        return find_platform(name, Platform).files(
+        return require_capability(name, StoreOpeners).make(
             replace(self.request, where=replace(self.request.where, config=config))
         )
 
@@ -119,3 +118,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def make(request: StoreRequest) -> OpenPaiOpener:
     return OpenPaiOpener(request)
+
+
+STORE_OPENERS = StoreOpeners(make)

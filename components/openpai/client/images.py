@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
+from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_plan
 from components.plan.model import JobPlan, Plan
 from components.platform import images as neutral
 from components.platform.images import (
@@ -14,6 +12,7 @@ from components.platform.images import (
     UNREACHABLE,
     Endpoint,
     ImageError,
+    PlatformImages,
     PushFailure,
     Recipe,
     WantedImage,
@@ -87,5 +86,4 @@ class OpenPaiImages:
         return explain(output, _PUSH_FAILURES, facts)
 
 
-def make(plan: OpenPaiPlan, environment: Mapping[str, str]) -> OpenPaiImages:
-    return OpenPaiImages(plan)
+PLATFORM_IMAGES = PlatformImages(lambda plan, environment: OpenPaiImages(openpai_plan(plan)))

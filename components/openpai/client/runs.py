@@ -25,7 +25,7 @@ from components.openpai.client.jobs import (
 from components.openpai.client.session import Session, session_of_caller
 from components.openpai.client.states import JobDetail
 from components.platform.calls import Call, ProviderError
-from components.platform.client import LineMerger, RunReader, Runs, Where
+from components.platform.client import LineMerger, RunClients, RunReader, Runs, Where
 from components.platform.runs import NodeRun, RunSpec, Try, liked_by
 from components.platform.values import Properties
 from launcher.escaping import terminal
@@ -261,3 +261,6 @@ def _jobs_of(nodes: Sequence[NodeRun]) -> dict[tuple[str, str], None]:
 def _group(tags: Mapping[str, str]) -> tuple[str, str]:
     """The job in the stack file to which a run belongs."""
     return tags.get("stack") or "", tags.get("job") or ""
+
+
+RUN_CLIENTS = RunClients(knows, lambda config: OpenPaiRuns(Session.of(config)), runs_of_caller)

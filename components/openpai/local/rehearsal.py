@@ -12,9 +12,9 @@ from typing import Any
 
 from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.status import Storages, storages_folder
-from components.openpai.deploy import read_files, run_inputs
 from components.openpai.local.stacks import USER, output_folder, session_of
 from components.openpai.plan import OpenPaiPlan, openpai_job, openpai_plan
+from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.model import JobPlan, Plan, RunPlan, expand
 from components.platform.calls import LocalCloud, Tell
 from components.platform.evidence import (
@@ -180,3 +180,6 @@ class NoAccessFacts:
 
     def inferred(self, call: RecordedCall) -> tuple[str, ...]:
         return ()
+
+
+REHEARSAL = OpenPaiRehearsalPlatform()

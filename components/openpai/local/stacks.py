@@ -245,3 +245,6 @@ def output_folder(cloud: LocalCloud, run_id: str, tell: Tell) -> OutputFolder | 
     start = f"{job.folder}/{start_of(job.name, detail.attempt)}/{_OUTPUT}"
     place = Storages(storages_folder(cloud.home)).place(job, start)
     return OutputFolder(*place) if place else None
+
+
+LOCAL = OpenPaiLocalPlatform()

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.openpai.deploy import read_files, run_inputs
 from components.openpai.plan import openpai_plan
+from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.build import build_plan
 from components.plan.model import Plan
 from localcloud.control import Cloud

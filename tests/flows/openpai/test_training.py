@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.openpai.deploy import read_files, run_inputs
 from components.openpai.plan import OpenPaiPlan, openpai_plan
+from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.build import plan_of
 from localcloud.control import Cloud
 from schemas.judge import judge_file

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from components.openpai.client.jobs import Job
-from components.openpai.deploy import read_files, run_inputs
 from components.openpai.plan import openpai_plan
+from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.build import plan_of
 from components.platform.calls import call_of
 from components.platform.values import Properties

@@ -9,8 +9,8 @@ from typing import Any
 
 import pulumi
 
-from catalog.platforms import find_platform
-from components.platform.base import Platform
+from catalog.platforms import require_capability
+from components.platform.review import OfflineCloud
 from tests.support.recorder import aws_answers
 
 NAMESPACE = "axexamplens"
@@ -21,7 +21,7 @@ RESOURCES = "#resources"
 HOME_OF = "oci:Identity/getRegionSubscriptions:getRegionSubscriptions"
 HOME_REGION = "eu-frankfurt-1"
 
-OFFLINE = {"oci": find_platform("oci", Platform).offline, "aws": find_platform("aws-dl1", Platform).offline}
+OFFLINE = {"oci": require_capability("oci", OfflineCloud), "aws": require_capability("aws-dl1", OfflineCloud)}
 
 
 def identify(token: str, name: str, inputs: Mapping[str, Any]) -> str:

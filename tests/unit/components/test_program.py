@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from catalog.platforms import find_platform
-from components.plan.platform import Platform
+from catalog.platforms import require_capability
+from components.plan.platform import Deployment
 from components.program import not_installed
 from tests.support.examples import plan
 
@@ -21,7 +21,7 @@ def test_a_platform_whose_packages_are_missing_says_what_to_install(
     monkeypatch.delitem(sys.modules, "components.oci.resources.access", raising=False)
     monkeypatch.setitem(sys.modules, "pulumi_oci", None)
     with pytest.raises(ModuleNotFoundError) as missing:
-        find_platform("oci", Platform).deploy(plan("local"), tmp_path)
+        require_capability("oci", Deployment).deploy(plan("local"), tmp_path)
     told = not_installed("oci", missing.value)
     assert "needs the Python package `pulumi_oci`" in told
     assert "`pulumi install`" in told

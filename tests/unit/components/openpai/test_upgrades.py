@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from components.openpai.client.inputs import INPUTS
-from components.openpai.deploy import read_files, run_inputs
 from components.openpai.plan import OpenPaiPlan, openpai_plan
+from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.build import plan_of
 from components.platform.values import canonical
 from schemas.judge import judge_file

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from catalog.platforms import find_platform
-from components.platform.base import Platform
-from components.platform.review import UNKNOWN, OfflineStack
+from catalog.platforms import require_capability
+from components.platform.review import UNKNOWN, OfflineCloud, OfflineStack
 
 FILE = {
     "trainyard:account": "123456789012",
@@ -21,7 +20,7 @@ STACK = OfflineStack("one", FILE)
 
 
 def ask(name: str, function: str, /, **arguments: Any) -> Any:
-    return find_platform(name, Platform).offline.answer(function, arguments, STACK)
+    return require_capability(name, OfflineCloud).answer(function, arguments, STACK)
 
 
 def test_a_name_of_the_file_is_there_once_with_an_id_that_nobody_knows() -> None:
@@ -56,4 +55,4 @@ def test_the_account_and_the_zone_are_the_files() -> None:
 
 @pytest.mark.parametrize("name", ["oci", "aws-dl1"])
 def test_what_another_stack_exports_is_taken_to_be_there(name: str) -> None:
-    assert "subnetId" in find_platform(name, Platform).offline.borrowed()
+    assert "subnetId" in require_capability(name, OfflineCloud).borrowed()

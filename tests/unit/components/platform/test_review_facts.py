@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from catalog.platforms import OWN_PROVIDER, find_platform, platforms
+from catalog.platforms import OWN_PROVIDER, platforms, require_capability
 from components.plan.model import RUN_TYPE as RUN
-from components.platform.base import Platform
-from components.platform.review import UNREAD, Machines, Snapshot, Standing
+from components.platform.review import UNREAD, Machines, ReviewPlatform, Snapshot, Standing
 from components.values.resource_types import resource_types
 from tests.support.reviews import resource, sentences
 
@@ -22,7 +21,7 @@ def roles(**replicas: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", platforms())
 def test_every_loss_says_what_goes_and_how_to_keep_it(name: str) -> None:
-    review = find_platform(name, Platform).review
+    review = require_capability(name, ReviewPlatform)
     types = {**resource_types(platforms()[name].provider), **resource_types(OWN_PROVIDER)}
     for token, lost in [(token, row.lost) for token, row in types.items() if row.lost]:
         inputs = dict.fromkeys(lost.named_by[:1], "vision-{thing}")
@@ -75,7 +74,7 @@ LISTED = "list prices of shapes.toml, 2026"
     ],
 )
 def test_what_a_node_costs_on_oci(shape: dict[str, Any], prices: dict[str, Any], expected: Machines) -> None:
-    found = find_platform("oci", Platform).review.costs(oci(shape), prices)
+    found = require_capability("oci", ReviewPlatform).costs(oci(shape), prices)
     assert found.jobs["resnet"] == expected
     price = prices.get("VM.GPU.A10.1", {}).get("usd_per_hour", 2.0)
     source = prices.get("VM.GPU.A10.1", {}).get("source", LISTED)
@@ -84,15 +83,15 @@ def test_what_a_node_costs_on_oci(shape: dict[str, Any], prices: dict[str, Any],
 
 def test_a_job_on_a_compute_target_costs_nothing_of_its_own() -> None:
     on = {"computeTarget": "pool", "share": {"gpus": 1}}
-    own = find_platform("oci", Platform).review.costs(oci({"name": "VM.GPU.A10.1"}, **on), {}).jobs["resnet"]
+    own = require_capability("oci", ReviewPlatform).costs(oci({"name": "VM.GPU.A10.1"}, **on), {}).jobs["resnet"]
     assert (own.usd_per_hour, own.accelerators, own.stays) == (0.0, 1, True)
     theirs = (
-        find_platform("oci", Platform)
-        .review.costs(oci({"name": "x"}, **{**on, "computeTarget": "theirs"}), {})
+        require_capability("oci", ReviewPlatform)
+        .costs(oci({"name": "x"}, **{**on, "computeTarget": "theirs"}), {})
         .jobs["resnet"]
     )
     assert theirs.usd_per_hour is None
-    priced = find_platform("oci", Platform).review.costs(
+    priced = require_capability("oci", ReviewPlatform).costs(
         oci({"name": "x"}, **{**on, "computeTarget": "theirs"}), {"compute target": {"usd_per_hour": 3}}
     )
     assert priced.jobs["resnet"].usd_per_hour == 3
@@ -109,7 +108,7 @@ def test_machines_of_aws_stay_and_have_no_price_but_a_teams_own() -> None:
         resource("aws:ec2/vpcEndpoint:VpcEndpoint", "s3", vpcEndpointType="Gateway"),
     )
     side = Snapshot("vision-dev", "aws-dl1", {"jobs": {"resnet": {"cluster": CLUSTER}}}, made)
-    answers = find_platform("aws-dl1", Platform).review
+    answers = require_capability("aws-dl1", ReviewPlatform)
     found = answers.costs(side, {})
     assert found.jobs == {"resnet": Machines("dl1.24xlarge", 2, 8, stays=True, idle_minutes=30)}
     assert [(one.what, one.usd_per_hour) for one in found.standing] == [
@@ -138,7 +137,7 @@ def openpai(*plugins: str, grants: Any = (), protocol: Any = None, **roles_of: A
 
 
 def test_openpai_has_no_rules_and_no_prices() -> None:
-    answers = find_platform("openpai", Platform).review
+    answers = require_capability("openpai", ReviewPlatform)
     assert answers.network(openpai()).unjudged == "OpenPAI has no API for networks: nodes share the cluster's"
     assert answers.costs(openpai(), {}).jobs == {"resnet": Machines("gpu2", 4, 2)}
     assert answers.costs(openpai(), {"gpu2": {"usd_per_hour": 3}}).jobs["resnet"].usd_per_hour == 3
@@ -147,7 +146,7 @@ def test_openpai_has_no_rules_and_no_prices() -> None:
 
 def test_tasks_of_openpai_that_are_not_alike_and_are_tried_again() -> None:
     mixed = openpai(worker={"sku": {"gpus": 4}, "retryCount": 3})
-    found = find_platform("openpai", Platform).review.costs(mixed, {"gpu2": {"usd_per_hour": 3}}).jobs["resnet"]
+    found = require_capability("openpai", ReviewPlatform).costs(mixed, {"gpu2": {"usd_per_hour": 3}}).jobs["resnet"]
     # Two accelerators on one node and four on three: 14. Whose SKU has which price, the plan does not say.
     assert (found.accelerators, found.usd_per_hour, found.retries) == (14 / 4, None, 3)
 

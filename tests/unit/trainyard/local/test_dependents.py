@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from catalog.platforms import find_platform
-from components.platform.base import Platform
-from components.platform.local import PROJECT_NAME, Row, State
+from catalog.platforms import require_capability
+from components.platform.local import PROJECT_NAME, LocalPlatform, Row, State
 from trainyard.local.stack_states import dependent_stacks
 
 NAME = "vision-dev-training"
@@ -53,7 +52,7 @@ def state(stack: str, package: str, outputs: Mapping[str, Any], inputs: Mapping[
 
 
 def needed(name: str, own: State, other: State, *going: Row) -> tuple[str, ...]:
-    found = dependent_stacks(own, [own, other], going, find_platform(name, Platform).local)
+    found = dependent_stacks(own, [own, other], going, require_capability(name, LocalPlatform))
     return found[0].on if found else ()
 
 

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.platforms import find_platform
+from catalog.platforms import require_capability
 from components.oci.local.people import SMALL_SHAPE, small_shapes
 from components.oci.local.rehearsal import planned_needs
 from components.oci.plan import OciPlan, oci_plan
 from components.plan.build import plan_file, plan_of
-from components.platform.base import Platform
-from components.platform.rehearsal import RehearsedConfig
+from components.platform.rehearsal import RehearsalPlatform, RehearsedConfig
 from schemas.judge import Judged, judge_config
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 from trainyard.rehearsal.mapping import map_config, stand_in_stack, without_runs
@@ -99,7 +98,9 @@ def test_a_group_of_an_identity_domain_is_one_of_the_only_domain_here() -> None:
 
 
 def test_the_stand_in_for_a_used_stack_opens_the_needed_ports(tmp_path: Path) -> None:
-    used = stand_in_stack(plan("oci-team"), written("oci-team"), find_platform("oci", Platform).rehearsal.place_keys)
+    used = stand_in_stack(
+        plan("oci-team"), written("oci-team"), require_capability("oci", RehearsalPlatform).place_keys
+    )
     (tmp_path / "Pulumi.yaml").write_text("name: p\n")
     found = judged(used, "oci-platform")
     assert found.errors == ()
@@ -112,7 +113,7 @@ def test_the_stand_in_of_a_stack_is_one_of_its_own_platform(tmp_path: Path) -> N
     """It has the keys that say where the stack is, and no keys of another platform."""
     (tmp_path / "Pulumi.yaml").write_text("name: p\n")
     name = "aws-dl1-resnet"
-    keys = find_platform("aws-dl1", Platform).rehearsal.place_keys
+    keys = require_capability("aws-dl1", RehearsalPlatform).place_keys
     stand_in = stand_in_stack(plan_file(stack_file(name), print), written(name), keys)
     assert (stand_in["trainyard:platform"], stand_in["aws:region"]) == ("aws-dl1", "us-east-1")
     assert stand_in["trainyard:account"] == "123456789012"

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from catalog.platforms import find_platform
-from components.platform.base import Platform
-from components.platform.review import Snapshot
+from catalog.platforms import require_capability
+from components.platform.review import ReviewPlatform, Snapshot
 from tests.support.reviews import id_of, resource
 from tests.unit.trainyard.rehearsal.recorded import COMPARTMENT, METRICS, OBJECTS, PEOPLE, SERVICES, SUBNET, seen
 from trainyard.rehearsal.judgement import judge_rehearsal
@@ -176,7 +175,7 @@ def test_values_that_only_a_cloud_knows_may_differ(tmp_path: Path) -> None:
         )
 
     def one_more(document: dict[str, Any]) -> None:
-        (text,) = find_platform("aws-dl1", Platform).review.statements(role("123456789012", "logs:PutLogEvents"))
+        (text,) = require_capability("aws-dl1", ReviewPlatform).statements(role("123456789012", "logs:PutLogEvents"))
         document["statements"].append({"statement": text, "calls": 2, "operations": ["logs:PutLogEvents"]})
 
     found = reviewed(role("a"), role("(unknown) account", "logs:PutLogEvents"), report(tmp_path, one_more))

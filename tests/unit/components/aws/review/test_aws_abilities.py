@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from catalog.platforms import find_platform
+from catalog.platforms import require_capability
 from components.aws.review.platform import operation_words, resource_words
-from components.platform.base import Platform
-from components.platform.review import ReviewedResource, Snapshot
+from components.platform.review import ReviewedResource, ReviewPlatform, Snapshot
 from tests.support.reviews import resource, sentences
 
 ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
@@ -169,7 +168,7 @@ def test_an_endpoint_that_loses_its_policy_carries_calls_of_its_service_alone() 
 
 def test_a_pattern_with_a_question_mark_shows_as_it_is_written() -> None:
     before, after = side(READS), side(READS, allow("logs:Describe?ogGroups", "*"))
-    gained = find_platform("aws-dl1", Platform).review.abilities((before, after))
+    gained = require_capability("aws-dl1", ReviewPlatform).abilities((before, after))
     assert {one.operation for one in gained[1] - gained[0]} == {"logs:Describe?ogGroups"}
 
 
@@ -188,7 +187,7 @@ def test_words_stay_short_whatever_is_granted() -> None:
 
 
 def test_statements_of_identities_are_those_that_a_rehearsal_counts() -> None:
-    whole, answers = side(READS, allow("s3:PutObject")), find_platform("aws-dl1", Platform).review
+    whole, answers = side(READS, allow("s3:PutObject")), require_capability("aws-dl1", ReviewPlatform)
     texts = answers.statements(whole)
     assert texts == (json.dumps(READS, sort_keys=True), json.dumps(allow("s3:PutObject"), sort_keys=True))
     without = answers.without_statements(whole, frozenset(texts[1:]))

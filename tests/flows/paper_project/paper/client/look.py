@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from components.paper.runs import PaperRuns
+from components.paper.client.runs import PaperRuns
 
 from components.platform.calls import Call
 from components.platform.client import RunReader

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from components.platform.files import Content, Sink, StoredObject, StoredPart, StoreRequest
+from components.platform.files import Content, Sink, StoredObject, StoredPart, StoreOpeners, StoreRequest
 
 
 def _md5(content: bytes) -> str:
@@ -99,3 +99,6 @@ class Opener:
 
 def make(request: StoreRequest) -> Opener:
     return Opener(Path(str(request.where.config["trainyard:desk"])))
+
+
+STORE_OPENERS = StoreOpeners(make)

@@ -103,3 +103,6 @@ def _machines(job: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
     retries = max(int(one.get("retryCount") or 0) for one in (job, *roles.values()))
     shown = shape if alike else f"{shape} and others"
     return Machines(shown, nodes, gpus / nodes if nodes else 0, *price, retries=retries)
+
+
+REVIEW = OpenPaiReview()

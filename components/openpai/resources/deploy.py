@@ -3,71 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pulumi
 
 from components.messages import RefusedError
-from components.openpai.job import judged, packed, protocol_of
+from components.openpai.job import judged, protocol_of
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.openpai.protocol import Problem, problems
-from components.plan.model import RunPlan, expand
+from components.openpai.run_inputs import RunFiles, read_files, run_inputs
+from components.plan.platform import Deployment
 from components.runs import Run, RunProvider, aliases, warn_of_links
 from schemas.findings import Wrong, at
-from schemas.model import Secret
-
-
-@dataclass(frozen=True, slots=True)
-class RunFiles:
-    """What a run needs from files: its packed code, and the text of the certificate."""
-
-    code: str | None = None
-    certificate: str | None = None
-
-
-def read_files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles:
-    """Paths in the plan start at `folder`. Raises OSError and UnicodeError."""
-    code = packed((folder / job.code.folder).resolve()) if job.code and job.code.folder else None
-    named = plan.cluster.certificate
-    return RunFiles(code, (folder / named).read_text("utf-8") if named else None)
-
-
-def run_inputs(
-    plan: OpenPaiPlan,
-    job: OpenPaiJobPlan,
-    run: RunPlan,
-    files: RunFiles,
-    seal: Callable[[str], Any],
-) -> dict[str, Any]:
-    """`seal`: makes a Pulumi secret of a text, or returns it unchanged."""
-    cluster = plan.cluster
-    inputs = {
-        "platform": plan.platform,
-        "cluster": {"uri": cluster.uri, "user": cluster.user, "virtualCluster": cluster.virtual_cluster},
-        "token": seal(cluster.token.value or "") if cluster.token else None,
-        "certificate": files.certificate,
-        "protocol": _sealed(protocol_of(plan, job, run, files.code), seal),
-        "displayName": run.display_name,
-        "tags": {**plan.tags, "job": job.name, "run": run.name},
-        "nodes": [{"name": node.name, "role": node.role, "rank": node.rank} for node in run.nodes],
-        "image": expand(job.image, {"registry": plan.registry_address}),
-        "maximumRuntimeMinutes": job.maximum_runtime_minutes,
-        **run.turn_inputs,
-        "until": run.until,
-        "attempt": run.attempt,
-    }
-    return {key: value for key, value in inputs.items() if value is not None}
-
-
-def _sealed(value: Any, seal: Callable[[str], Any]) -> Any:
-    if isinstance(value, Secret):
-        return seal(value.value or "")
-    if isinstance(value, Mapping):
-        return {key: _sealed(item, seal) for key, item in value.items()}
-    return [_sealed(item, seal) for item in value] if isinstance(value, list) else value
 
 
 def deploy(plan: OpenPaiPlan, folder: Path) -> dict[str, Any]:
@@ -151,3 +100,6 @@ def _refuse_invalid(plan: OpenPaiPlan, files: Mapping[str, RunFiles]) -> None:
 
 def _remedy(job: OpenPaiJobPlan, problem: Problem) -> str:
     return "keep the code in git or in the image" if job.code and problem.is_size else "correct the job"
+
+
+DEPLOYMENT = Deployment(deploy)

@@ -16,20 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from components.platform.calls import Call
-from components.platform.client import LineMerger, RunReader, Runs
-from components.platform.inputs import OwnInputs, RunInput
+from components.platform.client import LineMerger, RunClients, RunReader, Runs
 from components.platform.runs import DELETED, NodeRun, NodeSpec, RunSpec, Try, liked_by
 from components.platform.status import WantedRuns
 from components.platform.tries import PlannedTry, ReadyTry
 from components.platform.values import Properties
 
 PREFIX = "paper/"
-_TEXT = {"type": "string"}
-INPUTS = OwnInputs(
-    inputs={"desk": RunInput({**_TEXT, "description": "The folder of the runs"}, required=True, connects=True)},
-    stands_on="desk",
-    access_comes_late=False,
-)
 # The program of a node. It writes its exit code to a file.
 _DRAWS = '"$@" >log 2>&1; echo $? >new && mv new code'
 
@@ -109,17 +102,17 @@ class PaperRuns(Runs):
         return {folder for node in nodes if (folder := self.folder_of(node).parent).is_dir()}
 
     def reader(self, wanted: WantedRuns) -> RunReader:
-        from components.paper.look import Looker
+        from components.paper.client.look import Looker
 
         return Looker(self, wanted)
 
     def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
-        from components.paper.look import Merger
+        from components.paper.client.look import Merger
 
         return Merger(self, ranks)
 
     def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
-        from components.paper.look import prepare
+        from components.paper.client.look import prepare
 
         return prepare(self, planned)
 
@@ -180,3 +173,10 @@ def _start(folder: Path, node: NodeSpec) -> None:
 
 def _moment(file: Path) -> str | None:
     return datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat() if file.exists() else None
+
+
+RUN_CLIENTS = RunClients(
+    knows=lambda run_id: run_id.startswith(PREFIX),
+    of_config=lambda config: PaperRuns(str(config["desk"])),
+    of_caller=lambda where: PaperRuns(where.place or str(where.config["trainyard:desk"])),
+)

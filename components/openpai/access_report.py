@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of `trainyard access`: what a stack's user needs of the cluster's administrators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from components.openpai.plan import OpenPaiPlan
+from components.plan.platform import AccessReporting
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPaiAccessReport:
+    """OpenPAI grants by groups, virtual clusters and storages."""
+
+    stack: str
+    user: str
+    needed: tuple[str, ...]
+
+    def text(self) -> str:
+        head = f"{self.stack}: OpenPAI's administrators grant access, by groups. What {self.user} needs:"
+        return "\n".join((head, *(f"  - {one}" for one in self.needed)))
+
+
+def build_report(plan: OpenPaiPlan, deployers: str) -> OpenPaiAccessReport:
+    return OpenPaiAccessReport(plan.stack, plan.cluster.user, tuple(_needed(plan)))
+
+
+def _needed(plan: OpenPaiPlan) -> Iterator[str]:
+    yield "a token: the portal makes one, under `View profile`"
+    for grant in plan.access.grants:
+        yield f"{grant.who} {grant.does} {grant.what} of `{grant.target}`: {grant.why}"
+
+
+ACCESS_REPORTING = AccessReporting(build_report)
