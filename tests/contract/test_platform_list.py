@@ -20,6 +20,7 @@ from catalog.platforms import (
     require_capability,
 )
 from catalog.tables import table
+from components.plan.documents import PlanDocuments
 from components.plan.platform import AccessReporting, Deployment, Planning
 from components.platform.client import RunClients, UnknownPlaceError
 from components.platform.files import StoreOpeners
@@ -91,8 +92,8 @@ def test_a_name_is_seen_wherever_it_stands() -> None:
 
 
 KINDS: tuple[type[Capability], ...] = (
-    StackFile, StackChecks, Planning, AccessReporting, Deployment, RunClients, OwnInputs, StoreOpeners, PlatformImages,
-    LocalPlatform, RehearsalPlatform, ReviewPlatform, OfflineCloud, LiveReading,
+    StackFile, StackChecks, Planning, PlanDocuments, AccessReporting, Deployment, RunClients, OwnInputs,
+    StoreOpeners, PlatformImages, LocalPlatform, RehearsalPlatform, ReviewPlatform, OfflineCloud, LiveReading,
 )  # fmt: skip
 # By kind, the platforms that lack it. Every other platform has it.
 LACKING = {OfflineCloud: {"openpai"}, LiveReading: {"openpai"}}

@@ -7,11 +7,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from catalog.platforms import platforms
+from components.openpai.protocol import problems
 from tests.support.examples import SMALLEST
 from trainyard.cli.main import COMMANDS as COMMANDS_OF_ALL
 from trainyard.cli.main import main
@@ -108,6 +111,39 @@ def test_no_secret_is_printed_encrypted_or_not(stack: Path) -> None:
         assert told.exit_code == 0, told.output
         assert "ciphertext" not in told.output
     assert "HF_TOKEN=(secret)" in run("plan", stack).stdout
+
+
+def documents(*arguments: str | Path) -> dict[str, Any]:
+    """What `plan --documents` prints: by the name in the comment above each document."""
+    told = run("plan", *arguments, "--documents")
+    assert told.exit_code == 0, told.output
+    names = [line.removeprefix("# ") for line in told.stdout.splitlines() if line.startswith("# ")]
+    assert json.loads(run("plan", *arguments, "--documents", "--format", "json").stdout).keys() == {*names}
+    return dict(zip(names, yaml.safe_load_all(told.stdout), strict=True))
+
+
+@pytest.mark.parametrize("name", ["oci-ray", "aws-dl1-resnet"])
+def test_a_run_has_the_variables_and_launch_documents_of_its_nodes(name: str) -> None:
+    for run_name, document in documents(name).items():
+        for node in document["nodes"]:
+            launch = json.loads(run("plan", name, "--launch", f"{run_name}/{node['name']}").stdout)
+            assert node["environment"]["TRAINYARD_LAUNCH"] == launch
+
+
+def test_openpai_is_told_a_job_of_its_protocol() -> None:
+    (document,) = documents("openpai-ddp-gloo").values()
+    assert (document["type"], document["protocolVersion"]) == ("job", 2)
+    assert document["parameters"]["trainyard_code"].startswith("(the packed code, ")
+    known = {**document, "name": "job", "extras": {}}
+    assert not [*problems(known)]
+
+
+def test_documents_show_no_secrets_and_are_not_mixed_with_a_launch_document(stack: Path) -> None:
+    told = documents(stack)["resnet/base"]["nodes"][0]["environment"]
+    assert told["HF_TOKEN"] == "(secret)"
+    assert "ciphertext" not in run("plan", stack, "--documents").output
+    both = run("plan", stack, "--documents", "--launch", "resnet/base/main-0")
+    assert (both.exit_code, "cannot be used together" in both.output) == (2, True)
 
 
 def test_one_launch_document_is_printed_on_request(stack: Path) -> None:

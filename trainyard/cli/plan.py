@@ -7,24 +7,35 @@ from pathlib import Path
 
 import click
 
-from catalog.platforms import require_capability
+from catalog.platforms import Lacks, find_capability, require_capability
+from catalog.secret_looks import without_tokens
 from components.plan import show
+from components.plan.documents import PlanDocuments, run_documents, yaml_text
+from components.plan.model import Plan
 from components.plan.platform import AccessReporting
 from schemas.names import suggestion
-from trainyard.cli.out import json_data, say
-from trainyard.cli.planning import plan_or_exit, stack_arguments
+from trainyard.cli.out import data, json_data, say
+from trainyard.cli.planning import plan_or_exit, stack_arguments, stack_file
 
 
 @click.command()
 @stack_arguments
 @click.option("--launch", metavar="JOB/RUN/NODE", help="Print only this node's launch document, as JSON.")
-def plan(stack: str, stacks: Path, form: str, launch: str | None) -> None:
+@click.option("--documents", is_flag=True, help="Print what the platform is told about each run, in its own language.")
+def plan(stack: str, stacks: Path, form: str, launch: str | None, documents: bool) -> None:
     """Show what follows from STACK_OR_FILE: access, network, storage, jobs, and what each node of a run gets.
+
+    With --documents, YAML for each run: on OpenPAI the job as it is submitted, elsewhere the inputs of the run with the
+    environment and launch document of each node. References that only `pulumi up` fills in stay as they are.
 
     Secrets are never shown. Exits with 1 when the file has errors, as `trainyard check` would.
     """
     made = plan_or_exit(stack, stacks, form)
-    if launch is not None:
+    if documents and launch is not None:
+        raise click.UsageError("--documents and --launch cannot be used together")
+    if documents:
+        _print_documents(made, stack_file(stack, stacks).parent, form)
+    elif launch is not None:
         try:
             node = show.find_node(made, launch)
         except show.UnknownNameError as wrong:
@@ -34,6 +45,20 @@ def plan(stack: str, stacks: Path, form: str, launch: str | None) -> None:
         json_data(show.json_text(made))
     else:
         say(show.plan_text(made))
+
+
+def _print_documents(made: Plan, folder: Path, form: str) -> None:
+    kind = find_capability(made.platform, PlanDocuments)
+    if isinstance(kind, Lacks):
+        raise click.UsageError(kind.reason)
+    try:
+        documents = run_documents(made, kind, folder)
+    except (OSError, UnicodeError) as problem:
+        raise click.ClickException(f"a file of the stack cannot be read: {problem}") from None
+    if form == "json":
+        json_data(show.json_text(documents))
+    else:
+        data(without_tokens(yaml_text(made, documents)))
 
 
 @click.command()

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a platform is told about each run of a plan, as YAML: for `trainyard plan --documents`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from catalog.platforms import Capability
+from components.plan.model import JobPlan, Plan, RunPlan
+from components.plan.show import plain
+from schemas.model import EnvValue
+
+_WIDTH = 120
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDocuments(Capability):
+    """The document of a run, from a platform's own plan and job. Paths in the plan start at the stack file's folder."""
+
+    place = "documents.PLAN_DOCUMENTS"
+    lacking = "trainyard cannot print what {platform} is told yet"
+    of_run: Callable[[Any, Any, RunPlan, Path], Mapping[str, Any]]
+
+
+class PlannedValues:
+    """Fills in nothing: references stay as they are in the plan, and secrets as it shows them."""
+
+    def fill(self, text: str) -> str:
+        return text
+
+    def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]:
+        shown: Mapping[str, Any] = plain(values)
+        return shown
+
+    def document(self, value: Mapping[str, Any]) -> Any:
+        return plain(value)
+
+
+PLANNED_VALUES = PlannedValues()
+
+
+def run_documents(plan: Plan, documents: PlanDocuments, folder: Path) -> Mapping[str, Any]:
+    """By `JOB/RUN`. Without inputs that are not set."""
+    return {
+        f"{name}/{key}": {part: value for part, value in plain(document).items() if value is not None}
+        for name, job in plan.jobs.items()
+        for key, run in job.runs.items()
+        for document in [documents.of_run(plan, job, run, folder)]
+    }
+
+
+def yaml_text(plan: Plan, documents: Mapping[str, Any]) -> str:
+    """One YAML document for each run, below a comment with its name."""
+    return "\n".join(_yaml_lines(plan.jobs, documents))
+
+
+def _yaml_lines(jobs: Mapping[str, JobPlan], documents: Mapping[str, Any]) -> Iterator[str]:
+    for name, document in documents.items():
+        yield f"---\n# {name}"
+        yield yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH).rstrip()
+    for name, job in jobs.items():
+        if not job.runs:
+            yield f"# {name} has no runs in the stack file"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks, and nothing as a reference to another place."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
+)
