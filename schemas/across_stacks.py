@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,10 +44,18 @@ def check_uses(stack: Stack, uses: Uses, beside: StackFolder) -> Iterator[tuple[
     if project != beside.project or name == stack.name:
         return
     if name not in beside.names:
-        yield from _slip(name, [other for other in beside.names if other != stack.name])
+        from difflib import get_close_matches  # a lazy import, because most files do not need it
+
+        for close in get_close_matches(name, set(beside.names) - {stack.name}, n=1, cutoff=_SLIP):
+            message = f"no stack in this folder is called `{name}`, but one is called `{close}`"
+            remedy = f"did you mean `{close}`? If the stack is kept elsewhere, leave it"
+            yield "TY719", Wrong(at("uses", "stack"), message, remedy)
     elif owner := beside.stacks.get(name):
         yield from _elsewhere(stack, owner)
-        yield from _not_shared(uses, owner)
+        if "logs" in uses.take and not owner.logs.enabled:
+            message = f"takes the logs of `{owner.name}`, which has none (`trainyard:logs: {{ enabled: false }}`)"
+            path = at("uses", "take", uses.take.index("logs"))
+            yield "TY717", Wrong(path, message, "remove `logs` here, or enable them there")
         yield from _circle(stack, beside.stacks)
 
 
@@ -68,13 +76,6 @@ def _elsewhere(stack: Stack, owner: Stack) -> Iterator[tuple[str, Wrong]]:
             return
 
 
-def _not_shared(uses: Uses, owner: Stack) -> Iterator[tuple[str, Wrong]]:
-    for index, concern in enumerate(uses.take):
-        if concern == "logs" and not owner.logs.enabled:
-            message = f"takes the logs of `{owner.name}`, which has none (`trainyard:logs: {{ enabled: false }}`)"
-            yield "TY717", Wrong(at("uses", "take", index), message, "remove `logs` here, or enable them there")
-
-
 def _circle(stack: Stack, every: Mapping[str, Stack]) -> Iterator[tuple[str, Wrong]]:
     """A stack can come up only after the one from which it takes. In a circle, none can come up first."""
     way, here = [stack.name], stack
@@ -88,25 +89,15 @@ def _circle(stack: Stack, every: Mapping[str, Stack]) -> Iterator[tuple[str, Wro
         here = every[name]
 
 
-def _slip(name: str, others: list[str]) -> Iterator[tuple[str, Wrong]]:
-    from difflib import get_close_matches  # a lazy import, because most files do not need it
-
-    for close in get_close_matches(name, others, n=1, cutoff=_SLIP):
-        message = f"no stack in this folder is called `{name}`, but one is called `{close}`"
-        yield (
-            "TY719",
-            Wrong(at("uses", "stack"), message, f"did you mean `{close}`? If the stack is kept elsewhere, leave it"),
-        )
-
-
 def find_neighbours(files: Sequence[Path], judged: Sequence[Judged]) -> list[Judged]:
     """Stacks in the same folders that may clash with the checked ones, or that these use. Invalid files are left
     out."""
     near: list[Judged] = []
     for folder in dict.fromkeys(file.parent for file in files if file.match(_FILES)):
-        stacks = [one.stack for file, one in zip(files, judged, strict=True) if file.parent == folder and one.stack]
-        if stacks:
-            texts = dict(_texts(folder, {file.name for file in files if file.parent == folder}))
+        checked = {file.name: result.stack for file, result in zip(files, judged, strict=True) if file.parent == folder}
+        if stacks := list(filter(None, checked.values())):
+            others = [file for file in sorted(folder.glob(_FILES)) if file.name not in checked]
+            texts = {file: text for file in others if (text := _text(file))}
             near += [*_used(stacks, texts), *_similar(stacks, texts)]
     return near
 
@@ -130,17 +121,17 @@ def _used(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
     wanted = [stack.uses.stack for stack in stacks if stack.uses]
     for name in wanted:
         file = files.get(name.rpartition("/")[2])
-        if file in texts and (one := _loaded(file, texts)):
-            yield one
-            wanted += [one.stack.uses.stack] if one.stack and one.stack.uses else []
+        if file in texts and (judged := _loaded(file, texts)):
+            yield judged
+            wanted += [judged.stack.uses.stack] if judged.stack and judged.stack.uses else []
 
 
 def _similar(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
     """The stacks whose files contain the name of a resource that one of these makes."""
     hints = {hint for stack in stacks for hint in _hints(stack)}
     for file in [file for file, text in texts.items() if any(all(word in text for word in hint) for hint in hints)]:
-        if one := _loaded(file, texts):
-            yield one
+        if judged := _loaded(file, texts):
+            yield judged
 
 
 def _hints(stack: Stack) -> Iterator[_Hint]:
@@ -165,12 +156,6 @@ def _loaded(file: Path, texts: dict[Path, str]) -> Judged | None:
     return Judged(loaded.stack, None, (), loaded.source, loaded.folder) if loaded.stack else None
 
 
-def _texts(folder: Path, checked: Collection[str]) -> Iterator[tuple[Path, str]]:
-    for file in sorted(folder.glob(_FILES)):
-        if file.name not in checked and (text := _text(file)):
-            yield file, text
-
-
 def _text(file: Path) -> str:
     """The file's text. Empty if it cannot be read: a neighbour must not make a check fail."""
     try:
@@ -193,52 +178,41 @@ def check_together(judged: Sequence[Judged], neighbours: Sequence[Judged] = ()) 
     """Adds the findings that need all stacks. Neighbours are read, but get no findings of their own."""
     first: dict[_UniqueResource, Judged] = {}
     subnets: _Subnets = {}
-    folders = _folders((*neighbours, *judged))
-    for one in neighbours:
-        list(_clashes(one, first, subnets))
+    folders: dict[Path, dict[str, Stack]] = defaultdict(dict)
+    for result in (*neighbours, *judged):
+        if result.stack:
+            folders[result.folder][result.stack.name] = result.stack
+    for result in neighbours:
+        _clashes(result, first, subnets)
     checked = []
-    for one in judged:
-        new = [*_clashes(one, first, subnets), *_uses(one, folders[one.folder])]
-        findings = sorted((*one.findings, *new), key=lambda finding: (finding.line, finding.column, finding.code))
-        checked.append(replace(one, findings=tuple(findings)) if new else one)
+    for result in judged:
+        new = _clashes(result, first, subnets)
+        if result.stack and result.stack.uses:
+            beside = StackFolder(folders[result.folder], project_of(result.folder), names_in(result.folder))
+            wrongs = check_uses(result.stack, result.stack.uses, beside)
+            new += [_located(result, code, *wrong) for code, wrong in wrongs]
+        findings = sorted((*result.findings, *new), key=lambda finding: (finding.line, finding.column, finding.code))
+        checked.append(replace(result, findings=tuple(findings)) if new else result)
     return checked
 
 
-def _folders(judged: Sequence[Judged]) -> dict[Path, dict[str, Stack]]:
-    folders: dict[Path, dict[str, Stack]] = defaultdict(dict)
-    for one in judged:
-        if one.stack:
-            folders[one.folder][one.stack.name] = one.stack
-    return folders
+def _clashes(judged: Judged, first: dict[_UniqueResource, Judged], subnets: _Subnets) -> list[Finding]:
+    if judged.stack is None:
+        return []
+    by_place: dict[FindingPath, Finding] = {}
+    # If several resources clash for the same reason, the finding about the first is enough.
+    for resource in reversed(list(_makes(judged.stack))):
+        other = first.setdefault(replace(resource, path=(), remedy=""), judged)
+        if _is_another(other, judged):
+            message = f"makes {resource.what}, which {other.source.file} makes too"
+            by_place[resource.path] = _located(judged, "TY615", resource.path, message, resource.remedy)
+    return [*by_place.values(), *_overlaps(judged, judged.stack, subnets)]
 
 
-def _clashes(one: Judged, first: dict[_UniqueResource, Judged], subnets: _Subnets) -> Iterator[Finding]:
-    if one.stack:
-        # If several resources clash for the same reason, one finding is enough.
-        yield from {finding.path: finding for finding in reversed(list(_again(one, one.stack, first)))}.values()
-        yield from _overlaps(one, one.stack, subnets)
-
-
-def _uses(one: Judged, stacks: Mapping[str, Stack]) -> Iterator[Finding]:
-    if one.stack and one.stack.uses:
-        beside = StackFolder(stacks, project_of(one.folder), names_in(one.folder))
-        for code, wrong in check_uses(one.stack, one.stack.uses, beside):
-            yield _located(one, code, *wrong)
-
-
-def _is_another(one: Judged, other: Judged) -> bool:
+def _is_another(first: Judged, second: Judged) -> bool:
     """Whether these are two stacks. False for two versions of one stack's file, from two checkouts, and for a file that
     is named twice."""
-    return one.stack is not None and other.stack is not None and one.stack.name != other.stack.name
-
-
-def _again(one: Judged, stack: Stack, first: dict[_UniqueResource, Judged]) -> Iterator[Finding]:
-    for made in _makes(stack):
-        other = first.setdefault(replace(made, path=(), remedy=""), one)
-        if _is_another(other, one):
-            yield _located(
-                one, "TY615", made.path, f"makes {made.what}, which {other.source.file} makes too", made.remedy
-            )
+    return first.stack is not None and second.stack is not None and first.stack.name != second.stack.name
 
 
 def _makes(stack: Stack) -> Iterator[_UniqueResource]:
@@ -258,7 +232,7 @@ def _makes(stack: Stack) -> Iterator[_UniqueResource]:
         yield _UniqueResource(here, f"the repository `{name}`", at("registry", "repository"), remedy)
 
 
-def _overlaps(one: Judged, stack: Stack, subnets: _Subnets) -> Iterator[Finding]:
+def _overlaps(judged: Judged, stack: Stack, subnets: _Subnets) -> Iterator[Finding]:
     network = stack.network
     if network.inside is None or network.subnet_cidr is None or not stack.makes("network"):
         return
@@ -267,14 +241,14 @@ def _overlaps(one: Judged, stack: Stack, subnets: _Subnets) -> Iterator[Finding]
     except ValueError:
         return
     others = subnets.setdefault(network.inside, [])
-    taken = next((row for row in others if block.overlaps(row[0]) and _is_another(row[1], one)), None)
+    taken = next((other for other in others if block.overlaps(other[0]) and _is_another(other[1], judged)), None)
     if taken:
         message = f"{block} overlaps {taken[0]}, which {taken[1].source.file} uses in the same network"
         remedy = "choose a free part of that network's addresses"
-        yield _located(one, "TY114", at("network", "subnetCidr"), message, remedy)
-    others.append((block, one))
+        yield _located(judged, "TY114", at("network", "subnetCidr"), message, remedy)
+    others.append((block, judged))
 
 
-def _located(one: Judged, code: str, path: FindingPath, message: str, remedy: str) -> Finding:
-    line, column = one.source.position(path)
-    return Finding(code, path, message, remedy, OF_SEVERAL[code][1], one.source.file, line, column)
+def _located(judged: Judged, code: str, path: FindingPath, message: str, remedy: str) -> Finding:
+    line, column = judged.source.position(path)
+    return Finding(code, path, message, remedy, OF_SEVERAL[code][1], judged.source.file, line, column)

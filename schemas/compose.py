@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog import frameworks
-from catalog.frameworks import Framework, OptionRow
+from catalog.frameworks import Framework
 from catalog.platforms import PLATFORM_KEY, default_platform, platform_folder, platforms
 from schemas.findings import Path as KeyPath
 
@@ -50,16 +50,11 @@ def _keys(row: Framework, kind: str) -> Iterator[tuple[str, str, list[Any]]]:
             yield role, f"{spec.why}.", [max(1, spec.minimum)]
     elif kind == "options":
         for option, choice in row.options.items():
-            yield option, choice.meaning, _values(choice)
+            values = [True, False] if choice.type == "boolean" else list(choice.values)
+            yield option, choice.meaning, values or [choice.default]
     else:
         for port in row.ports:
             yield port.label, f"{port.why}.", [port.default]
-
-
-def _values(option: OptionRow) -> list[Any]:
-    if option.type == "boolean":
-        return [True, False]
-    return list(option.values) or [option.default]
 
 
 FOLDER = Path(__file__).parent
@@ -76,7 +71,14 @@ _JOB = "job"
 def schema_of(platform: str) -> Mapping[str, Any]:
     """The schema of stack files of this platform."""
     merged: dict[str, Any] = merge_patch(_read(FOLDER / "neutral.schema.json"), section_of(platform))
-    merged["$defs"][_WHOLE]["properties"][PLATFORM_KEY] = _platform_key()
+    summaries = "; ".join(f"{name}: {row.summary}" for name, row in platforms().items())
+    merged["$defs"][_WHOLE]["properties"][PLATFORM_KEY] = {
+        "description": f"Where training runs ({summaries}).",
+        "examples": [default_platform()],
+        "type": "string",
+        "enum": list(platforms()),
+        "default": default_platform(),
+    }
     return merged
 
 
@@ -101,15 +103,21 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def compose_for_editors() -> dict[str, Any]:
-    """The schema for editors: the definitions of the default platform, and the differences of the others."""
+    """The schema for editors: the definitions of the default platform, and the differences of the others.
+
+    The schema of the configuration is chosen by `trainyard:platform`: without that key, it is the default platform's.
+    """
     first, *others = platforms()
     whole = schema_of(first)
     definitions = _explained(_serving_others(first))
     for platform in others:
         definitions |= _renamed(platform, definitions)
     definitions[f"{first}.{_WHOLE}"] = definitions[_WHOLE]
-    definitions[_WHOLE] = _chosen(first, others)
-    return {**whole, "$defs": definitions}
+    chosen: dict[str, Any] = {"$ref": f"{_DEFS}{first}.{_WHOLE}"}
+    for name in reversed(others):
+        says = {"properties": {PLATFORM_KEY: {"const": name}}, "required": [PLATFORM_KEY]}
+        chosen = {"if": says, "then": {"$ref": f"{_DEFS}{name}.{_WHOLE}"}, "else": chosen}
+    return {**whole, "$defs": {**definitions, _WHOLE: chosen}}
 
 
 def _serving_others(platform: str) -> dict[str, Any]:
@@ -118,50 +126,33 @@ def _serving_others(platform: str) -> dict[str, Any]:
     definitions = dict(schema_of(platform)["$defs"])
     for name, own in definitions.items():
         if own.get("additionalProperties") is False:
-            theirs = {key: note for other in platforms() for key, note in _notes(other, name, platform)}
+            theirs = {
+                key: {"description": f"Only for `{other}`: it has no effect on `{platform}`.", "doNotSuggest": True}
+                for other in platforms()
+                for key in schema_of(other)["$defs"].get(name, {}).get("properties", {})
+            }
             definitions[name] = {**own, "properties": {**theirs, **own.get("properties", {})}}
     return definitions
-
-
-def _notes(other: str, name: str, platform: str) -> Iterator[tuple[str, Any]]:
-    keys = schema_of(other)["$defs"].get(name, {}).get("properties", {})
-    for key in keys:
-        yield key, {"description": f"Only for `{other}`: it has no effect on `{platform}`.", "doNotSuggest": True}
 
 
 def _explained(definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Adds the built-in frameworks: names, strategies, roles, options and ports. (Commands read the frameworks
     instead.)"""
-    known = {"properties": {kind: {"properties": built_in(kind)} for kind in KINDS}}
-    known["properties"] |= _named_frameworks(definitions[_JOB]["properties"])
-    return {**definitions, _JOB: merge_patch(definitions[_JOB], known)}
-
-
-def _named_frameworks(of_job: Mapping[str, Any]) -> dict[str, Any]:
-    names = frameworks.names()
+    of_job, names = definitions[_JOB]["properties"], frameworks.names()
     strategies = {name: [*frameworks.document(name).get("strategies", ())] for name in names}
     lists = "".join(f" {name}: {', '.join(own)}." for name, own in strategies.items() if own)
     # An editor offers the examples in this order: the usual framework first.
     usual = of_job["framework"]["examples"]
-    return {
-        "framework": {
-            "description": f"{', '.join(names)}, or one of your own (trainyard:frameworks).",
-            "examples": [*usual, *(name for name in names if name not in usual)],
-        },
-        "strategy": {
-            "description": of_job["strategy"]["description"] + lists,
-            "examples": sorted({strategy for own in strategies.values() for strategy in own}),
-        },
+    known: dict[str, Any] = {kind: {"properties": built_in(kind)} for kind in KINDS}
+    known["framework"] = {
+        "description": f"{', '.join(names)}, or one of your own (trainyard:frameworks).",
+        "examples": [*usual, *(name for name in names if name not in usual)],
     }
-
-
-def _chosen(first: str, others: list[str]) -> dict[str, Any]:
-    """The configuration's schema, chosen by `trainyard:platform`: without that key, the platform is `first`."""
-    chosen: dict[str, Any] = {"$ref": f"{_DEFS}{first}.{_WHOLE}"}
-    for name in reversed(others):
-        says = {"properties": {PLATFORM_KEY: {"const": name}}, "required": [PLATFORM_KEY]}
-        chosen = {"if": says, "then": {"$ref": f"{_DEFS}{name}.{_WHOLE}"}, "else": chosen}
-    return chosen
+    known["strategy"] = {
+        "description": of_job["strategy"]["description"] + lists,
+        "examples": sorted({strategy for own in strategies.values() for strategy in own}),
+    }
+    return {**definitions, _JOB: merge_patch(definitions[_JOB], {"properties": known})}
 
 
 def _renamed(platform: str, shared: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,17 +187,6 @@ def _pointed(value: Any, platform: str, differ: set[str]) -> Any:
     return [_pointed(item, platform, differ) for item in value] if isinstance(value, list) else value
 
 
-def _platform_key() -> dict[str, Any]:
-    summaries = "; ".join(f"{name}: {row.summary}" for name, row in platforms().items())
-    return {
-        "description": f"Where training runs ({summaries}).",
-        "examples": [default_platform()],
-        "type": "string",
-        "enum": list(platforms()),
-        "default": default_platform(),
-    }
-
-
 def pretty(value: Any, indent: str = "") -> str:
     """Readable JSON: short values are on one line."""
     line = json.dumps(value, ensure_ascii=False)
@@ -236,14 +216,14 @@ if __name__ == "__main__":
 
 def platforms_with(path: KeyPath, key: str) -> list[str]:
     """The platforms whose stack files may have this key at this place."""
-    return [name for name in platforms() if any(key in one.get("properties", ()) for one in _at(name, path))]
+    return [name for name in platforms() if next(properties_at(name, path, key), None) is not None]
 
 
 def properties_at(platform: str, path: KeyPath, key: str) -> Iterator[Mapping[str, Any]]:
     """The schema of a key at this place, for each alternative."""
-    for one in _at(platform, path):
-        if key in one.get("properties", ()):
-            yield one["properties"][key]
+    for schema in _at(platform, path):
+        if key in schema.get("properties", ()):
+            yield schema["properties"][key]
 
 
 def without(data: Any, paths: frozenset[KeyPath], here: KeyPath = ()) -> Any:
@@ -260,20 +240,17 @@ def _at(platform: str, path: KeyPath) -> Iterator[Mapping[str, Any]]:
     whole = schema_of(platform)
     places = [whole]
     for step in path:
-        places = [below for one in places for below in _below(whole, one, step)]
+        schemas, places = places, []
+        for schema in schemas:
+            named = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
+            below = schema.get("items") if isinstance(step, int) else named
+            places += _alternatives(whole, below) if isinstance(below, Mapping) else ()
     return iter(places)
-
-
-def _below(whole: Mapping[str, Any], schema: Mapping[str, Any], step: str | int) -> Iterator[Mapping[str, Any]]:
-    named = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
-    below = schema.get("items") if isinstance(step, int) else named
-    if isinstance(below, Mapping):
-        yield from _alternatives(whole, below)
 
 
 def _alternatives(whole: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     if "$ref" in schema:
         yield from _alternatives(whole, whole["$defs"][schema["$ref"].rpartition("/")[2]])
-    for one in schema.get("anyOf", ()):
-        yield from _alternatives(whole, one)
+    for alternative in schema.get("anyOf", ()):
+        yield from _alternatives(whole, alternative)
     yield schema

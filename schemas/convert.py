@@ -59,7 +59,7 @@ def seal(kind: Any, value: Any) -> Any:
     if is_dataclass(kind) and isinstance(value, Mapping):
         hints = columns(cast(type, kind))
         return {key: seal(hints[key], item) if key in hints else item for key, item in value.items()}
-    choices = _choices(kind)
+    choices = get_args(kind) if get_origin(kind) in _UNIONS else (kind,)
     if Secret in choices:
         return {"secure": value} if isinstance(value, str) else value
     for choice in choices:
@@ -84,12 +84,7 @@ def default_of(column: Any) -> Any:
 
 
 _MAPPINGS = (Mapping, dict)
-
-
-def _choices(kind: Any) -> tuple[Any, ...]:
-    """The alternatives of a type. Only the type itself if it has none."""
-    origin = get_origin(kind)
-    return get_args(kind) if origin in (Union, types.UnionType) else (kind,)
+_UNIONS = (Union, types.UnionType)
 
 
 @cache
@@ -102,7 +97,7 @@ def _reader(kind: Any) -> _Reader:
     if is_dataclass(kind):
         return _dataclass_reader(kind)
     origin, arguments = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
+    if origin in _UNIONS:
         return _union_reader(arguments)
     if origin in _MAPPINGS:
         item = _reader(arguments[1])

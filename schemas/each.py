@@ -15,7 +15,7 @@ from dataclasses import replace
 from ipaddress import IPv4Network
 from typing import Any
 
-from schemas.model import EachValue, EnvValue, Job, Run, Stack
+from schemas.model import EachValue, Job, Run, Stack
 
 MOST_RUNS = 64
 # The limit of a key, which is part of display names, tags and names of objects.
@@ -39,7 +39,8 @@ def expand(name: str, run: Run) -> Iterator[tuple[str, Run]]:
         return
     for chosen in combinations(run):
         args = tuple(_filled(word, chosen) for word in run.args)
-        yield key_of(name, chosen), replace(run, each={}, at_most=None, args=args, env=_environment(run.env, chosen))
+        env = {key: _filled(value, chosen) if isinstance(value, str) else value for key, value in run.env.items()}
+        yield key_of(name, chosen), replace(run, each={}, at_most=None, args=args, env=env)
 
 
 def combinations(run: Run) -> Iterator[Mapping[str, str]]:
@@ -113,10 +114,6 @@ def _safe(word: str) -> str:
     # `-1` keeps its sign: as a key, `lr--1` differs from `lr-1`.
     made = _NOT_IN_KEY.sub("-", word)
     return made if made.strip(".-_") else "-"
-
-
-def _environment(values: Mapping[str, EnvValue], chosen: Mapping[str, str]) -> dict[str, EnvValue]:
-    return {name: _filled(value, chosen) if isinstance(value, str) else value for name, value in values.items()}
 
 
 def _filled(text: str, chosen: Mapping[str, str]) -> str:

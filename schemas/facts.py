@@ -6,6 +6,7 @@ Checks never read files. Everything is read here, before they run.
 
 from __future__ import annotations
 
+import itertools
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ from catalog.machines import machines_of
 from catalog.platforms import PlatformRow, platforms
 from catalog.tables import rows_at
 from schemas.code import code_files
-from schemas.model import Job, Requirements, Stack
+from schemas.model import Job, Stack
 from schemas.requirements import PackageList, read_requirements
 from schemas.scripts import Scripts, read_scripts
 
@@ -132,8 +133,10 @@ def _known_frameworks() -> tuple[str, ...]:
 def gather(stack: Stack, folder: Path, on: date | None = None) -> Facts:
     """The facts for one stack. Its file is in `folder`. `on`: the day of the check; None is today."""
     root = _root(folder)
-    named = {job.code.folder for job in stack.jobs.values() if job.code and job.code.folder}
-    folders = {name: _describe_folder(folder / name, root) for name in named}
+    code = {name: job.code.folder for name, job in stack.jobs.items() if job.code and job.code.folder}
+    folders = {path: _describe_folder(folder / path, root) for path in set(code.values())}
+    wanted = {name: job.requirements for name, job in stack.jobs.items() if job.requirements}
+    lists = {item: read_requirements(folder / item.file, item.file, root, item.build) for item in set(wanted.values())}
     region = platforms()[stack.platform].region
     return Facts(
         platforms=platforms(),
@@ -142,21 +145,21 @@ def gather(stack: Stack, folder: Path, on: date | None = None) -> Facts:
         realms=rows_at(region.realms) if region else {},
         own_frameworks={name: _read_own(name, folder / file, root) for name, file in stack.frameworks.items()},
         folders=folders,
-        packages=_packages(stack, folder, root),
+        packages={name: lists[item] for name, item in wanted.items()},
         unnamed={name: file for name, job in stack.jobs.items() if (file := _unnamed(job, folder, root))},
-        modules={name: _modules(job, folder, folders) for name, job in stack.jobs.items() if job.requirements},
-        scripts={name: _scripts(job, folder, folders) for name, job in stack.jobs.items()},
+        modules={
+            name: imported_modules(folder / path)
+            for name, path in code.items()
+            if name in wanted and folders[path].files
+        },
+        scripts={
+            name: _scripts(stack.jobs[name], folder / path, folders[path])
+            for name, path in code.items()
+            if folders[path].files and folders[path].complete
+        },
         texts={name: _read_text(folder / name) for name in stack.text_files()},
         today=on or date.today(),
     )
-
-
-def _packages(stack: Stack, folder: Path, root: Path) -> dict[str, PackageList]:
-    read: dict[Requirements, PackageList] = {}
-    for wanted in (job.requirements for job in stack.jobs.values()):
-        if wanted and wanted not in read:
-            read[wanted] = read_requirements(folder / wanted.file, wanted.file, root, wanted.build)
-    return {name: read[job.requirements] for name, job in stack.jobs.items() if job.requirements}
 
 
 def _unnamed(job: Job, folder: Path, root: Path) -> UnnamedFile | None:
@@ -170,19 +173,9 @@ def _unnamed(job: Job, folder: Path, root: Path) -> UnnamedFile | None:
     return None
 
 
-def _modules(job: Job, folder: Path, folders: Mapping[str, CodeFolder]) -> frozenset[str]:
-    code = job.code.folder if job.code else None
-    there = folders.get(code) if code else None
-    return imported_modules(folder / code) if code and there and there.files else frozenset()
-
-
-def _scripts(job: Job, folder: Path, folders: Mapping[str, CodeFolder]) -> Scripts:
-    code = job.code.folder if job.code else None
-    there = folders.get(code) if code else None
-    if code is None or there is None or not there.files or not there.complete:
-        return Scripts()
+def _scripts(job: Job, folder: Path, content: CodeFolder) -> Scripts:
     commands = (job.command, *(role.command for role in job.roles.values() if role.command))
-    return read_scripts(Path(os.path.realpath(folder / code)), there.files, commands)
+    return read_scripts(Path(os.path.realpath(folder)), content.files, commands)
 
 
 def _root(folder: Path) -> Path:
@@ -228,17 +221,10 @@ def _describe_folder(folder: Path, root: Path) -> CodeFolder:
         inside = real.is_relative_to(root)
         if not real.is_dir():
             return CodeFolder(exists=real.exists(), inside=inside)
-        return _measure(real, inside) if inside else CodeFolder(exists=True, is_folder=True, inside=False)
+        total, names = 0, set[str]()
+        for file in itertools.islice(code_files(real), MOST_FILES) if inside else ():
+            total += file.stat().st_size
+            names.add(file.relative_to(real).as_posix())
+        return CodeFolder(True, True, inside, total, len(names) < MOST_FILES, frozenset(names))
     except (OSError, ValueError):
         return CodeFolder(exists=False)
-
-
-def _measure(folder: Path, inside: bool) -> CodeFolder:
-    total, names, complete = 0, set[str](), True
-    for file in code_files(folder):
-        total += file.stat().st_size
-        names.add(file.relative_to(folder).as_posix())
-        if len(names) >= MOST_FILES:
-            complete = False
-            break
-    return CodeFolder(True, True, inside, total, complete, frozenset(names))

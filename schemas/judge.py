@@ -22,7 +22,6 @@ from schemas.source import Source, shape_titles
 
 _JOBS = at("jobs")
 _OF_A_JOB = len(_JOBS) + 1
-_DEPTH = len(_JOBS) + 1
 # Findings about several stacks together (schemas/across_stacks.py): code -> title and severity.
 OF_SEVERAL: dict[str, tuple[str, Severity]] = {
     "TY114": ("subnets of one network overlap", "warning"),
@@ -37,7 +36,14 @@ OF_SEVERAL: dict[str, tuple[str, Severity]] = {
 def sound_findings(sound: SoundPart, folder: Path, on: date | None = None) -> Iterator[Finding]:
     """The findings of checks, without those that depend on invalid values of the file."""
     facts, read = gather(sound.stack, folder, on), set[KeyPath]()
-    watched = _watched_stack(sound.stack, sound.broken | _unknown_frameworks(sound, facts), read)
+    # A job's framework may be one of the team's own, whose file cannot be read here.
+    unknown = {
+        at("jobs", name, "framework")
+        for name, job in sound.stack.jobs.items()
+        if job.framework not in facts.framework_names()
+    }
+    has_own = any(place[:2] == at("frameworks") for place in sound.broken)
+    watched = _watched_stack(sound.stack, sound.broken | unknown if has_own else sound.broken, read)
     for rule in checks_of(sound.stack.platform):
         read.clear()
         # The whole check runs first, because it may read one job's value for a finding about another job.
@@ -46,14 +52,6 @@ def sound_findings(sound: SoundPart, folder: Path, on: date | None = None) -> It
             inside = any(wrong.path[: len(place)] == place for place in sound.broken)
             if not inside and not any(_is_about(wrong.path, place) for place in read):
                 yield Finding(rule.code, wrong.path, wrong.message, wrong.remedy, rule.severity)
-
-
-def _unknown_frameworks(sound: SoundPart, facts: Facts) -> set[KeyPath]:
-    """A job's framework may be one of the team's own, whose file cannot be read here."""
-    if not any(place[:2] == at("frameworks") for place in sound.broken):
-        return set()
-    known = facts.framework_names()
-    return {at("jobs", name, "framework") for name, job in sound.stack.jobs.items() if job.framework not in known}
 
 
 def _is_about(path: KeyPath, broken: KeyPath) -> bool:
@@ -79,13 +77,13 @@ def _watched_stack(stack: Stack, broken: frozenset[KeyPath], read: set[KeyPath])
 
 def _watched(value: Any, places: Mapping[str, KeyPath], read: set[KeyPath]) -> Any:
     """A value of the model that records reads of its fields in `places` (keys of the file)."""
-    kind = type(value)
-    columns = {column.name: places[camel(column.name)] for column in fields(kind) if camel(column.name) in places}
-    watching = {name: _noting(getattr(kind, name), place, read) for name, place in columns.items()}
+    model = type(value)
+    columns = {column.name: places[camel(column.name)] for column in fields(model) if camel(column.name) in places}
+    watching = {name: _noting(getattr(model, name), place, read) for name, place in columns.items()}
     if not watching:
         return value
-    made = type(kind.__name__, (kind,), {"__slots__": (), **watching})
-    return made(**{column.name: getattr(value, column.name) for column in fields(kind)})
+    watched = type(model.__name__, (model,), {"__slots__": (), **watching})
+    return watched(**{column.name: getattr(value, column.name) for column in fields(model)})
 
 
 def _noting(slot: Any, place: KeyPath, read: set[KeyPath]) -> property:
@@ -99,16 +97,16 @@ def _noting(slot: Any, place: KeyPath, read: set[KeyPath]) -> property:
 def combine_jobs(findings: Iterable[Finding]) -> list[Finding]:
     """Combines equal findings about several jobs into one, at the place of the first. Other findings stay unchanged."""
     groups: dict[object, list[Finding]] = {}
-    for number, one in enumerate(findings):
-        of_a_job = one.path[: len(_JOBS)] == _JOBS and len(one.path) >= _DEPTH
-        cause = (one.code, one.message, one.remedy, one.path[_DEPTH:]) if of_a_job else number
-        groups.setdefault(cause, []).append(one)
-    return [_with_names(first, rest) for first, *rest in groups.values()]
-
-
-def _with_names(first: Finding, rest: list[Finding]) -> Finding:
-    names = dict.fromkeys(str(one.path[_DEPTH - 1]) for one in rest)
-    return replace(first, message=f"{first.message}; likewise {listing(names)}") if names else first
+    for number, finding in enumerate(findings):
+        of_a_job = finding.path[: len(_JOBS)] == _JOBS and len(finding.path) >= _OF_A_JOB
+        cause = (finding.code, finding.message, finding.remedy, finding.path[_OF_A_JOB:]) if of_a_job else number
+        groups.setdefault(cause, []).append(finding)
+    combined = []
+    for first, *rest in groups.values():
+        names = dict.fromkeys(str(finding.path[len(_JOBS)]) for finding in rest)
+        message = f"{first.message}; likewise {listing(names)}" if names else first.message
+        combined.append(replace(first, message=message))
+    return combined
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +139,14 @@ def judge_config(
 
 def _judge(loaded: Loaded, on: date | None = None) -> Judged:
     facts = gather(loaded.stack, loaded.folder, on) if loaded.stack is not None else None
-    meant = [loaded.located(finding) for finding in _meaning(loaded, facts, on)]
-    findings = sorted((*loaded.findings, *meant), key=lambda finding: (finding.line, finding.column, finding.code))
-    return Judged(loaded.stack, facts, tuple(combine_jobs(findings)), loaded.source, loaded.folder)
-
-
-def _meaning(loaded: Loaded, facts: Facts | None, on: date | None) -> Iterator[Finding]:
+    about_meaning: Iterator[Finding] = iter(())
     if loaded.stack is not None and facts is not None:
-        yield from check(loaded.stack, facts)
+        about_meaning = check(loaded.stack, facts)
     elif loaded.sound is not None:
-        yield from sound_findings(loaded.sound, loaded.folder, on)
+        about_meaning = sound_findings(loaded.sound, loaded.folder, on)
+    findings = [*loaded.findings, *map(loaded.located, about_meaning)]
+    findings.sort(key=lambda finding: (finding.line, finding.column, finding.code))
+    return Judged(loaded.stack, facts, tuple(combine_jobs(findings)), loaded.source, loaded.folder)
 
 
 def codes() -> dict[str, str]:

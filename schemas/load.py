@@ -64,9 +64,11 @@ def load_file(file: FilePath, shown_as: str | None = None) -> Loaded:
     """The Stack of a file, with opaque secrets, and every shape finding. It never raises because of the file's
     content."""
     source = read(file, shown_as)
-    if not source.findings or source.data is not None:
-        _require_mappings(source)
     data = _with_texts_read(source.data) if isinstance(source.data, Mapping) else None
+    if source.data is None and not source.findings:
+        source.add("TY006", (), "is empty", "begin with `config:` and `trainyard:team:`; examples are in stacks/")
+    elif source.data is not None and data is None:
+        source.add("TY006", (), "is not a mapping", "begin with `config:`; examples are in stacks/")
     return _finish(source, data, stack_name(file), file.parent, opaque=True)
 
 
@@ -144,18 +146,11 @@ def _with_secrets(value: Any, in_file: Any) -> Any:
     return value
 
 
-def _require_mappings(source: Source) -> None:
-    if source.data is None:
-        source.add("TY006", (), "is empty", "begin with `config:` and `trainyard:team:`; examples are in stacks/")
-    elif not isinstance(source.data, Mapping):
-        source.add("TY006", (), "is not a mapping", "begin with `config:`; examples are in stacks/")
-
-
 def _finish(source: Source, data: Mapping[str, Any] | None, name: str, folder: FilePath, *, opaque: bool) -> Loaded:
     for problem in [] if data is None else _shape_problems(data, source):
         source.add(*problem)
-    usable = data is not None and all(one.severity != "error" for one in source.findings)
-    unused = frozenset(one.path for one in source.findings)
+    usable = data is not None and all(finding.severity != "error" for finding in source.findings)
+    unused = frozenset(finding.path for finding in source.findings)
     stack = _build(without(data, unused), name, opaque) if usable else None
     findings = tuple(sorted(source.findings, key=lambda finding: (finding.line, finding.column, finding.code)))
     sound = None if stack is not None or data is None else _sound_part(data, source, name, opaque)
@@ -165,39 +160,43 @@ def _finish(source: Source, data: Mapping[str, Any] | None, name: str, folder: F
 def _sound_part(data: Mapping[str, Any], source: Source, name: str, opaque: bool) -> SoundPart | None:
     from schemas.repair import meant_key, repaired  # valid files need not wait for this import
 
-    made = repaired(data)
-    stack = _build(made.data, name, opaque) if made is not None else None
-    if made is None or stack is None:
+    repair = repaired(data)
+    stack = _build(repair.data, name, opaque) if repair is not None else None
+    if repair is None or stack is None:
         return None
     # A duplicate key, or a text that the engine reads as another type, is not a usable value either.
-    others = {one.path for one in source.findings if one.code < FIRST_OF_SHAPE and one.path[1:]}
+    others = {finding.path for finding in source.findings if finding.code < FIRST_OF_SHAPE and finding.path[1:]}
     ours = schema_of(stack.platform)["$defs"]["config"]["properties"]
-    unknown = (str(one.path[1]) for one in source.findings if one.code == "TY010" and len(one.path) == 2)
+    unknown = (str(item.path[1]) for item in source.findings if item.code == "TY010" and len(item.path) == 2)
     others |= {("config", key) for name in unknown if (key := meant_key(name, ours))}
     others |= {("config", region_key(stack.platform))} if not stack.region else set()
-    return SoundPart(stack, made.broken | others)
+    return SoundPart(stack, repair.broken | others)
 
 
 def _shape_problems(data: Mapping[str, Any], source: Source) -> list[Problem]:
-    shape = shape_problems(data, source.written)
+    problems = shape_problems(data, source.written)
     config = data.get("config")
-    if isinstance(config, Mapping):
-        shape += [*_region_problem(config), *_namespace_problems(config), *_size_problem(config)]
-    return shape
+    if not isinstance(config, Mapping):
+        return problems
+    region = platforms()[platform_of(data)].region
+    if region and region.key not in config:
+        remedy = f"add `{region.key}: {region.example}`, the region of the whole stack"
+        problems.append(Problem("TY012", ("config",), f"`{region.key}` is missing", remedy))
+    problems += _namespace_problems(config)
+    # The engine gives plugins the whole configuration in one environment variable. Linux limits its size.
+    texts = {key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in config.items()}
+    size = len(json.dumps(texts))
+    if size > MOST_CONFIGURATION:
+        message = f"the configuration has {size} bytes; Pulumi's engine can pass on at most {MOST_CONFIGURATION}"
+        remedy = "split the jobs into several stacks, or move variables into the image"
+        problems.append(Problem("TY017", ("config",), message, remedy))
+    return problems
 
 
 def region_key(platform: str) -> str:
     """The key of the file for the region. Empty if the platform has none."""
     region = platforms()[platform].region
     return region.key if region else ""
-
-
-def _region_problem(config: Mapping[str, Any]) -> list[Problem]:
-    region = platforms()[platform_of({"config": config})].region
-    if region is None or region.key in config:
-        return []
-    remedy = f"add `{region.key}: {region.example}`, the region of the whole stack"
-    return [Problem("TY012", ("config",), f"`{region.key}` is missing", remedy)]
 
 
 def _namespace_problems(config: Mapping[str, Any]) -> list[Problem]:
@@ -223,18 +222,6 @@ def _nearly_ours(namespace: str) -> bool:
     from difflib import SequenceMatcher  # costs more to import than most files need
 
     return SequenceMatcher(None, namespace.casefold(), ours).ratio() >= _NEAR
-
-
-def _size_problem(config: Mapping[str, Any]) -> list[Problem]:
-    """The engine gives plugins the whole configuration in one environment variable. Linux limits its size."""
-    texts = {key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in config.items()}
-    size = len(json.dumps(texts))
-    if size <= MOST_CONFIGURATION:
-        return []
-    message = f"the configuration has {size} bytes; Pulumi's engine can pass on at most {MOST_CONFIGURATION}"
-    return [
-        Problem("TY017", ("config",), message, "split the jobs into several stacks, or move variables into the image")
-    ]
 
 
 def _build(data: Mapping[str, Any], name: str, opaque: bool) -> Stack | None:

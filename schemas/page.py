@@ -33,13 +33,10 @@ def render() -> str:
         by_code = {**{code: (rule.severity, name) for code, rule in own.items()}, **by_code}
     lines = []
     for code, title in codes().items():
-        severity, platform = by_code.get(code, (_severity(code), "every"))
+        of_several = OF_SEVERAL[code][1] if code in OF_SEVERAL else shape_severity(code)
+        severity, platform = by_code.get(code, (of_several, "every"))
         lines.append(f"| {code} | {severity} | {platform} | {title} |\n")
     return _HEAD + "".join(lines)
-
-
-def _severity(code: str) -> str:
-    return OF_SEVERAL[code][1] if code in OF_SEVERAL else shape_severity(code)
 
 
 if __name__ == "__main__":

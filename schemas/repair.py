@@ -31,7 +31,10 @@ def repaired(data: Any) -> Repaired | None:
     """The repaired data. None if too little is valid: no configuration, keys a level too deep, or an unknown
     platform."""
     config = data.get("config") if isinstance(data, Mapping) else None
-    if not isinstance(config, Mapping) or not _names_a_platform(config) or config.keys() & namespaces():
+    if not isinstance(config, Mapping) or config.keys() & namespaces():
+        return None
+    named = config.get(PLATFORM_KEY)
+    if named is not None and not (isinstance(named, str) and nearest(named, platforms())):
         return None
     whole, broken = copy.deepcopy({"config": dict(config)}), set[Path]()
     platform = whole["config"][PLATFORM_KEY] = platform_of(data)
@@ -42,11 +45,6 @@ def repaired(data: Any) -> Repaired | None:
         for error in errors:
             broken |= set(_repair(whole, error, platform))
     return None
-
-
-def _names_a_platform(config: Mapping[Any, Any]) -> bool:
-    named = config.get(PLATFORM_KEY)
-    return named is None or (isinstance(named, str) and nearest(named, platforms()) is not None)
 
 
 def _repair(whole: Any, error: Any, platform: str) -> Iterator[Path]:

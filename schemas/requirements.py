@@ -126,26 +126,20 @@ def read_requirements(file: Path, shown_as: str, root: Path, build: tuple[str, .
     """The packages of a file inside the project. It never raises because of the file's content."""
     reader = _Reader(root, file.parent, tuple(normalized(name) for name in build))
     lines = tuple(reader.read(file, shown_as))
-    problems = [*reader.problems, *_half_hashed(lines), *_not_listed(reader.build, lines, shown_as)]
-    return PackageList(lines, tuple(sorted(set(reader.build))), tuple(problems))
-
-
-def _half_hashed(lines: tuple[PackageLine, ...]) -> Iterator[LineProblem]:
-    hashed = next((line for line in lines if line.hashed), None)
-    for line in lines if hashed else ():
-        if not line.hashed and hashed:
+    problems, hashed = reader.problems, next((line for line in lines if line.hashed), None)
+    for line in lines:
+        if hashed and not line.hashed:
             message = (
                 f"`{line.name}` has no hash, and line {hashed.line} has one: then pip demands one of every package"
             )
             remedy = "add `--hash=sha256:…`, which `pip-compile --generate-hashes` writes for all packages at once"
-            yield LineProblem("TY842", line.file, line.line, message, remedy)
-
-
-def _not_listed(build: tuple[str, ...], lines: tuple[PackageLine, ...], shown_as: str) -> Iterator[LineProblem]:
-    for name in build:
+            problems.append(LineProblem("TY842", line.file, line.line, message, remedy))
+    for name in reader.build:
         if lines and name not in {line.name for line in lines}:
             message = f"`{name}` is to be built, and the file does not name it"
-            yield LineProblem("TY843", shown_as, 0, message, f"add a line `{name}==VERSION`, or remove it from `build`")
+            remedy = f"add a line `{name}==VERSION`, or remove it from `build`"
+            problems.append(LineProblem("TY843", shown_as, 0, message, remedy))
+    return PackageList(lines, tuple(sorted(set(reader.build))), tuple(problems))
 
 
 @dataclass

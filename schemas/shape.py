@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -59,11 +59,7 @@ def platform_of(data: Any) -> str:
     named = config.get(PLATFORM_KEY)
     if isinstance(named, str) and (name := named if named in platforms() else nearest(named, platforms())):
         return name
-    return _written_for(config)
-
-
-def _written_for(config: Mapping[Any, Any]) -> str:
-    """The default platform, unless the file has none of that platform's required keys, and all of another's."""
+    # The default platform, unless the file has none of that platform's required keys, and all of another's.
     own, first = _own_requirements(), default_platform()
     if own[first] & config.keys():
         return first
@@ -86,15 +82,9 @@ def _validator(platform: str) -> Any:
     return kind(schema_of(platform))
 
 
-@cache
-def _expression(pattern: str) -> re.Pattern[str]:
-    """A pattern with JSON Schema's meaning of `$`: only the end of the text. In Python, a last line break may follow
-    it."""
-    return re.compile(pattern.replace("$", r"\Z"))
-
-
 def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
-    if validator.is_type(instance, "string") and not _expression(pattern).search(instance):
+    """In JSON Schema, `$` is only the end of the text. In Python, a last line break may follow it."""
+    if validator.is_type(instance, "string") and not re.search(pattern.replace("$", r"\Z"), instance):
         yield ValidationError(f"does not match {pattern}")
 
 
@@ -144,7 +134,9 @@ def _unknown(error: Any, path: Path, platform: str) -> Iterator[Problem]:
     patterns = [re.compile(pattern) for pattern in error.schema.get("patternProperties", ())]
     free = [key for key in error.schema.get("properties", ()) if key not in error.instance]
     every = f"use one of {listing(free)}" if free else "remove it"
-    wrong = [key for key in error.instance if key not in allowed and not any(one.search(key) for one in patterns)]
+    wrong = [
+        key for key in error.instance if key not in allowed and not any(pattern.search(key) for pattern in patterns)
+    ]
     for number, key in enumerate(wrong):
         remedy = None
         if elsewhere := platforms_with(path, key):
@@ -160,15 +152,11 @@ def _unknown(error: Any, path: Path, platform: str) -> Iterator[Problem]:
         yield Problem("TY010", (*path, key), f"`{key}` is not known here", remedy or every)
 
 
-def _keys(platform: str) -> Collection[str]:
-    keys: Collection[str] = schema_of(platform)["$defs"]["config"]["properties"]
-    return keys
-
-
 @cache
 def namespaces() -> frozenset[str]:
     """The namespaces of our own keys, and Pulumi's."""
-    return frozenset(key.partition(":")[0] for name in platforms() for key in _keys(name)) | {"pulumi"}
+    keys = {key for name in platforms() for key in schema_of(name)["$defs"]["config"]["properties"]}
+    return frozenset(key.partition(":")[0] for key in keys) | {"pulumi"}
 
 
 def _with_namespace(key: str, value: Any, free: list[str]) -> str | None:
@@ -202,17 +190,11 @@ def _wrong_type(error: Any, path: Path, platform: str) -> Iterator[Problem]:
     names = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
     explained = None if wanted == "a text" else error.schema.get("patternErrorMessage")
     wanted = wanted or " or ".join(_KINDS[name] for name in names)
-    if explained is None and (example := _example(path, platform)) is not None:
-        explained = f"write {wanted}, such as `{path[-1]}: {_yaml(example)}`"
+    if explained is None and path and not isinstance(path[-1], int):
+        schemas = properties_at(platform, path[:-1], str(path[-1]))
+        example = next((schema["examples"][0] for schema in schemas if schema.get("examples")), None)
+        explained = None if example is None else f"write {wanted}, such as `{path[-1]}: {_yaml(example)}`"
     yield _does_not_fit(error.instance, path, wanted, explained)
-
-
-def _example(path: Path, platform: str) -> Any:
-    """The schema's first example of a value at a place. None if it has none, or for an item of a list."""
-    if not path or isinstance(path[-1], int):
-        return None
-    examples = (row.get("examples") for row in properties_at(platform, path[:-1], str(path[-1])))
-    return next((rows[0] for rows in examples if rows), None)
 
 
 def _must_be_secret(path: Path) -> Problem:
@@ -248,13 +230,9 @@ def _alternatives(error: Any, path: Path, platform: str) -> Iterator[Problem]:
             for part in parts:
                 yield from _translate(part, platform)
             return
-    yield _does_not_fit(error.instance, path, " or ".join(_title(branch, platform) for branch in error.validator_value))
-
-
-def _title(branch: Mapping[str, Any], platform: str) -> str:
-    if "$ref" in branch:
-        branch = schema_of(platform)["$defs"][branch["$ref"].rsplit("/", 1)[-1]]
-    return str(branch["title"])
+    definitions = schema_of(platform)["$defs"]
+    schemas = [definitions[one["$ref"].rsplit("/", 1)[-1]] if "$ref" in one else one for one in error.validator_value]
+    yield _does_not_fit(error.instance, path, " or ".join(schema["title"] for schema in schemas))
 
 
 _SAYS = {

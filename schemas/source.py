@@ -291,13 +291,9 @@ class _Builder:
         if isinstance(top.value, list):
             top.value.append(value)
             return
-        if top.merges and (merged := _mappings(value)):
+        merged = value if isinstance(value, list) else [value]
+        if top.merges and all(isinstance(item, dict) for item in merged):
             top.merged += merged
         else:
             top.value[top.key] = value
         top.expects_key = True
-
-
-def _mappings(value: Any) -> list[Any]:
-    values = value if isinstance(value, list) else [value]
-    return values if all(isinstance(item, dict) for item in values) else []

@@ -4,20 +4,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 
 from schemas.checks.network import is_production
 from schemas.convert import default_of
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at, rule
-from schemas.model import Job, Role, Stack
+from schemas.model import Stack
 from schemas.names import listing
 
 # Keys that a stack may set although it takes the concern from another stack.
 _OWN_ANYWAY = {("access", "mode"), ("access", "users"), ("network", "flow_log")}
 _STACK = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
-_FeatureUse = Callable[[Stack], Iterator[Path]]
 
 
 @rule("TY704", "proof-of-concept access in a production environment")
@@ -32,16 +31,12 @@ def taken_and_own(stack: Stack, _: Facts) -> Iterator[Wrong]:
     if stack.uses is None:
         return
     for concern in stack.uses.take:
-        if _is_described(stack, concern):
+        part = getattr(stack, concern)
+        # A stack names its access mode and its users even if another stack grants the access.
+        own = [column for column in fields(part) if (concern, column.name) not in _OWN_ANYWAY]
+        if any(getattr(part, column.name) != default_of(column) for column in own):
             message = f"`{concern}` is taken from the stack {stack.uses.stack}, but also described here"
             yield Wrong(at(concern), message, f"remove it here, or remove `{concern}` under `uses`")
-
-
-def _is_described(stack: Stack, concern: str) -> bool:
-    """A stack names its access mode and its users even if another stack grants the access."""
-    part = getattr(stack, concern)
-    own = (column for column in fields(part) if (concern, column.name) not in _OWN_ANYWAY)
-    return any(getattr(part, column.name) != default_of(column) for column in own)
 
 
 @rule("TY709", "the stack is not named as organization/project/stack")
@@ -62,38 +57,22 @@ def takes_from_itself(stack: Stack, _: Facts) -> Iterator[Wrong]:
         yield Wrong(at("uses", "stack"), message, "name the stack that owns what this one takes")
 
 
-def _roles(stack: Stack) -> Iterator[tuple[Path, Job, Role]]:
-    for name, job in stack.jobs.items():
-        for role, spec in job.roles.items():
-            yield at("jobs", name, "roles", role), job, spec
-
-
 def _failed_nodes(stack: Stack) -> Iterator[Path]:
     """Only in node groups: in other layouts the launchers follow this policy themselves."""
-    for path, job, role in _roles(stack):
-        if job.layout == "node-groups" and role.completion.min_failed != 1:
-            yield (*path, "completion", "minFailed")
-
-
-def _node_groups(stack: Stack) -> Iterator[Path]:
-    return (at("jobs", name, "layout") for name, job in stack.jobs.items() if job.layout == "node-groups")
-
-
-def _network(stack: Stack) -> Iterator[Path]:
-    if stack.network != type(stack.network)():
-        yield at("network")
-
-
-def _inputs(stack: Stack) -> Iterator[Path]:
-    return (at("jobs", name, "inputs") for name, job in stack.jobs.items() if job.inputs)
+    for name, job in stack.jobs.items():
+        for role, spec in job.roles.items():
+            if job.layout == "node-groups" and spec.completion.min_failed != 1:
+                yield at("jobs", name, "roles", role, "completion", "minFailed")
 
 
 # Feature in a platform's `lacks` -> the places where a stack requests it.
-FEATURES: Mapping[str, _FeatureUse] = {
+FEATURES: Mapping[str, Callable[[Stack], Iterable[Path]]] = {
     "failed-nodes": _failed_nodes,
-    "node-groups": _node_groups,
-    "network": _network,
-    "inputs": _inputs,
+    "node-groups": lambda stack: [
+        at("jobs", name, "layout") for name, job in stack.jobs.items() if job.layout == "node-groups"
+    ],
+    "network": lambda stack: [at("network")] if stack.network != type(stack.network)() else [],
+    "inputs": lambda stack: [at("jobs", name, "inputs") for name, job in stack.jobs.items() if job.inputs],
 }
 
 

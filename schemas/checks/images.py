@@ -148,15 +148,13 @@ def missing_module(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             continue
         listed = facts.packages[name].names if name in facts.packages else frozenset()
         certain = facts.scripts[name].certain if name in facts.scripts else ()
-        missing = [one for one in certain if not _is_provided(one.module, brought | listed)]
-        for one in missing[:MOST_MISSING]:
-            message = (
-                f"{one.file}:{one.line} imports `{one.module}`, which comes neither with {job.framework} nor with "
-            )
+        foreign = [item for item in certain if item.module not in {*sys.stdlib_module_names, "__main__"}]
+        missing = [item for item in foreign if not brings(brought | listed, item.module)]
+        for file, module, line in ((item.file, item.module, item.line) for item in missing[:MOST_MISSING]):
+            message = f"{file}:{line} imports `{module}`, which comes neither with {job.framework} nor with "
             message += f"`{job.requirements.file}`" if job.requirements else "`requirements`, which the job lacks"
-            yield Wrong(
-                at("jobs", name, "code"), message, _remedy(job, packages_of(one.module)[0], facts.unnamed.get(name))
-            )
+            remedy = _remedy(job, packages_of(module)[0], facts.unnamed.get(name))
+            yield Wrong(at("jobs", name, "code"), message, remedy)
 
 
 def _remedy(job: Job, package: str, unnamed: UnnamedFile | None) -> str:
@@ -174,7 +172,10 @@ def _choices(stack: Stack, facts: Facts) -> Iterator[tuple[str, Choice]]:
     """The local environment of each job whose requirements and code are known."""
     for name, job in stack.jobs.items():
         if name in facts.packages and job.code and job.code.folder:
-            yield name, choose(_need(name, job, facts))
+            framework, lines = facts.framework(job), requirement_lines(facts.packages[name].text)
+            modules, own = facts.modules.get(name, frozenset()), job.framework in facts.own_frameworks
+            # In the same form as in trainyard/local/environments.py.
+            yield name, choose(Need(job.framework, framework.strategy if framework else None, modules, lines, own))
 
 
 @rule("TY846", "requirements that no local environment of a job meets together with its code", severity="warning")
@@ -182,12 +183,12 @@ def local_conflict(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, choice in _choices(stack, facts):
         if not choice.nearest:
             continue
-        for one in choice.conflicts:
-            message = (
-                f"{_place(one, facts.packages[name])}`{one.requirement}` does not fit {one.has} of the environment"
+        for conflict in choice.conflicts:
+            message = f"{_place(conflict, facts.packages[name])}`{conflict.requirement}` does not fit {conflict.has}"
+            message += f" of the environment `{choice.nearest.name}`, which stands in for the image on this machine"
+            remedy = (
+                f"write `{conflict.package}` without a version, or one that fits. Only `up --local` and `rehearse` "
             )
-            message += f" `{choice.nearest.name}`, which stands in for the image on this machine"
-            remedy = f"write `{one.package}` without a version, or one that fits. Only `up --local` and `rehearse` "
             yield Wrong(at("jobs", name, "requirements"), message, f"{remedy}refuse it; an image may have it")
         wanted = stack.jobs[name].requirements
         if choice.decision and choice.lacks and wanted:
@@ -214,16 +215,8 @@ def _without_version(choice: Choice) -> str:
 
 
 def _place(conflict: Conflict, packages: PackageList) -> str:
-    of_line = (row for row in packages.lines if requirement_of(row.text) == conflict.requirement)
-    return next((f"{row.file}:{row.line}: " for row in of_line), "")
-
-
-def _need(name: str, job: Job, facts: Facts) -> Need:
-    """What a job needs of a local environment, in the same form as in trainyard/local/environments.py."""
-    framework = facts.framework(job)
-    lines = requirement_lines(facts.packages[name].text)
-    modules, own = facts.modules.get(name, frozenset()), job.framework in facts.own_frameworks
-    return Need(job.framework, framework.strategy if framework else None, modules, lines, own)
+    of_conflict = (line for line in packages.lines if requirement_of(line.text) == conflict.requirement)
+    return next((f"{line.file}:{line.line}: " for line in of_conflict), "")
 
 
 def _brought(job: Job, facts: Facts) -> frozenset[str] | None:
@@ -238,7 +231,3 @@ def _brought(job: Job, facts: Facts) -> frozenset[str] | None:
     strategy = framework.strategy if framework else None
     row = rows.get(f"{job.framework}/{strategy}", rows.get(job.framework))
     return None if row is None else frozenset(row)
-
-
-def _is_provided(module: str, packages: Collection[str]) -> bool:
-    return module in sys.stdlib_module_names or module == "__main__" or brings(packages, module)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from catalog.frameworks import Framework, OptionRow
 from schemas.facts import Facts
 from schemas.findings import Wrong, at, rule
-from schemas.model import Role, Stack
+from schemas.model import Stack
 from schemas.names import listing, plural, suggestion
 from schemas.platforms import JobOnPlatform
 
@@ -183,18 +183,12 @@ def without_gpu(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def completion(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for role, spec in job.roles.items():
-            for key, count in _counts(spec):
-                if count == 0 or count > spec.replicas:
+            least_failed = spec.completion.min_failed if spec.completion.min_failed != 1 else None
+            for key, count in (("minFailed", least_failed), ("minSucceeded", spec.completion.min_succeeded)):
+                if count is not None and (count == 0 or count > spec.replicas):
                     message = f"`{key}` is {count}, but `{role}` has {plural(spec.replicas, 'node')}"
                     path = at("jobs", name, "roles", role, "completion", key)
                     yield Wrong(path, message, f"use 1 to {spec.replicas}, or -1")
-
-
-def _counts(spec: Role) -> Iterator[tuple[str, int]]:
-    if spec.completion.min_failed != 1:
-        yield "minFailed", spec.completion.min_failed
-    if spec.completion.min_succeeded is not None:
-        yield "minSucceeded", spec.completion.min_succeeded
 
 
 @rule("TY414", "more processes than accelerators", severity="warning")

@@ -212,7 +212,8 @@ def alike(stack: Stack, _: Facts) -> Iterator[Wrong]:
                 yield Wrong((*path, "each", name), f"{listing(twice)} occurs more than once", "keep it once")
         keys = Counter(keys_of(run, one))
         doubled = [key for key, times in keys.items() if times > 1]
-        if doubled and not _has_doubles(one):
+        has_doubles = any(len(set(map(text_of, values))) < len(values) for values in one.each.values())
+        if doubled and not has_doubles:
             message = f"two combinations are spelled `{doubled[0]}`: only letters, digits, `.`, `_` and `-` are kept"
             yield Wrong((*path, "each"), message, "choose values that differ in these characters")
         others = {key for other, spec in job.runs.items() if other != run for key in keys_of(other, spec)}
@@ -227,10 +228,6 @@ def limit_of_one(stack: Stack, _: Facts) -> Iterator[Wrong]:
             if one.at_most is not None and not one.each:
                 message = "limits how many runs of an `each` are alive at once, and this entry is one run"
                 yield Wrong((*at("jobs", name, "runs", run), "atMost"), message, "remove it, or add `each`")
-
-
-def _has_doubles(run: Run) -> bool:
-    return any(len(set(map(text_of, values))) < len(values) for values in run.each.values())
 
 
 @rule("TY863", "values that make the key of a run too long")

@@ -61,7 +61,8 @@ def _downloads(stack: Stack, facts: Facts) -> Iterator[tuple[Path, str, Mapping[
     """The calls and commands that download: the place, the message, and the row of the call."""
     rows = table("scripts")["downloads"]
     for name, job in stack.jobs.items():
-        files = _files(job, facts)
+        folder = facts.folders.get(job.code.folder or "") if job.code else None
+        files = folder.files if folder else frozenset()
         calls = facts.scripts.get(name, Scripts()).calls
         found = {
             (call.file, call.name): (call, row) for call in calls for row in rows if _is_download(call, row, files)
@@ -72,11 +73,6 @@ def _downloads(stack: Stack, facts: Facts) -> Iterator[tuple[Path, str, Mapping[
         for where, command in commands(name, job):
             if program := _downloading_program(command):
                 yield where, f"`{program}` downloads", {"first": "program"}
-
-
-def _files(job: Job, facts: Facts) -> frozenset[str]:
-    folder = facts.folders.get(job.code.folder or "") if job.code else None
-    return folder.files if folder else frozenset()
 
 
 def _is_download(call: Call, row: Mapping[str, Any], files: Iterable[str]) -> bool:
