@@ -110,20 +110,20 @@ def names_in(folder: Path) -> list[str]:
 def project_of(folder: Path) -> str:
     """The project's name from Pulumi.yaml, which is in the folder of the stack files or in its parent."""
     for file in (folder / "Pulumi.yaml", folder.parent / "Pulumi.yaml"):
-        if named := _PROJECT.search(_text(file)):
-            return named[1]
+        if project_line := _PROJECT.search(_text(file)):
+            return project_line[1]
     return PROJECT
 
 
 def _used(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
     """The stacks that these use, directly or through others."""
     files = {stack_name(file): file for file in texts}
-    wanted = [stack.uses.stack for stack in stacks if stack.uses]
-    for name in wanted:
+    used_stacks = [stack.uses.stack for stack in stacks if stack.uses]
+    for name in used_stacks:
         file = files.get(name.rpartition("/")[2])
         if file in texts and (judged := _loaded(file, texts)):
             yield judged
-            wanted += [judged.stack.uses.stack] if judged.stack and judged.stack.uses else []
+            used_stacks += [judged.stack.uses.stack] if judged.stack and judged.stack.uses else []
 
 
 def _similar(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
@@ -145,8 +145,8 @@ def _hints(stack: Stack) -> Iterator[_Hint]:
         (bucket.removesuffix("-training"), "-"),
         (repository.removesuffix("/training"), "/"),
     ):
-        words = text.split(mark)
-        yield from ((mark.join(words[:end]), mark.join(words[end:])) for end in range(1, len(words)))
+        parts = text.split(mark)
+        yield from ((mark.join(parts[:end]), mark.join(parts[end:])) for end in range(1, len(parts)))
 
 
 def _loaded(file: Path, texts: dict[Path, str]) -> Judged | None:

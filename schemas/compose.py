@@ -24,36 +24,36 @@ from schemas.findings import Path as KeyPath
 KINDS = {"roles": "#/$defs/role", "options": "#/$defs/option", "ports": "#/$defs/ports"}
 
 
-def built_in(kind: str) -> dict[str, dict[str, Any]]:
+def built_in(key_of_job: str) -> dict[str, dict[str, Any]]:
     """Every key of the built-in frameworks, with each framework's description of it, and example values."""
     texts: dict[str, dict[str, list[str]]] = {}
     examples: dict[str, list[Any]] = {}
     for name in frameworks.names():
         for strategy in frameworks.document(name).get("strategies") or (None,):
-            for key, text, values in _keys(frameworks.framework(name, strategy), kind):
-                named = texts.setdefault(key, {}).setdefault(text, [])
-                named += [name] if name not in named else []
+            for key, text, values in _keys(frameworks.framework(name, strategy), key_of_job):
+                framework_names = texts.setdefault(key, {}).setdefault(text, [])
+                framework_names += [name] if name not in framework_names else []
                 examples.setdefault(key, values)
     return {
         key: {
             "description": " ".join(f"{', '.join(of)}: {text}" for text, of in summary.items()),
             "examples": examples[key],
-            "$ref": KINDS[kind],
+            "$ref": KINDS[key_of_job],
         }
         for key, summary in texts.items()
     }
 
 
-def _keys(row: Framework, kind: str) -> Iterator[tuple[str, str, list[Any]]]:
-    if kind == "roles":
-        for role, spec in row.roles.items():
+def _keys(framework: Framework, key_of_job: str) -> Iterator[tuple[str, str, list[Any]]]:
+    if key_of_job == "roles":
+        for role, spec in framework.roles.items():
             yield role, f"{spec.why}.", [max(1, spec.minimum)]
-    elif kind == "options":
-        for option, choice in row.options.items():
+    elif key_of_job == "options":
+        for option, choice in framework.options.items():
             values = [True, False] if choice.type == "boolean" else list(choice.values)
             yield option, choice.meaning, values or [choice.default]
     else:
-        for port in row.ports:
+        for port in framework.ports:
             yield port.label, f"{port.why}.", [port.default]
 
 
@@ -242,8 +242,8 @@ def _at(platform: str, path: KeyPath) -> Iterator[Mapping[str, Any]]:
     for step in path:
         schemas, places = places, []
         for schema in schemas:
-            named = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
-            below = schema.get("items") if isinstance(step, int) else named
+            of_key = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
+            below = schema.get("items") if isinstance(step, int) else of_key
             places += _alternatives(whole, below) if isinstance(below, Mapping) else ()
     return iter(places)
 

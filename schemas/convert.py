@@ -29,9 +29,9 @@ def camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def structure(kind: Callable[..., T], value: Any) -> T:
+def structure(model: Callable[..., T], value: Any) -> T:
     """A frozen value of the model from plain mappings, lists and scalars."""
-    result: T = _reader(kind)(value)
+    result: T = _reader(model)(value)
     return result
 
 
@@ -73,10 +73,10 @@ def seal(kind: Any, value: Any) -> Any:
 
 
 @cache
-def columns(kind: Any) -> Mapping[str, Any]:
+def columns(model: Any) -> Mapping[str, Any]:
     """Key of the file -> type, for every field of a dataclass."""
-    hints = get_type_hints(kind)
-    return {camel(column.name): hints[column.name] for column in fields(kind)}
+    hints = get_type_hints(model)
+    return {camel(column.name): hints[column.name] for column in fields(model)}
 
 
 def default_of(column: Any) -> Any:
@@ -121,20 +121,20 @@ def _scalar_reader(kind: type[Any]) -> _Reader:
     return read
 
 
-def _dataclass_reader(kind: Any) -> _Reader:
-    by_key = {camel(column.name): column.name for column in fields(kind)}
+def _dataclass_reader(model: Any) -> _Reader:
+    by_key = {camel(column.name): column.name for column in fields(model)}
 
     def read(value: Any) -> Any:
-        readers = {key: _reader(hint) for key, hint in columns(kind).items()}
+        readers = {key: _reader(hint) for key, hint in columns(model).items()}
         if not isinstance(value, Mapping):
-            shorthand = getattr(kind, "from_shorthand", None)
+            shorthand = getattr(model, "from_shorthand", None)
             # 3.0 is a whole number in JSON Schema and for the engine.
             whole = isinstance(value, float) and value.is_integer()
             return shorthand(int(value) if whole else value) if shorthand else _refuse(value)
         try:
-            return kind(**{by_key[key]: readers[key](item) for key, item in value.items()})
+            return model(**{by_key[key]: readers[key](item) for key, item in value.items()})
         except (KeyError, TypeError) as problem:
-            raise ShapeError(f"{kind.__name__}: {problem}") from problem
+            raise ShapeError(f"{model.__name__}: {problem}") from problem
 
     return read
 

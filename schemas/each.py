@@ -82,15 +82,15 @@ def swept_keys(jobs: Any, job: str, name: str) -> list[str]:
         each = each.get(key) if isinstance(each, Mapping) else None
     if not isinstance(each, Mapping) or not all(isinstance(values, list) for values in each.values()):
         return []
-    values = {str(key): tuple(one for one in given if isinstance(one, EachValue)) for key, given in each.items()}
+    values = {str(key): tuple(value for value in given if isinstance(value, EachValue)) for key, given in each.items()}
     return keys_of(name, Run(each=values)) if values else []
 
 
 def key_of(name: str, chosen: Mapping[str, str]) -> str:
     """The key of a combination. Characters other than letters, digits, `.`, `_` and `-` become hyphens, because the key
     names objects and resources."""
-    words = (name, *itertools.chain.from_iterable(chosen.items()))
-    return "-".join(_safe(word) for word in words)
+    parts = (name, *itertools.chain.from_iterable(chosen.items()))
+    return "-".join(_safe(word) for word in parts)
 
 
 def text_of(value: EachValue) -> str:
@@ -112,8 +112,8 @@ def without_references(text: str) -> str:
 
 def _safe(word: str) -> str:
     # `-1` keeps its sign: as a key, `lr--1` differs from `lr-1`.
-    made = _NOT_IN_KEY.sub("-", word)
-    return made if made.strip(".-_") else "-"
+    safe = _NOT_IN_KEY.sub("-", word)
+    return safe if safe.strip(".-_") else "-"
 
 
 def _filled(text: str, chosen: Mapping[str, str]) -> str:

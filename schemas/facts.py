@@ -97,8 +97,8 @@ class Facts:
 
     def framework(self, job: Job) -> frameworks.Framework | None:
         """The framework of a job. None if it or its strategy is unknown, which other checks report."""
-        row = self._row(job)
-        return None if row is None else job.adapted(row)
+        framework = self._row(job)
+        return None if framework is None else job.adapted(framework)
 
     def _row(self, job: Job) -> frameworks.Framework | None:
         own = self.own_frameworks.get(job.framework)
@@ -166,8 +166,8 @@ def _unnamed(job: Job, folder: Path, root: Path) -> UnnamedFile | None:
     """The requirements.txt in the code's folder or beside the stack file, for a job that names none."""
     if job.requirements or not job.code or not job.code.folder:
         return None
-    for place in (job.code.folder.rstrip("/"), "."):
-        file = f"{place}/{_USUAL_FILE}"
+    for parent in (job.code.folder.rstrip("/"), "."):
+        file = f"{parent}/{_USUAL_FILE}"
         if (folder / file).is_file():
             return UnnamedFile(file, read_requirements(folder / file, file, root, ()).names)
     return None
@@ -202,16 +202,16 @@ def _read_own(name: str, file: Path, root: Path) -> OwnFramework:
         if not Path(os.path.realpath(file)).is_relative_to(root):
             return OwnFramework(problem="is outside the project")
         columns = frameworks.whole(tomllib.loads(file.read_text("utf-8")))
-        row = frameworks.parse(columns)
-        rows: dict[str | None, frameworks.Framework] = {None: row}
-        rows |= {strategy: frameworks.parse(columns, strategy) for strategy in row.strategies}
+        framework = frameworks.parse(columns)
+        rows: dict[str | None, frameworks.Framework] = {None: framework}
+        rows |= {strategy: frameworks.parse(columns, strategy) for strategy in framework.strategies}
     except OSError as problem:
         return OwnFramework(problem=f"cannot be read: {problem.strerror}")
     except (ValueError, RecursionError) as problem:
         return OwnFramework(problem=str(problem))
-    if row.name != name and name not in _known_frameworks():
+    if framework.name != name and name not in _known_frameworks():
         # Nodes see this name, and treat the name of a built-in framework specially.
-        return OwnFramework(problem=f"has the name `{row.name}`; the stack calls it `{name}`")
+        return OwnFramework(problem=f"has the name `{framework.name}`; the stack calls it `{name}`")
     return OwnFramework(columns, rows)
 
 

@@ -154,4 +154,4 @@ def codes() -> dict[str, str]:
     own = [rules(), *map(own_rules, platforms())]
     meanings = {code: rule.title for each in own for code, rule in each.items()}
     several = {code: title for code, (title, _) in OF_SEVERAL.items()}
-    return dict(sorted({**shape_titles(), **meanings, **several}.items(), key=lambda row: (len(row[0]), row[0])))
+    return dict(sorted({**shape_titles(), **meanings, **several}.items(), key=lambda item: (len(item[0]), item[0])))

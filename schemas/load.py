@@ -83,10 +83,10 @@ def load_config(
     written = source.data.get("config") if isinstance(source.data, Mapping) else None
     in_file: Mapping[str, Any] = written if isinstance(written, Mapping) else {}
     source.findings.clear()
-    kind = require_capability(platform_of({"config": values}), StackFile).model
+    model = require_capability(platform_of({"config": values}), StackFile).model
     config: dict[str, Any] = {}
     for key, text in values.items():
-        hint = _hint(kind, key)
+        hint = _hint(model, key)
         value = text if hint in _TEXTS else _parsed(text)
         if key in secret_keys and hint is not None:
             value = _with_secrets(value, in_file[key]) if _holds_secret(in_file.get(key)) else seal(hint, value)
@@ -97,9 +97,9 @@ def load_config(
 _TEXTS = (None, str, str | None)
 
 
-def _hint(kind: Any, key: str) -> Any:
+def _hint(model: Any, key: str) -> Any:
     """The type of one of our keys; None for other keys."""
-    return columns(kind).get(key.removeprefix(NAMESPACE)) if key.startswith(NAMESPACE) else None
+    return columns(model).get(key.removeprefix(NAMESPACE)) if key.startswith(NAMESPACE) else None
 
 
 def _with_texts_read(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -107,9 +107,9 @@ def _with_texts_read(data: Mapping[str, Any]) -> Mapping[str, Any]:
     config = data.get("config")
     if not isinstance(config, Mapping):
         return data
-    kind = require_capability(platform_of(data), StackFile).model
+    model = require_capability(platform_of(data), StackFile).model
     read = {
-        key: _parsed(value) if isinstance(value, str) and _hint(kind, key) not in _TEXTS else value
+        key: _parsed(value) if isinstance(value, str) and _hint(model, key) not in _TEXTS else value
         for key, value in config.items()
     }
     return {**data, "config": read}
@@ -229,12 +229,12 @@ def _build(data: Mapping[str, Any], name: str, opaque: bool) -> Stack | None:
     if opaque:
         config = _without_ciphertext(config)
     platform = platform_of(data)
-    kind = require_capability(platform, StackFile).model
-    own = {camel(column.name) for column in fields(kind)} - {"name", "region"}
+    model = require_capability(platform, StackFile).model
+    own = {camel(column.name) for column in fields(model)} - {"name", "region"}
     values = {key: config[NAMESPACE + key] for key in own if NAMESPACE + key in config}
     region = config.get(region_key(platform), "")
     try:
-        return structure(kind, {**values, "name": name, "region": region})
+        return structure(model, {**values, "name": name, "region": region})
     except ShapeError:
         return None
 

@@ -15,14 +15,14 @@ from schemas.model import Job, PortRange, Stack
 Options = Mapping[str, bool | int | float | str]
 
 
-def is_active(row: PortRow, options: Options) -> bool:
+def is_active(port: PortRow, options: Options) -> bool:
     """Whether any node listens on this port."""
-    return row.when is None or bool(options.get(row.when))
+    return port.when is None or bool(options.get(port.when))
 
 
-def default_ports(row: PortRow) -> PortRange | None:
+def default_ports(port: PortRow) -> PortRange | None:
     """The default port or range of a row. None for every port."""
-    return None if row.default == "all" else PortRange.from_shorthand(row.default)
+    return None if port.default == "all" else PortRange.from_shorthand(port.default)
 
 
 @dataclass(frozen=True)
@@ -43,22 +43,22 @@ class JobOnPlatform:
         """The options of the job, with the framework's defaults."""
         return {**{name: row.default for name, row in self.framework.options.items()}, **self.spec.options}
 
-    def is_active(self, row: PortRow) -> bool:
-        return is_active(row, self.options)
+    def is_active(self, port: PortRow) -> bool:
+        return is_active(port, self.options)
 
-    def is_reserved(self, row: PortRow) -> bool:
+    def is_reserved(self, port: PortRow) -> bool:
         """Whether the platform chooses a port of this row for each node. A program that needs several ports chooses
         free ones itself."""
-        takes_one = row.minimum_size == 1 and self.options.get(row.per_node or "", 1) == 1
-        return self.reserves_ports and row.pinned == "start-option" and takes_one
+        takes_one = port.minimum_size == 1 and self.options.get(port.per_node or "", 1) == 1
+        return self.reserves_ports and port.pinned == "start-option" and takes_one
 
-    def ports_of(self, row: PortRow) -> PortRange | None:
+    def ports_of(self, port: PortRow) -> PortRange | None:
         """The port or range of a row in this job; None for every port."""
         if self.reserves_ports:
             return None
-        value = self.spec.ports.get(row.label)
+        value = self.spec.ports.get(port.label)
         if value is None:
-            return None if row.pinned == "kernel-range" and not self.pins_ports else default_ports(row)
+            return None if port.pinned == "kernel-range" and not self.pins_ports else default_ports(port)
         return None if value == "all" else value
 
     @property
@@ -68,7 +68,7 @@ class JobOnPlatform:
 
     def numbered(self) -> Iterator[tuple[PortRow, PortRange]]:
         """The rows with fixed port numbers, and these numbers."""
-        for row in self.framework.ports:
-            ports = self.ports_of(row)
-            if ports is not None and self.is_active(row):
-                yield row, ports
+        for port in self.framework.ports:
+            ports = self.ports_of(port)
+            if ports is not None and self.is_active(port):
+                yield port, ports

@@ -33,8 +33,8 @@ def repaired(data: Any) -> Repaired | None:
     config = data.get("config") if isinstance(data, Mapping) else None
     if not isinstance(config, Mapping) or config.keys() & namespaces():
         return None
-    named = config.get(PLATFORM_KEY)
-    if named is not None and not (isinstance(named, str) and nearest(named, platforms())):
+    platform_name = config.get(PLATFORM_KEY)
+    if platform_name is not None and not (isinstance(platform_name, str) and nearest(platform_name, platforms())):
         return None
     whole, broken = copy.deepcopy({"config": dict(config)}), set[Path]()
     platform = whole["config"][PLATFORM_KEY] = platform_of(data)

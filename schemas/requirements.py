@@ -179,8 +179,8 @@ class _Reader:
         except UnicodeDecodeError:
             why = "is not UTF-8", "write it as plain text"
         except (OSError, ValueError) as problem:
-            words = problem.strerror if isinstance(problem, OSError) else str(problem)
-            why = f"cannot be read: {words}", "correct the path"
+            reason = problem.strerror if isinstance(problem, OSError) else str(problem)
+            why = f"cannot be read: {reason}", "correct the path"
         self._wrong("TY840", shown_as, 0, *why)
         return ""
 
@@ -217,15 +217,15 @@ class _Reader:
 
     def _package(self, line: str, file: str, number: int) -> PackageLine:
         hashes = _HASH.findall(line)
-        wanted = _requirement(_HASH.sub("", line).strip())
-        if wrong := next((one for one in hashes if not _DIGEST.fullmatch(one)), None):
+        requirement = _requirement(_HASH.sub("", line).strip())
+        if wrong := next((digest for digest in hashes if not _DIGEST.fullmatch(digest)), None):
             raise _RefusedError(wrong, "is not a hash", "write it as `--hash=sha256:…`, with 64 digits")
-        url = wanted.url or ""
+        url = requirement.url or ""
         hashed = bool(hashes or _URL_HASH.search(url))
         if url:
-            _require_fetchable(wanted.name, url, hashed, normalized(wanted.name) in self.build)
-        words = [_canonical(wanted), *(f"--hash={one}" for one in hashes)]
-        return PackageLine(" ".join(words), normalized(wanted.name), hashed, file, number)
+            _require_fetchable(requirement.name, url, hashed, normalized(requirement.name) in self.build)
+        parts = [_canonical(requirement), *(f"--hash={digest}" for digest in hashes)]
+        return PackageLine(" ".join(parts), normalized(requirement.name), hashed, file, number)
 
     def _wrong(self, code: str, file: str, line: int, message: str, remedy: str) -> None:
         self.problems.append(LineProblem(code, file, line, message, remedy))
@@ -245,10 +245,10 @@ def _requirement(text: str) -> Requirement:
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
-        wanted = Requirement(text)
-        if _ARCHIVE.fullmatch(wanted.name):
+        requirement = Requirement(text)
+        if _ARCHIVE.fullmatch(requirement.name):
             raise _RefusedError(text, *_NO_PATHS)
-        return wanted
+        return requirement
     except (InvalidRequirement, RecursionError, ValueError) as problem:
         if _PATH.match(text) or _ARCHIVE.fullmatch(text):
             raise _RefusedError(text, *_NO_PATHS) from None
@@ -256,12 +256,12 @@ def _requirement(text: str) -> Requirement:
         raise _RefusedError(text, f"is not a package: {why}", "write it as `name==1.0`") from None
 
 
-def _canonical(wanted: Requirement) -> str:
+def _canonical(requirement: Requirement) -> str:
     """A package in our own spelling, because releases of `packaging` print the same one in different ways."""
-    extras = f"[{','.join(sorted(wanted.extras))}]" if wanted.extras else ""
-    versions = f" @ {wanted.url}" if wanted.url else ",".join(sorted(map(str, wanted.specifier)))
-    marker = f" ; {wanted.marker}" if wanted.marker else ""
-    return f"{normalized(wanted.name)}{extras}{versions}{marker}"
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    versions = f" @ {requirement.url}" if requirement.url else ",".join(sorted(map(str, requirement.specifier)))
+    marker = f" ; {requirement.marker}" if requirement.marker else ""
+    return f"{normalized(requirement.name)}{extras}{versions}{marker}"
 
 
 def _require_fetchable(name: str, url: str, hashed: bool, may_build: bool) -> None:

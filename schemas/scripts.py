@@ -174,7 +174,7 @@ def _parsed(file: Path, _changed: int, _size: int) -> _Source:
             warnings.simplefilter("ignore")
             tree = parse(file.read_bytes())
         certain = {id(node) for node in _certain(tree.body)}
-        statements = tuple(one for node in ast.walk(tree) for one in _read(node, id(node) in certain))
+        statements = tuple(statement for node in ast.walk(tree) for statement in _read(node, id(node) in certain))
         return _Source(statements, tuple(_calls(tree)))
     except SyntaxError as error:
         text = (error.text or "").strip()[:_LONGEST_TEXT]
@@ -202,8 +202,8 @@ def _calls(tree: ast.Module) -> Iterator[Call]:
             constants[target.id] = _value(statement.value, {})
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (name := _name_of(node.func, known)):
-            named = {one.arg: _value(one.value, constants) for one in node.keywords if one.arg}
-            yield Call(name, tuple(_value(one, constants) for one in node.args), named, "", node.lineno)
+            named = {argument.arg: _value(argument.value, constants) for argument in node.keywords if argument.arg}
+            yield Call(name, tuple(_value(argument, constants) for argument in node.args), named, "", node.lineno)
 
 
 def _name_of(function: ast.expr, known: Mapping[str, str]) -> str:
@@ -225,7 +225,7 @@ def _value(argument: ast.expr, constants: Mapping[str, Any]) -> Any:
     if isinstance(argument, ast.JoinedStr) and argument.values:
         return _value(argument.values[0], {})
     if isinstance(argument, ast.List | ast.Tuple):
-        return tuple(_value(one, constants) for one in argument.elts)
+        return tuple(_value(element, constants) for element in argument.elts)
     return UNKNOWN
 
 

@@ -56,8 +56,8 @@ def platform_of(data: Any) -> str:
     config = data.get("config") if isinstance(data, Mapping) else None
     if not isinstance(config, Mapping):
         return default_platform()
-    named = config.get(PLATFORM_KEY)
-    if isinstance(named, str) and (name := named if named in platforms() else nearest(named, platforms())):
+    written = config.get(PLATFORM_KEY)
+    if isinstance(written, str) and (name := written if written in platforms() else nearest(written, platforms())):
         return name
     # The default platform, unless the file has none of that platform's required keys, and all of another's.
     own, first = _own_requirements(), default_platform()
@@ -70,16 +70,16 @@ def platform_of(data: Any) -> str:
 def _own_requirements() -> Mapping[str, Set[str]]:
     """The required keys of each platform that not all platforms require."""
     required = {}
-    for name, row in platforms().items():
-        region = {row.region.key} if row.region else set()
+    for name, platform in platforms().items():
+        region = {platform.region.key} if platform.region else set()
         required[name] = region | set(schema_of(name)["$defs"]["config"].get("required", ()))
     return {name: keys - set.intersection(*required.values()) for name, keys in required.items()}
 
 
 @cache
 def _validator(platform: str) -> Any:
-    kind: Any = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
-    return kind(schema_of(platform))
+    validator: Any = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
+    return validator(schema_of(platform))
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
@@ -183,18 +183,18 @@ def _missing(error: Any, path: Path, _: str) -> Iterator[Problem]:
 
 
 def _wrong_type(error: Any, path: Path, platform: str) -> Iterator[Problem]:
-    wanted = error.schema.get("title")
-    if wanted == "a secret":
+    fitting = error.schema.get("title")
+    if fitting == "a secret":
         yield _must_be_secret(path)
         return
     names = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
-    explained = None if wanted == "a text" else error.schema.get("patternErrorMessage")
-    wanted = wanted or " or ".join(_KINDS[name] for name in names)
+    explained = None if fitting == "a text" else error.schema.get("patternErrorMessage")
+    fitting = fitting or " or ".join(_KINDS[name] for name in names)
     if explained is None and path and not isinstance(path[-1], int):
         schemas = properties_at(platform, path[:-1], str(path[-1]))
         example = next((schema["examples"][0] for schema in schemas if schema.get("examples")), None)
-        explained = None if example is None else f"write {wanted}, such as `{path[-1]}: {_yaml(example)}`"
-    yield _does_not_fit(error.instance, path, wanted, explained)
+        explained = None if example is None else f"write {fitting}, such as `{path[-1]}: {_yaml(example)}`"
+    yield _does_not_fit(error.instance, path, fitting, explained)
 
 
 def _must_be_secret(path: Path) -> Problem:
@@ -231,7 +231,10 @@ def _alternatives(error: Any, path: Path, platform: str) -> Iterator[Problem]:
                 yield from _translate(part, platform)
             return
     definitions = schema_of(platform)["$defs"]
-    schemas = [definitions[one["$ref"].rsplit("/", 1)[-1]] if "$ref" in one else one for one in error.validator_value]
+    schemas = [
+        definitions[branch["$ref"].rsplit("/", 1)[-1]] if "$ref" in branch else branch
+        for branch in error.validator_value
+    ]
     yield _does_not_fit(error.instance, path, " or ".join(schema["title"] for schema in schemas))
 
 

@@ -26,10 +26,10 @@ def own_rules(platform: str) -> Mapping[str, CheckRule]:
     return {} if isinstance(own, Lacks) else own.rules
 
 
-def checks_of(named: str) -> Iterator[CheckRule]:
+def checks_of(platform: str) -> Iterator[CheckRule]:
     """The checks of every platform, and those of the named one."""
     yield from RULES.values()
-    yield from own_rules(named).values()
+    yield from own_rules(platform).values()
 
 
 def check(stack: Stack, facts: Facts) -> Iterator[Finding]:

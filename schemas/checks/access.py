@@ -78,25 +78,25 @@ FEATURES: Mapping[str, Callable[[Stack], Iterable[Path]]] = {
 
 @rule("TY901", "the platform cannot do this")
 def lacking(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    row = facts.platforms[stack.platform]
-    for feature, reason in row.lacks.items():
-        remedy = row.instead.get(feature, "remove it, or choose another platform")
+    platform = facts.platforms[stack.platform]
+    for feature, reason in platform.lacks.items():
+        remedy = platform.instead.get(feature, "remove it, or choose another platform")
         for path in FEATURES[feature](stack):
             yield Wrong(path, f"{stack.platform} cannot do this: {reason}", remedy)
 
 
 @rule("TY903", "the platform does not train with this framework")
 def not_trained(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    row = facts.platforms[stack.platform]
+    platform = facts.platforms[stack.platform]
     for name, job in stack.jobs.items():
-        if row.trains is not None and job.framework not in row.trains:
-            message = f"{stack.platform} does not train with `{job.framework}`: {row.why}"
-            yield Wrong(at("jobs", name, "framework"), message, f"use {listing(row.trains)}, or another platform")
+        if platform.trains is not None and job.framework not in platform.trains:
+            message = f"{stack.platform} does not train with `{job.framework}`: {platform.why}"
+            yield Wrong(at("jobs", name, "framework"), message, f"use {listing(platform.trains)}, or another platform")
 
 
 @rule("TY902", "the platform is not deployed to yet", severity="warning")
 def not_deployed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     if not facts.platforms[stack.platform].deploys:
         message = f"this release of trainyard checks and plans for {stack.platform}, but does not deploy to it yet"
-        deploying = [name for name, row in facts.platforms.items() if row.deploys]
+        deploying = [name for name, platform in facts.platforms.items() if platform.deploys]
         yield Wrong(at("platform"), message, f"to deploy, use {listing(deploying)}")

@@ -106,8 +106,8 @@ def needs_shell(stack: Stack, _: Facts) -> Iterator[Wrong]:
 @rule("TY828", "an argument that is the name of a variable", severity="warning")
 def named_variable(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        for run, one in job.runs.items():
-            for index, word in enumerate(one.args):
+        for run, entry in job.runs.items():
+            for index, word in enumerate(entry.args):
                 if _VARIABLE.fullmatch(word):
                     message = f"the script gets the text `{word}`: no shell reads the arguments"
                     remedy = "read the variable in the script; nothing to do if you mean this text itself"
@@ -144,7 +144,7 @@ def unanswered(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         if framework is None:
             continue
         answered = {*OF_A_NODE, *OF_A_PROCESS, *(OF_TENSORFLOW if framework.name == "tensorflow" else ())}
-        answered |= {f"{kind}.{role}" for role, spec in job.roles.items() if spec.replicas for kind in _ADDRESSES}
+        answered |= {f"{key}.{role}" for role, spec in job.roles.items() if spec.replicas for key in _ADDRESSES}
         for where, words in _all_words(name, job):
             unknown = (name for word in words for name in _PLACEHOLDER.findall(word) if name not in answered)
             if (placeholder := next(unknown, None)) is not None:
@@ -158,17 +158,17 @@ def ended_early(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         most = job.maximum_runtime_minutes
         for where, words in _all_words(name, job):
-            wanted = _minutes_in(words)
-            if wanted is not None and wanted > most:
-                message = f"asks for {plural(round(wanted), 'minute')}, but the run is stopped after {most}"
-                yield Wrong(where, message, f"set `maximumRuntimeMinutes: {round(wanted) + 30}`, or request less")
+            minutes = _minutes_in(words)
+            if minutes is not None and minutes > most:
+                message = f"asks for {plural(round(minutes), 'minute')}, but the run is stopped after {most}"
+                yield Wrong(where, message, f"set `maximumRuntimeMinutes: {round(minutes) + 30}`, or request less")
 
 
 def _all_words(name: str, job: Job) -> Iterator[tuple[Path, tuple[str, ...]]]:
     for where, command in commands(name, job):
         yield where, words_of(command)
-    for run, one in job.runs.items():
-        yield at("jobs", name, "runs", run, "args"), one.args
+    for run, entry in job.runs.items():
+        yield at("jobs", name, "runs", run, "args"), entry.args
 
 
 def _minutes_in(words: tuple[str, ...]) -> float | None:

@@ -32,8 +32,8 @@ def _variables(stack: Stack) -> Iterator[tuple[Path, str, EnvValue, str]]:
         for role, part in spec.roles.items():
             for name, value in part.env.items():
                 yield at("jobs", job, "roles", role, "env", name), name, value, job
-        for run, one in spec.runs.items():
-            for name, value in one.env.items():
+        for run, entry in spec.runs.items():
+            for name, value in entry.env.items():
                 yield at("jobs", job, "runs", run, "env", name), name, value, job
 
 
@@ -94,9 +94,9 @@ def _texts(stack: Stack) -> Iterator[tuple[Path, list[str]]]:
         yield at("jobs", name, "command"), job.command.split()
         for role, part in job.roles.items():
             yield at("jobs", name, "roles", role, "command"), (part.command or "").split()
-        for run, one in job.runs.items():
-            yield at("jobs", name, "runs", run, "args"), list(one.args)
-            for key, values in one.each.items():
+        for run, entry in job.runs.items():
+            yield at("jobs", name, "runs", run, "args"), list(entry.args)
+            for key, values in entry.each.items():
                 yield at("jobs", name, "runs", run, "each", key), [value for value in values if isinstance(value, str)]
         if job.code and job.code.git:
             yield at("jobs", name, "code", "git", "url"), [job.code.git.url]

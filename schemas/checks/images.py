@@ -132,9 +132,9 @@ def not_listed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 @rule("TY844", "requirements that the job's image does not get", severity="warning")
 def existing_image(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for image in images_of(stack):
-        wanted = stack.jobs[image.job].requirements
-        if wanted and (image.digest or not (image.host or image.name.startswith(OURS))):
-            message = f"`{image.text[:80]}` exists already: `{wanted.file}` goes only into images that trainyard builds"
+        listed = stack.jobs[image.job].requirements
+        if listed and (image.digest or not (image.host or image.name.startswith(OURS))):
+            message = f"`{image.text[:80]}` exists already: `{listed.file}` goes only into images that trainyard builds"
             remedy = f"write `image: {OURS}:TAG` and run `trainyard image build`, or make sure that the image has them"
             yield Wrong(at("jobs", image.job, "requirements"), message, remedy)
 
@@ -190,10 +190,10 @@ def local_conflict(stack: Stack, facts: Facts) -> Iterator[Wrong]:
                 f"write `{conflict.package}` without a version, or one that fits. Only `up --local` and `rehearse` "
             )
             yield Wrong(at("jobs", name, "requirements"), message, f"{remedy}refuse it; an image may have it")
-        wanted = stack.jobs[name].requirements
-        if choice.decision and choice.lacks and wanted:
+        requirements = stack.jobs[name].requirements
+        if choice.decision and choice.lacks and requirements:
             lines = " and ".join(f"`{packages_of(module)[0]}`" for module in choice.lacks)
-            remedy = f"add {lines} to `{wanted.file}`, or {_without_version(choice)}"
+            remedy = f"add {lines} to `{requirements.file}`, or {_without_version(choice)}"
             yield Wrong(at("jobs", name, "requirements"), _decided(choice, facts.packages[name]), remedy)
 
 
@@ -229,5 +229,5 @@ def _brought(job: Job, facts: Facts) -> frozenset[str] | None:
     framework = facts.framework(job)
     rows: Mapping[str, Collection[str]] = table("modules")["brings"]
     strategy = framework.strategy if framework else None
-    row = rows.get(f"{job.framework}/{strategy}", rows.get(job.framework))
-    return None if row is None else frozenset(row)
+    packages = rows.get(f"{job.framework}/{strategy}", rows.get(job.framework))
+    return None if packages is None else frozenset(packages)

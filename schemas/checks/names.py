@@ -46,8 +46,8 @@ def name_and_existing(stack: Stack, _: Facts) -> Iterator[Wrong]:
 def same_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
     taken: dict[str, str] = {}
     for job, spec in stack.jobs.items():
-        for run, one in spec.runs.items():
-            for key in keys_of(run, one):
+        for run, entry in spec.runs.items():
+            for key in keys_of(run, entry):
                 name = f"{stack.team}-{stack.environment}-{job}-{key}"
                 if name in taken and taken[name] != job:
                     message = f"the run is called `{name}`, like a run of the job `{taken[name]}`"
@@ -103,10 +103,10 @@ def _texts(stack: Stack) -> Iterator[tuple[Path, str]]:
             yield (*here, "roles", role, "command"), part.command or ""
             for key, value in part.env.items():
                 yield (*here, "roles", role, "env", key), value if isinstance(value, str) else ""
-        for run, one in job.runs.items():
-            for index, word in enumerate(one.args):
+        for run, entry in job.runs.items():
+            for index, word in enumerate(entry.args):
                 yield (*here, "runs", run, "args", index), word
-            for key, value in one.env.items():
+            for key, value in entry.env.items():
                 yield (*here, "runs", run, "env", key), value if isinstance(value, str) else ""
 
 

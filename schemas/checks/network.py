@@ -145,13 +145,13 @@ def undocumented_ports(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     if stack.network.mode != "documented" or not stack.makes("network"):
         return
     for name, job in stack.jobs.items():
-        row = facts.framework(job)
-        documented = [port for port in row.ports if port.documented] if row else []
+        framework = facts.framework(job)
+        documented = [port for port in framework.ports if port.documented] if framework else []
         # A framework that the documents do not name gets all its ports. If they open every port, none is missing.
-        if row is None or job.nodes < 2 or not documented or any(port.default == "all" for port in documented):
+        if framework is None or job.nodes < 2 or not documented or any(port.default == "all" for port in documented):
             continue
-        for port in row.ports:
-            if not JobOnPlatform.of(stack, job, row).is_active(port):
+        for port in framework.ports:
+            if not JobOnPlatform.of(stack, job, framework).is_active(port):
                 continue
             if not port.documented and port.evidence == "measured" and job.ports.get(port.label) != "all":
                 message = f"`{job.framework}` also needs its `{port.label}` ports, which the documents leave closed"

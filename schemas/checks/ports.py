@@ -28,15 +28,15 @@ def _written(stack: Stack, facts: Facts) -> Iterator[tuple[tuple[str | int, ...]
     numbers in the file have no effect."""
     for name, job in [] if stack.reserves_ports else _jobs(stack, facts):
         for label, value in job.spec.ports.items():
-            row = job.framework.port(label)
-            if row is not None and isinstance(value, PortRange):
-                yield at("jobs", name, "ports", label), row, value
+            port = job.framework.port(label)
+            if port is not None and isinstance(value, PortRange):
+                yield at("jobs", name, "ports", label), port, value
 
 
 @rule("TY201", "an unknown port label")
 def unknown_label(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
-        labels = [row.label for row in framework.ports]
+        labels = [port.label for port in framework.ports]
         for label in job.ports:
             if label not in labels:
                 message = f"{framework.name} has no port `{label}`"
@@ -46,16 +46,16 @@ def unknown_label(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 @rule("TY202", "a port range is too small")
 def too_small(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in _jobs(stack, facts):
-        for row, ports in job.numbered():
+        for port, ports in job.numbered():
             if ports.last < ports.first:
                 continue
-            wanted = job.options.get(row.per_node) if row.per_node else 1
-            needed = max(row.minimum_size, wanted) if type(wanted) is int else row.minimum_size
+            for_node = job.options.get(port.per_node) if port.per_node else 1
+            needed = max(port.minimum_size, for_node) if type(for_node) is int else port.minimum_size
             if ports.size < needed:
-                where = ("ports", row.label) if row.label in job.spec.ports else ("options", row.per_node or "")
-                because = f"{needed} for each node" if row.per_node and wanted == needed else f"at least {needed}"
-                message = f"the range {ports} of `{row.label}` has {ports.size} ports; {because} are needed"
-                remedy = f"set `ports: {{ {row.label}: {ports.first}-{ports.first + needed - 1} }}` or larger"
+                where = ("ports", port.label) if port.label in job.spec.ports else ("options", port.per_node or "")
+                because = f"{needed} for each node" if port.per_node and for_node == needed else f"at least {needed}"
+                message = f"the range {ports} of `{port.label}` has {ports.size} ports; {because} are needed"
+                remedy = f"set `ports: {{ {port.label}: {ports.first}-{ports.first + needed - 1} }}` or larger"
                 yield Wrong(at("jobs", name, *where), message, remedy)
 
 
@@ -85,12 +85,12 @@ def no_range(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 @rule("TY205", "two port ranges of a job overlap on one node")
 def overlap(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in _jobs(stack, facts):
-        for (one, first), (other, second) in combinations(job.numbered(), 2):
-            shared = set(one.listens) & set(other.listens)
+        for (first_port, first), (second_port, second) in combinations(job.numbered(), 2):
+            shared = set(first_port.listens) & set(second_port.listens)
             if shared and first.overlaps(second):
-                label = other.label if other.label in job.spec.ports else one.label
+                label = second_port.label if second_port.label in job.spec.ports else first_port.label
                 message = (
-                    f"`{one.label}` ({first}) and `{other.label}` ({second}) overlap "
+                    f"`{first_port.label}` ({first}) and `{second_port.label}` ({second}) overlap "
                     f"on the node of `{sorted(shared)[0]}`"
                 )
                 yield Wrong(at("jobs", name, "ports", label), message, "move one of them to ports of its own")
@@ -101,19 +101,19 @@ def collide(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     """The rules hold for the whole subnet: a port opened for one framework is also open on the other's nodes."""
     seen: set[str] = set()
     for (name, job), (_, other_job) in combinations(_jobs(stack, facts), 2):
-        one, other = job.framework, other_job.framework
+        first, second = job.framework, other_job.framework
         overlaps = [
             (
-                row.label,
-                f"`{row.label}` of {one.name} ({ports}) overlaps `{other_row.label}` of {other.name} ({others})",
+                port.label,
+                f"`{port.label}` of {first.name} ({ports}) overlaps `{other_port.label}` of {second.name} ({others})",
             )
-            for row, ports in job.numbered()
-            for other_row, others in other_job.numbered()
+            for port, ports in job.numbered()
+            for other_port, others in other_job.numbered()
             if ports.overlaps(others)
         ]
         # One finding for two frameworks, however many of their ports overlap.
         overlapping = "; ".join(text for _, text in overlaps)
-        if one.name == other.name or not overlaps or overlapping in seen:
+        if first.name == second.name or not overlaps or overlapping in seen:
             continue
         seen.add(overlapping)
         message = f"{overlapping}: the subnet's rules would open each to the other's nodes"
@@ -122,8 +122,8 @@ def collide(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY207", "a listening port that outgoing connections may take", severity="warning")
 def ephemeral(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for path, row, ports in _written(stack, facts):
-        if row.pinned == "start-option" and ports.overlaps(EPHEMERAL):
+    for path, port, ports in _written(stack, facts):
+        if port.pinned == "start-option" and ports.overlaps(EPHEMERAL):
             message = f"{ports} is in {EPHEMERAL}, which Linux uses for outgoing connections: it may be in use already"
             yield Wrong(path, message, f"use ports below {EPHEMERAL.first}")
 
@@ -132,11 +132,11 @@ def ephemeral(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def unused(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in _jobs(stack, facts):
         for label in job.spec.ports:
-            row = job.framework.port(label)
-            if row is not None and not job.is_active(row):
-                message = f"`{label}` is not used: the option `{row.when}` is off"
+            port = job.framework.port(label)
+            if port is not None and not job.is_active(port):
+                message = f"`{label}` is not used: the option `{port.when}` is off"
                 yield Wrong(
-                    at("jobs", name, "ports", label), message, f"set `options: {{ {row.when}: true }}`, or remove it"
+                    at("jobs", name, "ports", label), message, f"set `options: {{ {port.when}: true }}`, or remove it"
                 )
 
 
@@ -152,16 +152,16 @@ def dashboard(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def not_all(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in [] if stack.reserves_ports else _jobs(stack, facts):
         for label, value in job.spec.ports.items():
-            row = job.framework.port(label)
-            if row is not None and value == "all" and row.pinned == "start-option" and row.default != "all":
+            port = job.framework.port(label)
+            if port is not None and value == "all" and port.pinned == "start-option" and port.default != "all":
                 message = f"{job.framework.name} needs to know `{label}` when it starts, so it cannot be `all`"
-                yield Wrong(at("jobs", name, "ports", label), message, f"name a port or range, such as {row.default}")
+                yield Wrong(at("jobs", name, "ports", label), message, f"name a port or range, such as {port.default}")
 
 
 @rule("TY211", "a range where one port is needed")
 def one_port(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for path, row, ports in _written(stack, facts):
-        single = isinstance(row.default, int) and row.per_node is None and row.minimum_size == 1
+    for path, port, ports in _written(stack, facts):
+        single = isinstance(port.default, int) and port.per_node is None and port.minimum_size == 1
         if single and ports.size > 1:
-            message = f"`{row.label}` is one port, but {ports} has {ports.size}"
-            yield Wrong(path, message, f"use `{row.label}: {ports.first}`")
+            message = f"`{port.label}` is one port, but {ports} has {ports.size}"
+            yield Wrong(path, message, f"use `{port.label}: {ports.first}`")

@@ -48,25 +48,25 @@ def unknown_role(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 @rule("TY404", "a number of nodes that the framework does not allow")
 def wrong_count(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
-        for role, row in framework.roles.items():
-            spec = job.roles.get(role)
+        for role, limits in framework.roles.items():
+            spec, title = job.roles.get(role), _called(framework)
             if spec is None:
                 continue
-            if spec.replicas < row.minimum:
-                message = f"`{role}` has {spec.replicas} nodes; {_called(framework)} needs {row.minimum}: {row.why}"
-                yield Wrong(at("jobs", name, "roles", role), message, f"use {row.minimum} or more")
-            if row.maximum is not None and spec.replicas > row.maximum:
-                message = f"`{role}` has {spec.replicas} nodes; {_called(framework)} allows {row.maximum}: {row.why}"
-                yield Wrong(at("jobs", name, "roles", role), message, f"use {row.maximum}")
+            if spec.replicas < limits.minimum:
+                message = f"`{role}` has {spec.replicas} nodes; {title} needs {limits.minimum}: {limits.why}"
+                yield Wrong(at("jobs", name, "roles", role), message, f"use {limits.minimum} or more")
+            if limits.maximum is not None and spec.replicas > limits.maximum:
+                message = f"`{role}` has {spec.replicas} nodes; {title} allows {limits.maximum}: {limits.why}"
+                yield Wrong(at("jobs", name, "roles", role), message, f"use {limits.maximum}")
 
 
 @rule("TY405", "a role is missing")
 def missing_role(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
-        for role, row in framework.roles.items():
-            if role not in job.roles and row.minimum > 0:
-                message = f"{_called(framework)} needs the role `{role}`: {row.why}"
-                yield Wrong(at("jobs", name, "roles"), message, f"add `{role}: {row.minimum}`")
+        for role, limits in framework.roles.items():
+            if role not in job.roles and limits.minimum > 0:
+                message = f"{_called(framework)} needs the role `{role}`: {limits.why}"
+                yield Wrong(at("jobs", name, "roles"), message, f"add `{role}: {limits.minimum}`")
 
 
 @rule("TY406", "an unknown option")
@@ -82,21 +82,21 @@ def unknown_option(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def wrong_option(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
         for option, value in job.options.items():
-            row = framework.options.get(option)
-            complaint = _complaint(row, value) if row else None
-            if row and complaint:
-                yield Wrong(at("jobs", name, "options", option), f"`{option}` {complaint}", row.meaning)
+            choice = framework.options.get(option)
+            complaint = _complaint(choice, value) if choice else None
+            if choice and complaint:
+                yield Wrong(at("jobs", name, "options", option), f"`{option}` {complaint}", choice.meaning)
 
 
 @rule("TY417", "a number above 1 without the option that it needs")
 def several(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
         options = JobOnPlatform.of(stack, job, framework).options
-        for option, row in framework.options.items():
+        for option, choice in framework.options.items():
             count = options[option]
-            if row.several_need and type(count) is int and count > 1 and not options[row.several_need]:
-                message = f"{_called(framework)} starts {count} {option} on a node only with `{row.several_need}`"
-                remedy = f"set `options: {{ {row.several_need}: true }}`, or `{option}: 1`"
+            if choice.several_need and type(count) is int and count > 1 and not options[choice.several_need]:
+                message = f"{_called(framework)} starts {count} {option} on a node only with `{choice.several_need}`"
+                remedy = f"set `options: {{ {choice.several_need}: true }}`, or `{option}: 1`"
                 yield Wrong(at("jobs", name, "options", option), message, remedy)
 
 
@@ -108,18 +108,18 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def _complaint(row: OptionRow, value: bool | int | float | str) -> str | None:
-    if type(value) not in _TYPES[row.type]:
-        return f"is not of the type {row.type}"
+def _complaint(option: OptionRow, value: bool | int | float | str) -> str | None:
+    if type(value) not in _TYPES[option.type]:
+        return f"is not of the type {option.type}"
     if isinstance(value, float) and not math.isfinite(value):
         return "is not a finite number"
-    if row.values and value not in row.values:
-        return f"is not one of {listing(row.values)}"
+    if option.values and value not in option.values:
+        return f"is not one of {listing(option.values)}"
     if isinstance(value, int | float):
-        if row.minimum is not None and value < row.minimum:
-            return f"is less than {row.minimum:g}"
-        if row.maximum is not None and value > row.maximum:
-            return f"is more than {row.maximum:g}"
+        if option.minimum is not None and value < option.minimum:
+            return f"is less than {option.minimum:g}"
+        if option.maximum is not None and value > option.maximum:
+            return f"is more than {option.maximum:g}"
     return None
 
 
@@ -215,9 +215,9 @@ def driver_without_log(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def unused_command(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
         for role, spec in job.roles.items():
-            row = framework.roles.get(role)
-            if row is not None and spec.command is not None and not row.runs_command:
+            known_role = framework.roles.get(role)
+            if known_role is not None and spec.command is not None and not known_role.runs_command:
                 message = f"nodes of `{role}` run {framework.name} itself, not a command"
-                runs = next((other for other, one in framework.roles.items() if one.runs_command), None)
+                runs = next((other for other, other_role in framework.roles.items() if other_role.runs_command), None)
                 remedy = f"remove it; the job's command runs on `{runs}`" if runs else "remove it"
                 yield Wrong(at("jobs", name, "roles", role, "command"), message, remedy)

@@ -181,38 +181,38 @@ def _outside(pattern: str) -> str | None:
 
 def _each(stack: Stack) -> Iterator[tuple[Job, Path, str, Run]]:
     for name, job in stack.jobs.items():
-        for run, one in job.runs.items():
-            if one.each:
-                yield job, at("jobs", name, "runs", run), run, one
+        for run, entry in job.runs.items():
+            if entry.each:
+                yield job, at("jobs", name, "runs", run), run, entry
 
 
 @rule("TY860", "more runs than one `each` may make")
 def too_many(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for _job, path, _run, one in _each(stack):
-        if count(one) > MOST_RUNS:
-            sizes = " x ".join(str(len(values)) for values in one.each.values())
-            message = f"makes {sizes} = {count(one)} runs; at most {MOST_RUNS} are allowed"
+    for _job, path, _run, entry in _each(stack):
+        if count(entry) > MOST_RUNS:
+            sizes = " x ".join(str(len(values)) for values in entry.each.values())
+            message = f"makes {sizes} = {count(entry)} runs; at most {MOST_RUNS} are allowed"
             yield Wrong((*path, "each"), message, "shorten the lists, or split them into several stacks")
 
 
 @rule("TY861", "an empty list of values")
 def empty(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for _job, path, _run, one in _each(stack):
-        for name, values in one.each.items():
+    for _job, path, _run, entry in _each(stack):
+        for name, values in entry.each.items():
             if not values:
                 yield Wrong((*path, "each", name), f"`{name}` has no values, so there is no run", "add a value")
 
 
 @rule("TY862", "two runs of one `each` with the same key")
 def alike(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for job, path, run, one in _each(stack):
-        for name, values in one.each.items():
+    for job, path, run, entry in _each(stack):
+        for name, values in entry.each.items():
             twice = [value for value, times in Counter(map(text_of, values)).items() if times > 1]
             if twice:
                 yield Wrong((*path, "each", name), f"{listing(twice)} occurs more than once", "keep it once")
-        keys = Counter(keys_of(run, one))
+        keys = Counter(keys_of(run, entry))
         doubled = [key for key, times in keys.items() if times > 1]
-        has_doubles = any(len(set(map(text_of, values))) < len(values) for values in one.each.values())
+        has_doubles = any(len(set(map(text_of, values))) < len(values) for values in entry.each.values())
         if doubled and not has_doubles:
             message = f"two combinations are spelled `{doubled[0]}`: only letters, digits, `.`, `_` and `-` are kept"
             yield Wrong((*path, "each"), message, "choose values that differ in these characters")
@@ -224,16 +224,16 @@ def alike(stack: Stack, _: Facts) -> Iterator[Wrong]:
 @rule("TY869", "a limit of simultaneous runs for a single run")
 def limit_of_one(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        for run, one in job.runs.items():
-            if one.at_most is not None and not one.each:
+        for run, entry in job.runs.items():
+            if entry.at_most is not None and not entry.each:
                 message = "limits how many runs of an `each` are alive at once, and this entry is one run"
                 yield Wrong((*at("jobs", name, "runs", run), "atMost"), message, "remove it, or add `each`")
 
 
 @rule("TY863", "values that make the key of a run too long")
 def too_long(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for _job, path, run, one in _each(stack):
-        longest = max(keys_of(run, one), key=len, default="")
+    for _job, path, run, entry in _each(stack):
+        longest = max(keys_of(run, entry), key=len, default="")
         if len(longest) > LONGEST_KEY:
             message = f"the key `{longest[:60]}…` has {plural(len(longest), 'character')}; {LONGEST_KEY} are allowed"
             yield Wrong((*path, "each"), message, "name long values in the script, and choose among them by short ones")
@@ -241,18 +241,18 @@ def too_long(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 @rule("TY864", "a former name of several runs")
 def former(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for _job, path, run, one in _each(stack):
-        if one.was.names:
-            message = f"`{run}` stands for {plural(count(one), 'run')}, which cannot all continue one run"
+    for _job, path, run, entry in _each(stack):
+        if entry.was.names:
+            message = f"`{run}` stands for {plural(count(entry), 'run')}, which cannot all continue one run"
             yield Wrong((*path, "was"), message, "remove `was`, or give the run that continues it an entry of its own")
 
 
 @rule("TY865", "a value that changes nothing", severity="warning")
 def unused(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for _job, path, _run, one in _each(stack):
-        texts = (*one.args, *(value for value in one.env.values() if isinstance(value, str)))
+    for _job, path, _run, entry in _each(stack):
+        texts = (*entry.args, *(value for value in entry.env.values() if isinstance(value, str)))
         used = {name for text in texts for name in names_in(text)}
-        for name in one.each:
+        for name in entry.each:
             if name not in used:
                 message = f"no argument and no variable of the run uses `${{each.{name}}}`: its runs are all alike"
                 yield Wrong((*path, "each", name), message, f"add it to `args`, or remove `{name}`")

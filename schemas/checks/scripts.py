@@ -27,33 +27,32 @@ _ADDRESS = re.compile(r"(https?|ftp|hf)://", re.IGNORECASE)
 @rule("TY8000", "a script that Python cannot read")
 def broken_script(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name in stack.jobs:
-        for one in facts.scripts.get(name, Scripts()).broken:
-            text = f" in `{one.text}`" if one.text else ""
-            message = f"{one.file}:{one.line}: Python {sys.version_info[0]}.{sys.version_info[1]} cannot read it: "
-            yield Wrong(
-                at("jobs", name, "code"), f"{message}{one.why}{text}", "correct the script: every run would end at once"
-            )
+        for script in facts.scripts.get(name, Scripts()).broken:
+            text = f" in `{script.text}`" if script.text else ""
+            version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+            message = f"{script.file}:{script.line}: Python {version} cannot read it: {script.why}{text}"
+            yield Wrong(at("jobs", name, "code"), message, "correct the script: every run would end at once")
 
 
 @rule("TY8001", "a script that downloads, on nodes without a way to the internet", severity="warning")
 def downloads_without_internet(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     if stack.makes("network") and not stack.network.nat:
         out = "or set `nat: true` under `trainyard:network` (the local cloud has no internet even so)"
-        for path, message, row in _downloads(stack, facts):
-            yield Wrong(path, f"{message}, but the nodes cannot reach the internet", f"{_bring(row)}; {out}")
+        for path, message, download in _downloads(stack, facts):
+            yield Wrong(path, f"{message}, but the nodes cannot reach the internet", f"{_bring(download)}; {out}")
 
 
 @rule("TY8002", "a script that downloads, which the local cloud cannot", severity="note")
 def downloads_on_local_cloud(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     if not stack.makes("network") or stack.network.nat:
-        for path, message, row in _downloads(stack, facts):
-            yield Wrong(path, f"{message}: `up --local` and `rehearse` have no internet", _bring(row))
+        for path, message, download in _downloads(stack, facts):
+            yield Wrong(path, f"{message}: `up --local` and `rehearse` have no internet", _bring(download))
 
 
-def _bring(row: Mapping[str, Any]) -> str:
-    if row.get("first") == "program":
+def _bring(download: Mapping[str, Any]) -> str:
+    if download.get("first") == "program":
         return "list packages under `requirements`; bring data with `trainyard data put` (docs/data.md)"
-    copy = f", or name the folder with a copy in `env: {{ {row['kept_in']}: … }}`" if "kept_in" in row else ""
+    copy = f", or name the folder with a copy in `env: {{ {download['kept_in']}: … }}`" if "kept_in" in download else ""
     return f"bring it with `trainyard data put`, and read it by `inputs` or `${{bucket}}` (docs/data.md){copy}"
 
 
@@ -65,32 +64,36 @@ def _downloads(stack: Stack, facts: Facts) -> Iterator[tuple[Path, str, Mapping[
         files = folder.files if folder else frozenset()
         calls = facts.scripts.get(name, Scripts()).calls
         found = {
-            (call.file, call.name): (call, row) for call in calls for row in rows if _is_download(call, row, files)
+            (call.file, call.name): (call, download)
+            for call in calls
+            for download in rows
+            if _is_download(call, download, files)
         }
-        for call, row in list(found.values())[:_MOST_NAMED]:
-            message = f"{call.file}:{call.line} calls `{call.name.removeprefix('.')}`, which downloads {row['what']}"
-            yield at("jobs", name, "code"), message, row
+        for call, download in list(found.values())[:_MOST_NAMED]:
+            called = call.name.removeprefix(".")
+            message = f"{call.file}:{call.line} calls `{called}`, which downloads {download['what']}"
+            yield at("jobs", name, "code"), message, download
         for where, command in commands(name, job):
             if program := _downloading_program(command):
                 yield where, f"`{program}` downloads", {"first": "program"}
 
 
-def _is_download(call: Call, row: Mapping[str, Any], files: Iterable[str]) -> bool:
-    if not call_matches(call, row["calls"]):
+def _is_download(call: Call, download: Mapping[str, Any], files: Iterable[str]) -> bool:
+    if not call_matches(call, download["calls"]):
         return False
-    if any(str(call.named.get(key, UNKNOWN)) != str(value) for key, value in row.get("only", {}).items()):
+    if any(str(call.named.get(key, UNKNOWN)) != str(value) for key, value in download.get("only", {}).items()):
         return False
-    if any(str(call.named.get(key, UNKNOWN)) == str(value) for key, value in row.get("unless", {}).items()):
+    if any(str(call.named.get(key, UNKNOWN)) == str(value) for key, value in download.get("unless", {}).items()):
         return False
     first = call.positional[0] if call.positional else next(iter(call.named.values()), UNKNOWN)
-    match row.get("first"):
+    match download.get("first"):
         case "address":
             return isinstance(first, str) and _is_on_internet(first)
         case "hub":
             is_path = isinstance(first, str) and (
                 first[:1] in "./~" or any(file.startswith(f"{first}/") for file in files)
             )
-            return isinstance(first, str) and not is_path and first not in row.get("local", ())
+            return isinstance(first, str) and not is_path and first not in download.get("local", ())
         case "program":
             words = first if isinstance(first, tuple) else (first,)
             # What only the script knows is usually `sys.executable`.
@@ -123,12 +126,13 @@ def _downloading_program(command: str) -> str:
 @rule("TY4000", "a library whose ports an option opens", severity="warning")
 def closed_ports(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
-        for option, row in framework.options.items():
-            if job.options.get(option, row.default):
+        for option, choice in framework.options.items():
+            if job.options.get(option, choice.default):
                 continue
-            imported = (one for one in facts.scripts.get(name, Scripts()).imports if one.module in row.imports)
-            if one := next(imported, None):
-                message = f"{one.file}:{one.line} imports `{one.module}`, whose own connections `{option}` has to open"
+            imported = (item for item in facts.scripts.get(name, Scripts()).imports if item.module in choice.imports)
+            if item := next(imported, None):
+                place = f"{item.file}:{item.line}"
+                message = f"{place} imports `{item.module}`, whose own connections `{option}` has to open"
                 yield Wrong(at("jobs", name), message, f"add `options: {{ {option}: true }}`; otherwise training hangs")
 
 
@@ -136,23 +140,29 @@ def closed_ports(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def storage_of_one_node(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
         calls = facts.scripts.get(name, Scripts()).calls
-        for row in table("scripts")["shared_storage"]:
+        for store in table("scripts")["shared_storage"]:
             several = sum(role.replicas for role in job.roles.values()) > 1
-            if framework.name != row["framework"] or not several or any(row["instead"] in call.named for call in calls):
+            if (
+                framework.name != store["framework"]
+                or not several
+                or any(store["instead"] in call.named for call in calls)
+            ):
                 continue
-            configured = [call for call in calls if call_matches(call, row["calls"]) and row["argument"] in call.named]
-            places = [call for call in configured if _is_folder(call.named[row["argument"]], job)]
-            makes = [] if configured else [call for call in calls if call_matches(call, row["checkpoints"])]
+            configured = [
+                call for call in calls if call_matches(call, store["calls"]) and store["argument"] in call.named
+            ]
+            places = [call for call in configured if _is_folder(call.named[store["argument"]], job)]
+            makes = [] if configured else [call for call in calls if call_matches(call, store["checkpoints"])]
             for call in (places or makes)[:1]:
                 message = (
                     f"{call.file}:{call.line} keeps checkpoints in a folder of each node; all nodes need the same one"
                 )
-                remedy = f"give `{row['argument']}` an address that all nodes reach, or save below $TRAINYARD_OUTPUT"
+                remedy = f"give `{store['argument']}` an address that all nodes reach, or save below $TRAINYARD_OUTPUT"
                 yield Wrong(at("jobs", name, "code"), message, f"{remedy} (docs/frameworks.md)")
 
 
-def _is_folder(place: Any, job: Job) -> bool:
+def _is_folder(folder: Any, job: Job) -> bool:
     """Whether a place is certainly a node's own folder: neither an address nor a mount."""
-    if not isinstance(place, str) or "://" in place:
+    if not isinstance(folder, str) or "://" in folder:
         return False
-    return not any(place.startswith(item.mount) for item in job.inputs)
+    return not any(folder.startswith(item.mount) for item in job.inputs)
