@@ -19,7 +19,7 @@ from components.outputs import last_outputs
 from components.plan.build import WARNINGS_SHOWN, plan_of
 from components.plan.platform import Deployment
 from schemas.findings import Path as KeyPath
-from schemas.findings import dotted
+from schemas.findings import dotted_path
 from schemas.judge import Judged, judge_config
 
 # The folder of the stack files, if Pulumi runs with `--config-file` (`trainyard up --stacks DIR` sets it).
@@ -103,5 +103,5 @@ def _refusal_text(judged: Judged, refused: RefusedError) -> str:
 
 
 def _key(path: KeyPath) -> str:
-    named = dotted(path)
+    named = dotted_path(path)
     return f"{named}: " if named else ""

@@ -15,7 +15,7 @@ from schemas.findings import Path as FindingPath
 from schemas.judge import OF_SEVERAL, Judged
 from schemas.load import load_file, region_key, stack_name
 from schemas.model import Stack, Uses
-from schemas.names import listing
+from schemas.names import quoted_list
 from schemas.source import MAXIMUM_BYTES
 
 # The other stack may be in another folder. Only a name that is nearly a neighbour's is a likely typing mistake.
@@ -51,15 +51,15 @@ def check_uses(stack: Stack, uses: Uses, beside: StackFolder) -> Iterator[tuple[
             remedy = f"did you mean `{close}`? If the stack is kept elsewhere, leave it"
             yield "TY719", Wrong(at("uses", "stack"), message, remedy)
     elif owner := beside.stacks.get(name):
-        yield from _elsewhere(stack, owner)
+        yield from _place_mismatch(stack, owner)
         if "logs" in uses.take and not owner.logs.enabled:
             message = f"takes the logs of `{owner.name}`, which has none (`trainyard:logs: {{ enabled: false }}`)"
             path = at("uses", "take", uses.take.index("logs"))
             yield "TY717", Wrong(path, message, "remove `logs` here, or enable them there")
-        yield from _circle(stack, beside.stacks)
+        yield from _circular_uses(stack, beside.stacks)
 
 
-def _elsewhere(stack: Stack, owner: Stack) -> Iterator[tuple[str, Wrong]]:
+def _place_mismatch(stack: Stack, owner: Stack) -> Iterator[tuple[str, Wrong]]:
     region = ("config", region_key(stack.platform))
     places = [
         (at("platform"), "on the platform", "trainyard:platform", stack.platform, owner.platform),
@@ -76,14 +76,14 @@ def _elsewhere(stack: Stack, owner: Stack) -> Iterator[tuple[str, Wrong]]:
             return
 
 
-def _circle(stack: Stack, every: Mapping[str, Stack]) -> Iterator[tuple[str, Wrong]]:
+def _circular_uses(stack: Stack, every: Mapping[str, Stack]) -> Iterator[tuple[str, Wrong]]:
     """A stack can come up only after the one from which it takes. In a circle, none can come up first."""
     way, here = [stack.name], stack
     while here.uses and (name := here.uses.stack.rpartition("/")[2]) in every:
         way.append(name)
         if name == stack.name:
             remedy = "let one of them make its own instead of taking it"
-            yield "TY718", Wrong(at("uses", "stack"), f"these take from one another: {listing(way)}", remedy)
+            yield "TY718", Wrong(at("uses", "stack"), f"these take from one another: {quoted_list(way)}", remedy)
         if way.count(name) > 1:
             return
         here = every[name]
@@ -97,12 +97,12 @@ def find_neighbours(files: Sequence[Path], judged: Sequence[Judged]) -> list[Jud
         checked = {file.name: result.stack for file, result in zip(files, judged, strict=True) if file.parent == folder}
         if stacks := list(filter(None, checked.values())):
             others = [file for file in sorted(folder.glob(_FILES)) if file.name not in checked]
-            texts = {file: text for file in others if (text := _text(file))}
-            near += [*_used(stacks, texts), *_similar(stacks, texts)]
+            texts = {file: text for file in others if (text := _text_or_empty(file))}
+            near += [*_used_stacks(stacks, texts), *_similarly_named_stacks(stacks, texts)]
     return near
 
 
-def names_in(folder: Path) -> list[str]:
+def stack_names_in(folder: Path) -> list[str]:
     """The names of the stacks in a folder."""
     return sorted(map(stack_name, folder.glob(_FILES)))
 
@@ -110,31 +110,31 @@ def names_in(folder: Path) -> list[str]:
 def project_of(folder: Path) -> str:
     """The project's name from Pulumi.yaml, which is in the folder of the stack files or in its parent."""
     for file in (folder / "Pulumi.yaml", folder.parent / "Pulumi.yaml"):
-        if project_line := _PROJECT.search(_text(file)):
+        if project_line := _PROJECT.search(_text_or_empty(file)):
             return project_line[1]
     return PROJECT
 
 
-def _used(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
+def _used_stacks(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
     """The stacks that these use, directly or through others."""
     files = {stack_name(file): file for file in texts}
     used_stacks = [stack.uses.stack for stack in stacks if stack.uses]
     for name in used_stacks:
         file = files.get(name.rpartition("/")[2])
-        if file in texts and (judged := _loaded(file, texts)):
+        if file in texts and (judged := _load_neighbour(file, texts)):
             yield judged
             used_stacks += [judged.stack.uses.stack] if judged.stack and judged.stack.uses else []
 
 
-def _similar(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
+def _similarly_named_stacks(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
     """The stacks whose files contain the name of a resource that one of these makes."""
-    hints = {hint for stack in stacks for hint in _hints(stack)}
+    hints = {hint for stack in stacks for hint in _resource_name_hints(stack)}
     for file in [file for file, text in texts.items() if any(all(word in text for word in hint) for hint in hints)]:
-        if judged := _loaded(file, texts):
+        if judged := _load_neighbour(file, texts):
             yield judged
 
 
-def _hints(stack: Stack) -> Iterator[_Hint]:
+def _resource_name_hints(stack: Stack) -> Iterator[_Hint]:
     """A file contains a name itself, or the team and the environment that make it up."""
     bucket, repository = stack.bucket.name or "", stack.registry.repository or ""
     yield from ((name,) for name in (bucket, repository, stack.network.inside) if name)
@@ -149,14 +149,14 @@ def _hints(stack: Stack) -> Iterator[_Hint]:
         yield from ((mark.join(parts[:end]), mark.join(parts[end:])) for end in range(1, len(parts)))
 
 
-def _loaded(file: Path, texts: dict[Path, str]) -> Judged | None:
+def _load_neighbour(file: Path, texts: dict[Path, str]) -> Judged | None:
     """Loads a file, and removes it from the texts, so that it is loaded only once."""
     del texts[file]
     loaded = load_file(file)
     return Judged(loaded.stack, None, (), loaded.source, loaded.folder) if loaded.stack else None
 
 
-def _text(file: Path) -> str:
+def _text_or_empty(file: Path) -> str:
     """The file's text. Empty if it cannot be read: a neighbour must not make a check fail."""
     try:
         return file.read_text("utf-8") if file.is_file() and file.stat().st_size <= MAXIMUM_BYTES else ""
@@ -183,30 +183,30 @@ def check_together(judged: Sequence[Judged], neighbours: Sequence[Judged] = ()) 
         if result.stack:
             folders[result.folder][result.stack.name] = result.stack
     for result in neighbours:
-        _clashes(result, first, subnets)
+        _clash_findings(result, first, subnets)
     checked = []
     for result in judged:
-        new = _clashes(result, first, subnets)
+        new = _clash_findings(result, first, subnets)
         if result.stack and result.stack.uses:
-            beside = StackFolder(folders[result.folder], project_of(result.folder), names_in(result.folder))
+            beside = StackFolder(folders[result.folder], project_of(result.folder), stack_names_in(result.folder))
             wrongs = check_uses(result.stack, result.stack.uses, beside)
-            new += [_located(result, code, *wrong) for code, wrong in wrongs]
+            new += [_finding_at(result, code, *wrong) for code, wrong in wrongs]
         findings = sorted((*result.findings, *new), key=lambda finding: (finding.line, finding.column, finding.code))
         checked.append(replace(result, findings=tuple(findings)) if new else result)
     return checked
 
 
-def _clashes(judged: Judged, first: dict[_UniqueResource, Judged], subnets: _Subnets) -> list[Finding]:
+def _clash_findings(judged: Judged, first: dict[_UniqueResource, Judged], subnets: _Subnets) -> list[Finding]:
     if judged.stack is None:
         return []
     by_place: dict[FindingPath, Finding] = {}
     # If several resources clash for the same reason, the finding about the first is enough.
-    for resource in reversed(list(_makes(judged.stack))):
+    for resource in reversed(list(_unique_resources(judged.stack))):
         other = first.setdefault(replace(resource, path=(), remedy=""), judged)
         if _is_another(other, judged):
             message = f"makes {resource.what}, which {other.source.file} makes too"
-            by_place[resource.path] = _located(judged, "TY615", resource.path, message, resource.remedy)
-    return [*by_place.values(), *_overlaps(judged, judged.stack, subnets)]
+            by_place[resource.path] = _finding_at(judged, "TY615", resource.path, message, resource.remedy)
+    return [*by_place.values(), *_subnet_overlaps(judged, judged.stack, subnets)]
 
 
 def _is_another(first: Judged, second: Judged) -> bool:
@@ -215,7 +215,7 @@ def _is_another(first: Judged, second: Judged) -> bool:
     return first.stack is not None and second.stack is not None and first.stack.name != second.stack.name
 
 
-def _makes(stack: Stack) -> Iterator[_UniqueResource]:
+def _unique_resources(stack: Stack) -> Iterator[_UniqueResource]:
     for where, what, concern, other in stack.named_alike():
         remedy = other or f"choose another team or environment, or take {concern} from that stack (`uses`)"
         yield _UniqueResource(where, what, at("environment"), remedy)
@@ -232,7 +232,7 @@ def _makes(stack: Stack) -> Iterator[_UniqueResource]:
         yield _UniqueResource(here, f"the repository `{name}`", at("registry", "repository"), remedy)
 
 
-def _overlaps(judged: Judged, stack: Stack, subnets: _Subnets) -> Iterator[Finding]:
+def _subnet_overlaps(judged: Judged, stack: Stack, subnets: _Subnets) -> Iterator[Finding]:
     network = stack.network
     if network.inside is None or network.subnet_cidr is None or not stack.makes("network"):
         return
@@ -245,10 +245,10 @@ def _overlaps(judged: Judged, stack: Stack, subnets: _Subnets) -> Iterator[Findi
     if taken:
         message = f"{block} overlaps {taken[0]}, which {taken[1].source.file} uses in the same network"
         remedy = "choose a free part of that network's addresses"
-        yield _located(judged, "TY114", at("network", "subnetCidr"), message, remedy)
+        yield _finding_at(judged, "TY114", at("network", "subnetCidr"), message, remedy)
     others.append((block, judged))
 
 
-def _located(judged: Judged, code: str, path: FindingPath, message: str, remedy: str) -> Finding:
+def _finding_at(judged: Judged, code: str, path: FindingPath, message: str, remedy: str) -> Finding:
     line, column = judged.source.position(path)
     return Finding(code, path, message, remedy, OF_SEVERAL[code][1], judged.source.file, line, column)

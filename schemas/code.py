@@ -23,16 +23,24 @@ def code_files(folder: Path) -> Iterator[Path]:
 
     A link to a file of the folder becomes that file, because a clone elsewhere has both.
     """
-    return (path for path in _walk(folder) if path.is_file() and (not path.is_symlink() or _inside(path, folder)))
+    return (
+        path
+        for path in _walk_code(folder)
+        if path.is_file() and (not path.is_symlink() or _is_inside_folder(path, folder))
+    )
 
 
 def left_out_links(folder: Path) -> list[str]:
     """The links that are left out: links to folders, and to files outside the code folder."""
-    left = (path for path in _walk(folder) if path.is_symlink() and not (path.is_file() and _inside(path, folder)))
+    left = (
+        path
+        for path in _walk_code(folder)
+        if path.is_symlink() and not (path.is_file() and _is_inside_folder(path, folder))
+    )
     return [path.relative_to(folder).as_posix() for path in left]
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk_code(folder: Path) -> Iterator[Path]:
     for directory, names, plain in os.walk(folder):
         names[:] = sorted(name for name in names if name not in LEFT_OUT)
         linked = (name for name in names if Path(directory, name).is_symlink())
@@ -41,17 +49,17 @@ def _walk(folder: Path) -> Iterator[Path]:
                 yield Path(directory, name)
 
 
-def _inside(path: Path, folder: Path) -> bool:
+def _is_inside_folder(path: Path, folder: Path) -> bool:
     return path.resolve().is_relative_to(folder.resolve())
 
 
-def host_of(url: str) -> str:
+def git_host(url: str) -> str:
     """The host to which git connects. Empty if the text is not an address."""
     matched = _URL.match(url)
     return matched["host"] if matched else ""
 
 
-def port_of(url: str) -> int:
+def git_port(url: str) -> int:
     """The port to which git connects. `git@host:path` uses SSH."""
     matched = _URL.match(url)
     port = int(matched["port"]) if matched and matched["scheme"] and matched["port"] else 0

@@ -24,13 +24,13 @@ from schemas.findings import Path as KeyPath
 KINDS = {"roles": "#/$defs/role", "options": "#/$defs/option", "ports": "#/$defs/ports"}
 
 
-def built_in(key_of_job: str) -> dict[str, dict[str, Any]]:
+def built_in_keys(key_of_job: str) -> dict[str, dict[str, Any]]:
     """Every key of the built-in frameworks, with each framework's description of it, and example values."""
     texts: dict[str, dict[str, list[str]]] = {}
     examples: dict[str, list[Any]] = {}
     for name in frameworks.names():
         for strategy in frameworks.document(name).get("strategies") or (None,):
-            for key, text, values in _keys(frameworks.framework(name, strategy), key_of_job):
+            for key, text, values in _described_keys(frameworks.framework(name, strategy), key_of_job):
                 framework_names = texts.setdefault(key, {}).setdefault(text, [])
                 framework_names += [name] if name not in framework_names else []
                 examples.setdefault(key, values)
@@ -44,7 +44,7 @@ def built_in(key_of_job: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _keys(framework: Framework, key_of_job: str) -> Iterator[tuple[str, str, list[Any]]]:
+def _described_keys(framework: Framework, key_of_job: str) -> Iterator[tuple[str, str, list[Any]]]:
     if key_of_job == "roles":
         for role, spec in framework.roles.items():
             yield role, f"{spec.why}.", [max(1, spec.minimum)]
@@ -70,7 +70,7 @@ _JOB = "job"
 @cache
 def schema_of(platform: str) -> Mapping[str, Any]:
     """The schema of stack files of this platform."""
-    merged: dict[str, Any] = merge_patch(_read(FOLDER / "neutral.schema.json"), section_of(platform))
+    merged: dict[str, Any] = merge_patch(_read_schema(FOLDER / "neutral.schema.json"), section_of(platform))
     summaries = "; ".join(f"{name}: {row.summary}" for name, row in platforms().items())
     merged["$defs"][_WHOLE]["properties"][PLATFORM_KEY] = {
         "description": f"Where training runs ({summaries}).",
@@ -85,7 +85,7 @@ def schema_of(platform: str) -> Mapping[str, Any]:
 @cache
 def section_of(platform: str) -> Mapping[str, Any]:
     """A platform's section: what it adds, changes and removes."""
-    section: Mapping[str, Any] = _read(_HOMES / platform_folder(platform) / "section.schema.json")
+    section: Mapping[str, Any] = _read_schema(_HOMES / platform_folder(platform) / "section.schema.json")
     return section
 
 
@@ -109,9 +109,9 @@ def compose_for_editors() -> dict[str, Any]:
     """
     first, *others = platforms()
     whole = schema_of(first)
-    definitions = _explained(_serving_others(first))
+    definitions = _with_built_in_frameworks(_serving_others(first))
     for platform in others:
-        definitions |= _renamed(platform, definitions)
+        definitions |= _own_definitions(platform, definitions)
     definitions[f"{first}.{_WHOLE}"] = definitions[_WHOLE]
     chosen: dict[str, Any] = {"$ref": f"{_DEFS}{first}.{_WHOLE}"}
     for name in reversed(others):
@@ -135,7 +135,7 @@ def _serving_others(platform: str) -> dict[str, Any]:
     return definitions
 
 
-def _explained(definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _with_built_in_frameworks(definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Adds the built-in frameworks: names, strategies, roles, options and ports. (Commands read the frameworks
     instead.)"""
     of_job, names = definitions[_JOB]["properties"], frameworks.names()
@@ -143,7 +143,7 @@ def _explained(definitions: Mapping[str, Any]) -> dict[str, Any]:
     lists = "".join(f" {name}: {', '.join(own)}." for name, own in strategies.items() if own)
     # An editor offers the examples in this order: the usual framework first.
     usual = of_job["framework"]["examples"]
-    known: dict[str, Any] = {kind: {"properties": built_in(kind)} for kind in KINDS}
+    known: dict[str, Any] = {kind: {"properties": built_in_keys(kind)} for kind in KINDS}
     known["framework"] = {
         "description": f"{', '.join(names)}, or one of your own (trainyard:frameworks).",
         "examples": [*usual, *(name for name in names if name not in usual)],
@@ -155,51 +155,53 @@ def _explained(definitions: Mapping[str, Any]) -> dict[str, Any]:
     return {**definitions, _JOB: merge_patch(definitions[_JOB], {"properties": known})}
 
 
-def _renamed(platform: str, shared: Mapping[str, Any]) -> dict[str, Any]:
+def _own_definitions(platform: str, shared: Mapping[str, Any]) -> dict[str, Any]:
     """A platform's own definitions, named after it: those that differ, or refer to one that differs."""
-    own = _explained(_serving_others(platform))
+    own = _with_built_in_frameworks(_serving_others(platform))
     differ = {name for name, value in own.items() if value != shared.get(name)}
-    while more := {name for name, value in own.items() if name not in differ and differ & set(_references(value))}:
+    while more := {
+        name for name, value in own.items() if name not in differ and differ & set(_referenced_definitions(value))
+    }:
         differ |= more
-    return {f"{platform}.{name}": _pointed(own[name], platform, differ) for name in own if name in differ}
+    return {f"{platform}.{name}": _with_own_references(own[name], platform, differ) for name in own if name in differ}
 
 
-def _references(value: Any) -> Iterator[str]:
+def _referenced_definitions(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, item in value.items():
             if key == "$ref":
                 yield item.removeprefix(_DEFS)
             else:
-                yield from _references(item)
+                yield from _referenced_definitions(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _references(item)
+            yield from _referenced_definitions(item)
 
 
-def _pointed(value: Any, platform: str, differ: set[str]) -> Any:
+def _with_own_references(value: Any, platform: str, differ: set[str]) -> Any:
     if isinstance(value, Mapping):
         return {
             key: f"{_DEFS}{platform}.{item.removeprefix(_DEFS)}"
             if key == "$ref" and item.removeprefix(_DEFS) in differ
-            else _pointed(item, platform, differ)
+            else _with_own_references(item, platform, differ)
             for key, item in value.items()
         }
-    return [_pointed(item, platform, differ) for item in value] if isinstance(value, list) else value
+    return [_with_own_references(item, platform, differ) for item in value] if isinstance(value, list) else value
 
 
-def pretty(value: Any, indent: str = "") -> str:
+def pretty_json(value: Any, indent: str = "") -> str:
     """Readable JSON: short values are on one line."""
     line = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value or (indent and len(indent) + len(line) < _LONGEST_LINE // 2):
         return line
     deeper = indent + "  "
     if isinstance(value, list):
-        return "[\n" + ",\n".join(f"{deeper}{pretty(item, deeper)}" for item in value) + f"\n{indent}]"
-    rows = (f"{deeper}{json.dumps(key)}: {pretty(item, deeper)}" for key, item in value.items())
+        return "[\n" + ",\n".join(f"{deeper}{pretty_json(item, deeper)}" for item in value) + f"\n{indent}]"
+    rows = (f"{deeper}{json.dumps(key)}: {pretty_json(item, deeper)}" for key, item in value.items())
     return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
 
 
-def _read(file: Path) -> Any:
+def _read_schema(file: Path) -> Any:
     return json.loads(file.read_text("utf-8"))
 
 
@@ -211,7 +213,7 @@ def write_generated(file: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
-    write_generated(COMPOSED, pretty(compose_for_editors()) + "\n")
+    write_generated(COMPOSED, pretty_json(compose_for_editors()) + "\n")
 
 
 def platforms_with(path: KeyPath, key: str) -> list[str]:
@@ -221,21 +223,21 @@ def platforms_with(path: KeyPath, key: str) -> list[str]:
 
 def properties_at(platform: str, path: KeyPath, key: str) -> Iterator[Mapping[str, Any]]:
     """The schema of a key at this place, for each alternative."""
-    for schema in _at(platform, path):
+    for schema in _schemas_at(platform, path):
         if key in schema.get("properties", ()):
             yield schema["properties"][key]
 
 
-def without(data: Any, paths: frozenset[KeyPath], here: KeyPath = ()) -> Any:
+def without_keys(data: Any, paths: frozenset[KeyPath], here: KeyPath = ()) -> Any:
     """The same values without these keys."""
     if isinstance(data, Mapping):
-        return {key: without(item, paths, (*here, key)) for key, item in data.items() if (*here, key) not in paths}
+        return {key: without_keys(item, paths, (*here, key)) for key, item in data.items() if (*here, key) not in paths}
     if isinstance(data, list):
-        return [without(item, paths, (*here, index)) for index, item in enumerate(data)]
+        return [without_keys(item, paths, (*here, index)) for index, item in enumerate(data)]
     return data
 
 
-def _at(platform: str, path: KeyPath) -> Iterator[Mapping[str, Any]]:
+def _schemas_at(platform: str, path: KeyPath) -> Iterator[Mapping[str, Any]]:
     """A platform's schemas for the value at this place: one for each alternative."""
     whole = schema_of(platform)
     places = [whole]
@@ -244,13 +246,13 @@ def _at(platform: str, path: KeyPath) -> Iterator[Mapping[str, Any]]:
         for schema in schemas:
             of_key = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
             below = schema.get("items") if isinstance(step, int) else of_key
-            places += _alternatives(whole, below) if isinstance(below, Mapping) else ()
+            places += _schema_alternatives(whole, below) if isinstance(below, Mapping) else ()
     return iter(places)
 
 
-def _alternatives(whole: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _schema_alternatives(whole: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     if "$ref" in schema:
-        yield from _alternatives(whole, whole["$defs"][schema["$ref"].rpartition("/")[2]])
+        yield from _schema_alternatives(whole, whole["$defs"][schema["$ref"].rpartition("/")[2]])
     for alternative in schema.get("anyOf", ()):
-        yield from _alternatives(whole, alternative)
+        yield from _schema_alternatives(whole, alternative)
     yield schema

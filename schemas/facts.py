@@ -130,9 +130,9 @@ def _known_frameworks() -> tuple[str, ...]:
     return frameworks.names()
 
 
-def gather(stack: Stack, folder: Path, on: date | None = None) -> Facts:
+def gather_facts(stack: Stack, folder: Path, on: date | None = None) -> Facts:
     """The facts for one stack. Its file is in `folder`. `on`: the day of the check; None is today."""
-    root = _root(folder)
+    root = _find_project_root(folder)
     code = {name: job.code.folder for name, job in stack.jobs.items() if job.code and job.code.folder}
     folders = {path: _describe_folder(folder / path, root) for path in set(code.values())}
     wanted = {name: job.requirements for name, job in stack.jobs.items() if job.requirements}
@@ -143,26 +143,30 @@ def gather(stack: Stack, folder: Path, on: date | None = None) -> Facts:
         shapes=machines_of(stack.platform),
         regions=rows_at(region.names) if region else {},
         realms=rows_at(region.realms) if region else {},
-        own_frameworks={name: _read_own(name, folder / file, root) for name, file in stack.frameworks.items()},
+        own_frameworks={
+            name: _read_own_framework(name, folder / file, root) for name, file in stack.frameworks.items()
+        },
         folders=folders,
         packages={name: lists[item] for name, item in wanted.items()},
-        unnamed={name: file for name, job in stack.jobs.items() if (file := _unnamed(job, folder, root))},
+        unnamed={
+            name: file for name, job in stack.jobs.items() if (file := _find_unnamed_requirements(job, folder, root))
+        },
         modules={
             name: imported_modules(folder / path)
             for name, path in code.items()
             if name in wanted and folders[path].files
         },
         scripts={
-            name: _scripts(stack.jobs[name], folder / path, folders[path])
+            name: _read_job_scripts(stack.jobs[name], folder / path, folders[path])
             for name, path in code.items()
             if folders[path].files and folders[path].complete
         },
-        texts={name: _read_text(folder / name) for name in stack.text_files()},
+        texts={name: _read_text_file(folder / name) for name in stack.text_files()},
         today=on or date.today(),
     )
 
 
-def _unnamed(job: Job, folder: Path, root: Path) -> UnnamedFile | None:
+def _find_unnamed_requirements(job: Job, folder: Path, root: Path) -> UnnamedFile | None:
     """The requirements.txt in the code's folder or beside the stack file, for a job that names none."""
     if job.requirements or not job.code or not job.code.folder:
         return None
@@ -173,12 +177,12 @@ def _unnamed(job: Job, folder: Path, root: Path) -> UnnamedFile | None:
     return None
 
 
-def _scripts(job: Job, folder: Path, content: CodeFolder) -> Scripts:
+def _read_job_scripts(job: Job, folder: Path, content: CodeFolder) -> Scripts:
     commands = (job.command, *(role.command for role in job.roles.values() if role.command))
     return read_scripts(Path(os.path.realpath(folder)), content.files, commands)
 
 
-def _root(folder: Path) -> Path:
+def _find_project_root(folder: Path) -> Path:
     """The root of the stack file's project. Code may be anywhere inside it."""
     absolute = Path(os.path.realpath(folder))
     for candidate in (absolute, *absolute.parents):
@@ -187,7 +191,7 @@ def _root(folder: Path) -> Path:
     return absolute
 
 
-def _read_text(file: Path) -> TextFile:
+def _read_text_file(file: Path) -> TextFile:
     try:
         with file.open("rb") as content:
             return TextFile(content.read(_LARGEST_TEXT).decode())
@@ -197,7 +201,7 @@ def _read_text(file: Path) -> TextFile:
         return TextFile(problem="it is not text")
 
 
-def _read_own(name: str, file: Path, root: Path) -> OwnFramework:
+def _read_own_framework(name: str, file: Path, root: Path) -> OwnFramework:
     try:
         if not Path(os.path.realpath(file)).is_relative_to(root):
             return OwnFramework(problem="is outside the project")

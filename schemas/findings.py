@@ -34,7 +34,7 @@ class Finding:
     column: int = 0
 
 
-def dotted(path: Path) -> str:
+def dotted_path(path: Path) -> str:
     """A path as text, without the leading `config`: `trainyard:jobs.resnet.runs[0]`."""
     text = ""
     for part in path[1:] if path[:1] == ("config",) and len(path) > 1 else path:
@@ -88,8 +88,8 @@ class CheckRules(dict[str, CheckRule]):
                 if code in taken:
                     # Ends the program with one message: no check is complete without this one.
                     raise SystemExit(
-                        f"trainyard: {_place(check)}: {code} is taken: `{taken[code].title}` "
-                        f"({_place(taken[code].check)}). Use a free code (schemas/findings.py says which)."
+                        f"trainyard: {_place_of_check(check)}: {code} is taken: `{taken[code].title}` "
+                        f"({_place_of_check(taken[code].check)}). Use a free code (schemas/findings.py says which)."
                     )
             self[code] = CheckRule(code, title, severity, check)
             return check
@@ -97,7 +97,7 @@ class CheckRules(dict[str, CheckRule]):
         return declare
 
 
-def _place(check: Check) -> str:
+def _place_of_check(check: Check) -> str:
     code = check.__code__
     return f"{FilePath(code.co_filename).name}:{code.co_firstlineno}"
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from catalog.platforms import platforms
-from schemas.checks import check, checks_of, own_rules, rules
-from schemas.convert import camel
-from schemas.facts import Facts, gather
+from schemas.checks import check_meaning, checks_of, own_rules, shared_rules
+from schemas.convert import camel_case
+from schemas.facts import Facts, gather_facts
 from schemas.findings import Finding, Severity, at
 from schemas.findings import Path as KeyPath
 from schemas.load import Loaded, SoundPart, load_config, load_file
 from schemas.model import Stack
-from schemas.names import listing
+from schemas.names import quoted_list
 from schemas.source import Source, shape_titles
 
 _JOBS = at("jobs")
@@ -35,7 +35,7 @@ OF_SEVERAL: dict[str, tuple[str, Severity]] = {
 
 def sound_findings(sound: SoundPart, folder: Path, on: date | None = None) -> Iterator[Finding]:
     """The findings of checks, without those that depend on invalid values of the file."""
-    facts, read = gather(sound.stack, folder, on), set[KeyPath]()
+    facts, read = gather_facts(sound.stack, folder, on), set[KeyPath]()
     # A job's framework may be one of the team's own, whose file cannot be read here.
     unknown = {
         at("jobs", name, "framework")
@@ -50,11 +50,11 @@ def sound_findings(sound: SoundPart, folder: Path, on: date | None = None) -> It
         found = [*rule.check(watched, facts)]
         for wrong in found:
             inside = any(wrong.path[: len(place)] == place for place in sound.broken)
-            if not inside and not any(_is_about(wrong.path, place) for place in read):
+            if not inside and not any(_may_depend_on(wrong.path, place) for place in read):
                 yield Finding(rule.code, wrong.path, wrong.message, wrong.remedy, rule.severity)
 
 
-def _is_about(path: KeyPath, broken: KeyPath) -> bool:
+def _may_depend_on(path: KeyPath, broken: KeyPath) -> bool:
     """Whether a finding at a path may depend on a broken place. A key of the whole stack may affect any finding; a key
     of a job only findings about that job or about several."""
     if broken[: len(_JOBS)] != _JOBS or len(broken) < _OF_A_JOB:
@@ -71,22 +71,24 @@ def _watched_stack(stack: Stack, broken: frozenset[KeyPath], read: set[KeyPath])
             of_jobs.setdefault(str(place[len(_JOBS)]), {})[str(place[_OF_A_JOB])] = place[: _OF_A_JOB + 1]
         elif len(place) > 1:
             of_stack[str(place[1]).rpartition(":")[2]] = place
-    jobs = {name: _watched(job, of_jobs.get(name, {}), read) for name, job in stack.jobs.items()}
-    return _watched(replace(stack, jobs=jobs), of_stack, read)
+    jobs = {name: _watched_value(job, of_jobs.get(name, {}), read) for name, job in stack.jobs.items()}
+    return _watched_value(replace(stack, jobs=jobs), of_stack, read)
 
 
-def _watched(value: Any, places: Mapping[str, KeyPath], read: set[KeyPath]) -> Any:
+def _watched_value(value: Any, places: Mapping[str, KeyPath], read: set[KeyPath]) -> Any:
     """A value of the model that records reads of its fields in `places` (keys of the file)."""
     model = type(value)
-    columns = {column.name: places[camel(column.name)] for column in fields(model) if camel(column.name) in places}
-    watching = {name: _noting(getattr(model, name), place, read) for name, place in columns.items()}
+    columns = {
+        column.name: places[camel_case(column.name)] for column in fields(model) if camel_case(column.name) in places
+    }
+    watching = {name: _recording_property(getattr(model, name), place, read) for name, place in columns.items()}
     if not watching:
         return value
     watched = type(model.__name__, (model,), {"__slots__": (), **watching})
     return watched(**{column.name: getattr(value, column.name) for column in fields(model)})
 
 
-def _noting(slot: Any, place: KeyPath, read: set[KeyPath]) -> property:
+def _recording_property(slot: Any, place: KeyPath, read: set[KeyPath]) -> property:
     def get(self: Any) -> Any:
         read.add(place)
         return slot.__get__(self)
@@ -104,7 +106,7 @@ def combine_jobs(findings: Iterable[Finding]) -> list[Finding]:
     combined = []
     for first, *rest in groups.values():
         names = dict.fromkeys(str(finding.path[len(_JOBS)]) for finding in rest)
-        message = f"{first.message}; likewise {listing(names)}" if names else first.message
+        message = f"{first.message}; likewise {quoted_list(names)}" if names else first.message
         combined.append(replace(first, message=message))
     return combined
 
@@ -127,21 +129,21 @@ class Judged:
 
 def judge_file(file: Path, shown_as: str | None = None, on: date | None = None) -> Judged:
     """Loads and checks a file. Secrets stay opaque. Neither a cloud nor the engine is needed. `on`: None is today."""
-    return _judge(load_file(file, shown_as), on)
+    return _judge_loaded(load_file(file, shown_as), on)
 
 
 def judge_config(
     values: Mapping[str, str], secret_keys: Collection[str], name: str, file: Path | None = None
 ) -> Judged:
     """Loads and checks the configuration that Pulumi gives a program."""
-    return _judge(load_config(values, secret_keys, name, file))
+    return _judge_loaded(load_config(values, secret_keys, name, file))
 
 
-def _judge(loaded: Loaded, on: date | None = None) -> Judged:
-    facts = gather(loaded.stack, loaded.folder, on) if loaded.stack is not None else None
+def _judge_loaded(loaded: Loaded, on: date | None = None) -> Judged:
+    facts = gather_facts(loaded.stack, loaded.folder, on) if loaded.stack is not None else None
     about_meaning: Iterator[Finding] = iter(())
     if loaded.stack is not None and facts is not None:
-        about_meaning = check(loaded.stack, facts)
+        about_meaning = check_meaning(loaded.stack, facts)
     elif loaded.sound is not None:
         about_meaning = sound_findings(loaded.sound, loaded.folder, on)
     findings = [*loaded.findings, *map(loaded.located, about_meaning)]
@@ -149,9 +151,9 @@ def _judge(loaded: Loaded, on: date | None = None) -> Judged:
     return Judged(loaded.stack, facts, tuple(combine_jobs(findings)), loaded.source, loaded.folder)
 
 
-def codes() -> dict[str, str]:
+def titles_by_code() -> dict[str, str]:
     """Every code and its title, in order."""
-    own = [rules(), *map(own_rules, platforms())]
+    own = [shared_rules(), *map(own_rules, platforms())]
     meanings = {code: rule.title for each in own for code, rule in each.items()}
     several = {code: title for code, (title, _) in OF_SEVERAL.items()}
     return dict(sorted({**shape_titles(), **meanings, **several}.items(), key=lambda item: (len(item[0]), item[0])))

@@ -10,14 +10,14 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from catalog.platforms import platforms, require_capability
-from schemas.compose import schema_of, without
-from schemas.convert import ShapeError, camel, columns, seal, structure
+from schemas.compose import schema_of, without_keys
+from schemas.convert import ShapeError, camel_case, seal_secrets, structure_model, types_by_key
 from schemas.findings import Finding, Path
 from schemas.model import Stack
-from schemas.names import nearest
-from schemas.scalars import finite, within_64_bits
-from schemas.shape import Problem, namespaces, platform_of, shape_problems
-from schemas.source import Source, read
+from schemas.names import nearest_name
+from schemas.scalars import finite_number, within_64_bits
+from schemas.shape import Problem, key_namespaces, platform_of, shape_problems
+from schemas.source import Source, read_source
 from schemas.stack_file import StackFile
 
 NAMESPACE = "trainyard:"
@@ -63,13 +63,13 @@ def stack_name(file: FilePath) -> str:
 def load_file(file: FilePath, shown_as: str | None = None) -> Loaded:
     """The Stack of a file, with opaque secrets, and every shape finding. It never raises because of the file's
     content."""
-    source = read(file, shown_as)
+    source = read_source(file, shown_as)
     data = _with_texts_read(source.data) if isinstance(source.data, Mapping) else None
     if source.data is None and not source.findings:
         source.add("TY006", (), "is empty", "begin with `config:` and `trainyard:team:`; examples are in stacks/")
     elif source.data is not None and data is None:
         source.add("TY006", (), "is not a mapping", "begin with `config:`; examples are in stacks/")
-    return _finish(source, data, stack_name(file), file.parent, opaque=True)
+    return _finish_loading(source, data, stack_name(file), file.parent, opaque=True)
 
 
 def load_config(
@@ -79,27 +79,27 @@ def load_config(
 
     The file, if there is one, only gives the lines of findings, and the places of secrets inside objects.
     """
-    source = read(file) if file is not None else Source(f"the configuration of stack {name}")
+    source = read_source(file) if file is not None else Source(f"the configuration of stack {name}")
     written = source.data.get("config") if isinstance(source.data, Mapping) else None
     in_file: Mapping[str, Any] = written if isinstance(written, Mapping) else {}
     source.findings.clear()
     model = require_capability(platform_of({"config": values}), StackFile).model
     config: dict[str, Any] = {}
     for key, text in values.items():
-        hint = _hint(model, key)
-        value = text if hint in _TEXTS else _parsed(text)
+        hint = _type_of_key(model, key)
+        value = text if hint in _TEXTS else _parse_json_text(text)
         if key in secret_keys and hint is not None:
-            value = _with_secrets(value, in_file[key]) if _holds_secret(in_file.get(key)) else seal(hint, value)
+            value = _with_secrets(value, in_file[key]) if _holds_secret(in_file.get(key)) else seal_secrets(hint, value)
         config[key] = value
-    return _finish(source, {"config": config}, name, file.parent if file else FilePath(), opaque=False)
+    return _finish_loading(source, {"config": config}, name, file.parent if file else FilePath(), opaque=False)
 
 
 _TEXTS = (None, str, str | None)
 
 
-def _hint(model: Any, key: str) -> Any:
+def _type_of_key(model: Any, key: str) -> Any:
     """The type of one of our keys; None for other keys."""
-    return columns(model).get(key.removeprefix(NAMESPACE)) if key.startswith(NAMESPACE) else None
+    return types_by_key(model).get(key.removeprefix(NAMESPACE)) if key.startswith(NAMESPACE) else None
 
 
 def _with_texts_read(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -109,16 +109,19 @@ def _with_texts_read(data: Mapping[str, Any]) -> Mapping[str, Any]:
         return data
     model = require_capability(platform_of(data), StackFile).model
     read = {
-        key: _parsed(value) if isinstance(value, str) and _hint(model, key) not in _TEXTS else value
+        key: _parse_json_text(value) if isinstance(value, str) and _type_of_key(model, key) not in _TEXTS else value
         for key, value in config.items()
     }
     return {**data, "config": read}
 
 
-def _parsed(text: str) -> Any:
+def _parse_json_text(text: str) -> Any:
     try:
         return json.loads(
-            text, parse_int=lambda digits: within_64_bits(int(digits)), parse_float=finite, parse_constant=finite
+            text,
+            parse_int=lambda digits: within_64_bits(int(digits)),
+            parse_float=finite_number,
+            parse_constant=finite_number,
         )
     except (ValueError, OverflowError, RecursionError):
         return text
@@ -146,22 +149,24 @@ def _with_secrets(value: Any, in_file: Any) -> Any:
     return value
 
 
-def _finish(source: Source, data: Mapping[str, Any] | None, name: str, folder: FilePath, *, opaque: bool) -> Loaded:
+def _finish_loading(
+    source: Source, data: Mapping[str, Any] | None, name: str, folder: FilePath, *, opaque: bool
+) -> Loaded:
     for problem in [] if data is None else _shape_problems(data, source):
         source.add(*problem)
     usable = data is not None and all(finding.severity != "error" for finding in source.findings)
     unused = frozenset(finding.path for finding in source.findings)
-    stack = _build(without(data, unused), name, opaque) if usable else None
+    stack = _build_stack(without_keys(data, unused), name, opaque) if usable else None
     findings = tuple(sorted(source.findings, key=lambda finding: (finding.line, finding.column, finding.code)))
     sound = None if stack is not None or data is None else _sound_part(data, source, name, opaque)
     return Loaded(stack, findings, source, folder, sound)
 
 
 def _sound_part(data: Mapping[str, Any], source: Source, name: str, opaque: bool) -> SoundPart | None:
-    from schemas.repair import meant_key, repaired  # valid files need not wait for this import
+    from schemas.repair import meant_key, repair_data  # valid files need not wait for this import
 
-    repair = repaired(data)
-    stack = _build(repair.data, name, opaque) if repair is not None else None
+    repair = repair_data(data)
+    stack = _build_stack(repair.data, name, opaque) if repair is not None else None
     if repair is None or stack is None:
         return None
     # A duplicate key, or a text that the engine reads as another type, is not a usable value either.
@@ -205,17 +210,17 @@ def _namespace_problems(config: Mapping[str, Any]) -> list[Problem]:
     close = []
     for key in config:
         namespace, _, name = key.partition(":")
-        if name and _nearly_ours(namespace) and namespace not in namespaces():
+        if name and _is_nearly_our_namespace(namespace) and namespace not in key_namespaces():
             keys = (
                 own.removeprefix(NAMESPACE)
                 for own in schema_of(platform_of({"config": config}))["$defs"]["config"]["properties"]
             )
-            remedy = f"did you mean `{NAMESPACE}{nearest(name, keys) or name}`?"
+            remedy = f"did you mean `{NAMESPACE}{nearest_name(name, keys) or name}`?"
             close.append(Problem("TY010", ("config", key), f"`{key}` is not known here", remedy))
     return close
 
 
-def _nearly_ours(namespace: str) -> bool:
+def _is_nearly_our_namespace(namespace: str) -> bool:
     ours = NAMESPACE.removesuffix(":")
     if namespace == ours or abs(len(namespace) - len(ours)) > 2:
         return False
@@ -224,17 +229,17 @@ def _nearly_ours(namespace: str) -> bool:
     return SequenceMatcher(None, namespace.casefold(), ours).ratio() >= _NEAR
 
 
-def _build(data: Mapping[str, Any], name: str, opaque: bool) -> Stack | None:
+def _build_stack(data: Mapping[str, Any], name: str, opaque: bool) -> Stack | None:
     config: Mapping[str, Any] = data["config"]
     if opaque:
         config = _without_ciphertext(config)
     platform = platform_of(data)
     model = require_capability(platform, StackFile).model
-    own = {camel(column.name) for column in fields(model)} - {"name", "region"}
+    own = {camel_case(column.name) for column in fields(model)} - {"name", "region"}
     values = {key: config[NAMESPACE + key] for key in own if NAMESPACE + key in config}
     region = config.get(region_key(platform), "")
     try:
-        return structure(model, {**values, "name": name, "region": region})
+        return structure_model(model, {**values, "name": name, "region": region})
     except ShapeError:
         return None
 

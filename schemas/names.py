@@ -19,7 +19,7 @@ REFERENCES: Mapping[str, str] = {
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 
 
-def nearest(wrong: str, right: Iterable[str]) -> str | None:
+def nearest_name(wrong: str, right: Iterable[str]) -> str | None:
     from difflib import SequenceMatcher, get_close_matches  # a lazy import, because most files do not need it
 
     folded = {name.casefold(): name for name in right}
@@ -29,16 +29,16 @@ def nearest(wrong: str, right: Iterable[str]) -> str | None:
     return folded[best] if best is not None else None
 
 
-def suggestion(wrong: str, right: Iterable[str]) -> str:
+def suggest_name(wrong: str, right: Iterable[str]) -> str:
     """A remedy: the nearest name if there is one, otherwise all names."""
     choices = list(right)
-    close = nearest(wrong, choices)
+    close = nearest_name(wrong, choices)
     if close is not None:
         return f"did you mean `{close}`?"
-    return f"use one of {listing(choices)}" if choices else "remove it"
+    return f"use one of {quoted_list(choices)}" if choices else "remove it"
 
 
-def listing(names: Iterable[str]) -> str:
+def quoted_list(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
@@ -47,10 +47,10 @@ def and_list(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
-def plural(count: int, thing: str) -> str:
+def count_noun(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
-def names_in(text: str) -> tuple[str, ...]:
+def reference_names_in(text: str) -> tuple[str, ...]:
     """The names of the references in a text, in order."""
     return tuple(_REFERENCE.findall(text))

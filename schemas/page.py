@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from catalog.platforms import platforms
-from schemas.checks import own_rules, rules
+from schemas.checks import own_rules, shared_rules
 from schemas.compose import write_generated
-from schemas.judge import OF_SEVERAL, codes
+from schemas.judge import OF_SEVERAL, titles_by_code
 from schemas.source import shape_severity
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/findings.md"
@@ -26,13 +26,13 @@ the other stack files in their folders.
 """
 
 
-def render() -> str:
-    by_code = {code: (rule.severity, "every") for code, rule in rules().items()}
+def render_findings_page() -> str:
+    by_code = {code: (rule.severity, "every") for code, rule in shared_rules().items()}
     for name in platforms():
         own = own_rules(name)
         by_code = {**{code: (rule.severity, name) for code, rule in own.items()}, **by_code}
     lines = []
-    for code, title in codes().items():
+    for code, title in titles_by_code().items():
         of_several = OF_SEVERAL[code][1] if code in OF_SEVERAL else shape_severity(code)
         severity, platform = by_code.get(code, (of_several, "every"))
         lines.append(f"| {code} | {severity} | {platform} | {title} |\n")
@@ -40,4 +40,4 @@ def render() -> str:
 
 
 if __name__ == "__main__":
-    write_generated(PAGE, render())
+    write_generated(PAGE, render_findings_page())

@@ -12,8 +12,8 @@ from typing import Any
 from catalog.platforms import PLATFORM_KEY, platforms
 from schemas.compose import platforms_with
 from schemas.findings import Path
-from schemas.names import nearest
-from schemas.shape import namespaces, platform_of, schema_errors
+from schemas.names import nearest_name
+from schemas.shape import key_namespaces, platform_of, schema_errors
 
 # Rounds of repair: a removed value, for example, may then be missing, and is replaced by an example.
 _ROUNDS = 12
@@ -27,14 +27,14 @@ class Repaired:
     broken: frozenset[Path]
 
 
-def repaired(data: Any) -> Repaired | None:
+def repair_data(data: Any) -> Repaired | None:
     """The repaired data. None if too little is valid: no configuration, keys a level too deep, or an unknown
     platform."""
     config = data.get("config") if isinstance(data, Mapping) else None
-    if not isinstance(config, Mapping) or config.keys() & namespaces():
+    if not isinstance(config, Mapping) or config.keys() & key_namespaces():
         return None
     platform_name = config.get(PLATFORM_KEY)
-    if platform_name is not None and not (isinstance(platform_name, str) and nearest(platform_name, platforms())):
+    if platform_name is not None and not (isinstance(platform_name, str) and nearest_name(platform_name, platforms())):
         return None
     whole, broken = copy.deepcopy({"config": dict(config)}), set[Path]()
     platform = whole["config"][PLATFORM_KEY] = platform_of(data)
@@ -43,14 +43,14 @@ def repaired(data: Any) -> Repaired | None:
         if not errors:
             return Repaired(whole, frozenset(broken))
         for error in errors:
-            broken |= set(_repair(whole, error, platform))
+            broken |= set(_repair_error(whole, error, platform))
     return None
 
 
-def _repair(whole: Any, error: Any, platform: str) -> Iterator[Path]:
+def _repair_error(whole: Any, error: Any, platform: str) -> Iterator[Path]:
     """Repairs the place of one error. Yields the places whose values are no longer the file's."""
     path: Path = tuple(error.absolute_path)
-    here = _value(whole, path)
+    here = _value_at(whole, path)
     if error.validator == "required" and isinstance(here, dict):
         for key in error.validator_value:
             if key not in here:
@@ -67,17 +67,17 @@ def _repair(whole: Any, error: Any, platform: str) -> Iterator[Path]:
     else:
         if "propertyNames" in error.absolute_schema_path:
             path = (*path, error.instance)
-        yield _remove(whole, path)
+        yield _remove_at(whole, path)
 
 
 def meant_key(key: str, allowed: Iterable[str]) -> str | None:
     """The known key that is most like an unknown one, in any namespace."""
     by_name = {name.rpartition(":")[2]: name for name in allowed}
-    close = nearest(key.rpartition(":")[2], by_name)
+    close = nearest_name(key.rpartition(":")[2], by_name)
     return by_name[close] if close else None
 
 
-def _value(whole: Any, path: Path) -> Any:
+def _value_at(whole: Any, path: Path) -> Any:
     for step in path:
         try:
             whole = whole[step]
@@ -86,8 +86,8 @@ def _value(whole: Any, path: Path) -> Any:
     return whole
 
 
-def _remove(whole: Any, path: Path) -> Path:
-    parent = _value(whole, path[:-1]) if path else None
+def _remove_at(whole: Any, path: Path) -> Path:
+    parent = _value_at(whole, path[:-1]) if path else None
     if isinstance(parent, dict):
         parent.pop(path[-1], None)
     elif isinstance(parent, list) and isinstance(path[-1], int) and path[-1] < len(parent):

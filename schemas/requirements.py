@@ -217,14 +217,14 @@ class _Reader:
 
     def _package(self, line: str, file: str, number: int) -> PackageLine:
         hashes = _HASH.findall(line)
-        requirement = _requirement(_HASH.sub("", line).strip())
+        requirement = _parse_requirement(_HASH.sub("", line).strip())
         if wrong := next((digest for digest in hashes if not _DIGEST.fullmatch(digest)), None):
             raise _RefusedError(wrong, "is not a hash", "write it as `--hash=sha256:…`, with 64 digits")
         url = requirement.url or ""
         hashed = bool(hashes or _URL_HASH.search(url))
         if url:
             _require_fetchable(requirement.name, url, hashed, normalized(requirement.name) in self.build)
-        parts = [_canonical(requirement), *(f"--hash={digest}" for digest in hashes)]
+        parts = [_canonical_spelling(requirement), *(f"--hash={digest}" for digest in hashes)]
         return PackageLine(" ".join(parts), normalized(requirement.name), hashed, file, number)
 
     def _wrong(self, code: str, file: str, line: int, message: str, remedy: str) -> None:
@@ -241,7 +241,7 @@ def _require_known_option(line: str) -> None:
     raise _RefusedError(shown, "is an option that is not taken from a file", _REMEDIES.get(named, "remove it"))
 
 
-def _requirement(text: str) -> Requirement:
+def _parse_requirement(text: str) -> Requirement:
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
@@ -256,7 +256,7 @@ def _requirement(text: str) -> Requirement:
         raise _RefusedError(text, f"is not a package: {why}", "write it as `name==1.0`") from None
 
 
-def _canonical(requirement: Requirement) -> str:
+def _canonical_spelling(requirement: Requirement) -> str:
     """A package in our own spelling, because releases of `packaging` print the same one in different ways."""
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
     versions = f" @ {requirement.url}" if requirement.url else ",".join(sorted(map(str, requirement.specifier)))

@@ -27,7 +27,7 @@ class Unclear:
     kind: str
 
 
-def resolve(text: str) -> Any:
+def resolve_scalar(text: str) -> Any:
     """The value that the engine reads from a scalar without quotes."""
     if text in _WORDS:
         return _WORDS[text]
@@ -39,7 +39,7 @@ def resolve(text: str) -> Any:
         return Unclear("a number that is not finite")
     digits = text.replace("_", "") if text[0] != "." else text
     if number := _INTEGER.fullmatch(digits):
-        return _integer(number[1], number[2].lower(), text)
+        return _resolve_integer(number[1], number[2].lower(), text)
     if _FLOAT.fullmatch(digits) and math.isfinite(value := float(digits)):
         return value
     return text
@@ -50,7 +50,7 @@ def within_64_bits(value: int) -> int | float:
     return value if -(2**63) <= value < 2**63 else float(value)
 
 
-def finite(text: str) -> float:
+def finite_number(text: str) -> float:
     """The number. Raises ValueError for `NaN`, `Infinity` and too large numbers, which only Python's JSON accepts."""
     value = float(text)
     if not math.isfinite(value):
@@ -58,7 +58,7 @@ def finite(text: str) -> float:
     return value
 
 
-def _integer(sign: str, digits: str, text: str) -> int | float | str:
+def _resolve_integer(sign: str, digits: str, text: str) -> int | float | str:
     if len(digits) > 80:
         return text
     if digits[:2] in ("0x", "0b", "0o"):

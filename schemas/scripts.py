@@ -93,7 +93,7 @@ class _Statement(NamedTuple):
 
 def read_scripts(folder: Path, files: frozenset[str], commands: Sequence[str]) -> Scripts:
     """Reads the scripts that the commands start, and the files of the folder that these import."""
-    waiting = sorted(_started(files, commands))
+    waiting = sorted(_started_files(files, commands))
     seen, certain, own = set[str](), dict[str, Import](), _own_modules(files)
     imports, calls, broken = list[Import](), list[Call](), list[BrokenScript]()
     bases = {"", *(_folder_of(file) for file in waiting)}
@@ -102,7 +102,7 @@ def read_scripts(folder: Path, files: frozenset[str], commands: Sequence[str]) -
         if file in seen:
             continue
         seen.add(file)
-        source = _source_of(folder / file)
+        source = _read_script(folder / file)
         calls += (call._replace(file=file) for call in source.calls)
         broken += [source.broken._replace(file=file)] if source.broken else []
         for statement in source.statements:
@@ -117,7 +117,7 @@ def read_scripts(folder: Path, files: frozenset[str], commands: Sequence[str]) -
     return Scripts(tuple(certain.values()), tuple(imports), tuple(calls), tuple(broken))
 
 
-def _started(files: Collection[str], commands: Iterable[str]) -> Iterator[str]:
+def _started_files(files: Collection[str], commands: Iterable[str]) -> Iterator[str]:
     """The files that the commands start: `train.py`, or `-m package.train`."""
     for command in commands:
         try:
@@ -159,23 +159,25 @@ def _folder_of(file: str) -> str:
     return file.rpartition("/")[0]
 
 
-def _source_of(file: Path) -> _Source:
+def _read_script(file: Path) -> _Source:
     try:
         status = file.stat()
-        return _parsed(file, status.st_mtime_ns, status.st_size) if status.st_size <= MOST_BYTES else _Source()
+        return _parse_script(file, status.st_mtime_ns, status.st_size) if status.st_size <= MOST_BYTES else _Source()
     except (OSError, ValueError):
         return _Source()
 
 
 @lru_cache(maxsize=2 * MOST_FILES)
-def _parsed(file: Path, _changed: int, _size: int) -> _Source:
+def _parse_script(file: Path, _changed: int, _size: int) -> _Source:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = parse(file.read_bytes())
-        certain = {id(node) for node in _certain(tree.body)}
-        statements = tuple(statement for node in ast.walk(tree) for statement in _read(node, id(node) in certain))
-        return _Source(statements, tuple(_calls(tree)))
+        certain = {id(node) for node in _certain_imports(tree.body)}
+        statements = tuple(
+            statement for node in ast.walk(tree) for statement in _import_statements(node, id(node) in certain)
+        )
+        return _Source(statements, tuple(_calls_in(tree)))
     except SyntaxError as error:
         text = (error.text or "").strip()[:_LONGEST_TEXT]
         return _Source(broken=BrokenScript("", error.lineno or 1, error.msg, text))
@@ -185,7 +187,7 @@ def _parsed(file: Path, _changed: int, _size: int) -> _Source:
         return _Source()
 
 
-def _calls(tree: ast.Module) -> Iterator[Call]:
+def _calls_in(tree: ast.Module) -> Iterator[Call]:
     """The calls of a file. A name that it imports stands for what it is in its module, and a name that its top level
     gives a constant for that."""
     known: dict[str, str] = {}
@@ -199,14 +201,18 @@ def _calls(tree: ast.Module) -> Iterator[Call]:
     constants: dict[str, Any] = {}
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Name):
-            constants[target.id] = _value(statement.value, {})
+            constants[target.id] = _constant_value(statement.value, {})
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (name := _name_of(node.func, known)):
-            named = {argument.arg: _value(argument.value, constants) for argument in node.keywords if argument.arg}
-            yield Call(name, tuple(_value(argument, constants) for argument in node.args), named, "", node.lineno)
+        if isinstance(node, ast.Call) and (name := _called_name(node.func, known)):
+            named = {
+                argument.arg: _constant_value(argument.value, constants) for argument in node.keywords if argument.arg
+            }
+            yield Call(
+                name, tuple(_constant_value(argument, constants) for argument in node.args), named, "", node.lineno
+            )
 
 
-def _name_of(function: ast.expr, known: Mapping[str, str]) -> str:
+def _called_name(function: ast.expr, known: Mapping[str, str]) -> str:
     """The whole name of what is called; empty if it has none."""
     parts: list[str] = []
     while isinstance(function, ast.Attribute):
@@ -217,19 +223,19 @@ def _name_of(function: ast.expr, known: Mapping[str, str]) -> str:
     return f".{parts[-1]}" if parts else ""
 
 
-def _value(argument: ast.expr, constants: Mapping[str, Any]) -> Any:
+def _constant_value(argument: ast.expr, constants: Mapping[str, Any]) -> Any:
     if isinstance(argument, ast.Constant):
         return argument.value
     if isinstance(argument, ast.Name):
         return constants.get(argument.id, UNKNOWN)
     if isinstance(argument, ast.JoinedStr) and argument.values:
-        return _value(argument.values[0], {})
+        return _constant_value(argument.values[0], {})
     if isinstance(argument, ast.List | ast.Tuple):
-        return tuple(_value(element, constants) for element in argument.elts)
+        return tuple(_constant_value(element, constants) for element in argument.elts)
     return UNKNOWN
 
 
-def _read(node: ast.AST, is_certain: bool) -> Iterator[_Statement]:
+def _import_statements(node: ast.AST, is_certain: bool) -> Iterator[_Statement]:
     if isinstance(node, ast.Import):
         yield from (_Statement(alias.name, (), 0, node.lineno, is_certain) for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -237,12 +243,12 @@ def _read(node: ast.AST, is_certain: bool) -> Iterator[_Statement]:
         yield _Statement(node.module or "", names, node.level, node.lineno, is_certain)
 
 
-def _certain(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+def _certain_imports(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
         elif isinstance(node, ast.ClassDef | ast.If | ast.With) and _is_always_run(node):
-            yield from _certain(node.body)
+            yield from _certain_imports(node.body)
 
 
 def _is_always_run(node: ast.ClassDef | ast.If | ast.With) -> bool:

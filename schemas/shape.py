@@ -16,7 +16,7 @@ from jsonschema.validators import Draft202012Validator, extend
 from catalog.platforms import PLATFORM_KEY, default_platform, platforms
 from schemas.compose import platforms_with, properties_at, schema_of
 from schemas.findings import Path
-from schemas.names import listing, nearest
+from schemas.names import nearest_name, quoted_list
 from schemas.scalars import is_secret
 
 _KINDS = {
@@ -57,7 +57,7 @@ def platform_of(data: Any) -> str:
     if not isinstance(config, Mapping):
         return default_platform()
     written = config.get(PLATFORM_KEY)
-    if isinstance(written, str) and (name := written if written in platforms() else nearest(written, platforms())):
+    if isinstance(written, str) and (name := written if written in platforms() else nearest_name(written, platforms())):
         return name
     # The default platform, unless the file has none of that platform's required keys, and all of another's.
     own, first = _own_requirements(), default_platform()
@@ -77,12 +77,12 @@ def _own_requirements() -> Mapping[str, Set[str]]:
 
 
 @cache
-def _validator(platform: str) -> Any:
-    validator: Any = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
+def _platform_validator(platform: str) -> Any:
+    validator: Any = extend(Draft202012Validator, {"pattern": _validate_pattern})  # type: ignore[no-untyped-call]
     return validator(schema_of(platform))
 
 
-def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
+def _validate_pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
     """In JSON Schema, `$` is only the end of the text. In Python, a last line break may follow it."""
     if validator.is_type(instance, "string") and not re.search(pattern.replace("$", r"\Z"), instance):
         yield ValidationError(f"does not match {pattern}")
@@ -90,7 +90,7 @@ def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[Va
 
 def schema_errors(data: Any, platform: str) -> list[Any]:
     """The validator's errors by the platform's schema."""
-    return list(_validator(platform).iter_errors(data))
+    return list(_platform_validator(platform).iter_errors(data))
 
 
 def shape_problems(data: Any, written: Mapping[Path, str] = MappingProxyType({})) -> list[Problem]:
@@ -100,7 +100,7 @@ def shape_problems(data: Any, written: Mapping[Path, str] = MappingProxyType({})
     if platform != default_platform() and PLATFORM_KEY not in data["config"]:
         seen[Problem("TY012", ("config",), f"`{PLATFORM_KEY}` is missing", f"add `{PLATFORM_KEY}: {platform}`")] = None
     for error in schema_errors(data, platform):
-        for problem in _translate(error, platform):
+        for problem in _translate_error(error, platform):
             as_written = written.get(problem.path)
             if as_written is not None and problem.remedy.startswith(_QUOTE):
                 problem = problem._replace(remedy=f'{_QUOTE}: "{as_written}"')
@@ -108,7 +108,7 @@ def shape_problems(data: Any, written: Mapping[Path, str] = MappingProxyType({})
     return list(seen)
 
 
-def _translate(error: Any, platform: str) -> Iterator[Problem]:
+def _translate_error(error: Any, platform: str) -> Iterator[Problem]:
     path: Path = tuple(error.absolute_path)
     if "propertyNames" in error.absolute_schema_path:
         why = error.schema.get("patternErrorMessage", error.message)
@@ -122,18 +122,18 @@ def _translate(error: Any, platform: str) -> Iterator[Problem]:
         wanted = error.validator == "anyOf" and {"$ref": "#/$defs/secret"} in error.validator_value
         yield _must_be_secret(path) if wanted else _no_secret(path)
     else:
-        yield from _TRANSLATORS.get(str(error.validator), _malformed)(error, path, platform)
+        yield from _TRANSLATORS.get(str(error.validator), _malformed_value)(error, path, platform)
 
 
 def _no_secret(path: Path) -> Problem:
     return Problem("TY016", path, "cannot be a secret", "write the value itself, without `secure:`")
 
 
-def _unknown(error: Any, path: Path, platform: str) -> Iterator[Problem]:
+def _unknown_keys(error: Any, path: Path, platform: str) -> Iterator[Problem]:
     allowed = set(error.schema.get("properties", ()))
     patterns = [re.compile(pattern) for pattern in error.schema.get("patternProperties", ())]
     free = [key for key in error.schema.get("properties", ()) if key not in error.instance]
-    every = f"use one of {listing(free)}" if free else "remove it"
+    every = f"use one of {quoted_list(free)}" if free else "remove it"
     wrong = [
         key for key in error.instance if key not in allowed and not any(pattern.search(key) for pattern in patterns)
     ]
@@ -142,44 +142,44 @@ def _unknown(error: Any, path: Path, platform: str) -> Iterator[Problem]:
         if elsewhere := platforms_with(path, key):
             message = f"`{key}` has no effect on the platform `{platform}`"
             yield Problem(
-                "TY018", (*path, key), message, f"remove it, unless the file also serves {listing(elsewhere)}"
+                "TY018", (*path, key), message, f"remove it, unless the file also serves {quoted_list(elsewhere)}"
             )
             continue
         if path == ("config",):
-            remedy = _with_namespace(key, error.instance[key], free if number < MOST_GUESSES else [])
-        elif number < MOST_GUESSES and (close := nearest(key, free)) is not None:
+            remedy = _remedy_with_namespace(key, error.instance[key], free if number < MOST_GUESSES else [])
+        elif number < MOST_GUESSES and (close := nearest_name(key, free)) is not None:
             remedy = f"did you mean `{close}`?"
         yield Problem("TY010", (*path, key), f"`{key}` is not known here", remedy or every)
 
 
 @cache
-def namespaces() -> frozenset[str]:
+def key_namespaces() -> frozenset[str]:
     """The namespaces of our own keys, and Pulumi's."""
     keys = {key for name in platforms() for key in schema_of(name)["$defs"]["config"]["properties"]}
     return frozenset(key.partition(":")[0] for key in keys) | {"pulumi"}
 
 
-def _with_namespace(key: str, value: Any, free: list[str]) -> str | None:
+def _remedy_with_namespace(key: str, value: Any, free: list[str]) -> str | None:
     """The remedy for an unknown key: a namespace, or the nearest key. Namespaces are not compared, because they would
     make all keys look alike. None if there is no remedy."""
     namespace, _, name = key.rpartition(":")
-    if not namespace and isinstance(value, Mapping) and key in namespaces():
+    if not namespace and isinstance(value, Mapping) and key in key_namespaces():
         first = next(iter(value), "team")
         return f"write the namespace before each key, not as a level of its own: `{key}:{first}: …`"
-    close = nearest(name, [own.partition(":")[2] for own in free])
+    close = nearest_name(name, [own.partition(":")[2] for own in free])
     if close is not None:
         return f"did you mean `{next(own for own in free if own.endswith(f':{close}'))}`?"
     return None if ":" in key else f"add the namespace: `trainyard:{key}`"
 
 
-def _missing(error: Any, path: Path, _: str) -> Iterator[Problem]:
+def _missing_keys(error: Any, path: Path, _: str) -> Iterator[Problem]:
     if error.schema.get("title") == "a secret":
         yield _must_be_secret(path)
         return
     for key in error.validator_value:
         if key not in error.instance:
             example = error.schema.get("properties", {}).get(key, {}).get("examples", ["…"])[0]
-            yield Problem("TY012", path, f"`{key}` is missing", f"add `{key}: {_yaml(example)}`")
+            yield Problem("TY012", path, f"`{key}` is missing", f"add `{key}: {_as_yaml(example)}`")
 
 
 def _wrong_type(error: Any, path: Path, platform: str) -> Iterator[Problem]:
@@ -193,7 +193,7 @@ def _wrong_type(error: Any, path: Path, platform: str) -> Iterator[Problem]:
     if explained is None and path and not isinstance(path[-1], int):
         schemas = properties_at(platform, path[:-1], str(path[-1]))
         example = next((schema["examples"][0] for schema in schemas if schema.get("examples")), None)
-        explained = None if example is None else f"write {fitting}, such as `{path[-1]}: {_yaml(example)}`"
+        explained = None if example is None else f"write {fitting}, such as `{path[-1]}: {_as_yaml(example)}`"
     yield _does_not_fit(error.instance, path, fitting, explained)
 
 
@@ -206,21 +206,23 @@ def _does_not_fit(value: Any, path: Path, wanted: str, explained: str | None = N
     if value is None:
         return Problem("TY011", path, f"has no value; it must be {wanted}", "give it a value, or remove the line")
     if isinstance(value, bool | int | float) and "a text" in wanted:
-        return Problem("TY011", path, f"is {_kind(value)}; it must be {wanted}", f'{_QUOTE}: "{_yaml(value)}"')
+        return Problem(
+            "TY011", path, f"is {_type_in_words(value)}; it must be {wanted}", f'{_QUOTE}: "{_as_yaml(value)}"'
+        )
     if isinstance(value, str) and _NUMBER.fullmatch(value) and "number" in wanted:
         return Problem("TY011", path, f"is a text; it must be {wanted}", f"remove the quotes: {value}")
-    return Problem("TY011", path, f"is {_kind(value)}; it must be {wanted}", explained or f"write {wanted}")
+    return Problem("TY011", path, f"is {_type_in_words(value)}; it must be {wanted}", explained or f"write {wanted}")
 
 
 def _not_allowed(error: Any, path: Path, _: str) -> Iterator[Problem]:
     choices = [str(choice) for choice in error.validator_value]
     value = str(error.instance)[:60]
-    close = nearest(value, choices)
-    remedy = f"did you mean `{close}`?" if close else f"use one of {listing(choices)}"
-    yield Problem("TY013", path, f"`{value}` is not one of {listing(choices)}", remedy)
+    close = nearest_name(value, choices)
+    remedy = f"did you mean `{close}`?" if close else f"use one of {quoted_list(choices)}"
+    yield Problem("TY013", path, f"`{value}` is not one of {quoted_list(choices)}", remedy)
 
 
-def _alternatives(error: Any, path: Path, platform: str) -> Iterator[Problem]:
+def _no_alternative_fits(error: Any, path: Path, platform: str) -> Iterator[Problem]:
     """Reports the errors of the alternative for this kind of value. If none takes this kind, lists all alternatives."""
     branches: dict[int, list[Any]] = {}
     for part in error.context or ():
@@ -228,7 +230,7 @@ def _alternatives(error: Any, path: Path, platform: str) -> Iterator[Problem]:
     for parts in branches.values():
         if not any(part.validator == "type" and not part.path for part in parts):
             for part in parts:
-                yield from _translate(part, platform)
+                yield from _translate_error(part, platform)
             return
     definitions = schema_of(platform)["$defs"]
     schemas = [
@@ -246,7 +248,7 @@ _SAYS = {
 }
 
 
-def _malformed(error: Any, path: Path, _: str) -> Iterator[Problem]:
+def _malformed_value(error: Any, path: Path, _: str) -> Iterator[Problem]:
     limit = error.validator_value
     match error.validator:
         case "minimum":
@@ -264,15 +266,15 @@ def _malformed(error: Any, path: Path, _: str) -> Iterator[Problem]:
 
 
 _TRANSLATORS = {
-    "additionalProperties": _unknown,
-    "required": _missing,
+    "additionalProperties": _unknown_keys,
+    "required": _missing_keys,
     "type": _wrong_type,
     "enum": _not_allowed,
-    "anyOf": _alternatives,
+    "anyOf": _no_alternative_fits,
 }
 
 
-def _kind(value: Any) -> str:
+def _type_in_words(value: Any) -> str:
     match value:
         case bool():
             return f"`{str(value).lower()}`"
@@ -286,5 +288,5 @@ def _kind(value: Any) -> str:
             return "a mapping"
 
 
-def _yaml(value: Any) -> str:
+def _as_yaml(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from schemas.findings import Finding, Path, Severity
-from schemas.scalars import Unclear, resolve
+from schemas.scalars import Unclear, resolve_scalar
 
 MAXIMUM_BYTES = 2_000_000
 MAXIMUM_DEPTH = 40
@@ -79,7 +79,7 @@ class Source:
         self.findings.append(Finding(code, path, message, remedy, severity, self.file, line, column))
 
 
-def read(file: FilePath, shown_as: str | None = None) -> Source:
+def read_source(file: FilePath, shown_as: str | None = None) -> Source:
     """The values of a file. If it cannot be read, the reason becomes a finding."""
     source = Source(shown_as or str(file))
     if _is_link_to_another_kind(file):
@@ -102,7 +102,7 @@ def read(file: FilePath, shown_as: str | None = None) -> Source:
         line = data.count(b"\n", 0, problem.start) + 1
         source.add("TY002", (), f"byte {problem.start} is not UTF-8", "save the file as UTF-8", (line, 1))
         return source
-    return parse(text, source.file, source)
+    return parse_source(text, source.file, source)
 
 
 def _is_link_to_another_kind(file: FilePath) -> bool:
@@ -115,13 +115,13 @@ def _is_link_to_another_kind(file: FilePath) -> bool:
     return not (beside or target.match("Pulumi.*.yaml"))
 
 
-def parse(text: str, file: str = "<text>", source: Source | None = None) -> Source:
+def parse_source(text: str, file: str = "<text>", source: Source | None = None) -> Source:
     source = source or Source(file)
     source.text = text
     try:
         _Builder(source).build()
     except yaml.YAMLError as problem:
-        _not_yaml(source, problem)
+        _add_yaml_problem(source, problem)
     except _RefusedError as problem:
         source.add(problem.code, (), str(problem), problem.remedy, problem.mark)
         source.data = None
@@ -132,7 +132,7 @@ def parse(text: str, file: str = "<text>", source: Source | None = None) -> Sour
 _NOT_FOR_YAML = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _not_yaml(source: Source, problem: yaml.YAMLError) -> None:
+def _add_yaml_problem(source: Source, problem: yaml.YAMLError) -> None:
     mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
     place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     what = getattr(problem, "problem", None) or getattr(problem, "reason", None) or "it cannot be parsed"
@@ -220,7 +220,7 @@ class _Builder:
         path = (*top.path, event.value) if is_key and top else self._path(mark)
         if not plain:
             self._refuse_tag(event.tag, _TEXT_TAG, path, mark)
-        value = resolve(event.value) if plain else event.value
+        value = resolve_scalar(event.value) if plain else event.value
         if isinstance(value, Unclear):
             self.source.add("TY007", path, f"`{event.value}` is read as {value.kind}", "put it in quotes", mark)
             value = event.value

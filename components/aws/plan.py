@@ -15,7 +15,7 @@ from components.plan.model import INTERNET, SUBNET, AccessPlan, JobPlan, Network
 from components.plan.platform import Planning, Rendezvous, Row, Words
 from components.plan.ports import HTTPS, OPEN, ResolvedJob
 from components.plan.show import made_or_not, name_or_owner
-from schemas.names import plural
+from schemas.names import count_noun
 
 _ADDRESSES = {
     "none": "none; people reach the nodes through AWS Systems Manager",
@@ -248,7 +248,7 @@ def _storage(plan: AwsDl1Plan) -> Iterator[Row]:
     logs = plan.logs
     if plan.bucket.create and plan.bucket.versioning and plan.jobs:
         rows = table("aws_dl1")["old_versions"]
-        yield "old versions", "; ".join(f"of {row['words']} end after {plural(row['days'], 'day')}" for row in rows)
+        yield "old versions", "; ".join(f"of {row['words']} end after {count_noun(row['days'], 'day')}" for row in rows)
     if logs.enabled:
         made = f"{logs.group_name}, {made_or_not(logs.create)}, {logs.retention_days} days"
         yield "log group", name_or_owner(plan, "logs", made)
@@ -293,7 +293,7 @@ def _host_nic(cluster: ClusterPlan) -> str:
 def _money(cluster: ClusterPlan) -> str:
     idle = cluster.stop_when_idle_minutes
     stops = (
-        f"machines stop after {plural(idle, 'minute')} without a run, and the next run starts them again"
+        f"machines stop after {count_noun(idle, 'minute')} without a run, and the next run starts them again"
         if idle
         else "machines run until the stack is destroyed, also when nothing trains"
     )

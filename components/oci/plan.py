@@ -15,7 +15,7 @@ from components.plan.platform import Planning, Rendezvous, Row, Words
 from components.plan.ports import ResolvedJob
 from components.plan.show import made_or_not, name_or_owner
 from schemas.model import Layout, Secret, Shape
-from schemas.names import plural
+from schemas.names import count_noun
 
 # Concern -> outputs of the other stack, which this stack uses.
 TAKEN = {
@@ -263,7 +263,7 @@ def _targets(targets: Mapping[str, ComputeTargetPlan]) -> Iterator[Row]:
 
 def _job_words(job: OciJobPlan) -> Iterator[Row]:
     if job.compute_target and job.share:
-        gpus = f", {plural(job.share.gpus, 'GPU')}" if job.share.gpus else ""
+        gpus = f", {count_noun(job.share.gpus, 'GPU')}" if job.share.gpus else ""
         asks = f"{job.share.ocpus:g} OCPUs, {job.share.memory_gb:g} GB{gpus} for each node"
         yield "runs on", f"the compute target `{job.compute_target}`: {asks}"
         if not job.joins_subnet:

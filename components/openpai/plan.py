@@ -13,7 +13,7 @@ from components.plan.model import JobPlan, NodePlan, Plan, RunPlan, extend
 from components.plan.platform import Planning, Rendezvous, Row, Words
 from components.plan.ports import ResolvedJob
 from schemas.model import EnvValue, Role, Secret
-from schemas.names import plural
+from schemas.names import count_noun
 
 # The largest number of retries in the protocol (32 bits), which stands for no limit.
 ENDLESS = 2**31 - 1
@@ -245,12 +245,12 @@ def _sku(sku: Sku) -> str:
     shared = f", {sku.shm_mb} MB of it shared memory" if sku.shm_mb else ""
     kind = f", of {sku.sku}" if sku.sku else f", in the cell {sku.pinned_cell_id}" if sku.pinned_cell_id else ""
     devices = ", InfiniBand" if sku.infiniband else ""
-    size = f"{plural(sku.gpus, 'GPU')}, {plural(sku.cpus, 'processor')}, {sku.memory_gb:g} GB"
+    size = f"{count_noun(sku.gpus, 'GPU')}, {count_noun(sku.cpus, 'processor')}, {sku.memory_gb:g} GB"
     return f"{size}{shared}{devices}{kind}"
 
 
 def _times(count: int) -> str:
-    return "without limit" if count == ENDLESS else plural(count, "time")
+    return "without limit" if count == ENDLESS else count_noun(count, "time")
 
 
 PLANNING = Planning(

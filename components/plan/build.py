@@ -34,7 +34,7 @@ from components.plan.ports import ResolvedJob, network_plan
 from schemas.each import turns_of, with_each
 from schemas.judge import Judged, judge_file
 from schemas.model import NOTHING, EnvValue, Job, Run, Stack
-from schemas.names import plural
+from schemas.names import count_noun
 from schemas.requirements import PackageList
 
 OUR_IMAGE = "${registry}"
@@ -281,5 +281,5 @@ def judge_usable_file(file: Path, tell: Callable[[str], None], show: Callable[[J
     if judged.findings and show:
         show(judged)
     elif judged.findings:
-        tell(f"{plural(len(judged.findings), 'remark')}: trainyard check {file} shows them")
+        tell(f"{count_noun(len(judged.findings), 'remark')}: trainyard check {file} shows them")
     return judged

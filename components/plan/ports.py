@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from catalog.frameworks import Framework, PortRow
 from components.plan.model import INTERNET, SERVICES, SUBNET, NetworkPlan, PackagesPlan, PortRule
-from schemas.code import host_of, port_of
+from schemas.code import git_host, git_port
 from schemas.each import addresses_needed
 from schemas.model import PortRange, Stack
 from schemas.platforms import JobOnPlatform, default_ports, is_active
@@ -111,7 +111,7 @@ def _outward(stack: Stack, services: str) -> Iterator[PortRule]:
 
 def _clone(stack: Stack, job: str, url: str) -> Iterator[PortRule]:
     """A rule for cloning code, unless its port is open already."""
-    target, port = (SERVICES if stack.is_inside(host_of(url)) else INTERNET), port_of(url)
+    target, port = (SERVICES if stack.is_inside(git_host(url)) else INTERNET), git_port(url)
     there_is_a_way = target == SERVICES or stack.network.nat or not stack.makes("network")
     is_open = port == HTTPS.first and (target == SERVICES or stack.network.nat)
     if there_is_a_way and not is_open:

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from catalog.platforms import platforms, require_capability
 from components.plan.model import Grant, JobPlan, NetworkPlan, NodePlan, Plan, RolePlan, RunPlan
 from components.plan.platform import Planning, Row, Words
-from schemas.convert import camel
+from schemas.convert import camel_case
 from schemas.model import PortRange, Secret
-from schemas.names import plural
+from schemas.names import count_noun
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, PortRange):
         return value.to_shorthand()
     if is_dataclass(value):
-        return {camel(column.name): plain(getattr(value, column.name)) for column in fields(value)}
+        return {camel_case(column.name): plain(getattr(value, column.name)) for column in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -195,7 +195,7 @@ def _together(plan: Plan, job: JobPlan) -> Iterator[Row]:
     if len(job.runs) > 1 and require_capability(plan.platform, Planning).runs_at_once:
         yield "at once", _at_once(job)
     elif len(job.runs) > 1:
-        yield "at once", f"{plural(job.nodes, 'node')}: its runs use them one after the other"
+        yield "at once", f"{count_noun(job.nodes, 'node')}: its runs use them one after the other"
 
 
 def _at_once(job: JobPlan) -> str:
@@ -203,7 +203,7 @@ def _at_once(job: JobPlan) -> str:
     together = sum(min(turns.at_most, runs) if turns else runs for turns, runs in sweeps.items())
     if together == len(job.runs):
         return f"{job.nodes * len(job.runs)} nodes, while all of its runs train"
-    return f"{plural(job.nodes * together, 'node')} at most: the other runs wait in `up` (`atMost`)"
+    return f"{count_noun(job.nodes * together, 'node')} at most: the other runs wait in `up` (`atMost`)"
 
 
 def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: Set[str]) -> Iterator[str]:
@@ -230,7 +230,7 @@ def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: S
     if job.keep:
         rows.append(("keeps", f"{', '.join(job.keep)} of the working directory, of any size"))
     if job.packages:
-        listed = f"{plural(len(job.packages.lines), 'package')} of {job.packages.file}"
+        listed = f"{count_noun(len(job.packages.lines), 'package')} of {job.packages.file}"
         rows.append(("packages", listed + (f", built: {', '.join(job.packages.build)}" if job.packages.build else "")))
     rows += [("data", f"{item.bucket or 'the bucket'}/{item.prefix} at {item.mount}") for item in job.inputs]
     rows += [(f"role {role.name}", _role(role)) for role in job.roles]

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from catalog.imports import other_names
 from catalog.platforms import Capability, Lacks, find_capability, platforms_with
 from components.plan.model import JobPlan, Plan, expand
-from schemas.names import suggestion
+from schemas.names import suggest_name
 
 _ADDRESS = re.compile(r"(?P<host>[^/]+)/(?P<repository>[^:@]+):(?P<tag>[^:@]+)")
 PROJECT = Path(__file__).resolve().parents[2]
@@ -213,7 +213,7 @@ def _jobs(plan: Plan, only: str | None) -> list[JobPlan]:
             raise ImageError(f"{plan.stack} has no jobs\nAdd one under `trainyard:jobs` with the image it runs in")
         return list(plan.jobs.values())
     if only not in plan.jobs:
-        raise ImageError(f"{plan.stack} has no job `{only}`\n{suggestion(only, plan.jobs)}")
+        raise ImageError(f"{plan.stack} has no job `{only}`\n{suggest_name(only, plan.jobs)}")
     return [plan.jobs[only]]
 
 

@@ -15,7 +15,7 @@ from schemas.model import Stack
 from schemas.stack_file import StackChecks
 
 
-def rules() -> Mapping[str, CheckRule]:
+def shared_rules() -> Mapping[str, CheckRule]:
     """The checks of every platform."""
     return RULES
 
@@ -32,7 +32,7 @@ def checks_of(platform: str) -> Iterator[CheckRule]:
     yield from own_rules(platform).values()
 
 
-def check(stack: Stack, facts: Facts) -> Iterator[Finding]:
+def check_meaning(stack: Stack, facts: Facts) -> Iterator[Finding]:
     """The findings about the meaning of a stack."""
     for rule in checks_of(stack.platform):
         for wrong in rule.check(stack, facts):

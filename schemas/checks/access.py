@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 
-from schemas.checks.network import is_production
+from schemas.checks.network import is_production_stack
 from schemas.convert import default_of
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at, rule
 from schemas.model import Stack
-from schemas.names import listing
+from schemas.names import quoted_list
 
 # Keys that a stack may set although it takes the concern from another stack.
 _OWN_ANYWAY = {("access", "mode"), ("access", "users"), ("network", "flow_log")}
@@ -20,8 +20,8 @@ _STACK = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
 
 @rule("TY704", "proof-of-concept access in a production environment")
-def open_production(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    if stack.access.mode == "proof-of-concept" and is_production(stack):
+def proof_of_concept_access(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    if stack.access.mode == "proof-of-concept" and is_production_stack(stack):
         message = f"gives the runs far more than they need, and `{stack.environment}` is a production environment"
         yield Wrong(at("access", "mode"), message, "use `least-privilege`")
 
@@ -57,7 +57,7 @@ def takes_from_itself(stack: Stack, _: Facts) -> Iterator[Wrong]:
         yield Wrong(at("uses", "stack"), message, "name the stack that owns what this one takes")
 
 
-def _failed_nodes(stack: Stack) -> Iterator[Path]:
+def _failed_node_policies(stack: Stack) -> Iterator[Path]:
     """Only in node groups: in other layouts the launchers follow this policy themselves."""
     for name, job in stack.jobs.items():
         for role, spec in job.roles.items():
@@ -67,7 +67,7 @@ def _failed_nodes(stack: Stack) -> Iterator[Path]:
 
 # Feature in a platform's `lacks` -> the places where a stack requests it.
 FEATURES: Mapping[str, Callable[[Stack], Iterable[Path]]] = {
-    "failed-nodes": _failed_nodes,
+    "failed-nodes": _failed_node_policies,
     "node-groups": lambda stack: [
         at("jobs", name, "layout") for name, job in stack.jobs.items() if job.layout == "node-groups"
     ],
@@ -77,7 +77,7 @@ FEATURES: Mapping[str, Callable[[Stack], Iterable[Path]]] = {
 
 
 @rule("TY901", "the platform cannot do this")
-def lacking(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def lacking_feature(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     platform = facts.platforms[stack.platform]
     for feature, reason in platform.lacks.items():
         remedy = platform.instead.get(feature, "remove it, or choose another platform")
@@ -91,7 +91,9 @@ def not_trained(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if platform.trains is not None and job.framework not in platform.trains:
             message = f"{stack.platform} does not train with `{job.framework}`: {platform.why}"
-            yield Wrong(at("jobs", name, "framework"), message, f"use {listing(platform.trains)}, or another platform")
+            yield Wrong(
+                at("jobs", name, "framework"), message, f"use {quoted_list(platform.trains)}, or another platform"
+            )
 
 
 @rule("TY902", "the platform is not deployed to yet", severity="warning")
@@ -99,4 +101,4 @@ def not_deployed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     if not facts.platforms[stack.platform].deploys:
         message = f"this release of trainyard checks and plans for {stack.platform}, but does not deploy to it yet"
         deploying = [name for name, platform in facts.platforms.items() if platform.deploys]
-        yield Wrong(at("platform"), message, f"to deploy, use {listing(deploying)}")
+        yield Wrong(at("platform"), message, f"to deploy, use {quoted_list(deploying)}")

@@ -16,7 +16,7 @@ from catalog.frameworks.validation import OF_A_NODE, OF_A_PROCESS, OF_TENSORFLOW
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at, rule
 from schemas.model import Job, Stack
-from schemas.names import plural
+from schemas.names import count_noun
 
 _OPERATORS = frozenset({"|", "||", "&&", "&", ";", "<", ">", ">>", "2>", "2>&1", "&>"})
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
@@ -39,7 +39,7 @@ _LIMITS = {
 }
 
 
-def commands(name: str, job: Job) -> Iterator[tuple[Path, str]]:
+def job_commands(name: str, job: Job) -> Iterator[tuple[Path, str]]:
     """The job's command and the commands of its roles, each with its path."""
     yield at("jobs", name, "command"), job.command
     for role, part in job.roles.items():
@@ -52,7 +52,7 @@ def _without_shell(stack: Stack) -> Iterator[tuple[str, Job]]:
 
 
 @lru_cache(maxsize=64)
-def words_of(command: str) -> tuple[str, ...]:
+def command_words(command: str) -> tuple[str, ...]:
     """The words of a command. Empty if it cannot be split, which TY810 reports."""
     try:
         return tuple(shlex.split(command))
@@ -64,8 +64,8 @@ def words_of(command: str) -> tuple[str, ...]:
 def launcher_inside(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in _without_shell(stack):
         framework = facts.framework(job)
-        for where, command in commands(name, job) if framework else ():
-            program = _program(words_of(command))
+        for where, command in job_commands(name, job) if framework else ():
+            program = _started_program(command_words(command))
             # A command that passes the other nodes in placeholders starts its launcher on purpose.
             is_deliberate = "{nodes}" in command or "{address" in command
             if framework and program in framework.stands_for and not is_deliberate:
@@ -86,7 +86,7 @@ def _other_framework(program: str, job: Job, facts: Facts) -> str | None:
     return next((name for name in names if program in frameworks.document(name).get("stands_for", ())), None)
 
 
-def _program(words: tuple[str, ...]) -> str:
+def _started_program(words: tuple[str, ...]) -> str:
     """The program that a command starts, for `/opt/bin/torchrun` and for `python -m torch.distributed.run`."""
     if len(words) > 2 and _PYTHON.fullmatch(words[0].rpartition("/")[2]) and words[1] == "-m":
         return words[2]
@@ -96,7 +96,7 @@ def _program(words: tuple[str, ...]) -> str:
 @rule("TY819", "a command that only a shell would understand")
 def needs_shell(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in _without_shell(stack):
-        for where, command in commands(name, job):
+        for where, command in job_commands(name, job):
             syntax = _shell_syntax(command)
             if syntax:
                 message = f"`{syntax[:40]}` works in a shell only, and no shell reads the command"
@@ -115,7 +115,7 @@ def named_variable(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 
 def _shell_syntax(command: str) -> str | None:
-    words = words_of(command)
+    words = command_words(command)
     if not words or words[0] in _SHELLS:
         return None
     if _ASSIGNMENT.match(words[0]):
@@ -138,7 +138,7 @@ def _instead_of_shell(syntax: str) -> str:
 
 
 @rule("TY824", "an unknown placeholder")
-def unanswered(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def unknown_placeholder(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in _without_shell(stack):
         framework = facts.framework(job)
         if framework is None:
@@ -160,13 +160,13 @@ def ended_early(stack: Stack, _: Facts) -> Iterator[Wrong]:
         for where, words in _all_words(name, job):
             minutes = _minutes_in(words)
             if minutes is not None and minutes > most:
-                message = f"asks for {plural(round(minutes), 'minute')}, but the run is stopped after {most}"
+                message = f"asks for {count_noun(round(minutes), 'minute')}, but the run is stopped after {most}"
                 yield Wrong(where, message, f"set `maximumRuntimeMinutes: {round(minutes) + 30}`, or request less")
 
 
 def _all_words(name: str, job: Job) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    for where, command in commands(name, job):
-        yield where, words_of(command)
+    for where, command in job_commands(name, job):
+        yield where, command_words(command)
     for run, entry in job.runs.items():
         yield at("jobs", name, "runs", run, "args"), entry.args
 

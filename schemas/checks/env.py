@@ -24,7 +24,7 @@ OWNED = {
 }
 
 
-def _variables(stack: Stack) -> Iterator[tuple[Path, str, EnvValue, str]]:
+def _env_variables(stack: Stack) -> Iterator[tuple[Path, str, EnvValue, str]]:
     """The path of each variable, its name and value, and its job."""
     for job, spec in stack.jobs.items():
         for name, value in spec.env.items():
@@ -37,7 +37,7 @@ def _variables(stack: Stack) -> Iterator[tuple[Path, str, EnvValue, str]]:
                 yield at("jobs", job, "runs", run, "env", name), name, value, job
 
 
-def owner(stack: Stack, name: str) -> str | None:
+def reserved_reason(stack: Stack, name: str) -> str | None:
     """The reason why a variable is reserved. None if it is free."""
     upper, owned = name.upper(), {**OWNED, **stack.variables}
     if upper in owned:
@@ -45,17 +45,17 @@ def owner(stack: Stack, name: str) -> str | None:
     return next((why for prefix, why in owned.items() if prefix.endswith("_") and upper.startswith(prefix)), None)
 
 
-def set_by(framework: Framework) -> set[str]:
+def variables_set_by(framework: Framework) -> set[str]:
     of_ads = framework.ads.environment if framework.ads else {}
     return {*framework.reserved, *framework.environment, *of_ads}
 
 
 @rule("TY501", "a reserved environment variable")
-def reserved(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for path, name, _, job in _variables(stack):
+def reserved_variable(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for path, name, _, job in _env_variables(stack):
         framework = facts.framework(stack.jobs[job])
-        why = owner(stack, name)
-        if why is None and framework is not None and name in set_by(framework):
+        why = reserved_reason(stack, name)
+        if why is None and framework is not None and name in variables_set_by(framework):
             why = f"{framework.name}'s launcher sets it"
         if why is not None:
             yield Wrong(path, f"`{name}` is reserved: {why}", "remove it, or use a name of your own")
@@ -63,7 +63,7 @@ def reserved(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY502", "a secret in plain text, by its name")
 def secret_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for path, name, value, _job in _variables(stack):
+    for path, name, value, _job in _env_variables(stack):
         if isinstance(value, str) and "${" not in value and names_secret(name, value):
             yield Wrong(
                 path, f"`{name}` looks like a secret, and its value is in plain text", _make_secret(stack, path)
@@ -72,7 +72,7 @@ def secret_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 @rule("TY503", "a secret in plain text, by its value")
 def secret_value(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for path, name, value, _job in _variables(stack):
+    for path, name, value, _job in _env_variables(stack):
         if isinstance(value, str) and not SECRET_NAME.search(name) and looks_secret(value):
             yield Wrong(
                 path, f"the value of `{name}` looks like a secret, and it is in plain text", _make_secret(stack, path)
@@ -82,14 +82,14 @@ def secret_value(stack: Stack, _: Facts) -> Iterator[Wrong]:
 @rule("TY504", "a secret in a command, an address or a tag")
 def secret_elsewhere(stack: Stack, _: Facts) -> Iterator[Wrong]:
     remedy = "keep it as a `secure:` environment variable, or in `trainyard:vault`"
-    for path, words in _texts(stack):
+    for path, words in _texts_to_search(stack):
         for word, following in zip(words, [*words[1:], ""], strict=False):
             if gives_secret(word, following) or holds_secret(word):
                 yield Wrong(path, "holds what looks like a secret in plain text", remedy)
                 break
 
 
-def _texts(stack: Stack) -> Iterator[tuple[Path, list[str]]]:
+def _texts_to_search(stack: Stack) -> Iterator[tuple[Path, list[str]]]:
     for name, job in stack.jobs.items():
         yield at("jobs", name, "command"), job.command.split()
         for role, part in job.roles.items():

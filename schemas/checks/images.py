@@ -51,29 +51,29 @@ def has_capitals(image: Image) -> bool:
     return repository != repository.lower()
 
 
-def path_of(image: Image) -> tuple[str | int, ...]:
+def image_path(image: Image) -> tuple[str | int, ...]:
     return at("jobs", image.job, "image")
 
 
 @rule("TY301", "an image without tag or digest")
-def untagged(stack: Stack, _: Facts) -> Iterator[Wrong]:
+def untagged_image(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for image in images_of(stack):
         if image.tag is None and image.digest is None:
             message = f"`{image.text}` has neither a tag nor a digest, so it does not say which image runs"
-            yield Wrong(path_of(image), message, f"add a tag: `{image.text}:1.0`")
+            yield Wrong(image_path(image), message, f"add a tag: `{image.text}:1.0`")
 
 
 @rule("TY302", "the tag `latest`", severity="warning")
-def latest(stack: Stack, _: Facts) -> Iterator[Wrong]:
+def latest_tag(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for image in images_of(stack):
         if image.tag == "latest" and image.digest is None:
             message = "`latest` is another image after each push, so runs cannot be repeated"
             remedy = "use a version as tag" + (", or a digest" if stack.takes_digests else "")
-            yield Wrong(path_of(image), message, remedy)
+            yield Wrong(image_path(image), message, remedy)
 
 
 @rule("TY304", "a malformed image")
-def malformed(stack: Stack, _: Facts) -> Iterator[Wrong]:
+def malformed_image(stack: Stack, _: Facts) -> Iterator[Wrong]:
     matching = {image.job: image for image in images_of(stack)}
     for name, job in stack.jobs.items():
         match = matching.get(name)
@@ -97,10 +97,10 @@ def immutable_latest(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for image in images_of(stack):
         if image.tag == "latest":
             message = "the repository is immutable, so `latest` can be pushed only once"
-            yield Wrong(path_of(image), message, "use a version as tag")
+            yield Wrong(image_path(image), message, "use a version as tag")
 
 
-def _problems(code: str, stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def _requirements_problems(code: str, stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name in stack.jobs:
         for problem in facts.packages[name].problems if name in facts.packages else ():
             if problem.code == code:
@@ -110,23 +110,23 @@ def _problems(code: str, stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY840", "a requirements file that cannot be used")
-def unreadable(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    yield from _problems("TY840", stack, facts)
+def unreadable_requirements(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    yield from _requirements_problems("TY840", stack, facts)
 
 
 @rule("TY841", "a line of a requirements file that is refused")
-def refused(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    yield from _problems("TY841", stack, facts)
+def refused_requirement(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    yield from _requirements_problems("TY841", stack, facts)
 
 
 @rule("TY842", "only some packages of a requirements file have hashes")
-def half_hashed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    yield from _problems("TY842", stack, facts)
+def half_hashed_requirements(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    yield from _requirements_problems("TY842", stack, facts)
 
 
 @rule("TY843", "a package to build that the requirements file does not name")
-def not_listed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    yield from _problems("TY843", stack, facts)
+def unlisted_build(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    yield from _requirements_problems("TY843", stack, facts)
 
 
 @rule("TY844", "requirements that the job's image does not get", severity="warning")
@@ -143,7 +143,7 @@ def existing_image(stack: Stack, _: Facts) -> Iterator[Wrong]:
 def missing_module(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     ours = {image.job for image in images_of(stack) if image.name.startswith(OURS) and not image.digest}
     for name, job in stack.jobs.items():
-        brought = _brought(job, facts)
+        brought = _packages_brought(job, facts)
         if name not in ours or brought is None:
             continue
         listed = facts.packages[name].names if name in facts.packages else frozenset()
@@ -153,11 +153,11 @@ def missing_module(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         for file, module, line in ((item.file, item.module, item.line) for item in missing[:MOST_MISSING]):
             message = f"{file}:{line} imports `{module}`, which comes neither with {job.framework} nor with "
             message += f"`{job.requirements.file}`" if job.requirements else "`requirements`, which the job lacks"
-            remedy = _remedy(job, packages_of(module)[0], facts.unnamed.get(name))
+            remedy = _remedy_for_missing(job, packages_of(module)[0], facts.unnamed.get(name))
             yield Wrong(at("jobs", name, "code"), message, remedy)
 
 
-def _remedy(job: Job, package: str, unnamed: UnnamedFile | None) -> str:
+def _remedy_for_missing(job: Job, package: str, unnamed: UnnamedFile | None) -> str:
     if job.requirements:
         return f"add the line `{package}` to `{job.requirements.file}`"
     if unnamed is None:
@@ -168,7 +168,7 @@ def _remedy(job: Job, package: str, unnamed: UnnamedFile | None) -> str:
     return names_it if package in unnamed.names else f"{names_it}, and the line `{package}` to that file"
 
 
-def _choices(stack: Stack, facts: Facts) -> Iterator[tuple[str, Choice]]:
+def _environment_choices(stack: Stack, facts: Facts) -> Iterator[tuple[str, Choice]]:
     """The local environment of each job whose requirements and code are known."""
     for name, job in stack.jobs.items():
         if name in facts.packages and job.code and job.code.folder:
@@ -180,11 +180,13 @@ def _choices(stack: Stack, facts: Facts) -> Iterator[tuple[str, Choice]]:
 
 @rule("TY846", "requirements that no local environment of a job meets together with its code", severity="warning")
 def local_conflict(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, choice in _choices(stack, facts):
+    for name, choice in _environment_choices(stack, facts):
         if not choice.nearest:
             continue
         for conflict in choice.conflicts:
-            message = f"{_place(conflict, facts.packages[name])}`{conflict.requirement}` does not fit {conflict.has}"
+            message = (
+                f"{_conflict_place(conflict, facts.packages[name])}`{conflict.requirement}` does not fit {conflict.has}"
+            )
             message += f" of the environment `{choice.nearest.name}`, which stands in for the image on this machine"
             remedy = (
                 f"write `{conflict.package}` without a version, or one that fits. Only `up --local` and `rehearse` "
@@ -194,19 +196,19 @@ def local_conflict(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         if choice.decision and choice.lacks and requirements:
             lines = " and ".join(f"`{packages_of(module)[0]}`" for module in choice.lacks)
             remedy = f"add {lines} to `{requirements.file}`, or {_without_version(choice)}"
-            yield Wrong(at("jobs", name, "requirements"), _decided(choice, facts.packages[name]), remedy)
+            yield Wrong(at("jobs", name, "requirements"), _decision_message(choice, facts.packages[name]), remedy)
 
 
 @rule("TY847", "requirements that rule out the first local environment of a framework", severity="note")
 def local_choice(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, choice in _choices(stack, facts):
+    for name, choice in _environment_choices(stack, facts):
         if choice.decision and not choice.lacks:
             remedy = f"nothing, if you want that; otherwise {_without_version(choice)}"
-            yield Wrong(at("jobs", name, "requirements"), _decided(choice, facts.packages[name]), remedy)
+            yield Wrong(at("jobs", name, "requirements"), _decision_message(choice, facts.packages[name]), remedy)
 
 
-def _decided(choice: Choice, packages: PackageList) -> str:
-    place = _place(choice.decisive[0], packages)
+def _decision_message(choice: Choice, packages: PackageList) -> str:
+    place = _conflict_place(choice.decisive[0], packages)
     return f"{place}the environment that stands in for the image on this machine is {choice.decision}"
 
 
@@ -214,12 +216,12 @@ def _without_version(choice: Choice) -> str:
     return f"write `{choice.decisive[0].package}` without a version"
 
 
-def _place(conflict: Conflict, packages: PackageList) -> str:
+def _conflict_place(conflict: Conflict, packages: PackageList) -> str:
     of_conflict = (line for line in packages.lines if requirement_of(line.text) == conflict.requirement)
     return next((f"{line.file}:{line.line}: " for line in of_conflict), "")
 
 
-def _brought(job: Job, facts: Facts) -> frozenset[str] | None:
+def _packages_brought(job: Job, facts: Facts) -> frozenset[str] | None:
     """The packages that come with a job's framework. None if they are not known: then nothing can be missing.
 
     A team's own framework has what the team put into its image. If the job has `requirements`, these list it.

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
 from schemas import each
-from schemas.convert import camel
+from schemas.convert import camel_case
 from schemas.each import keys_of
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at, rule
 from schemas.model import Job, Role, Run, Stack
-from schemas.names import REFERENCES, names_in, suggestion
+from schemas.names import REFERENCES, reference_names_in, suggest_name
 
 # Keys that describe a new thing, in parts of the file that also take `existing`.
 _KEYS_OF_NEW = ("name", "repository", "key")
@@ -39,7 +39,7 @@ def name_and_existing(stack: Stack, _: Facts) -> Iterator[Wrong]:
         for key in _KEYS_OF_NEW:
             if getattr(part, key, None):
                 message = f"`{key}` describes a new one, but `existing` names one that you already have"
-                yield Wrong(at(camel(column.name), key), message, f"keep `{key}` or `existing`")
+                yield Wrong(at(camel_case(column.name), key), message, f"keep `{key}` or `existing`")
 
 
 @rule("TY606", "two runs get the same name")
@@ -63,36 +63,36 @@ def own_tag(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY613", "an unknown reference")
-def reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
+def unknown_reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
     references = [*REFERENCES, *stack.references()]
-    yield from _unknown_each(stack)
-    for path, text in _texts(stack):
+    yield from _unknown_each_names(stack)
+    for path, text in _texts_with_references(stack):
         if path[-1] == "command" and stack.jobs[str(path[2])].by_shell:
             # A shell reads it as a variable.
             continue
-        for name in dict.fromkeys(names_in(each.without_references(text))):
+        for name in dict.fromkeys(reference_names_in(each.without_each_references(text))):
             if name not in references:
-                remedy = suggestion(name, references)
+                remedy = suggest_name(name, references)
                 if name.isupper():
                     remedy = f"variables of the node are not filled in: read ${name} in the script"
                 yield Wrong(path, f"`${{{name}}}` is not a known reference", remedy)
 
 
-def _unknown_each(stack: Stack) -> Iterator[Wrong]:
+def _unknown_each_names(stack: Stack) -> Iterator[Wrong]:
     """Only the arguments and variables of a run can use the values of its `each`."""
-    for path, text in _texts(stack):
+    for path, text in _texts_with_references(stack):
         job, *place = path[2:]
         run = stack.jobs[str(job)].runs[str(place[1])] if place[0] == "runs" else None
         names = [f"{each.REFERENCE}{name}" for name in run.each] if run else []
-        for name in dict.fromkeys(each.names_in(text)):
+        for name in dict.fromkeys(each.each_names_in(text)):
             if f"{each.REFERENCE}{name}" not in names:
-                remedy = suggestion(f"{each.REFERENCE}{name}", names) if names else "add it to `each` of the run"
+                remedy = suggest_name(f"{each.REFERENCE}{name}", names) if names else "add it to `each` of the run"
                 if run is None:
                     remedy = "use it in `args` or `env` of a run with `each`"
                 yield Wrong(path, f"`${{{each.REFERENCE}{name}}}` is not a value of `each`", remedy)
 
 
-def _texts(stack: Stack) -> Iterator[tuple[Path, str]]:
+def _texts_with_references(stack: Stack) -> Iterator[tuple[Path, str]]:
     for name, job in stack.jobs.items():
         here = at("jobs", name)
         yield (*here, "image"), job.image
@@ -110,7 +110,7 @@ def _texts(stack: Stack) -> Iterator[tuple[Path, str]]:
                 yield (*here, "runs", run, "env", key), value if isinstance(value, str) else ""
 
 
-def _named(stack: Stack) -> Iterator[tuple[str, Path, Mapping[str, Job | Run | Role]]]:
+def _renameable_items(stack: Stack) -> Iterator[tuple[str, Path, Mapping[str, Job | Run | Role]]]:
     """Everything that can be renamed: the jobs, and the runs and roles of each."""
     yield "job", at("jobs"), stack.jobs
     for name, job in stack.jobs.items():
@@ -120,7 +120,7 @@ def _named(stack: Stack) -> Iterator[tuple[str, Path, Mapping[str, Job | Run | R
 
 @rule("TY830", "a former name that is still in use")
 def still_there(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for kind, path, items in _named(stack):
+    for kind, path, items in _renameable_items(stack):
         for name, item in items.items():
             for former in item.was.names:
                 if former == name:
@@ -134,7 +134,7 @@ def still_there(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 @rule("TY831", "one former name is given twice")
 def claimed_twice(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for kind, path, items in _named(stack):
+    for kind, path, items in _renameable_items(stack):
         claims: dict[str, str] = {}
         for name, item in items.items():
             for former in item.was.names:

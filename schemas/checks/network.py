@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from catalog import production
-from schemas.code import host_of
-from schemas.convert import camel, default_of
+from schemas.code import git_host
+from schemas.convert import camel_case, default_of
 from schemas.each import addresses_needed
 from schemas.facts import Facts
 from schemas.findings import Wrong, at, rule
 from schemas.model import Network, Stack
-from schemas.names import suggestion
+from schemas.names import suggest_name
 from schemas.platforms import JobOnPlatform
 
 _PRIVATE = tuple(ipaddress.IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
@@ -23,14 +23,14 @@ _REFUSED = tuple(
 )
 
 
-def _blocks(network: Network) -> Iterator[tuple[str, str]]:
+def _address_blocks(network: Network) -> Iterator[tuple[str, str]]:
     if network.inside is None:
         yield "cidr", network.cidr
     if network.subnet_cidr is not None:
         yield "subnetCidr", network.subnet_cidr
 
 
-def _parsed(text: str | None) -> ipaddress.IPv4Network | None:
+def _parse_address_block(text: str | None) -> ipaddress.IPv4Network | None:
     try:
         return ipaddress.IPv4Network(text, strict=False) if text and "/" in text else None
     except ValueError:
@@ -38,9 +38,9 @@ def _parsed(text: str | None) -> ipaddress.IPv4Network | None:
 
 
 @rule("TY101", "an address block is malformed")
-def malformed(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for key, text in _blocks(stack.network):
-        block = _parsed(text)
+def malformed_block(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for key, text in _address_blocks(stack.network):
+        block = _parse_address_block(text)
         if block is None:
             yield Wrong(at("network", key), f"`{text}` is not a valid IPv4 block", "write it as 10.20.0.0/16")
         elif str(block) != text:
@@ -50,27 +50,27 @@ def malformed(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY102", "an address block is larger or smaller than the platform allows")
-def wrong_size(stack: Stack, _: Facts) -> Iterator[Wrong]:
+def wrong_block_size(stack: Stack, _: Facts) -> Iterator[Wrong]:
     largest, smallest = stack.network.prefixes
-    for key, text in _blocks(stack.network):
-        block = _parsed(text)
+    for key, text in _address_blocks(stack.network):
+        block = _parse_address_block(text)
         if block and not largest <= block.prefixlen <= smallest:
             message = f"/{block.prefixlen} is not allowed: {stack.platform} takes /{largest} to /{smallest}"
             yield Wrong(at("network", key), message, f"choose a prefix from /{largest} to /{smallest}")
 
 
 @rule("TY103", "the subnet lies outside its network")
-def outside(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    whole, part = _parsed(stack.network.cidr), _parsed(stack.network.subnet_cidr)
+def subnet_outside_network(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    whole, part = _parse_address_block(stack.network.cidr), _parse_address_block(stack.network.subnet_cidr)
     if stack.network.inside is None and whole and part and not part.subnet_of(whole):
         yield Wrong(at("network", "subnetCidr"), f"{part} is not inside {whole}", f"choose a part of {whole}")
 
 
 @rule("TY104", "the subnet is too small for the nodes")
-def too_small(stack: Stack, _: Facts) -> Iterator[Wrong]:
+def subnet_too_small(stack: Stack, _: Facts) -> Iterator[Wrong]:
     network = stack.network
     key = "subnetCidr" if network.subnet_cidr else "cidr"
-    block = _parsed(network.subnet_cidr or (network.cidr if network.inside is None else None))
+    block = _parse_address_block(network.subnet_cidr or (network.cidr if network.inside is None else None))
     if not stack.makes("network") or block is None:
         return
     reserved = network.reserved_addresses
@@ -84,18 +84,18 @@ def too_small(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY105", "an address block is not private", severity="warning")
-def public(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for key, text in _blocks(stack.network):
-        block = _parsed(text)
+def public_block(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for key, text in _address_blocks(stack.network):
+        block = _parse_address_block(text)
         if block and not any(block.subnet_of(private) for private in _PRIVATE + _REFUSED):
             message = f"{block} is not a private range: these addresses belong to others"
             yield Wrong(at("network", key), message, "use a part of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
 
 
 @rule("TY106", "an address block is reserved")
-def unusable(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for key, text in _blocks(stack.network):
-        block = _parsed(text)
+def reserved_block(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for key, text in _address_blocks(stack.network):
+        block = _parse_address_block(text)
         refused = next((other for other in _REFUSED if block and block.overlaps(other)), None)
         if refused:
             yield Wrong(at("network", key), f"{block} overlaps {refused}, which is reserved", "use 10.20.0.0/16")
@@ -106,7 +106,7 @@ def existing_and_made(stack: Stack, _: Facts) -> Iterator[Wrong]:
     network = stack.network
     described = [column for column in fields(network) if getattr(network, column.name) != default_of(column)]
     if network.subnet is not None:
-        for key in (camel(column.name) for column in described if column.name not in network.beside_subnet):
+        for key in (camel_case(column.name) for column in described if column.name not in network.beside_subnet):
             message = f"`{key}` has no effect beside `subnet`: that network exists already"
             yield Wrong(at("network", key), message, f"remove `{key}`, or remove `subnet` to make a new one")
     elif network.inside is not None and network.cidr != Network().cidr:
@@ -120,22 +120,22 @@ def no_way_out(stack: Stack, _: Facts) -> Iterator[Wrong]:
         return
     for name, job in stack.jobs.items():
         git = job.code.git if job.code else None
-        if git and not stack.is_inside(host_of(git.url)):
+        if git and not stack.is_inside(git_host(git.url)):
             message = "the nodes clone from the internet, but their private subnet has no way out"
             yield Wrong(at("jobs", name, "code", "git"), message, "set `nat: true` under `trainyard:network`")
 
 
 @rule("TY109", "ports are opened for an unknown framework")
-def unknown_framework(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def ports_of_unknown_framework(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for index, name in enumerate(stack.network.frameworks):
         if name not in facts.framework_names():
-            remedy = suggestion(name, facts.framework_names())
+            remedy = suggest_name(name, facts.framework_names())
             yield Wrong(at("network", "frameworks", index), f"`{name}` is not a known framework", remedy)
 
 
 @rule("TY112", "all TCP is open in a production environment", severity="warning")
-def open_production(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    if stack.network.mode == "proof-of-concept" and is_production(stack):
+def open_ports_in_production(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    if stack.network.mode == "proof-of-concept" and is_production_stack(stack):
         message = f"opens all TCP ports in the subnet of `{stack.environment}`"
         yield Wrong(at("network", "mode"), message, "use `least`; it opens what the jobs need")
 
@@ -162,5 +162,5 @@ def undocumented_ports(stack: Stack, facts: Facts) -> Iterator[Wrong]:
                 )
 
 
-def is_production(stack: Stack) -> bool:
+def is_production_stack(stack: Stack) -> bool:
     return production.is_production(stack.environment)

@@ -10,7 +10,7 @@ from catalog.frameworks import PortRow
 from schemas.facts import Facts
 from schemas.findings import Wrong, at, rule
 from schemas.model import PortRange, Stack
-from schemas.names import suggestion
+from schemas.names import suggest_name
 from schemas.platforms import JobOnPlatform
 
 # Linux uses ports of this range for outgoing connections by default.
@@ -18,15 +18,15 @@ EPHEMERAL = PortRange(32768, 60999)
 PRIVILEGED = 1024
 
 
-def _jobs(stack: Stack, facts: Facts) -> Iterator[tuple[str, JobOnPlatform]]:
+def _jobs_on_platform(stack: Stack, facts: Facts) -> Iterator[tuple[str, JobOnPlatform]]:
     """The jobs whose framework is known."""
     return ((name, JobOnPlatform.of(stack, job, framework)) for name, job, framework in facts.known_jobs(stack))
 
 
-def _written(stack: Stack, facts: Facts) -> Iterator[tuple[tuple[str | int, ...], PortRow, PortRange]]:
+def _written_ranges(stack: Stack, facts: Facts) -> Iterator[tuple[tuple[str | int, ...], PortRow, PortRange]]:
     """Every port range in the file, with a label that the framework has. Empty if the platform chooses all ports: then
     numbers in the file have no effect."""
-    for name, job in [] if stack.reserves_ports else _jobs(stack, facts):
+    for name, job in [] if stack.reserves_ports else _jobs_on_platform(stack, facts):
         for label, value in job.spec.ports.items():
             port = job.framework.port(label)
             if port is not None and isinstance(value, PortRange):
@@ -40,12 +40,12 @@ def unknown_label(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         for label in job.ports:
             if label not in labels:
                 message = f"{framework.name} has no port `{label}`"
-                yield Wrong(at("jobs", name, "ports", label), message, suggestion(label, labels))
+                yield Wrong(at("jobs", name, "ports", label), message, suggest_name(label, labels))
 
 
 @rule("TY202", "a port range is too small")
-def too_small(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job in _jobs(stack, facts):
+def range_too_small(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in _jobs_on_platform(stack, facts):
         for port, ports in job.numbered():
             if ports.last < ports.first:
                 continue
@@ -60,15 +60,15 @@ def too_small(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY203", "a privileged port")
-def privileged(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for path, _, ports in _written(stack, facts):
+def privileged_port(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for path, _, ports in _written_ranges(stack, facts):
         if 0 < ports.first < PRIVILEGED:
             message = f"{ports} begins below {PRIVILEGED}, which only root may use; training does not run as root"
             yield Wrong(path, message, f"use ports from {PRIVILEGED} on")
 
 
 @rule("TY204", "an invalid port range")
-def no_range(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def invalid_range(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for label, ports in job.ports.items():
             if not isinstance(ports, PortRange):
@@ -83,8 +83,8 @@ def no_range(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY205", "two port ranges of a job overlap on one node")
-def overlap(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job in _jobs(stack, facts):
+def overlapping_ranges(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in _jobs_on_platform(stack, facts):
         for (first_port, first), (second_port, second) in combinations(job.numbered(), 2):
             shared = set(first_port.listens) & set(second_port.listens)
             if shared and first.overlaps(second):
@@ -97,10 +97,10 @@ def overlap(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY206", "ports of frameworks that share a subnet overlap", severity="warning")
-def collide(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def colliding_frameworks(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     """The rules hold for the whole subnet: a port opened for one framework is also open on the other's nodes."""
     seen: set[str] = set()
-    for (name, job), (_, other_job) in combinations(_jobs(stack, facts), 2):
+    for (name, job), (_, other_job) in combinations(_jobs_on_platform(stack, facts), 2):
         first, second = job.framework, other_job.framework
         overlaps = [
             (
@@ -121,16 +121,16 @@ def collide(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY207", "a listening port that outgoing connections may take", severity="warning")
-def ephemeral(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for path, port, ports in _written(stack, facts):
+def ephemeral_port(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for path, port, ports in _written_ranges(stack, facts):
         if port.pinned == "start-option" and ports.overlaps(EPHEMERAL):
             message = f"{ports} is in {EPHEMERAL}, which Linux uses for outgoing connections: it may be in use already"
             yield Wrong(path, message, f"use ports below {EPHEMERAL.first}")
 
 
 @rule("TY208", "a port that nothing uses", severity="warning")
-def unused(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job in _jobs(stack, facts):
+def unused_port(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in _jobs_on_platform(stack, facts):
         for label in job.spec.ports:
             port = job.framework.port(label)
             if port is not None and not job.is_active(port):
@@ -141,7 +141,7 @@ def unused(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY209", "a dashboard is open", severity="warning")
-def dashboard(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def open_dashboard(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, _ in facts.known_jobs(stack):
         if job.options.get("dashboard") is True:
             message = "the dashboard has no login: everybody on the subnet can see it"
@@ -149,8 +149,8 @@ def dashboard(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY210", "all ports where one range is needed")
-def not_all(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job in [] if stack.reserves_ports else _jobs(stack, facts):
+def needs_one_range(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in [] if stack.reserves_ports else _jobs_on_platform(stack, facts):
         for label, value in job.spec.ports.items():
             port = job.framework.port(label)
             if port is not None and value == "all" and port.pinned == "start-option" and port.default != "all":
@@ -159,8 +159,8 @@ def not_all(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY211", "a range where one port is needed")
-def one_port(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for path, port, ports in _written(stack, facts):
+def needs_one_port(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for path, port, ports in _written_ranges(stack, facts):
         single = isinstance(port.default, int) and port.per_node is None and port.minimum_size == 1
         if single and ports.size > 1:
             message = f"`{port.label}` is one port, but {ports} has {ports.size}"

@@ -10,19 +10,19 @@ from catalog.frameworks import Framework, OptionRow
 from schemas.facts import Facts
 from schemas.findings import Wrong, at, rule
 from schemas.model import Stack
-from schemas.names import listing, plural, suggestion
+from schemas.names import count_noun, quoted_list, suggest_name
 from schemas.platforms import JobOnPlatform
 
 
-def _called(framework: Framework) -> str:
+def _framework_title(framework: Framework) -> str:
     return f"{framework.name} ({framework.strategy})" if framework.strategy else framework.name
 
 
 @rule("TY401", "an unknown framework")
-def unknown_framework(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def unknown_job_framework(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if job.framework not in facts.framework_names():
-            remedy = suggestion(job.framework, facts.framework_names())
+            remedy = suggest_name(job.framework, facts.framework_names())
             yield Wrong(at("jobs", name, "framework"), f"`{job.framework}` is not a known framework", remedy)
 
 
@@ -33,7 +33,7 @@ def unknown_strategy(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         if job.strategy is None or job.framework not in facts.framework_names() or job.strategy in strategies:
             continue
         message = f"{job.framework} has no strategy `{job.strategy}`"
-        yield Wrong(at("jobs", name, "strategy"), message, suggestion(job.strategy, strategies))
+        yield Wrong(at("jobs", name, "strategy"), message, suggest_name(job.strategy, strategies))
 
 
 @rule("TY403", "an unknown role")
@@ -41,15 +41,15 @@ def unknown_role(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
         for role in job.roles:
             if role not in framework.roles:
-                message = f"{_called(framework)} has no role `{role}`"
-                yield Wrong(at("jobs", name, "roles", role), message, suggestion(role, framework.roles))
+                message = f"{_framework_title(framework)} has no role `{role}`"
+                yield Wrong(at("jobs", name, "roles", role), message, suggest_name(role, framework.roles))
 
 
 @rule("TY404", "a number of nodes that the framework does not allow")
-def wrong_count(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def wrong_node_count(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
         for role, limits in framework.roles.items():
-            spec, title = job.roles.get(role), _called(framework)
+            spec, title = job.roles.get(role), _framework_title(framework)
             if spec is None:
                 continue
             if spec.replicas < limits.minimum:
@@ -65,7 +65,7 @@ def missing_role(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
         for role, limits in framework.roles.items():
             if role not in job.roles and limits.minimum > 0:
-                message = f"{_called(framework)} needs the role `{role}`: {limits.why}"
+                message = f"{_framework_title(framework)} needs the role `{role}`: {limits.why}"
                 yield Wrong(at("jobs", name, "roles"), message, f"add `{role}: {limits.minimum}`")
 
 
@@ -74,8 +74,8 @@ def unknown_option(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
         for option in job.options:
             if option not in framework.options:
-                message = f"{_called(framework)} has no option `{option}`"
-                yield Wrong(at("jobs", name, "options", option), message, suggestion(option, framework.options))
+                message = f"{_framework_title(framework)} has no option `{option}`"
+                yield Wrong(at("jobs", name, "options", option), message, suggest_name(option, framework.options))
 
 
 @rule("TY407", "an option's value does not fit")
@@ -83,19 +83,21 @@ def wrong_option(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
         for option, value in job.options.items():
             choice = framework.options.get(option)
-            complaint = _complaint(choice, value) if choice else None
+            complaint = _option_complaint(choice, value) if choice else None
             if choice and complaint:
                 yield Wrong(at("jobs", name, "options", option), f"`{option}` {complaint}", choice.meaning)
 
 
 @rule("TY417", "a number above 1 without the option that it needs")
-def several(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def several_without_option(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
         options = JobOnPlatform.of(stack, job, framework).options
         for option, choice in framework.options.items():
             count = options[option]
             if choice.several_need and type(count) is int and count > 1 and not options[choice.several_need]:
-                message = f"{_called(framework)} starts {count} {option} on a node only with `{choice.several_need}`"
+                message = (
+                    f"{_framework_title(framework)} starts {count} {option} on a node only with `{choice.several_need}`"
+                )
                 remedy = f"set `options: {{ {choice.several_need}: true }}`, or `{option}: 1`"
                 yield Wrong(at("jobs", name, "options", option), message, remedy)
 
@@ -108,13 +110,13 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def _complaint(option: OptionRow, value: bool | int | float | str) -> str | None:
+def _option_complaint(option: OptionRow, value: bool | int | float | str) -> str | None:
     if type(value) not in _TYPES[option.type]:
         return f"is not of the type {option.type}"
     if isinstance(value, float) and not math.isfinite(value):
         return "is not a finite number"
     if option.values and value not in option.values:
-        return f"is not one of {listing(option.values)}"
+        return f"is not one of {quoted_list(option.values)}"
     if isinstance(value, int | float):
         if option.minimum is not None and value < option.minimum:
             return f"is less than {option.minimum:g}"
@@ -124,7 +126,7 @@ def _complaint(option: OptionRow, value: bool | int | float | str) -> str | None
 
 
 @rule("TY408", "one-node training with several nodes")
-def mirrored(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def mirrored_on_several_nodes(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
         if framework.strategy == "mirrored" and job.nodes > 1:
             message = f"the strategy `mirrored` uses the GPUs of one node; {job.nodes} nodes are asked for"
@@ -132,7 +134,7 @@ def mirrored(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY409", "bounds of elastic training that contradict the job")
-def elastic(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def elastic_bounds(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
         least, most = job.options.get("minNodes", 0), job.options.get("maxNodes", 0)
         if "elastic" not in framework.options or type(least) is not int or type(most) is not int:
@@ -141,18 +143,18 @@ def elastic(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         if (least or most) and job.options.get("elastic") is not True:
             yield Wrong(path, "`minNodes` and `maxNodes` have no effect without `elastic`", "add `elastic: true`")
         if least > job.nodes:
-            message = f"`minNodes` is {least}, but the job has {plural(job.nodes, 'node')}"
+            message = f"`minNodes` is {least}, but the job has {count_noun(job.nodes, 'node')}"
             yield Wrong((*path, "minNodes"), message, f"use {job.nodes} or less, or more workers")
         if most > job.nodes >= least:
-            message = f"`maxNodes` is {most}, but the job never starts more than {plural(job.nodes, 'node')}"
+            message = f"`maxNodes` is {most}, but the job never starts more than {count_noun(job.nodes, 'node')}"
             yield Wrong((*path, "maxNodes"), message, f"use {job.nodes}, or more workers and a smaller `minNodes`")
         if most and most < max(least, job.nodes):
-            message = f"`maxNodes` is {most}, but the job starts with {plural(job.nodes, 'node')}"
+            message = f"`maxNodes` is {most}, but the job starts with {count_noun(job.nodes, 'node')}"
             yield Wrong((*path, "maxNodes"), message, f"use {max(least, job.nodes)} or more")
 
 
 @rule("TY410", "a framework's file cannot be used")
-def own_file(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def unusable_framework_file(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, own in facts.own_frameworks.items():
         if own.problem is not None:
             message = f"`{stack.frameworks[name]}` {own.problem}"
@@ -161,7 +163,7 @@ def own_file(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY411", "a framework of that name is built in")
-def own_name(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def built_in_framework_name(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     built_in = set(facts.framework_names()[: -len(facts.own_frameworks) or None])
     for name in facts.own_frameworks:
         if name in built_in:
@@ -169,7 +171,7 @@ def own_name(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY412", "GPUs are needed, but the shape has none")
-def without_gpu(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def shape_without_gpu(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         shape = facts.shapes.get(job.shape.name)
         if shape is None or shape.get("accelerators"):
@@ -180,24 +182,24 @@ def without_gpu(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY413", "completion counts more nodes than the role has")
-def completion(stack: Stack, _: Facts) -> Iterator[Wrong]:
+def completion_count(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for role, spec in job.roles.items():
             least_failed = spec.completion.min_failed if spec.completion.min_failed != 1 else None
             for key, count in (("minFailed", least_failed), ("minSucceeded", spec.completion.min_succeeded)):
                 if count is not None and (count == 0 or count > spec.replicas):
-                    message = f"`{key}` is {count}, but `{role}` has {plural(spec.replicas, 'node')}"
+                    message = f"`{key}` is {count}, but `{role}` has {count_noun(spec.replicas, 'node')}"
                     path = at("jobs", name, "roles", role, "completion", key)
                     yield Wrong(path, message, f"use 1 to {spec.replicas}, or -1")
 
 
 @rule("TY414", "more processes than accelerators", severity="warning")
-def oversubscribed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def oversubscribed_accelerators(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         cards = facts.shapes.get(job.shape.name, {}).get("accelerators", 0)
         processes = job.options.get("processes")
         if cards and type(processes) is int and processes > cards:
-            message = f"{processes} processes share the {plural(cards, 'accelerator')} of {job.shape.name}"
+            message = f"{processes} processes share the {count_noun(cards, 'accelerator')} of {job.shape.name}"
             yield Wrong(at("jobs", name, "options", "processes"), message, f"use {cards}, one for each accelerator")
 
 

@@ -8,12 +8,12 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 
-from schemas.checks.commands import commands, words_of
-from schemas.each import LONGEST_KEY, MOST_RUNS, count, keys_of, names_in, text_of
+from schemas.checks.commands import command_words, job_commands
+from schemas.each import LONGEST_KEY, MOST_RUNS, count_runs, each_names_in, each_value_text, keys_of
 from schemas.facts import CodeFolder, Facts
 from schemas.findings import Path, Wrong, at, rule
 from schemas.model import STALL_MINUTES, Job, Run, Stack
-from schemas.names import listing, nearest, plural
+from schemas.names import count_noun, nearest_name, quoted_list
 from schemas.platforms import JobOnPlatform
 
 # The longest reasonable wait of a deployment: a day.
@@ -36,7 +36,7 @@ def long_wait(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY825", "a stall limit without effect", severity="warning")
-def stall(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def useless_stall_limit(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         framework = facts.framework(job)
         if framework is None or job.stall_minutes in (0, STALL_MINUTES):
@@ -48,7 +48,7 @@ def stall(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             )
 
 
-def _code(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, str, CodeFolder]]:
+def _code_folders(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, str, CodeFolder]]:
     for name, job in stack.jobs.items():
         if job.code and job.code.folder and job.code.folder in facts.folders:
             yield name, job, job.code.folder, facts.folders[job.code.folder]
@@ -56,7 +56,7 @@ def _code(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, str, CodeFolde
 
 @rule("TY804", "a code folder that does not exist")
 def missing_folder(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, _, path, folder in _code(stack, facts):
+    for name, _, path, folder in _code_folders(stack, facts):
         if not folder.exists:
             remedy = "create it, or correct the path, which starts at the folder of the stack file"
             yield Wrong(at("jobs", name, "code"), f"`{path}` does not exist", remedy)
@@ -67,16 +67,16 @@ def missing_folder(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY805", "a code folder outside the project")
-def outside(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, _, path, folder in _code(stack, facts):
+def code_outside_project(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, _, path, folder in _code_folders(stack, facts):
         if folder.exists and not folder.inside:
             message = f"`{path}` is outside the project: other people's checkouts do not have it"
             yield Wrong(at("jobs", name, "code"), message, "move the code beside the stack file, or use git")
 
 
 @rule("TY806", "a code folder that is too large")
-def too_large(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, _, path, folder in _code(stack, facts):
+def code_too_large(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, _, path, folder in _code_folders(stack, facts):
         if folder.bytes > LARGEST_CODE or not folder.complete:
             size = f"{folder.bytes / 1e6:.0f} MB in {len(folder.files)} files"
             message = f"`{path}` has {size}{'' if folder.complete else ' and more'}; the limit is 100 MB"
@@ -102,19 +102,19 @@ def moving_code(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 @rule("TY809", "the command's script is not in the code folder")
 def missing_script(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, path, folder in _code(stack, facts):
+    for name, job, path, folder in _code_folders(stack, facts):
         if not (folder.inside and folder.complete and folder.files):
             continue
-        for where, command in commands(name, job):
-            script = _script(command)
+        for where, command in job_commands(name, job):
+            script = _script_of_command(command)
             if script is not None and script.removeprefix("./") not in folder.files:
-                close = nearest(script, folder.files)
+                close = nearest_name(script, folder.files)
                 remedy = f"did you mean `{close}`?" if close else f"put it into `{path}`"
                 yield Wrong(where, f"`{script}` is not in `{path}`", remedy)
 
 
-def _script(command: str) -> str | None:
-    words = words_of(command)
+def _script_of_command(command: str) -> str | None:
+    words = command_words(command)
     if words and words[0] in ("python", "python3", "bash", "sh"):
         words = words[1:]
     relative = bool(words) and not words[0].startswith("/") and ".." not in words[0].split("/")
@@ -124,7 +124,7 @@ def _script(command: str) -> str | None:
 @rule("TY810", "a command that cannot be read")
 def unreadable_command(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        for where, command in commands(name, job):
+        for where, command in job_commands(name, job):
             if job.by_shell and command.strip():
                 continue
             try:
@@ -137,7 +137,7 @@ def unreadable_command(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY815", "input data mounted in a folder that is in use")
-def mounts(stack: Stack, _: Facts) -> Iterator[Wrong]:
+def occupied_mount(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         seen: dict[str, int] = {}
         for index, item in enumerate(job.inputs):
@@ -162,15 +162,15 @@ def own_bucket(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY827", "files to keep outside of the working directory")
-def keep(stack: Stack, _: Facts) -> Iterator[Wrong]:
+def kept_outside_workdir(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for index, pattern in enumerate(job.keep):
-            if (why := _outside(pattern)) is not None:
+            if (why := _why_outside_workdir(pattern)) is not None:
                 remedy = "write a path below the working directory; let the script write others to $TRAINYARD_OUTPUT"
                 yield Wrong(at("jobs", name, "keep", index), f"`{pattern[:80]}` {why}", remedy)
 
 
-def _outside(pattern: str) -> str | None:
+def _why_outside_workdir(pattern: str) -> str | None:
     parts = pattern.split("/")
     if pattern.startswith(("/", "~", "$")):
         return "does not begin in the working directory"
@@ -179,7 +179,7 @@ def _outside(pattern: str) -> str | None:
     return None if any(part not in ("", ".") for part in parts) else "names no file"
 
 
-def _each(stack: Stack) -> Iterator[tuple[Job, Path, str, Run]]:
+def _sweeps_of(stack: Stack) -> Iterator[tuple[Job, Path, str, Run]]:
     for name, job in stack.jobs.items():
         for run, entry in job.runs.items():
             if entry.each:
@@ -187,32 +187,32 @@ def _each(stack: Stack) -> Iterator[tuple[Job, Path, str, Run]]:
 
 
 @rule("TY860", "more runs than one `each` may make")
-def too_many(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for _job, path, _run, entry in _each(stack):
-        if count(entry) > MOST_RUNS:
+def too_many_runs(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for _job, path, _run, entry in _sweeps_of(stack):
+        if count_runs(entry) > MOST_RUNS:
             sizes = " x ".join(str(len(values)) for values in entry.each.values())
-            message = f"makes {sizes} = {count(entry)} runs; at most {MOST_RUNS} are allowed"
+            message = f"makes {sizes} = {count_runs(entry)} runs; at most {MOST_RUNS} are allowed"
             yield Wrong((*path, "each"), message, "shorten the lists, or split them into several stacks")
 
 
 @rule("TY861", "an empty list of values")
-def empty(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for _job, path, _run, entry in _each(stack):
+def empty_each_values(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for _job, path, _run, entry in _sweeps_of(stack):
         for name, values in entry.each.items():
             if not values:
                 yield Wrong((*path, "each", name), f"`{name}` has no values, so there is no run", "add a value")
 
 
 @rule("TY862", "two runs of one `each` with the same key")
-def alike(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for job, path, run, entry in _each(stack):
+def same_key_twice(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for job, path, run, entry in _sweeps_of(stack):
         for name, values in entry.each.items():
-            twice = [value for value, times in Counter(map(text_of, values)).items() if times > 1]
+            twice = [value for value, times in Counter(map(each_value_text, values)).items() if times > 1]
             if twice:
-                yield Wrong((*path, "each", name), f"{listing(twice)} occurs more than once", "keep it once")
+                yield Wrong((*path, "each", name), f"{quoted_list(twice)} occurs more than once", "keep it once")
         keys = Counter(keys_of(run, entry))
         doubled = [key for key, times in keys.items() if times > 1]
-        has_doubles = any(len(set(map(text_of, values))) < len(values) for values in entry.each.values())
+        has_doubles = any(len(set(map(each_value_text, values))) < len(values) for values in entry.each.values())
         if doubled and not has_doubles:
             message = f"two combinations are spelled `{doubled[0]}`: only letters, digits, `.`, `_` and `-` are kept"
             yield Wrong((*path, "each"), message, "choose values that differ in these characters")
@@ -231,27 +231,29 @@ def limit_of_one(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY863", "values that make the key of a run too long")
-def too_long(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for _job, path, run, entry in _each(stack):
+def key_too_long(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for _job, path, run, entry in _sweeps_of(stack):
         longest = max(keys_of(run, entry), key=len, default="")
         if len(longest) > LONGEST_KEY:
-            message = f"the key `{longest[:60]}…` has {plural(len(longest), 'character')}; {LONGEST_KEY} are allowed"
+            message = (
+                f"the key `{longest[:60]}…` has {count_noun(len(longest), 'character')}; {LONGEST_KEY} are allowed"
+            )
             yield Wrong((*path, "each"), message, "name long values in the script, and choose among them by short ones")
 
 
 @rule("TY864", "a former name of several runs")
-def former(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for _job, path, run, entry in _each(stack):
+def former_name_of_sweep(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for _job, path, run, entry in _sweeps_of(stack):
         if entry.was.names:
-            message = f"`{run}` stands for {plural(count(entry), 'run')}, which cannot all continue one run"
+            message = f"`{run}` stands for {count_noun(count_runs(entry), 'run')}, which cannot all continue one run"
             yield Wrong((*path, "was"), message, "remove `was`, or give the run that continues it an entry of its own")
 
 
 @rule("TY865", "a value that changes nothing", severity="warning")
-def unused(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for _job, path, _run, entry in _each(stack):
+def unused_each_value(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for _job, path, _run, entry in _sweeps_of(stack):
         texts = (*entry.args, *(value for value in entry.env.values() if isinstance(value, str)))
-        used = {name for text in texts for name in names_in(text)}
+        used = {name for text in texts for name in each_names_in(text)}
         for name in entry.each:
             if name not in used:
                 message = f"no argument and no variable of the run uses `${{each.{name}}}`: its runs are all alike"

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from catalog.tables import table
-from schemas.checks.commands import commands
+from schemas.checks.commands import job_commands
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at, rule
 from schemas.model import Job, Stack
@@ -38,25 +38,27 @@ def broken_script(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def downloads_without_internet(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     if stack.makes("network") and not stack.network.nat:
         out = "or set `nat: true` under `trainyard:network` (the local cloud has no internet even so)"
-        for path, message, download in _downloads(stack, facts):
-            yield Wrong(path, f"{message}, but the nodes cannot reach the internet", f"{_bring(download)}; {out}")
+        for path, message, download in _downloads_of_jobs(stack, facts):
+            yield Wrong(
+                path, f"{message}, but the nodes cannot reach the internet", f"{_how_to_bring(download)}; {out}"
+            )
 
 
 @rule("TY8002", "a script that downloads, which the local cloud cannot", severity="note")
 def downloads_on_local_cloud(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     if not stack.makes("network") or stack.network.nat:
-        for path, message, download in _downloads(stack, facts):
-            yield Wrong(path, f"{message}: `up --local` and `rehearse` have no internet", _bring(download))
+        for path, message, download in _downloads_of_jobs(stack, facts):
+            yield Wrong(path, f"{message}: `up --local` and `rehearse` have no internet", _how_to_bring(download))
 
 
-def _bring(download: Mapping[str, Any]) -> str:
+def _how_to_bring(download: Mapping[str, Any]) -> str:
     if download.get("first") == "program":
         return "list packages under `requirements`; bring data with `trainyard data put` (docs/data.md)"
     copy = f", or name the folder with a copy in `env: {{ {download['kept_in']}: … }}`" if "kept_in" in download else ""
     return f"bring it with `trainyard data put`, and read it by `inputs` or `${{bucket}}` (docs/data.md){copy}"
 
 
-def _downloads(stack: Stack, facts: Facts) -> Iterator[tuple[Path, str, Mapping[str, Any]]]:
+def _downloads_of_jobs(stack: Stack, facts: Facts) -> Iterator[tuple[Path, str, Mapping[str, Any]]]:
     """The calls and commands that download: the place, the message, and the row of the call."""
     rows = table("scripts")["downloads"]
     for name, job in stack.jobs.items():
@@ -73,7 +75,7 @@ def _downloads(stack: Stack, facts: Facts) -> Iterator[tuple[Path, str, Mapping[
             called = call.name.removeprefix(".")
             message = f"{call.file}:{call.line} calls `{called}`, which downloads {download['what']}"
             yield at("jobs", name, "code"), message, download
-        for where, command in commands(name, job):
+        for where, command in job_commands(name, job):
             if program := _downloading_program(command):
                 yield where, f"`{program}` downloads", {"first": "program"}
 
@@ -151,7 +153,7 @@ def storage_of_one_node(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             configured = [
                 call for call in calls if call_matches(call, store["calls"]) and store["argument"] in call.named
             ]
-            places = [call for call in configured if _is_folder(call.named[store["argument"]], job)]
+            places = [call for call in configured if _is_folder_of_node(call.named[store["argument"]], job)]
             makes = [] if configured else [call for call in calls if call_matches(call, store["checkpoints"])]
             for call in (places or makes)[:1]:
                 message = (
@@ -161,7 +163,7 @@ def storage_of_one_node(stack: Stack, facts: Facts) -> Iterator[Wrong]:
                 yield Wrong(at("jobs", name, "code"), message, f"{remedy} (docs/frameworks.md)")
 
 
-def _is_folder(folder: Any, job: Job) -> bool:
+def _is_folder_of_node(folder: Any, job: Job) -> bool:
     """Whether a place is certainly a node's own folder: neither an address nor a mount."""
     if not isinstance(folder, str) or "://" in folder:
         return False

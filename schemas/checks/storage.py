@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from schemas.checks.network import is_production
+from schemas.checks.network import is_production_stack
 from schemas.facts import Facts
 from schemas.findings import Wrong, at, rule
 from schemas.model import Stack
@@ -22,7 +22,7 @@ _GIT = re.compile(r"(?:(?:https?|ssh|git)://[^\s/]+/\S+|[A-Za-z0-9_.-]+@[A-Za-z0
 
 @rule("TY614", "data that production would lose", severity="warning")
 def not_kept(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    if not is_production(stack):
+    if not is_production_stack(stack):
         return
     if not stack.bucket.keep and stack.bucket.existing is None:
         message = f"`pulumi destroy` would delete the bucket of `{stack.environment}` with everything in it"
@@ -44,7 +44,7 @@ def keys_in_code(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY822", "a prefix that matches no object", severity="warning")
-def prefix(stack: Stack, _: Facts) -> Iterator[Wrong]:
+def impossible_prefix(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for index, item in enumerate(job.inputs):
             if _NO_PREFIX.match(item.prefix):

@@ -11,7 +11,7 @@ from pathlib import Path
 from schemas.facts import Facts
 from schemas.findings import Wrong, at, rule
 from schemas.model import Stack
-from schemas.names import suggestion
+from schemas.names import suggest_name
 
 # A rule of the policy pack is a file, so the files are the list. The pack itself is not imported.
 _RULES = Path(__file__).resolve().parents[2] / "policies" / "rules"
@@ -21,23 +21,23 @@ _RULES = Path(__file__).resolve().parents[2] / "policies" / "rules"
 def unknown_rule(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name in stack.waivers:
         if name not in rule_ids():
-            remedy = f"{suggestion(name, rule_ids())} docs/policies.md lists the rules"
+            remedy = f"{suggest_name(name, rule_ids())} docs/policies.md lists the rules"
             yield Wrong(at("waivers", name), f"the policy pack has no rule `{name}`", remedy)
 
 
 @rule("TY721", "a waiver ends on a day that does not exist")
 def unknown_day(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, waiver in stack.waivers.items():
-        if _day(waiver.until) is None:
+        if _parse_day(waiver.until) is None:
             message = f"`{waiver.until}` is not a day of the calendar"
             yield Wrong(at("waivers", name, "until"), message, 'write the last day, as year-month-day: "2026-12-31"')
 
 
 @rule("TY722", "a waiver that has ended", severity="warning")
-def ended(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+def ended_waiver(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     """Only a warning: a stack that keeps the rule by now needs no waiver. The policy pack judges the others."""
     for name, waiver in stack.waivers.items():
-        until = _day(waiver.until)
+        until = _parse_day(waiver.until)
         if until is not None and until < facts.today:
             message = f"the waiver of `{name}` ended on {until.isoformat()}, so the rule holds again"
             yield Wrong(
@@ -45,7 +45,7 @@ def ended(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             )
 
 
-def _day(text: str) -> date | None:
+def _parse_day(text: str) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from schemas.checks import check
+from schemas.checks import check_meaning
 from schemas.compose import schema_of
-from schemas.facts import gather
+from schemas.facts import gather_facts
 from tests.support.examples import ALL_EXAMPLES, EXAMPLES, STACKS, any_stack, stack_file
 
 SCHEMA = schema_of("oci")
@@ -119,7 +119,7 @@ def test_keys_that_no_example_uses_have_a_reason() -> None:
 
 @pytest.mark.parametrize("name", ALL_EXAMPLES)
 def test_an_example_passes_every_check(name: str) -> None:
-    judged = check(any_stack(name), gather(any_stack(name), STACKS))
+    judged = check_meaning(any_stack(name), gather_facts(any_stack(name), STACKS))
     # Findings that are allowed in examples: a platform without deployment, and keys of a second platform.
     assert [one for one in judged if one.code not in ("TY902", "TY018")] == []
 

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import pytest
 
 from catalog.platforms import platforms
-from schemas.checks import own_rules, rules
+from schemas.checks import own_rules, shared_rules
 from schemas.findings import CHAPTERS, RULES, CheckRules, Wrong
-from schemas.page import PAGE, render
+from schemas.page import PAGE, render_findings_page
 
 
 def test_the_page_of_findings_is_up_to_date() -> None:
-    assert PAGE.read_text("utf-8") == render(), "run `python -m schemas.page`"
+    assert PAGE.read_text("utf-8") == render_findings_page(), "run `python -m schemas.page`"
 
 
 def test_a_code_says_its_chapter_and_its_platform() -> None:
-    numbers = {0: rules(), **{row: own_rules(name) for row, name in enumerate(platforms(), 1)}}
+    numbers = {0: shared_rules(), **{row: own_rules(name) for row, name in enumerate(platforms(), 1)}}
     for row, own in numbers.items():
         for code in own:
             chapter, *rest = map(int, code.removeprefix("TY"))
@@ -41,7 +41,7 @@ def test_a_code_that_is_taken_is_one_message(table: CheckRules) -> None:
 def test_a_finding_code_has_one_meaning_on_every_platform() -> None:
     """Every code is on the page, because people look codes up there."""
     titles: dict[str, set[str]] = {}
-    for own in (rules(), *map(own_rules, platforms())):
+    for own in (shared_rules(), *map(own_rules, platforms())):
         for code, rule in own.items():
             titles.setdefault(code, set()).add(rule.title)
     assert {code: several for code, several in titles.items() if len(several) > 1} == {}

@@ -20,7 +20,7 @@ from components.oci.iam.printing import grant_text
 from components.oci.plan import OciPlan
 from components.oci.rules import security_rules
 from components.oci.statements import matching_rule, policy_lines
-from schemas.judge import codes
+from schemas.judge import titles_by_code
 from schemas.load import load_config
 from schemas.model import PortRange
 from tests.support.examples import any_stack, plan, stack_file
@@ -167,7 +167,7 @@ def test_a_row_has_the_columns_of_its_kind_and_names_existing_things(row: Row) -
     assert row["seed"] in ("000", "001", "002", "003", "004")
     assert all(value != "" for value in row.values())
     told = f"{row.get('why', '')} {row.get('note', '')}"
-    assert set(re.findall(r"TY\d{3,4}", told)) <= set(codes())
+    assert set(re.findall(r"TY\d{3,4}", told)) <= set(titles_by_code())
     for path in re.findall(r"(?:tests|docs|stacks|schemas)/[\w./-]*\w", told):
         assert (HERE.parents[1] / path).exists(), path
 

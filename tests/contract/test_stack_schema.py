@@ -19,8 +19,8 @@ from jsonschema.validators import Draft202012Validator
 from catalog import frameworks
 from catalog.platforms import platform_folder, platforms, require_capability
 from schemas import model
-from schemas.compose import COMPOSED, compose_for_editors, pretty, schema_of
-from schemas.convert import camel, default_of, unstructure
+from schemas.compose import COMPOSED, compose_for_editors, pretty_json, schema_of
+from schemas.convert import camel_case, default_of, unstructure_model
 from schemas.load import NAMESPACE, region_key
 from schemas.model import Secret, Stack
 from schemas.shape import shape_problems
@@ -94,7 +94,7 @@ def alternatives(hint: Any) -> list[Any]:
 
 def keys(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind)
-    return {camel(column.name): hints[column.name] for column in fields(kind)}
+    return {camel_case(column.name): hints[column.name] for column in fields(kind)}
 
 
 COMPARED = {platform: Compared(platform) for platform in platforms()}
@@ -119,13 +119,13 @@ def test_every_dataclass_of_the_models_was_compared() -> None:
 
 @every_pair
 def test_schema_and_model_name_the_same_keys(one: Compared, where: str, kind: Any, part: dict[str, Any]) -> None:
-    assert set(one.properties(kind, part)) == {camel(column.name) for column in one.columns(kind)}
+    assert set(one.properties(kind, part)) == {camel_case(column.name) for column in one.columns(kind)}
     assert part["additionalProperties"] is False
 
 
 @every_pair
 def test_schema_and_model_require_the_same_keys(one: Compared, where: str, kind: Any, part: dict[str, Any]) -> None:
-    demanded = {camel(column.name) for column in one.columns(kind) if default_of(column) is MISSING}
+    demanded = {camel_case(column.name) for column in one.columns(kind) if default_of(column) is MISSING}
     in_schema = {key.removeprefix(NAMESPACE) for key in part.get("required", ())}
     # The region's key is the platform's; load.py demands it.
     assert in_schema == demanded - ({"region"} if kind is one.kind else set())
@@ -135,11 +135,11 @@ def test_schema_and_model_require_the_same_keys(one: Compared, where: str, kind:
 def test_schema_and_model_have_the_same_defaults(one: Compared, where: str, kind: Any, part: dict[str, Any]) -> None:
     for column in one.columns(kind):
         default = default_of(column)
-        said = one.resolved(one.properties(kind, part)[camel(column.name)]).get("default", MISSING)
+        said = one.resolved(one.properties(kind, part)[camel_case(column.name)]).get("default", MISSING)
         if default is MISSING or default is None or is_dataclass(default):
             assert said is MISSING, column.name
         else:
-            assert said == unstructure(default), column.name
+            assert said == unstructure_model(default), column.name
 
 
 @every_pair
@@ -176,7 +176,7 @@ KEYS = list(described(SCHEMA))
 
 
 def test_the_schema_for_editors_is_composed_of_the_sections() -> None:
-    assert COMPOSED.read_text("utf-8") == pretty(SCHEMA) + "\n", "run: python -m schemas.compose"
+    assert COMPOSED.read_text("utf-8") == pretty_json(SCHEMA) + "\n", "run: python -m schemas.compose"
 
 
 @pytest.mark.parametrize("platform", platforms())

@@ -12,7 +12,7 @@ import pytest
 from schemas.load import load_config, load_file
 from schemas.model import Secret
 from schemas.scalars import within_64_bits
-from schemas.source import parse
+from schemas.source import parse_source
 from trainyard import engine
 
 pytestmark = pytest.mark.engine
@@ -56,7 +56,7 @@ def project(tmp_path: Path) -> Project:
 def test_plain_scalars_have_the_values_that_the_engine_reads(project: Project) -> None:
     text = "".join(f"    - {scalar}\n" for scalar in SCALARS)
     project.add(f"  other:values:\n{text}")
-    ours = parse(f"values:\n{text}").data["values"]
+    ours = parse_source(f"values:\n{text}").data["values"]
     theirs = json.loads(project.config()[0]["other:values"], parse_int=lambda text: within_64_bits(int(text)))
     assert list(zip(SCALARS, ours, strict=True)) == list(zip(SCALARS, theirs, strict=True))
 

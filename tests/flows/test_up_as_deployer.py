@@ -27,7 +27,7 @@ from components.oci.iam.permissions import grants
 from components.oci.local.stacks import ready_images
 from components.oci.plan import OciPlan
 from localcloud.oci.tenancy import private_pem
-from schemas.facts import gather
+from schemas.facts import gather_facts
 from schemas.load import load_file
 from tests.support.cloud_fixture import Clients
 from tests.support.counts import FIRST, wanted
@@ -42,7 +42,7 @@ def _plan() -> OciPlan:
     """The stack of the tests of `up`."""
     stack = load_file(ONE_NODE / "Pulumi.local.yaml").stack
     assert stack is not None
-    frameworks = gather(stack, ONE_NODE).own_frameworks
+    frameworks = gather_facts(stack, ONE_NODE).own_frameworks
     return oci_plan(stack, {key: own.columns for key, own in frameworks.items()})
 
 

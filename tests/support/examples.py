@@ -8,7 +8,7 @@ from pathlib import Path
 
 from components.oci.plan import OciPlan
 from components.oci.stack import OciStack
-from schemas.facts import gather
+from schemas.facts import gather_facts
 from schemas.load import load_file
 from schemas.model import Stack
 from tests.support.oci_plans import oci_plan
@@ -55,5 +55,5 @@ def stack(name: str) -> OciStack:
 
 @cache
 def plan(name: str) -> OciPlan:
-    facts = gather(stack(name), STACKS)
+    facts = gather_facts(stack(name), STACKS)
     return oci_plan(stack(name), {key: own.columns for key, own in facts.own_frameworks.items()})

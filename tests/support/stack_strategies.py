@@ -24,7 +24,7 @@ from components.oci.stack import (
     Project,
     Vault,
 )
-from schemas.convert import unstructure
+from schemas.convert import unstructure_model
 from schemas.load import NAMESPACE
 from schemas.model import (
     Bucket,
@@ -147,7 +147,7 @@ stacks = of(OciStack)
 
 def as_config(stack: OciStack) -> dict[str, Any]:
     """The content of `config:` in the stack file."""
-    plain = unstructure(stack)
+    plain = unstructure_model(stack)
     rest = {key: value for key, value in plain.items() if key not in ("name", "region")}
     return {"oci:region": stack.region, **{NAMESPACE + key: value for key, value in rest.items()}}
 

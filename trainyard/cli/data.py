@@ -19,7 +19,7 @@ from components.platform.streams import local_path
 from launcher.escaping import terminal
 from schemas.load import load_file, stack_name
 from schemas.model import Stack
-from schemas.names import plural, suggestion
+from schemas.names import count_noun, suggest_name
 from trainyard.cli.out import json_data, say, say_aside
 from trainyard.cli.planning import (
     end_with_findings,
@@ -215,7 +215,7 @@ def _similar(store: Store, below: str) -> str:
         there[item.name[len(above) :].partition("/")[0]] = None
     if not there:
         return "; `trainyard data list STACK` shows what is there"
-    return f": {suggestion(name, list(there)[:20])}"
+    return f": {suggest_name(name, list(there)[:20])}"
 
 
 @data.command("list")
@@ -234,7 +234,7 @@ def list_(opened: StackBucket, prefix: str, form: str) -> None:
     for item in opened.store.list(prefix):
         say(object_line(item, item.name))
         count, total = count + 1, total + item.size
-    say(f"{plural(count, 'object')}, {size_words(total)}, in {opened.store.address}/{prefix}".rstrip("/"))
+    say(f"{count_noun(count, 'object')}, {size_words(total)}, in {opened.store.address}/{prefix}".rstrip("/"))
 
 
 def as_json(item: StoredObject) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from catalog.platforms import platforms_with, require_capability
 from components.platform.local import PROJECT_NAME, LocalPlatform, Removal, Row, State
 from launcher.escaping import terminal_lines
 from localcloud import control
-from schemas.names import plural
+from schemas.names import count_noun
 from trainyard.cli.out import ask, say, say_aside, say_in_colour
 from trainyard.cli.up import local_command
 from trainyard.local import stack_states
@@ -102,7 +102,7 @@ def _account(place: LocalStack, platform: LocalPlatform, protected: Sequence[Row
         say(f"\nKept, as the stack file says: {', '.join(map(platform.describe_resource, protected))}.")
         say(f"To remove them and what is in them: {place.command('down', '', '--delete-data')}")
     else:
-        rest = plural(len(left), "resource")
+        rest = count_noun(len(left), "resource")
         say(f"\n{rest} of {place.stack} are still there, because `{_TARGET}` did not name them.")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from components.plan.show import json_text
-from schemas.names import plural
+from schemas.names import count_noun
 from trainyard.cli.errors import ResultCommand
 from trainyard.cli.out import json_data, say
 from trainyard.cli.planning import (
@@ -88,12 +88,12 @@ def drift(
 def lines(drift: Drift) -> Iterator[str]:
     """The output for one stack. A single line if there is no drift and everything could be read."""
     if not drift.remarks and drift.unread:
-        parts = plural(len(drift.unread), "part")
+        parts = count_noun(len(drift.unread), "part")
         yield f"{drift.stack}: cannot tell: {parts} could not be read; no drift in the others"
     elif not drift.remarks:
         yield f"{drift.stack}: no drift: its cloud has what the last `up` made"
     else:
-        yield f"{drift.stack}: {plural(len(drift.remarks), 'difference')} from what the last `up` made"
+        yield f"{drift.stack}: {count_noun(len(drift.remarks), 'difference')} from what the last `up` made"
         yield from (f"  {_WORDS[one.kind]:8} {one.words}" for one in drift.remarks)
         yield "  To undo it: `pulumi up --refresh`; resources that no stack declares must be removed by hand"
     yield from (f"  not read {one}" for one in drift.unread)

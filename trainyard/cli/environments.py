@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from schemas.names import plural
+from schemas.names import count_noun
 from trainyard.cli.out import ask, json_data, say
 from trainyard.cli.planning import stacks_option
 
@@ -76,11 +76,11 @@ def _lines(states: dict[str, dict[str, object]]) -> list[str]:
 def make_command(names: tuple[str, ...], apt: bool, stack: str | None, stacks: Path) -> None:
     """Make the environments NAMES that are missing; without a name, all."""
     from localcloud.environments.rows import rows
-    from schemas.names import suggestion
+    from schemas.names import suggest_name
 
     for name in names:
         if name not in rows():
-            raise click.UsageError(f"no environment `{name}`: {suggestion(name, list(rows()))}")
+            raise click.UsageError(f"no environment `{name}`: {suggest_name(name, list(rows()))}")
     if stack is not None:
         _make_for(stack, stacks, names, apt)
     elif not _make_all(names or tuple(rows()), apt):
@@ -109,7 +109,7 @@ def prune_command(every: bool, yes: bool) -> None:
         say(f"{_megabytes(one.size):>9}  {one.folder}: {one.reason}")
     total = _megabytes(sum(one.size for one in found))
     if not yes:
-        ask(f"Remove {plural(len(found), 'folder')}, {total}?", abort=True)
+        ask(f"Remove {count_noun(len(found), 'folder')}, {total}?", abort=True)
     for one in found:
         if not remove_unless_locked(one.folder):
             say(f"Kept: another command is making {one.folder}.")

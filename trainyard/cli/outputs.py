@@ -27,7 +27,7 @@ from components.platform.status import LONGEST_BYTES, RunStatus, parse_json
 from launcher.escaping import terminal
 from provider.runs.lost import LOCAL_ONLY, LOST, Lost, read_lost
 from schemas.load import load_file
-from schemas.names import plural
+from schemas.names import count_noun
 from trainyard.cli.data import as_json, object_line
 from trainyard.cli.out import json_data, say, say_aside
 from trainyard.cli.run_selection import config_of
@@ -125,7 +125,7 @@ def read_results(selection: RunSelection, runs: Sequence[RunStatus]) -> dict[str
             refused.append(str(error))
     results = read_at_once(read, outputs, _AT_ONCE)
     if refused:
-        say_aside(f"{RESULT} of {plural(len(refused), 'run')} is not read: {refused[0]}")
+        say_aside(f"{RESULT} of {count_noun(len(refused), 'run')} is not read: {refused[0]}")
     return {start_id(output.run): result for output, result in zip(outputs, results, strict=True) if result}
 
 
@@ -179,14 +179,14 @@ def show(outputs: Sequence[RunOutput], form: str) -> None:
         for item in output.files():
             say(f"  {object_line(item, item.name[len(output.prefix) :])}")
             count, total = count + 1, total + item.size
-        say(f"  {plural(count, 'file')}, {size_words(total)}" if count else "  nothing there")
+        say(f"  {count_noun(count, 'file')}, {size_words(total)}" if count else "  nothing there")
         # A storage of the local cluster is a folder of this machine: nothing is fetched from there.
         here = output.store.address.startswith("/")
         fetchable = fetchable or (count > 0 and not here)
         prefix, kept = output.checkpoints()
         if sizes := [item.size for item in kept]:
             where = terminal(f"{output.store.address}/{prefix}")
-            say(f"  checkpoints: {plural(len(sizes), 'file')}, {size_words(sum(sizes))}, in {where}")
+            say(f"  checkpoints: {count_noun(len(sizes), 'file')}, {size_words(sum(sizes))}, in {where}")
             if not here:
                 say(f"  `trainyard data get {shlex.quote(run.stack)} {shlex.quote(prefix)} --to DIR` fetches them")
         for line in _lost_lines(run):
@@ -205,9 +205,9 @@ def _lost_lines(run: RunStatus) -> Iterator[str]:
     """The lost files in words, with the launcher's remedy."""
     fates = {LOST: "not kept", LOCAL_ONLY: "kept only on the local cloud"}
     for fate, rank, lost in ((fates[key], *row) for key in fates for row in _lost_files(run, key)):
-        yield f"  {fate} of rank {rank}: {plural(lost.files, 'file')}, {size_words(lost.size)}"
+        yield f"  {fate} of rank {rank}: {count_noun(lost.files, 'file')}, {size_words(lost.size)}"
         for one in lost.largest:
-            several = f" ({plural(one.files, 'file')})" if one.files > 1 else ""
+            several = f" ({count_noun(one.files, 'file')})" if one.files > 1 else ""
             yield f"  {size_words(one.size):>10}  {terminal(one.name)}{several}: {terminal(one.why)}"
         yield f"  {terminal(lost.remedy)}"
 

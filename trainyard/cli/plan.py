@@ -13,7 +13,7 @@ from components.plan import show
 from components.plan.documents import PlanDocuments, run_documents, yaml_text
 from components.plan.model import Plan
 from components.plan.platform import AccessReporting
-from schemas.names import suggestion
+from schemas.names import suggest_name
 from trainyard.cli.out import data, json_data, say
 from trainyard.cli.planning import plan_or_exit, stack_arguments, stack_file
 
@@ -39,7 +39,7 @@ def plan(stack: str, stacks: Path, form: str, launch: str | None, documents: boo
         try:
             node = show.find_node(made, launch)
         except show.UnknownNameError as wrong:
-            raise click.UsageError(f"{wrong} in {made.stack}: {suggestion(wrong.name, wrong.choices)}") from None
+            raise click.UsageError(f"{wrong} in {made.stack}: {suggest_name(wrong.name, wrong.choices)}") from None
         json_data(show.json_text(node.launch))
     elif form == "json":
         json_data(show.json_text(made))

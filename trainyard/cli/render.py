@@ -20,10 +20,10 @@ import click
 from catalog.secret_looks import without_tokens
 from catalog.version import VERSION
 from launcher.escaping import terminal
-from schemas.findings import Finding, Path, dotted
-from schemas.judge import Judged, codes
+from schemas.findings import Finding, Path, dotted_path
+from schemas.judge import Judged, titles_by_code
 from schemas.load import stack_name
-from schemas.names import plural
+from schemas.names import count_noun
 from schemas.source import Source
 from trainyard.cli.out import data, json_data, say_in_colour
 from trainyard.local.places import ProjectFileError, project_stacks
@@ -75,7 +75,7 @@ def text(judged: Sequence[Judged], colour: bool) -> str:
         for finding in one.findings:
             where = ":".join(str(part) for part in (finding.file, finding.line, finding.column) if part)
             head = paint(f"{finding.severity} {finding.code}", fg=_COLOURS[finding.severity], bold=True)
-            path = dotted(finding.path)
+            path = dotted_path(finding.path)
             lines.append(
                 f"{terminal(where)}: {head} {terminal(f'{path}: ' if path else '')}{terminal(finding.message)}"
             )
@@ -135,8 +135,8 @@ def _source_line(lines: Sequence[str], finding: Finding) -> str:
 
 def summary(judged: Sequence[Judged]) -> str:
     counts = Counter(finding.severity for finding in all_findings(judged))
-    counted = [plural(counts[severity], severity) for severity in ("error", "warning", "note") if counts[severity]]
-    return f"{plural(len(judged), 'file')} checked: {', '.join(counted) or 'nothing to complain about'}"
+    counted = [count_noun(counts[severity], severity) for severity in ("error", "warning", "note") if counts[severity]]
+    return f"{count_noun(len(judged), 'file')} checked: {', '.join(counted) or 'nothing to complain about'}"
 
 
 def as_json(judged: Sequence[Judged], _: bool) -> str:
@@ -163,7 +163,7 @@ def github(judged: Sequence[Judged], _: bool) -> str:
     for finding in all_findings(judged):
         place = {"file": finding.file, "line": finding.line, "col": finding.column, "title": finding.code}
         properties = ",".join(f"{key}={escape_annotation(str(value), True)}" for key, value in place.items() if value)
-        path = dotted(finding.path)
+        path = dotted_path(finding.path)
         message = f"{f'{path}: ' if path else ''}{finding.message}\n{finding.remedy}"
         lines.append(f"::{kinds[finding.severity]} {properties}::{escape_annotation(message)}")
     return "\n".join([*lines, summary(judged)])
@@ -176,7 +176,11 @@ def sarif(judged: Sequence[Judged], _: bool) -> str:
     driver = {
         "name": "trainyard",
         "semanticVersion": VERSION,
-        "rules": [{"id": code, "shortDescription": {"text": title}} for code, title in codes().items() if code in used],
+        "rules": [
+            {"id": code, "shortDescription": {"text": title}}
+            for code, title in titles_by_code().items()
+            if code in used
+        ],
     }
     log = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -193,7 +197,7 @@ def _result(finding: Finding) -> dict[str, Any]:
     if finding.line:
         place["region"] = {"startLine": finding.line, "startColumn": max(1, finding.column)}
     location: dict[str, Any] = {"physicalLocation": place}
-    if path := dotted(finding.path):
+    if path := dotted_path(finding.path):
         location["logicalLocations"] = [{"fullyQualifiedName": terminal(path)}]
     return {
         "ruleId": finding.code,

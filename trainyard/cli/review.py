@@ -19,7 +19,7 @@ import click
 
 from catalog.secret_looks import without_tokens
 from schemas.load import stack_name
-from schemas.names import suggestion
+from schemas.names import suggest_name
 from trainyard.cli.errors import ResultCommand
 from trainyard.cli.out import data, json_data, say, say_aside
 from trainyard.cli.planning import is_file_name, named_place, stacks_option
@@ -206,7 +206,7 @@ def _names(named: Sequence[str], folder: Path, after: Side, before: Side | None)
         if name not in there:
             known = sorted(stack_name(Path(one)) for one in there)
             missing = stack_name(Path(name))
-            raise click.UsageError(f"no stack `{missing}` in {folder}/: {suggestion(missing, known)}")
+            raise click.UsageError(f"no stack `{missing}` in {folder}/: {suggest_name(missing, known)}")
     return tuple(dict.fromkeys(names))
 
 

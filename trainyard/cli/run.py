@@ -17,7 +17,7 @@ from components.platform.status import WantedRuns
 from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, WantedTry
 from localcloud.files import WHERE_POSSIBLE
 from schemas.load import stack_name
-from schemas.names import listing, plural
+from schemas.names import count_noun, quoted_list
 from trainyard.cli.errors import INTERRUPTED
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import (
@@ -125,7 +125,7 @@ def _is_name(name: str) -> bool:
 def _say_changes(ready: ReadyTry, anyway: bool) -> None:
     if not ready.changes:
         return
-    fields = listing(ready.changes)
+    fields = quoted_list(ready.changes)
     job = ready.planned.job.name
     if not anyway:
         raise click.ClickException(
@@ -153,7 +153,7 @@ def _command(what: str, planned: PlannedTry, words: str, *more: str) -> str:
 def _say_started(planned: PlannedTry, nodes: int, words: str, follow: bool) -> None:
     job = planned.job
     like = f", like {job.name}/{planned.like.name}" if planned.like else ""
-    size = plural(job.nodes, "node")
+    size = count_noun(job.nodes, "node")
     say_aside(f"Started {planned.title}{like}: {size} of {job.shape.name}, at most {job.maximum_runtime_minutes} min.")
     rows = [("end it", _command("cancel", planned, words))]
     if not follow:

@@ -19,8 +19,8 @@ from components.platform.local import deployed_files
 from components.platform.status import MachineSeen, RunStatus, WantedRuns, parse_json
 from schemas.each import swept_keys
 from schemas.load import load_file, stack_name
-from schemas.names import suggestion
-from schemas.source import read
+from schemas.names import suggest_name
+from schemas.source import read_source
 from trainyard.cli.out import say_aside
 from trainyard.cli.planning import (
     home_option,
@@ -106,7 +106,7 @@ class RunSelection:
             return ""
         others = look_for(self.where, WantedRuns(self.wanted.stack)).look(deeply=False)
         titles = dict.fromkeys(run.title if self.wanted.run else run.job for run in others)
-        return f": {suggestion(named, titles)}" if titles else ""
+        return f": {suggest_name(named, titles)}" if titles else ""
 
 
 def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -181,7 +181,7 @@ def config_of(file: Path | None) -> dict[str, Any]:
     """The configuration in the stack file, unchecked: runs can be shown while the file has errors."""
     if file is None:
         return {}
-    data = read(file).data
+    data = read_source(file).data
     config = data.get("config") if isinstance(data, dict) else None
     if not isinstance(config, dict):
         raise click.ClickException(f"{file} has no `config:`; `trainyard check {file}` says more")

@@ -17,7 +17,7 @@ import click
 
 from components.platform.status import RunStatus
 from launcher.escaping import terminal
-from schemas.names import plural, suggestion
+from schemas.names import count_noun, suggest_name
 from trainyard.cli.out import ask, draw, json_data, say, say_aside, say_in_colour
 from trainyard.cli.run_selection import RunSelection, run_arguments
 from trainyard.cli.waiting import waiting
@@ -99,7 +99,7 @@ def list_(selection: RunSelection, failed: bool, ranks: bool, history: bool, for
             say_aside(rows)  # machines without runs, which still cost money
         return
     if seen and not runs_now:
-        shown = f"None of {plural(len(seen), 'run')} has failed."
+        shown = f"None of {count_noun(len(seen), 'run')} has failed."
     elif not seen:
         shown = selection.nothing()
     else:
@@ -120,7 +120,7 @@ def _ranking(
     ranking = rank_runs(runs_now, results, by, highest)
     if by and not any(one.metric for one in ranking.runs):
         choices = metric_choices(runs_now, results)
-        has = f": {suggestion(by, choices)}" if choices else _NO_METRICS
+        has = f": {suggest_name(by, choices)}" if choices else _NO_METRICS
         raise click.ClickException(f"none of these runs has a number `{by}` in result.json or its progress{has}")
     return ranking if ranking.by else None
 
@@ -223,10 +223,10 @@ def cancel(selection: RunSelection, yes: bool) -> None:
         return
     titles = ", ".join(run.title for run in alive)
     if selection.wanted.sweep:
-        titles = f"{plural(len(alive), 'run')} of the sweep {selection.wanted.job}/{selection.wanted.run}"
+        titles = f"{count_noun(len(alive), 'run')} of the sweep {selection.wanted.job}/{selection.wanted.run}"
     if not yes and not ask(f"End {titles} of {selection.wanted.stack}?"):
         sys.exit(1)
-    with waiting(f"ending {plural(len(alive), 'run')}"):
+    with waiting(f"ending {count_noun(len(alive), 'run')}"):
         for run in alive:
             selection.look.cancel(run)
     say(f"Asked to end: {titles}.")

@@ -14,7 +14,7 @@ from components.plan.show import json_text, table
 from components.platform.status import MachineSeen, NodeStatus, RunStatus, duration, find_cause, progress, reason_of
 from launcher.escaping import terminal
 from provider.runs.lost import total_words
-from schemas.names import plural
+from schemas.names import count_noun
 from trainyard.runs.ranking import RESULT, RankedRun, Ranking
 
 _COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CANCELED": "yellow"}
@@ -76,10 +76,10 @@ def problems_of(run: RunStatus) -> Iterator[str]:
     if first_cause is not None:
         yield terminal(first_cause.words)
     for one in (run.dropped or ())[:_MOST_DROPPED]:
-        yield terminal(f"dropped: {one.pair}, {plural(one.packets, 'packet')}: {one.missing}")
+        yield terminal(f"dropped: {one.pair}, {count_noun(one.packets, 'packet')}: {one.missing}")
     left = len(run.dropped or ()) - _MOST_DROPPED
     if left > 0:
-        yield f"and packets of {plural(left, 'other pair')}"
+        yield f"and packets of {count_noun(left, 'other pair')}"
 
 
 def _row(node: NodeStatus, now: datetime) -> tuple[str, ...]:

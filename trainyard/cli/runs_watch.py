@@ -15,7 +15,7 @@ import click
 from components.platform.progress import ProgressPoint, metric_names, thin
 from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus
 from launcher.escaping import terminal
-from schemas.names import plural
+from schemas.names import count_noun
 from trainyard.cli.out import draw, say
 from trainyard.cli.runs_text import about, head_of, problems_of, styled, took, why
 from trainyard.runs.look import ProgressHistory
@@ -143,11 +143,11 @@ class Screen:
         if seen is None:
             return "  connections: not known here"
         packets = sum(one.packets for one in seen.dropped)
-        dropped = f"{plural(packets, 'packet')} dropped" if packets else "nothing dropped"
+        dropped = f"{count_noun(packets, 'packet')} dropped" if packets else "nothing dropped"
         if seen.count is None:
             return f"  {dropped}, by the subnet's flow log of some minutes ago"
-        rules = f"{plural(seen.used_rules, 'rule')} used, {seen.unused_rules} not"
-        return f"  {plural(seen.count, 'connection')}, {rules}; {dropped}"
+        rules = f"{count_noun(seen.used_rules, 'rule')} used, {seen.unused_rules} not"
+        return f"  {count_noun(seen.count, 'connection')}, {rules}; {dropped}"
 
     def _changes(self, runs: Iterable[RunStatus], now: datetime) -> Iterator[str]:
         for run in runs:

@@ -15,8 +15,8 @@ import click
 from components.platform.calls import Tell
 from components.platform.local import LocalStackError
 from schemas.load import stack_name
-from schemas.names import suggestion
-from schemas.source import read
+from schemas.names import suggest_name
+from schemas.source import read_source
 from trainyard.cli.out import ask_secret, say, say_aside
 from trainyard.cli.planning import stack_file, stacks_option
 from trainyard.engine.obtain import engine_folder
@@ -65,7 +65,7 @@ def _value(key: str) -> str:
 
 def _require_place(key: str, file: Path) -> None:
     """Refuses a KEY whose parents are missing. Pulumi would create them, for example a misspelled job."""
-    data = read(file).data
+    data = read_source(file).data
     here: Any = data.get("config") if isinstance(data, Mapping) else None
     if not isinstance(here, Mapping):
         raise click.ClickException(f"{file} has no `config:`")
@@ -73,7 +73,7 @@ def _require_place(key: str, file: Path) -> None:
     for step in key.split(".")[:-2]:
         if not isinstance(here, Mapping) or step not in here:
             there = [str(name) for name in here] if isinstance(here, Mapping) else []
-            raise click.UsageError(f"{file.name} has no `{step}` where `{key}` says: {suggestion(step, there)}")
+            raise click.UsageError(f"{file.name} has no `{step}` where `{key}` says: {suggest_name(step, there)}")
         here = here[step]
 
 

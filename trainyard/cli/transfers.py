@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import click
 
 from launcher.escaping import terminal
-from schemas.names import plural
+from schemas.names import count_noun
 from trainyard.cli.out import redraw_aside, say, say_aside
 from trainyard.cli.waiting import FIRST_SECONDS
 from trainyard.files.workers import TransferReport
@@ -67,7 +67,7 @@ def _line(report: TransferReport, verb: str, seconds: float) -> str:
     done, expected = report.done_bytes, report.expected_bytes
     rate = report.sent_bytes / seconds
     left = f", {duration((expected - done) / rate)} left" if rate and expected > done else ""
-    files = plural(report.moved + report.there, "file")
+    files = count_noun(report.moved + report.there, "file")
     return f"{verb}: {files}, {size_words(done)} of {size_words(expected)}, {size_words(rate)}/s{left}"
 
 
@@ -85,7 +85,7 @@ def end_with(report: TransferReport, verb: str, direction: str, hint: str = "") 
     """Prints the result of a command, and sets its exit code. `hint`: what to do with the files."""
     print_problems(report, verb)
     there = f"; {report.there} already there" if report.there else ""
-    say(f"{verb}: {plural(report.moved, 'file')}, {size_words(report.sent_bytes)}, {direction}{there}")
+    say(f"{verb}: {count_noun(report.moved, 'file')}, {size_words(report.sent_bytes)}, {direction}{there}")
     if hint and report.moved + report.there:
         say(hint)
     if report.problems:

@@ -19,8 +19,8 @@ from components.platform.local import LocalFile, LocalPlatform
 from localcloud.environments import network_tools
 from localcloud.files import REQUIRED, WHERE_POSSIBLE
 from provider.runs.starting import RETRY_FAILED
-from schemas.findings import dotted
-from schemas.source import read
+from schemas.findings import dotted_path
+from schemas.source import read_source
 from trainyard.cli.errors import INTERRUPTED
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import (
@@ -198,9 +198,9 @@ def _require_same_platform(place: LocalStack, plan: Plan) -> None:
     own, _ = place.states()
     if (there := place.platform_name) != plan.platform and any(own.made()):
         wrong = moved(plan.platform, there)
-        line, _ = read(place.file).position(wrong.path)
+        line, _ = read_source(place.file).position(wrong.path)
         raise click.ClickException(
-            f"{place.file}:{line}: {dotted(wrong.path)}: {wrong.message}\n{wrong.remedy}: {place.command('down')}"
+            f"{place.file}:{line}: {dotted_path(wrong.path)}: {wrong.message}\n{wrong.remedy}: {place.command('down')}"
         )
 
 

@@ -18,8 +18,8 @@ from components.platform.status import WantedRuns
 from launcher.escaping import terminal, terminal_lines
 from localcloud import admin, control
 from provider.runs.starting import marks_of
-from schemas.names import plural
-from schemas.source import read
+from schemas.names import count_noun
+from schemas.source import read_source
 from trainyard.cli.out import say, say_aside
 from trainyard.local.engine_events import EngineDiagnostic
 from trainyard.local.environments import why_untrained
@@ -120,7 +120,7 @@ class _Account:
         ]
 
     def _where(self, profile: str | None) -> Where:
-        config = read(self.place.local_file()).data["config"]
+        config = read_source(self.place.local_file()).data["config"]
         bucket = partial(str, self.outputs.get("bucket", ""))
         folder, seen = self.place.file.parent, TrafficReader(self.cloud)
         return Where(config, self.cloud, None, say_aside, profile, bucket, folder, seen)
@@ -162,7 +162,7 @@ class _Account:
     def say_failed(self, failed: Sequence[RunAtEnd], errors: Sequence[EngineDiagnostic]) -> None:
         messages = {error.urn: error.message for error in errors}
         if failed:
-            say(f"\n{plural(len(failed), 'run')} failed:")
+            say(f"\n{count_noun(len(failed), 'run')} failed:")
         for run in failed:
             say(f"{run.line}{_why(run, messages)}")
             for line in terminal_lines(messages.get(run.urn) or "\n".join(self._words(run))).splitlines():
@@ -170,7 +170,7 @@ class _Account:
             self._say_left(run)
         others = [error for error in errors if error.urn not in {run.urn for run in failed}]
         if others:
-            say(f"\nPulumi ended with {plural(len(others), 'error')}:")
+            say(f"\nPulumi ended with {count_noun(len(others), 'error')}:")
         for error in others:
             say(terminal(f"  {error.title}"))
             for line in terminal_lines(error.message).splitlines():

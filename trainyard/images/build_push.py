@@ -27,7 +27,7 @@ from components.platform.images import (
     WantedImage,
     make_context,
 )
-from schemas.names import suggestion
+from schemas.names import suggest_name
 from trainyard.engine.isolated import GitError, git_output
 from trainyard.images import tools
 from trainyard.images.tools import Build, Tool
@@ -163,7 +163,7 @@ def choose_recipe(one: WantedImage, options: BuildOptions, platform: ImagePlatfo
     add_packages(one, options.additions)
     for name in options.arguments:
         if name.upper() not in chosen.declared:
-            raise ImageError(f"{chosen.dockerfile} has no argument {name}\n{suggestion(name, chosen.declared)}")
+            raise ImageError(f"{chosen.dockerfile} has no argument {name}\n{suggest_name(name, chosen.declared)}")
     return chosen
 
 

@@ -25,7 +25,7 @@ import psutil
 from components.platform.calls import Tell
 from components.platform.local import LocalStackError
 from localcloud.control import Cloud
-from schemas.names import plural
+from schemas.names import count_noun
 from trainyard.engine.trusted import open_lock
 
 
@@ -163,7 +163,7 @@ def forget_lost_stacks(home: Path, cloud: Cloud, stacks: list[str], forget: Call
     there = note.read_text("utf-8").strip() if note.is_file() else ""
     if there and there != here and stacks:
         tell(
-            f"The local cloud of {plural(len(stacks), 'stack')} was removed, and their resources with it: "
+            f"The local cloud of {count_noun(len(stacks), 'stack')} was removed, and their resources with it: "
             f"{', '.join(stacks)}. `up` makes them again."
         )
         for stack in stacks:

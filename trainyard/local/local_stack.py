@@ -25,7 +25,7 @@ from components.platform.local import PROJECT_NAME, LocalFile, LocalPlatform, Lo
 from localcloud import control
 from localcloud.code_age import why_older
 from provider.runs.starting import RETRY_FAILED
-from schemas.source import read
+from schemas.source import read_source
 from trainyard.engine.obtain import environment
 from trainyard.engine.tools import tools_home
 from trainyard.engine.trusted import open_lock, private_folder
@@ -155,7 +155,7 @@ class LocalStack:
     @property
     def platform_name(self) -> str:
         """The platform of this stack. For a stack that is up the copy decides: the team's file may have changed."""
-        return platform_in((_data(self.local_file()) or {}).get("config") or read(self.file).data["config"])
+        return platform_in((_data(self.local_file()) or {}).get("config") or read_source(self.file).data["config"])
 
     @property
     def platform(self) -> LocalPlatform:
@@ -163,7 +163,7 @@ class LocalStack:
 
     def select(self, plan: Plan, cloud: control.Cloud) -> LocalFile:
         """Makes the stack in the local backend if needed. Returns its file as the local cloud can use it."""
-        copy, written = self.local_file(), read(self.file).data
+        copy, written = self.local_file(), read_source(self.file).data
         with self._stand_in_lock():
             stand_in = partial(
                 require_capability(plan.platform, LocalPlatform).stand_in, plan=plan, cloud=cloud, tell=self._tell
@@ -183,7 +183,7 @@ class LocalStack:
 
     def has_foreign_secrets(self) -> bool:
         """Whether the stack file's secrets are, or will be, encrypted with another key than that of local stacks."""
-        written = read(self.file).data
+        written = read_source(self.file).data
         if SALT in written:
             return not self._opens(written[SALT])
         # Pulumi sets secrets only on a stack that exists.

@@ -11,7 +11,7 @@ from typing import Any
 
 from components.plan.model import Plan
 from components.platform.local import Config, LocalFile
-from schemas.names import plural
+from schemas.names import count_noun
 from trainyard.local.environments import why_untrained
 
 _JOBS, _ACCEPTED = "trainyard:jobs", "accepted"
@@ -56,7 +56,7 @@ def _secrets(made: LocalFile) -> None:
         holder[last] = stand_in
     if made.secrets:
         made.remarks.append(
-            f"{plural(len(made.secrets), 'secret')} of the file replaced by stand-ins: "
+            f"{count_noun(len(made.secrets), 'secret')} of the file replaced by stand-ins: "
             "only the stack's own key can decrypt them"
         )
 

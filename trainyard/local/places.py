@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from schemas.load import NAMESPACE, stack_name
-from schemas.names import listing, nearest
+from schemas.names import nearest_name, quoted_list
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXAMPLES = CHECKOUT / "stacks"
@@ -76,10 +76,10 @@ def why_no_stack(name: str, stacks: Path) -> str:
     there = sorted(map(stack_name, stacks.glob(_FILES)))
     if elsewhere := next(places, None):
         hint = f"its file is in {elsewhere}/: add {shlex.join(['--stacks', str(elsewhere)])}"
-    elif close := nearest(name, there):
+    elif close := nearest_name(name, there):
         hint = f"did you mean `{close}`?"
     elif there and len(there) <= _MOST_NAMED:
-        hint = f"there are {listing(there)}; for another folder, name the file, or add --stacks DIR"
+        hint = f"there are {quoted_list(there)}; for another folder, name the file, or add --stacks DIR"
     else:
         hint = "name its file, or its folder with --stacks DIR"
     return f"no stack `{name}` in {stacks}/: {hint}"

@@ -17,7 +17,7 @@ from typing import Any
 from components.plan.model import RUN_TYPE, JobPlan, Plan
 from components.platform.local import LocalPlatform, Row, State
 from provider.runs.starting import FAILED
-from schemas.names import plural
+from schemas.names import count_noun
 from trainyard.local.local_stack import LocalStack
 
 _REFERENCE = "pulumi:pulumi:StackReference"
@@ -63,7 +63,7 @@ def _of_runs(name: str, was: str, job: JobPlan, runs: Mapping[str, Row]) -> Iter
     for key in roles.gone if roles else ():
         yield (
             f"role {key} of job {name} is not in the stack file any more, and {_listed(roles.new)} {_is(roles.new)} "
-            f"new: if it was renamed, {plural(len(mine), 'run')} of the job {_are(mine)} trained anew.\n"
+            f"new: if it was renamed, {count_noun(len(mine), 'run')} of the job {_are(mine)} trained anew.\n"
             f"    To leave them as they are: `was: {key}` under {_one_of(roles.new)} in the stack file."
         )
 

@@ -20,7 +20,7 @@ from localcloud.environments import network_tools
 from localcloud.environments.find import MissingEnvironment
 from localcloud.files import REMEDY, REQUIRED
 from localcloud.hosts import users
-from schemas.names import plural
+from schemas.names import count_noun
 from trainyard.engine.progress import Progress
 from trainyard.local.environments import (
     absent_modules,
@@ -202,7 +202,7 @@ def _runs(deployed: DeployedStack, who: People, evidence: Evidence, options: Reh
             if reason:
                 yield RunSeen(job.name, run.name, job.framework, reason=reason)
                 continue
-            _tell(deployed.tell, f"running {job.name}/{run.name}: {plural(job.nodes, 'node')}")
+            _tell(deployed.tell, f"running {job.name}/{run.name}: {count_noun(job.nodes, 'node')}")
             one = to_start(job, run)
             started = one.start()
             seen, why = one.watch_to_end(started)

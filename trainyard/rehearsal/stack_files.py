@@ -24,7 +24,7 @@ from localcloud import control, files
 from schemas.code import LEFT_OUT
 from schemas.judge import judge_config
 from schemas.scalars import holds_secret
-from schemas.source import read
+from schemas.source import read_source
 from trainyard.engine.trusted import private_folder
 from trainyard.local.local_stack import PROJECT, default_home
 from trainyard.rehearsal.mapping import JOBS, Machines, map_config, stand_in_stack, without_runs
@@ -64,7 +64,7 @@ def prepare(
     """Writes the stack file without runs, and copies of the code. The runs to rehearse are in `mapped`."""
     stacks = home / "stacks"
     stacks.mkdir(exist_ok=True)
-    written = read(file).data["config"]
+    written = read_source(file).data["config"]
     programs = {name: f"./code/{name}" for name, job in plan.jobs.items() if _needs_program(job, built_in)}
     made = map_config(
         written, plan, most_nodes, {name: path for name, path in programs.items() if program_of(plan, name)}, machines,
@@ -102,7 +102,7 @@ def prepare_used(
     if beside.is_file():
         prepare(beside, plan_file(beside, tell), home, None, False, machines)
         return None
-    written = read(file).data["config"]
+    written = read_source(file).data["config"]
     stand_in = stand_in_stack(plan, written, place_keys)
     for name, path in (stand_in.get(FRAMEWORKS) or {}).items():
         stand_in[FRAMEWORKS][name] = str(Path("frameworks", f"{name}.toml"))

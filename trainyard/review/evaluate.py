@@ -12,7 +12,7 @@ from catalog.platforms import Lacks, find_capability
 from components.platform.review import Network, ReviewPlatform, Snapshot
 from policies import offline
 from policies.settings import PolicyConfigError
-from schemas.findings import Finding, dotted
+from schemas.findings import Finding, dotted_path
 from trainyard.review import reach, rendezvous
 from trainyard.review.access import access_changes
 from trainyard.review.changes import compare, forecast
@@ -232,7 +232,7 @@ def _new_findings(findings: CheckFindings) -> tuple[Remark, ...]:
     """The findings that the other side does not have. Another line number is no difference."""
     known = {(one.code, one.path, one.message) for one in findings.before}
     return tuple(
-        Remark(one.code, one.severity, dotted(one.path), one.message, one.remedy, one.line)
+        Remark(one.code, one.severity, dotted_path(one.path), one.message, one.remedy, one.line)
         for one in findings.after
         if (one.code, one.path, one.message) not in known
     )

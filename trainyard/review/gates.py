@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from schemas.names import suggestion
+from schemas.names import suggest_name
 from trainyard.review.changes import called
 from trainyard.review.model import Review
 from trainyard.review.sections import sentence
@@ -46,7 +46,7 @@ def _gate(word: str) -> Gate:
         if word.isdecimal():
             raise GateError(f"`{word}` is not a gate: write the dollars of `cost=N` without commas, as `cost=1000`")
         if name not in _GATES:
-            raise GateError(f"no gate is called `{name}`: {suggestion(name, [*_GATES, COST])}")
+            raise GateError(f"no gate is called `{name}`: {suggest_name(name, [*_GATES, COST])}")
         if has_limit:
             raise GateError(f"`{name}` takes no number: only `cost=N` does")
         return Gate(name)

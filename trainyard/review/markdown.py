@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
-from schemas.names import plural
+from schemas.names import count_noun
 from trainyard.markup import escape_markdown, escape_mermaid
 from trainyard.review.gates import Tripped
 from trainyard.review.model import Picture, Review
@@ -40,7 +40,7 @@ def markdown(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
 def _nothing(reviews: Sequence[Review]) -> str:
     if len(reviews) == 1:
         return f"{escape_markdown(verdict(reviews[0]))}\n"
-    return f"nothing to decide: {plural(len(reviews), 'stack')}\n"
+    return f"nothing to decide: {count_noun(len(reviews), 'stack')}\n"
 
 
 def _verdicts(head: Sequence[str]) -> str:
@@ -50,7 +50,7 @@ def _verdicts(head: Sequence[str]) -> str:
     for number, line in enumerate(head):
         size += len(line) + 1
         if size > LIMIT - 100:
-            shown.append(f"- {plural(len(head) - number, 'more line')}")
+            shown.append(f"- {count_noun(len(head) - number, 'more line')}")
             break
         shown.append(line)
     return _joined([*shown, "", _ALL_OF_IT])
@@ -79,11 +79,11 @@ def _head(reviews: Sequence[Review], gates: Sequence[Tripped]) -> Iterator[str]:
     if len(reviews) == 1:
         yield f"**{escape_markdown(verdict(reviews[0]))}**"
     else:
-        yield f"**{plural(len(deciding), 'stack')} of {len(reviews)} to decide about**"
+        yield f"**{count_noun(len(deciding), 'stack')} of {len(reviews)} to decide about**"
         yield ""
         yield from (f"- {escape_markdown(verdict(one))}" for one in deciding)
         if len(deciding) < len(reviews):
-            yield f"- nothing to decide: {plural(len(reviews) - len(deciding), 'stack')}"
+            yield f"- nothing to decide: {count_noun(len(reviews) - len(deciding), 'stack')}"
     yield ""
     if first:
         against = f", against {escape_markdown(first.against)}" if first.against else ""
@@ -123,7 +123,7 @@ def _words_only(one: Review) -> Iterator[str]:
 def _counts_only(one: Review) -> Iterator[str]:
     for section in sections(one):
         urgent = [item for item in section.items if item.urgent][:SHOWN]
-        yield f"- {section.title}: {plural(len(section.items), 'line')}; all are in the review as HTML and JSON"
+        yield f"- {section.title}: {count_noun(len(section.items), 'line')}; all are in the review as HTML and JSON"
         yield from (f"  - {escape_markdown(item.words)}" for item in urgent)
     yield ""
 
@@ -137,7 +137,7 @@ def _sections(one: Review, details: bool) -> Iterator[str]:
             yield from _item(item, details)
         if rest:
             yield ""
-            yield f"<details><summary>{plural(len(rest), 'more line')}</summary>"
+            yield f"<details><summary>{count_noun(len(rest), 'more line')}</summary>"
             yield ""
             for item in rest:
                 yield from _item(item, details)

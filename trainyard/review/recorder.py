@@ -22,7 +22,7 @@ from typing import Any
 
 from components.plan.show import plain
 from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
-from schemas.convert import camel
+from schemas.convert import camel_case
 from trainyard.engine.isolated import isolated_python
 
 MODULE = "trainyard.review.record"
@@ -139,7 +139,7 @@ class Recorded:
 
 
 def _columns(kind: Any, row: Mapping[str, Any]) -> Any:
-    values = {one.name: row[camel(one.name)] for one in fields(kind) if camel(one.name) in row}
+    values = {one.name: row[camel_case(one.name)] for one in fields(kind) if camel_case(one.name) in row}
     return kind(**{key: tuple(item) if isinstance(item, list) else item for key, item in values.items()})
 
 

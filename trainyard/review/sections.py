@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from schemas.names import listing, plural
+from schemas.names import count_noun, quoted_list
 from trainyard.review.access import access_sentence
 from trainyard.review.changes import called
 from trainyard.review.model import Access, Change, ChangeKind, JobCost, Remark, Review
@@ -43,7 +43,7 @@ def verdict(one: Review) -> str:
         return f"{one.stack}: cannot be compared" + (f"; {', '.join(counts)}" if counts else "")
     if not one.has_decisions:
         in_place = len(one.of_kind("created", "changed"))
-        rest = f"; {plural(in_place, 'resource')} made or changed in place" if in_place else ""
+        rest = f"; {count_noun(in_place, 'resource')} made or changed in place" if in_place else ""
         return f"{one.stack}: nothing to decide{rest}"
     head = {"new": "new stack, ", "removed": "stack removed, "}.get(one.kind, "")
     return f"{one.stack}: {head}{', '.join(counts) or 'changed costs'}"
@@ -55,13 +55,13 @@ def _counts(one: Review) -> Iterator[str]:
     rows = [
         (one.opened, f"opens {len(one.opened)}" + (f" ({outside} to or from outside)" if outside else "")),
         (one.closed, f"closes {len(one.closed)}"),
-        (one.hanging, f"{plural(len(one.hanging), 'connection')} would hang"),
-        (one.gained, f"{plural(len(one.gained), 'right')} gained"),
-        (one.lost, f"{plural(len(one.lost), 'right')} lost"),
+        (one.hanging, f"{count_noun(len(one.hanging), 'connection')} would hang"),
+        (one.gained, f"{count_noun(len(one.gained), 'right')} gained"),
+        (one.lost, f"{count_noun(len(one.lost), 'right')} lost"),
         *((found := one.of_kind(kind), f"{len(found)} {words}") for kind, words in _KINDS.items()),
-        (one.warnings, plural(len(one.warnings), "warning")),
+        (one.warnings, count_noun(len(one.warnings), "warning")),
         (one.costs.starts, _starts(one)),
-        (one.findings, plural(len(one.findings), "finding")),
+        (one.findings, count_noun(len(one.findings), "finding")),
         (failing, f"{failing} of the policy pack fail"),
         (waived, f"{waived} of the policy pack waived"),
     ]
@@ -70,7 +70,7 @@ def _counts(one: Review) -> Iterator[str]:
 
 def _starts(one: Review) -> str:
     most = money(one.costs.usd_starting)
-    return f"starts {plural(one.costs.starts, 'run')} for " + (f"at most {most}" if most else "an unknown cost")
+    return f"starts {count_noun(one.costs.starts, 'run')} for " + (f"at most {most}" if most else "an unknown cost")
 
 
 _KINDS: Mapping[ChangeKind, str] = {
@@ -98,11 +98,11 @@ def footnotes(one: Review) -> tuple[str, ...]:
     """What needs no decision, and what is unknown."""
     lines = []
     if not one.refused and (counted := len(one.of_kind("created"))):
-        lines.append(f"{plural(counted, 'resource')} made")
+        lines.append(f"{count_noun(counted, 'resource')} made")
     if counted := len(one.of_kind("changed")):
-        lines.append(f"{plural(counted, 'resource')} changed in place")
+        lines.append(f"{count_noun(counted, 'resource')} changed in place")
     if one.pack_before:
-        lines.append(f"{plural(one.pack_before, 'result')} of the policy pack as before")
+        lines.append(f"{count_noun(one.pack_before, 'result')} of the policy pack as before")
     return (*lines, *(f"not known: {what}" for what in one.unjudged))
 
 
@@ -161,7 +161,7 @@ def _grouped(changes: Iterable[Change]) -> Iterator[Item]:
 
 def _change_item(group: list[Change]) -> Item:
     one = group[0]
-    names = called(one.type, listing(change.name for change in group))
+    names = called(one.type, quoted_list(change.name for change in group))
     words = {
         "blocked": "cannot be removed or replaced, as it is protected",
         "replaced": "replaced",
@@ -184,11 +184,11 @@ def _short(paths: Iterable[str]) -> str:
 
 def _forecast(one: Review) -> Iterator[Item]:
     if one.forecast.blocks:
-        yield Item(f"a destroy would be blocked by {listing(one.forecast.blocks)}, as they are protected")
+        yield Item(f"a destroy would be blocked by {quoted_list(one.forecast.blocks)}, as they are protected")
     else:
         yield Item("nothing is protected any more: a destroy removes all of it", urgent=True)
     if one.forecast.stays:
-        yield Item(f"after a destroy would stay: {listing(one.forecast.stays)}")
+        yield Item(f"after a destroy would stay: {quoted_list(one.forecast.stays)}")
 
 
 def _costs(one: Review) -> Iterator[Item]:
@@ -216,7 +216,7 @@ def _comparable_cost(job: JobCost) -> tuple[object, ...]:
 
 
 def _job_item(job: JobCost) -> Item:
-    shape = f"{plural(job.nodes, 'node')} of {job.shape}"
+    shape = f"{count_noun(job.nodes, 'node')} of {job.shape}"
     if job.hours is None:
         most = "the time of a run is unlimited"
     else:
@@ -230,7 +230,7 @@ def _job_item(job: JobCost) -> Item:
         )
         price = f"{money(job.usd_per_hour)} an hour" if job.usd_per_hour is not None else "at an unknown price"
         details.append(f"its machines stay between runs, {price}, and stop {idle}")
-    starts = f"; {plural(job.starts, 'run')} would start" if job.starts else ""
+    starts = f"; {count_noun(job.starts, 'run')} would start" if job.starts else ""
     return Item(f"job {job.job}: {shape}; {most}{starts}", tuple(details))
 
 

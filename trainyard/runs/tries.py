@@ -16,12 +16,12 @@ from components.platform.client import RunClients, Runs, UnknownPlaceError, Wher
 from components.platform.inputs import with_defaults
 from components.platform.runs import NodeRun, RunSpec, fingerprint_of_try, run_spec
 from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, WantedTry, new_name
-from schemas.checks import check
+from schemas.checks import check_meaning
 from schemas.each import with_each
 from schemas.findings import at
 from schemas.judge import Judged
 from schemas.model import EnvValue, Job, Run, Secret, Stack
-from schemas.names import listing, plural, suggestion
+from schemas.names import count_noun, quoted_list, suggest_name
 
 
 def runs_for_try(where: Where) -> Runs:
@@ -106,7 +106,7 @@ def _job(stack: Stack, name: str) -> Job:
         return with_each(stack.jobs[name])
     if not stack.jobs:
         raise TryError(f"{stack.name} has no jobs")
-    raise TryError(f"no job `{name}` in {stack.name}: {suggestion(name, stack.jobs)}")
+    raise TryError(f"no job `{name}` in {stack.name}: {suggest_name(name, stack.jobs)}")
 
 
 def _base_run(wanted: WantedTry, job: Job) -> str | None:
@@ -115,10 +115,12 @@ def _base_run(wanted: WantedTry, job: Job) -> str | None:
     if wanted.run in job.runs:
         return wanted.run
     if wanted.run.startswith(PREFIX):
-        raise TryError(f"`{wanted.run}` is a try; name the run to start from: {listing(job.runs) or 'there is none'}")
+        raise TryError(
+            f"`{wanted.run}` is a try; name the run to start from: {quoted_list(job.runs) or 'there is none'}"
+        )
     if not job.runs:
         raise TryError(f"the job {wanted.job} has no runs in the stack file: name the job alone")
-    raise TryError(f"no run `{wanted.run}` of {wanted.job}: {suggestion(wanted.run, job.runs)}")
+    raise TryError(f"no run `{wanted.run}` of {wanted.job}: {suggest_name(wanted.run, job.runs)}")
 
 
 def _run(wanted: WantedTry, like: Run) -> Run:
@@ -135,9 +137,9 @@ def _refuse_findings(judged: Judged, job: str, name: str) -> None:
         raise ValueError("a stack with errors has no tries")
     wrongs = [
         finding
-        for finding in check(judged.stack, judged.facts)
+        for finding in check_meaning(judged.stack, judged.facts)
         if finding.severity == "error" and finding.path[: len(here)] == here
     ]
     if wrongs:
         lines = [f"{finding.code} {finding.message}\n  {finding.remedy}" for finding in wrongs]
-        raise TryError(f"{plural(len(wrongs), 'mistake')} in the arguments of the try:\n" + "\n".join(lines))
+        raise TryError(f"{count_noun(len(wrongs), 'mistake')} in the arguments of the try:\n" + "\n".join(lines))

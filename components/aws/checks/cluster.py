@@ -13,7 +13,7 @@ from schemas.checks.runs import disks_within, runtimes_within
 from schemas.checks.scripts import call_matches
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at
-from schemas.names import listing, plural, suggestion
+from schemas.names import count_noun, quoted_list, suggest_name
 from schemas.platforms import JobOnPlatform
 from schemas.scripts import Call
 
@@ -74,7 +74,7 @@ def unknown_release(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
             by_name = RELEASE in (cluster.ami_parameter or "")
             then = ", so no image may be found for it" if by_name else ""
             message = f"`{cluster.release[:40]}` is not a release that is known for {job.shape.name}{then}"
-            yield Wrong(_place(name, "release"), message, suggestion(cluster.release, releases))
+            yield Wrong(_place(name, "release"), message, suggest_name(cluster.release, releases))
 
 
 @rule("TY855", "a container image of another release", severity="warning")
@@ -125,7 +125,7 @@ def libfabric_without_efa(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
 def never_stops(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     for name, job, cluster in _clusters(stack):
         if cluster.stop_when_idle == 0:
-            nodes = plural(job.nodes, "machine")
+            nodes = count_noun(job.nodes, "machine")
             message = f"{nodes} of {job.shape.name} cost money around the clock, whether anything trains or not"
             yield Wrong(_place(name, "stopWhenIdle"), message, "use 30, or end the stack when nobody trains")
 
@@ -143,7 +143,7 @@ def backend(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, _cluster in _clusters(stack):
         if job.options.get("backend") == "nccl" and job.shape.name in facts.shapes:
             message = f"NCCL is for NVIDIA's GPUs; the accelerators of {job.shape.name} use HCCL"
-            yield Wrong(at("jobs", name, "options", "backend"), message, f"use {listing(['hccl', 'auto'])}")
+            yield Wrong(at("jobs", name, "options", "backend"), message, f"use {quoted_list(['hccl', 'auto'])}")
 
 
 @rule("TY850", "a machine without Gaudi")
@@ -151,7 +151,7 @@ def shape(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if job.shape.name not in facts.shapes:
             message = f"`{job.shape.name}` is not a DL1 instance type"
-            yield Wrong(at("jobs", name, "shape"), message, f"use {listing(facts.shapes)}")
+            yield Wrong(at("jobs", name, "shape"), message, f"use {quoted_list(facts.shapes)}")
 
 
 @rule("TY163", "a disk that AWS does not offer or the image does not fit on")
@@ -175,7 +175,7 @@ def vcpus(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
         machines = sum(job.nodes for job in jobs)
         needed = sum(job.nodes * facts.shapes.get(job.shape.name, {}).get("vcpus", 0) for job in jobs)
         if needed > quota:
-            message = f"{plural(machines, 'machine')} have {needed} vCPUs, but the account may run {quota}"
+            message = f"{count_noun(machines, 'machine')} have {needed} vCPUs, but the account may run {quota}"
             remedy = "ask AWS for a larger quota of DL instances, or use fewer nodes"
             yield Wrong(at("quota", "vcpus"), message, remedy)
 

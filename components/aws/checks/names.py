@@ -10,7 +10,7 @@ from components.aws.stack import NAME, AwsDl1Stack, rule
 from schemas.checks.names import OUR_TAGS
 from schemas.facts import Facts
 from schemas.findings import Wrong, at
-from schemas.names import suggestion
+from schemas.names import suggest_name
 
 _BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REPOSITORY = re.compile(r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
@@ -108,7 +108,7 @@ def tags(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
 @rule("TY653", "a region without these instances")
 def region(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
     if stack.region not in facts.regions:
-        remedy = suggestion(stack.region, facts.regions)
+        remedy = suggest_name(stack.region, facts.regions)
         yield Wrong(("config", "aws:region"), f"`{stack.region}` has no DL1 instances", remedy)
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 
 from components.aws.stack import AwsDl1Stack, gateway_cidr, rule
-from schemas.checks.images import OURS, images_of, path_of
-from schemas.checks.network import is_production
+from schemas.checks.images import OURS, image_path, images_of
+from schemas.checks.network import is_production_stack
 from schemas.facts import Facts
 from schemas.findings import Wrong, at
 from schemas.platforms import JobOnPlatform
@@ -73,7 +73,7 @@ def open_to_all(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     for index, item in enumerate(stack.network.ingress):
         block = _block(item.cidr)
         if block is not None and block.prefixlen < 8:
-            also = f" of `{stack.environment}`" if is_production(stack) else ""
+            also = f" of `{stack.environment}`" if is_production_stack(stack) else ""
             message = f"{item.cidr} lets the internet connect to ports {item.ports} of the nodes{also}"
             yield Wrong(at("network", "ingress", index, "cidr"), message, "name the addresses of those who connect")
 
@@ -99,7 +99,7 @@ def unreachable_image(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
             named = image.host or "Docker Hub"
             message = f"the nodes cannot pull from {named}: without NAT they reach only the ECR of {stack.region}"
             remedy = "push the image to `${registry}`, or set `nat: true` under `trainyard:network`"
-            yield Wrong(path_of(image), message, remedy)
+            yield Wrong(image_path(image), message, remedy)
 
 
 @rule("TY157", "two ways out of one subnet")

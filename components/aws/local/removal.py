@@ -31,7 +31,7 @@ from components.platform.runs import NodeRun
 from components.platform.status import duration
 from components.s3 import Session
 from localcloud.aws.border.xml_body import fits_xml
-from schemas.names import plural
+from schemas.names import count_noun
 
 BUCKET = "aws:s3/bucket:Bucket"
 REPOSITORY = "aws:ecr/repository:Repository"
@@ -254,10 +254,10 @@ def _objects(session: Session, bucket: str, tell: Tell) -> str:
     page: Any = ask_if_exists(tell, f"Look into the bucket {bucket}", look) or {}
     names = {row["Key"] for row in (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))}
     more = "more than " if page.get("IsTruncated") else ""
-    return f"{more}{plural(len(names), 'object')}" if names else ""
+    return f"{more}{count_noun(len(names), 'object')}" if names else ""
 
 
 def _images(session: Session, repository: str, tell: Tell) -> str:
     look = partial(session.client("ecr").list_images, repositoryName=repository)
     page: Any = ask_if_exists(tell, f"Look into the repository {repository}", look) or {}
-    return plural(len(page["imageIds"]), "image") if page.get("imageIds") else ""
+    return count_noun(len(page["imageIds"]), "image") if page.get("imageIds") else ""

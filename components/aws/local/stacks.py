@@ -22,7 +22,7 @@ from components.platform.local import LocalFile, LocalPlatform, LocalStackError,
 from localcloud.aws import account, kept
 from localcloud.aws.account import ACCOUNT
 from localcloud.environments.apt import install_command
-from schemas.names import plural
+from schemas.names import count_noun
 
 # Provider settings with credentials of a real account. For the local one, the environment has them.
 _PROVIDER, _REGION = "aws:", "aws:region"
@@ -36,7 +36,7 @@ class AwsLocalPlatform(LocalPlatform):
     )  # fmt: skip
 
     def lost_with_job(self, runs: int) -> str:
-        return f"its machines are terminated, and what {plural(runs, 'run')} left stays in the bucket"
+        return f"its machines are terminated, and what {count_noun(runs, 'run')} left stays in the bucket"
 
     def describe_resource(self, row: Row) -> str:
         return removal.describe_resource(row)

@@ -35,7 +35,7 @@ from components.outputs import Borrowed, last_outputs
 from components.plan.platform import Deployment
 from components.runs import RunProvider, artifacts_folder, code_artifact
 from schemas.code import CodeArtifact
-from schemas.findings import dotted
+from schemas.findings import dotted_path
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
     losses = [*find_departures(plan, before), *find_replacements(replacing, recorded, before)]
     losses += find_unplaced(plan, templates, recorded)
     for wrong in [*losses, *find_leftovers(plan, templates, answers.account, recorded)]:
-        warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
+        warn(f"{dotted_path(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
     plan = keep_placement(plan, templates, recorded)
     prefix = f"{plan.team}-{plan.environment}"
     here = Context(plan, answers.account, borrowed)

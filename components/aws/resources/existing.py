@@ -15,8 +15,8 @@ from components.aws.resources.context import lookup
 from components.messages import RefusedError, warn
 from components.outputs import PROTECTED, Outputs, last_outputs
 from schemas.each import lies_outside
-from schemas.findings import Path, Wrong, at, dotted
-from schemas.names import listing
+from schemas.findings import Path, Wrong, at, dotted_path
+from schemas.names import quoted_list
 
 _MAY_BE_UNSEEN = "correct it, or allow the deployer to read it: `trainyard access` prints what the deployer needs"
 # AWS's own message, without the text that engine and provider add.
@@ -61,7 +61,7 @@ def _zone(search: _Search, plan: AwsDl1Plan, zones: tuple[str, ...], recorded: R
     named = plan.network.zone
     if named and zones and named not in zones:
         message = f"the zone {named} has no DL1 instances"
-        search.add(at("network", "zone"), message, f"use {listing(zones)}, or remove it")
+        search.add(at("network", "zone"), message, f"use {quoted_list(zones)}, or remove it")
     there = recorded.one("Subnet", "subnet").get("availabilityZone")
     return str(named or there or (zones[0] if zones else ""))
 
@@ -71,7 +71,7 @@ def _existing_network(search: _Search, plan: AwsDl1Plan, subnet: str, zones: tup
     found = search.look(place, f"the subnet {subnet}", "ec2", "getSubnet", id=subnet)
     zone = found.get("availabilityZone")
     if zones and zone and zone not in zones:
-        search.add(place, f"the subnet lies in {zone}, which has no DL1 instances", f"use one in {listing(zones)}")
+        search.add(place, f"the subnet lies in {zone}, which has no DL1 instances", f"use one in {quoted_list(zones)}")
     place = at("network", "securityGroup")
     owner = search.look(place, f"the security group {group}", "ec2", "getSecurityGroup", id=group)
     if found.get("vpcId") and owner.get("vpcId") and found["vpcId"] != owner["vpcId"]:
@@ -150,11 +150,11 @@ class _Search:
         seen = f"; since {' and '.join(sorted(since))} no region is known to offer it" if since else ""
         wrong = Wrong(
             ("config", "aws:region"),
-            f"no zone of {plan.region} offers {listing(kinds)} to this account{seen}",
+            f"no zone of {plan.region} offers {quoted_list(kinds)} to this account{seen}",
             "use another region, or ask AWS's support whether your account gets such machines",
         )
         if last_outputs().get("jobs") and (plan.network.zone or not plan.network.create):
-            warn(f"{dotted(wrong.path)}: {wrong.message}\n  existing machines stay; AWS may refuse new ones")
+            warn(f"{dotted_path(wrong.path)}: {wrong.message}\n  existing machines stay; AWS may refuse new ones")
         else:
             self.wrongs.append(wrong)
 
@@ -259,5 +259,5 @@ def _machines(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
         nodes = [node for node in job.get("instances") or () if here is None or node not in here.cluster.nodes]
         if nodes:
             place = at("jobs", name) if name in kept else at("jobs")
-            message = f"the machines {listing(nodes)} of the job `{name}` are terminated, with what trains on them"
+            message = f"the machines {quoted_list(nodes)} of the job `{name}` are terminated, with what trains on them"
             yield Wrong(place, message, "let their runs end first, or leave the job as it is")

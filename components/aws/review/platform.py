@@ -25,7 +25,7 @@ from components.platform.review import (
     Snapshot,
     Standing,
 )
-from schemas.names import and_list, plural
+from schemas.names import and_list, count_noun
 
 
 def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
@@ -48,7 +48,7 @@ def _standing(side: Snapshot, prices: Mapping[str, Any]) -> Iterator[Standing]:
         number = sum(all(one.inputs.get(key) == value for key, value in only.items()) for one in side.of(row["type"]))
         if number:
             price = price_of(row["what"], prices)
-            yield Standing(plural(number, row["what"]), price.of(number), price.source)
+            yield Standing(count_noun(number, row["what"]), price.of(number), price.source)
     yield from _disks(side)
 
 

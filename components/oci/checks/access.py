@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from components.oci.stack import Narrow, OciStack, is_ocid, rule
 from schemas.facts import Facts
 from schemas.findings import Wrong, at
-from schemas.names import suggestion
+from schemas.names import suggest_name
 
 # Names of groups and identity domains are part of policy statements. A group's name may begin with its domain, if that
 # is not the stack's.
@@ -55,7 +55,7 @@ def no_compartment(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 def home_region(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
     home = stack.access.home_region
     if home is not None and home not in facts.regions:
-        yield Wrong(at("access", "homeRegion"), f"`{home}` is not an OCI region", suggestion(home, facts.regions))
+        yield Wrong(at("access", "homeRegion"), f"`{home}` is not an OCI region", suggest_name(home, facts.regions))
 
 
 @rule("TY708", "existing access without the runs' group")

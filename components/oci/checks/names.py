@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from components.oci.stack import OciStack, is_ocid, rule
 from schemas.checks.names import OUR_TAGS
-from schemas.convert import camel
+from schemas.convert import camel_case
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at
-from schemas.names import suggestion
+from schemas.names import suggest_name
 
 _BUCKET = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,256}")
 # The address of a registry, which some people write in place of a repository's name.
@@ -48,7 +48,7 @@ def _ocids(stack: OciStack) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
             value = getattr(value, str(key), None)
         # Some of these keys also take a name, which has no kind and no region.
         if isinstance(value, str) and is_ocid(value):
-            first, *rest = (camel(str(key)) for key in keys)
+            first, *rest = (camel_case(str(key)) for key in keys)
             yield at(first, *rest), value, kinds
     for name, job in stack.jobs.items():
         if job.code and job.code.git and job.code.git.secret and "${" not in job.code.git.secret:
@@ -142,7 +142,7 @@ def wrong_region(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
 @rule("TY610", "a region that does not exist")
 def unknown_region(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
     if stack.region not in facts.regions:
-        close = suggestion(stack.region, facts.regions) if len(stack.region) > 3 else ""
+        close = suggest_name(stack.region, facts.regions) if len(stack.region) > 3 else ""
         remedy = close if close.startswith("did") else "use the name of a region, such as us-ashburn-1"
         yield Wrong(("config", "oci:region"), f"`{stack.region}` is not an OCI region", remedy)
 

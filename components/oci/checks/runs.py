@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterator, Mapping
 
 from components.oci.stack import ComputeTarget, OciJob, OciStack, is_flexible, rule, share_of
-from schemas.checks.images import OURS, images_of, path_of
+from schemas.checks.images import OURS, image_path, images_of
 from schemas.checks.runs import disks_within, runtimes_within
 from schemas.each import MOST_RUNS, live_at_once
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at
 from schemas.model import EnvValue, Shape
-from schemas.names import plural, suggestion
+from schemas.names import count_noun, suggest_name
 
 SHORTEST, LONGEST = 10, 30 * 24 * 60
 SMALLEST_DISK, LARGEST_DISK = 50, 10_240
@@ -52,7 +52,7 @@ def _shapes(stack: OciStack) -> Iterator[tuple[Path, Shape, bool]]:
 def unknown_shape(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
     for path, shape, _ in _shapes(stack):
         if shape.name not in facts.shapes:
-            remedy = suggestion(shape.name, facts.shapes)
+            remedy = suggest_name(shape.name, facts.shapes)
             if not remedy.startswith("did"):
                 remedy = "check its name; a new shape works although it is not listed"
             yield Wrong(path, f"`{shape.name}` is not in the catalog of shapes", remedy)
@@ -119,8 +119,10 @@ def machines_at_once(stack: OciStack, _: Facts) -> Iterator[Wrong]:
         for run, one in job.runs.items():
             if 1 < live_at_once(one) <= MOST_RUNS:
                 together = live_at_once(one)
-                nodes = plural(together * job.nodes, "node")
-                message = f"makes {plural(together, 'run')} that start together: {nodes} of {job.shape.name} at once"
+                nodes = count_noun(together * job.nodes, "node")
+                message = (
+                    f"makes {count_noun(together, 'run')} that start together: {nodes} of {job.shape.name} at once"
+                )
                 remedy = (
                     "compare with the account's limit for this shape (Console: Governance, Limits, Quotas and Usage; "
                     "`oci limits value list --service-name data-science --compartment-id TENANCY`)"
@@ -152,7 +154,7 @@ def elsewhere(stack: OciStack, _: Facts) -> Iterator[Wrong]:
         if "${" in image.name or "://" in image.text or _OCIR.fullmatch(image.host):
             continue
         message = f"`{image.text}` is not in OCI's registry, and job runs pull only from there"
-        yield Wrong(path_of(image), message, f"push it to the stack's repository and write `{OURS}:<tag>`")
+        yield Wrong(image_path(image), message, f"push it to the stack's repository and write `{OURS}:<tag>`")
 
 
 @rule("TY305", "an image of another region")
@@ -165,7 +167,7 @@ def other_region(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
         theirs = match["key"] or facts.regions.get(match["region"], "")
         if theirs and theirs not in (ours, stack.region):
             message = f"`{image.host}` is not the registry of {stack.region}, which is {ours}.ocir.io"
-            yield Wrong(path_of(image), message, f"push the image there and write `{OURS}:<tag>`")
+            yield Wrong(image_path(image), message, f"push the image there and write `{OURS}:<tag>`")
 
 
 @rule("TY306", "an image outside the stack's repository", severity="warning")
@@ -176,7 +178,7 @@ def other_repository(stack: OciStack, _: Facts) -> Iterator[Wrong]:
             # Repositories do not nest: a longer path is another repository, which nobody makes.
             message = f"`{OURS}` is the repository `{ours}`, and `{image.name}` is another one, which is not made"
             tag = "-".join(filter(None, (image.name.rpartition("/")[2], image.tag)))
-            yield Wrong(path_of(image), message, f"tell images apart by their tags: `{OURS}:{tag}`")
+            yield Wrong(image_path(image), message, f"tell images apart by their tags: `{OURS}:{tag}`")
             continue
         if not _OCIR.fullmatch(image.host) or stack.access.mode == "proof-of-concept":
             continue
@@ -184,7 +186,7 @@ def other_repository(stack: OciStack, _: Facts) -> Iterator[Wrong]:
         if repository != ours:
             message = f"`{repository}` is not the stack's repository `{ours}`, the only one that the runs may read"
             remedy = f"write `{OURS}:<tag>`, or name this repository under `registry: {{ existing: … }}`"
-            yield Wrong(path_of(image), message, remedy)
+            yield Wrong(image_path(image), message, remedy)
 
 
 def _jobs(stack: OciStack) -> Iterator[tuple[str, OciJob, str]]:
@@ -200,7 +202,7 @@ def unknown(stack: OciStack, _: Facts) -> Iterator[Wrong]:
             message = f"`{target}` is not one of `trainyard:computeTargets`"
             remedy = f"add it there: `{target}: {{ shape: {job.shape.name} }}`, or `{target}: {{ existing: OCID }}`"
             if stack.compute_targets:
-                remedy = f"{suggestion(target, stack.compute_targets)}, or {remedy}"
+                remedy = f"{suggest_name(target, stack.compute_targets)}, or {remedy}"
             yield Wrong(at("jobs", name, "computeTarget"), message, remedy)
 
 
@@ -237,7 +239,7 @@ def too_large(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
             yield Wrong(path, message, f"write `shape: {{ name: {job.shape.name}, ocpus: 4, memoryGb: 64 }}`")
         if wanted is None or target is None or target.shape is None or target.existing is not None:
             continue
-        machines = f"{plural(target.instances, 'machine')} of {target.shape.name}"
+        machines = f"{count_noun(target.instances, 'machine')} of {target.shape.name}"
         if job.shape.name != target.shape.name:
             message = f"asks for {job.shape.name}, but `{key}` has {machines}"
             yield Wrong(path, message, f"use {target.shape.name}, or another target")
@@ -245,7 +247,9 @@ def too_large(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
             # The nodes of one run train together. Several runs can wait for each other.
             room = wanted.times_in(machine) * target.instances
             if room < job.nodes:
-                message = f"a run has {plural(job.nodes, 'node')} of this size, but `{key}` holds {room}: {machines}"
+                message = (
+                    f"a run has {count_noun(job.nodes, 'node')} of this size, but `{key}` holds {room}: {machines}"
+                )
                 remedy = f"give `{key}` more `instances`, or let a node ask for less: `ocpus` and `memoryGb`"
                 yield Wrong(path, message, remedy)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from catalog.tables import table
 from components.oci.stack import OciStack, rule
-from schemas.checks.images import images_of, path_of
+from schemas.checks.images import image_path, images_of
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at
 from schemas.model import EnvValue, Job
@@ -88,7 +88,7 @@ def _images(stack: OciStack) -> Iterator[Wrong]:
             if re.search(row["image"], image.text):
                 message = f"an image like `{image.text}` brings {row['library']} for {row['network']}, which OCI lacks"
                 remedy = f"give the job `env: {{ {_PLUGIN}: {_NO_PLUGIN} }}`, or build its image (`trainyard image`)"
-                yield Wrong(path_of(image), message, remedy)
+                yield Wrong(image_path(image), message, remedy)
 
 
 def _variables(name: str, job: Job) -> Iterator[tuple[Path, str, str]]:

@@ -32,7 +32,7 @@ from components.platform.local import (
     named_results,
 )
 from components.platform.runs import TERMINAL
-from schemas.names import plural
+from schemas.names import count_noun
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
 REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
@@ -143,7 +143,7 @@ class RemovalReader:
         logs = [name_of(row) for row in rows if row["type"] == LOG]
         if runs:
             printed = f", and what they printed with the log {', '.join(logs)}" if logs else ""
-            yield f"records  of {plural(len(runs), 'job run')} go with their jobs{printed}"
+            yield f"records  of {count_noun(len(runs), 'job run')} go with their jobs{printed}"
 
     def _data(self, rows: Sequence[Row], fate: str) -> Iterator[str]:
         for row in rows:
@@ -176,14 +176,14 @@ class RemovalReader:
         )
         names = {item.name for item in items}
         more = "more than " if len(items) == _MOST_COUNTED else ""
-        return f"{more}{plural(len(names), 'object')}" if names else ""
+        return f"{more}{count_noun(len(names), 'object')}" if names else ""
 
     def _images(self, repository_id: str) -> str:
         client = self._session.client("artifacts")
         repository = self._ask(
             "Look into the repository of images", lambda: client.get_container_repository(repository_id).data
         )
-        return plural(repository.image_count, "image") if repository.image_count else ""
+        return count_noun(repository.image_count, "image") if repository.image_count else ""
 
     def _ask(self, what: str, operation: Callable[[], Any]) -> Any:
         return attempt(call_of("down", self._tell), what, operation)
@@ -251,6 +251,6 @@ def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
         if run.id not in own and run.lifecycle_state not in TERMINAL
     ]
     if alive:
-        tell(f"Ending {plural(len(alive), 'job run')}, because their jobs or buckets are removed.")
+        tell(f"Ending {count_noun(len(alive), 'job run')}, because their jobs or buckets are removed.")
         platform.cancel(call, alive)
         wait_for_end(call, platform, alive, _MINUTES_TO_END)

@@ -16,7 +16,7 @@ from components.plan.model import Plan, RunPlan, expand
 from components.platform.calls import LocalCloud, Tell
 from components.platform.local import LocalFile, LocalPlatform, Outputs, Removal, Row, State
 from localcloud import admin
-from schemas.names import plural
+from schemas.names import count_noun
 
 # Provider settings with credentials and region of a real tenancy. For the local cloud, the environment has them.
 PROVIDER = "oci:"
@@ -43,7 +43,7 @@ class OciLocalPlatform(LocalPlatform):
     )
 
     def lost_with_job(self, runs: int) -> str:
-        return f"OCI deletes the job with the records of its {plural(runs, 'run')}"
+        return f"OCI deletes the job with the records of its {count_noun(runs, 'run')}"
 
     def describe_resource(self, row: Row) -> str:
         return removal.describe_resource(row)

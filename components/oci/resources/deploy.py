@@ -23,7 +23,7 @@ from components.oci.rules import security_rules
 from components.outputs import Borrowed, Recorded, recorded_resources
 from components.plan.platform import Deployment
 from components.runs import RunProvider, code_artifact
-from schemas.findings import dotted
+from schemas.findings import dotted_path
 
 CONSOLE = "https://cloud.oracle.com"
 # Settings of the `oci` provider that ours reads under its own names.
@@ -82,7 +82,7 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     make_lazy()
     plan = resolve_existing(plan)
     for wrong in (*find_refusals(plan, Recorded(recorded_resources())), *find_departures(plan)):
-        warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
+        warn(f"{dotted_path(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
     borrowed = Borrowed(plan, TAKEN)
     prefix = f"{plan.team}-{plan.environment}"
     namespace = namespace_of()

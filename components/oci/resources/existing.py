@@ -18,7 +18,7 @@ from components.oci.stack import FlowLog, is_ocid
 from components.outputs import PROTECTED, Outputs, is_ours, last_outputs, unless_refused
 from schemas.each import lies_outside
 from schemas.findings import Path, Wrong, at
-from schemas.names import nearest, plural
+from schemas.names import count_noun, nearest_name
 
 GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
 # The cloud's own message, without the text that engine and provider add.
@@ -170,7 +170,7 @@ class _Search:
             message = f"{len(same)} {kind.words}s are called `{name}`: {', '.join(sorted(same))}"
             self._add(path, message, "give the OCID of the one you mean")
         else:
-            close = nearest(name, [str(item.display_name) for item in there])
+            close = nearest_name(name, [str(item.display_name) for item in there])
             remedy = f"did you mean `{close}`?" if close else f"give an existing name, or an OCID; {_MAY_BE_UNSEEN}"
             self._add(path, f"no {kind.words} in {place} is called `{name}`", remedy)
         return name
@@ -224,7 +224,7 @@ def _bucket(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
         return
     count = int(bucket.approximate_count or 0)
     # OCI updates the count only from time to time, so newer objects may be missing.
-    holds = f"holds about {plural(count, 'object')}" if count else "holds no object that OCI has counted yet"
+    holds = f"holds about {count_noun(count, 'object')}" if count else "holds no object that OCI has counted yet"
     fate = (
         PROTECTED
         if plan.bucket.keep
@@ -243,7 +243,9 @@ def _repository(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
     for item in (item for rows in there.container_repository_collections for item in rows.items):
         if is_ours(plan, item.freeform_tags):
             fate = PROTECTED if plan.registry.keep else "OCI deletes them with it, unless it was kept until now"
-            message = f"the repository `{old}` holds {plural(item.image_count, 'image')}; they are not moved. {fate}"
+            message = (
+                f"the repository `{old}` holds {count_noun(item.image_count, 'image')}; they are not moved. {fate}"
+            )
             remedy = f"to keep it, write `registry: {{ repository: {old} }}`; else push the images of the jobs again"
             yield Wrong(at("registry"), message, remedy)
 

@@ -22,7 +22,7 @@ from components.oci.resources.storage import VERSIONING
 from components.outputs import Outputs, Recorded, unless_refused
 from schemas.each import lies_outside
 from schemas.findings import Wrong, at
-from schemas.names import listing
+from schemas.names import quoted_list
 
 GONE = frozenset({"TERMINATING", "TERMINATED"})
 
@@ -103,7 +103,7 @@ def _move(plan: OciPlan, urn: str | None, what: str) -> str:
     """How to replace a part of the network, and what is replaced with it."""
     command = shlex.join(["pulumi", "up", "--stack", pulumi.get_stack(), "--replace", str(urn)])
     grouped = [name for name, job in plan.jobs.items() if job.layout == "node-groups"]
-    again = f" The jobs of node groups start their runs again: {listing(grouped)}." if grouped else ""
+    again = f" The jobs of node groups start their runs again: {quoted_list(grouped)}." if grouped else ""
     return f"To move the {what}, let the runs in it end, then replace it and all in it: `{command}`.{again}"
 
 

@@ -26,7 +26,7 @@ from components.platform.review import (
     Snapshot,
     Standing,
 )
-from schemas.names import and_list, plural
+from schemas.names import and_list, count_noun
 
 
 def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
@@ -55,7 +55,7 @@ def _standing(targets: Mapping[str, Any], prices: Mapping[str, Any]) -> Iterator
         if not shape:
             continue
         number = int(target.get("instances") or 0)
-        what = f"compute target {key}: {plural(number, 'machine')} of {shape['name']}"
+        what = f"compute target {key}: {count_noun(number, 'machine')} of {shape['name']}"
         price = _price(shape, prices)
         yield Standing(what, price.of(number), price.source)
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from catalog.secret_looks import looks_secret, names_secret
 from catalog.tables import table
 from components.openpai.stack import END_OF_PARAMETER, IMAGE_NAME, OpenPaiJob, OpenPaiStack, rule
-from schemas.checks.env import owner, set_by
+from schemas.checks.env import reserved_reason, variables_set_by
 from schemas.facts import Facts
 from schemas.findings import Wrong, at
 from schemas.model import STALL_MINUTES, Shape
-from schemas.names import listing, suggestion
+from schemas.names import quoted_list, suggest_name
 from schemas.scalars import holds_secret
 
 # Role names that OpenPAI's controller does not change.
@@ -26,13 +26,13 @@ def sku(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     if missing and not stack.skus:
         # One finding for all shapes, because one key corrects all of them.
         shapes = {shape.name: _proposed(shape) for shape in missing.values()}
-        message = f"`trainyard:skus` is missing, so nothing says what tasks of {listing(shapes)} get"
+        message = f"`trainyard:skus` is missing, so nothing says what tasks of {quoted_list(shapes)} get"
         remedy = f"add `trainyard:skus: {{ {', '.join(f'{name}: {row}' for name, row in shapes.items())} }}`"
         yield Wrong(at("jobs", next(iter(missing)), "shape"), message, remedy)
         return
     for name, shape in missing.items():
         message = f"`{shape.name}` is not one of `trainyard:skus`, so the resources of its tasks are not known"
-        remedy = f"{suggestion(shape.name, stack.skus)}, or add `{shape.name}: {_proposed(shape)}` there"
+        remedy = f"{suggest_name(shape.name, stack.skus)}, or add `{shape.name}: {_proposed(shape)}` there"
         yield Wrong(at("jobs", name, "shape"), message, remedy)
 
 
@@ -46,7 +46,7 @@ def sku_of_role(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
                 )
                 remedy = f"add `{spec.shape}: {_proposed(Shape(spec.shape))}` there"
                 if stack.skus:
-                    remedy = f"{suggestion(spec.shape, stack.skus)}, or {remedy}"
+                    remedy = f"{suggest_name(spec.shape, stack.skus)}, or {remedy}"
                 yield Wrong(at("jobs", name, "roles", role, "shape"), message, remedy)
 
 
@@ -146,8 +146,8 @@ def parameter_name(stack: OpenPaiStack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         framework = facts.framework(job)
         for parameter in job.parameters:
-            why = owner(stack, parameter)
-            if why is None and framework is not None and parameter in set_by(framework):
+            why = reserved_reason(stack, parameter)
+            if why is None and framework is not None and parameter in variables_set_by(framework):
                 why = f"{framework.name} gets it from the launcher"
             if why is not None:
                 message = f"programs read parameters as variables, and `{parameter}` is reserved: {why}"
@@ -175,7 +175,7 @@ def plugin_role(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             for place, role in enumerate(plugin.taskroles):
                 if role not in called:
                     path = at("jobs", name, "plugins", index, "taskroles", place)
-                    yield Wrong(path, f"the job has no role `{role}`", suggestion(role, called))
+                    yield Wrong(path, f"the job has no role `{role}`", suggest_name(role, called))
 
 
 @rule("TY895", "a prerequisite that tasks cannot distinguish from another")
@@ -236,7 +236,9 @@ def plain_framework(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in _plain(stack):
         if job.framework not in able:
             message = f"{job.framework} needs processes beside the program, and the launcher starts them"
-            remedy = f"remove `start: plain`, and use an image with the launcher; plain commands start {listing(able)}"
+            remedy = (
+                f"remove `start: plain`, and use an image with the launcher; plain commands start {quoted_list(able)}"
+            )
             yield Wrong(at("jobs", name, "start"), message, remedy)
 
 

@@ -35,7 +35,7 @@ from components.platform.local import (
 from launcher.walking import Budget, open_file, regular_files
 from localcloud.openpai.tasks import ABSENT_PLUGINS
 from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS
-from schemas.names import plural
+from schemas.names import count_noun
 
 RECORD = "stand-ins-openpai.json"
 DEPLOYER, USER = "deployer", "user"
@@ -56,7 +56,7 @@ class OpenPaiLocalPlatform(LocalPlatform):
     shown_outputs: tuple[tuple[str, str], ...] = (("cluster", "cluster"), ("bucketUri", "storage"))
 
     def lost_with_job(self, runs: int) -> str:
-        return f"{plural(runs, 'run')} of it no longer belong to the stack, and their files stay on the storage"
+        return f"{count_noun(runs, 'run')} of it no longer belong to the stack, and their files stay on the storage"
 
     def describe_resource(self, row: Row) -> str:
         return f"{row['type'].rpartition(':')[2].lower()} {name_of(row)}"
@@ -184,8 +184,8 @@ def _contents(folder: Path) -> str:
     for _, _, files in os.walk(folder):
         count += len(files)
         if count >= _MOST_COUNTED:
-            return f"more than {plural(_MOST_COUNTED, 'file')}"
-    return plural(count, "file") if count else ""
+            return f"more than {count_noun(_MOST_COUNTED, 'file')}"
+    return count_noun(count, "file") if count else ""
 
 
 def _recorded(cloud: LocalCloud) -> list[str]:

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from components.platform.client import Where
 from components.platform.status import WantedRuns
-from schemas.source import read
+from schemas.source import read_source
 from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_world
 from tests.support.waiting import eventually
 from trainyard.cli.main import main
@@ -68,7 +68,7 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
             name: {"state": "ACCEPTED", "nodes": [{"id": made.id, "name": "main-0", "state": "ACCEPTED"}]}
             for name, made in {"first": first, "second": going, "gone": replace(going, id="gone")}.items()
         }
-        config = read(stacks / f"Pulumi.{STACK}.yaml").data["config"]
+        config = read_source(stacks / f"Pulumi.{STACK}.yaml").data["config"]
         where = Where(config, None, None, print, bucket=lambda: world.bucket)
         renewed = runs_now({"jobs": {"seen": {"runs": accepted}}}, where, WantedRuns(STACK))
         assert [(name, report["state"], report["nodes"][0]["state"]) for _, name, report in renewed] == [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.code import host_of, port_of
+from schemas.code import git_host, git_port
 from tests.support.samples import stack
 
 
@@ -28,10 +28,10 @@ from tests.support.samples import stack
     ],
 )
 def test_the_port_and_whether_the_service_gateway_leads_there(url: str, port: int, inside: bool) -> None:
-    assert (port_of(url), stack().is_inside(host_of(url))) == (port, inside)
+    assert (git_port(url), stack().is_inside(git_host(url))) == (port, inside)
 
 
 @given(url=st.text(max_size=60))
 def test_any_text_has_a_port(url: str) -> None:
-    assert 0 < port_of(url) < 65536
-    assert host_of(url) in url
+    assert 0 < git_port(url) < 65536
+    assert git_host(url) in url

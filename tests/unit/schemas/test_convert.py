@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from components.oci.stack import OciStack, Vault
-from schemas.convert import ShapeError, camel, seal, structure, unstructure
+from schemas.convert import ShapeError, camel_case, seal_secrets, structure_model, unstructure_model
 from schemas.model import Code, Git, Job, PortRange, Role, Run, Secret, Shape
 from tests.support.stack_strategies import stacks
 
@@ -13,12 +13,12 @@ JOB = {"framework": "pytorch", "image": "i:1", "shape": "VM.GPU.A10.1", "roles":
 
 
 def test_keys_are_camel_case() -> None:
-    assert camel("maximum_runtime_minutes") == "maximumRuntimeMinutes"
-    assert camel("memory_gb") == "memoryGb"
+    assert camel_case("maximum_runtime_minutes") == "maximumRuntimeMinutes"
+    assert camel_case("memory_gb") == "memoryGb"
 
 
 def test_shorthands_become_values() -> None:
-    job = structure(
+    job = structure_model(
         Job, {**JOB, "code": "./train", "ports": {"a": 8786, "b": "8700-8800", "c": "3000:3100", "d": "all"}}
     )
     assert job.shape == Shape("VM.GPU.A10.1")
@@ -28,14 +28,14 @@ def test_shorthands_become_values() -> None:
 
 
 def test_nested_values_and_defaults() -> None:
-    job = structure(Job, {**JOB, "code": {"git": {"url": "u"}}, "runs": {"base": {}, "two": {"args": ["x"]}}})
+    job = structure_model(Job, {**JOB, "code": {"git": {"url": "u"}}, "runs": {"base": {}, "two": {"args": ["x"]}}})
     assert job.code == Code(git=Git("u"))
     assert job.runs == {"base": Run(), "two": Run(args=("x",))}
     assert job.layout == "run-per-node"
 
 
 def test_secrets_keep_their_value_and_never_show_it() -> None:
-    job = structure(Job, {**JOB, "env": {"A": "plain", "B": {"secure": "hidden"}}})
+    job = structure_model(Job, {**JOB, "env": {"A": "plain", "B": {"secure": "hidden"}}})
     secret = job.env["B"]
     assert isinstance(secret, Secret)
     assert secret.value == "hidden"
@@ -43,10 +43,10 @@ def test_secrets_keep_their_value_and_never_show_it() -> None:
 
 
 def test_types_are_not_mixed_up() -> None:
-    options = structure(Job, {**JOB, "options": {"a": True, "b": 1, "c": 1.5, "d": "x"}}).options
+    options = structure_model(Job, {**JOB, "options": {"a": True, "b": 1, "c": 1.5, "d": "x"}}).options
     assert [type(value) for value in options.values()] == [bool, int, float, str]
-    assert structure(Shape, {"name": "F", "ocpus": 4}).ocpus == 4.0
-    assert structure(Role, {"replicas": 4.0}).replicas == 4
+    assert structure_model(Shape, {"name": "F", "ocpus": 4}).ocpus == 4.0
+    assert structure_model(Role, {"replicas": 4.0}).replicas == 4
 
 
 @pytest.mark.parametrize(
@@ -54,20 +54,23 @@ def test_types_are_not_mixed_up() -> None:
 )
 def test_what_does_not_fit_is_refused(value: object) -> None:
     with pytest.raises(ShapeError):
-        structure(Job, value)
+        structure_model(Job, value)
 
 
 def test_seal_wraps_every_place_a_secret_may_stand_and_no_other() -> None:
     jobs = {
         "a": {"env": {"X": "1"}, "command": "c", "roles": {"main": {"replicas": 1, "env": {"Y": "2"}}, "worker": 2}}
     }
-    sealed = seal(OciStack, {"jobs": jobs})["jobs"]["a"]
+    sealed = seal_secrets(OciStack, {"jobs": jobs})["jobs"]["a"]
     assert sealed["env"] == {"X": {"secure": "1"}}
     assert sealed["roles"] == {"main": {"replicas": 1, "env": {"Y": {"secure": "2"}}}, "worker": 2}
     assert sealed["command"] == "c"
-    assert seal(Vault | None, {"key": "k", "secrets": {"s": "v"}}) == {"key": "k", "secrets": {"s": {"secure": "v"}}}
+    assert seal_secrets(Vault | None, {"key": "k", "secrets": {"s": "v"}}) == {
+        "key": "k",
+        "secrets": {"s": {"secure": "v"}},
+    }
 
 
 @given(stacks)
 def test_what_the_model_writes_is_the_same_model_again(stack: OciStack) -> None:
-    assert structure(OciStack, unstructure(stack)) == stack
+    assert structure_model(OciStack, unstructure_model(stack)) == stack

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.each import MOST_RUNS, combinations, count, expand, keys_of, live_at_once, swept_keys, turns_of
+from schemas.each import (
+    MOST_RUNS,
+    count_runs,
+    expand_run,
+    keys_of,
+    live_at_once,
+    swept_keys,
+    turns_of,
+    value_combinations,
+)
 from schemas.model import EachValue, Run, Secret
 
 ARGS = ("--lr", "${each.lr}", "--bs", "${each.bs}", "${bucket}")
@@ -23,7 +32,7 @@ lists = st.dictionaries(
 
 
 def test_a_run_for_every_combination_in_an_order_that_does_not_depend_on_the_file() -> None:
-    runs = dict(expand("sweep", Run(LISTS, ARGS, env={"RATE": "${each.lr}", "KEY": Secret("x"), "PLAIN": "1"})))
+    runs = dict(expand_run("sweep", Run(LISTS, ARGS, env={"RATE": "${each.lr}", "KEY": Secret("x"), "PLAIN": "1"})))
     assert list(runs) == ["sweep-bs-32-lr-0.1", "sweep-bs-32-lr-0.01", "sweep-bs-64-lr-0.1", "sweep-bs-64-lr-0.01"]
     turned = dict(reversed(LISTS.items()))
     assert keys_of("sweep", Run(turned)) == list(runs)
@@ -35,8 +44,8 @@ def test_a_run_for_every_combination_in_an_order_that_does_not_depend_on_the_fil
 
 def test_what_is_no_sweep_is_itself() -> None:
     run = Run(args=("--lr", "0.1"))
-    assert list(expand("base", run)) == [("base", run)]
-    assert count(run) == 1
+    assert list(expand_run("base", run)) == [("base", run)]
+    assert count_runs(run) == 1
 
 
 def test_numbers_that_the_engine_cannot_tell_apart_are_one() -> None:
@@ -49,7 +58,7 @@ def test_numbers_that_the_engine_cannot_tell_apart_are_one() -> None:
 def test_keys_name_objects_and_another_value_moves_no_other(each: Any) -> None:
     run = Run(each)
     keys = keys_of("sweep", run)
-    assert len(keys) == (count(run) if count(run) <= MOST_RUNS else 0)
+    assert len(keys) == (count_runs(run) if count_runs(run) <= MOST_RUNS else 0)
     assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") for key in keys)
     name = next(iter(each))
     more = Run({**each, name: (*each[name], "one more")})
@@ -58,9 +67,9 @@ def test_keys_name_objects_and_another_value_moves_no_other(each: Any) -> None:
 
 def test_too_many_are_never_made() -> None:
     run = Run({f"x{number}": tuple(range(1000)) for number in range(9)})
-    assert count(run) == 1000**9
+    assert count_runs(run) == 1000**9
     assert keys_of("sweep", run) == []
-    assert next(combinations(run))
+    assert next(value_combinations(run))
 
 
 def test_a_sweep_is_found_in_a_file_with_errors_elsewhere() -> None:
@@ -86,4 +95,4 @@ def test_a_limit_counts_the_runs_of_its_own_sweep() -> None:
     assert {name for name in names if name.startswith("s-bs-")} == set(keys_of("s", job.runs["s"]))
     assert [live_at_once(run) for run in job.runs.values()] == [2, 1, 4]
     assert live_at_once(Run(LISTS, at_most=64)) == 4
-    assert all(run.at_most is None for _, run in expand("s", job.runs["s"]))
+    assert all(run.at_most is None for _, run in expand_run("s", job.runs["s"]))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.scalars import Unclear, resolve
-from schemas.source import MAXIMUM_BYTES, parse, read
+from schemas.scalars import Unclear, resolve_scalar
+from schemas.source import MAXIMUM_BYTES, parse_source, read_source
 
 
 # What the engine's own YAML reader (Go, yaml.v3) makes of plain scalars.
@@ -43,18 +43,18 @@ from schemas.source import MAXIMUM_BYTES, parse, read
     ],
 )
 def test_plain_scalars_mean_what_they_mean_to_the_engine(text: str, value: Any) -> None:
-    found = resolve(text)
+    found = resolve_scalar(text)
     assert found == value
     assert type(found) is type(value)
 
 
 @pytest.mark.parametrize("text", ["2026-01-01", "2026-01-01T10:00:00Z", ".nan", "-.INF"])
 def test_what_nobody_means_is_unclear(text: str) -> None:
-    assert isinstance(resolve(text), Unclear)
+    assert isinstance(resolve_scalar(text), Unclear)
 
 
 def test_values_are_read_with_their_positions() -> None:
-    source = parse('a:\n  b: [1, "2"]\n  "c": yes\nd: !!str 7\n')
+    source = parse_source('a:\n  b: [1, "2"]\n  "c": yes\nd: !!str 7\n')
     assert source.data == {"a": {"b": [1, "2"], "c": "yes"}, "d": "7"}
     assert not source.findings
     assert source.position(("a", "b")) == (2, 3)
@@ -65,12 +65,12 @@ def test_values_are_read_with_their_positions() -> None:
 
 
 def test_anchors_aliases_and_merges() -> None:
-    source = parse("base: &b { x: 1, y: 2 }\none: *b\ntwo:\n  <<: *b\n  y: 3\nthree: { <<: [*b, { z: 4 }] }\n")
+    source = parse_source("base: &b { x: 1, y: 2 }\none: *b\ntwo:\n  <<: *b\n  y: 3\nthree: { <<: [*b, { z: 4 }] }\n")
     assert source.data["one"] == {"x": 1, "y": 2}
     assert source.data["two"] == {"x": 1, "y": 3}
     assert source.data["three"] == {"x": 1, "y": 2, "z": 4}
     assert not source.findings
-    quoted = parse("base: &b { x: 1 }\ntwo: { '<<': *b }\nthree: !!map { four: !!seq [] }\n")
+    quoted = parse_source("base: &b { x: 1 }\ntwo: { '<<': *b }\nthree: !!map { four: !!seq [] }\n")
     assert quoted.data["two"] == {"<<": {"x": 1}}
     assert not quoted.findings
 
@@ -98,15 +98,15 @@ def test_anchors_aliases_and_merges() -> None:
     ],
 )
 def test_what_is_wrong_with_the_text_is_a_finding_with_its_line(text: str, code: str, line: int) -> None:
-    assert [(finding.code, finding.line) for finding in parse(text).findings] == [(code, line)]
+    assert [(finding.code, finding.line) for finding in parse_source(text).findings] == [(code, line)]
 
 
 def test_aliases_and_depth_are_bounded_before_anything_grows() -> None:
     rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     rows += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 60)]
-    assert [finding.code for finding in parse("\n".join(rows)).findings] == ["TY005"]
-    assert [finding.code for finding in parse("[" * 100_000).findings] == ["TY005"]
-    assert [finding.code for finding in parse("a: " * 1).findings] == []
+    assert [finding.code for finding in parse_source("\n".join(rows)).findings] == ["TY005"]
+    assert [finding.code for finding in parse_source("[" * 100_000).findings] == ["TY005"]
+    assert [finding.code for finding in parse_source("a: " * 1).findings] == []
 
 
 def test_files_that_cannot_be_read_are_findings(tmp_path: Path) -> None:
@@ -124,20 +124,20 @@ def test_files_that_cannot_be_read_are_findings(tmp_path: Path) -> None:
         (loop, "TY001", 0),
         (tmp_path / "nul\0.yaml", "TY001", 0),
     ]:
-        assert [(finding.code, finding.line) for finding in read(file).findings] == [(code, line)]
+        assert [(finding.code, finding.line) for finding in read_source(file).findings] == [(code, line)]
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
     file = tmp_path / "bom.yaml"
     file.write_bytes(b"\xef\xbb\xbfa: 1\r\nb: 2\r\n")
-    assert read(file).data == {"a": 1, "b": 2}
+    assert read_source(file).data == {"a": 1, "b": 2}
 
 
 @given(st.text())
 def test_no_text_makes_reading_raise(text: str) -> None:
-    parse(text)
+    parse_source(text)
 
 
 @given(st.text(alphabet="a:-[]{}&*!|>'\"%@`,?#~<\t\n 0.e_", max_size=60))
 def test_no_text_of_yaml_s_own_letters_makes_reading_raise(text: str) -> None:
-    parse(text)
+    parse_source(text)

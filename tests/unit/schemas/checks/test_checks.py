@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from catalog.secret_looks import looks_secret
-from schemas.checks import rules
+from schemas.checks import shared_rules
 from schemas.checks.runs import LARGEST_CODE
 from schemas.judge import judge_file
 from trainyard.cli.render import RENDERERS
@@ -332,7 +332,7 @@ def test_what_looks_like_a_secret(value: str, secret: bool) -> None:
 
 
 def test_rules_are_told_apart_by_their_codes_and_say_what_is_wrong() -> None:
-    for code, rule in rules().items():
+    for code, rule in shared_rules().items():
         assert code == rule.code
         assert rule.title
         assert not rule.title.endswith(".")
