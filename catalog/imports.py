@@ -2,7 +2,7 @@
 """The modules that a team's Python code may import, read without running it, and the packages that provide modules
 (catalog/modules.toml).
 
-schemas/code.py finds the modules that code certainly imports.
+schemas/job_code.py finds the modules that code certainly imports.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ import pulumi
 
 from components.messages import RefusedError, warn
 from components.plan.model import RUN_TYPE, JobPlan, Plan, expand
-from schemas.code import CodeArtifact, left_out_links
 from schemas.findings import Wrong, at
+from schemas.job_code import CodeArtifact, left_out_links
 from schemas.model import EnvValue, Secret
 
 TYPE = RUN_TYPE

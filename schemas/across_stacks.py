@@ -15,7 +15,7 @@ from schemas.findings import Path as FindingPath
 from schemas.judge import OF_SEVERAL, Judged
 from schemas.load import load_file, region_key, stack_name
 from schemas.model import Stack, Uses
-from schemas.names import quoted_list
+from schemas.name_suggestions import quoted_list
 from schemas.source import MAXIMUM_BYTES
 
 # The other stack may be in another folder. Only a name that is nearly a neighbour's is a likely typing mistake.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts between plain values and the frozen model, by the dataclasses' types alone.
 
-`structure` expects values of the right shape, which schemas/shape.py checks first.
+`structure_model` expects values of the right shape, which schemas/shape.py checks first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def structure_model(model: Callable[..., T], value: Any) -> T:
 
 
 def unstructure_model(value: Any) -> Any:
-    """Plain values that `structure` turns back into the same model. Defaults are left out."""
+    """Plain values that `structure_model` turns back into the same model. Defaults are left out."""
     if isinstance(value, Secret):
         return {"secure": value.value or "sealed"}
     if hasattr(value, "to_shorthand"):

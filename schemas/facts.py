@@ -21,7 +21,7 @@ from catalog.imports import imported_modules
 from catalog.machines import machines_of
 from catalog.platforms import PlatformRow, platforms
 from catalog.tables import rows_at
-from schemas.code import code_files
+from schemas.job_code import code_files
 from schemas.model import Job, Stack
 from schemas.requirements import PackageList, read_requirements
 from schemas.scripts import Scripts, read_scripts

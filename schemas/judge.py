@@ -17,7 +17,7 @@ from schemas.findings import Finding, Severity, at
 from schemas.findings import Path as KeyPath
 from schemas.load import Loaded, SoundPart, load_config, load_file
 from schemas.model import Stack
-from schemas.names import quoted_list
+from schemas.name_suggestions import quoted_list
 from schemas.source import Source, shape_titles
 
 _JOBS = at("jobs")

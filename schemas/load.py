@@ -14,7 +14,7 @@ from schemas.compose import schema_of, without_keys
 from schemas.convert import ShapeError, camel_case, seal_secrets, structure_model, types_by_key
 from schemas.findings import Finding, Path
 from schemas.model import Stack
-from schemas.names import nearest_name
+from schemas.name_suggestions import nearest_name
 from schemas.scalars import finite_number, within_64_bits
 from schemas.shape import Problem, key_namespaces, platform_of, shape_problems
 from schemas.source import Source, read_source

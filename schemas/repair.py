@@ -12,7 +12,7 @@ from typing import Any
 from catalog.platforms import PLATFORM_KEY, platforms
 from schemas.compose import platforms_with
 from schemas.findings import Path
-from schemas.names import nearest_name
+from schemas.name_suggestions import nearest_name
 from schemas.shape import key_namespaces, platform_of, schema_errors
 
 # Rounds of repair: a removed value, for example, may then be missing, and is replaced by an example.

@@ -16,7 +16,7 @@ from jsonschema.validators import Draft202012Validator, extend
 from catalog.platforms import PLATFORM_KEY, default_platform, platforms
 from schemas.compose import platforms_with, properties_at, schema_of
 from schemas.findings import Path
-from schemas.names import nearest_name, quoted_list
+from schemas.name_suggestions import nearest_name, quoted_list
 from schemas.scalars import is_secret
 
 _KINDS = {

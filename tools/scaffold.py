@@ -73,7 +73,7 @@ ACCESS_REPORTING = AccessReporting(lambda plan, deployers: {kind}AccessReport(pl
 '''
 _MODULES = {"stack.py": _STACK, "plan.py": _PLAN, "access_report.py": _ACCESS_REPORT}
 # The programs that make docs/findings.md and the schema for editors from the rows and homes of all platforms.
-GENERATORS = ("schemas.compose", "schemas.page")
+GENERATORS = ("schemas.compose", "schemas.findings_page")
 
 
 def write_home(root: Path, name: str, summary: str) -> Path:

@@ -15,7 +15,7 @@ from components.plan.model import INTERNET, SUBNET, AccessPlan, JobPlan, Network
 from components.plan.platform import Planning, Rendezvous, Row, Words
 from components.plan.ports import HTTPS, OPEN, ResolvedJob
 from components.plan.show import made_or_not, name_or_owner
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 
 _ADDRESSES = {
     "none": "none; people reach the nodes through AWS Systems Manager",

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from components.aws.plan import AwsDl1Plan, AwsJobPlan
 from components.plan.model import NodePlan, RunPlan
-from schemas.code import CodeArtifact, folder_digest, folder_entries
+from schemas.job_code import CodeArtifact, folder_digest, folder_entries
 from schemas.model import EnvValue, Secret
 
 # The launcher, which ships alone, knows it by the same name (launcher/aws_dl1/host_nic.py).

@@ -15,7 +15,7 @@ from components.plan.platform import Planning, Rendezvous, Row, Words
 from components.plan.ports import ResolvedJob
 from components.plan.show import made_or_not, name_or_owner
 from schemas.model import Layout, Secret, Shape
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 
 # Concern -> outputs of the other stack, which this stack uses.
 TAKEN = {

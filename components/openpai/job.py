@@ -20,7 +20,7 @@ from components.openpai.plain_command import PlainCommand, as_is_commands, quote
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
 from components.openpai.stack import IMAGE_NAME, RUNS_COMMANDS, Prerequisite
 from components.plan.model import NodePlan, RunPlan, expand
-from schemas.code import folder_entries
+from schemas.job_code import folder_entries
 from schemas.model import EnvValue, Git, Secret
 
 # Times and owners differ between checkouts.

@@ -13,7 +13,7 @@ from components.plan.model import JobPlan, NodePlan, Plan, RunPlan, extend
 from components.plan.platform import Planning, Rendezvous, Row, Words
 from components.plan.ports import ResolvedJob
 from schemas.model import EnvValue, Role, Secret
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 
 # The largest number of retries in the protocol (32 bits), which stands for no limit.
 ENDLESS = 2**31 - 1

@@ -34,7 +34,7 @@ from components.plan.ports import ResolvedJob, network_plan
 from schemas.each import turns_of, with_each
 from schemas.judge import Judged, judge_file
 from schemas.model import NOTHING, EnvValue, Job, Run, Stack
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from schemas.requirements import PackageList
 
 OUR_IMAGE = "${registry}"

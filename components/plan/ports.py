@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from catalog.frameworks import Framework, PortRow
 from components.plan.model import INTERNET, SERVICES, SUBNET, NetworkPlan, PackagesPlan, PortRule
-from schemas.code import git_host, git_port
 from schemas.each import addresses_needed
+from schemas.job_code import git_host, git_port
+from schemas.job_on_platform import JobOnPlatform, default_ports, is_active
 from schemas.model import PortRange, Stack
-from schemas.platforms import JobOnPlatform, default_ports, is_active
 
 SMALLEST_DEFAULT_SUBNET = 24
 HTTPS = PortRange(443, 443)

@@ -15,7 +15,7 @@ from components.plan.model import Grant, JobPlan, NetworkPlan, NodePlan, Plan, R
 from components.plan.platform import Planning, Row, Words
 from schemas.convert import camel_case
 from schemas.model import PortRange, Secret
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from catalog.imports import other_names
 from catalog.platforms import Capability, Lacks, find_capability, platforms_with
 from components.plan.model import JobPlan, Plan, expand
-from schemas.names import suggest_name
+from schemas.name_suggestions import suggest_name
 
 _ADDRESS = re.compile(r"(?P<host>[^/]+)/(?P<repository>[^:@]+):(?P<tag>[^:@]+)")
 PROJECT = Path(__file__).resolve().parents[2]

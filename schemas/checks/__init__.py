@@ -8,7 +8,20 @@ from collections.abc import Iterator, Mapping
 from catalog.platforms import Lacks, find_capability
 
 # Importing a file of checks declares them.
-from schemas.checks import access, commands, env, images, names, network, ports, roles, runs, scripts, storage, waivers  # noqa: F401
+from schemas.checks import (  # noqa: F401
+    access_checks,
+    command_checks,
+    env_checks,
+    image_checks,
+    name_checks,
+    network_checks,
+    port_checks,
+    role_checks,
+    run_checks,
+    script_checks,
+    storage_checks,
+    waiver_checks,
+)
 from schemas.facts import Facts
 from schemas.findings import RULES, CheckRule, Finding
 from schemas.model import Stack

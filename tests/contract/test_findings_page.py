@@ -9,11 +9,11 @@ import pytest
 from catalog.platforms import platforms
 from schemas.checks import own_rules, shared_rules
 from schemas.findings import CHAPTERS, RULES, CheckRules, Wrong
-from schemas.page import PAGE, render_findings_page
+from schemas.findings_page import PAGE, render_findings_page
 
 
 def test_the_page_of_findings_is_up_to_date() -> None:
-    assert PAGE.read_text("utf-8") == render_findings_page(), "run `python -m schemas.page`"
+    assert PAGE.read_text("utf-8") == render_findings_page(), "run `python -m schemas.findings_page`"
 
 
 def test_a_code_says_its_chapter_and_its_platform() -> None:
@@ -34,8 +34,8 @@ def test_a_code_that_is_taken_is_one_message(table: CheckRules) -> None:
 
     with pytest.raises(SystemExit) as ended:
         table.rule("TY101", "something else")(is_twice)
-    taken = r"trainyard: test_findings_page.py:\d+: TY101 is taken: `an address block is malformed` \(network.py:\d+\)"
-    assert re.match(taken, str(ended.value))
+    taken = r"TY101 is taken: `an address block is malformed` \(network_checks.py:\d+\)"
+    assert re.match(rf"trainyard: test_findings_page.py:\d+: {taken}", str(ended.value))
 
 
 def test_a_finding_code_has_one_meaning_on_every_platform() -> None:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from catalog import frameworks
 from catalog.platforms import platforms
 from catalog.tables import table
-from schemas.checks.access import FEATURES
+from schemas.checks.access_checks import FEATURES
 from trainyard.cli.main import main
 
 PLATFORMS = platforms()

@@ -19,7 +19,7 @@ from components.platform.streams import local_path
 from launcher.escaping import terminal
 from schemas.load import load_file, stack_name
 from schemas.model import Stack
-from schemas.names import count_noun, suggest_name
+from schemas.name_suggestions import count_noun, suggest_name
 from trainyard.cli.out import json_data, say, say_aside
 from trainyard.cli.planning import (
     end_with_findings,

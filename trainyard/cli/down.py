@@ -17,7 +17,7 @@ from catalog.platforms import platforms_with, require_capability
 from components.platform.local import PROJECT_NAME, LocalPlatform, Removal, Row, State
 from launcher.escaping import terminal_lines
 from localcloud import control
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from trainyard.cli.out import ask, say, say_aside, say_in_colour
 from trainyard.cli.up import local_command
 from trainyard.local import stack_states

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from components.plan.show import json_text
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from trainyard.cli.errors import ResultCommand
 from trainyard.cli.out import json_data, say
 from trainyard.cli.planning import (

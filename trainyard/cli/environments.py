@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from trainyard.cli.out import ask, json_data, say
 from trainyard.cli.planning import stacks_option
 
@@ -76,7 +76,7 @@ def _lines(states: dict[str, dict[str, object]]) -> list[str]:
 def make_command(names: tuple[str, ...], apt: bool, stack: str | None, stacks: Path) -> None:
     """Make the environments NAMES that are missing; without a name, all."""
     from localcloud.environments.rows import rows
-    from schemas.names import suggest_name
+    from schemas.name_suggestions import suggest_name
 
     for name in names:
         if name not in rows():

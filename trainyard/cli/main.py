@@ -67,7 +67,7 @@ class LazyGroup(ErrorReportingGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            from schemas.names import suggest_name
+            from schemas.name_suggestions import suggest_name
 
             ctx.fail(f"no such command `{args[0]}`: {suggest_name(args[0], self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)

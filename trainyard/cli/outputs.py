@@ -27,7 +27,7 @@ from components.platform.status import LONGEST_BYTES, RunStatus, parse_json
 from launcher.escaping import terminal
 from provider.runs.lost import LOCAL_ONLY, LOST, Lost, read_lost
 from schemas.load import load_file
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from trainyard.cli.data import as_json, object_line
 from trainyard.cli.out import json_data, say, say_aside
 from trainyard.cli.run_selection import config_of

@@ -13,7 +13,7 @@ from components.plan import show
 from components.plan.documents import PlanDocuments, run_documents, yaml_text
 from components.plan.model import Plan
 from components.plan.platform import AccessReporting
-from schemas.names import suggest_name
+from schemas.name_suggestions import suggest_name
 from trainyard.cli.out import data, json_data, say
 from trainyard.cli.planning import plan_or_exit, stack_arguments, stack_file
 

@@ -23,7 +23,7 @@ from launcher.escaping import terminal
 from schemas.findings import Finding, Path, dotted_path
 from schemas.judge import Judged, titles_by_code
 from schemas.load import stack_name
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from schemas.source import Source
 from trainyard.cli.out import data, json_data, say_in_colour
 from trainyard.local.places import ProjectFileError, project_stacks

@@ -19,7 +19,7 @@ import click
 
 from catalog.secret_looks import without_tokens
 from schemas.load import stack_name
-from schemas.names import suggest_name
+from schemas.name_suggestions import suggest_name
 from trainyard.cli.errors import ResultCommand
 from trainyard.cli.out import data, json_data, say, say_aside
 from trainyard.cli.planning import is_file_name, named_place, stacks_option

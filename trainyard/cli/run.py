@@ -17,7 +17,7 @@ from components.platform.status import WantedRuns
 from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, WantedTry
 from localcloud.files import WHERE_POSSIBLE
 from schemas.load import stack_name
-from schemas.names import count_noun, quoted_list
+from schemas.name_suggestions import count_noun, quoted_list
 from trainyard.cli.errors import INTERRUPTED
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import (

@@ -19,7 +19,7 @@ from components.platform.local import deployed_files
 from components.platform.status import MachineSeen, RunStatus, WantedRuns, parse_json
 from schemas.each import swept_keys
 from schemas.load import load_file, stack_name
-from schemas.names import suggest_name
+from schemas.name_suggestions import suggest_name
 from schemas.source import read_source
 from trainyard.cli.out import say_aside
 from trainyard.cli.planning import (

@@ -17,7 +17,7 @@ import click
 
 from components.platform.status import RunStatus
 from launcher.escaping import terminal
-from schemas.names import count_noun, suggest_name
+from schemas.name_suggestions import count_noun, suggest_name
 from trainyard.cli.out import ask, draw, json_data, say, say_aside, say_in_colour
 from trainyard.cli.run_selection import RunSelection, run_arguments
 from trainyard.cli.waiting import waiting

@@ -14,7 +14,7 @@ from components.plan.show import json_text, table
 from components.platform.status import MachineSeen, NodeStatus, RunStatus, duration, find_cause, progress, reason_of
 from launcher.escaping import terminal
 from provider.runs.lost import total_words
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from trainyard.runs.ranking import RESULT, RankedRun, Ranking
 
 _COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CANCELED": "yellow"}

@@ -15,7 +15,7 @@ import click
 from components.platform.progress import ProgressPoint, metric_names, thin
 from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus
 from launcher.escaping import terminal
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from trainyard.cli.out import draw, say
 from trainyard.cli.runs_text import about, head_of, problems_of, styled, took, why
 from trainyard.runs.look import ProgressHistory

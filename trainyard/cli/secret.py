@@ -15,7 +15,7 @@ import click
 from components.platform.calls import Tell
 from components.platform.local import LocalStackError
 from schemas.load import stack_name
-from schemas.names import suggest_name
+from schemas.name_suggestions import suggest_name
 from schemas.source import read_source
 from trainyard.cli.out import ask_secret, say, say_aside
 from trainyard.cli.planning import stack_file, stacks_option

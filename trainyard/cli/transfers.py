@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import click
 
 from launcher.escaping import terminal
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from trainyard.cli.out import redraw_aside, say, say_aside
 from trainyard.cli.waiting import FIRST_SECONDS
 from trainyard.files.workers import TransferReport

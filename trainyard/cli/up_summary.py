@@ -18,7 +18,7 @@ from components.platform.status import WantedRuns
 from launcher.escaping import terminal, terminal_lines
 from localcloud import admin, control
 from provider.runs.starting import marks_of
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from schemas.source import read_source
 from trainyard.cli.out import say, say_aside
 from trainyard.local.engine_events import EngineDiagnostic

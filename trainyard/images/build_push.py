@@ -27,7 +27,7 @@ from components.platform.images import (
     WantedImage,
     make_context,
 )
-from schemas.names import suggest_name
+from schemas.name_suggestions import suggest_name
 from trainyard.engine.isolated import GitError, git_output
 from trainyard.images import tools
 from trainyard.images.tools import Build, Tool

@@ -25,7 +25,7 @@ import psutil
 from components.platform.calls import Tell
 from components.platform.local import LocalStackError
 from localcloud.control import Cloud
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from trainyard.engine.trusted import open_lock
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from components.plan.model import Plan
 from components.platform.local import Config, LocalFile
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from trainyard.local.environments import why_untrained
 
 _JOBS, _ACCEPTED = "trainyard:jobs", "accepted"

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from schemas.load import NAMESPACE, stack_name
-from schemas.names import nearest_name, quoted_list
+from schemas.name_suggestions import nearest_name, quoted_list
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXAMPLES = CHECKOUT / "stacks"

@@ -17,7 +17,7 @@ from typing import Any
 from components.plan.model import RUN_TYPE, JobPlan, Plan
 from components.platform.local import LocalPlatform, Row, State
 from provider.runs.starting import FAILED
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from trainyard.local.local_stack import LocalStack
 
 _REFERENCE = "pulumi:pulumi:StackReference"

@@ -20,7 +20,7 @@ from localcloud.environments import network_tools
 from localcloud.environments.find import MissingEnvironment
 from localcloud.files import REMEDY, REQUIRED
 from localcloud.hosts import users
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from trainyard.engine.progress import Progress
 from trainyard.local.environments import (
     absent_modules,

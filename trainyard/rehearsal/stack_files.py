@@ -21,7 +21,7 @@ from components.plan.model import JobPlan, PackagesPlan, Plan
 from components.platform.calls import Tell
 from components.platform.rehearsal import RehearsedConfig
 from localcloud import control, files
-from schemas.code import LEFT_OUT
+from schemas.job_code import LEFT_OUT
 from schemas.judge import judge_config
 from schemas.scalars import holds_secret
 from schemas.source import read_source

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from schemas.names import suggest_name
+from schemas.name_suggestions import suggest_name
 from trainyard.review.changes import called
 from trainyard.review.model import Review
 from trainyard.review.sections import sentence

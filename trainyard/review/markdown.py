@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 from trainyard.markup import escape_markdown, escape_mermaid
 from trainyard.review.gates import Tripped
 from trainyard.review.model import Picture, Review

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from schemas.names import count_noun, quoted_list
+from schemas.name_suggestions import count_noun, quoted_list
 from trainyard.review.access import access_sentence
 from trainyard.review.changes import called
 from trainyard.review.model import Access, Change, ChangeKind, JobCost, Remark, Review

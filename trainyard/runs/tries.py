@@ -21,7 +21,7 @@ from schemas.each import with_each
 from schemas.findings import at
 from schemas.judge import Judged
 from schemas.model import EnvValue, Job, Run, Secret, Stack
-from schemas.names import count_noun, quoted_list, suggest_name
+from schemas.name_suggestions import count_noun, quoted_list, suggest_name
 
 
 def runs_for_try(where: Where) -> Runs:

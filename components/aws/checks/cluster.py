@@ -9,12 +9,12 @@ from fnmatch import fnmatchcase
 
 from catalog.tables import table
 from components.aws.stack import AwsDl1Stack, AwsJob, Cluster, rule
-from schemas.checks.runs import disks_within, runtimes_within
-from schemas.checks.scripts import call_matches
+from schemas.checks.run_checks import disks_within, runtimes_within
+from schemas.checks.script_checks import call_matches
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at
-from schemas.names import count_noun, quoted_list, suggest_name
-from schemas.platforms import JobOnPlatform
+from schemas.job_on_platform import JobOnPlatform
+from schemas.name_suggestions import count_noun, quoted_list, suggest_name
 from schemas.scripts import Call
 
 SSH_OF_THE_MACHINE = 22

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from components.aws.stack import NAME, AwsDl1Stack, rule
-from schemas.checks.names import OUR_TAGS
+from schemas.checks.name_checks import OUR_TAGS
 from schemas.facts import Facts
 from schemas.findings import Wrong, at
-from schemas.names import suggest_name
+from schemas.name_suggestions import suggest_name
 
 _BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REPOSITORY = re.compile(r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")

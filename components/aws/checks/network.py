@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator
 
 from components.aws.stack import AwsDl1Stack, gateway_cidr, rule
-from schemas.checks.images import OURS, image_path, images_of
-from schemas.checks.network import is_production_stack
+from schemas.checks.image_checks import OURS, image_path, images_of
+from schemas.checks.network_checks import is_production_stack
 from schemas.facts import Facts
 from schemas.findings import Wrong, at
-from schemas.platforms import JobOnPlatform
+from schemas.job_on_platform import JobOnPlatform
 
 SMALLEST_DEFAULT = 24
 _ECR = re.compile(r"\d{12}\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com")

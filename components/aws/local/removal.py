@@ -31,7 +31,7 @@ from components.platform.runs import NodeRun
 from components.platform.status import duration
 from components.s3 import Session
 from localcloud.aws.border.xml_body import fits_xml
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 
 BUCKET = "aws:s3/bucket:Bucket"
 REPOSITORY = "aws:ecr/repository:Repository"

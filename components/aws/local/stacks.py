@@ -22,7 +22,7 @@ from components.platform.local import LocalFile, LocalPlatform, LocalStackError,
 from localcloud.aws import account, kept
 from localcloud.aws.account import ACCOUNT
 from localcloud.environments.apt import install_command
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 
 # Provider settings with credentials of a real account. For the local one, the environment has them.
 _PROVIDER, _REGION = "aws:", "aws:region"

@@ -34,8 +34,8 @@ from components.messages import warn
 from components.outputs import Borrowed, last_outputs
 from components.plan.platform import Deployment
 from components.runs import RunProvider, artifacts_folder, code_artifact
-from schemas.code import CodeArtifact
 from schemas.findings import dotted_path
+from schemas.job_code import CodeArtifact
 
 
 @dataclass(frozen=True)

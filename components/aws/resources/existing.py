@@ -16,7 +16,7 @@ from components.messages import RefusedError, warn
 from components.outputs import PROTECTED, Outputs, last_outputs
 from schemas.each import lies_outside
 from schemas.findings import Path, Wrong, at, dotted_path
-from schemas.names import quoted_list
+from schemas.name_suggestions import quoted_list
 
 _MAY_BE_UNSEEN = "correct it, or allow the deployer to read it: `trainyard access` prints what the deployer needs"
 # AWS's own message, without the text that engine and provider add.

@@ -25,7 +25,7 @@ from components.platform.review import (
     Snapshot,
     Standing,
 )
-from schemas.names import and_list, count_noun
+from schemas.name_suggestions import and_list, count_noun
 
 
 def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:

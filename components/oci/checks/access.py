@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from components.oci.stack import Narrow, OciStack, is_ocid, rule
 from schemas.facts import Facts
 from schemas.findings import Wrong, at
-from schemas.names import suggest_name
+from schemas.name_suggestions import suggest_name
 
 # Names of groups and identity domains are part of policy statements. A group's name may begin with its domain, if that
 # is not the stack's.

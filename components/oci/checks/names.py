@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from components.oci.stack import OciStack, is_ocid, rule
-from schemas.checks.names import OUR_TAGS
+from schemas.checks.name_checks import OUR_TAGS
 from schemas.convert import camel_case
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at
-from schemas.names import suggest_name
+from schemas.name_suggestions import suggest_name
 
 _BUCKET = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,256}")
 # The address of a registry, which some people write in place of a repository's name.

@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterator, Mapping
 
 from components.oci.stack import ComputeTarget, OciJob, OciStack, is_flexible, rule, share_of
-from schemas.checks.images import OURS, image_path, images_of
-from schemas.checks.runs import disks_within, runtimes_within
+from schemas.checks.image_checks import OURS, image_path, images_of
+from schemas.checks.run_checks import disks_within, runtimes_within
 from schemas.each import MOST_RUNS, live_at_once
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at
 from schemas.model import EnvValue, Shape
-from schemas.names import count_noun, suggest_name
+from schemas.name_suggestions import count_noun, suggest_name
 
 SHORTEST, LONGEST = 10, 30 * 24 * 60
 SMALLEST_DISK, LARGEST_DISK = 50, 10_240

@@ -13,7 +13,7 @@ from typing import Any
 
 from catalog.tables import table
 from components.oci.stack import OciStack, rule
-from schemas.checks.images import image_path, images_of
+from schemas.checks.image_checks import image_path, images_of
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at
 from schemas.model import EnvValue, Job

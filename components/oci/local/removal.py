@@ -32,7 +32,7 @@ from components.platform.local import (
     named_results,
 )
 from components.platform.runs import TERMINAL
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
 REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"

@@ -16,7 +16,7 @@ from components.plan.model import Plan, RunPlan, expand
 from components.platform.calls import LocalCloud, Tell
 from components.platform.local import LocalFile, LocalPlatform, Outputs, Removal, Row, State
 from localcloud import admin
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 
 # Provider settings with credentials and region of a real tenancy. For the local cloud, the environment has them.
 PROVIDER = "oci:"

@@ -18,7 +18,7 @@ from components.oci.stack import FlowLog, is_ocid
 from components.outputs import PROTECTED, Outputs, is_ours, last_outputs, unless_refused
 from schemas.each import lies_outside
 from schemas.findings import Path, Wrong, at
-from schemas.names import count_noun, nearest_name
+from schemas.name_suggestions import count_noun, nearest_name
 
 GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
 # The cloud's own message, without the text that engine and provider add.

@@ -22,7 +22,7 @@ from components.oci.run_inputs import Where, job_tags, launch_tags, run_inputs
 from components.oci.stack import MachineShare
 from components.plan.model import JobPlan, RunPlan
 from components.runs import Run, RunProvider, aliases
-from schemas.code import CodeArtifact, folder_digest, folder_entries
+from schemas.job_code import CodeArtifact, folder_digest, folder_entries
 
 # The only existing type of targets, and of jobs on them.
 MANAGED = "MANAGED_COMPUTE_CLUSTER"

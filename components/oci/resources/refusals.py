@@ -22,7 +22,7 @@ from components.oci.resources.storage import VERSIONING
 from components.outputs import Outputs, Recorded, unless_refused
 from schemas.each import lies_outside
 from schemas.findings import Wrong, at
-from schemas.names import quoted_list
+from schemas.name_suggestions import quoted_list
 
 GONE = frozenset({"TERMINATING", "TERMINATED"})
 

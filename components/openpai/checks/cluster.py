@@ -19,7 +19,7 @@ from catalog.openpai import (
     same_registry,
 )
 from components.openpai.stack import RUNS_COMMANDS, OpenPaiJob, OpenPaiStack, rule
-from schemas.checks.images import OURS, has_capitals, images_of
+from schemas.checks.image_checks import OURS, has_capitals, images_of
 from schemas.facts import Facts
 from schemas.findings import Wrong, at
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from catalog.secret_looks import looks_secret, names_secret
 from catalog.tables import table
 from components.openpai.stack import END_OF_PARAMETER, IMAGE_NAME, OpenPaiJob, OpenPaiStack, rule
-from schemas.checks.env import reserved_reason, variables_set_by
+from schemas.checks.env_checks import reserved_reason, variables_set_by
 from schemas.facts import Facts
 from schemas.findings import Wrong, at
 from schemas.model import STALL_MINUTES, Shape
-from schemas.names import quoted_list, suggest_name
+from schemas.name_suggestions import quoted_list, suggest_name
 from schemas.scalars import holds_secret
 
 # Role names that OpenPAI's controller does not change.

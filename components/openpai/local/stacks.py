@@ -35,7 +35,7 @@ from components.platform.local import (
 from launcher.walking import Budget, open_file, regular_files
 from localcloud.openpai.tasks import ABSENT_PLUGINS
 from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 
 RECORD = "stand-ins-openpai.json"
 DEPLOYER, USER = "deployer", "user"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.code import git_host, git_port
+from schemas.job_code import git_host, git_port
 from tests.support.samples import stack
 
 

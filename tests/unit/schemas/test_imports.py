@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.code import code_files
+from schemas.job_code import code_files
 from schemas.scripts import read_scripts
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from components.oci.resources.jobs import build_artifact
-from schemas.code import code_files, left_out_links
+from schemas.job_code import code_files, left_out_links
 
 
 @pytest.fixture

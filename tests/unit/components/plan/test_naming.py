@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.plan.model import expand, plan_references, stack_tags
-from schemas.names import REFERENCES
+from schemas.name_suggestions import REFERENCES
 from tests.support.samples import stack
 
 

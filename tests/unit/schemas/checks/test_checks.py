@@ -11,7 +11,7 @@ import pytest
 
 from catalog.secret_looks import looks_secret
 from schemas.checks import shared_rules
-from schemas.checks.runs import LARGEST_CODE
+from schemas.checks.run_checks import LARGEST_CODE
 from schemas.judge import judge_file
 from trainyard.cli.render import RENDERERS
 

@@ -10,7 +10,7 @@ import pytest
 
 from catalog.tables import table
 from components.openpai.stack import OpenPaiStack
-from schemas.checks.access import not_deployed
+from schemas.checks.access_checks import not_deployed
 from schemas.judge import Judged, judge_file
 from tests.support.openpai_jobs import judged_stack
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from schemas.checks.network import is_production_stack
+from schemas.checks.network_checks import is_production_stack
 from schemas.facts import Facts
 from schemas.findings import Wrong, at, rule
 from schemas.model import Stack

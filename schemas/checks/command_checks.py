@@ -16,7 +16,7 @@ from catalog.frameworks.validation import OF_A_NODE, OF_A_PROCESS, OF_TENSORFLOW
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at, rule
 from schemas.model import Job, Stack
-from schemas.names import count_noun
+from schemas.name_suggestions import count_noun
 
 _OPERATORS = frozenset({"|", "||", "&&", "&", ";", "<", ">", ">>", "2>", "2>&1", "&>"})
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")

@@ -12,7 +12,7 @@ from schemas.each import keys_of
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at, rule
 from schemas.model import Job, Role, Run, Stack
-from schemas.names import REFERENCES, reference_names_in, suggest_name
+from schemas.name_suggestions import REFERENCES, reference_names_in, suggest_name
 
 # Keys that describe a new thing, in parts of the file that also take `existing`.
 _KEYS_OF_NEW = ("name", "repository", "key")

@@ -9,9 +9,9 @@ from itertools import combinations
 from catalog.frameworks import PortRow
 from schemas.facts import Facts
 from schemas.findings import Wrong, at, rule
+from schemas.job_on_platform import JobOnPlatform
 from schemas.model import PortRange, Stack
-from schemas.names import suggest_name
-from schemas.platforms import JobOnPlatform
+from schemas.name_suggestions import suggest_name
 
 # Linux uses ports of this range for outgoing connections by default.
 EPHEMERAL = PortRange(32768, 60999)

@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 
-from schemas.checks.network import is_production_stack
+from schemas.checks.network_checks import is_production_stack
 from schemas.convert import default_of
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at, rule
 from schemas.model import Stack
-from schemas.names import quoted_list
+from schemas.name_suggestions import quoted_list
 
 # Keys that a stack may set although it takes the concern from another stack.
 _OWN_ANYWAY = {("access", "mode"), ("access", "users"), ("network", "flow_log")}

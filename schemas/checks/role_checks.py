@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from catalog.frameworks import Framework, OptionRow
 from schemas.facts import Facts
 from schemas.findings import Wrong, at, rule
+from schemas.job_on_platform import JobOnPlatform
 from schemas.model import Stack
-from schemas.names import count_noun, quoted_list, suggest_name
-from schemas.platforms import JobOnPlatform
+from schemas.name_suggestions import count_noun, quoted_list, suggest_name
 
 
 def _framework_title(framework: Framework) -> str:

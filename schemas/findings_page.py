@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/findings.md from the codes: `python -m schemas.page`."""
+"""Writes docs/findings.md from the codes: `python -m schemas.findings_page`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _HEAD = """\
 <!-- SPDX-License-Identifier: Apache-2.0 -->
 # What `trainyard check` finds
 
-For users who look up a finding. Made by `python -m schemas.page`; a test compares the two. An error fails the check, a
-warning only with `--strict`. Codes up to TY099 are about the file's schema; the other checks run on the parts of the
-file that are valid by the schema. TY114, TY615 and TY716 to TY719 compare several files: all files of one check, and
-the other stack files in their folders.
+For users who look up a finding. Made by `python -m schemas.findings_page`; a test compares the two. An error fails the
+check, a warning only with `--strict`. Codes up to TY099 are about the file's schema; the other checks run on the parts
+of the file that are valid by the schema. TY114, TY615 and TY716 to TY719 compare several files: all files of one check,
+and the other stack files in their folders.
 
 | code | severity | platform | what is wrong |
 | --- | --- | --- | --- |

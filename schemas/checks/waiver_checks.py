@@ -11,7 +11,7 @@ from pathlib import Path
 from schemas.facts import Facts
 from schemas.findings import Wrong, at, rule
 from schemas.model import Stack
-from schemas.names import suggest_name
+from schemas.name_suggestions import suggest_name
 
 # A rule of the policy pack is a file, so the files are the list. The pack itself is not imported.
 _RULES = Path(__file__).resolve().parents[2] / "policies" / "rules"

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from catalog.tables import table
-from schemas.checks.commands import job_commands
+from schemas.checks.command_checks import job_commands
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at, rule
 from schemas.model import Job, Stack

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from catalog import production
-from schemas.code import git_host
 from schemas.convert import camel_case, default_of
 from schemas.each import addresses_needed
 from schemas.facts import Facts
 from schemas.findings import Wrong, at, rule
+from schemas.job_code import git_host
+from schemas.job_on_platform import JobOnPlatform
 from schemas.model import Network, Stack
-from schemas.names import suggest_name
-from schemas.platforms import JobOnPlatform
+from schemas.name_suggestions import suggest_name
 
 _PRIVATE = tuple(ipaddress.IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 _REFUSED = tuple(

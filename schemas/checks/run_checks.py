@@ -8,13 +8,13 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 
-from schemas.checks.commands import command_words, job_commands
+from schemas.checks.command_checks import command_words, job_commands
 from schemas.each import LONGEST_KEY, MOST_RUNS, count_runs, each_names_in, each_value_text, keys_of
 from schemas.facts import CodeFolder, Facts
 from schemas.findings import Path, Wrong, at, rule
+from schemas.job_on_platform import JobOnPlatform
 from schemas.model import STALL_MINUTES, Job, Run, Stack
-from schemas.names import count_noun, nearest_name, quoted_list
-from schemas.platforms import JobOnPlatform
+from schemas.name_suggestions import count_noun, nearest_name, quoted_list
 
 # The longest reasonable wait of a deployment: a day.
 LONGEST_WAIT = 24 * 60
