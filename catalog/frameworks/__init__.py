@@ -49,6 +49,7 @@ class PortRow:
     reached_from: tuple[str, ...]
     default: int | str
     why: str
+    protocol: Literal["tcp", "udp"] = "tcp"
     evidence: Literal["measured", "documented", "inferred"] = "documented"
     documented: bool = False
     when: str | None = None

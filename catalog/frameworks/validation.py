@@ -54,6 +54,8 @@ def waiting_problems(framework: Framework) -> Iterator[str]:
 def _awaited_port(where: str, name: str, role: RoleRow, row: PortRow) -> Iterator[str]:
     if row.default == "all" or row.pinned == "kernel-range":
         yield f"{where} awaits `{row.label}`, but the kernel picks its ports, so the port to ask is unknown"
+    if row.protocol == "udp":
+        yield f"{where} awaits `{row.label}`, whose protocol is UDP, so nothing says whether it answers"
     alone = role.maximum == 1 and set(row.listens) == {name}
     if name not in row.reached_from and not alone:
         yield f"{where} awaits `{row.label}`, which it may not reach: add `{name}` to the port's `reached_from`"

@@ -9,9 +9,9 @@ from typing import Literal
 
 from components.oci.plan import OciNetworkPlan
 from components.plan.model import INTERNET, SERVICES, PortRule
+from components.values.protocols import parse_protocol
 from schemas.model import PortRange
 
-TCP = "6"
 ANYWHERE = "0.0.0.0/0"
 ALL_TCP, OPENED_FOR = "all-tcp", "opened-for"
 # OCI allows 255 characters in the description of a rule.
@@ -20,8 +20,9 @@ LONGEST_DESCRIPTION = 255
 RULES_PER_LIST = 200
 
 PeerType = Literal["CIDR_BLOCK", "SERVICE_CIDR_BLOCK"]
-# Port range -> the reasons for it, each reason once.
-Reasons = dict[PortRange | None, dict[str, None]]
+Protocol = Literal["tcp", "udp"]
+# A protocol and a port range -> the reasons for it, each reason once.
+Reasons = dict[tuple[Protocol, PortRange | None], dict[str, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,12 @@ class SecurityRule:
     peer_type: PeerType
     ports: PortRange | None
     description: str
+    protocol: Protocol = "tcp"
+
+    @property
+    def number(self) -> str:
+        """The protocol as OCI's rules name it."""
+        return str(parse_protocol(self.protocol))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +74,23 @@ def list_tags(network: OciNetworkPlan) -> dict[str, str]:
 
     People and policies look for the reason on the list.
     """
-    needed_by = sorted({rule.framework or network.mode for rule in network.rules if rule.ports is None})
+    needed_by = sorted({rule.framework or network.mode for rule in network.rules if is_all_tcp(rule)})
     reasons = {ALL_TCP: ", ".join(needed_by), OPENED_FOR: ", ".join(sorted(network.frameworks))}
     return {tag: reason for tag, reason in reasons.items() if reason}
+
+
+def is_all_tcp(rule: PortRule) -> bool:
+    return rule.ports is None and rule.protocol == "tcp"
 
 
 def _merged(rules: Iterable[PortRule], peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:
     """As `_by_range`, but without ranges inside a wider one, because such rules would have no effect."""
     reasons_of = _reasons(rules)
-    why: Reasons = {None: reasons_of[None]} if None in reasons_of else {}
-    for ports, reasons in reasons_of.items() if not why else ():
-        widest = max((one for one in reasons_of if one and ports and one.covers(ports)), key=lambda one: one.size)
-        why.setdefault(widest, {}).update(reasons)
+    why: Reasons = {key: reasons for key, reasons in reasons_of.items() if key[1] is None}
+    for (protocol, ports), reasons in reasons_of.items():
+        if ports is not None and (protocol, None) not in why:
+            covering = [one for other, one in reasons_of if other == protocol and one and one.covers(ports)]
+            why.setdefault((protocol, max(covering, key=lambda one: one.size)), {}).update(reasons)
     return _ordered(why, peer, peer_type)
 
 
@@ -90,13 +102,15 @@ def _by_range(rules: Iterable[PortRule], peer: str, peer_type: PeerType) -> tupl
 def _reasons(rules: Iterable[PortRule]) -> Reasons:
     reasons_of: Reasons = {}
     for rule in rules:
-        reasons_of.setdefault(rule.ports, {})[rule.why] = None
+        reasons_of.setdefault((rule.protocol, rule.ports), {})[rule.why] = None
     return reasons_of
 
 
 def _ordered(why: Reasons, peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:
-    order = sorted(why, key=lambda ports: (ports.first, ports.last) if ports else (0, 0))
-    return tuple(SecurityRule(peer, peer_type, ports, _described(why[ports])) for ports in order)
+    order = sorted(why, key=lambda key: (key[0], (key[1].first, key[1].last) if key[1] else (0, 0)))
+    return tuple(
+        SecurityRule(peer, peer_type, ports, _described(why[protocol, ports]), protocol) for protocol, ports in order
+    )
 
 
 def _described(reasons: Iterable[str]) -> str:

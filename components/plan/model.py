@@ -37,7 +37,7 @@ class PortRule:
     target: str
     ports: PortRange | None
     why: str
-    protocol: Literal["tcp"] = "tcp"
+    protocol: Literal["tcp", "udp"] = "tcp"
     evidence: Evidence = "documented"
     framework: str | None = None
 

@@ -130,6 +130,7 @@ def _least(job: ResolvedJob) -> Iterator[PortRule]:
                         f"{job.name}/{target}",
                         job.ports_of(row),
                         row.why,
+                        row.protocol,
                         evidence=row.evidence,
                         framework=job.spec.framework,
                     )
@@ -141,7 +142,8 @@ def _opened(name: str, framework: Framework) -> Iterator[PortRule]:
     for row in framework.ports:
         if is_active(row, defaults):
             ports = default_ports(row)
-            yield PortRule(SUBNET, SUBNET, ports, f"{name}: {row.why}", evidence=row.evidence, framework=name)
+            why = f"{name}: {row.why}"
+            yield PortRule(SUBNET, SUBNET, ports, why, row.protocol, row.evidence, name)
 
 
 def _documented(job: ResolvedJob) -> Iterator[PortRule]:
@@ -169,4 +171,4 @@ def _opened_as_documented(name: str, framework: Framework) -> Iterator[PortRule]
 def _anywhere(framework: Framework, row: PortRow, ports: PortRange | None) -> PortRule:
     evidence = "documented" if row.documented else row.evidence
     why = f"{framework.name}: {row.why}"
-    return PortRule(SUBNET, SUBNET, ports, why, evidence=evidence, framework=framework.name)
+    return PortRule(SUBNET, SUBNET, ports, why, row.protocol, evidence, framework.name)

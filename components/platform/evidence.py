@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 from components.plan.model import SERVICES
 from components.platform.traffic import Ports, RuleInForce, is_network, ports_text
-from components.values.protocols import EVERY_PROTOCOL
+from components.values.protocols import EVERY_PROTOCOL, UDP
 
 MutationKind = Literal["deleted", "widened", "turned around"]
 _LAST_PORT = 65535
@@ -138,6 +138,7 @@ class PlannedRule:
     peer: str
     ports: Ports
     why: str
+    protocol: str = "tcp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +166,13 @@ class PlannedNeeds:
 
     def beyond_ports(self, rule: RuleInForce) -> tuple[int, ...]:
         """The ports that a rule opens although the plan does not ask for them."""
+        # A rule for every protocol is judged by its ports of TCP.
+        protocol = "udp" if rule.protocol == str(UDP) else "tcp"
         alike = [
             one
             for one in self.rules
-            if one.direction == rule.direction and _same_peer(one.peer, rule.called or rule.peer)
+            if (one.direction, one.protocol) == (rule.direction, protocol)
+            and _same_peer(one.peer, rule.called or rule.peer)
         ]
         planned_ports = set().union(*(_each(one.ports) for one in alike)) if alike else set[int]()
         return tuple(sorted(_each(rule.ports) - planned_ports))

@@ -3,11 +3,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pulumi
+
+from components.aws.plan import AwsNetworkPlan, aws_dl1_plan
+from components.aws.resources.network import _to_internet
+from components.oci.resources.network import Services
+from components.oci.resources.network import _egress as egress_of
+from components.oci.resources.network import _ingress as ingress_of
+from components.oci.rules import security_rules
+from components.plan.build import plan_file
+from components.plan.model import INTERNET, SUBNET, PortRule
+from schemas.model import PortRange
 from tests.programs.conftest import Written
+from tests.support.examples import STACKS
+from tests.support.samples import plan
 
 Config = dict[str, Any]
+
+
+def aws_network() -> AwsNetworkPlan:
+    return aws_dl1_plan(plan_file(STACKS / "Pulumi.aws-dl1-resnet.yaml", print)).network
 
 
 def test_rules_beyond_the_limit_go_into_another_list_of_the_same_subnet(changed: Written) -> None:
@@ -27,6 +45,22 @@ def test_rules_beyond_the_limit_go_into_another_list_of_the_same_subnet(changed:
     assert found["rules-2"].inputs["ingressSecurityRules"]
     [subnet] = recording.of("Subnet").values()
     assert len(subnet.inputs["securityListIds"]) == 2
+
+
+def test_a_rule_of_udp_has_its_number_and_its_options() -> None:
+    ports = PortRange(4791, 4791)
+    made = security_rules(replace(plan().network, rules=(PortRule(SUBNET, SUBNET, ports, "RoCE", "udp"),)))
+    services = Services(pulumi.Output.from_input("id"), pulumi.Output.from_input("all-services"))
+    for rule in (ingress_of(made.ingress[0]), egress_of(made.egress[0], services)):
+        assert (rule["protocol"], rule["udp_options"]) == ("17", {"min": 4791, "max": 4791})
+        assert "tcp_options" not in rule
+
+
+def test_rules_of_udp_to_the_internet_are_others_on_aws_too() -> None:
+    ports = PortRange(443, 443)
+    rules = (PortRule(SUBNET, INTERNET, ports, "git"), PortRule(SUBNET, INTERNET, ports, "QUIC", "udp"))
+    network = replace(aws_network(), rules=rules)
+    assert _to_internet(network) == {("tcp", ports): ["git"], ("udp", ports): ["QUIC"]}
 
 
 def test_a_flow_log_records_the_subnet_in_the_stacks_log_group(changed: Written) -> None:

@@ -276,7 +276,7 @@ def _rules(plan: AwsDl1Plan) -> Iterator[PlannedRule]:
     for rule in network.rules:
         if rule.target == INTERNET:
             ports = (rule.ports.first, rule.ports.last) if rule.ports else (0, 65535)
-            yield PlannedRule("egress", "0.0.0.0/0", ports, rule.why)
+            yield PlannedRule("egress", "0.0.0.0/0", ports, rule.why, rule.protocol)
 
 
 def _parts(statement: Mapping[str, Any]) -> set[tuple[str, str, str]]:

@@ -59,9 +59,11 @@ def nodes_group(
         to = {"cidr_ipv4": peer.cidr, "referenced_security_group_id": peer.group, "prefix_list_id": peer.prefix_list}
         named = {key: value for key, value in to.items() if value is not None}
         _egress(f"to-{peer.key}", _tcp(group, peer.ports, **named), peer.why, tags, opts)
-    for ports, why in _to_internet(plan).items():
-        target = _tcp(group, ports, cidr_ipv4="0.0.0.0/0")
-        _egress(f"to-internet-{ports}", target, "; ".join(why), tags, opts)
+    for (protocol, ports), why in _to_internet(plan).items():
+        target = {**_tcp(group, ports, cidr_ipv4="0.0.0.0/0"), "ip_protocol": protocol}
+        # Rules of TCP had no protocol in their names at first, and a new name would be a new rule.
+        name = f"{ports}" if protocol == "tcp" else f"{protocol}-{ports}"
+        _egress(f"to-internet-{name}", target, "; ".join(why), tags, opts)
     return group
 
 
@@ -91,11 +93,11 @@ def _group(
     ).id
 
 
-def _to_internet(plan: AwsNetworkPlan) -> dict[PortRange, list[str]]:
-    why: dict[PortRange, list[str]] = {}
+def _to_internet(plan: AwsNetworkPlan) -> dict[tuple[str, PortRange], list[str]]:
+    why: dict[tuple[str, PortRange], list[str]] = {}
     for rule in plan.rules:
         if rule.target == INTERNET:
-            reasons = why.setdefault(rule.ports or PortRange(0, 65535), [])
+            reasons = why.setdefault((rule.protocol, rule.ports or PortRange(0, 65535)), [])
             reasons += [rule.why] if rule.why not in reasons else []
     return why
 

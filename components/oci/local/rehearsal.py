@@ -46,6 +46,7 @@ from components.platform.rehearsal import (
 )
 from components.platform.traffic import RuleInForce, is_network
 from components.platform.values import Properties
+from components.values.protocols import protocol_name
 from localcloud import admin
 from policies.rule import JudgedResource, refusing
 
@@ -178,7 +179,8 @@ class OciPlannedNeeds(PlannedNeeds):
 def _properties(rule: RuleInForce) -> dict[str, Any]:
     end = "source" if rule.direction == "ingress" else "destination"
     kind = "CIDR_BLOCK" if is_network(rule.peer) else "SERVICE_CIDR_BLOCK"
-    ports = {"tcpOptions": {"min": rule.ports[0], "max": rule.ports[1]}} if rule.ports else {}
+    options = f"{protocol_name(rule.protocol)}Options"
+    ports = {options: {"min": rule.ports[0], "max": rule.ports[1]}} if rule.ports else {}
     return {end: rule.peer, f"{end}Type": kind, "protocol": rule.protocol, **ports}
 
 
@@ -187,7 +189,13 @@ def planned_needs(plan: OciPlan, network_of: OciPlan | None = None, access_of: O
     net, access = network_of or plan, access_of or plan
     network, lines = oci_rules.security_rules(net.network), oci_statements.policy_lines(access)
     rules = [
-        PlannedRule(direction, rule.peer, (rule.ports.first, rule.ports.last) if rule.ports else None, rule.description)
+        PlannedRule(
+            direction,
+            rule.peer,
+            (rule.ports.first, rule.ports.last) if rule.ports else None,
+            rule.description,
+            rule.protocol,
+        )
         for direction, side in (("ingress", network.ingress), ("egress", network.egress))
         for rule in side
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from components.oci.client.session import Session, sdk_module
 from components.oci.plan import OciNetworkPlan
-from components.oci.rules import TCP, SecurityRule, security_rules
+from components.oci.rules import SecurityRule, security_rules
 from components.platform.local import network_around
 
 _SERVICES = "SERVICE_CIDR_BLOCK"
@@ -48,10 +48,11 @@ def _side(model: str, end: str, rules: Iterable[SecurityRule], services: str) ->
     of = _models()
     for rule in rules:
         ports = of.PortRange(min=rule.ports.first, max=rule.ports.last) if rule.ports else None
+        options = of.TcpOptions if rule.protocol == "tcp" else of.UdpOptions
         yield getattr(of, f"{model}SecurityRule")(
-            protocol=TCP,
+            protocol=rule.number,
             description=rule.description,
-            tcp_options=of.TcpOptions(destination_port_range=ports) if ports else None,
+            **{f"{rule.protocol}_options": options(destination_port_range=ports) if ports else None},
             **{end: services if rule.peer_type == _SERVICES else rule.peer, f"{end}_type": rule.peer_type},
         )
 

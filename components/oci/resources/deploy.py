@@ -74,7 +74,8 @@ def outputs(here: Context, network: Network | None, place: JobPlace, jobs: Mappi
 
 
 def _ports(network: OciNetworkPlan) -> list[str]:
-    return [str(rule.ports or "all") for rule in security_rules(network).ingress]
+    rules = security_rules(network).ingress
+    return [f"{'' if rule.protocol == 'tcp' else f'{rule.protocol} '}{rule.ports or 'all'}" for rule in rules]
 
 
 def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:

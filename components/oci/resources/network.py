@@ -11,7 +11,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.plan import OciNetworkPlan
-from components.oci.rules import ANYWHERE, TCP, SecurityRule, SecurityRules, list_tags, security_lists, security_rules
+from components.oci.rules import ANYWHERE, SecurityRule, SecurityRules, list_tags, security_lists, security_rules
 
 # Every region has one service with such a name. It includes bucket, registry, logging and Data Science.
 ALL_SERVICES = r"All .* Services In Oracle Services Network"
@@ -131,12 +131,12 @@ def _route(
 
 def _ports(rule: SecurityRule) -> dict[str, Any]:
     # Destination ports. All source ports are allowed.
-    return {"tcp_options": {"min": rule.ports.first, "max": rule.ports.last}} if rule.ports else {}
+    return {f"{rule.protocol}_options": {"min": rule.ports.first, "max": rule.ports.last}} if rule.ports else {}
 
 
 def _ingress(rule: SecurityRule) -> dict[str, Any]:
     return {
-        "protocol": TCP,
+        "protocol": rule.number,
         "source": rule.peer,
         "source_type": rule.peer_type,
         "stateless": False,
@@ -147,7 +147,7 @@ def _ingress(rule: SecurityRule) -> dict[str, Any]:
 
 def _egress(rule: SecurityRule, services: Services) -> dict[str, Any]:
     return {
-        "protocol": TCP,
+        "protocol": rule.number,
         "destination": services.cidr if rule.peer_type == "SERVICE_CIDR_BLOCK" else rule.peer,
         "destination_type": rule.peer_type,
         "stateless": False,

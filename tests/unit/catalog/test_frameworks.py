@@ -59,6 +59,16 @@ WRONG: dict[str, tuple[str, str, str]] = {
         'default = "all"',
         "awaits `head`, but the kernel picks its ports",
     ),
+    "a port of UDP that it awaits": (
+        "default = 6379",
+        'default = 6379\nprotocol = "udp"',
+        "awaits `head`, whose protocol is UDP, so nothing says whether it answers",
+    ),
+    "a protocol without ports": (
+        "default = 6379",
+        'default = 6379\nprotocol = "icmp"',
+        "`ports[0].protocol` must be one of tcp, udp",
+    ),
     "a port that is not open to it": (
         'reached_from = ["head", "worker"]\ndefault = 6379',
         'reached_from = ["head"]\ndefault = 6379',

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.oci.plan import OciNetworkPlan
-from components.oci.rules import ANYWHERE, LONGEST_DESCRIPTION, RULES_PER_LIST, security_lists, security_rules
+from components.oci.rules import (
+    ANYWHERE,
+    LONGEST_DESCRIPTION,
+    RULES_PER_LIST,
+    list_tags,
+    security_lists,
+    security_rules,
+)
 from components.oci.stack import OciNetwork
 from components.plan.model import INTERNET, SERVICES, SUBNET, PortRule
 from schemas.model import PortRange
@@ -70,6 +77,16 @@ def test_rules_of_one_range_are_one_with_every_reason() -> None:
     ports = PortRange(8786, 8786)
     made = security_rules(network(PortRule("a/w", "a/m", ports, "one"), PortRule("a/m", "a/m", ports, "two")))
     assert [rule.description for rule in made.ingress] == ["one; two"]
+
+
+def test_a_rule_of_udp_is_one_of_its_own() -> None:
+    ports, every = PortRange(4791, 4791), PortRange(4000, 5000)
+    udp = PortRule(SUBNET, SUBNET, ports, "RoCE", "udp")
+    made = security_rules(network(udp, PortRule(SUBNET, SUBNET, every, "data")))
+    assert [(rule.protocol, rule.number, rule.ports) for rule in made.ingress] == [
+        ("tcp", "6", every), ("udp", "17", ports)
+    ]  # fmt: skip
+    assert list_tags(network(replace(udp, ports=None))) == {}
 
 
 def test_a_port_open_to_all_makes_the_others_idle() -> None:

@@ -47,7 +47,8 @@ def test_lists_then_groups_each_with_its_own_numbers(store: StateStore) -> None:
     }
     _add(store, "security-list", "list", **rules)
     group = [
-        {"id": "B", "direction": "EGRESS", "protocol": "17", "destination": "10.1.0.0/16"},
+        {"id": "B", "direction": "EGRESS", "protocol": "17", "destination": "10.1.0.0/16",
+         "udpOptions": {"destinationPortRange": {"min": 4791, "max": 4791}}},
         {"id": "A", "direction": "INGRESS", "protocol": "17", "source": OBJECT_STORAGE,
          "sourceType": "SERVICE_CIDR_BLOCK", "udpOptions": {"sourcePortRange": {"min": 53, "max": 53}}},
     ]  # fmt: skip
@@ -64,6 +65,7 @@ def test_lists_then_groups_each_with_its_own_numbers(store: StateStore) -> None:
     ]  # fmt: skip
     assert [rule.protocol for rule in found] == [6, 6, 6, 1, 17, 17]
     assert (found[0].ports, found[3].icmp, found[4].source_ports) == ((1, 2), (3, 4), (53, 53))
+    assert found[5].ports == (4791, 4791)
     assert (found[1].stateless, found[2].description) == (True, "why")
 
 
