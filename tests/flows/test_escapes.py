@@ -178,7 +178,7 @@ def test_watch_sends_a_terminal_no_control_characters_of_a_run(planted: Planted)
     finally:
         os.close(master)
     assert b"\x1b[J" in shown
-    left = shown.replace(b"\x1b[J", b"").replace(b"\r\n", b"\n")
+    left = shown.replace(b"\x1b[J", b"").replace(b"\r\x1b[K", b"\n").replace(b"\r\n", b"\n")
     assert orders(left) == []
 
 

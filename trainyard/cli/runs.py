@@ -21,6 +21,7 @@ from schemas.name_suggestions import count_noun, suggest_name
 from trainyard.cli.out import ask, draw, json_data, say, say_aside, say_in_colour
 from trainyard.cli.run_selection import RunSelection, run_arguments
 from trainyard.cli.waiting import waiting
+from trainyard.engine.progress import can_redraw_lines
 
 if TYPE_CHECKING:
     from trainyard.runs.ranking import Ranking
@@ -176,7 +177,7 @@ def logs(selection: RunSelection, follow: bool, ranks: tuple[int, ...], every: f
 
 def follow_lines(selection: RunSelection, ranks: frozenset[int], every: float | None) -> list[RunStatus]:
     """Prints lines until the runs have ended, or once if `every` is None. Returns the last status of the runs."""
-    follower = Follower(sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and every is not None)
+    follower = Follower(can_redraw_lines(sys.stdout) and every is not None)
     while True:
         runs_now = selection.runs()
         lines, last = selection.look.lines(runs_now, ranks), every is None or all(run.over for run in runs_now)

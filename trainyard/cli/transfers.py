@@ -15,6 +15,7 @@ from launcher.escaping import terminal
 from schemas.name_suggestions import count_noun
 from trainyard.cli.out import redraw_aside, say, say_aside
 from trainyard.cli.waiting import FIRST_SECONDS
+from trainyard.engine.progress import can_redraw_lines
 from trainyard.files.workers import TransferReport
 
 _EVERY_SECONDS = {True: 0.5, False: 20.0}
@@ -34,14 +35,14 @@ def size_words(count: float) -> str:
 def progress(report: TransferReport, verb: str) -> Iterator[None]:
     """Shows progress while the block runs: on a terminal in one line, elsewhere in a new line now and then."""
     over, started = threading.Event(), time.monotonic()
-    on_terminal = sys.stderr.isatty()
+    redraws = can_redraw_lines(sys.stderr)
 
     def show() -> None:
         pause = FIRST_SECONDS
         while not over.wait(pause):
             text = _line(report, verb, time.monotonic() - started)
-            redraw_aside(text) if on_terminal else say_aside(text)
-            pause = _EVERY_SECONDS[on_terminal]
+            redraw_aside(text) if redraws else say_aside(text)
+            pause = _EVERY_SECONDS[redraws]
 
     watcher = threading.Thread(target=show, daemon=True)
     watcher.start()
@@ -50,14 +51,14 @@ def progress(report: TransferReport, verb: str) -> Iterator[None]:
     except KeyboardInterrupt:
         over.set()
         watcher.join()
-        if on_terminal:
+        if redraws:
             redraw_aside("")
         say_aside("Stopped. Run the same command again to continue.")
         raise
     finally:
         over.set()
         watcher.join()
-        if on_terminal:
+        if redraws:
             redraw_aside("")
 
 

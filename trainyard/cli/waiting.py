@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from trainyard.cli.out import redraw_aside, say_aside
+from trainyard.engine.progress import can_redraw_lines
 
 # Short waits show nothing.
 FIRST_SECONDS = 2.0
@@ -21,14 +22,14 @@ def waiting(what: str) -> Iterator[None]:
     """Shows `what` on stderr while the block runs: on a terminal in one line that goes again, elsewhere in a new line
     now and then."""
     over, started = threading.Event(), time.monotonic()
-    on_terminal = sys.stderr.isatty()
+    redraws = can_redraw_lines(sys.stderr)
 
     def show() -> None:
         pause = FIRST_SECONDS
         while not over.wait(pause):
             text = f"{what}, {time.monotonic() - started:.0f} s"
-            redraw_aside(text) if on_terminal else say_aside(text)
-            pause = _EVERY_SECONDS[on_terminal]
+            redraw_aside(text) if redraws else say_aside(text)
+            pause = _EVERY_SECONDS[redraws]
 
     watcher = threading.Thread(target=show, daemon=True)
     watcher.start()
@@ -37,5 +38,5 @@ def waiting(what: str) -> Iterator[None]:
     finally:
         over.set()
         watcher.join()
-        if on_terminal and time.monotonic() - started >= FIRST_SECONDS:
+        if redraws and time.monotonic() - started >= FIRST_SECONDS:
             redraw_aside("")

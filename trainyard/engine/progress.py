@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shows progress on stderr: on a terminal as one line that is updated, otherwise as a new line now and then."""
 
+import os
 import subprocess
 import sys
 import time
@@ -10,12 +11,17 @@ from typing import TextIO
 EVERY_SECONDS = {True: 0.2, False: 10.0}
 
 
+def can_redraw_lines(stream: TextIO) -> bool:
+    """Whether the stream leads to a terminal that can move its cursor: one with `TERM=dumb` would show the bytes."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 class Progress:
     """`say` announces a step. `update` reports on it, and may be called as often as you like."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._terminal = self._stream.isatty()
+        self._terminal = can_redraw_lines(self._stream)
         self._started = self._shown = time.monotonic()
         self._line_open = False
 

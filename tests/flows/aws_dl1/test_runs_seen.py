@@ -87,7 +87,7 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
         assert f"{cluster.instances['main-0']}  ready  up for" in shown.output
 
         only = trainyard("runs", STACK, "seen/second", "--stacks", stacks, "--format", "json")
-        (run,) = json.loads(only.output)
+        (run,) = json.loads(only.stdout)
         assert (run["state"], [node["node"] for node in run["nodes"]]) == ("IN_PROGRESS", ["main-0", "worker-0"])
         assert [(one["node"], one["id"], one["state"], one["doing"], one["up"]) for one in run["machines"]] == [
             (name, cluster.instances[name], "running", "ready", True) for name in ("main-0", "worker-0")
@@ -114,7 +114,7 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
         )
         world["ec2"].stop_instances(InstanceIds=list(cluster.instances.values()))
         assert "machines, 0 of 2 up:" in trainyard("runs", STACK, "--stacks", stacks).output
-        stopped = json.loads(trainyard("runs", STACK, "--stacks", stacks, "--format", "json").output)
+        stopped = json.loads(trainyard("runs", STACK, "--stacks", stacks, "--format", "json").stdout)
         assert {(one["up"], one["since"]) for run in stopped for one in run["machines"]} == {(False, None)}
 
 

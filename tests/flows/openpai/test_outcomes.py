@@ -37,7 +37,15 @@ rank = int(os.environ["RANK"])
 kept = pathlib.Path(os.environ["TRAINYARD_CHECKPOINTS"], f"tries-{rank}")
 before = int(kept.read_text()) if kept.exists() else 0
 kept.write_text(str(before + 1))
+stored = pathlib.Path("/mnt/shared/vision/dev/train", os.environ["ROW"], "checkpoints", kept.name)
+def wait_until_stored():
+    # A file that a killed script has just changed may be half a file, so it is not kept.
+    while pathlib.Path("/mnt/shared").is_dir() and not (stored.exists() and stored.read_text() == kept.read_text()):
+        time.sleep(0.05)
 every = os.environ["CODES"].split("/")
+# The cluster kills whoever still waits when another rank fails, without a warning.
+if every[rank] == "wait":
+    wait_until_stored()
 place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 # No rank fails before all others have begun.
 if before == 0 and rank == 0 and len(every) > 1:
@@ -56,11 +64,8 @@ codes = every[rank].split(",")
 code = codes[min(before, len(codes) - 1)]
 if code == "wait":
     signal.pause()
-stored = pathlib.Path("/mnt/shared/vision/dev/train", os.environ["ROW"], "checkpoints", kept.name)
 if code == "kill":
-    # A file that a killed script has just changed may be half a file, so it is not kept.
-    while pathlib.Path("/mnt/shared").is_dir() and not (stored.exists() and stored.read_text() == kept.read_text()):
-        time.sleep(0.05)
+    wait_until_stored()
     os.kill(os.getpid(), signal.SIGKILL)
 sys.exit(0 if code == "until" else int(code))
 """
