@@ -7,16 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from components.oci.plan import TAKEN
+from components.oci.types import SERVED_TYPES
 from components.platform.review import OfflineCloud, OfflineStack, unknown
 
-# The kinds in OCIDs, for types where it is not the type's name in lower case.
-KINDS = {
-    "Project": "datascienceproject",
-    "Job": "datasciencejob",
-    "ComputeTarget": "datasciencecomputetarget",
-    "ContainerRepository": "containerrepo",
-    "Secret": "vaultsecret",
-}
 SERVICES = "All Services In Oracle Services Network"
 _Answer = Callable[[Mapping[str, Any], OfflineStack], Mapping[str, Any]]
 
@@ -29,10 +22,10 @@ class OciOffline(OfflineCloud):
         make_lazy()
 
     def identify(self, token: str, name: str, inputs: Mapping[str, Any]) -> str:
-        kind = token.rpartition(":")[2]
+        row, kind = SERVED_TYPES.get(token), token.rpartition(":")[2]
         if kind == "Bucket":
             return f"n/{inputs['namespace']}/b/{inputs['name']}"
-        return f"ocid1.{KINDS.get(kind, kind.lower())}.oc1..{name}"
+        return f"ocid1.{row.ocid_kind if row else kind.lower()}.oc1..{name}"
 
     def answer(self, function: str, arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
         if function in _ANSWERS:

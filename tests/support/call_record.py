@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from components.oci.types.conventions import OciResourceType
+from components.oci.types.oci_resource_type import OciResourceType
 from components.platform.values import Properties
 from localcloud.control import Cloud
 

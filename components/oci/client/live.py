@@ -10,114 +10,33 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from components.oci.client.calls import ACCESS_CODES, attempt, pages
-from components.oci.client.live_policies import POLICY, PolicyReader
+from components.oci.client.live_policies import PolicyReader
 from components.oci.client.session import Session, sdk_module, session_of_caller
+from components.oci.types import SERVED_TYPES
+from components.oci.types.oci_resource_type import OciResourceType
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, LiveReading, LiveSide, Reading, foreign_stack
 from components.platform.review import ReviewedResource
 
 GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
 VCN, SUBNET = "oci:Core/vcn:Vcn", "oci:Core/subnet:Subnet"
-SECURITY_LIST, ROUTES = "oci:Core/securityList:SecurityList", "oci:Core/routeTable:RouteTable"
+SECURITY_LIST = "oci:Core/securityList:SecurityList"
 GATEWAY = "oci:Core/internetGateway:InternetGateway"
-DYNAMIC_GROUP = "oci:Identity/dynamicGroup:DynamicGroup"
 DOMAINS_GROUP = "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup"
-REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
 BUCKET, JOB = "oci:ObjectStorage/bucket:Bucket", "oci:DataScience/job:Job"
 ACCESS_BY_LINK = "oci:ObjectStorage/preauthrequest:Preauthrequest"
-# Compared by meaning: rules by the traffic that they allow, statements by the access that they give.
-JUDGED = {
-    SECURITY_LIST: frozenset({"ingressSecurityRules", "egressSecurityRules"}),
-    SUBNET: frozenset({"securityListIds", "prohibitPublicIpOnVnic", "routeTableId"}),
-    ROUTES: frozenset({"routeRules"}),
-    POLICY: frozenset({"statements"}),
-    DYNAMIC_GROUP: frozenset({"matchingRule"}),
-    BUCKET: frozenset({"accessType"}),
-    REPOSITORY: frozenset({"isPublic"}),
-}
+JUDGED = {token: row.judged for token, row in SERVED_TYPES.items() if row.judged}
 # Fields of rules without an effect: texts for people, and fields that the cloud adds.
 _WITHOUT_EFFECT = frozenset({"description", "routeType", "cidrBlock", "serviceName"})
 # Fields of jobs whose live value is a change even if the program leaves them unset.
 _CHANGES_IF_SET = ("cmd", "commandLineArguments", "entrypoint", "environmentVariables")
 _HUMP = re.compile(r"_([a-z0-9])")
-
-
-@dataclass(frozen=True)
-class Kind:
-    """How a kind is read: the list that has it, the inputs for that list, and a single read if the list lacks fields.
-
-    `inputs`: the attribute in the API for each input.
-    """
-
-    client: str
-    listing: str
-    inputs: Mapping[str, str] = field(default_factory=dict)
-    read: str = ""
-    within: tuple[str, ...] = ("compartmentId",)
-
-
-KINDS: Mapping[str, Kind] = {
-    VCN: Kind("core", "list_vcns", {"cidrBlocks": "cidr_blocks"}),
-    SUBNET: Kind(
-        "core",
-        "list_subnets",
-        {
-            "cidrBlock": "cidr_block",
-            "prohibitPublicIpOnVnic": "prohibit_public_ip_on_vnic",
-            "routeTableId": "route_table_id",
-            "securityListIds": "security_list_ids",
-        },
-    ),
-    SECURITY_LIST: Kind(
-        "core",
-        "list_security_lists",
-        {"ingressSecurityRules": "ingress_security_rules", "egressSecurityRules": "egress_security_rules"},
-    ),
-    ROUTES: Kind("core", "list_route_tables", {"routeRules": "route_rules"}),
-    "oci:Core/serviceGateway:ServiceGateway": Kind("core", "list_service_gateways", {"services": "services"}),
-    "oci:Core/natGateway:NatGateway": Kind("core", "list_nat_gateways"),
-    POLICY: Kind("identity", "list_policies", {"statements": "statements"}),
-    DYNAMIC_GROUP: Kind("identity", "list_dynamic_groups", {"matchingRule": "matching_rule"}),
-    BUCKET: Kind(
-        "object_storage",
-        "list_buckets",
-        {"accessType": "public_access_type", "versioning": "versioning", "kmsKeyId": "kms_key_id"},
-        "get_bucket",
-        ("namespace", "compartmentId"),
-    ),
-    REPOSITORY: Kind(
-        "artifacts",
-        "list_container_repositories",
-        {"isPublic": "is_public", "isImmutable": "is_immutable"},
-        "get_container_repository",
-    ),
-    "oci:Logging/logGroup:LogGroup": Kind("logging", "list_log_groups"),
-    "oci:Logging/log:Log": Kind(
-        "logging",
-        "list_logs",
-        {"isEnabled": "is_enabled", "retentionDuration": "retention_duration"},
-        within=("logGroupId",),
-    ),
-    "oci:DataScience/project:Project": Kind("data_science", "list_projects"),
-    JOB: Kind(
-        "data_science",
-        "list_jobs",
-        {
-            "jobConfigurationDetails": "job_configuration_details",
-            "jobEnvironmentConfigurationDetails": "job_environment_configuration_details",
-            "jobInfrastructureConfigurationDetails": "job_infrastructure_configuration_details",
-        },
-        "get_job",
-    ),
-    "oci:DataScience/computeTarget:ComputeTarget": Kind("data_science", "list_compute_targets"),
-    "oci:Vault/secret:Secret": Kind("vault", "list_secrets"),
-}
 
 
 def make(question: LiveQuestion) -> LiveSide:
@@ -141,8 +60,9 @@ class _Reader:
     def read(self) -> LiveSide:
         declared = self._question.declared
         for resource in declared.resources:
-            if resource.type in KINDS:
-                self._resource(resource, KINDS[resource.type])
+            row = SERVED_TYPES.get(resource.type)
+            if row is not None and row.compared is not None:
+                self._resource(resource, row, row.compared)
         if declared.of(DOMAINS_GROUP):
             self._reading.unread("dynamic groups of identity domains are not compared yet")
         self._network()
@@ -151,26 +71,27 @@ class _Reader:
         PolicyReader(self._question, self._session, self._reading, self._list, self._made).read()
         return self._reading.side(JUDGED)
 
-    def _resource(self, resource: ReviewedResource, kind: Kind) -> None:
-        there = self._list(kind.client, kind.listing, *(str(resource.inputs.get(key)) for key in kind.within))
+    def _resource(self, resource: ReviewedResource, row: OciResourceType, compared: Iterable[str]) -> None:
+        place = (str(resource.inputs.get(key)) for key in row.listed_by)
+        there = self._list(row.service, row.list_operation, *place)
         if there is None:
             return
-        row = next((one for one in there if _is(one, resource)), None)
-        if row is None:
+        live = next((one for one in there if _is(one, resource)), None)
+        if live is None:
             self._reading.record_missing(resource)
             return
-        made = getattr(row, "time_created", None)
+        made = getattr(live, "time_created", None)
         self._made = min(filter(None, (self._made, made)), default=None)
-        whole = self._whole(resource, kind) if kind.read else row
+        whole = self._whole(resource, row) if row.is_listed_in_part else live
         if whole is not None:
-            values = {key: _plain(getattr(whole, name, None)) for key, name in kind.inputs.items()}
+            values = {key: _plain(getattr(whole, row.attribute_of(key), None)) for key in compared}
             self._reading.record(
-                resource, {key: as_declared(resource.inputs.get(key), one) for key, one in values.items()}
+                resource, {key: as_declared(resource.inputs.get(key), value) for key, value in values.items()}
             )
 
-    def _whole(self, resource: ReviewedResource, kind: Kind) -> Any:
+    def _whole(self, resource: ReviewedResource, row: OciResourceType) -> Any:
         place = (resource.inputs["namespace"], resource.inputs["name"]) if resource.type == BUCKET else (resource.id,)
-        ask = partial(getattr(self._session.client(kind.client), kind.read), *place)
+        ask = partial(getattr(self._session.client(row.service), f"get_{row.noun}"), *place)
         return self._read_one(f"the {resource.name} of the stack", ask)
 
     def _list(self, client: str, listing: str, *within: str, **more: str) -> list[Any] | None:
@@ -215,8 +136,11 @@ class _Reader:
             what = f"the security list {one} of the nodes' subnet"
             row = self._read_one(what, partial(self._session.client("core").get_security_list, one))
             if row is not None:
-                rules = KINDS[SECURITY_LIST].inputs.items()
-                inputs = {key: [as_rule(rule) for rule in _plain(getattr(row, name)) or ()] for key, name in rules}
+                kind = SERVED_TYPES[SECURITY_LIST]
+                inputs = {
+                    key: [as_rule(rule) for rule in _plain(getattr(row, kind.attribute_of(key))) or ()]
+                    for key in kind.compared or ()
+                }
                 words = f"security list {row.display_name} of the nodes' subnet"
                 self._reading.add(SECURITY_LIST, one, {"vcnId": row.vcn_id, **inputs}, words, subnet.parent)
 

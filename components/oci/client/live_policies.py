@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
+from itertools import chain
 from typing import Any
 
+from catalog.tables import table
 from components.oci.client.calls import attempt
 from components.oci.client.session import Session
 from components.oci.iam import AllOf, AnyOf, Condition, Statement, grants, type_of
@@ -22,6 +24,8 @@ from components.oci.iam.judge import Compartments
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import families, resource_types
 from components.oci.iam.statement import Named, StatementError, Subject
+from components.oci.types import SERVED_TYPES
+from components.oci.types.oci_resource_type import OciResourceType
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, Reading, foreign_stack
 
@@ -30,19 +34,6 @@ _GROUPS = (
     "oci:Identity/dynamicGroup:DynamicGroup",
     "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup",
 )
-# Kinds that statements narrow by a name: resource type, input with the name, resource types in statements.
-_NAMED: tuple[tuple[str, str, str, frozenset[str]], ...] = (
-    ("oci:ObjectStorage/bucket:Bucket", "name", "target.bucket.name", frozenset({"buckets", "objects"})),
-    ("oci:Artifacts/containerRepository:ContainerRepository", "displayName", "target.repo.name", frozenset({"repos"})),
-    ("oci:Vault/secret:Secret", "secretName", "target.secret.name", frozenset(families()["secret-family"])),
-)
-_NAMES = frozenset(row[2] for row in _NAMED)
-_OTHERS = {
-    "oci:Core/vcn:Vcn": frozenset(families()["virtual-network-family"]),
-    "oci:DataScience/job:Job": frozenset(families()["data-science-family"]),
-    "oci:Logging/logGroup:LogGroup": frozenset(families()["logging-family"]),
-    POLICY: frozenset({"policies", "dynamic-groups"}),
-}
 # A name that no resource of the stack has. A statement that also applies to it is not about the stack.
 _ANOTHER = "\x00another"
 _EVERYBODY = ("any-user", "any-group")
@@ -162,14 +153,25 @@ class PolicyReader:
         return any(isinstance(one, Named) and one.name.lower() in self._groups for one in members)
 
 
+def statement_kind_of(row: OciResourceType) -> Mapping[str, Any] | None:
+    """How statements narrow resources of this type by their names. None: they do not."""
+    return next((kind for kind in table("oci_review")["kind"] if kind["name"] == row.statement_kind), None)
+
+
+@cache
+def variables_with_names() -> frozenset[str]:
+    return frozenset(kind["variable"] for row in SERVED_TYPES.values() if (kind := statement_kind_of(row)))
+
+
 def _things(question: LiveQuestion) -> Iterator[StackResource]:
     declared = question.declared
-    for type_, key, variable, types in _NAMED:
-        for one in declared.of(type_):
-            yield StackResource(types, str(one.inputs.get("compartmentId")), {variable: str(one.inputs.get(key))})
-    for type_, types in _OTHERS.items():
-        for one in declared.of(type_):
-            yield StackResource(types & frozenset(resource_types()), str(one.inputs.get("compartmentId")))
+    for row in SERVED_TYPES.values():
+        kind = statement_kind_of(row)
+        named = chain(*(families().get(name, (name,)) for name in (kind["types"] if kind else row.statement_types)))
+        types = frozenset(named) & frozenset(resource_types())
+        for resource in declared.of(row.token) if types else ():
+            name = {kind["variable"]: str(resource.inputs.get(row.name_input))} if kind else {}
+            yield StackResource(types, str(resource.inputs.get("compartmentId")), name)
 
 
 def may_hold(condition: Condition | None, target: Mapping[str, str]) -> bool:
@@ -187,7 +189,7 @@ def may_hold(condition: Condition | None, target: Mapping[str, str]) -> bool:
     named = variables_in(condition)
     if named <= target.keys():
         return compile_condition(condition)(target)
-    return not any(name in _NAMES for name in named - target.keys())
+    return not any(name in variables_with_names() for name in named - target.keys())
 
 
 def words_of(subject: Subject) -> str:

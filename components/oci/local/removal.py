@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -16,6 +15,8 @@ from components.oci.client.runs import OciRuns
 from components.oci.client.session import DEPLOYER, Session, sdk_module, session_of
 from components.oci.plan import registry_host
 from components.oci.stack import is_ocid
+from components.oci.types import SERVED_TYPES
+from components.oci.types.oci_resource_type import words_of
 from components.plan.model import RunPlan
 from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
 from components.platform.client import wait_for_end
@@ -39,9 +40,6 @@ REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
 DYNAMIC_GROUP = "oci:Identity/dynamicGroup:DynamicGroup"
 JOB = "oci:DataScience/job:Job"
 LOG = "oci:Logging/log:Log"
-# Types whose usual name differs from the type's name.
-_WORDS = {REPOSITORY: "repository", "oci:Core/vcn:Vcn": "VCN"}
-_HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Counting ends here. Larger numbers are shown as `more than`.
 _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
@@ -71,8 +69,9 @@ def list_results(
 
 def describe_resource(row: Row) -> str:
     """The resource in words, such as `security list demo-local-nodes`."""
-    kind = _WORDS.get(row["type"]) or _HUMPS.sub(" ", row["type"].rpartition(":")[2]).lower()
-    return f"{kind} {name_of(row)}"
+    known = SERVED_TYPES.get(row["type"])
+    words = known.words if known else words_of(row["type"].rpartition(":")[2])
+    return f"{words} {name_of(row)}"
 
 
 def is_named(row: Row, own: State, by: State, inputs: str) -> bool:

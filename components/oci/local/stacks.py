@@ -138,7 +138,7 @@ def _names(made: LocalFile, stand_ins: StandIns) -> None:
             # A log is looked up in its group, which was made before it.
             group = str(holder.get("group", "")) if kind == "log" else ""
             if stand_ins.named(kind, name, stand_ins.of(group) or group):
-                made.remarks.append(f"{KINDS[kind].words} {name}: an empty one stands in")
+                made.remarks.append(f"{KINDS[kind].row.words} {name}: an empty one stands in")
 
 
 def _targets(config: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -157,7 +157,7 @@ def _ocids(made: LocalFile, stand_ins: StandIns) -> None:
         if local is not None and local != ocid:
             stood[ocid] = local
     made.config = _replaced(made.config, stood)
-    words = [KINDS[_type(ocid)].words for ocid in stood if _type(ocid) in KINDS]
+    words = [KINDS[_type(ocid)].row.words for ocid in stood if _type(ocid) in KINDS]
     if words:
         made.remarks.append(f"{', '.join(dict.fromkeys(words))}: the file names existing ones; empty ones stand in")
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_network
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from components.oci.client.calls import ask, make_once, unless_gone
@@ -19,6 +20,8 @@ from components.oci.local import stand_in_network as network_of_others
 from components.oci.local.removal import empty_and_delete
 from components.oci.plan import OciNetworkPlan
 from components.oci.stack import is_ocid
+from components.oci.types import SERVED_TYPES
+from components.oci.types.oci_resource_type import OciResourceType
 from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
 
 RECORD = "stand-ins.json"
@@ -36,12 +39,21 @@ T = TypeVar("T")
 class Kind:
     """`within`: the kind that has to exist first. The file does not say which one, so any of that kind will do."""
 
-    words: str
-    client: str
-    noun: str
+    row: OciResourceType
     fields: Mapping[str, Any]
     within: Mapping[str, str]
-    work_request: bool = False
+    # Whether only a work request names the new resource.
+    work_request: bool
+
+
+def stand_in_kind(
+    token: str,
+    fields: Mapping[str, Any] = MappingProxyType({}),
+    within: Mapping[str, str] = MappingProxyType({}),
+    work_request: bool = False,
+) -> tuple[str, Kind]:
+    row = SERVED_TYPES[token]
+    return row.ocid_kind, Kind(row, fields, within, work_request)
 
 
 # In the spelling of the API. A file that names an existing target does not say which machines it has.
@@ -51,25 +63,21 @@ _CLUSTER = {
     "scalingPolicy": {"policyType": "FIXED_SIZE", "instanceCount": 1},
 }
 # By the type in an OCID. Keys, vaults and their secrets are left out: the local cloud does not read them.
-KINDS: Mapping[str, Kind] = {
-    "vcn": Kind("VCN", "core", "vcn", {}, {}),
-    "servicegateway": Kind("service gateway", "core", "service_gateway", {}, {"vcn_id": "vcn"}),
-    "routetable": Kind("route table", "core", "route_table", {}, {"vcn_id": "vcn"}),
-    "securitylist": Kind("security list", "core", "security_list", {}, {"vcn_id": "vcn"}),
-    "subnet": Kind(
-        "subnet",
-        "core",
-        "subnet",
+KINDS: Mapping[str, Kind] = dict((
+    stand_in_kind("oci:Core/vcn:Vcn"),
+    stand_in_kind("oci:Core/serviceGateway:ServiceGateway", within={"vcn_id": "vcn"}),
+    stand_in_kind("oci:Core/routeTable:RouteTable", within={"vcn_id": "vcn"}),
+    stand_in_kind("oci:Core/securityList:SecurityList", within={"vcn_id": "vcn"}),
+    stand_in_kind(
+        "oci:Core/subnet:Subnet",
         {"prohibit_public_ip_on_vnic": True},
         {"vcn_id": "vcn", "route_table_id": "routetable", "security_list_ids": "securitylist"},
     ),
-    "loggroup": Kind("log group", "logging", "log_group", {}, {}, work_request=True),
-    "log": Kind("log", "logging", "log", {"log_type": "CUSTOM"}, {"log_group_id": "loggroup"}, work_request=True),
-    "datascienceproject": Kind("project", "data_science", "project", {}, {}),
-    "datasciencecomputetarget": Kind(
-        "compute target", "data_science", "compute_target", {"compute_configuration_details": _CLUSTER}, {}
-    ),
-}
+    stand_in_kind("oci:Logging/logGroup:LogGroup", work_request=True),
+    stand_in_kind("oci:Logging/log:Log", {"log_type": "CUSTOM"}, {"log_group_id": "loggroup"}, work_request=True),
+    stand_in_kind("oci:DataScience/project:Project"),
+    stand_in_kind("oci:DataScience/computeTarget:ComputeTarget", {"compute_configuration_details": _CLUSTER}),
+))  # fmt: skip
 
 
 class StandIns:
@@ -116,8 +124,8 @@ class StandIns:
             yield from self._listed(kind, self._cloud.compartment)
 
     def _listed(self, kind: str, place: str) -> list[Any]:
-        row = KINDS[kind]
-        list_all = getattr(self._session.client(row.client), f"list_{row.noun}s")
+        row = KINDS[kind].row
+        list_all = getattr(self._session.client(row.service), row.list_operation)
         return list(ask(self._tell, f"List each {row.words}", lambda: list_all(place, limit=1000)).data)
 
     def bucket(self, name: str) -> bool:
@@ -166,8 +174,8 @@ class StandIns:
         if what == "repository":
             client = self._session.client("artifacts")
             return lambda: client.delete_container_repository(identifier)
-        kind = KINDS[what]
-        delete = getattr(self._session.client(kind.client), f"delete_{kind.noun}")
+        row = KINDS[what].row
+        delete = getattr(self._session.client(row.service), f"delete_{row.noun}")
         return lambda: delete(*identifier.split("/"))
 
     def _one(self, what: str, ocid: str) -> str:
@@ -188,8 +196,8 @@ class StandIns:
             self._met.setdefault("vcn", str(item.vcn_id))
 
     def _read(self, what: str, identifier: str) -> Any:
-        row = KINDS[what]
-        get = getattr(self._session.client(row.client), f"get_{row.noun}")
+        row = KINDS[what].row
+        get = getattr(self._session.client(row.service), f"get_{row.noun}")
         return ask(self._tell, f"Read what stands in for a {row.words}", lambda: get(identifier)).data
 
     def _widen(self, vcn: str) -> None:
@@ -202,25 +210,25 @@ class StandIns:
                 ask(self._tell, "Widen the stand-in for a VCN", partial(client.add_vcn_cidr, vcn, details))
 
     def _make(self, key: str, kind: Kind) -> None:
+        row = kind.row
         around: dict[str, Any] = {field: self._any(what, key) for field, what in kind.within.items()}
-        path = [around.pop("log_group_id")] if kind.noun == "log" else []
-        model = "".join(word.capitalize() for word in kind.noun.split("_"))
+        path = [around.pop("log_group_id")] if row.noun == "log" else []
         if "security_list_ids" in around:
             around["security_list_ids"] = [around["security_list_ids"]]
-        gateway = self._any("servicegateway", key) if kind.noun == "route_table" else ""
+        gateway = self._any("servicegateway", key) if row.noun == "route_table" else ""
         own = ask(
             self._tell,
             f"Read what {key} needs",
-            lambda: network_of_others.fields(kind.noun, self._network, self._session, gateway),
+            lambda: network_of_others.fields(row.noun, self._network, self._session, gateway),
         )
         named = key.partition(" ")[2]
         shown = f"stand-in {len(self._made) + 1}" if is_ocid(named) or named.startswith(OTHERS) else named
         names = {"display_name": shown, **kind.fields, **own, **around}
-        if kind.noun != "log":
+        if row.noun != "log":
             names["compartment_id"] = self._cloud.compartment
-        details = getattr(self._models(kind.client), f"Create{model}Details")(**names)
-        client = self._session.client(kind.client)
-        create = partial(getattr(client, f"create_{kind.noun}"), *path, details)
+        details = getattr(self._models(row.service), f"Create{row.stem}Details")(**names)
+        client = self._session.client(row.service)
+        create = partial(getattr(client, f"create_{row.noun}"), *path, details)
         answer = self._make_once(key, lambda token: create(opc_retry_token=token))
         identifier = self._worked(key, client, answer) if kind.work_request else answer.data.id
         self._made[key] = "/".join([*path, identifier])

@@ -36,6 +36,7 @@ from components.oci.review.access import (
     unlisted,
 )
 from components.oci.review.conditions import PERMISSION, comparisons, memberships, values
+from components.oci.types import SERVED_TYPES
 from components.platform.circumstances import OTHER, Circumstances, combinations, described, settled
 from components.platform.review import EVERYBODY, UNREAD, Ability, Snapshot
 
@@ -108,9 +109,10 @@ def _names(sides: Iterable[Snapshot], access: Iterable[Side]) -> dict[str, tuple
 def _made_names(sides: Iterable[Snapshot]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for side in sides:
-        for kind in table("oci_review")["kind"]:
-            for token, key in kind["made"].items():
-                found[kind["name"]] |= {str(one.inputs[key]).lower() for one in side.of(token) if one.inputs.get(key)}
+        for row in SERVED_TYPES.values():
+            if row.statement_kind:
+                names = (resource.inputs.get(row.name_input) for resource in side.of(row.token))
+                found[row.statement_kind] |= {str(name).lower() for name in names if name}
         for kind_name, what, key in (("bucket", "bucket", "name"), ("repository", "registry", "repository")):
             if name := (side.plan.get(what) or {}).get(key):
                 found[kind_name].add(str(name).lower())

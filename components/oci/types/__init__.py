@@ -4,12 +4,12 @@
 from collections.abc import Mapping
 
 from components.oci.types.artifacts import ARTIFACTS_TYPES
-from components.oci.types.conventions import OciResourceType
 from components.oci.types.core import CORE_TYPES
 from components.oci.types.data_science import DATA_SCIENCE_TYPES
 from components.oci.types.identity import IDENTITY_TYPES
 from components.oci.types.logging import LOGGING_TYPES
 from components.oci.types.object_storage import OBJECT_STORAGE_TYPES
+from components.oci.types.oci_resource_type import OciResourceType
 from components.oci.types.vault import VAULT_TYPES
 from components.values.resource_types import by_token
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Image repositories."""
 
-from components.oci.types.conventions import oci_type
-from components.values.resource_types import LostWith, input_names
+from components.oci.types.oci_resource_type import oci_type
+from components.values.resource_types import LostWith
 
 ARTIFACTS_TYPES = (
     oci_type(
         "oci:Artifacts/containerRepository:ContainerRepository",
-        replaced_by=input_names("displayName"),
-        computed=input_names("definedTags freeformTags isImmutable isPublic readme"),
+        replaced_by="displayName",
+        computed="definedTags freeformTags isImmutable isPublic readme",
         lost=LostWith(
             "the repository {name} goes with every image in it, which jobs may still name",
             "keep it (`keep: true`), or name it as `registry: { existing: … }`; push the images elsewhere first",
@@ -16,5 +16,12 @@ ARTIFACTS_TYPES = (
         ),
         existing="registry: {{ existing: {} }}",
         shows_system_tags=True,
+        words="repository",
+        ocid_kind="containerrepo",
+        compared="isPublic isImmutable",
+        judged="isPublic",
+        is_listed_in_part=True,
+        statement_kind="repository",
+        name_input="displayName",
     ),
 )

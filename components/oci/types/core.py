@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks: VCNs, subnets, gateways, route tables, security lists and groups."""
 
-from components.oci.types.conventions import calls, oci_type
+from components.oci.types.oci_resource_type import oci_type
 from components.values.resource_types import LostWith, ResourceType, input_names
 
 CORE_TYPES = (
     oci_type(
         "oci:Core/vcn:Vcn",
-        replaced_by=input_names("cidrBlock dnsLabel"),
-        computed=input_names(
+        replaced_by="cidrBlock dnsLabel",
+        computed=(
             "byoipv6cidrDetails cidrBlock cidrBlocks definedTags displayName dnsLabel freeformTags "
             "ipv6privateCidrBlocks isIpv6enabled isOracleGuaAllocationEnabled securityAttributes"
         ),
@@ -18,15 +18,15 @@ CORE_TYPES = (
             ("displayName",),
         ),
         changed={
-            "compartmentId": calls("ChangeVcnCompartment GetVcn"),
+            "compartmentId": "ChangeVcnCompartment GetVcn",
             # Blocks change by one edit at a time. The provider takes it as failed unless its work request names the VCN
             # with the action IN_PROGRESS.
-            "cidrBlocks:added": calls("AddVcnCidr GetWorkRequest GetVcn"),
-            "cidrBlocks:exchanged": calls("ModifyVcnCidr GetWorkRequest GetVcn"),
-            "cidrBlocks:removed": calls("RemoveVcnCidr GetWorkRequest GetVcn"),
+            "cidrBlocks:added": "AddVcnCidr GetWorkRequest GetVcn",
+            "cidrBlocks:exchanged": "ModifyVcnCidr GetWorkRequest GetVcn",
+            "cidrBlocks:removed": "RemoveVcnCidr GetWorkRequest GetVcn",
         },
-        unreached={"IPv6": calls("AddIpv6VcnCidr RemoveIpv6VcnCidr PatchVcn")},
-        stand_in={"cidrBlocks": calls("ListSubnets")},
+        unreached={"IPv6": "AddIpv6VcnCidr RemoveIpv6VcnCidr PatchVcn"},
+        stand_in={"cidrBlocks": "ListSubnets"},
         empty={
             "byoipv6cidrBlocks": [],
             "byoipv6cidrDetails": [],
@@ -36,38 +36,45 @@ CORE_TYPES = (
             "securityAttributes": {},
         },
         behaviour="network.VcnResource",
+        words="VCN",
+        compared="cidrBlocks",
+        statement_types="virtual-network-family",
     ),
     oci_type(
         "oci:Core/subnet:Subnet",
-        replaced_by=input_names("vcnId availabilityDomain dnsLabel prohibitInternetIngress prohibitPublicIpOnVnic"),
-        computed=input_names(
+        replaced_by="vcnId availabilityDomain dnsLabel prohibitInternetIngress prohibitPublicIpOnVnic",
+        computed=(
             "availabilityDomain cidrBlock definedTags dhcpOptionsId displayName dnsLabel freeformTags "
             "ipv4cidrBlocks ipv6cidrBlock ipv6cidrBlocks prohibitInternetIngress prohibitPublicIpOnVnic "
             "routeTableId securityListIds"
         ),
-        unordered=input_names("securityListIds"),
+        unordered="securityListIds",
         lost=LostWith(
             "the subnet {name} goes, and OCI deletes none in which a run or anything else has an address",
             "let the runs in it end first, also those of stacks that use it",
             ("displayName",),
         ),
-        changed={"compartmentId": calls("ChangeSubnetCompartment GetSubnet")},
+        changed={"compartmentId": "ChangeSubnetCompartment GetSubnet"},
         unreached={
-            "IPv6": calls("AddIpv6SubnetCidr RemoveIpv6SubnetCidr PatchSubnet"),
-            "several blocks": calls("AddIpv4SubnetCidr ModifyIpv4SubnetCidr RemoveIpv4SubnetCidr GetWorkRequest"),
+            "IPv6": "AddIpv6SubnetCidr RemoveIpv6SubnetCidr PatchSubnet",
+            "several blocks": "AddIpv4SubnetCidr ModifyIpv4SubnetCidr RemoveIpv4SubnetCidr GetWorkRequest",
         },
         empty={"ipv6cidrBlocks": []},
+        compared="cidrBlock prohibitPublicIpOnVnic routeTableId securityListIds",
+        judged="securityListIds prohibitPublicIpOnVnic routeTableId",
     ),
     oci_type(
         "oci:Core/securityList:SecurityList",
-        replaced_by=input_names("vcnId"),
-        computed=input_names(
+        replaced_by="vcnId",
+        computed=(
             "definedTags displayName egressSecurityRules.description egressSecurityRules.destinationType "
             "egressSecurityRules.stateless freeformTags ingressSecurityRules.description "
             "ingressSecurityRules.sourceType"
         ),
-        unordered=input_names("egressSecurityRules ingressSecurityRules"),
+        unordered="egressSecurityRules ingressSecurityRules",
         behaviour="network.SecurityListResource",
+        compared="ingressSecurityRules egressSecurityRules",
+        judged="ingressSecurityRules egressSecurityRules",
     ),
     ResourceType(
         token="oci:Core/defaultSecurityList:DefaultSecurityList",
@@ -81,36 +88,38 @@ CORE_TYPES = (
     ),
     oci_type(
         "oci:Core/networkSecurityGroup:NetworkSecurityGroup",
-        replaced_by=input_names("vcnId"),
-        computed=input_names("definedTags displayName freeformTags"),
+        replaced_by="vcnId",
+        computed="definedTags displayName freeformTags",
     ),
     oci_type(
         "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule",
         tags="",
-        replaced_by=input_names("networkSecurityGroupId"),
-        computed=input_names(
+        replaced_by="networkSecurityGroupId",
+        computed=(
             "description destination destinationType sourceType stateless udpOptions.destinationPortRange "
             "udpOptions.sourcePortRange"
         ),
         model="SecurityRule",
-        create=calls("AddNetworkSecurityGroupSecurityRules"),
-        read=calls("ListNetworkSecurityGroupSecurityRules"),
-        update=calls("UpdateNetworkSecurityGroupSecurityRules"),
-        delete=calls("RemoveNetworkSecurityGroupSecurityRules"),
+        create="AddNetworkSecurityGroupSecurityRules",
+        read="ListNetworkSecurityGroupSecurityRules",
+        update="UpdateNetworkSecurityGroupSecurityRules",
+        delete="RemoveNetworkSecurityGroupSecurityRules",
         changed={},
-        stand_in={"create": calls("ListNetworkSecurityGroupSecurityRules")},
-        ready=frozenset(),
-        gone=frozenset(),
+        stand_in={"create": "ListNetworkSecurityGroupSecurityRules"},
+        ready="",
+        gone="",
         behaviour="network.GroupRuleResource",
     ),
     oci_type(
         "oci:Core/routeTable:RouteTable",
-        replaced_by=input_names("vcnId"),
-        computed=input_names(
+        replaced_by="vcnId",
+        computed=(
             "definedTags displayName freeformTags routeRules.cidrBlock routeRules.description "
             "routeRules.destination routeRules.destinationType routeRules.routeType"
         ),
-        unordered=input_names("routeRules"),
+        unordered="routeRules",
+        compared="routeRules",
+        judged="routeRules",
     ),
     ResourceType(
         token="oci:Core/defaultRouteTable:DefaultRouteTable",
@@ -127,21 +136,23 @@ CORE_TYPES = (
     ),
     oci_type(
         "oci:Core/internetGateway:InternetGateway",
-        replaced_by=input_names("vcnId"),
-        computed=input_names("definedTags displayName freeformTags routeTableId"),
+        replaced_by="vcnId",
+        computed="definedTags displayName freeformTags routeTableId",
         renamed={"enabled": "isEnabled"},
         defaults={"enabled": True},
     ),
     oci_type(
         "oci:Core/natGateway:NatGateway",
-        replaced_by=input_names("vcnId publicIpId"),
-        computed=input_names("blockTraffic definedTags displayName freeformTags publicIpId routeTableId"),
+        replaced_by="vcnId publicIpId",
+        computed="blockTraffic definedTags displayName freeformTags publicIpId routeTableId",
+        compared="",
     ),
     oci_type(
         "oci:Core/serviceGateway:ServiceGateway",
-        replaced_by=input_names("vcnId"),
-        computed=input_names("services.serviceName definedTags displayName freeformTags routeTableId"),
-        unordered=input_names("services"),
+        replaced_by="vcnId",
+        computed="services.serviceName definedTags displayName freeformTags routeTableId",
+        unordered="services",
+        compared="services",
     ),
     ResourceType(
         token="oci:Core/defaultDhcpOptions:DefaultDhcpOptions",

@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Projects, jobs and their runs, compute targets and notebooks."""
 
-from components.oci.types.conventions import calls, oci_type
+from components.oci.types.oci_resource_type import oci_type
 from components.values.resource_types import LostWith, ResourceType, input_names
 
 DATA_SCIENCE_TYPES = (
     oci_type(
         "oci:DataScience/project:Project",
-        computed=input_names("definedTags description displayName freeformTags"),
+        computed="definedTags description displayName freeformTags",
         lost=LostWith(
             "the project {name} goes, and OCI deletes none that still has jobs, notebook sessions or models of others",
             "name it as `project: { existing: … }` instead, after `pulumi state delete`",
             ("displayName",),
         ),
         shows_system_tags=True,
+        ocid_kind="datascienceproject",
+        compared="",
     ),
     oci_type(
         "oci:DataScience/job:Job",
-        replaced_by=input_names(
+        replaced_by=(
             "projectId artifactContentDisposition artifactContentLength jobArtifact jobConfigurationDetails "
             "jobEnvironmentConfigurationDetails jobLogConfigurationDetails jobNodeConfigurationDetails"
         ),
-        computed=input_names(
+        computed=(
             "definedTags description displayName jobConfigurationDetails jobInfrastructureConfigurationDetails "
             "jobLogConfigurationDetails jobNodeConfigurationDetails jobStorageMountConfigurationDetailsLists"
         ),
@@ -33,19 +35,23 @@ DATA_SCIENCE_TYPES = (
             ("displayName",),
         ),
         # A second CreateJobArtifact is not tried: where it fails, the job is in the state without its code.
-        given={"jobArtifact": {"create": calls("CreateJob GetJob CreateJobArtifact")}},
+        given={"jobArtifact": {"create": "CreateJob GetJob CreateJobArtifact"}},
         # Called where the state says `emptyArtifact: false`, which this version never writes.
-        unreached={"an artifact in the state": calls("HeadJobArtifact")},
-        ready=frozenset({"CREATING", "ACTIVE"}),
+        unreached={"an artifact in the state": "HeadJobArtifact"},
+        ready="CREATING ACTIVE",
         defaults={"deleteRelatedJobRuns": False},
-        extra=frozenset({"jobArtifact", "artifactContentLength", "artifactContentDisposition", "deleteRelatedJobRuns"}),
+        extra="jobArtifact artifactContentLength artifactContentDisposition deleteRelatedJobRuns",
         empty={"jobStorageMountConfigurationDetailsLists": []},
         delete_options={"delete_related_job_runs": "deleteRelatedJobRuns"},
         behaviour="jobs.JobResource",
+        ocid_kind="datasciencejob",
+        compared="jobConfigurationDetails jobEnvironmentConfigurationDetails jobInfrastructureConfigurationDetails",
+        is_listed_in_part=True,
+        statement_types="data-science-family",
     ),
     oci_type(
         "oci:DataScience/computeTarget:ComputeTarget",
-        computed=input_names(
+        computed=(
             "definedTags description displayName freeformTags metadata "
             "computeConfigurationDetails.instanceConfiguration.bootVolumeSizeInGbs "
             "computeConfigurationDetails.instanceConfiguration.instanceShapeDetails "
@@ -59,11 +65,13 @@ DATA_SCIENCE_TYPES = (
         # The work request must name the target by an entity with these words in it, and the action CREATED, UPDATED or
         # DELETED. One that fails is canceled. An update sends the whole configuration. A move is not waited for.
         entity="compute-target",
-        delete=calls("DeleteComputeTarget GetWorkRequest GetComputeTarget"),
-        unreached={"a failure": calls("CancelWorkRequest ListWorkRequestErrors")},
-        ready=frozenset({"ACTIVE", "NEEDS_ATTENTION"}),
+        delete="DeleteComputeTarget GetWorkRequest GetComputeTarget",
+        unreached={"a failure": "CancelWorkRequest ListWorkRequestErrors"},
+        ready="ACTIVE NEEDS_ATTENTION",
         renamed={"computeTargetSystemDatas": "computeTargetSystemData"},
         behaviour="jobs.ComputeTargetResource",
+        ocid_kind="datasciencecomputetarget",
+        compared="",
     ),
     ResourceType(
         token="oci:DataScience/jobRun:JobRun",

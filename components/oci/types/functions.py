@@ -2,7 +2,7 @@
 """The functions of Pulumi's provider `oci` that programs call here: one row each, by OCI's conventions.
 
 `oci:Core/getRouteTables:getRouteTables` calls ListRouteTables of the SDK's package `core`. All pages of a list are
-read. The calls are those of Oracle's provider, as for components/oci/types/conventions.py.
+read. The calls are those of Oracle's provider, as for components/oci/types/oci_resource_type.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.oci.types.conventions import Calls, pascal_case, snake_case
+from components.oci.types.oci_resource_type import Calls, pascal_case, snake_case
 
 
 @dataclass(frozen=True, kw_only=True)

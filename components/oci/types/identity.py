@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compartments, dynamic groups and policies."""
 
-from components.oci.types.conventions import oci_type
+from components.oci.types.oci_resource_type import oci_type
 from components.values.resource_types import ResourceType, input_names
 
 IDENTITY_TYPES = (
     oci_type(
         "oci:Identity/dynamicGroup:DynamicGroup",
-        replaced_by=input_names("compartmentId name"),
-        computed=input_names("definedTags freeformTags"),
+        replaced_by="compartmentId name",
+        computed="definedTags freeformTags",
         named="name",
         existing="access: {{ existing: true, runs: {} }}",
+        compared="matchingRule",
+        judged="matchingRule",
     ),
     oci_type(
         "oci:Identity/policy:Policy",
         # The provider makes one change at a time: it locks all policies of a tenancy against one another.
-        replaced_by=input_names("compartmentId name"),
-        computed=input_names("definedTags freeformTags versionDate"),
+        replaced_by="compartmentId name",
+        computed="definedTags freeformTags versionDate",
         named="name",
         existing="access: {{ existing: true }}",
+        compared="statements",
+        judged="statements",
+        statement_types="policies dynamic-groups",
     ),
     ResourceType(
         token="oci:Identity/compartment:Compartment",

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Log groups and logs."""
 
-from components.oci.types.conventions import calls, oci_type
-from components.values.resource_types import LostWith, input_names
+from components.oci.types.oci_resource_type import oci_type
+from components.values.resource_types import LostWith
 
 LOGGING_TYPES = (
     oci_type(
         "oci:Logging/logGroup:LogGroup",
-        computed=input_names("definedTags description freeformTags"),
+        computed="definedTags description freeformTags",
         lost=LostWith(
             "the log group {name} goes with its logs",
             "name it as `logs: { existing: … }`, or read what is needed first (`trainyard runs`)",
@@ -16,28 +16,31 @@ LOGGING_TYPES = (
         # The work request must name the group with the action CREATED, UPDATED or, of a move, RELATED. One that fails
         # is deleted.
         entity="loggroup",
-        unreached={"a failure": calls("DeleteWorkRequest ListWorkRequestErrors")},
+        unreached={"a failure": "DeleteWorkRequest ListWorkRequestErrors"},
         existing="logs: {{ existing: {{ group: {} }} }}",
         behaviour="jobs.WorkRequestResource",
+        compared="",
+        statement_types="logging-family",
     ),
     oci_type(
         "oci:Logging/log:Log",
-        replaced_by=input_names(
+        replaced_by=(
             "logType configuration.source.category configuration.source.resource configuration.source.service "
             "configuration.source.sourceType configuration.compartmentId"
         ),
-        computed=input_names("configuration definedTags freeformTags isEnabled retentionDuration"),
+        computed="configuration definedTags freeformTags isEnabled retentionDuration",
         lost=LostWith(
             "the log {name} goes with every line that runs have written",
             "read what is needed first (`trainyard runs`)",
             ("displayName",),
         ),
         entity="log",
-        delete=calls("DeleteLog GetWorkRequest GetLog"),
-        changed={"logGroupId": calls("ChangeLogLogGroup UpdateLog GetWorkRequest GetLog")},
-        unreached={"a failure": calls("DeleteWorkRequest ListWorkRequestErrors")},
-        within=("logGroupId",),
+        delete="DeleteLog GetWorkRequest GetLog",
+        changed={"logGroupId": "ChangeLogLogGroup UpdateLog GetWorkRequest GetLog"},
+        unreached={"a failure": "DeleteWorkRequest ListWorkRequestErrors"},
+        within="logGroupId",
         existing="logs: {{ existing: {{ group: GROUP, log: {} }} }}",
         behaviour="jobs.LogResource",
+        compared="isEnabled retentionDuration",
     ),
 )

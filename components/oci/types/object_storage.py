@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Buckets and objects."""
 
-from components.oci.types.conventions import calls, oci_type
-from components.values.resource_types import LostWith, input_names
+from components.oci.types.oci_resource_type import oci_type
+from components.values.resource_types import LostWith
 
 OBJECT_STORAGE_TYPES = (
     oci_type(
         "oci:ObjectStorage/bucket:Bucket",
-        replaced_by=input_names("namespace name storageTier"),
-        computed=input_names(
+        replaced_by="namespace name storageTier",
+        computed=(
             "autoTiering bucketScope definedTags freeformTags isBucketKeyEnabled kmsKeyId objectEventsEnabled "
             "retentionRules.retentionRuleId retentionRules.timeCreated retentionRules.timeModified storageTier "
             "versioning"
         ),
-        unordered=input_names("retentionRules"),
+        unordered="retentionRules",
         lost=LostWith(
             "the bucket {name} goes with every object in it: checkpoints, results, data. OCI deletes none that "
             "is not empty",
@@ -21,47 +21,53 @@ OBJECT_STORAGE_TYPES = (
             "`trainyard data get`",
             ("name",),
         ),
-        create=calls("CreateBucket GetBucket ListRetentionRules"),
-        read=calls("GetBucket ListRetentionRules"),
-        update=calls("UpdateBucket GetBucket ListRetentionRules"),
+        create="CreateBucket GetBucket ListRetentionRules",
+        read="GetBucket ListRetentionRules",
+        update="UpdateBucket GetBucket ListRetentionRules",
         # A 404 of DeleteBucket counts as deleted only where the read before it failed otherwise.
-        delete=calls("GetBucket ListRetentionRules DeleteBucket"),
+        delete="GetBucket ListRetentionRules DeleteBucket",
         changed={},
-        unreached={"retention rules": calls("CreateRetentionRule UpdateRetentionRule DeleteRetentionRule")},
+        unreached={"retention rules": "CreateRetentionRule UpdateRetentionRule DeleteRetentionRule"},
         renamed={"accessType": "publicAccessType", "bucketId": "id"},
         defaults={"accessType": "NoPublicAccess"},
-        extra=frozenset({"namespace"}),
+        extra="namespace",
         empty={"bucketScope": "", "retentionRules": []},
         named="name",
         existing="bucket: {{ existing: {} }}",
         behaviour="storage.BucketResource",
+        compared="accessType versioning kmsKeyId",
+        judged="accessType",
+        is_listed_in_part=True,
+        listed_by="namespace compartmentId",
+        statement_kind="bucket",
+        name_input="name",
     ),
     oci_type(
         "oci:ObjectStorage/storageObject:StorageObject",
         tags="",
-        replaced_by=input_names(
+        replaced_by=(
             "bucket namespace cacheControl content contentDisposition contentEncoding contentLanguage contentMd5 "
             "contentType metadata source sourceUriDetails"
         ),
-        computed=input_names("contentMd5 contentType opcSseKmsKeyId storageTier"),
+        computed="contentMd5 contentType opcSseKmsKeyId storageTier",
         lost=LostWith("the object {name} goes", "a versioned bucket keeps its old version", ("object",)),
         noun="object",
         model="ObjectSummary",
         # Content from the program is read back as a whole. A file over 50 MiB goes up in parts.
-        create=calls("PutObject GetObject"),
-        update=calls("GetObject"),
-        delete=calls("DeleteObject"),
-        changed={"object": calls("RenameObject GetObject")},
+        create="PutObject GetObject",
+        update="GetObject",
+        delete="DeleteObject",
+        changed={"object": "RenameObject GetObject"},
         given={
             "source": {
-                "create": calls("PutObject HeadObject"),
-                "read": calls("HeadObject"),
-                "update": calls("HeadObject"),
+                "create": "PutObject HeadObject",
+                "read": "HeadObject",
+                "update": "HeadObject",
             },
-            "deleteAllObjectVersions": {"delete": calls("ListObjectVersions DeleteObject")},
+            "deleteAllObjectVersions": {"delete": "ListObjectVersions DeleteObject"},
         },
-        unreached={"copies of objects": calls("CopyObject GetWorkRequest")},
-        stand_in={"create": calls("HeadObject")},
+        unreached={"copies of objects": "CopyObject GetWorkRequest"},
+        stand_in={"create": "HeadObject"},
         behaviour="storage.ObjectResource",
     ),
 )

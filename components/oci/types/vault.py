@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Secrets."""
 
-from components.oci.types.conventions import calls, oci_type
-from components.values.resource_types import LostWith, input_names
+from components.oci.types.oci_resource_type import oci_type
+from components.values.resource_types import LostWith
 
 VAULT_TYPES = (
     oci_type(
         "oci:Vault/secret:Secret",
-        replaced_by=input_names("keyId secretName vaultId"),
-        computed=input_names(
+        replaced_by="keyId secretName vaultId",
+        computed=(
             "definedTags description freeformTags metadata rotationConfig secretContent secretGenerationContext "
             "secretRules"
         ),
@@ -17,9 +17,13 @@ VAULT_TYPES = (
             "give the new one another name",
             ("secretName",),
         ),
-        delete=calls("ScheduleSecretDeletion GetSecret"),
-        gone=frozenset({"DELETED", "PENDING_DELETION"}),
+        delete="ScheduleSecretDeletion GetSecret",
+        gone="DELETED PENDING_DELETION",
         renamed={"sourceRegionInformations": "sourceRegionInformation"},
         behaviour="jobs.SecretResource",
+        ocid_kind="vaultsecret",
+        compared="",
+        statement_kind="secret",
+        name_input="secretName",
     ),
 )

@@ -9,8 +9,8 @@ from typing import Any
 from components.oci.client.calls import attempt
 from components.oci.client.session import CLIENTS, Session
 from components.oci.types import SERVED_TYPES
-from components.oci.types.conventions import OciResourceType
 from components.oci.types.functions import FUNCTIONS, OciFunction
+from components.oci.types.oci_resource_type import OciResourceType
 from components.platform.calls import Call, Stop
 from components.platform.values import Properties
 from localcloud.oci.plugin.convert import from_model

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from components.oci.client.calls import attempt, is_gone, make_once, read_if_exists
 from components.oci.client.session import Session
-from components.oci.types.conventions import OciResourceType
+from components.oci.types.oci_resource_type import OciResourceType
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from localcloud.oci.plugin.convert import fields, from_model, to_model

@@ -31,8 +31,10 @@ _STATES_OF_SERVICE = {
 _HUMP = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class OciResourceType(ResourceType, PluginType):
+    """A type that the local plugin serves too. Such a row is all that is known of the type."""
+
     # The SDK's package, whose name is also that of its client in components.oci.client.session.CLIENTS.
     service: str
     # The thing in names of operations (`vcn`: `create_vcn`), and the SDK's model of it.
@@ -49,6 +51,25 @@ class OciResourceType(ResourceType, PluginType):
     empty: Mapping[str, Any] = field(default_factory=dict)
     # The provider stores system tags of few types, although the API has them for many.
     shows_system_tags: bool = False
+    # For people, and in OCIDs.
+    words: str
+    ocid_kind: str
+
+    # Inputs that drift compares with those of the resource in its list. None: drift does not read the type.
+    compared: tuple[str, ...] | None = None
+    # Of these, the inputs that are compared by meaning: rules by the traffic that they allow, statements by the access
+    # that they give.
+    judged: frozenset[str] = frozenset()
+    # Whether the list lacks some of these inputs, so that each resource has to be read too.
+    is_listed_in_part: bool = False
+    # The inputs that say where the list is.
+    listed_by: tuple[str, ...]
+
+    # The kind in catalog/oci_review.toml, if statements narrow it by name, and the input with the name.
+    statement_kind: str = ""
+    name_input: str = ""
+    # Otherwise the words of statements that are about it, if drift reads statements of others about it.
+    statement_types: tuple[str, ...] = ()
 
     # The file in the provider's source, below internal/service.
     source: str
@@ -76,44 +97,69 @@ class OciResourceType(ResourceType, PluginType):
     def list_operation(self) -> str:
         return f"list_{re.sub('(?<![aeo])y$', 'ie', self.noun)}s"
 
+    def attribute_of(self, name: str) -> str:
+        """The attribute of an input in the SDK's model."""
+        return snake_case(self.renamed.get(name, name))
+
     @property
     def updates_after_move(self) -> bool:
         return any(name.startswith("Update") for name in self.changed.get("compartmentId", ()))
 
 
+_SETS = frozenset({"computed", "extra", "gone", "judged", "ready", "replaced_by", "unordered"})
+_LISTS = frozenset({
+    "changed", "compared", "create", "delete", "given", "listed_by", "read", "stand_in", "statement_types", "unreached",
+    "update", "within",
+})  # fmt: skip
+
+
 def oci_type(token: str, **differing: Any) -> OciResourceType:
-    """The row of a type: `oci:Core/routeTable:RouteTable` is made by CreateRouteTable, and read by GetRouteTable until
-    it is AVAILABLE, …; `differing` are the fields that break the conventions."""
+    """The row of a type, with its lists as words in a text. `oci:Core/routeTable:RouteTable` is made by
+    CreateRouteTable, and read by GetRouteTable until it is AVAILABLE, …; `differing` are the fields that break the
+    conventions."""
     _, path, name = token.split(":")
     service, noun = snake_case(path.partition("/")[0]), differing.get("noun") or snake_case(name)
     package, stem = service.replace("_", ""), pascal_case(noun)
-    get, wait = (f"Get{stem}",), ("GetWorkRequest",) if differing.get("entity") else ()
-    update = (f"Update{stem}", *wait, *get) if wait else (f"Update{stem}",)
-    is_movable = "compartmentId" not in differing.get("replaced_by", ())
+    wait = f"GetWorkRequest Get{stem}" if differing.get("entity") else ""
+    update = f"Update{stem} {wait}"
+    is_movable = "compartmentId" not in differing.get("replaced_by", "").split()
     ready, gone = _STATES_OF_SERVICE.get(service, ("ACTIVE", "DELETED"))
-    conventional: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "service": service,
         "noun": noun,
         "model": name,
+        "words": words_of(name),
+        "ocid_kind": name.lower(),
         "tags": "freeformTags",
+        "listed_by": differing.get("within") or "compartmentId",
         "source": f"{package}/{package}_{noun}_resource.go",
-        "create": (f"Create{stem}", *wait, *get),
-        "read": get,
+        "create": f"Create{stem} {wait or f'Get{stem}'}",
+        "read": f"Get{stem}",
         "update": update,
-        "delete": (f"Delete{stem}", *get),
-        "changed": {"compartmentId": (f"Change{stem}Compartment", *update)} if is_movable else {},
-        "ready": frozenset(ready.split()),
-        "gone": frozenset(gone.split()),
+        "delete": f"Delete{stem} Get{stem}",
+        "changed": {"compartmentId": f"Change{stem}Compartment {update}"} if is_movable else {},
+        "ready": ready,
+        "gone": gone,
+        **differing,
     }
-    return OciResourceType(token=token, **{**conventional, **differing})
+    sets = {name: frozenset(fields[name].split()) for name in _SETS & fields.keys()}
+    lists = {name: split_words(fields[name]) for name in _LISTS & fields.keys()}
+    return OciResourceType(token=token, **{**fields, **sets, **lists})
 
 
-def calls(text: str) -> Calls:
-    return tuple(text.split())
+def split_words(value: str | Mapping[str, Any]) -> Any:
+    """The words of a text, or of each text in a map."""
+    if isinstance(value, str):
+        return tuple(value.split())
+    return {key: split_words(item) for key, item in value.items()}
 
 
 def snake_case(name: str) -> str:
     return _HUMP.sub(lambda letter: f"_{letter[0]}", name).lower()
+
+
+def words_of(name: str) -> str:
+    return snake_case(name).replace("_", " ")
 
 
 def pascal_case(name: str) -> str:
