@@ -63,8 +63,9 @@ DATA_SCIENCE_TYPES = (
             ("displayName",),
         ),
         # The work request must name the target by an entity with these words in it, and the action CREATED, UPDATED or
-        # DELETED. One that fails is canceled. An update sends the whole configuration. A move is not waited for.
+        # DELETED. One that fails is canceled. An update sends the whole configuration.
         entity="compute-target",
+        waits_for_move=False,
         delete="DeleteComputeTarget GetWorkRequest GetComputeTarget",
         unreached={"a failure": "CancelWorkRequest ListWorkRequestErrors"},
         ready="ACTIVE NEEDS_ATTENTION",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.oci.types.oci_resource_type import Calls, pascal_case, snake_case
+from components.oci.types.oci_resource_type import Calls, camel_case, pascal_case, snake_case
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,79 +39,58 @@ class OciFunction:
         return tuple(pascal_case(name) for name in (self.operation, self.also) if name)
 
 
-def oci_function(token: str, *arguments: str, **more: Any) -> tuple[str, OciFunction]:
+def oci_function(
+    token: str, arguments: str = "", options: str = "", plural: str = "", **differing: Any
+) -> tuple[str, OciFunction]:
+    """The row of a function, with its lists as words in a text. Options are the SDK's."""
     _, path, name = token.split(":")
     service, noun = snake_case(path.partition("/")[0]), snake_case(name.removeprefix("get"))
     package = service.replace("_", "")
-    return token, OciFunction(
-        service=service,
-        source=f"{package}/{package}_{noun}_data_source.go",
-        arguments=arguments,
-        **{"operation": f"{'list' if more.get('plural') else 'get'}_{noun}", **more},
-    )
+    fields: dict[str, Any] = {
+        "service": service,
+        "operation": f"{'list' if plural else 'get'}_{noun}",
+        "source": f"{package}/{package}_{noun}_data_source.go",
+        "arguments": tuple(arguments.split()),
+        "options": {option: _RENAMED.get(option) or camel_case(option) for option in options.split()},
+        "plural": plural,
+        **differing,
+    }
+    return token, OciFunction(**fields)
 
 
-_NAMED = {"display_name": "displayName", "lifecycle_state": "state"}
-_IN_VCN = {**_NAMED, "vcn_id": "vcnId"}
+_RENAMED = {"lifecycle_state": "state"}
+_NAMED = "display_name lifecycle_state"
+_IN = "compartmentId"
 
 FUNCTIONS: Mapping[str, OciFunction] = dict((
-    oci_function("oci:ObjectStorage/getNamespace:getNamespace", operation="get_namespace", plural="namespace"),
+    oci_function("oci:ObjectStorage/getNamespace:getNamespace", plural="namespace", operation="get_namespace"),
     oci_function(
-        "oci:ObjectStorage/getBucket:getBucket",
-        "namespace",
-        "name",
+        "oci:ObjectStorage/getBucket:getBucket", "namespace name", also="list_retention_rules",
         always={"fields": ["approximateCount", "approximateSize", "autoTiering"]},
-        also="list_retention_rules",
     ),
     oci_function("oci:Core/getServices:getServices", plural="services"),
     oci_function("oci:Core/getVcn:getVcn", "vcnId"),
-    oci_function("oci:Core/getVcns:getVcns", "compartmentId", options=_NAMED, plural="virtualNetworks"),
+    oci_function("oci:Core/getVcns:getVcns", _IN, _NAMED, "virtualNetworks"),
     oci_function("oci:Core/getSubnet:getSubnet", "subnetId"),
-    oci_function("oci:Core/getSubnets:getSubnets", "compartmentId", options=_IN_VCN, plural="subnets"),
-    oci_function("oci:Core/getRouteTables:getRouteTables", "compartmentId", options=_IN_VCN, plural="routeTables"),
-    oci_function(
-        "oci:Identity/getRegionSubscriptions:getRegionSubscriptions", "tenancyId", plural="regionSubscriptions"
-    ),
-    oci_function(
-        "oci:Identity/getAvailabilityDomains:getAvailabilityDomains", "compartmentId", plural="availabilityDomains"
-    ),
+    oci_function("oci:Core/getSubnets:getSubnets", _IN, f"{_NAMED} vcn_id", "subnets"),
+    oci_function("oci:Core/getRouteTables:getRouteTables", _IN, f"{_NAMED} vcn_id", "routeTables"),
+    oci_function("oci:Identity/getRegionSubscriptions:getRegionSubscriptions", "tenancyId", "", "regionSubscriptions"),
+    oci_function("oci:Identity/getAvailabilityDomains:getAvailabilityDomains", _IN, "", "availabilityDomains"),
     oci_function("oci:Identity/getCompartment:getCompartment", "id"),
     oci_function("oci:Identity/getTenancy:getTenancy", "tenancyId"),
-    oci_function(
-        "oci:Identity/getGroups:getGroups",
-        "compartmentId",
-        options={"name": "name", "lifecycle_state": "state"},
-        plural="groups",
-    ),
+    oci_function("oci:Identity/getGroups:getGroups", _IN, "name lifecycle_state", "groups"),
     oci_function("oci:Artifacts/getContainerRepository:getContainerRepository", "repositoryId"),
     oci_function(
-        "oci:Artifacts/getContainerRepositories:getContainerRepositories",
-        "compartmentId",
-        options={
-            **_NAMED,
-            "compartment_id_in_subtree": "compartmentIdInSubtree",
-            "is_public": "isPublic",
-            "repository_id": "repositoryId",
-        },
-        plural="containerRepositoryCollections",
+        "oci:Artifacts/getContainerRepositories:getContainerRepositories", _IN,
+        f"{_NAMED} compartment_id_in_subtree is_public repository_id", "containerRepositoryCollections",
         collection=True,
     ),
     oci_function("oci:DataScience/getProject:getProject", "projectId"),
-    oci_function("oci:DataScience/getProjects:getProjects", "compartmentId", options=_NAMED, plural="projects"),
+    oci_function("oci:DataScience/getProjects:getProjects", _IN, _NAMED, "projects"),
     oci_function("oci:DataScience/getComputeTarget:getComputeTarget", "computeTargetId"),
-    oci_function(
-        "oci:DataScience/getComputeTargets:getComputeTargets",
-        "compartmentId",
-        options={**_NAMED, "id": "id"},
-        plural="computeTargets",
-    ),
+    oci_function("oci:DataScience/getComputeTargets:getComputeTargets", _IN, f"{_NAMED} id", "computeTargets"),
     oci_function("oci:Logging/getLogGroup:getLogGroup", "logGroupId"),
-    oci_function(
-        "oci:Logging/getLogGroups:getLogGroups",
-        "compartmentId",
-        options={"display_name": "displayName"},
-        plural="logGroups",
-    ),
-    oci_function("oci:Logging/getLog:getLog", "logGroupId", "logId"),
-    oci_function("oci:Logging/getLogs:getLogs", "logGroupId", options=_NAMED, plural="logs"),
+    oci_function("oci:Logging/getLogGroups:getLogGroups", _IN, "display_name", "logGroups"),
+    oci_function("oci:Logging/getLog:getLog", "logGroupId logId"),
+    oci_function("oci:Logging/getLogs:getLogs", "logGroupId", _NAMED, "logs"),
 ))  # fmt: skip

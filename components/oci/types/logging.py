@@ -18,7 +18,6 @@ LOGGING_TYPES = (
         entity="loggroup",
         unreached={"a failure": "DeleteWorkRequest ListWorkRequestErrors"},
         existing="logs: {{ existing: {{ group: {} }} }}",
-        behaviour="jobs.WorkRequestResource",
         compared="",
         statement_types="logging-family",
     ),

@@ -46,6 +46,7 @@ class OciResourceType(ResourceType, PluginType):
     renamed: Mapping[str, str] = field(default_factory=dict)
     # A service that answers 202 with a work request names the resource in it by this entity type.
     entity: str = ""
+    waits_for_move: bool = True
     delete_options: Mapping[str, str] = field(default_factory=dict)  # the SDK's option -> input
     # What Oracle's provider shows where the API answers with nothing.
     empty: Mapping[str, Any] = field(default_factory=dict)
@@ -160,6 +161,11 @@ def snake_case(name: str) -> str:
 
 def words_of(name: str) -> str:
     return snake_case(name).replace("_", " ")
+
+
+def camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
 
 
 def pascal_case(name: str) -> str:

@@ -10,7 +10,7 @@ from components.oci.client.calls import attempt
 from components.oci.client.session import CLIENTS, Session
 from components.oci.types import SERVED_TYPES
 from components.oci.types.functions import FUNCTIONS, OciFunction
-from components.oci.types.oci_resource_type import OciResourceType
+from components.oci.types.oci_resource_type import OciResourceType, camel_case
 from components.platform.calls import Call, Stop
 from components.platform.values import Properties
 from localcloud.oci.plugin.convert import from_model
@@ -102,12 +102,7 @@ def _filtered(items: list[Properties], filters: list[Mapping[str, Any]]) -> list
 
 
 def _passes(item: Properties, one: Mapping[str, Any]) -> bool:
-    value = str(item.get(_camel(one["name"]), ""))
+    value = str(item.get(camel_case(one["name"]), ""))
     if one.get("regex"):
         return any(re.search(pattern, value) for pattern in one["values"])
     return value in one["values"]
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)

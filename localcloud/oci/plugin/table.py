@@ -144,7 +144,11 @@ class OciResource(TableResource):
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
         within = [inputs[key] for key in self.row.within]
-        return self._operation("create")(*within, details, opc_retry_token=token).data
+        answer = self._operation("create")(*within, details, opc_retry_token=token)
+        if not self.row.entity:
+            return answer.data
+        # Only the work request names the new resource.
+        return self._get(call, wait_for_work_request(call, self.client, answer, self.row.entity, "CREATED"), inputs)
 
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
         path = self.call_path(id, inputs)
@@ -192,7 +196,11 @@ class OciResource(TableResource):
 
     def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
         """Calls an operation that changes the resource, and waits until the change is complete."""
-        return attempt(call, what, lambda: operation(*arguments))
+        answer, is_move = attempt(call, what, lambda: operation(*arguments)), operation.__name__.startswith("change_")
+        if not self.row.entity or (is_move and not self.row.waits_for_move):
+            return answer
+        action = "RELATED" if is_move else "UPDATED"
+        return wait_for_work_request(call, self.client, answer, self.row.entity, action)
 
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
         given = {option: inputs.get(key) for option, key in self.row.delete_options.items()}

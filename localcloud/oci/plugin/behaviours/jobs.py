@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data Science, Logging and Vault: jobs with their code, and what their runs use: compute targets, logs and secrets."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,22 +42,8 @@ class JobResource(OciResource):
                 raise
 
 
-class WorkRequestResource(OciResource):
-    """A resource such as a log group: every write is a work request, and only that names a new resource."""
-
-    def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
-        within = [inputs[key] for key in self.row.within]
-        answer = self._operation("create")(*within, details, opc_retry_token=token)
-        return self._get(call, wait_for_work_request(call, self.client, answer, self.row.entity, "CREATED"), inputs)
-
-    def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
-        answer = super()._write(call, what, operation, *arguments)
-        action = "RELATED" if operation.__name__.startswith("change_") else "UPDATED"
-        return wait_for_work_request(call, self.client, answer, self.row.entity, action)
-
-
-class DeletedByWorkRequest(WorkRequestResource):
-    """A resource whose deletion is waited for by its work request, too; that of a log group is not."""
+class DeletedByWorkRequest(OciResource):
+    """A resource whose deletion is waited for by its work request, as its creation is; that of a log group is not."""
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
         answers: list[Any] = []
@@ -85,18 +70,10 @@ class LogResource(DeletedByWorkRequest):
 
 
 class ComputeTargetResource(DeletedByWorkRequest):
-    """A compute target. It is written and deleted like a log. But like Oracle's provider, the plugin does not wait for
-    the work request of a move."""
-
     def from_api(self, outputs: Properties) -> Properties:
         # Pulumi shows it as a list.
         system = outputs.get("computeTargetSystemData")
         return {**outputs, "computeTargetSystemData": [system]} if system else outputs
-
-    def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
-        if operation.__name__.startswith("change_"):
-            return OciResource._write(self, call, what, operation, *arguments)
-        return super()._write(call, what, operation, *arguments)
 
 
 class SecretResource(OciResource):
