@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from components.platform.calls import Call, InputFailure, PartialFailureError, ProviderError
 from components.platform.values import Diff, DiffRules, Properties, canonical, changed_keys, compare
-from components.values.resource_types import PluginType, ResourceType, find_resource_type
+from components.values.resource_types import PluginType, find_resource_type
 from localcloud.plugins.engine import commands, delete_old_remedy, note_deleted, recorded_ids, recorded_parent
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 
@@ -52,7 +52,9 @@ def _project_list(live: list[Any], desired: list[Any], path: str, unordered: fro
 
 def diff_rules_of_type(token: str, maps: frozenset[str]) -> DiffRules:
     """The rules for changes of a type. `maps`: inputs whose keys users choose."""
-    row = find_resource_type(token) or ResourceType(token=token)
+    row = find_resource_type(token)
+    if row is None:
+        raise LookupError(f"no row describes {token}")
     return DiffRules(row.replaced_by, row.computed, row.unordered, maps=maps)
 
 

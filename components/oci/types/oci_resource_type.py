@@ -46,7 +46,7 @@ class OciResourceType(ResourceType, PluginType):
     renamed: Mapping[str, str] = field(default_factory=dict)
     # A service that answers 202 with a work request names the resource in it by this entity type.
     entity: str = ""
-    waits_for_move: bool = True
+    waits_for_move: bool = True  # by the work request of a move, too
     delete_options: Mapping[str, str] = field(default_factory=dict)  # the SDK's option -> input
     # What Oracle's provider shows where the API answers with nothing.
     empty: Mapping[str, Any] = field(default_factory=dict)

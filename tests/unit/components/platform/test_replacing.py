@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which inputs replace a resource: by the plugins' table, by the program's options, and for secrets."""
+"""Which inputs replace a resource: by the rows of types, by the program's options, and for secrets."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ def test_each_row_replaces_as_the_plugins_do(token: str) -> None:
         assert replaced(token, {path: "old"} if "." not in path else _at(path, "old"), _at(path, "new")), path
         assert not replaced(token, _at(path, "old"), _at(path, "old"))
     assert not replaced(token, {"somethingElse": "old"}, {"somethingElse": "new"})
+
+
+def test_a_plugin_serves_no_type_without_a_row() -> None:
+    with pytest.raises(LookupError, match="no row describes oci:Core/drg:Drg"):
+        diff_rules_of_type("oci:Core/drg:Drg", frozenset())
 
 
 def _at(path: str, value: Any) -> dict[str, Any]:
