@@ -6,22 +6,15 @@ from components.values.resource_types import LostWith
 
 ARTIFACTS_TYPES = (
     oci_type(
-        "oci:Artifacts/containerRepository:ContainerRepository",
-        replaced_by="displayName",
+        "oci:Artifacts/containerRepository:ContainerRepository", replaced_by="displayName",
         computed="definedTags freeformTags isImmutable isPublic readme",
         lost=LostWith(
             "the repository {name} goes with every image in it, which jobs may still name",
             "keep it (`keep: true`), or name it as `registry: { existing: … }`; push the images elsewhere first",
             ("displayName",),
         ),
-        existing="registry: {{ existing: {} }}",
-        shows_system_tags=True,
-        words="repository",
-        ocid_kind="containerrepo",
-        compared="isPublic isImmutable",
-        judged="isPublic",
-        is_listed_in_part=True,
-        statement_kind="repository",
+        existing="registry: {{ existing: {} }}", shows_system_tags=True, words="repository", ocid_kind="containerrepo",
+        compared="isPublic isImmutable", judged="isPublic", is_listed_in_part=True, statement_kind="repository",
         name_input="displayName",
     ),
-)
+)  # fmt: skip

@@ -6,16 +6,14 @@ from components.values.resource_types import LostWith, ResourceType, input_names
 
 CORE_TYPES = (
     oci_type(
-        "oci:Core/vcn:Vcn",
-        replaced_by="cidrBlock dnsLabel",
+        "oci:Core/vcn:Vcn", replaced_by="cidrBlock dnsLabel",
         computed=(
             "byoipv6cidrDetails cidrBlock cidrBlocks definedTags displayName dnsLabel freeformTags "
             "ipv6privateCidrBlocks isIpv6enabled isOracleGuaAllocationEnabled securityAttributes"
         ),
         lost=LostWith(
             "the VCN {name} goes, with whatever else people have made in it: OCI deletes none that is not empty",
-            "let the runs in it end first; move what is not the stack's",
-            ("displayName",),
+            "let the runs in it end first; move what is not the stack's", ("displayName",),
         ),
         changed={
             "compartmentId": "ChangeVcnCompartment GetVcn",
@@ -25,60 +23,45 @@ CORE_TYPES = (
             "cidrBlocks:exchanged": "ModifyVcnCidr GetWorkRequest GetVcn",
             "cidrBlocks:removed": "RemoveVcnCidr GetWorkRequest GetVcn",
         },
-        unreached={"IPv6": "AddIpv6VcnCidr RemoveIpv6VcnCidr PatchVcn"},
-        stand_in={"cidrBlocks": "ListSubnets"},
+        unreached={"IPv6": "AddIpv6VcnCidr RemoveIpv6VcnCidr PatchVcn"}, stand_in={"cidrBlocks": "ListSubnets"},
         empty={
-            "byoipv6cidrBlocks": [],
-            "byoipv6cidrDetails": [],
-            "ipv6cidrBlocks": [],
-            "ipv6privateCidrBlocks": [],
-            "isIpv6enabled": False,
-            "securityAttributes": {},
+            "byoipv6cidrBlocks": [], "byoipv6cidrDetails": [], "ipv6cidrBlocks": [], "ipv6privateCidrBlocks": [],
+            "isIpv6enabled": False, "securityAttributes": {},
         },
-        behaviour="network.VcnResource",
-        words="VCN",
-        compared="cidrBlocks",
-        statement_types="virtual-network-family",
+        behaviour="network.VcnResource", words="VCN", compared="cidrBlocks", statement_types="virtual-network-family",
     ),
     oci_type(
         "oci:Core/subnet:Subnet",
         replaced_by="vcnId availabilityDomain dnsLabel prohibitInternetIngress prohibitPublicIpOnVnic",
         computed=(
-            "availabilityDomain cidrBlock definedTags dhcpOptionsId displayName dnsLabel freeformTags "
-            "ipv4cidrBlocks ipv6cidrBlock ipv6cidrBlocks prohibitInternetIngress prohibitPublicIpOnVnic "
-            "routeTableId securityListIds"
+            "availabilityDomain cidrBlock definedTags dhcpOptionsId displayName dnsLabel freeformTags ipv4cidrBlocks "
+            "ipv6cidrBlock ipv6cidrBlocks prohibitInternetIngress prohibitPublicIpOnVnic routeTableId securityListIds"
         ),
         unordered="securityListIds",
         lost=LostWith(
             "the subnet {name} goes, and OCI deletes none in which a run or anything else has an address",
-            "let the runs in it end first, also those of stacks that use it",
-            ("displayName",),
+            "let the runs in it end first, also those of stacks that use it", ("displayName",),
         ),
         changed={"compartmentId": "ChangeSubnetCompartment GetSubnet"},
         unreached={
             "IPv6": "AddIpv6SubnetCidr RemoveIpv6SubnetCidr PatchSubnet",
             "several blocks": "AddIpv4SubnetCidr ModifyIpv4SubnetCidr RemoveIpv4SubnetCidr GetWorkRequest",
         },
-        empty={"ipv6cidrBlocks": []},
-        compared="cidrBlock prohibitPublicIpOnVnic routeTableId securityListIds",
+        empty={"ipv6cidrBlocks": []}, compared="cidrBlock prohibitPublicIpOnVnic routeTableId securityListIds",
         judged="securityListIds prohibitPublicIpOnVnic routeTableId",
     ),
     oci_type(
-        "oci:Core/securityList:SecurityList",
-        replaced_by="vcnId",
+        "oci:Core/securityList:SecurityList", replaced_by="vcnId",
         computed=(
             "definedTags displayName egressSecurityRules.description egressSecurityRules.destinationType "
             "egressSecurityRules.stateless freeformTags ingressSecurityRules.description "
             "ingressSecurityRules.sourceType"
         ),
-        unordered="egressSecurityRules ingressSecurityRules",
-        behaviour="network.SecurityListResource",
-        compared="ingressSecurityRules egressSecurityRules",
-        judged="ingressSecurityRules egressSecurityRules",
+        unordered="egressSecurityRules ingressSecurityRules", behaviour="network.SecurityListResource",
+        compared="ingressSecurityRules egressSecurityRules", judged="ingressSecurityRules egressSecurityRules",
     ),
     ResourceType(
-        token="oci:Core/defaultSecurityList:DefaultSecurityList",
-        replaced_by=input_names("manageDefaultResourceId"),
+        token="oci:Core/defaultSecurityList:DefaultSecurityList", replaced_by=input_names("manageDefaultResourceId"),
         computed=input_names(
             "compartmentId definedTags displayName egressSecurityRules.description "
             "egressSecurityRules.destinationType egressSecurityRules.stateless freeformTags "
@@ -87,43 +70,32 @@ CORE_TYPES = (
         unordered=input_names("egressSecurityRules ingressSecurityRules"),
     ),
     oci_type(
-        "oci:Core/networkSecurityGroup:NetworkSecurityGroup",
-        replaced_by="vcnId",
+        "oci:Core/networkSecurityGroup:NetworkSecurityGroup", replaced_by="vcnId",
         computed="definedTags displayName freeformTags",
     ),
     oci_type(
-        "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule",
-        tags="",
+        "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule", tags="",
         replaced_by="networkSecurityGroupId",
         computed=(
             "description destination destinationType sourceType stateless udpOptions.destinationPortRange "
             "udpOptions.sourcePortRange"
         ),
-        model="SecurityRule",
-        create="AddNetworkSecurityGroupSecurityRules",
-        read="ListNetworkSecurityGroupSecurityRules",
-        update="UpdateNetworkSecurityGroupSecurityRules",
-        delete="RemoveNetworkSecurityGroupSecurityRules",
-        changed={},
-        stand_in={"create": "ListNetworkSecurityGroupSecurityRules"},
-        ready="",
-        gone="",
+        model="SecurityRule", create="AddNetworkSecurityGroupSecurityRules",
+        read="ListNetworkSecurityGroupSecurityRules", update="UpdateNetworkSecurityGroupSecurityRules",
+        delete="RemoveNetworkSecurityGroupSecurityRules", changed={},
+        stand_in={"create": "ListNetworkSecurityGroupSecurityRules"}, ready="", gone="",
         behaviour="network.GroupRuleResource",
     ),
     oci_type(
-        "oci:Core/routeTable:RouteTable",
-        replaced_by="vcnId",
+        "oci:Core/routeTable:RouteTable", replaced_by="vcnId",
         computed=(
-            "definedTags displayName freeformTags routeRules.cidrBlock routeRules.description "
-            "routeRules.destination routeRules.destinationType routeRules.routeType"
+            "definedTags displayName freeformTags routeRules.cidrBlock routeRules.description routeRules.destination "
+            "routeRules.destinationType routeRules.routeType"
         ),
-        unordered="routeRules",
-        compared="routeRules",
-        judged="routeRules",
+        unordered="routeRules", compared="routeRules", judged="routeRules",
     ),
     ResourceType(
-        token="oci:Core/defaultRouteTable:DefaultRouteTable",
-        replaced_by=input_names("manageDefaultResourceId"),
+        token="oci:Core/defaultRouteTable:DefaultRouteTable", replaced_by=input_names("manageDefaultResourceId"),
         computed=input_names(
             "compartmentId definedTags displayName freeformTags routeRules.cidrBlock routeRules.description "
             "routeRules.destination routeRules.destinationType routeRules.routeType"
@@ -131,36 +103,28 @@ CORE_TYPES = (
         unordered=input_names("routeRules"),
     ),
     ResourceType(
-        token="oci:Core/routeTableAttachment:RouteTableAttachment",
-        replaced_by=input_names("routeTableId subnetId"),
+        token="oci:Core/routeTableAttachment:RouteTableAttachment", replaced_by=input_names("routeTableId subnetId"),
     ),
     oci_type(
-        "oci:Core/internetGateway:InternetGateway",
-        replaced_by="vcnId",
-        computed="definedTags displayName freeformTags routeTableId",
-        renamed={"enabled": "isEnabled"},
+        "oci:Core/internetGateway:InternetGateway", replaced_by="vcnId",
+        computed="definedTags displayName freeformTags routeTableId", renamed={"enabled": "isEnabled"},
         defaults={"enabled": True},
     ),
     oci_type(
-        "oci:Core/natGateway:NatGateway",
-        replaced_by="vcnId publicIpId",
-        computed="blockTraffic definedTags displayName freeformTags publicIpId routeTableId",
-        compared="",
+        "oci:Core/natGateway:NatGateway", replaced_by="vcnId publicIpId",
+        computed="blockTraffic definedTags displayName freeformTags publicIpId routeTableId", compared="",
     ),
     oci_type(
-        "oci:Core/serviceGateway:ServiceGateway",
-        replaced_by="vcnId",
-        computed="services.serviceName definedTags displayName freeformTags routeTableId",
-        unordered="services",
+        "oci:Core/serviceGateway:ServiceGateway", replaced_by="vcnId",
+        computed="services.serviceName definedTags displayName freeformTags routeTableId", unordered="services",
         compared="services",
     ),
     ResourceType(
-        token="oci:Core/defaultDhcpOptions:DefaultDhcpOptions",
-        replaced_by=input_names("manageDefaultResourceId"),
+        token="oci:Core/defaultDhcpOptions:DefaultDhcpOptions", replaced_by=input_names("manageDefaultResourceId"),
         computed=input_names(
             "options.searchDomainNames options.serverType compartmentId definedTags displayName domainNameType "
             "freeformTags"
         ),
         unordered=input_names("options"),
     ),
-)
+)  # fmt: skip

@@ -6,28 +6,18 @@ from components.values.resource_types import ResourceType, input_names
 
 IDENTITY_TYPES = (
     oci_type(
-        "oci:Identity/dynamicGroup:DynamicGroup",
-        replaced_by="compartmentId name",
-        computed="definedTags freeformTags",
-        named="name",
-        existing="access: {{ existing: true, runs: {} }}",
-        compared="matchingRule",
-        judged="matchingRule",
+        "oci:Identity/dynamicGroup:DynamicGroup", replaced_by="compartmentId name", computed="definedTags freeformTags",
+        named="name", existing="access: {{ existing: true, runs: {} }}", compared="matchingRule", judged="matchingRule",
     ),
     oci_type(
         "oci:Identity/policy:Policy",
         # The provider makes one change at a time: it locks all policies of a tenancy against one another.
-        replaced_by="compartmentId name",
-        computed="definedTags freeformTags versionDate",
-        named="name",
-        existing="access: {{ existing: true }}",
-        compared="statements",
-        judged="statements",
+        replaced_by="compartmentId name", computed="definedTags freeformTags versionDate", named="name",
+        existing="access: {{ existing: true }}", compared="statements", judged="statements",
         statement_types="policies dynamic-groups",
     ),
     ResourceType(
-        token="oci:Identity/compartment:Compartment",
-        tags="freeformTags",
+        token="oci:Identity/compartment:Compartment", tags="freeformTags",
         computed=input_names("compartmentId definedTags freeformTags"),
     ),
-)
+)  # fmt: skip

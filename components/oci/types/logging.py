@@ -6,20 +6,15 @@ from components.values.resource_types import LostWith
 
 LOGGING_TYPES = (
     oci_type(
-        "oci:Logging/logGroup:LogGroup",
-        computed="definedTags description freeformTags",
+        "oci:Logging/logGroup:LogGroup", computed="definedTags description freeformTags",
         lost=LostWith(
             "the log group {name} goes with its logs",
-            "name it as `logs: { existing: … }`, or read what is needed first (`trainyard runs`)",
-            ("displayName",),
+            "name it as `logs: { existing: … }`, or read what is needed first (`trainyard runs`)", ("displayName",),
         ),
         # The work request must name the group with the action CREATED, UPDATED or, of a move, RELATED. One that fails
         # is deleted.
-        entity="loggroup",
-        unreached={"a failure": "DeleteWorkRequest ListWorkRequestErrors"},
-        existing="logs: {{ existing: {{ group: {} }} }}",
-        compared="",
-        statement_types="logging-family",
+        entity="loggroup", unreached={"a failure": "DeleteWorkRequest ListWorkRequestErrors"},
+        existing="logs: {{ existing: {{ group: {} }} }}", compared="", statement_types="logging-family",
     ),
     oci_type(
         "oci:Logging/log:Log",
@@ -30,16 +25,12 @@ LOGGING_TYPES = (
         computed="configuration definedTags freeformTags isEnabled retentionDuration",
         lost=LostWith(
             "the log {name} goes with every line that runs have written",
-            "read what is needed first (`trainyard runs`)",
-            ("displayName",),
+            "read what is needed first (`trainyard runs`)", ("displayName",),
         ),
-        entity="log",
-        delete="DeleteLog GetWorkRequest GetLog",
+        entity="log", delete="DeleteLog GetWorkRequest GetLog",
         changed={"logGroupId": "ChangeLogLogGroup UpdateLog GetWorkRequest GetLog"},
-        unreached={"a failure": "DeleteWorkRequest ListWorkRequestErrors"},
-        within="logGroupId",
-        existing="logs: {{ existing: {{ group: GROUP, log: {} }} }}",
-        behaviour="jobs.LogResource",
+        unreached={"a failure": "DeleteWorkRequest ListWorkRequestErrors"}, within="logGroupId",
+        existing="logs: {{ existing: {{ group: GROUP, log: {} }} }}", behaviour="jobs.LogResource",
         compared="isEnabled retentionDuration",
     ),
-)
+)  # fmt: skip

@@ -6,8 +6,7 @@ from components.values.resource_types import LostWith
 
 OBJECT_STORAGE_TYPES = (
     oci_type(
-        "oci:ObjectStorage/bucket:Bucket",
-        replaced_by="namespace name storageTier",
+        "oci:ObjectStorage/bucket:Bucket", replaced_by="namespace name storageTier",
         computed=(
             "autoTiering bucketScope definedTags freeformTags isBucketKeyEnabled kmsKeyId objectEventsEnabled "
             "retentionRules.retentionRuleId retentionRules.timeCreated retentionRules.timeModified storageTier "
@@ -15,59 +14,40 @@ OBJECT_STORAGE_TYPES = (
         ),
         unordered="retentionRules",
         lost=LostWith(
-            "the bucket {name} goes with every object in it: checkpoints, results, data. OCI deletes none that "
-            "is not empty",
-            "keep it (`keep: true`), or name it as `bucket: { existing: {name} }`; copy what is needed with "
-            "`trainyard data get`",
+            "the bucket {name} goes with every object in it: checkpoints, results, data. OCI deletes none that is not "
+            "empty",
+            "keep it (`keep: true`), or name it as `bucket: { existing: {name} }`; copy what is needed with `trainyard "
+            "data get`",
             ("name",),
         ),
-        create="CreateBucket GetBucket ListRetentionRules",
-        read="GetBucket ListRetentionRules",
+        create="CreateBucket GetBucket ListRetentionRules", read="GetBucket ListRetentionRules",
         update="UpdateBucket GetBucket ListRetentionRules",
         # A 404 of DeleteBucket counts as deleted only where the read before it failed otherwise.
-        delete="GetBucket ListRetentionRules DeleteBucket",
-        changed={},
+        delete="GetBucket ListRetentionRules DeleteBucket", changed={},
         unreached={"retention rules": "CreateRetentionRule UpdateRetentionRule DeleteRetentionRule"},
-        renamed={"accessType": "publicAccessType", "bucketId": "id"},
-        defaults={"accessType": "NoPublicAccess"},
-        extra="namespace",
-        empty={"bucketScope": "", "retentionRules": []},
-        named="name",
-        existing="bucket: {{ existing: {} }}",
-        behaviour="storage.BucketResource",
-        compared="accessType versioning kmsKeyId",
-        judged="accessType",
-        is_listed_in_part=True,
-        listed_by="namespace compartmentId",
-        statement_kind="bucket",
-        name_input="name",
+        renamed={"accessType": "publicAccessType", "bucketId": "id"}, defaults={"accessType": "NoPublicAccess"},
+        extra="namespace", empty={"bucketScope": "", "retentionRules": []}, named="name",
+        existing="bucket: {{ existing: {} }}", behaviour="storage.BucketResource",
+        compared="accessType versioning kmsKeyId", judged="accessType", is_listed_in_part=True,
+        listed_by="namespace compartmentId", statement_kind="bucket", name_input="name",
     ),
     oci_type(
-        "oci:ObjectStorage/storageObject:StorageObject",
-        tags="",
+        "oci:ObjectStorage/storageObject:StorageObject", tags="",
         replaced_by=(
             "bucket namespace cacheControl content contentDisposition contentEncoding contentLanguage contentMd5 "
             "contentType metadata source sourceUriDetails"
         ),
         computed="contentMd5 contentType opcSseKmsKeyId storageTier",
-        lost=LostWith("the object {name} goes", "a versioned bucket keeps its old version", ("object",)),
-        noun="object",
+        lost=LostWith("the object {name} goes", "a versioned bucket keeps its old version", ("object",)), noun="object",
         model="ObjectSummary",
         # Content from the program is read back as a whole. A file over 50 MiB goes up in parts.
-        create="PutObject GetObject",
-        update="GetObject",
-        delete="DeleteObject",
+        create="PutObject GetObject", update="GetObject", delete="DeleteObject",
         changed={"object": "RenameObject GetObject"},
         given={
-            "source": {
-                "create": "PutObject HeadObject",
-                "read": "HeadObject",
-                "update": "HeadObject",
-            },
+            "source": {"create": "PutObject HeadObject", "read": "HeadObject", "update": "HeadObject"},
             "deleteAllObjectVersions": {"delete": "ListObjectVersions DeleteObject"},
         },
-        unreached={"copies of objects": "CopyObject GetWorkRequest"},
-        stand_in={"create": "HeadObject"},
+        unreached={"copies of objects": "CopyObject GetWorkRequest"}, stand_in={"create": "HeadObject"},
         behaviour="storage.ObjectResource",
     ),
-)
+)  # fmt: skip

@@ -6,24 +6,17 @@ from components.values.resource_types import LostWith
 
 VAULT_TYPES = (
     oci_type(
-        "oci:Vault/secret:Secret",
-        replaced_by="keyId secretName vaultId",
+        "oci:Vault/secret:Secret", replaced_by="keyId secretName vaultId",
         computed=(
             "definedTags description freeformTags metadata rotationConfig secretContent secretGenerationContext "
             "secretRules"
         ),
         lost=LostWith(
             "the secret {name} is scheduled for deletion, and its name stays taken until then; runs that read it fail",
-            "give the new one another name",
-            ("secretName",),
+            "give the new one another name", ("secretName",),
         ),
-        delete="ScheduleSecretDeletion GetSecret",
-        gone="DELETED PENDING_DELETION",
-        renamed={"sourceRegionInformations": "sourceRegionInformation"},
-        behaviour="jobs.SecretResource",
-        ocid_kind="vaultsecret",
-        compared="",
-        statement_kind="secret",
-        name_input="secretName",
+        delete="ScheduleSecretDeletion GetSecret", gone="DELETED PENDING_DELETION",
+        renamed={"sourceRegionInformations": "sourceRegionInformation"}, behaviour="jobs.SecretResource",
+        ocid_kind="vaultsecret", compared="", statement_kind="secret", name_input="secretName",
     ),
-)
+)  # fmt: skip
