@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.aws_actions import rows_of_kind
 from catalog.tables import table
 from components.aws.plan import AwsDl1Plan
 from components.aws.stack import NAME
@@ -23,6 +22,7 @@ from components.aws.statements import (
     statement,
     too_large,
 )
+from components.aws.types.deployer_actions import rows_of_kind
 from components.plan.model import Grant
 from components.plan.platform import AccessReporting
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from catalog.aws_actions import rows_of_kind
 from catalog.tables import table
+from components.aws.types.deployer_actions import rows_of_kind
 from policies.documents import ANY, IDENTITY_POLICIES, as_list, readable_statements
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the rows of the local cloud's `aws` plugin, the replacement table, `pulumi_aws` and botocore."""
+"""Compares the rows of the local cloud's `aws` plugin, `pulumi_aws` and botocore."""
 
 import inspect
 import re
@@ -11,13 +11,13 @@ import botocore.session
 import pytest
 from pulumi import _types
 
-from components.values.resource_types import resource_types
-from localcloud.aws.plugin.functions import FUNCTIONS, PLACES
+from components.aws.types import SERVED_TYPES
+from components.aws.types.functions import FUNCTIONS
+from localcloud.aws.plugin.functions import PLACES
 from localcloud.aws.plugin.plugin import LocalAws
 from localcloud.aws.plugin.properties import AwsProperties
-from localcloud.aws.plugin.rows import fill
 from localcloud.aws.plugin.shapes import MAPS, search, to_pulumi
-from localcloud.aws.plugin.types import ROWS
+from localcloud.aws.plugin.templates import fill
 from tests.support.aws_types import NOT_GIVEN, NOT_SHOWN, NOT_TAKEN, official
 
 # A package of pulumi_aws warns of its own deprecated modules when it is imported.
@@ -37,7 +37,7 @@ def inputs_of(token: str) -> set[str]:
     return set(_types.input_type_py_to_pulumi_names(official(token, "Args")).values())
 
 
-@pytest.mark.parametrize("token", ROWS)
+@pytest.mark.parametrize("token", SERVED_TYPES)
 def test_the_plugin_supports_every_input_and_no_others(token: str) -> None:
     # The provider itself adds `tagsAll`, from its default tags.
     taken = ours(token).inputs_of_api() - {"tagsAll"}
@@ -45,7 +45,7 @@ def test_the_plugin_supports_every_input_and_no_others(token: str) -> None:
     assert taken <= inputs_of(token)
 
 
-@pytest.mark.parametrize("token", ROWS)
+@pytest.mark.parametrize("token", SERVED_TYPES)
 def test_the_plugin_returns_every_output_and_no_others(token: str) -> None:
     named = set(_types.resource_types(official(token)))
     hidden = NOT_SHOWN.get(token, frozenset()) | NOT_TAKEN.get(token, frozenset()) & named
@@ -53,9 +53,8 @@ def test_the_plugin_returns_every_output_and_no_others(token: str) -> None:
     assert ours(token).outputs_of_api() <= named
 
 
-def test_every_row_of_the_plugin_is_of_a_known_type_and_names_its_inputs() -> None:
-    for token in ROWS:
-        row = resource_types("aws")[token]
+def test_every_row_names_inputs_of_its_type() -> None:
+    for token, row in SERVED_TYPES.items():
         named = {
             path.split(".")[0]
             for path in {*row.replaced_by, *row.computed, *row.unordered, *row.one_of, *row.tags.split()}
@@ -84,7 +83,7 @@ def test_the_plugin_knows_every_map() -> None:
     """Keys of a map are the user's own, so every key counts. Fields of an object have the API's names."""
     named = {
         name
-        for token in ROWS
+        for token in SERVED_TYPES
         for name in _maps(official(token, "Args"))
         if name not in NOT_TAKEN.get(token, frozenset())
     }

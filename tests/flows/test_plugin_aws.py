@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
+from components.aws.types import SERVED_TYPES
+from components.aws.types.functions import FUNCTIONS
 from components.platform.values import UNKNOWN, Properties, Secret
-from localcloud.aws.plugin.functions import FUNCTIONS
 from localcloud.aws.plugin.plugin import LocalAws
-from localcloud.aws.plugin.types import ROWS
 from localcloud.control import Cloud
 from tests.support.aws_calls import judge_function, judge_life, watched
 from tests.support.aws_plugin_world import (
@@ -117,7 +117,7 @@ def world(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def test_every_row_has_a_case() -> None:
-    assert set(CASES) == set(ROWS)
+    assert set(CASES) == set(SERVED_TYPES)
 
 
 @pytest.mark.parametrize("token", CASES)

@@ -12,12 +12,12 @@ from typing import Any, get_args
 
 import pytest
 
-from catalog.aws_actions import rows_of_kind
 from catalog.tables import table
 from components.aws.access_report import deployer_policies
 from components.aws.plan import AwsDl1Plan
 from components.aws.stack import AwsAccess, AwsNetwork, AwsUsers, Cluster
 from components.aws.statements import CHARACTERS_PER_POLICY, TRUST, VERSION, named_resource, policies, size, too_large
+from components.aws.types.deployer_actions import rows_of_kind
 from schemas.model import AccessMode, Bucket, Input, Registry
 from tests.support.aws_plans import ACCOUNT, REGION, aws_job, aws_plan
 from tests.support.client_environment import environment

@@ -8,10 +8,12 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from catalog.aws_actions import LIFE, actions_of_function, actions_of_type
-from catalog.tables import table
 from components.aws.access_report import deployer_policies
 from components.aws.plan import aws_dl1_plan
+from components.aws.types import SERVED_TYPES as AWS_TYPES
+from components.aws.types.deployer_actions import actions_of_function, actions_of_type
+from components.aws.types.functions import FUNCTIONS as AWS_FUNCTIONS
+from components.aws.types.provider_calls import PHASES, aws_type_calls
 from components.oci import iam
 from components.oci.deployer import STEPS, calls_of_type, deployer_lines
 from components.oci.plan import OciPlan
@@ -23,8 +25,6 @@ from schemas.judge import judge_file
 from tests.programs.conftest import Record
 from tests.support.examples import DL1_EXAMPLES, EXAMPLES, PLATFORM, plan, stack_file
 from tests.support.recorder.client import Recording
-
-AWS = table("aws_provider_calls")
 
 
 def calls(recording: Recording) -> Iterator[tuple[str, str, str]]:
@@ -62,12 +62,12 @@ def test_an_oci_examples_deployer_may_make_every_call_of_the_provider(name: str,
 def aws_actions(recording: Recording) -> Iterator[tuple[str, str]]:
     """Each resource, and the actions that it needs. Kept resources are not deleted."""
     for made in recording.made():
-        if made.type in AWS["types"]:
-            given = " ".join(AWS["types"][made.type].get("with", {}).keys() & made.inputs.keys())
-            for action in actions_of_type(made.type, given, LIFE[:-1] if made.retain or made.protect else LIFE):
+        if made.type in AWS_TYPES:
+            given = " ".join(aws_type_calls(made.type).with_input.keys() & made.inputs.keys())
+            for action in actions_of_type(made.type, given, PHASES[:-1] if made.retain or made.protect else PHASES):
                 yield made.name, action
     for asked in recording.invokes:
-        if asked["function"] in AWS["functions"]:
+        if asked["function"] in AWS_FUNCTIONS:
             for action in actions_of_function(asked["function"]):
                 yield asked["function"], action
 

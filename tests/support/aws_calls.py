@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls that the local cloud's `aws` plugin makes, compared with catalog/aws_provider_calls.toml, both ways."""
+"""The calls that the local cloud's `aws` plugin makes, compared with those of the rows, both ways."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from catalog.tables import table
+from components.aws.types import SERVED_TYPES
+from components.aws.types.provider_calls import ProviderCalls, aws_function_calls, aws_type_calls
 from localcloud import admin
 from localcloud.control import Cloud
 from tests.support.plugin_world import World
 
-TYPES: Mapping[str, Any] = table("aws_provider_calls")["types"]
-FUNCTIONS: Mapping[str, Any] = table("aws_provider_calls")["functions"]
 _PHASES = ("create", "refresh", "update", "delete", "invoke")
 
 
@@ -57,34 +56,34 @@ def watched(world: World) -> World:
 
 
 def judge_life(token: str, inputs: Mapping[str, Any], change: Mapping[str, Any], seen: Watched) -> None:
-    """Asserts that creating, reading, updating and deleting a resource made the table's calls, and no others."""
-    row = TYPES[token]
-    create, read, delete = (named(row, row[phase]) for phase in ("create", "read", "delete"))
-    maybe = read | named(row, row.get("stand_in", ()), *row.get("when", {}).values())
+    """Asserts that creating, reading, updating and deleting a resource made the row's calls, and no others."""
+    row = aws_type_calls(token)
+    create, read, delete = (named(row, row.phases[phase]) for phase in ("create", "read", "delete"))
+    maybe = read | named(row, SERVED_TYPES[token].provider.stand_in.split(), *row.when.values())
     given, changed = for_inputs(row, inputs), for_inputs(row, {**inputs, **change})
     allowed = {"create": create | given, "refresh": given | changed, "update": changed, "delete": delete | changed}
     for phase, calls in seen.phases:
         if phase == "invoke":  # a function has a row of its own
             continue
-        assert calls - allowed[phase] - maybe == set(), f"{phase}: more than the table"
+        assert calls - allowed[phase] - maybe == set(), f"{phase}: more than the row has"
     for phase, needed in {"create": create | read, "refresh": read, "delete": delete}.items():
-        assert needed - seen.calls(phase) == set(), f"{phase}: less than the table"
-    for name in change.keys() & row.get("with", {}).keys():
-        assert named(row, row["with"][name]) & seen.calls("update"), f"no call gives {name} its value"
+        assert needed - seen.calls(phase) == set(), f"{phase}: less than the row has"
+    for name in change.keys() & row.with_input.keys():
+        assert named(row, row.with_input[name]) & seen.calls("update"), f"no call gives {name} its value"
 
 
 def judge_function(token: str, seen: Watched) -> None:
-    row = FUNCTIONS[token]
+    row = aws_function_calls(token)
     # Everybody may make this call, so the local AWS does not judge it, and the record does not have it.
-    assert seen.calls("invoke") == named(row, row["read"]) - {"sts.GetCallerIdentity"}
+    assert seen.calls("invoke") == named(row, row.phases["read"]) - {"sts.GetCallerIdentity"}
 
 
-def named(row: Mapping[str, Any], *lists: Any) -> set[str]:
+def named(row: ProviderCalls, *lists: Any) -> set[str]:
     """Calls of a row, as the record names them."""
-    return {f"{row['service']}.{call}" for calls in lists for call in calls}
+    return {f"{row.service}.{call}" for calls in lists for call in calls}
 
 
-def for_inputs(row: Mapping[str, Any], inputs: Mapping[str, Any]) -> set[str]:
+def for_inputs(row: ProviderCalls, inputs: Mapping[str, Any]) -> set[str]:
     """Calls that these inputs may lead to. The contents of a launch template count as inputs, too."""
     given = {*inputs, "data"}
-    return named(row, *(calls for name, calls in row.get("with", {}).items() if name in given))
+    return named(row, *(calls for name, calls in row.with_input.items() if name in given))

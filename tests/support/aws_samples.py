@@ -10,7 +10,9 @@ from urllib.parse import quote, urlencode
 
 from botocore.serialize import create_serializer
 
-from catalog.tables import table
+from components.aws.types import SERVED_TYPES
+from components.aws.types.functions import FUNCTIONS
+from components.aws.types.provider_calls import aws_function_calls, aws_type_calls
 from localcloud.aws import s3_operations
 from localcloud.aws.services import SERVICES, AwsService, Wire
 from localcloud.server.http import Request
@@ -43,13 +45,12 @@ def operations() -> Iterator[tuple[AwsService, str, bool]]:
 
 
 def _of_provider() -> Iterator[tuple[str, str]]:
-    calls = table("aws_provider_calls")
-    for row in (*calls["types"].values(), *calls["functions"].values()):
-        groups = [row.get(phase, ()) for phase in ("create", "read", "update", "delete", "stand_in")]
-        groups += [*row.get("with", {}).values(), *row.get("when", {}).values()]
-        for name in (name for group in groups for name in group):
-            service, _, operation = name.rpartition(":")
-            yield (service or row["service"]), operation
+    for token, row in SERVED_TYPES.items():
+        for name in (*aws_type_calls(token).every_call(), *row.provider.stand_in.split()):
+            yield row.service, name
+    for token, function in FUNCTIONS.items():
+        for name in aws_function_calls(token).every_call():
+            yield function.service, name
 
 
 def sample(shape: Any, depth: int = 0) -> Any:

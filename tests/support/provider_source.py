@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tests.support.provider_source PATH`: the calls in the source of terraform-provider-aws that
-catalog/aws_provider_calls.toml does not name. PATH: a checkout, or a bare repository, of it.
+no row of components/aws/types names. PATH: a checkout, or a bare repository, of it.
 
 It follows names of functions through a package, so it also finds the calls of waiters and helpers. It may find too
 many: then a row says under `unreached` why none of our inputs leads to such a call.
@@ -14,9 +14,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from catalog.tables import table
+from components.aws.types import SERVED_TYPES
+from components.aws.types.functions import FUNCTIONS
+from components.aws.types.provider_calls import aws_function_calls, aws_type_calls
 
 # The variable that names a checkout, for the test that reads it.
 VARIABLE = "TRAINYARD_PROVIDER_SOURCE"
@@ -36,11 +37,10 @@ class ProviderSource:
         self._git = ["git", f"--git-dir={place / '.git' if (place / '.git').exists() else place}"]
 
     def missing(self) -> Iterator[str]:
-        """The calls that the table does not have, one line for each file."""
-        rows = table("aws_provider_calls")
-        for token, row in {**rows["types"], **rows["functions"]}.items():
-            if more := sorted(self.calls(row["source"]) - named_in(row)):
-                yield f"{token} ({row['source']}): {' '.join(more)}"
+        """The calls that a row does not name, one line for each file."""
+        for token, source, named in named_by_rows():
+            if more := sorted(self.calls(source) - named):
+                yield f"{token} ({source}): {' '.join(more)}"
 
     def calls(self, file: str) -> set[str]:
         package, text = file.split("/")[0], self._read(f"internal/service/{file}")
@@ -72,12 +72,15 @@ class ProviderSource:
         return subprocess.run([*self._git, *words], capture_output=True, text=True, check=True, timeout=60).stdout
 
 
-def named_in(row: Mapping[str, Any]) -> set[str]:
-    """Every call that a row names, including those under `unreached`."""
-    lists = [row.get(phase, ()) for phase in ("create", "read", "delete")]
-    for part in ("with", "when", "before", "unreached"):
-        lists += row.get(part, {}).values()
-    return {call for calls in lists for call in calls}
+def named_by_rows() -> Iterator[tuple[str, str, frozenset[str]]]:
+    """Each type and function, its file, and every call that its row names, including those under `unreached`."""
+    for token, row in SERVED_TYPES.items():
+        provider = row.provider
+        further = " ".join((*provider.before.values(), *provider.unreached.values())).split()
+        yield token, provider.source, aws_type_calls(token).every_call().union(further)
+    for token, function in FUNCTIONS.items():
+        further = " ".join((*function.before.values(), *function.unreached.values())).split()
+        yield token, function.source, aws_function_calls(token).every_call().union(further)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,116 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buckets, what is set for them, and objects."""
+"""Buckets, their settings, and objects. A setting is always put as a whole, and overwrites an existing one."""
 
-from components.values.resource_types import LostWith, ResourceType, input_names
+from typing import Any
+
+from components.aws.types.aws_resource_type import (
+    AwsResourceType,
+    Change,
+    Creation,
+    Deletion,
+    Read,
+    RealProvider,
+    Tagging,
+    aws_type,
+    unused_read,
+)
+from components.values.resource_types import LostWith
+
+_BUCKET = {"Bucket": "{id}"}
+# The parameters of S3 Control that identify a bucket.
+BUCKET_ARN = {"AccountId": "{account}", "ResourceArn": "arn:aws:s3:::{id}"}
+_OBJECT = {"Bucket": "{bucket}", "Key": "{key}"}
+# The settings that the real provider reads with a bucket, and S3's error codes for missing ones.
+_SETTINGS = {
+    "Policy": "NoSuchBucketPolicy",
+    "Acl": "",
+    "Cors": "NoSuchCORSConfiguration",
+    "Website": "NoSuchWebsiteConfiguration",
+    "Versioning": "",
+    "AccelerateConfiguration": "",
+    "RequestPayment": "",
+    "Logging": "",
+    "LifecycleConfiguration": "NoSuchLifecycleConfiguration",
+    "Replication": "ReplicationConfigurationNotFoundError",
+    "Encryption": "ServerSideEncryptionConfigurationNotFoundError",
+}
+_BLOCKS = "blockPublicAcls blockPublicPolicy ignorePublicAcls restrictPublicBuckets"
+
+
+def _setting_type(
+    name: str, inputs: str, create: Creation, read: Read, delete: Deletion, provider: RealProvider, **fields: Any
+) -> AwsResourceType:
+    return aws_type(
+        f"aws:s3/bucket{name}:Bucket{name}",
+        "s3",
+        f"bucket {inputs}",
+        replaced_by="bucket",
+        create=create,
+        reads=(read,),
+        changes=(Change(create.operation, tuple(inputs.split()), _BUCKET, create.body, together=True),),
+        delete=delete,
+        provider=provider,
+        **fields,
+    )
+
 
 BUCKETS_TYPES = (
-    ResourceType(
-        token="aws:s3/bucket:Bucket",
-        tags="tags",
-        replaced_by=input_names("bucket bucketPrefix objectLockEnabled"),
-        computed=input_names("objectLockEnabled"),
+    aws_type(
+        "aws:s3/bucket:Bucket",
+        "s3",
+        "bucket bucketPrefix forceDestroy objectLockEnabled tags",
+        extra="forceDestroy tags",
+        named="bucket",
+        longest_name=63,
+        renamed={"objectLockEnabled": "ObjectLockEnabledForBucket"},
+        computed_outputs={
+            "arn": "arn:aws:s3:::{bucket}",
+            "bucketDomainName": "{bucket}.s3.amazonaws.com",
+            "bucketRegion": "{region}",
+            "bucketRegionalDomainName": "{bucket}.s3.{region}.amazonaws.com",
+        },
+        replaced_by="bucket bucketPrefix objectLockEnabled",
+        computed="objectLockEnabled",
+        create=Creation("CreateBucket", "{bucket}"),
+        reads=(
+            Read("HeadBucket", _BUCKET, "{bucketRegion: BucketRegion}"),
+            *(unused_read(f"GetBucket{name}", _BUCKET, missing) for name, missing in _SETTINGS.items()),
+            # Since 6.23. It falls back to GetBucketTagging only if the refusal says "is not authorized to perform".
+            Read("s3control:ListTagsForResource", BUCKET_ARN, "{Tags: Tags}"),
+            Read(
+                "GetObjectLockConfiguration",
+                _BUCKET,
+                "{objectLockEnabled: ObjectLockConfiguration.ObjectLockEnabled == 'Enabled'}",
+                "ObjectLockConfigurationNotFoundError",
+            ),
+        ),
+        delete=Deletion("DeleteBucket", _BUCKET),
+        tagging=Tagging("s3control:TagResource", "s3control:UntagResource", BUCKET_ARN),
+        taken_codes="BucketAlreadyExists BucketAlreadyOwnedByYou",
+        existing="bucket: {{ existing: {} }}",
+        behaviour="buckets.BucketResource",
+        # In us-east-1 a creation asks first whether the bucket is there, as S3 answers with success there. Since 6.23
+        # tags are part of the creation.
+        provider=RealProvider(
+            "s3/bucket.go",
+            calls={"forceDestroy": "ListObjectVersions DeleteObjects"},
+            actions={"tags": "s3:TagResource", "forceDestroy": "s3:DeleteObjectVersion"},
+            waits={"create": "OperationAborted NoSuchBucket", "delete": "BucketNotEmpty"},
+            before={
+                "read": "GetBucketTagging",
+                "create": "PutBucketTagging",
+                "tags": "GetBucketTagging PutBucketTagging DeleteBucketTagging",
+            },
+            unreached={
+                "settings are resources of their own": "PutBucketAcl PutBucketPolicy DeleteBucketPolicy PutBucketCors "
+                "DeleteBucketCors PutBucketWebsite DeleteBucketWebsite PutBucketVersioning "
+                "PutBucketAccelerateConfiguration PutBucketRequestPayment PutBucketLogging "
+                "PutBucketLifecycleConfiguration DeleteBucketLifecycle PutBucketReplication DeleteBucketReplication "
+                "PutBucketEncryption DeleteBucketEncryption PutObjectLockConfiguration",
+                "objects under a legal hold, and directory buckets": "PutObjectLegalHold DeleteObject ListObjectsV2",
+            },
+            stand_in="ListObjectVersions",
+        ),
         lost=LostWith(
             "the bucket {name} goes with every object in it: checkpoints, results, data, and the queue of runs",
             "keep it (`keep: true`), or name it as `bucket: { existing: … }`; copy what is needed with "
@@ -16,36 +118,111 @@ BUCKETS_TYPES = (
             ("bucket",),
         ),
     ),
-    ResourceType(
-        token="aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
-        replaced_by=input_names("bucket"),
+    _setting_type(
+        "PublicAccessBlock",
+        _BLOCKS,
+        Creation("PutPublicAccessBlock", "{bucket}", body="PublicAccessBlockConfiguration"),
+        Read("GetPublicAccessBlock", _BUCKET, "PublicAccessBlockConfiguration", "NoSuchPublicAccessBlockConfiguration"),
+        Deletion("DeletePublicAccessBlock", _BUCKET),
+        RealProvider("s3/bucket_public_access_block.go", waits={"create": "NoSuchBucket"}),
+        unset=dict.fromkeys(_BLOCKS.split(), False),
     ),
-    ResourceType(
-        token="aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
-        replaced_by=input_names("bucket"),
-        unordered=input_names("rules"),
+    _setting_type(
+        "ServerSideEncryptionConfiguration",
+        "rules",
+        Creation("PutBucketEncryption", "{bucket}", body="ServerSideEncryptionConfiguration"),
+        Read(
+            "GetBucketEncryption",
+            _BUCKET,
+            "ServerSideEncryptionConfiguration",
+            "ServerSideEncryptionConfigurationNotFoundError",
+        ),
+        Deletion("DeleteBucketEncryption", _BUCKET),
+        RealProvider(
+            "s3/bucket_server_side_encryption_configuration.go", waits={"create": "NoSuchBucket OperationAborted"}
+        ),
+        unordered="rules",
     ),
-    ResourceType(
-        token="aws:s3/bucketVersioning:BucketVersioning",
-        replaced_by=input_names("bucket"),
-        computed=input_names("versioningConfiguration.mfaDelete"),
+    _setting_type(
+        "Versioning",
+        "versioningConfiguration mfa",
+        Creation("PutBucketVersioning", "{bucket}"),
+        Read(
+            "GetBucketVersioning",
+            _BUCKET,
+            "Status && {VersioningConfiguration: {Status: Status, MFADelete: MFADelete}}",
+        ),
+        Deletion("PutBucketVersioning", {**_BUCKET, "VersioningConfiguration": {"Status": "Suspended"}}),
+        RealProvider(
+            "s3/bucket_versioning.go",
+            waits={"create": "NoSuchBucket"},
+            unreached={"a bucket that never had versions": "HeadBucket"},
+        ),
+        computed="versioningConfiguration.mfaDelete",
+        behaviour="buckets.VersioningResource",
     ),
-    ResourceType(
-        token="aws:s3/bucketPolicy:BucketPolicy",
-        replaced_by=input_names("bucket"),
+    _setting_type(
+        "Policy",
+        "policy",
+        Creation("PutBucketPolicy", "{bucket}"),
+        Read("GetBucketPolicy", _BUCKET, "{Policy: Policy}", "NoSuchBucketPolicy"),
+        Deletion("DeleteBucketPolicy", _BUCKET),
+        RealProvider("s3/bucket_policy.go", waits={"create": "MalformedPolicy NoSuchBucket NoSuchBucketPolicy"}),
     ),
-    ResourceType(
-        token="aws:s3/bucketOwnershipControls:BucketOwnershipControls",
-        replaced_by=input_names("bucket"),
+    _setting_type(
+        "OwnershipControls",
+        "rule",
+        Creation("PutBucketOwnershipControls", "{bucket}", body="OwnershipControls"),
+        Read("GetBucketOwnershipControls", _BUCKET, "OwnershipControls", "OwnershipControlsNotFoundError"),
+        Deletion("DeleteBucketOwnershipControls", _BUCKET),
+        RealProvider("s3/bucket_ownership_controls.go", waits={"delete": "OperationAborted"}),
+        model_paths={"rule": "Rules[0]"},
     ),
-    ResourceType(
-        token="aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
-        replaced_by=input_names("bucket"),
+    _setting_type(
+        "LifecycleConfiguration",
+        "rules",
+        Creation("PutBucketLifecycleConfiguration", "{bucket}", body="LifecycleConfiguration"),
+        Read("GetBucketLifecycleConfiguration", _BUCKET, "{Rules: Rules}", "NoSuchLifecycleConfiguration"),
+        Deletion("DeleteBucketLifecycle", _BUCKET),
+        RealProvider("s3/bucket_lifecycle_configuration.go", waits={"create": "NoSuchBucket"}),
     ),
-    ResourceType(
-        token="aws:s3/bucketObjectv2:BucketObjectv2",
-        replaced_by=input_names("bucket key"),
-        computed=input_names("bucketKeyEnabled contentType etag kmsKeyId serverSideEncryption storageClass"),
+    aws_type(
+        "aws:s3/bucketObjectv2:BucketObjectv2",
+        "s3",
+        "bucket key content contentBase64 source sourceHash etag cacheControl contentDisposition contentEncoding "
+        "contentLanguage contentType metadata serverSideEncryption kmsKeyId bucketKeyEnabled storageClass "
+        "websiteRedirect checksumAlgorithm forceDestroy tags",
+        "versionId checksumCrc32 checksumCrc32c checksumSha1 checksumSha256",
+        extra="content contentBase64 source sourceHash etag forceDestroy tags",
+        renamed={"kmsKeyId": "SSEKMSKeyId", "websiteRedirect": "WebsiteRedirectLocation", "etag": "ETag"},
+        computed_outputs={"arn": "arn:aws:s3:::{bucket}/{key}"},
+        replaced_by="bucket key",
+        computed="bucketKeyEnabled contentType etag kmsKeyId serverSideEncryption storageClass",
+        tags="",
+        create=Creation("PutObject", "{bucket}/{key}"),
+        reads=(Read("HeadObject", _OBJECT), Read("GetObjectTagging", _OBJECT, "{Tags: TagSet}")),
+        delete=Deletion("DeleteObject", _OBJECT),
+        behaviour="buckets.ObjectResource",
+        # A file of more than 5 MiB is put in parts. Tags at the creation are in a header, which needs the same right.
+        # S3 says that an object is not there only to who may list the bucket. In a bucket with versions an object's
+        # are listed, and deleted one by one.
+        provider=RealProvider(
+            "s3/object.go",
+            calls={
+                "content": "PutObject",
+                "contentBase64": "PutObject",
+                "source": "PutObject",
+                "tags": "PutObjectTagging",
+                "noTags": "DeleteObjectTagging",
+                "versions": "ListObjectVersions",
+            },
+            actions={"read": "s3:ListBucket", "versions": "s3:DeleteObjectVersion"},
+            unreached={
+                "locks and lists of access": "PutObjectAcl PutObjectLegalHold PutObjectRetention",
+                "objects are deleted one by one, and buckets by their own type": "DeleteObjects DeleteBucket "
+                "ListObjectsV2 HeadBucket",
+            },
+        ),
         lost=LostWith("the object {name} goes", "a versioned bucket keeps its old version", ("key",)),
     ),
 )

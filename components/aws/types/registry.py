@@ -1,32 +1,109 @@
 # SPDX-License-Identifier: Apache-2.0
 """Image repositories and log groups."""
 
-from components.values.resource_types import LostWith, ResourceType, input_names
+from components.aws.types.aws_resource_type import Change, Creation, Deletion, Read, RealProvider, Tagging, aws_type
+from components.values.resource_types import LostWith
+
+_REPOSITORY = {"repositoryName": "{id}"}
+_LOG_GROUP = {"logGroupName": "{id}"}
+_LOG_GROUP_ARN = {"resourceArn": "arn:aws:logs:{region}:{account}:log-group:{id}"}
+
 
 REGISTRY_TYPES = (
-    ResourceType(
-        token="aws:ecr/repository:Repository",
-        tags="tags",
-        replaced_by=input_names("encryptionConfigurations name"),
+    aws_type(
+        "aws:ecr/repository:Repository",
+        "ecr",
+        "name imageTagMutability imageTagMutabilityExclusionFilters imageScanningConfiguration "
+        "encryptionConfigurations forceDelete tags",
+        "arn registryId repositoryUrl",
+        extra="forceDelete",
+        named="name",
+        longest_name=256,
+        renamed={"name": "repositoryName"},
+        model_paths={"arn": "repositoryArn", "repositoryUrl": "repositoryUri", "name": "repositoryName"},
+        unset={"imageTagMutability": "MUTABLE", "imageScanningConfiguration": {"scanOnPush": False}},
+        replaced_by="encryptionConfigurations name",
+        create=Creation("CreateRepository", "{name}", "repository"),
+        reads=(
+            Read("DescribeRepositories", {"repositoryNames": ["{id}"]}, "repositories[0]"),
+            Read("ListTagsForResource", {"resourceArn": "{repositoryArn}"}, "{tags: tags}"),
+        ),
+        changes=(
+            Change(
+                "PutImageTagMutability",
+                ("imageTagMutability", "imageTagMutabilityExclusionFilters"),
+                _REPOSITORY,
+                together=True,
+            ),
+            Change("PutImageScanningConfiguration", ("imageScanningConfiguration",), _REPOSITORY),
+        ),
+        delete=Deletion("DeleteRepository", {**_REPOSITORY, "force": "{forceDelete}"}),
+        tagging=Tagging(
+            "TagResource", "UntagResource", {"resourceArn": "{repositoryArn}"}, keys="tagKeys", tags="tags"
+        ),
+        taken_codes="RepositoryAlreadyExistsException",
+        existing="registry: {{ existing: {} }}",
+        behaviour="access.NamedResource",
+        provider=RealProvider("ecr/repository.go"),
         lost=LostWith(
             "the repository {name} goes with every image in it, which jobs may still name",
             "keep it (`keep: true`), or name it as `registry: { existing: … }`; push the images elsewhere first",
             ("name",),
         ),
     ),
-    ResourceType(
-        token="aws:ecr/lifecyclePolicy:LifecyclePolicy",
-        replaced_by=input_names("policy repository"),
-    ),
-    ResourceType(
-        token="aws:cloudwatch/logGroup:LogGroup",
-        tags="tags",
-        replaced_by=input_names("logGroupClass name namePrefix"),
-        computed=input_names("logGroupClass"),
+    aws_type(
+        "aws:cloudwatch/logGroup:LogGroup",
+        "logs",
+        "name namePrefix kmsKeyId logGroupClass retentionInDays skipDestroy tags",
+        extra="skipDestroy",
+        named="name",
+        longest_name=512,
+        renamed={"name": "logGroupName"},
+        computed_outputs={"arn": "arn:aws:logs:{region}:{account}:log-group:{name}"},
+        replaced_by="logGroupClass name namePrefix",
+        computed="logGroupClass",
+        create=Creation("CreateLogGroup", "{name}"),
+        reads=(
+            Read("DescribeLogGroups", {"logGroupNamePrefix": "{id}"}, "logGroups[?logGroupName=='{id}'] | [0]"),
+            Read("ListTagsForResource", _LOG_GROUP_ARN, "{tags: tags}"),  # since 5.57
+        ),
+        changes=(
+            Change(
+                "PutRetentionPolicy",
+                ("retentionInDays",),
+                _LOG_GROUP,
+                undo="DeleteRetentionPolicy",
+                undo_only_for="noRetention",
+            ),
+            Change("AssociateKmsKey", ("kmsKeyId",), _LOG_GROUP, undo="DisassociateKmsKey"),
+        ),
+        delete=Deletion("DeleteLogGroup", _LOG_GROUP),
+        tagging=Tagging("TagResource", "UntagResource", _LOG_GROUP_ARN, keys="tagKeys", tags="tags"),
+        taken_codes="ResourceAlreadyExistsException",
+        existing="logs: {{ existing: {} }}",
+        behaviour="access.NamedResource",
+        provider=RealProvider(
+            "logs/group.go",
+            waits={"create": "OperationAbortedException", "delete": "OperationAbortedException"},
+            before={"read": "ListTagsLogGroup", "tags": "TagLogGroup UntagLogGroup"},
+        ),
         lost=LostWith(
             "the log group {name} goes with every line that runs have written",
             "read what is needed first (`trainyard runs`)",
             ("name",),
         ),
+    ),
+    aws_type(
+        "aws:ecr/lifecyclePolicy:LifecyclePolicy",
+        "ecr",
+        "repository policy",
+        "registryId",
+        renamed={"repository": "repositoryName", "policy": "lifecyclePolicyText"},
+        replaced_by="policy repository",
+        create=Creation("PutLifecyclePolicy", "{repository}"),
+        reads=(Read("GetLifecyclePolicy", _REPOSITORY, "@", "LifecyclePolicyNotFoundException"),),
+        changes=(Change("PutLifecyclePolicy", ("policy",), _REPOSITORY),),
+        delete=Deletion("DeleteLifecyclePolicy", _REPOSITORY),
+        provider=RealProvider("ecr/lifecycle_policy.go"),
     ),
 )

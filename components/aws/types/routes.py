@@ -1,23 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes."""
+"""Route tables, their routes, and their associations."""
 
-from components.values.resource_types import ResourceType, input_names
+from components.aws.types.aws_resource_type import (
+    Creation,
+    Deletion,
+    Read,
+    RealProvider,
+    ec2_arn,
+    ec2_type,
+    read_by_filter,
+    read_by_id,
+)
+
+_TARGETS = (
+    "carrierGatewayId coreNetworkArn egressOnlyGatewayId gatewayId localGatewayId natGatewayId networkInterfaceId "
+    "transitGatewayId vpcEndpointId vpcPeeringConnectionId"
+)
+_ONE_ASSOCIATION = "RouteTables[].Associations[] | [?RouteTableAssociationId=='{id}' || SubnetId=='{subnetId}'] | [0]"
+
 
 ROUTES_TYPES = (
-    ResourceType(
-        token="aws:ec2/routeTable:RouteTable",
-        tags="tags",
-        replaced_by=input_names("vpcId"),
-        computed=input_names("routes"),
-        unordered=input_names("routes"),
+    ec2_type(
+        "aws:ec2/routeTable:RouteTable",
+        "route-table",
+        "vpcId routes",
+        "ownerId",
+        extra="routes",
+        computed_outputs=ec2_arn("route-table"),
+        replaced_by="vpcId",
+        computed="routes",
+        unordered="routes",
+        create=Creation("CreateRouteTable", "{RouteTableId}", "RouteTable"),
+        reads=(read_by_id("DescribeRouteTables", "RouteTableIds", "RouteTables[0]"),),
+        delete=Deletion("DeleteRouteTable", {"RouteTableId": "{id}"}),
+        behaviour="routes.RouteTableResource",
+        # Subnets that still have it lose it before it is deleted.
+        provider=RealProvider(
+            "ec2/vpc_route_table.go",
+            calls={
+                "delete": "DescribeRouteTables",
+                "routes": "CreateRoute ReplaceRoute DeleteRoute",
+                "associated": "DisassociateRouteTable",
+            },
+            waits={"create": "InvalidParameterException", "delete": "DependencyViolation"},
+            unreached={
+                "gateways of VPNs": "EnableVgwRoutePropagation DisableVgwRoutePropagation",
+                "routes to interfaces": "DescribeNetworkInterfaces",
+            },
+        ),
     ),
-    ResourceType(
-        token="aws:ec2/route:Route",
-        replaced_by=input_names("routeTableId destinationCidrBlock destinationIpv6CidrBlock destinationPrefixListId"),
-        computed=input_names("networkInterfaceId"),
+    ec2_type(
+        "aws:ec2/route:Route",
+        "",
+        f"routeTableId destinationCidrBlock destinationIpv6CidrBlock destinationPrefixListId {_TARGETS}",
+        "instanceId origin state",
+        renamed={"egressOnlyGatewayId": "EgressOnlyInternetGatewayId"},
+        replaced_by="routeTableId destinationCidrBlock destinationIpv6CidrBlock destinationPrefixListId",
+        computed="networkInterfaceId",
+        create=Creation("CreateRoute", "{routeTableId}_{destination}"),
+        reads=(Read("DescribeRouteTables", {"RouteTableIds": ["{routeTableId}"]}, "RouteTables[0]"),),
+        delete=Deletion("DeleteRoute", {}),
+        taken_codes="RouteAlreadyExists",
+        behaviour="routes.RouteResource",
+        provider=RealProvider(
+            "ec2/vpc_route.go",
+            calls={"gatewayId": "ReplaceRoute", "natGatewayId": "ReplaceRoute", "networkInterfaceId": "ReplaceRoute"},
+            waits={
+                "create": "InvalidParameterException InvalidTransitGatewayID.NotFound",
+                "delete": "InvalidParameterException",
+            },
+        ),
     ),
-    ResourceType(
-        token="aws:ec2/routeTableAssociation:RouteTableAssociation",
-        replaced_by=input_names("gatewayId subnetId"),
+    ec2_type(
+        "aws:ec2/routeTableAssociation:RouteTableAssociation",
+        "",
+        "routeTableId subnetId gatewayId",
+        replaced_by="gatewayId subnetId",
+        create=Creation("AssociateRouteTable", "{AssociationId}"),
+        reads=(read_by_filter("DescribeRouteTables", _ONE_ASSOCIATION, {"association.subnet-id": "{subnetId}"}),),
+        delete=Deletion("DisassociateRouteTable", {"AssociationId": "{id}"}),
+        taken_codes="Resource.AlreadyAssociated",
+        behaviour="routes.TableAssociationResource",
+        provider=RealProvider(
+            "ec2/vpc_route_table_association.go",
+            calls={"routeTableId": "ReplaceRouteTableAssociation"},
+            waits={"create": "InvalidRouteTableID.NotFound"},
+        ),
     ),
 )

@@ -3,13 +3,13 @@
 
 from collections.abc import Iterable
 
+from components.aws.types import SERVED_TYPES
+from components.aws.types.aws_resource_type import AwsResourceType
 from components.platform.calls import InputFailure
 from components.platform.values import Properties
 from localcloud.aws.plugin import functions
-from localcloud.aws.plugin.rows import AwsRow
 from localcloud.aws.plugin.session import AwsSession
 from localcloud.aws.plugin.table import AwsResource
-from localcloud.aws.plugin.types import ROWS
 from localcloud.plugins.plugin import LocalPlugin
 from provider.base.resource import CheckedInputs, Function
 
@@ -18,11 +18,11 @@ _CONFIG = frozenset({"region", "profile", "defaultTags"})
 _IRRELEVANT = frozenset({"version", "pluginDownloadURL", "maxRetries", "s3UsePathStyle"})
 
 
-class LocalAws(LocalPlugin[AwsRow, AwsSession]):
+class LocalAws(LocalPlugin[AwsResourceType, AwsSession]):
     name = "aws"
     # The version of pulumi-aws with the same types. The engine compares it with the version that a program needs.
     version = "7.51.1"
-    rows = ROWS
+    rows = SERVED_TYPES
     base = AwsResource
     behaviours = "localcloud.aws.plugin.behaviours"
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from components.aws.types.aws_resource_type import AwsResourceType, Change
 from components.platform.calls import Call, InputFailure
 from components.platform.values import Properties
-from localcloud.aws.plugin.rows import AwsRow, Change, fill, parts_of
 from localcloud.aws.plugin.session import AwsSession, all_tags, visible
 from localcloud.aws.plugin.shapes import (
     MAPS,
@@ -24,6 +24,7 @@ from localcloud.aws.plugin.shapes import (
     shape_at,
     to_pulumi,
 )
+from localcloud.aws.plugin.templates import fill, parts_of
 from localcloud.plugins.table import TableResource, diff_rules_of_type
 from provider.base.resource import CheckedInputs
 
@@ -35,10 +36,10 @@ GLOBAL = frozenset({"iam"})
 class AwsProperties(TableResource, ABC):
     """A type's row together with botocore's models. The only call of AWS here is for the account."""
 
-    row: AwsRow
+    row: AwsResourceType
     _session: Callable[[], AwsSession]
 
-    def __init__(self, token: str, row: AwsRow, session: Callable[[], AwsSession]) -> None:
+    def __init__(self, token: str, row: AwsResourceType, session: Callable[[], AwsSession]) -> None:
         super().__init__(token, row, session)
         rules = diff_rules_of_type(token, MAPS)
         # If the program gives no region, it stays unchanged, for example after an import.
@@ -56,7 +57,7 @@ class AwsProperties(TableResource, ABC):
         return frozenset(self.row.inputs) | tagged | self._regional
 
     def outputs_of_api(self) -> frozenset[str]:
-        return frozenset(self.row.outputs) | frozenset(self.row.computed) | self.inputs_of_api()
+        return frozenset(self.row.outputs) | frozenset(self.row.computed_outputs) | self.inputs_of_api()
 
     @cached_property
     def _names_back(self) -> Mapping[str, str]:
@@ -93,14 +94,14 @@ class AwsProperties(TableResource, ABC):
     def _computed(self, context: Properties) -> Properties:
         values = {**context, REGION: self.region(context)}
         values |= {"account": self._session().account} if self._needs_account else {}
-        filled = {name: fill(template, values) for name, template in self.row.computed.items()}
+        filled = {name: fill(template, values) for name, template in self.row.computed_outputs.items()}
         return {name: value for name, value in filled.items() if value is not None}
 
     def id_of(self, model: Any, inputs: Properties) -> str:
-        return str(fill(self.row.id, {**inputs, **model}))
+        return str(fill(self.row.create.id, {**inputs, **model}))
 
     def parse_id(self, id: str) -> Properties:  # noqa: A002
-        parts = parts_of(self.row.id, id)
+        parts = parts_of(self.row.create.id, id)
         return {name: value for name, value in parts.items() if name in self.inputs_of_api()}
 
     def state_of(self, model: Any) -> str | None:
@@ -132,25 +133,27 @@ class AwsProperties(TableResource, ABC):
     @property
     def holder(self) -> Any:
         """The shape in the creation's parameters that has the inputs."""
-        shape = self.shape(self.row.create)
-        return shape.members[self.row.body] if self.row.body else shape
+        shape = self.shape(self.row.create.operation)
+        return shape.members[self.row.create.body] if self.row.create.body else shape
 
     def takes(self, shape: Any, name: str) -> bool:
         return name in self.row.inside or member_of(shape, name, self.row.renamed.get(name, "")) is not None
 
     def creation(self, builder: ParameterBuilder, inputs: Properties) -> Properties:
         """The parameters of the creation, from those inputs that no other call sets."""
-        holder, shape = self.holder, self.shape(self.row.create)
+        holder, shape = self.holder, self.shape(self.row.create.operation)
         later = {name for name in self._changed_by_calls() if not self.takes(holder, name)}
         own = {*self.row.extra, *later, "__defaults", "tagsAll", REGION, f"{self.row.named}Prefix", *self.row.inside}
         own |= {"tags"} if self.row.tagging else set()
         given = {name: value for name, value in inputs.items() if name not in own and value is not None}
-        outside = {name: given.pop(name) for name in list(given) if self.row.body and not self.takes(holder, name)}
+        outside = {
+            name: given.pop(name) for name in list(given) if self.row.create.body and not self.takes(holder, name)
+        }
         made = builder.parameters(holder, given)
         for name, where in self.row.inside.items():
             if inputs.get(name) is not None:
                 put_at(made, where, builder.parameters(shape_at(holder, where), inputs[name], name))
-        return {**builder.parameters(shape, outside), self.row.body: made} if self.row.body else made
+        return {**builder.parameters(shape, outside), self.row.create.body: made} if self.row.create.body else made
 
     def _changed_by_calls(self) -> set[str]:
         return {name for change in self.row.changes for name in change.inputs}
@@ -188,8 +191,8 @@ class AwsProperties(TableResource, ABC):
     def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
         """Validates inputs by botocore's models of the creation, and of the other calls that set inputs."""
         builder = ParameterBuilder(self.row.renamed)
-        made = {**dict.fromkeys(self.row.fixed), **self.creation(builder, inputs)}
-        shape, body = self.shape(self.row.create), self.row.body
+        made = {**dict.fromkeys(self.row.create.fixed), **self.creation(builder, inputs)}
+        shape, body = self.shape(self.row.create.operation), self.row.create.body
         if body:
             lacking = [name for name in shape.members[body].required_members if name not in made[body]]
             builder.failures += [self._missing(name) for name in lacking]

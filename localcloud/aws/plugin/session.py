@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from components.aws.types.aws_resource_type import ATTEMPT_TAG
 from components.platform.calls import ProviderError
 from components.platform.values import Properties
 from components.s3 import Session
@@ -16,8 +17,6 @@ from localcloud.plugins.plugin import must_be_local, without_endpoint_error
 
 _ENDPOINT = "AWS_ENDPOINT_URL"
 _CONTROL = "s3control"
-# The tag with the attempt that created a resource. The plugin sets it at the creation, and hides it from programs.
-ATTEMPT = "trainyard-local:attempt"
 _OF_AWS = "aws:"
 
 
@@ -83,7 +82,7 @@ def all_tags(defaults: Mapping[str, str], inputs: Mapping[str, Any]) -> dict[str
 
 
 def visible(tags: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in tags.items() if key != ATTEMPT and not key.startswith(_OF_AWS)}
+    return {key: value for key, value in tags.items() if key != ATTEMPT_TAG and not key.startswith(_OF_AWS)}
 
 
 def tags_for(shape: Any, kind: str, tags: Mapping[str, str]) -> dict[str, Any]:

@@ -5,13 +5,14 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from components.aws.types.aws_resource_type import ATTEMPT_TAG, Change, ListChange, Read
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from components.s3 import attempt, code_of, is_gone
 from localcloud.aws.plugin.properties import AwsProperties
-from localcloud.aws.plugin.rows import Added, Change, Read, fill, names_in
-from localcloud.aws.plugin.session import ATTEMPT, all_tags, tags_for, visible
+from localcloud.aws.plugin.session import all_tags, tags_for, visible
 from localcloud.aws.plugin.shapes import ParameterBuilder, search, to_pulumi
+from localcloud.aws.plugin.templates import fill, names_in
 from localcloud.plugins.engine import unchangeable_error
 from localcloud.plugins.table import seed_of
 
@@ -40,7 +41,7 @@ class AwsResource(AwsProperties):
         return attempt(call, what, operation)
 
     def _is_gone(self, error: BaseException) -> bool:
-        return is_gone(error) or code_of(error) in self.row.reads[0].missing
+        return is_gone(error) or code_of(error) in self.row.reads[0].missing.split()
 
     def _in_use(self, error: BaseException) -> str | None:
         return str(error) if code_of(error) in self.row.in_use_codes else None
@@ -69,9 +70,9 @@ class AwsResource(AwsProperties):
 
     def _may_overwrite(self, call: Call, inputs: Properties) -> bool:
         """Whether the creation may overwrite an existing value, such as a bucket's policy."""
-        if self.row.kind or self.row.create.startswith("Create"):
+        if self.row.kind or self.row.create.operation.startswith("Create"):
             return False
-        if any(inputs.get(name) is None for name in names_in(self.row.id)):
+        if any(inputs.get(name) is None for name in names_in(self.row.create.id)):
             return True
         return self._get(call, self.id_of({}, inputs), inputs) is not None
 
@@ -79,18 +80,18 @@ class AwsResource(AwsProperties):
         return code_of(error) in self.row.taken_codes | _COLLISIONS
 
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
-        shape = self.shape(self.row.create)
-        fixed = fill(self.row.fixed, self.template_values("", inputs))
+        shape = self.shape(self.row.create.operation)
+        fixed = fill(self.row.create.fixed, self.template_values("", inputs))
         made = {**fixed, **self.creation(ParameterBuilder(self.row.renamed), inputs)}
         if self.row.tagging:
             tags = all_tags(self._session().default_tags, inputs)
-            made |= tags_for(shape, self.row.kind, {**tags, ATTEMPT: mark})
-        tokens = {*self._session().operation(self.row.service, self.row.create).idempotent_members}
+            made |= tags_for(shape, self.row.kind, {**tags, ATTEMPT_TAG: mark})
+        tokens = {*self._session().operation(self.row.service, self.row.create.operation).idempotent_members}
         tokens |= {"ClientToken"} & shape.members.keys()
         for life in range(_LIVES):
             token = hashlib.sha256(f"{mark}\n{life}".encode()).hexdigest()[:32]
-            answer = self.write(call, inputs, self.row.create, made | dict.fromkeys(tokens, token))
-            model = search(self.row.created, answer) or {}
+            answer = self.write(call, inputs, self.row.create.operation, made | dict.fromkeys(tokens, token))
+            model = search(self.row.create.created, answer) or {}
             # AWS remembers a client token longer than the resource, which others may have deleted.
             if not tokens or self._get(call, self.id_of(model, inputs), inputs) is not None:
                 return model
@@ -103,18 +104,18 @@ class AwsResource(AwsProperties):
         name = next((one for one in self.shape(first.operation).members if one.startswith("Filter")), None)
         if not self.row.kind or name is None:
             return None
-        filters = {name: [{"Name": f"tag:{ATTEMPT}", "Values": [mark]}]}
+        filters = {name: [{"Name": f"tag:{ATTEMPT_TAG}", "Values": [mark]}]}
         # The local AWS may ignore a filter, so the mark of each result is checked.
         every = first.at.removesuffix(" | [0]").removesuffix("[0]")
         listed = search(every, self.write(call, inputs, first.operation, filters)) or []
-        marked = (one for one in listed if (to_pulumi(one, {}).get("tags") or {}).get(ATTEMPT) == mark)
+        marked = (one for one in listed if (to_pulumi(one, {}).get("tags") or {}).get(ATTEMPT_TAG) == mark)
         return next((one for one in marked if self.state_of(one) not in self.row.gone), None)
 
     def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
         """The resource that has the name, if a killed attempt for the same resource created it."""
         model = self._get(call, self.id_of({}, inputs), inputs)
         tags = to_pulumi(model, {}).get("tags") if model else {}
-        return model if tags and tags.get(ATTEMPT) == mark else None
+        return model if tags and tags.get(ATTEMPT_TAG) == mark else None
 
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
         holder, live = self.holder, self.live(model)
@@ -146,7 +147,7 @@ class AwsResource(AwsProperties):
                 answer = self.ask(values, read.operation, fill(read.parameters, values))
                 return search(fill(read.at, values), answer)
             except Exception as error:
-                if is_gone(error) or code_of(error) in read.missing:
+                if is_gone(error) or code_of(error) in read.missing.split():
                     return None
                 raise
 
@@ -190,7 +191,7 @@ class AwsResource(AwsProperties):
         if change.exclusive and any(live.get(name) for name in change.inputs):
             self.write(call, live, change.undo, fill(_undo_of(change), self.template_values(id, live)))
 
-    def _update_list(self, call: Call, id: str, added: Added, now: set[str], new: Properties) -> None:  # noqa: A002
+    def _update_list(self, call: Call, id: str, added: ListChange, now: set[str], new: Properties) -> None:  # noqa: A002
         wanted = set(new.get(added.input) or ())
         lists = {added.add: sorted(wanted - now), added.remove: sorted(now - wanted)}
         given = {name: items for name, items in lists.items() if items}
@@ -215,12 +216,12 @@ class AwsResource(AwsProperties):
         model = (self._get(call, id, {**outputs, **inputs}) if exclusive else None) or {}
         for change in exclusive:
             self._undo(call, id, change, {**inputs, **model, **self.live(model)})
-        for read in self.row.before_delete:
+        for read in self.row.delete.before:
             self._read(call, read, self.template_values(id, {**outputs, **inputs}))
         super().delete(call, id, outputs, inputs)
 
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
-        self.ask(inputs, self.row.delete, fill(self.row.delete_with, self.template_values(id, inputs)))
+        self.ask(inputs, self.row.delete.operation, fill(self.row.delete.parameters, self.template_values(id, inputs)))
 
 
 def _or_else(value: Any, other: Any) -> Any:

@@ -11,9 +11,8 @@ from typing import Any, get_origin
 import pytest
 from pulumi import _types
 
+from components.aws.types import SERVED_TYPES
 from components.platform.values import Properties
-from components.values.resource_types import resource_types
-from localcloud.aws.plugin.types import ROWS
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients
 from tests.support.aws_plugin_world import (
@@ -149,7 +148,7 @@ def changed(world: World, made: Resource, token: str, name: str, kind: Any, wron
     inputs = {**made.inputs, **change}
     try:
         diff = world.engine.diff(made, inputs)
-        replacing = {path.split(".")[0] for path in resource_types("aws")[token].replaced_by} | {"region"}
+        replacing = {path.split(".")[0] for path in SERVED_TYPES[token].replaced_by} | {"region"}
         replaces = name in replacing or (token, name) in ANOTHER_KIND
         if bool(diff.replaces) != replaces or not diff.detailedDiff:
             wrong.append(f"{name}: replaces {list(diff.replaces)}, changes {list(diff.detailedDiff)}")
@@ -167,7 +166,7 @@ def changed(world: World, made: Resource, token: str, name: str, kind: Any, wron
     return made
 
 
-TOKENS = sorted(set(ROWS) - {INSTANCE})  # an instance changes in tests/flows
+TOKENS = sorted(set(SERVED_TYPES) - {INSTANCE})  # an instance changes in tests/flows
 
 
 @pytest.mark.parametrize("token", random.Random(FIRST).sample(TOKENS, wanted(6, len(TOKENS))))

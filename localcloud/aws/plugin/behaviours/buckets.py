@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from components.aws.types.aws_resource_type import ATTEMPT_TAG
+from components.aws.types.buckets import BUCKET_ARN
 from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import UNKNOWN, Properties, canonical
 from localcloud.aws.border.xml_body import fits_xml
-from localcloud.aws.plugin.rows import fill
-from localcloud.aws.plugin.session import ATTEMPT, all_tags
+from localcloud.aws.plugin.session import all_tags
 from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.aws.plugin.table import AwsResource
-from localcloud.aws.plugin.types.buckets import BUCKET_ARN
+from localcloud.aws.plugin.templates import fill
 from localcloud.plugins.table import NameTakenError
 
 # A creation names the bucket's region, except for this one.
@@ -34,8 +35,8 @@ class BucketResource(AwsResource):
             # In this region, creating an existing bucket succeeds.
             remedy = self._name_taken_remedies(call, inputs["bucket"], inputs["bucket"])
             raise NameTakenError(f"Create {call.name}: the bucket {inputs['bucket']} already exists.", remedy)
-        self.write(call, inputs, self.row.create, made)
-        self._put_tags(call, inputs, {ATTEMPT: mark})
+        self.write(call, inputs, self.row.create.operation, made)
+        self._put_tags(call, inputs, {ATTEMPT_TAG: mark})
         return {}
 
     def _find_left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
@@ -54,15 +55,15 @@ class BucketResource(AwsResource):
         """The bucket of a killed attempt: it has the attempt's mark, or is empty and has no tags yet."""
         model = self._get(call, inputs["bucket"], inputs)
         tags = {} if model is None else (self.live(model).get("tags") or {})
-        if model is None or (tags and tags.get(ATTEMPT) != mark):
+        if model is None or (tags and tags.get(ATTEMPT_TAG) != mark):
             return None
         empty = not self.write(call, inputs, "ListObjectVersions", {"Bucket": inputs["bucket"], "MaxKeys": 1}).get(
             "Versions"
         )
-        if tags.get(ATTEMPT) != mark:
+        if tags.get(ATTEMPT_TAG) != mark:
             if not empty:
                 return None
-            self._put_tags(call, inputs, {ATTEMPT: mark})
+            self._put_tags(call, inputs, {ATTEMPT_TAG: mark})
         return model
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
@@ -130,7 +131,7 @@ class ObjectResource(AwsResource):
 
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
         made = self.creation(ParameterBuilder(self.row.renamed), inputs)
-        tags = {**all_tags(self._session().default_tags, inputs), ATTEMPT: mark}
+        tags = {**all_tags(self._session().default_tags, inputs), ATTEMPT_TAG: mark}
         self.write(call, inputs, "PutObject", {**made, "Body": content_of(inputs), "Tagging": urlencode(tags)})
         return self._get(call, "", inputs)
 

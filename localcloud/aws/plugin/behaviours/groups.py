@@ -4,10 +4,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from components.aws.types.aws_resource_type import ATTEMPT_TAG
 from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import Diff, DiffRules, Properties, compare
 from components.s3 import code_of
-from localcloud.aws.plugin.session import ATTEMPT, all_tags, tags_for
+from localcloud.aws.plugin.session import all_tags, tags_for
 from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.aws.plugin.table import AwsResource
 
@@ -185,10 +186,10 @@ class GroupRuleResource(AwsResource):
         return {"GroupId": inputs.get("securityGroupId"), "IpPermissions": [permission]}
 
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
-        tags = {**all_tags(self._session().default_tags, inputs), ATTEMPT: mark}
-        shape = self.shape(self.row.create)
+        tags = {**all_tags(self._session().default_tags, inputs), ATTEMPT_TAG: mark}
+        shape = self.shape(self.row.create.operation)
         wanted = {**self.creation(ParameterBuilder(), inputs), **tags_for(shape, self.row.kind, tags)}
-        answer = self.write(call, inputs, self.row.create, wanted)
+        answer = self.write(call, inputs, self.row.create.operation, wanted)
         return answer["SecurityGroupRules"][0]
 
     def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:

@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from components.aws.types.machines import TEMPLATE_DATA
 from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import UNKNOWN, Diff, DiffRules, Properties, canonical, compare
 from localcloud.aws.plugin.session import visible
 from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.aws.plugin.table import AwsResource
-from localcloud.aws.plugin.types.machines import TEMPLATE_DATA
 
 _USER_DATA = ("userData", "userDataBase64")
 # Inputs that can be changed only while an instance is stopped.

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.aws_actions import granted_on
-from catalog.tables import table
 from components.aws.access_report import deployer_policies
 from components.aws.plan import AwsDl1Plan
 from components.aws.stack import AwsAccess, AwsNetwork, AwsUsers, Cluster
 from components.aws.statements import AwsStatement
+from components.aws.types import SERVED_TYPES
+from components.aws.types.deployer_actions import granted_on
+from components.aws.types.provider_calls import aws_type_calls
 from schemas.model import Bucket, Registry
 from tests.support.aws_plans import ACCOUNT, aws_job, aws_plan
 
@@ -134,11 +135,9 @@ def test_a_repository_that_is_kept_cannot_be_deleted() -> None:
 
 def test_every_call_of_every_type_has_its_resources() -> None:
     """Includes types and inputs that our stacks do not use, so that new ones are covered."""
-    for row in table("aws_provider_calls")["types"].values():
-        lists = [row[phase] for phase in ("create", "read", "delete")]
-        lists += [*row.get("with", {}).values(), *row.get("when", {}).values()]
-        for call in {call for calls in lists for call in calls}:
-            assert granted_on(f"{row['service']}:{call}")
+    for token, row in SERVED_TYPES.items():
+        for call in aws_type_calls(token).every_call():
+            assert granted_on(f"{row.service}:{call}")
 
 
 def test_who_makes_only_the_place_starts_no_machine() -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The actions that a deployer needs, with their resources, from the calls that the provider makes.
 
-catalog/aws_provider_calls.toml has the calls, aws_calls.toml their actions. aws_dl1_access.toml has the resource types
-of each kind, and the resources on which actions are granted.
+The rows of resource types have the calls, catalog/aws_calls.toml their actions. aws_dl1_access.toml has the resource
+types of each kind, and the resources on which actions are granted.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any
 
 from catalog.tables import table
-
-LIFE = ("create", "read", "delete")
+from components.aws.types import SERVED_TYPES
+from components.aws.types.provider_calls import PHASES, aws_function_calls, aws_type_calls
 
 
 @cache
@@ -22,7 +22,7 @@ def rows_of_kind(kind: str) -> tuple[Mapping[str, Any], ...]:
     """The rows of (resource, actions) for making one kind."""
     row = table("aws_dl1_access")["deployer"][kind]
     # Retained resources are never deleted.
-    whole_life = LIFE[:-1] if row.get("kept") else LIFE
+    whole_life = PHASES[:-1] if row.get("kept") else PHASES
     phases_of = {"makes": whole_life, "deletes": ("delete",)}
     actions = {
         *(
@@ -54,26 +54,17 @@ def granted_on(action: str) -> list[str]:
 
 def actions_of_type(token: str, inputs: str, phases: Sequence[str]) -> Iterator[str]:
     """The actions for these phases of a resource's life, with these inputs or conditions."""
-    row = table("aws_provider_calls")["types"][token]
-    yield from _actions(row, [*(call for phase in phases for call in row[phase]), *_for_inputs(row, inputs)])
+    calls, further = aws_type_calls(token), SERVED_TYPES[token].provider.actions
     for name in (*phases, *inputs.split()):
-        yield from row.get("also", {}).get(name, ())
+        yield from _actions(calls.service, calls.for_name(name))
+        yield from further.get(name, "").split()
 
 
 def actions_of_function(token: str) -> Iterator[str]:
-    row = table("aws_provider_calls")["functions"][token]
-    yield from _actions(row, row["read"])
+    calls = aws_function_calls(token)
+    yield from _actions(calls.service, calls.for_name("read"))
 
 
-def _for_inputs(row: Mapping[str, Any], inputs: str) -> Iterator[str]:
-    for name in inputs.split():
-        yield from row.get("with", {}).get(name, ())
-        yield from row.get("when", {}).get(name, ())
-
-
-def _actions(row: Mapping[str, Any], calls: Iterable[str]) -> Iterator[str]:
-    named = table("aws_calls")["actions"]
-    for call in calls:
-        service, _, operation = call.rpartition(":")
-        service = service or row["service"]
-        yield from (f"{service}:{action}" for action in named.get(service, {}).get(operation, [operation]))
+def _actions(service: str, operations: Iterable[str]) -> Iterator[str]:
+    named = table("aws_calls")["actions"].get(service, {})
+    yield from (f"{service}:{action}" for operation in operations for action in named.get(operation, [operation]))

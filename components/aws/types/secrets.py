@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Secrets and their versions."""
+
+from components.aws.types.aws_resource_type import Change, Creation, Deletion, Read, RealProvider, Tagging, aws_type
+from components.values.resource_types import LostWith
+
+_SECRET = {"SecretId": "{id}"}
+
+
+SECRET_TYPES = (
+    aws_type(
+        "aws:secretsmanager/secret:Secret",
+        "secretsmanager",
+        "name namePrefix description kmsKeyId policy recoveryWindowInDays tags",
+        "arn",
+        extra="recoveryWindowInDays",
+        named="name",
+        longest_name=512,
+        renamed={"policy": "ResourcePolicy"},
+        unset={"description": ""},
+        replaced_by="name namePrefix",
+        computed="policy",
+        create=Creation("CreateSecret", "{ARN}"),
+        reads=(
+            Read("DescribeSecret", _SECRET, "DeletedDate == null && @ || null"),
+            Read("GetResourcePolicy", _SECRET, "{ResourcePolicy: ResourcePolicy}", "ResourceNotFoundException"),
+        ),
+        changes=(
+            Change("UpdateSecret", ("description", "kmsKeyId"), _SECRET, together=True),
+            Change("PutResourcePolicy", ("policy",), _SECRET, undo="DeleteResourcePolicy"),
+        ),
+        delete=Deletion("DeleteSecret", _SECRET),
+        tagging=Tagging("TagResource", "UntagResource", _SECRET),
+        taken_codes="ResourceExistsException InvalidRequestException",
+        behaviour="access.SecretResource",
+        provider=RealProvider(
+            "secretsmanager/secret.go",
+            waits={"create": "InvalidRequestException"},
+            unreached={"copies in other regions": "ReplicateSecretToRegions RemoveRegionsFromReplication"},
+        ),
+        lost=LostWith(
+            "the secret {name} goes at once: nodes that read it then fail", "let the runs end first", ("name",)
+        ),
+    ),
+    aws_type(
+        "aws:secretsmanager/secretVersion:SecretVersion",
+        "secretsmanager",
+        "secretId secretString secretBinary versionStages",
+        "arn versionId",
+        secret_outputs="secretString secretBinary",
+        replaced_by="secretBinary secretId secretString",
+        computed="versionStages",
+        create=Creation("PutSecretValue", "{secretId}|{VersionId}"),
+        reads=(Read("GetSecretValue", {"SecretId": "{secretId}", "VersionId": "{versionId}"}),),
+        delete=Deletion("", {}),
+        behaviour="access.VersionResource",
+        provider=RealProvider(
+            "secretsmanager/secret_version.go", calls={"versionStages": "ListSecretVersionIds UpdateSecretVersionStage"}
+        ),
+    ),
+)
