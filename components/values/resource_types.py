@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from catalog.platforms import OWN_PROVIDER, platforms
 
@@ -17,8 +18,7 @@ def input_names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-@dataclass(frozen=True, slots=True)
-class LostWith:
+class LostWith(NamedTuple):
     """What goes with a resource that is deleted or replaced, and how not to lose it.
 
     `{name}` in both is the first of the inputs `named_by` that has a value, or else the resource's logical name."""
@@ -26,6 +26,26 @@ class LostWith:
     words: str
     avoid: str = ""
     named_by: tuple[str, ...] = ()
+
+
+class StandingCost(NamedTuple):
+    """What costs money while it stands, whether or not anything trains. No price is known here: a team may have rows of
+    its own, by `what`."""
+
+    what: str
+    # Inputs with the values that cost something. Empty: each resource does.
+    only: Mapping[str, str] = MappingProxyType({})
+
+
+class OwnPolicy(NamedTuple):
+    """The policy of a resource, which names others."""
+
+    what: str
+    # The inputs with the resource's name, and with the policy.
+    named_by: str
+    policy: str
+    # Whether its statements name resources. Otherwise the resource itself is meant.
+    names_resources: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +64,8 @@ class ResourceType:
     # Inputs of which one is given: giving another one instead needs a new resource.
     one_of: frozenset[str] = frozenset()
     lost: LostWith | None = field(default=None, repr=False)
+    standing: StandingCost | None = None
+    own_policy: OwnPolicy | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

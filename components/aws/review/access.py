@@ -14,6 +14,7 @@ from typing import Any
 from catalog.tables import table
 from components.aws.iam.decide import KNOWN_KEYS, is_operator
 from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
+from components.aws.types import RESOURCE_TYPES
 from components.platform.circumstances import OTHER
 from components.platform.review import Ability, ReviewedResource, Snapshot
 
@@ -133,11 +134,13 @@ class _Reader:
 
     def owned(self) -> dict[str, Owned]:
         found: dict[str, Owned] = {}
-        for row in table("aws_review")["owned"]:
-            for one in self._side.of(row["type"]):
-                if document := one.inputs.get(row["policy"]):
-                    name = f"{row['what']} {str(one.inputs.get(row['name']) or one.name).rpartition(':')[2]}"
-                    found[name] = Owned(self._read(f"the policy of the {name}", document), row["judged"])
+        owning = {token: row.own_policy for token, row in RESOURCE_TYPES.items() if row.own_policy}
+        for token, own in owning.items():
+            for resource in self._side.of(token):
+                if document := resource.inputs.get(own.policy):
+                    called = str(resource.inputs.get(own.named_by) or resource.name).rpartition(":")[2]
+                    name = f"{own.what} {called}"
+                    found[name] = Owned(self._read(f"the policy of the {name}", document), own.names_resources)
         for one in self._side.of(ENDPOINT):
             service = str(one.inputs.get("serviceName", one.name)).split(".", 3)[-1]
             document = one.inputs.get("policy") or _everything_of(service)

@@ -15,6 +15,7 @@ from components.aws.review import access
 from components.aws.review.abilities import OPAQUE, READ, WITHOUT_BOUNDARY, abilities
 from components.aws.review.conditions import OWN
 from components.aws.review.network import network_of
+from components.aws.types import RESOURCE_TYPES
 from components.platform.circumstances import OTHER, merged, parted
 from components.platform.review import (
     Ability,
@@ -43,12 +44,12 @@ def _machines(cluster: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines
 
 
 def _standing(side: Snapshot, prices: Mapping[str, Any]) -> Iterator[Standing]:
-    for row in table("aws_review")["standing"]:
-        only = row.get("only", {})
-        number = sum(all(one.inputs.get(key) == value for key, value in only.items()) for one in side.of(row["type"]))
-        if number:
-            price = price_of(row["what"], prices)
-            yield Standing(count_noun(number, row["what"]), price.of(number), price.source)
+    costing = {token: row.standing for token, row in RESOURCE_TYPES.items() if row.standing}
+    for token, cost in costing.items():
+        wanted = cost.only.items()
+        if number := sum(all(one.inputs.get(key) == value for key, value in wanted) for one in side.of(token)):
+            price = price_of(cost.what, prices)
+            yield Standing(count_noun(number, cost.what), price.of(number), price.source)
     yield from _disks(side)
 
 

@@ -12,6 +12,7 @@ from components.aws.types.aws_resource_type import (
     aws_type,
     unused_read,
 )
+from components.values.resource_types import OwnPolicy
 
 _ROLE, _PROFILE, _POLICY = {"RoleName": "{id}"}, {"InstanceProfileName": "{id}"}, {"PolicyArn": "{id}"}
 
@@ -54,60 +55,50 @@ def _attachment_type(holder: str) -> AwsResourceType:
 
 ACCESS_TYPES = (
     aws_type(
-        "aws:iam/role:Role",
-        "iam",
+        "aws:iam/role:Role", "iam",
         "name namePrefix assumeRolePolicy path description maxSessionDuration permissionsBoundary forceDetachPolicies "
         "tags",
-        "arn createDate uniqueId",
-        extra="forceDetachPolicies",
-        named="name",
+        "arn createDate uniqueId", extra="forceDetachPolicies", named="name",
         renamed={"name": "RoleName", "assumeRolePolicy": "AssumeRolePolicyDocument"},
         model_paths={
-            "name": "RoleName",
-            "permissionsBoundary": "PermissionsBoundary.PermissionsBoundaryArn",
+            "name": "RoleName", "permissionsBoundary": "PermissionsBoundary.PermissionsBoundaryArn",
             "uniqueId": "RoleId",
         },
         unset={"description": "", "maxSessionDuration": 3600},
         replaced_by="name namePrefix path",
         create=Creation("CreateRole", "{name}", "Role"),
         reads=(
-            Read("GetRole", _ROLE, "Role"),
-            unused_read("ListRolePolicies", _ROLE),
+            Read("GetRole", _ROLE, "Role"), unused_read("ListRolePolicies", _ROLE),
             unused_read("ListAttachedRolePolicies", _ROLE),
         ),
         changes=(
             Change(
-                "UpdateAssumeRolePolicy", ("assumeRolePolicy",), _ROLE, names={"assumeRolePolicy": "PolicyDocument"}
+                "UpdateAssumeRolePolicy", ("assumeRolePolicy",), _ROLE, names={"assumeRolePolicy": "PolicyDocument"},
             ),
             Change("UpdateRoleDescription", ("description",), _ROLE),
             Change("UpdateRole", ("maxSessionDuration",), _ROLE),
-            Change("PutRolePermissionsBoundary", ("permissionsBoundary",), _ROLE, undo="DeleteRolePermissionsBoundary"),
+            Change(
+                "PutRolePermissionsBoundary", ("permissionsBoundary",), _ROLE, undo="DeleteRolePermissionsBoundary",
+            ),
         ),
         delete=Deletion("DeleteRole", _ROLE, (unused_read("ListInstanceProfilesForRole", _ROLE),)),
-        tagging=Tagging("TagRole", "UntagRole", _ROLE),
-        taken_codes="EntityAlreadyExists",
-        existing="access: {{ existing: true, runs: {} }}",
-        behaviour="access.RoleResource",
+        tagging=Tagging("TagRole", "UntagRole", _ROLE), taken_codes="EntityAlreadyExists",
+        existing="access: {{ existing: true, runs: {} }}", behaviour="access.RoleResource",
         # A profile may still have it as it is deleted, and somebody may have given it a policy of its own.
         provider=RealProvider(
             "iam/role.go",
             calls={
                 "forceDetachPolicies": "ListRolePolicies ListAttachedRolePolicies DetachRolePolicy DeleteRolePolicy",
-                "inProfile": "RemoveRoleFromInstanceProfile",
-                "inlinePolicies": "GetRolePolicy",
+                "inProfile": "RemoveRoleFromInstanceProfile", "inlinePolicies": "GetRolePolicy",
             },
             waits={"create": "MalformedPolicyDocument ConcurrentModification", "delete": "DeleteConflict"},
             unreached={"policies are resources of their own": "AttachRolePolicy PutRolePolicy"},
         ),
+        own_policy=OwnPolicy("role", "name", "assumeRolePolicy"),
     ),
     aws_type(
-        "aws:iam/instanceProfile:InstanceProfile",
-        "iam",
-        "name namePrefix path role tags",
-        "arn createDate uniqueId",
-        named="name",
-        longest_name=128,
-        renamed={"name": "InstanceProfileName"},
+        "aws:iam/instanceProfile:InstanceProfile", "iam", "name namePrefix path role tags", "arn createDate uniqueId",
+        named="name", longest_name=128, renamed={"name": "InstanceProfileName"},
         model_paths={"name": "InstanceProfileName", "role": "Roles[0].RoleName", "uniqueId": "InstanceProfileId"},
         replaced_by="name namePrefix path",
         create=Creation("CreateInstanceProfile", "{name}", "InstanceProfile"),
@@ -117,48 +108,33 @@ ACCESS_TYPES = (
         ),
         changes=(
             Change(
-                "AddRoleToInstanceProfile",
-                ("role",),
-                _PROFILE,
-                names={"role": "RoleName"},
-                undo="RemoveRoleFromInstanceProfile",
-                undo_with={**_PROFILE, "RoleName": "{role}"},
-                exclusive=True,
+                "AddRoleToInstanceProfile", ("role",), _PROFILE, names={"role": "RoleName"},
+                undo="RemoveRoleFromInstanceProfile", undo_with={**_PROFILE, "RoleName": "{role}"}, exclusive=True,
             ),
         ),
         delete=Deletion("DeleteInstanceProfile", _PROFILE),
-        tagging=Tagging("TagInstanceProfile", "UntagInstanceProfile", _PROFILE),
-        taken_codes="EntityAlreadyExists",
+        tagging=Tagging("TagInstanceProfile", "UntagInstanceProfile", _PROFILE), taken_codes="EntityAlreadyExists",
         behaviour="access.NamedResource",
         provider=RealProvider(
-            "iam/instance_profile.go",
-            actions={"role": "iam:PassRole"},
+            "iam/instance_profile.go", actions={"role": "iam:PassRole"},
             waits={"create": "NoSuchEntity InvalidParameterValue"},
         ),
     ),
     aws_type(
-        "aws:iam/policy:Policy",
-        "iam",
-        "name namePrefix path description policy tags",
-        "arn attachmentCount policyId",
-        named="name",
-        longest_name=128,
-        renamed={"name": "PolicyName", "policy": "PolicyDocument"},
+        "aws:iam/policy:Policy", "iam", "name namePrefix path description policy tags", "arn attachmentCount policyId",
+        named="name", longest_name=128, renamed={"name": "PolicyName", "policy": "PolicyDocument"},
         replaced_by="description name namePrefix path",
         create=Creation("CreatePolicy", "{Arn}", "Policy"),
         reads=(
             Read("GetPolicy", _POLICY, "Policy"),
             Read(
-                "GetPolicyVersion",
-                {**_POLICY, "VersionId": "{DefaultVersionId}"},
+                "GetPolicyVersion", {**_POLICY, "VersionId": "{DefaultVersionId}"},
                 "{PolicyDocument: PolicyVersion.Document}",
             ),
         ),
         changes=(Change("CreatePolicyVersion", ("policy",), {**_POLICY, "SetAsDefault": True}),),
-        delete=Deletion("DeletePolicy", _POLICY),
-        tagging=Tagging("TagPolicy", "UntagPolicy", _POLICY),
-        taken_codes="EntityAlreadyExists",
-        behaviour="access.PolicyResource",
+        delete=Deletion("DeletePolicy", _POLICY), tagging=Tagging("TagPolicy", "UntagPolicy", _POLICY),
+        taken_codes="EntityAlreadyExists", behaviour="access.PolicyResource",
         provider=RealProvider(
             "iam/policy.go",
             calls={"delete": "ListPolicyVersions", "policy": "ListPolicyVersions DeletePolicyVersion"},
@@ -169,4 +145,4 @@ ACCESS_TYPES = (
     _attachment_type("Role"),
     _inline_type("Group"),
     _attachment_type("Group"),
-)
+)  # fmt: skip

@@ -14,7 +14,7 @@ from components.aws.types.aws_resource_type import (
     aws_type,
     unused_read,
 )
-from components.values.resource_types import LostWith
+from components.values.resource_types import LostWith, OwnPolicy
 
 _BUCKET = {"Bucket": "{id}"}
 # The parameters of S3 Control that identify a bucket.
@@ -56,21 +56,14 @@ def _setting_type(
 
 BUCKETS_TYPES = (
     aws_type(
-        "aws:s3/bucket:Bucket",
-        "s3",
-        "bucket bucketPrefix forceDestroy objectLockEnabled tags",
-        extra="forceDestroy tags",
-        named="bucket",
-        longest_name=63,
+        "aws:s3/bucket:Bucket", "s3", "bucket bucketPrefix forceDestroy objectLockEnabled tags",
+        extra="forceDestroy tags", named="bucket", longest_name=63,
         renamed={"objectLockEnabled": "ObjectLockEnabledForBucket"},
         computed_outputs={
-            "arn": "arn:aws:s3:::{bucket}",
-            "bucketDomainName": "{bucket}.s3.amazonaws.com",
-            "bucketRegion": "{region}",
-            "bucketRegionalDomainName": "{bucket}.s3.{region}.amazonaws.com",
+            "arn": "arn:aws:s3:::{bucket}", "bucketDomainName": "{bucket}.s3.amazonaws.com",
+            "bucketRegion": "{region}", "bucketRegionalDomainName": "{bucket}.s3.{region}.amazonaws.com",
         },
-        replaced_by="bucket bucketPrefix objectLockEnabled",
-        computed="objectLockEnabled",
+        replaced_by="bucket bucketPrefix objectLockEnabled", computed="objectLockEnabled",
         create=Creation("CreateBucket", "{bucket}"),
         reads=(
             Read("HeadBucket", _BUCKET, "{bucketRegion: BucketRegion}"),
@@ -78,27 +71,23 @@ BUCKETS_TYPES = (
             # Since 6.23. It falls back to GetBucketTagging only if the refusal says "is not authorized to perform".
             Read("s3control:ListTagsForResource", BUCKET_ARN, "{Tags: Tags}"),
             Read(
-                "GetObjectLockConfiguration",
-                _BUCKET,
+                "GetObjectLockConfiguration", _BUCKET,
                 "{objectLockEnabled: ObjectLockConfiguration.ObjectLockEnabled == 'Enabled'}",
                 "ObjectLockConfigurationNotFoundError",
             ),
         ),
         delete=Deletion("DeleteBucket", _BUCKET),
         tagging=Tagging("s3control:TagResource", "s3control:UntagResource", BUCKET_ARN),
-        taken_codes="BucketAlreadyExists BucketAlreadyOwnedByYou",
-        existing="bucket: {{ existing: {} }}",
+        taken_codes="BucketAlreadyExists BucketAlreadyOwnedByYou", existing="bucket: {{ existing: {} }}",
         behaviour="buckets.BucketResource",
         # In us-east-1 a creation asks first whether the bucket is there, as S3 answers with success there. Since 6.23
         # tags are part of the creation.
         provider=RealProvider(
-            "s3/bucket.go",
-            calls={"forceDestroy": "ListObjectVersions DeleteObjects"},
+            "s3/bucket.go", calls={"forceDestroy": "ListObjectVersions DeleteObjects"},
             actions={"tags": "s3:TagResource", "forceDestroy": "s3:DeleteObjectVersion"},
             waits={"create": "OperationAborted NoSuchBucket", "delete": "BucketNotEmpty"},
             before={
-                "read": "GetBucketTagging",
-                "create": "PutBucketTagging",
+                "read": "GetBucketTagging", "create": "PutBucketTagging",
                 "tags": "GetBucketTagging PutBucketTagging DeleteBucketTagging",
             },
             unreached={
@@ -113,82 +102,70 @@ BUCKETS_TYPES = (
         ),
         lost=LostWith(
             "the bucket {name} goes with every object in it: checkpoints, results, data, and the queue of runs",
-            "keep it (`keep: true`), or name it as `bucket: { existing: … }`; copy what is needed with "
-            "`trainyard data get`",
+            "keep it (`keep: true`), or name it as `bucket: { existing: … }`; copy what is needed with `trainyard "
+            "data get`",
             ("bucket",),
         ),
     ),
     _setting_type(
-        "PublicAccessBlock",
-        _BLOCKS,
+        "PublicAccessBlock", _BLOCKS,
         Creation("PutPublicAccessBlock", "{bucket}", body="PublicAccessBlockConfiguration"),
-        Read("GetPublicAccessBlock", _BUCKET, "PublicAccessBlockConfiguration", "NoSuchPublicAccessBlockConfiguration"),
+        Read(
+            "GetPublicAccessBlock", _BUCKET, "PublicAccessBlockConfiguration", "NoSuchPublicAccessBlockConfiguration",
+        ),
         Deletion("DeletePublicAccessBlock", _BUCKET),
         RealProvider("s3/bucket_public_access_block.go", waits={"create": "NoSuchBucket"}),
         unset=dict.fromkeys(_BLOCKS.split(), False),
     ),
     _setting_type(
-        "ServerSideEncryptionConfiguration",
-        "rules",
+        "ServerSideEncryptionConfiguration", "rules",
         Creation("PutBucketEncryption", "{bucket}", body="ServerSideEncryptionConfiguration"),
         Read(
-            "GetBucketEncryption",
-            _BUCKET,
-            "ServerSideEncryptionConfiguration",
+            "GetBucketEncryption", _BUCKET, "ServerSideEncryptionConfiguration",
             "ServerSideEncryptionConfigurationNotFoundError",
         ),
         Deletion("DeleteBucketEncryption", _BUCKET),
         RealProvider(
-            "s3/bucket_server_side_encryption_configuration.go", waits={"create": "NoSuchBucket OperationAborted"}
+            "s3/bucket_server_side_encryption_configuration.go", waits={"create": "NoSuchBucket OperationAborted"},
         ),
         unordered="rules",
     ),
     _setting_type(
-        "Versioning",
-        "versioningConfiguration mfa",
-        Creation("PutBucketVersioning", "{bucket}"),
+        "Versioning", "versioningConfiguration mfa", Creation("PutBucketVersioning", "{bucket}"),
         Read(
-            "GetBucketVersioning",
-            _BUCKET,
+            "GetBucketVersioning", _BUCKET,
             "Status && {VersioningConfiguration: {Status: Status, MFADelete: MFADelete}}",
         ),
         Deletion("PutBucketVersioning", {**_BUCKET, "VersioningConfiguration": {"Status": "Suspended"}}),
         RealProvider(
-            "s3/bucket_versioning.go",
-            waits={"create": "NoSuchBucket"},
+            "s3/bucket_versioning.go", waits={"create": "NoSuchBucket"},
             unreached={"a bucket that never had versions": "HeadBucket"},
         ),
-        computed="versioningConfiguration.mfaDelete",
-        behaviour="buckets.VersioningResource",
+        computed="versioningConfiguration.mfaDelete", behaviour="buckets.VersioningResource",
     ),
     _setting_type(
-        "Policy",
-        "policy",
-        Creation("PutBucketPolicy", "{bucket}"),
+        "Policy", "policy", Creation("PutBucketPolicy", "{bucket}"),
         Read("GetBucketPolicy", _BUCKET, "{Policy: Policy}", "NoSuchBucketPolicy"),
         Deletion("DeleteBucketPolicy", _BUCKET),
         RealProvider("s3/bucket_policy.go", waits={"create": "MalformedPolicy NoSuchBucket NoSuchBucketPolicy"}),
+        own_policy=OwnPolicy("bucket", "bucket", "policy", names_resources=True),
     ),
     _setting_type(
-        "OwnershipControls",
-        "rule",
-        Creation("PutBucketOwnershipControls", "{bucket}", body="OwnershipControls"),
+        "OwnershipControls", "rule", Creation("PutBucketOwnershipControls", "{bucket}", body="OwnershipControls"),
         Read("GetBucketOwnershipControls", _BUCKET, "OwnershipControls", "OwnershipControlsNotFoundError"),
         Deletion("DeleteBucketOwnershipControls", _BUCKET),
         RealProvider("s3/bucket_ownership_controls.go", waits={"delete": "OperationAborted"}),
         model_paths={"rule": "Rules[0]"},
     ),
     _setting_type(
-        "LifecycleConfiguration",
-        "rules",
+        "LifecycleConfiguration", "rules",
         Creation("PutBucketLifecycleConfiguration", "{bucket}", body="LifecycleConfiguration"),
         Read("GetBucketLifecycleConfiguration", _BUCKET, "{Rules: Rules}", "NoSuchLifecycleConfiguration"),
         Deletion("DeleteBucketLifecycle", _BUCKET),
         RealProvider("s3/bucket_lifecycle_configuration.go", waits={"create": "NoSuchBucket"}),
     ),
     aws_type(
-        "aws:s3/bucketObjectv2:BucketObjectv2",
-        "s3",
+        "aws:s3/bucketObjectv2:BucketObjectv2", "s3",
         "bucket key content contentBase64 source sourceHash etag cacheControl contentDisposition contentEncoding "
         "contentLanguage contentType metadata serverSideEncryption kmsKeyId bucketKeyEnabled storageClass "
         "websiteRedirect checksumAlgorithm forceDestroy tags",
@@ -197,24 +174,18 @@ BUCKETS_TYPES = (
         renamed={"kmsKeyId": "SSEKMSKeyId", "websiteRedirect": "WebsiteRedirectLocation", "etag": "ETag"},
         computed_outputs={"arn": "arn:aws:s3:::{bucket}/{key}"},
         replaced_by="bucket key",
-        computed="bucketKeyEnabled contentType etag kmsKeyId serverSideEncryption storageClass",
-        tags="",
+        computed="bucketKeyEnabled contentType etag kmsKeyId serverSideEncryption storageClass", tags="",
         create=Creation("PutObject", "{bucket}/{key}"),
         reads=(Read("HeadObject", _OBJECT), Read("GetObjectTagging", _OBJECT, "{Tags: TagSet}")),
-        delete=Deletion("DeleteObject", _OBJECT),
-        behaviour="buckets.ObjectResource",
+        delete=Deletion("DeleteObject", _OBJECT), behaviour="buckets.ObjectResource",
         # A file of more than 5 MiB is put in parts. Tags at the creation are in a header, which needs the same right.
         # S3 says that an object is not there only to who may list the bucket. In a bucket with versions an object's
         # are listed, and deleted one by one.
         provider=RealProvider(
             "s3/object.go",
             calls={
-                "content": "PutObject",
-                "contentBase64": "PutObject",
-                "source": "PutObject",
-                "tags": "PutObjectTagging",
-                "noTags": "DeleteObjectTagging",
-                "versions": "ListObjectVersions",
+                "content": "PutObject", "contentBase64": "PutObject", "source": "PutObject",
+                "tags": "PutObjectTagging", "noTags": "DeleteObjectTagging", "versions": "ListObjectVersions",
             },
             actions={"read": "s3:ListBucket", "versions": "s3:DeleteObjectVersion"},
             unreached={
@@ -225,4 +196,4 @@ BUCKETS_TYPES = (
         ),
         lost=LostWith("the object {name} goes", "a versioned bucket keeps its old version", ("key",)),
     ),
-)
+)  # fmt: skip

@@ -13,7 +13,7 @@ from components.aws.types.aws_resource_type import (
     tagging_by_field,
     unused_read,
 )
-from components.values.resource_types import LostWith, ResourceType
+from components.values.resource_types import LostWith, ResourceType, StandingCost
 
 # The data of a launch template. A change of it creates a version.
 TEMPLATE_DATA = (
@@ -36,47 +36,29 @@ _OF_TEMPLATE = {"when": "template", "only_for": "launchTemplate"}
 
 MACHINES_TYPES = (
     ec2_type(
-        "aws:ec2/placementGroup:PlacementGroup",
-        "placement-group",
-        "name strategy partitionCount spreadLevel",
-        "arn placementGroupId",
-        named="name",
-        longest_name=255,
-        renamed={"name": "GroupName"},
+        "aws:ec2/placementGroup:PlacementGroup", "placement-group", "name strategy partitionCount spreadLevel",
+        "arn placementGroupId", named="name", longest_name=255, renamed={"name": "GroupName"},
         model_paths={"arn": "GroupArn", "placementGroupId": "GroupId"},
-        replaced_by="name partitionCount spreadLevel strategy",
-        computed="partitionCount spreadLevel",
+        replaced_by="name partitionCount spreadLevel strategy", computed="partitionCount spreadLevel",
         create=Creation("CreatePlacementGroup", "{name}", "PlacementGroup"),
         reads=(
             read_by_id(
-                "DescribePlacementGroups", "GroupNames", "PlacementGroups[0]", missing="InvalidPlacementGroup.Unknown"
+                "DescribePlacementGroups", "GroupNames", "PlacementGroups[0]", missing="InvalidPlacementGroup.Unknown",
             ),
         ),
-        delete=Deletion("DeletePlacementGroup", {"GroupName": "{id}"}),
-        tagging=tagging_by_field("GroupId"),
-        state="State",
-        ready="available",
-        gone="deleted",
-        taken_codes="InvalidPlacementGroup.Duplicate",
-        in_use_codes="InvalidPlacementGroup.InUse",
-        behaviour="access.NamedResource",
+        delete=Deletion("DeletePlacementGroup", {"GroupName": "{id}"}), tagging=tagging_by_field("GroupId"),
+        state="State", ready="available", gone="deleted", taken_codes="InvalidPlacementGroup.Duplicate",
+        in_use_codes="InvalidPlacementGroup.InUse", behaviour="access.NamedResource",
         provider=RealProvider("ec2/ec2_placement_group.go"),
     ),
     ec2_type(
-        "aws:ec2/launchTemplate:LaunchTemplate",
-        "launch-template",
-        f"name namePrefix description defaultVersion updateDefaultVersion {TEMPLATE_DATA}",
-        "latestVersion",
-        extra="defaultVersion updateDefaultVersion",
-        named="name",
-        longest_name=125,
+        "aws:ec2/launchTemplate:LaunchTemplate", "launch-template",
+        f"name namePrefix description defaultVersion updateDefaultVersion {TEMPLATE_DATA}", "latestVersion",
+        extra="defaultVersion updateDefaultVersion", named="name", longest_name=125,
         renamed={
-            "name": "LaunchTemplateName",
-            "description": "VersionDescription",
-            "vpcSecurityGroupIds": "SecurityGroupIds",
-            "securityGroupNames": "SecurityGroups",
-            "networkInterfaces.securityGroups": "Groups",
-            "networkInterfaces.ipv4Addresses": "PrivateIpAddresses",
+            "name": "LaunchTemplateName", "description": "VersionDescription",
+            "vpcSecurityGroupIds": "SecurityGroupIds", "securityGroupNames": "SecurityGroups",
+            "networkInterfaces.securityGroups": "Groups", "networkInterfaces.ipv4Addresses": "PrivateIpAddresses",
             "networkInterfaces.ipv4AddressCount": "SecondaryPrivateIpAddressCount",
             "hibernationOptions.configured": "Configured",
         },
@@ -89,33 +71,28 @@ MACHINES_TYPES = (
         reads=(
             read_by_id("DescribeLaunchTemplates", "LaunchTemplateIds", "LaunchTemplates[0]"),
             Read(
-                "DescribeLaunchTemplateVersions",
-                {"LaunchTemplateId": "{id}", "Versions": ["$Latest"]},
+                "DescribeLaunchTemplateVersions", {"LaunchTemplateId": "{id}", "Versions": ["$Latest"]},
                 "LaunchTemplateVersions[].merge(LaunchTemplateData, {description: VersionDescription}) | [0]",
             ),
         ),
         delete=Deletion("DeleteLaunchTemplate", {"LaunchTemplateId": "{id}"}),
-        taken_codes="InvalidLaunchTemplateName.AlreadyExistsException",
-        behaviour="machines.LaunchTemplateResource",
+        taken_codes="InvalidLaunchTemplateName.AlreadyExistsException", behaviour="machines.LaunchTemplateResource",
         # Whatever it holds makes another version.
         provider=RealProvider(
             "ec2/ec2_launch_template.go",
             calls={
-                "data": "CreateLaunchTemplateVersion",
-                "updateDefaultVersion": "ModifyLaunchTemplate",
+                "data": "CreateLaunchTemplateVersion", "updateDefaultVersion": "ModifyLaunchTemplate",
                 "defaultVersion": "ModifyLaunchTemplate",
             },
             unreached={"credits of burstable machines": "DescribeInstanceTypes"},
         ),
         lost=LostWith(
             "another launch template than {name} replaces every machine of the job, with what lies on their disks",
-            "let its runs end first, or leave what its machines are made with",
-            ("name",),
+            "let its runs end first, or leave what its machines are made with", ("name",),
         ),
     ),
     ec2_type(
-        "aws:ec2/instance:Instance",
-        "instance",
+        "aws:ec2/instance:Instance", "instance",
         "ami instanceType launchTemplate subnetId vpcSecurityGroupIds securityGroups networkInterfaces privateIp "
         "associatePublicIpAddress keyName iamInstanceProfile userData userDataBase64 userDataReplaceOnChange "
         "availabilityZone placementGroup placementPartitionNumber tenancy hostId monitoring ebsOptimized "
@@ -127,34 +104,22 @@ MACHINES_TYPES = (
         extra="associatePublicIpAddress ebsBlockDevices forceDestroy rootBlockDevice userDataBase64 "
         "userDataReplaceOnChange volumeTags",
         renamed={
-            "ami": "ImageId",
-            "privateIp": "PrivateIpAddress",
-            "vpcSecurityGroupIds": "SecurityGroupIds",
-            "launchTemplate.id": "LaunchTemplateId",
-            "launchTemplate.name": "LaunchTemplateName",
+            "ami": "ImageId", "privateIp": "PrivateIpAddress", "vpcSecurityGroupIds": "SecurityGroupIds",
+            "launchTemplate.id": "LaunchTemplateId", "launchTemplate.name": "LaunchTemplateName",
             "networkInterfaces.securityGroups": "Groups",
         },
         inside={
-            "availabilityZone": "Placement.AvailabilityZone",
-            "hostId": "Placement.HostId",
-            "iamInstanceProfile": "IamInstanceProfile.Name",
-            "monitoring": "Monitoring.Enabled",
-            "placementGroup": "Placement.GroupName",
-            "placementPartitionNumber": "Placement.PartitionNumber",
+            "availabilityZone": "Placement.AvailabilityZone", "hostId": "Placement.HostId",
+            "iamInstanceProfile": "IamInstanceProfile.Name", "monitoring": "Monitoring.Enabled",
+            "placementGroup": "Placement.GroupName", "placementPartitionNumber": "Placement.PartitionNumber",
             "tenancy": "Placement.Tenancy",
         },
         model_paths={
-            "availabilityZone": "Placement.AvailabilityZone",
-            "hostId": "Placement.HostId",
-            "instanceState": "State.Name",
-            "monitoring": "Monitoring.State == 'enabled'",
-            "placementGroup": "Placement.GroupName",
-            "placementPartitionNumber": "Placement.PartitionNumber",
-            "primaryNetworkInterfaceId": "NetworkInterfaces[0].NetworkInterfaceId",
-            "privateDns": "PrivateDnsName",
-            "publicDns": "PublicDnsName",
-            "publicIp": "PublicIpAddress",
-            "tenancy": "Placement.Tenancy",
+            "availabilityZone": "Placement.AvailabilityZone", "hostId": "Placement.HostId",
+            "instanceState": "State.Name", "monitoring": "Monitoring.State == 'enabled'",
+            "placementGroup": "Placement.GroupName", "placementPartitionNumber": "Placement.PartitionNumber",
+            "primaryNetworkInterfaceId": "NetworkInterfaces[0].NetworkInterfaceId", "privateDns": "PrivateDnsName",
+            "publicDns": "PublicDnsName", "publicIp": "PublicIpAddress", "tenancy": "Placement.Tenancy",
             "vpcSecurityGroupIds": "SecurityGroups[].GroupId",
         },
         unset={"sourceDestCheck": True, "disableApiTermination": False, "disableApiStop": False, "monitoring": False},
@@ -179,57 +144,43 @@ MACHINES_TYPES = (
             unused_read("DescribeVpcs", {"VpcIds": ["{VpcId}"]}, when="VpcId"),
             unused_read("DescribeVolumes", {"VolumeIds": "{volumes}"}, when="volumes"),
             unused_read("DescribeTags", {"Filters": [{"Name": "resource-id", "Values": ["{id}"]}]}),
-            unused_read("DescribeLaunchTemplates", {"LaunchTemplateIds": ["{template}"]}, _NO_TEMPLATE, **_OF_TEMPLATE),
             unused_read(
-                "DescribeLaunchTemplateVersions",
-                {"LaunchTemplateId": "{template}", "Versions": ["{version}"]},
-                f"{_NO_TEMPLATE} InvalidLaunchTemplateId.VersionNotFound",
-                **_OF_TEMPLATE,
+                "DescribeLaunchTemplates", {"LaunchTemplateIds": ["{template}"]}, _NO_TEMPLATE, **_OF_TEMPLATE,
             ),
             unused_read(
-                "DescribeInstanceCreditSpecifications",
-                {"InstanceIds": ["{id}"]},
-                when="burstable",
+                "DescribeLaunchTemplateVersions", {"LaunchTemplateId": "{template}", "Versions": ["{version}"]},
+                f"{_NO_TEMPLATE} InvalidLaunchTemplateId.VersionNotFound", **_OF_TEMPLATE,
+            ),
+            unused_read(
+                "DescribeInstanceCreditSpecifications", {"InstanceIds": ["{id}"]}, when="burstable",
                 only_for="burstable",
             ),
             unused_read(
-                "DescribeSpotInstanceRequests",
-                {"SpotInstanceRequestIds": ["{SpotInstanceRequestId}"]},
-                "InvalidSpotInstanceRequestID.NotFound",
-                when="SpotInstanceRequestId",
-                only_for="spot",
+                "DescribeSpotInstanceRequests", {"SpotInstanceRequestIds": ["{SpotInstanceRequestId}"]},
+                "InvalidSpotInstanceRequestID.NotFound", when="SpotInstanceRequestId", only_for="spot",
             ),
         ),
         changes=(
             Change(
-                "ModifyInstanceAttribute",
-                ("sourceDestCheck", "disableApiTermination", "disableApiStop"),
-                _INSTANCE,
+                "ModifyInstanceAttribute", ("sourceDestCheck", "disableApiTermination", "disableApiStop"), _INSTANCE,
                 value="Value",
             ),
             Change("ModifyInstanceAttribute", ("instanceInitiatedShutdownBehavior",), _INSTANCE, value="Value"),
             Change(
-                "ModifyNetworkInterfaceAttribute",
-                ("vpcSecurityGroupIds",),
-                {"NetworkInterfaceId": "{primaryNetworkInterfaceId}"},
-                names={"vpcSecurityGroupIds": "Groups"},
+                "ModifyNetworkInterfaceAttribute", ("vpcSecurityGroupIds",),
+                {"NetworkInterfaceId": "{primaryNetworkInterfaceId}"}, names={"vpcSecurityGroupIds": "Groups"},
             ),
             Change("ModifyInstanceMetadataOptions", ("metadataOptions",), _INSTANCE),
             Change("MonitorInstances", ("monitoring",), {"InstanceIds": ["{id}"]}),
         ),
         delete=Deletion("TerminateInstances", {"InstanceIds": ["{id}"]}),
-        state="State.Name",
-        state_reason="StateReason.Message",
-        ready="running stopped stopping",
-        failed="shutting-down",
-        gone="terminated",
-        behaviour="machines.InstanceResource",
+        state="State.Name", state_reason="StateReason.Message", ready="running stopped stopping",
+        failed="shutting-down", gone="terminated", behaviour="machines.InstanceResource",
         # The protection from termination is taken away first, whether it is there or not.
         provider=RealProvider(
             "ec2/ec2_instance.go",
             calls={
-                "delete": "ModifyInstanceAttribute",
-                "volumeTags": "DescribeVolumes CreateTags DeleteTags",
+                "delete": "ModifyInstanceAttribute", "volumeTags": "DescribeVolumes CreateTags DeleteTags",
                 "rootBlockDevice": "DescribeImages ModifyVolume DescribeVolumesModifications ModifyInstanceAttribute",
                 "ebsBlockDevices": "DescribeImages",
                 "iamInstanceProfile": "DescribeIamInstanceProfileAssociations AssociateIamInstanceProfile "
@@ -237,35 +188,31 @@ MACHINES_TYPES = (
                 "instanceType": "StopInstances ModifyInstanceAttribute StartInstances",
                 "userData": "StopInstances ModifyInstanceAttribute StartInstances",
                 "userDataBase64": "StopInstances ModifyInstanceAttribute StartInstances",
-                "maintenanceOptions": "ModifyInstanceMaintenanceOptions",
-                "monitoring": "UnmonitorInstances",
+                "maintenanceOptions": "ModifyInstanceMaintenanceOptions", "monitoring": "UnmonitorInstances",
                 "creditSpecification": "ModifyInstanceCreditSpecification",
                 "capacityReservationSpecification": "ModifyInstanceCapacityReservationAttributes",
-                "privateDnsNameOptions": "ModifyPrivateDnsNameOptions",
-                "spot": "CancelSpotInstanceRequests",
+                "privateDnsNameOptions": "ModifyPrivateDnsNameOptions", "spot": "CancelSpotInstanceRequests",
             },
             actions={"launchTemplate": "iam:PassRole", "iamInstanceProfile": "iam:PassRole"},
             waits={"create": "InvalidParameterValue"},
             unreached={
-                "further addresses and IPv6": "AssignPrivateIpAddresses UnassignPrivateIpAddresses AssignIpv6Addresses "
-                "UnassignIpv6Addresses",
+                "further addresses and IPv6": "AssignPrivateIpAddresses UnassignPrivateIpAddresses "
+                "AssignIpv6Addresses UnassignIpv6Addresses",
                 "Windows": "GetPasswordData",
             },
         ),
         lost=LostWith(
-            "the machine {name} goes with its disks: checkpoints and images that lie only there, and the run "
-            "that trains on it ends as FAILED",
-            "let its runs end first. Raising their `attempt` starts them again on the new machines; what is in "
-            "the bucket stays",
+            "the machine {name} goes with its disks: checkpoints and images that lie only there, and the run that "
+            "trains on it ends as FAILED",
+            "let its runs end first. Raising their `attempt` starts them again on the new machines; what is in the "
+            "bucket stays",
         ),
     ),
     ec2_type(
-        "aws:ec2/capacityReservation:CapacityReservation",
-        "capacity-reservation",
+        "aws:ec2/capacityReservation:CapacityReservation", "capacity-reservation",
         "availabilityZone instanceType instancePlatform instanceCount tenancy ebsOptimized ephemeralStorage endDate "
         "endDateType instanceMatchCriteria placementGroupArn outpostArn",
-        "arn ownerId",
-        model_paths={"arn": "CapacityReservationArn", "instanceCount": "TotalInstanceCount"},
+        "arn ownerId", model_paths={"arn": "CapacityReservationArn", "instanceCount": "TotalInstanceCount"},
         unset={"endDateType": "unlimited"},
         replaced_by="availabilityZone ebsOptimized ephemeralStorage instanceMatchCriteria instancePlatform "
         "instanceType outpostArn placementGroupArn tenancy",
@@ -273,18 +220,14 @@ MACHINES_TYPES = (
         reads=(read_by_id("DescribeCapacityReservations", "CapacityReservationIds", "CapacityReservations[0]"),),
         changes=(
             Change(
-                "ModifyCapacityReservation",
-                ("instanceCount", "endDate", "endDateType"),
-                {"CapacityReservationId": "{id}"},
-                together=True,
+                "ModifyCapacityReservation", ("instanceCount", "endDate", "endDateType"),
+                {"CapacityReservationId": "{id}"}, together=True,
             ),
         ),
         delete=Deletion("CancelCapacityReservation", {"CapacityReservationId": "{id}"}),
-        state="State",
-        ready="active scheduled",
-        failed="failed unsupported",
-        gone="cancelled expired",
+        state="State", ready="active scheduled", failed="failed unsupported", gone="cancelled expired",
         provider=RealProvider("ec2/ec2_capacity_reservation.go"),
+        standing=StandingCost("capacity reservation"),
     ),
     ResourceType(token="aws:ebs/volume:Volume", tags="tags"),
-)
+)  # fmt: skip

@@ -2,7 +2,7 @@
 """Image repositories and log groups."""
 
 from components.aws.types.aws_resource_type import Change, Creation, Deletion, Read, RealProvider, Tagging, aws_type
-from components.values.resource_types import LostWith
+from components.values.resource_types import LostWith, OwnPolicy, ResourceType, input_names
 
 _REPOSITORY = {"repositoryName": "{id}"}
 _LOG_GROUP = {"logGroupName": "{id}"}
@@ -11,14 +11,10 @@ _LOG_GROUP_ARN = {"resourceArn": "arn:aws:logs:{region}:{account}:log-group:{id}
 
 REGISTRY_TYPES = (
     aws_type(
-        "aws:ecr/repository:Repository",
-        "ecr",
+        "aws:ecr/repository:Repository", "ecr",
         "name imageTagMutability imageTagMutabilityExclusionFilters imageScanningConfiguration "
         "encryptionConfigurations forceDelete tags",
-        "arn registryId repositoryUrl",
-        extra="forceDelete",
-        named="name",
-        longest_name=256,
+        "arn registryId repositoryUrl", extra="forceDelete", named="name", longest_name=256,
         renamed={"name": "repositoryName"},
         model_paths={"arn": "repositoryArn", "repositoryUrl": "repositoryUri", "name": "repositoryName"},
         unset={"imageTagMutability": "MUTABLE", "imageScanningConfiguration": {"scanOnPush": False}},
@@ -30,19 +26,16 @@ REGISTRY_TYPES = (
         ),
         changes=(
             Change(
-                "PutImageTagMutability",
-                ("imageTagMutability", "imageTagMutabilityExclusionFilters"),
-                _REPOSITORY,
+                "PutImageTagMutability", ("imageTagMutability", "imageTagMutabilityExclusionFilters"), _REPOSITORY,
                 together=True,
             ),
             Change("PutImageScanningConfiguration", ("imageScanningConfiguration",), _REPOSITORY),
         ),
         delete=Deletion("DeleteRepository", {**_REPOSITORY, "force": "{forceDelete}"}),
         tagging=Tagging(
-            "TagResource", "UntagResource", {"resourceArn": "{repositoryArn}"}, keys="tagKeys", tags="tags"
+            "TagResource", "UntagResource", {"resourceArn": "{repositoryArn}"}, keys="tagKeys", tags="tags",
         ),
-        taken_codes="RepositoryAlreadyExistsException",
-        existing="registry: {{ existing: {} }}",
+        taken_codes="RepositoryAlreadyExistsException", existing="registry: {{ existing: {} }}",
         behaviour="access.NamedResource",
         provider=RealProvider("ecr/repository.go"),
         lost=LostWith(
@@ -52,52 +45,41 @@ REGISTRY_TYPES = (
         ),
     ),
     aws_type(
-        "aws:cloudwatch/logGroup:LogGroup",
-        "logs",
-        "name namePrefix kmsKeyId logGroupClass retentionInDays skipDestroy tags",
-        extra="skipDestroy",
-        named="name",
-        longest_name=512,
-        renamed={"name": "logGroupName"},
+        "aws:cloudwatch/logGroup:LogGroup", "logs",
+        "name namePrefix kmsKeyId logGroupClass retentionInDays skipDestroy tags", extra="skipDestroy", named="name",
+        longest_name=512, renamed={"name": "logGroupName"},
         computed_outputs={"arn": "arn:aws:logs:{region}:{account}:log-group:{name}"},
-        replaced_by="logGroupClass name namePrefix",
-        computed="logGroupClass",
+        replaced_by="logGroupClass name namePrefix", computed="logGroupClass",
         create=Creation("CreateLogGroup", "{name}"),
         reads=(
             Read("DescribeLogGroups", {"logGroupNamePrefix": "{id}"}, "logGroups[?logGroupName=='{id}'] | [0]"),
-            Read("ListTagsForResource", _LOG_GROUP_ARN, "{tags: tags}"),  # since 5.57
+            # since 5.57
+            Read(
+                "ListTagsForResource", _LOG_GROUP_ARN, "{tags: tags}",
+            ),
         ),
         changes=(
             Change(
-                "PutRetentionPolicy",
-                ("retentionInDays",),
-                _LOG_GROUP,
-                undo="DeleteRetentionPolicy",
+                "PutRetentionPolicy", ("retentionInDays",), _LOG_GROUP, undo="DeleteRetentionPolicy",
                 undo_only_for="noRetention",
             ),
             Change("AssociateKmsKey", ("kmsKeyId",), _LOG_GROUP, undo="DisassociateKmsKey"),
         ),
         delete=Deletion("DeleteLogGroup", _LOG_GROUP),
         tagging=Tagging("TagResource", "UntagResource", _LOG_GROUP_ARN, keys="tagKeys", tags="tags"),
-        taken_codes="ResourceAlreadyExistsException",
-        existing="logs: {{ existing: {} }}",
+        taken_codes="ResourceAlreadyExistsException", existing="logs: {{ existing: {} }}",
         behaviour="access.NamedResource",
         provider=RealProvider(
-            "logs/group.go",
-            waits={"create": "OperationAbortedException", "delete": "OperationAbortedException"},
+            "logs/group.go", waits={"create": "OperationAbortedException", "delete": "OperationAbortedException"},
             before={"read": "ListTagsLogGroup", "tags": "TagLogGroup UntagLogGroup"},
         ),
         lost=LostWith(
             "the log group {name} goes with every line that runs have written",
-            "read what is needed first (`trainyard runs`)",
-            ("name",),
+            "read what is needed first (`trainyard runs`)", ("name",),
         ),
     ),
     aws_type(
-        "aws:ecr/lifecyclePolicy:LifecyclePolicy",
-        "ecr",
-        "repository policy",
-        "registryId",
+        "aws:ecr/lifecyclePolicy:LifecyclePolicy", "ecr", "repository policy", "registryId",
         renamed={"repository": "repositoryName", "policy": "lifecyclePolicyText"},
         replaced_by="policy repository",
         create=Creation("PutLifecyclePolicy", "{repository}"),
@@ -106,4 +88,8 @@ REGISTRY_TYPES = (
         delete=Deletion("DeleteLifecyclePolicy", _REPOSITORY),
         provider=RealProvider("ecr/lifecycle_policy.go"),
     ),
-)
+    ResourceType(
+        token="aws:ecr/repositoryPolicy:RepositoryPolicy", replaced_by=input_names("repository"),
+        own_policy=OwnPolicy("repository", "repository", "policy"),
+    ),
+)  # fmt: skip

@@ -21,25 +21,17 @@ _ONE_ASSOCIATION = "RouteTables[].Associations[] | [?RouteTableAssociationId=='{
 
 ROUTES_TYPES = (
     ec2_type(
-        "aws:ec2/routeTable:RouteTable",
-        "route-table",
-        "vpcId routes",
-        "ownerId",
-        extra="routes",
+        "aws:ec2/routeTable:RouteTable", "route-table", "vpcId routes", "ownerId", extra="routes",
         computed_outputs=ec2_arn("route-table"),
-        replaced_by="vpcId",
-        computed="routes",
-        unordered="routes",
+        replaced_by="vpcId", computed="routes", unordered="routes",
         create=Creation("CreateRouteTable", "{RouteTableId}", "RouteTable"),
         reads=(read_by_id("DescribeRouteTables", "RouteTableIds", "RouteTables[0]"),),
-        delete=Deletion("DeleteRouteTable", {"RouteTableId": "{id}"}),
-        behaviour="routes.RouteTableResource",
+        delete=Deletion("DeleteRouteTable", {"RouteTableId": "{id}"}), behaviour="routes.RouteTableResource",
         # Subnets that still have it lose it before it is deleted.
         provider=RealProvider(
             "ec2/vpc_route_table.go",
             calls={
-                "delete": "DescribeRouteTables",
-                "routes": "CreateRoute ReplaceRoute DeleteRoute",
+                "delete": "DescribeRouteTables", "routes": "CreateRoute ReplaceRoute DeleteRoute",
                 "associated": "DisassociateRouteTable",
             },
             waits={"create": "InvalidParameterException", "delete": "DependencyViolation"},
@@ -50,18 +42,14 @@ ROUTES_TYPES = (
         ),
     ),
     ec2_type(
-        "aws:ec2/route:Route",
-        "",
+        "aws:ec2/route:Route", "",
         f"routeTableId destinationCidrBlock destinationIpv6CidrBlock destinationPrefixListId {_TARGETS}",
-        "instanceId origin state",
-        renamed={"egressOnlyGatewayId": "EgressOnlyInternetGatewayId"},
+        "instanceId origin state", renamed={"egressOnlyGatewayId": "EgressOnlyInternetGatewayId"},
         replaced_by="routeTableId destinationCidrBlock destinationIpv6CidrBlock destinationPrefixListId",
         computed="networkInterfaceId",
         create=Creation("CreateRoute", "{routeTableId}_{destination}"),
         reads=(Read("DescribeRouteTables", {"RouteTableIds": ["{routeTableId}"]}, "RouteTables[0]"),),
-        delete=Deletion("DeleteRoute", {}),
-        taken_codes="RouteAlreadyExists",
-        behaviour="routes.RouteResource",
+        delete=Deletion("DeleteRoute", {}), taken_codes="RouteAlreadyExists", behaviour="routes.RouteResource",
         provider=RealProvider(
             "ec2/vpc_route.go",
             calls={"gatewayId": "ReplaceRoute", "natGatewayId": "ReplaceRoute", "networkInterfaceId": "ReplaceRoute"},
@@ -72,19 +60,15 @@ ROUTES_TYPES = (
         ),
     ),
     ec2_type(
-        "aws:ec2/routeTableAssociation:RouteTableAssociation",
-        "",
-        "routeTableId subnetId gatewayId",
+        "aws:ec2/routeTableAssociation:RouteTableAssociation", "", "routeTableId subnetId gatewayId",
         replaced_by="gatewayId subnetId",
         create=Creation("AssociateRouteTable", "{AssociationId}"),
         reads=(read_by_filter("DescribeRouteTables", _ONE_ASSOCIATION, {"association.subnet-id": "{subnetId}"}),),
-        delete=Deletion("DisassociateRouteTable", {"AssociationId": "{id}"}),
-        taken_codes="Resource.AlreadyAssociated",
+        delete=Deletion("DisassociateRouteTable", {"AssociationId": "{id}"}), taken_codes="Resource.AlreadyAssociated",
         behaviour="routes.TableAssociationResource",
         provider=RealProvider(
-            "ec2/vpc_route_table_association.go",
-            calls={"routeTableId": "ReplaceRouteTableAssociation"},
+            "ec2/vpc_route_table_association.go", calls={"routeTableId": "ReplaceRouteTableAssociation"},
             waits={"create": "InvalidRouteTableID.NotFound"},
         ),
     ),
-)
+)  # fmt: skip

@@ -1,25 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Secrets and their versions."""
+"""Secrets, their versions, and keys."""
 
 from components.aws.types.aws_resource_type import Change, Creation, Deletion, Read, RealProvider, Tagging, aws_type
-from components.values.resource_types import LostWith
+from components.values.resource_types import LostWith, OwnPolicy, ResourceType, input_names
 
 _SECRET = {"SecretId": "{id}"}
 
 
 SECRET_TYPES = (
     aws_type(
-        "aws:secretsmanager/secret:Secret",
-        "secretsmanager",
-        "name namePrefix description kmsKeyId policy recoveryWindowInDays tags",
-        "arn",
-        extra="recoveryWindowInDays",
-        named="name",
-        longest_name=512,
-        renamed={"policy": "ResourcePolicy"},
-        unset={"description": ""},
-        replaced_by="name namePrefix",
-        computed="policy",
+        "aws:secretsmanager/secret:Secret", "secretsmanager",
+        "name namePrefix description kmsKeyId policy recoveryWindowInDays tags", "arn", extra="recoveryWindowInDays",
+        named="name", longest_name=512, renamed={"policy": "ResourcePolicy"}, unset={"description": ""},
+        replaced_by="name namePrefix", computed="policy",
         create=Creation("CreateSecret", "{ARN}"),
         reads=(
             Read("DescribeSecret", _SECRET, "DeletedDate == null && @ || null"),
@@ -29,33 +22,36 @@ SECRET_TYPES = (
             Change("UpdateSecret", ("description", "kmsKeyId"), _SECRET, together=True),
             Change("PutResourcePolicy", ("policy",), _SECRET, undo="DeleteResourcePolicy"),
         ),
-        delete=Deletion("DeleteSecret", _SECRET),
-        tagging=Tagging("TagResource", "UntagResource", _SECRET),
-        taken_codes="ResourceExistsException InvalidRequestException",
-        behaviour="access.SecretResource",
+        delete=Deletion("DeleteSecret", _SECRET), tagging=Tagging("TagResource", "UntagResource", _SECRET),
+        taken_codes="ResourceExistsException InvalidRequestException", behaviour="access.SecretResource",
         provider=RealProvider(
-            "secretsmanager/secret.go",
-            waits={"create": "InvalidRequestException"},
+            "secretsmanager/secret.go", waits={"create": "InvalidRequestException"},
             unreached={"copies in other regions": "ReplicateSecretToRegions RemoveRegionsFromReplication"},
         ),
         lost=LostWith(
-            "the secret {name} goes at once: nodes that read it then fail", "let the runs end first", ("name",)
+            "the secret {name} goes at once: nodes that read it then fail", "let the runs end first", ("name",),
         ),
     ),
     aws_type(
-        "aws:secretsmanager/secretVersion:SecretVersion",
-        "secretsmanager",
-        "secretId secretString secretBinary versionStages",
-        "arn versionId",
+        "aws:secretsmanager/secretVersion:SecretVersion", "secretsmanager",
+        "secretId secretString secretBinary versionStages", "arn versionId",
         secret_outputs="secretString secretBinary",
-        replaced_by="secretBinary secretId secretString",
-        computed="versionStages",
+        replaced_by="secretBinary secretId secretString", computed="versionStages",
         create=Creation("PutSecretValue", "{secretId}|{VersionId}"),
         reads=(Read("GetSecretValue", {"SecretId": "{secretId}", "VersionId": "{versionId}"}),),
-        delete=Deletion("", {}),
-        behaviour="access.VersionResource",
+        delete=Deletion("", {}), behaviour="access.VersionResource",
         provider=RealProvider(
-            "secretsmanager/secret_version.go", calls={"versionStages": "ListSecretVersionIds UpdateSecretVersionStage"}
+            "secretsmanager/secret_version.go",
+            calls={"versionStages": "ListSecretVersionIds UpdateSecretVersionStage"},
         ),
     ),
-)
+    ResourceType(
+        token="aws:secretsmanager/secretPolicy:SecretPolicy", replaced_by=input_names("secretArn"),
+        own_policy=OwnPolicy("secret", "secretArn", "policy"),
+    ),
+    ResourceType(
+        token="aws:kms/key:Key",
+        replaced_by=input_names("customerMasterKeySpec customKeyStoreId keyUsage multiRegion xksKeyId"),
+        own_policy=OwnPolicy("key", "description", "policy"),
+    ),
+)  # fmt: skip

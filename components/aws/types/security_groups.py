@@ -53,24 +53,15 @@ def _rule_type(direction: str) -> AwsResourceType:
 
 SECURITY_GROUP_TYPES = (
     ec2_type(
-        "aws:ec2/securityGroup:SecurityGroup",
-        "security-group",
-        "name namePrefix description vpcId ingress egress revokeRulesOnDelete",
-        "ownerId",
-        defaults={"description": "Managed by Pulumi"},
-        extra="ingress egress revokeRulesOnDelete",
-        named="name",
-        longest_name=255,
-        renamed={"name": "GroupName"},
-        computed_outputs=ec2_arn("security-group"),
-        replaced_by="description name namePrefix vpcId",
-        computed="egress ingress vpcId",
-        unordered="egress ingress",
+        "aws:ec2/securityGroup:SecurityGroup", "security-group",
+        "name namePrefix description vpcId ingress egress revokeRulesOnDelete", "ownerId",
+        defaults={"description": "Managed by Pulumi"}, extra="ingress egress revokeRulesOnDelete", named="name",
+        longest_name=255, renamed={"name": "GroupName"}, computed_outputs=ec2_arn("security-group"),
+        replaced_by="description name namePrefix vpcId", computed="egress ingress vpcId", unordered="egress ingress",
         create=Creation("CreateSecurityGroup", "{GroupId}"),
         reads=(read_by_id("DescribeSecurityGroups", "GroupIds", "SecurityGroups[0]"),),
         delete=Deletion("DeleteSecurityGroup", {"GroupId": "{id}"}, (read_left_interfaces("group-id"),)),
-        taken_codes="InvalidGroup.Duplicate",
-        behaviour="groups.SecurityGroupResource",
+        taken_codes="InvalidGroup.Duplicate", behaviour="groups.SecurityGroupResource",
         # The rule that AWS gives to a new group is revoked.
         provider=RealProvider(
             "ec2/vpc_security_group.go",
@@ -87,4 +78,4 @@ SECURITY_GROUP_TYPES = (
     ),
     _rule_type("Ingress"),
     _rule_type("Egress"),
-)
+)  # fmt: skip

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import pytest
 
+from catalog.tables import table
 from components.aws.access_report import deployer_policies
 from components.aws.plan import AwsDl1Plan
 from components.aws.stack import AwsAccess, AwsNetwork, AwsUsers, Cluster
 from components.aws.statements import AwsStatement
 from components.aws.types import SERVED_TYPES
 from components.aws.types.deployer_actions import granted_on
+from components.aws.types.functions import FUNCTIONS
 from components.aws.types.provider_calls import aws_type_calls
 from schemas.model import Bucket, Registry
 from tests.support.aws_plans import ACCOUNT, aws_job, aws_plan
@@ -138,6 +140,14 @@ def test_every_call_of_every_type_has_its_resources() -> None:
     for token, row in SERVED_TYPES.items():
         for call in aws_type_calls(token).every_call():
             assert granted_on(f"{row.service}:{call}")
+
+
+def test_what_a_deployer_makes_is_named_by_rows_of_types_and_their_inputs() -> None:
+    for kind, row in table("aws_dl1_access")["deployer"].items():
+        for token, inputs in {**row.get("makes", {}), **row.get("deletes", {})}.items():
+            calls, further = aws_type_calls(token), SERVED_TYPES[token].provider.actions
+            assert set(inputs.split()) <= {*calls.with_input, *calls.when, *further}, (kind, token)
+        assert set(row.get("looks_up", ())) <= set(FUNCTIONS), kind
 
 
 def test_who_makes_only_the_place_starts_no_machine() -> None:
