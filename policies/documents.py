@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.oci.iam.statement import AllOf, AnyOf, Comparison, Condition, Pattern, Text
+from components.values.resource_types import all_resource_types
 
 ANY = "*"
 # By type, the property with a document that says what its owner may do.
@@ -17,17 +18,11 @@ IDENTITY_POLICIES = {
     "aws:iam/groupPolicy:GroupPolicy": "policy",
     "aws:iam/userPolicy:UserPolicy": "policy",
 }
-# By type, the property with a document that says who may use the resource.
 ROLE = "aws:iam/role:Role"
 BUCKET_POLICY = "aws:s3/bucketPolicy:BucketPolicy"
 REPOSITORY_POLICY = "aws:ecr/repositoryPolicy:RepositoryPolicy"
-RESOURCE_POLICIES = {
-    ROLE: "assumeRolePolicy",
-    BUCKET_POLICY: "policy",
-    REPOSITORY_POLICY: "policy",
-    "aws:kms/key:Key": "policy",
-    "aws:secretsmanager/secretPolicy:SecretPolicy": "policy",
-}
+# By type, the property with a document that says who may use the resource.
+RESOURCE_POLICIES = {token: row.own_policy.policy for token, row in all_resource_types().items() if row.own_policy}
 
 
 class DocumentError(ValueError):

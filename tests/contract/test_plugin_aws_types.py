@@ -13,11 +13,11 @@ from pulumi import _types
 
 from components.aws.types import SERVED_TYPES
 from components.aws.types.functions import FUNCTIONS
+from components.aws.types.templates import fill
 from localcloud.aws.plugin.functions import PLACES
 from localcloud.aws.plugin.plugin import LocalAws
 from localcloud.aws.plugin.properties import AwsProperties
 from localcloud.aws.plugin.shapes import MAPS, search, to_pulumi
-from localcloud.aws.plugin.templates import fill
 from tests.support.aws_types import NOT_GIVEN, NOT_SHOWN, NOT_TAKEN, official
 
 # A package of pulumi_aws warns of its own deprecated modules when it is imported.

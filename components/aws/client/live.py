@@ -13,18 +13,18 @@ from components.aws.client.live_ec2 import JUDGED as EC2_JUDGED
 from components.aws.client.live_ec2 import Ec2Reader
 from components.aws.client.session import session_of_caller
 from components.aws.iam.documents import as_declared, principals_in
+from components.aws.types import RESOURCE_TYPES, SERVED_TYPES
+from components.aws.types.aws_resource_type import AwsResourceType, Read
+from components.aws.types.templates import fill
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, LiveReading, LiveSide, Reading
 from components.platform.review import ReviewedResource
 from components.s3 import ACCESS_CODES, Session, attempt, code_of, is_gone
 
-BUCKET, REPOSITORY = "aws:s3/bucket:Bucket", "aws:ecr/repository:Repository"
+BUCKET = "aws:s3/bucket:Bucket"
 PRIVATE = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"
 BUCKET_POLICY = "aws:s3/bucketPolicy:BucketPolicy"
 VERSIONING = "aws:s3/bucketVersioning:BucketVersioning"
-REPOSITORY_POLICY = "aws:ecr/repositoryPolicy:RepositoryPolicy"
-SECRET_POLICY = "aws:secretsmanager/secretPolicy:SecretPolicy"
-LOG_GROUP, SECRET = "aws:cloudwatch/logGroup:LogGroup", "aws:secretsmanager/secret:Secret"
 JUDGED = {**EC2_JUDGED, **ACCESS_JUDGED}
 Row = Mapping[str, Any]
 
@@ -50,7 +50,7 @@ class _Reader:
         Ec2Reader(self._session, self._call, self._reading).read()
         for bucket in self._declared.of(BUCKET):
             self._bucket(bucket)
-        self._concerns()
+        self._described()
         AccessReader(self._question, self._session, self._reading).read()
         return self._reading.side(JUDGED)
 
@@ -85,7 +85,7 @@ class _Reader:
 
         def read() -> Any:
             try:
-                return ask()
+                return ask() or gone
             except Exception as error:
                 if _is_not_there(error):
                     return gone
@@ -100,45 +100,27 @@ class _Reader:
             self._reading.record(one, inputs)
         return answer
 
-    def _concerns(self) -> None:
-        """Whether registry, logs and secrets exist, and which other principals have access."""
-        for one in self._declared.of(REPOSITORY):
-            self._repository(one)
-        for one in self._declared.of(LOG_GROUP):
-            self._log_group(one)
-        for one in self._declared.of(SECRET):
-            self._secret(one)
+    def _described(self) -> None:
+        """Resources whose rows say how to read them, and policies on them, which the stack does not declare."""
+        for token, row in SERVED_TYPES.items():
+            if row.live is None or not row.live.what:
+                continue
+            for resource in self._declared.of(token):
+                what = fill(row.live.what, {**resource.inputs, "id": resource.id}) or resource.name
+                self._read(what, resource, partial(self._ask, resource, row, row.reads[0]), partial(_compared, row))
+                if row.live.policy:
+                    policy = partial(self._ask, resource, row, row.live.policy)
+                    self._policy(what, policy, row.live.policy_type, resource.id)
 
-    def _repository(self, one: ReviewedResource) -> None:
-        client, what = self._session.client("ecr"), f"the repository {one.id}"
+    def _ask(self, resource: ReviewedResource, row: AwsResourceType, read: Read) -> Any:
+        import jmespath
+        from botocore import xform_name
 
-        def values_of(answer: Any) -> Mapping[str, Any]:
-            return {"imageTagMutability": answer["repositories"][0]["imageTagMutability"]}
+        values = {**resource.inputs, "id": resource.id}
+        call = getattr(self._session.client(row.service), xform_name(read.operation))
+        return jmespath.search(fill(read.at, values), call(**fill(read.parameters, values)))
 
-        self._read(what, one, lambda: client.describe_repositories(repositoryNames=[one.id]), values_of)
-        ask = partial(client.get_repository_policy, repositoryName=one.id)
-        self._policy(what, lambda: ask()["policyText"], REPOSITORY_POLICY, {"repository": one.id})
-
-    def _log_group(self, one: ReviewedResource) -> None:
-        ask = partial(self._session.client("logs").describe_log_groups, logGroupNamePrefix=one.id)
-        answer = self._reading.allowed("the log groups", lambda: self._attempt("List the log groups", ask))
-        if answer is None:
-            return
-        row = next((row for row in answer["logGroups"] if row["logGroupName"] == one.id), None)
-        if row is None:
-            self._reading.record_missing(one)
-        else:
-            self._reading.record(one, {"retentionInDays": row.get("retentionInDays")})
-
-    def _secret(self, one: ReviewedResource) -> None:
-        client, what = self._session.client("secretsmanager"), f"the secret {one.inputs.get('name')}"
-        self._read(what, one, lambda: client.describe_secret(SecretId=one.id), _nothing)
-        ask = partial(client.get_resource_policy, SecretId=one.id)
-        self._policy(what, lambda: ask().get("ResourcePolicy"), SECRET_POLICY, {"secretArn": one.id})
-
-    def _policy(self, what: str, ask: Callable[[], str | None], type_: str, inputs: Mapping[str, str]) -> None:
-        """A policy on the resource itself, which the stack does not declare."""
-
+    def _policy(self, what: str, ask: Callable[[], str | None], type_: str, identity: str) -> None:
         def read() -> str | None:
             try:
                 return ask()
@@ -148,11 +130,17 @@ class _Reader:
                 raise
 
         text = self._reading.allowed(f"the policy of {what}", lambda: self._attempt(f"Read the policy of {what}", read))
-        if text:
+        own = RESOURCE_TYPES[type_].own_policy
+        if text and own:
             named = ", ".join(principals_in(text)) or "nobody by name"
-            self._reading.add(
-                type_, next(iter(inputs.values())), {**inputs, "policy": text}, f"policy of {what}, for {named}"
-            )
+            inputs = {own.named_by: identity, own.policy: text}
+            self._reading.add(type_, identity, inputs, f"policy of {what}, for {named}")
+
+
+def _compared(row: AwsResourceType, model: Row) -> Mapping[str, Any]:
+    names = row.live.compared.split() if row.live else ()
+    members = {name: row.renamed.get(name, name[0].upper() + name[1:]) for name in names}
+    return {name: model.get(member, model.get(name)) for name, member in members.items()}
 
 
 def _is_not_there(error: Exception) -> bool:

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from components.aws.iam.decide import fits_action, fits_arn
+from components.aws.types import SERVED_TYPES
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, Reading, foreign_stack
 from components.s3 import Session, attempt, pages
@@ -170,29 +171,13 @@ class AccessReader:
 
     def _things(self) -> Iterator[tuple[str, str, str]]:
         """For each resource of the stack: the service, its ARN, and the ARN of another resource of the same kind."""
-        account, region = self._session.account, self._session.region_name
-        for one in self._declared.resources:
-            name = one.id
-            match one.type:
-                case "aws:s3/bucket:Bucket":
-                    yield "s3", f"arn:aws:s3:::{name}", f"arn:aws:s3:::{_ANOTHER}"
-                    yield "s3", f"arn:aws:s3:::{name}/key", f"arn:aws:s3:::{_ANOTHER}/key"
-                case "aws:ecr/repository:Repository":
-                    place = f"arn:aws:ecr:{region}:{account}:repository/"
-                    yield "ecr", place + name, place + _ANOTHER
-                case "aws:cloudwatch/logGroup:LogGroup":
-                    place = f"arn:aws:logs:{region}:{account}:log-group:"
-                    yield "logs", f"{place}{name}:*", f"{place}{_ANOTHER}:*"
-                case "aws:secretsmanager/secret:Secret":
-                    place = f"arn:aws:secretsmanager:{region}:{account}:secret:"
-                    yield "secretsmanager", name, place + _ANOTHER
-                case "aws:iam/role:Role":
-                    place = f"arn:aws:iam::{account}:role/"
-                    yield from ((service, place + name, place + _ANOTHER) for service in ("iam", "sts"))
-                case "aws:ec2/instance:Instance" | "aws:ec2/securityGroup:SecurityGroup" | "aws:ec2/subnet:Subnet":
-                    kind = {"Instance": "instance", "SecurityGroup": "security-group", "Subnet": "subnet"}
-                    place = f"arn:aws:ec2:{region}:{account}:{kind[one.type.rpartition(':')[2]]}/"
-                    yield from ((service, place + name, place + _ANOTHER) for service in ("ec2", "ssm"))
+        place = {"account": self._session.account, "region": self._session.region_name}
+        for resource in self._declared.resources:
+            row = SERVED_TYPES.get(resource.type)
+            name = resource.id.rpartition(":")[2]  # the id of a secret is its ARN
+            for service, arns in (row.arns if row else {}).items():
+                for arn in arns.split():
+                    yield service, arn.format(id=name, **place), arn.format(id=_ANOTHER, **place)
 
     def _is_another_stacks(self, one: HeldPolicy, account: Mapping[str, Any]) -> bool:
         """Whether the tags of the policy, or those of the role with this inline policy, name another stack."""

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.aws.iam.documents import as_declared
+from components.aws.types import SERVED_TYPES
 from components.platform.calls import Call
 from components.platform.live import Reading
 from components.platform.review import ReviewedResource
@@ -66,38 +67,31 @@ class Ec2Reader:
 
         return self._reading.allowed(f"the {words}", read) if all(filters.values()) else []
 
-    def _all(
-        self, type_: str, operation: str, key: str, by: tuple[str, str], values: Callable[[Row], Mapping[str, Any]]
-    ) -> None:
-        """Every resource of a type. `by`: the filter of the list, and the field of a row with the same value."""
-        declared = self._declared.of(type_)
-        named = {one.urn: str(one.inputs.get("name")) if type_ == TEMPLATE else one.id for one in declared}
-        rows = self._rows(operation, key, {by[0]: list(named.values())})
-        if rows is None:
-            return
-        there = {row[by[1]]: row for row in rows if row.get("State") not in ("deleted", "deleting")}
-        for one in declared:
-            if named[one.urn] in there:
-                self._reading.record(one, values(there[named[one.urn]]))
-            else:
-                self._reading.record_missing(one)
-
     def _places(self) -> None:
-        self._all(VPC, "describe_vpcs", "Vpcs", ("vpc-id", "VpcId"), lambda row: {"cidrBlock": row["CidrBlock"]})
-        self._all(SUBNET, "describe_subnets", "Subnets", ("subnet-id", "SubnetId"), _subnet)
-        self._all(GROUP, "describe_security_groups", "SecurityGroups", ("group-id", "GroupId"), _nothing)
-        self._all(ROUTES, "describe_route_tables", "RouteTables", ("route-table-id", "RouteTableId"), _nothing)
-        self._all(
-            TEMPLATE,
-            "describe_launch_templates",
-            "LaunchTemplates",
-            ("launch-template-name", "LaunchTemplateName"),
-            _nothing,
-        )
-        nat, gateway = "aws:ec2/natGateway:NatGateway", "aws:ec2/internetGateway:InternetGateway"
-        self._all(nat, "describe_nat_gateways", "NatGateways", ("nat-gateway-id", "NatGatewayId"), _nothing)
-        by = ("internet-gateway-id", "InternetGatewayId")
-        self._all(gateway, "describe_internet_gateways", "InternetGateways", by, _nothing)
+        """Whether each resource is there, and its current values, as its row says."""
+        from botocore import xform_name
+
+        for token, row in SERVED_TYPES.items():
+            if row.live is None or not row.live.filter:
+                continue
+            declared = self._declared.of(token)
+            by, operation, listed = row.live.filter, row.reads[0].operation, row.reads[0].at.partition("[")[0]
+            named = {
+                resource.urn: str(resource.inputs.get("name")) if by.endswith("-name") else resource.id
+                for resource in declared
+            }
+            found = self._rows(xform_name(operation), listed, {by: list(named.values())})
+            if found is None:
+                continue
+            member = by.title().replace("-", "")
+            there = {live[member]: live for live in found if live.get("State") not in ("deleted", "deleting")}
+            for resource in declared:
+                live = there.get(named[resource.urn])
+                if live is None:
+                    self._reading.record_missing(resource)
+                else:
+                    compared = row.live.compared.split()
+                    self._reading.record(resource, {name: live[name[0].upper() + name[1:]] for name in compared})
 
     def _endpoints(self) -> None:
         """Endpoints of the stack's VPC. Data can leave through an endpoint as far as its policy allows."""
@@ -187,14 +181,6 @@ class Ec2Reader:
         for identity, row in there.items():
             words = f"machine {identity} ({row['InstanceType']}), which has the stack's tag"
             self._reading.add(INSTANCE, identity, {"instanceType": row["InstanceType"]}, words)
-
-
-def _nothing(row: Row) -> Mapping[str, Any]:
-    return {}
-
-
-def _subnet(row: Row) -> Mapping[str, Any]:
-    return {"cidrBlock": row["CidrBlock"], "mapPublicIpOnLaunch": row["MapPublicIpOnLaunch"]}
 
 
 def _endpoint(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:

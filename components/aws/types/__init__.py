@@ -4,7 +4,8 @@
 from components.aws.types.access import ACCESS_TYPES
 from components.aws.types.aws_resource_type import AwsResourceType
 from components.aws.types.buckets import BUCKETS_TYPES
-from components.aws.types.machines import MACHINES_TYPES
+from components.aws.types.gateways import GATEWAYS_TYPES
+from components.aws.types.machines import CAPACITY_TYPES, MACHINES_TYPES
 from components.aws.types.network import NETWORK_TYPES
 from components.aws.types.registry import REGISTRY_TYPES
 from components.aws.types.routes import ROUTES_TYPES
@@ -19,6 +20,8 @@ RESOURCE_TYPES = by_token(
     SECURITY_GROUP_TYPES,
     ROUTES_TYPES,
     MACHINES_TYPES,
+    GATEWAYS_TYPES,
+    CAPACITY_TYPES,
     REGISTRY_TYPES,
     SECRET_TYPES,
 )

@@ -95,6 +95,7 @@ ACCESS_TYPES = (
             unreached={"policies are resources of their own": "AttachRolePolicy PutRolePolicy"},
         ),
         own_policy=OwnPolicy("role", "name", "assumeRolePolicy"),
+        arns=dict.fromkeys(("iam", "sts"), "arn:aws:iam::{account}:role/{id}"),
     ),
     aws_type(
         "aws:iam/instanceProfile:InstanceProfile", "iam", "name namePrefix path role tags", "arn createDate uniqueId",

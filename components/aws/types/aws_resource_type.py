@@ -88,6 +88,20 @@ class Tagging(NamedTuple):
     tags: str = "Tags"
 
 
+class LiveState(NamedTuple):
+    """How a drift finds the current resource: by the first read of its row."""
+
+    # The inputs that are compared, as words.
+    compared: str = ""
+    # The resource, for those who may not read it: a template.
+    what: str = ""
+    # EC2 lists its resources: by this filter, such as `vpc-id`, for their ids or their names.
+    filter: str = ""
+    # A policy that others may have put on it: the type that declares one, and the call that reads it.
+    policy_type: str = ""
+    policy: Read | None = None
+
+
 class RealProvider(NamedTuple):
     """What the real provider does beside the calls of the row. Calls and actions are words in a text.
 
@@ -143,6 +157,10 @@ class AwsResourceType(ResourceType, PluginType):
     taken_codes: frozenset[str] = frozenset()
     in_use_codes: frozenset[str] = frozenset({"DependencyViolation", "DeleteConflict"})
     secret_outputs: frozenset[str] = frozenset()
+    # How a drift reads it. Some types have further steps in components/aws/client.
+    live: LiveState | None = None
+    # Service -> ARNs of a resource, as words. A policy of others that names one of them matters to the stack.
+    arns: Mapping[str, str] = field(default_factory=dict)
     provider: RealProvider
 
 
@@ -191,5 +209,6 @@ def read_by_filter(operation: str, at: str, filters: Mapping[str, str]) -> Read:
     return Read(operation, {"Filters": [{"Name": name, "Values": [value]} for name, value in filters.items()]}, at)
 
 
-def ec2_arn(kind: str) -> dict[str, str]:
-    return {"arn": f"arn:aws:ec2:{{region}}:{{account}}:{kind}/{{id}}"}
+def ec2_arn(kind: str, *names: str) -> dict[str, str]:
+    """The ARN of an EC2 resource, by the name of an output or of the services whose policies name it."""
+    return dict.fromkeys(names or ("arn",), f"arn:aws:ec2:{{region}}:{{account}}:{kind}/{{id}}")

@@ -106,6 +106,7 @@ BUCKETS_TYPES = (
             "data get`",
             ("bucket",),
         ),
+        arns={"s3": "arn:aws:s3:::{id} arn:aws:s3:::{id}/key"},
     ),
     _setting_type(
         "PublicAccessBlock", _BLOCKS,

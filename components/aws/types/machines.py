@@ -5,6 +5,7 @@ from components.aws.types.aws_resource_type import (
     Change,
     Creation,
     Deletion,
+    LiveState,
     Read,
     RealProvider,
     ec2_arn,
@@ -90,6 +91,7 @@ MACHINES_TYPES = (
             "another launch template than {name} replaces every machine of the job, with what lies on their disks",
             "let its runs end first, or leave what its machines are made with", ("name",),
         ),
+        live=LiveState(filter="launch-template-name"),
     ),
     ec2_type(
         "aws:ec2/instance:Instance", "instance",
@@ -207,7 +209,11 @@ MACHINES_TYPES = (
             "let its runs end first. Raising their `attempt` starts them again on the new machines; what is in the "
             "bucket stays",
         ),
+        arns=ec2_arn("instance", "ec2", "ssm"),
     ),
+)  # fmt: skip
+# What machines are made of, which stands without them.
+CAPACITY_TYPES = (
     ec2_type(
         "aws:ec2/capacityReservation:CapacityReservation", "capacity-reservation",
         "availabilityZone instanceType instancePlatform instanceCount tenancy ebsOptimized ephemeralStorage endDate "

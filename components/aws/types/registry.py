@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Image repositories and log groups."""
 
-from components.aws.types.aws_resource_type import Change, Creation, Deletion, Read, RealProvider, Tagging, aws_type
+from components.aws.types.aws_resource_type import (
+    Change,
+    Creation,
+    Deletion,
+    LiveState,
+    Read,
+    RealProvider,
+    Tagging,
+    aws_type,
+)
 from components.values.resource_types import LostWith, OwnPolicy, ResourceType, input_names
 
 _REPOSITORY = {"repositoryName": "{id}"}
@@ -43,6 +52,11 @@ REGISTRY_TYPES = (
             "keep it (`keep: true`), or name it as `registry: { existing: … }`; push the images elsewhere first",
             ("name",),
         ),
+        arns={"ecr": "arn:aws:ecr:{region}:{account}:repository/{id}"},
+        live=LiveState(
+            "imageTagMutability", "the repository {id}", policy_type="aws:ecr/repositoryPolicy:RepositoryPolicy",
+            policy=Read("GetRepositoryPolicy", _REPOSITORY, "policyText"),
+        ),
     ),
     aws_type(
         "aws:cloudwatch/logGroup:LogGroup", "logs",
@@ -77,6 +91,8 @@ REGISTRY_TYPES = (
             "the log group {name} goes with every line that runs have written",
             "read what is needed first (`trainyard runs`)", ("name",),
         ),
+        arns={"logs": "arn:aws:logs:{region}:{account}:log-group:{id}:*"},
+        live=LiveState("retentionInDays", "the log groups"),
     ),
     aws_type(
         "aws:ecr/lifecyclePolicy:LifecyclePolicy", "ecr", "repository policy", "registryId",

@@ -4,6 +4,7 @@
 from components.aws.types.aws_resource_type import (
     Creation,
     Deletion,
+    LiveState,
     Read,
     RealProvider,
     ec2_arn,
@@ -40,6 +41,7 @@ ROUTES_TYPES = (
                 "routes to interfaces": "DescribeNetworkInterfaces",
             },
         ),
+        live=LiveState(filter="route-table-id"),
     ),
     ec2_type(
         "aws:ec2/route:Route", "",

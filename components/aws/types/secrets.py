@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Secrets, their versions, and keys."""
 
-from components.aws.types.aws_resource_type import Change, Creation, Deletion, Read, RealProvider, Tagging, aws_type
+from components.aws.types.aws_resource_type import (
+    Change,
+    Creation,
+    Deletion,
+    LiveState,
+    Read,
+    RealProvider,
+    Tagging,
+    aws_type,
+)
 from components.values.resource_types import LostWith, OwnPolicy, ResourceType, input_names
 
 _SECRET = {"SecretId": "{id}"}
@@ -30,6 +39,11 @@ SECRET_TYPES = (
         ),
         lost=LostWith(
             "the secret {name} goes at once: nodes that read it then fail", "let the runs end first", ("name",),
+        ),
+        arns={"secretsmanager": "arn:aws:secretsmanager:{region}:{account}:secret:{id}"},
+        live=LiveState(
+            what="the secret {name}", policy_type="aws:secretsmanager/secretPolicy:SecretPolicy",
+            policy=Read("GetResourcePolicy", _SECRET, "ResourcePolicy"),
         ),
     ),
     aws_type(

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from components.aws.types.functions import FUNCTIONS, AwsFunction
+from components.aws.types.templates import fill
 from components.platform.calls import Call, ProviderError, Stop
 from components.platform.values import Properties
 from components.s3 import attempt, code_of
 from localcloud.aws.plugin.session import AwsSession, visible
 from localcloud.aws.plugin.shapes import search, to_pulumi
-from localcloud.aws.plugin.templates import fill
 from provider.base.resource import Function
 from provider.base.wire import Engine, UrnReporter
 

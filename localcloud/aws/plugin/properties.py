@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from components.aws.types.aws_resource_type import AwsResourceType, Change
+from components.aws.types.templates import fill, parts_of
 from components.platform.calls import Call, InputFailure
 from components.platform.values import Properties
 from localcloud.aws.plugin.session import AwsSession, all_tags, visible
@@ -24,7 +25,6 @@ from localcloud.aws.plugin.shapes import (
     shape_at,
     to_pulumi,
 )
-from localcloud.aws.plugin.templates import fill, parts_of
 from localcloud.plugins.table import TableResource, diff_rules_of_type
 from provider.base.resource import CheckedInputs
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from components.aws.types.aws_resource_type import ATTEMPT_TAG, Change, ListChange, Read
+from components.aws.types.templates import fill, names_in
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from components.s3 import attempt, code_of, is_gone
 from localcloud.aws.plugin.properties import AwsProperties
 from localcloud.aws.plugin.session import all_tags, tags_for, visible
 from localcloud.aws.plugin.shapes import ParameterBuilder, search, to_pulumi
-from localcloud.aws.plugin.templates import fill, names_in
 from localcloud.plugins.engine import unchangeable_error
 from localcloud.plugins.table import seed_of
 

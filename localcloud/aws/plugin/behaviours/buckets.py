@@ -9,13 +9,13 @@ from urllib.parse import urlencode
 
 from components.aws.types.aws_resource_type import ATTEMPT_TAG
 from components.aws.types.buckets import BUCKET_ARN
+from components.aws.types.templates import fill
 from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import UNKNOWN, Properties, canonical
 from localcloud.aws.border.xml_body import fits_xml
 from localcloud.aws.plugin.session import all_tags
 from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.aws.plugin.table import AwsResource
-from localcloud.aws.plugin.templates import fill
 from localcloud.plugins.table import NameTakenError
 
 # A creation names the bucket's region, except for this one.

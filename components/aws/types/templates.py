@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Templates in rows of the AWS table: components/aws/types/aws_resource_type.py describes them."""
+"""Templates in rows: components/aws/types/aws_resource_type.py describes them."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
-
-from components.platform.values import Properties
 
 # A name in a template.
 _NAME = re.compile(r"\{(\w+)\}")
@@ -32,7 +30,7 @@ def fill(template: Any, context: Mapping[str, Any]) -> Any:
     return _NAME.sub(lambda match: str(context[match[1]]), template)
 
 
-def parts_of(template: str, text: str) -> Properties:
+def parts_of(template: str, text: str) -> dict[str, Any]:
     """The reverse of `fill`: the values of a template's names in `text`."""
     pattern = "".join(
         f"(?P<{part}>.+{'?' if index < template.count('{') * 2 - 1 else ''})" if index % 2 else re.escape(part)
