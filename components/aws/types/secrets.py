@@ -60,12 +60,12 @@ SECRET_TYPES = (
         ),
     ),
     ResourceType(
-        token="aws:secretsmanager/secretPolicy:SecretPolicy", replaced_by=input_names("secretArn"),
-        own_policy=OwnPolicy("secret", "secretArn", "policy"),
-    ),
-    ResourceType(
         token="aws:kms/key:Key",
         replaced_by=input_names("customerMasterKeySpec customKeyStoreId keyUsage multiRegion xksKeyId"),
         own_policy=OwnPolicy("key", "description", "policy"),
+    ),
+    ResourceType(
+        token="aws:secretsmanager/secretPolicy:SecretPolicy", replaced_by=input_names("secretArn"),
+        own_policy=OwnPolicy("secret", "secretArn", "policy"),
     ),
 )  # fmt: skip
