@@ -5,8 +5,6 @@ Parameters are templates: `{vpcId}` is an input, an output or a field of the liv
 `{region}` and `{account}` are its location. If a text is one template and nothing else, the value keeps its type.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -160,7 +158,7 @@ class AwsResourceType(ResourceType, PluginType):
     # How a drift reads it. Some types have further steps in components/aws/client.
     live: LiveState | None = None
     # Service -> ARNs of a resource, as words. A policy of others that names one of them matters to the stack.
-    arns: Mapping[str, str] = field(default_factory=dict)
+    arns: Mapping[str, str] = field(default_factory=dict, repr=False)
     provider: RealProvider
 
 
