@@ -30,7 +30,7 @@ Row = Mapping[str, Any]
 
 
 def make(question: LiveQuestion) -> LiveSide:
-    return _Reader(question, session_of_caller(question.where)).read()
+    return LiveReader(question, session_of_caller(question.where)).read()
 
 
 def _is_refused(error: BaseException | None) -> bool:
@@ -38,21 +38,21 @@ def _is_refused(error: BaseException | None) -> bool:
     return code_of(error) in {*ACCESS_CODES, "403"}
 
 
-class _Reader:
+class LiveReader:
     def __init__(self, question: LiveQuestion, session: Session) -> None:
         self._session = session
         self._question = question
         self._call = call_of("drift", question.where.tell)
         self._declared = question.declared
-        self._reading = Reading(question.declared, _is_refused)
+        self.reading = Reading(question.declared, _is_refused)
 
     def read(self) -> LiveSide:
-        Ec2Reader(self._session, self._call, self._reading).read()
+        Ec2Reader(self._session, self._call, self.reading).read()
         for bucket in self._declared.of(BUCKET):
             self._bucket(bucket)
-        self._described()
-        AccessReader(self._question, self._session, self._reading).read()
-        return self._reading.side(JUDGED)
+        self.read_described()
+        AccessReader(self._question, self._session, self.reading).read()
+        return self.reading.side(JUDGED)
 
     def _attempt(self, what: str, operation: Callable[[], Any]) -> Any:
         return attempt(self._call, what, operation)
@@ -91,23 +91,24 @@ class _Reader:
                     return gone
                 raise
 
-        answer = self._reading.allowed(what, lambda: self._attempt(f"Read {what}", read))
+        answer = self.reading.allowed(what, lambda: self._attempt(f"Read {what}", read))
         if answer is gone:
-            self._reading.record_missing(one)
+            self.reading.record_missing(one)
             return None
         if answer is not None:
             inputs = {key: as_declared(one.inputs.get(key), value) for key, value in values_of(answer).items()}
-            self._reading.record(one, inputs)
+            self.reading.record(one, inputs)
         return answer
 
-    def _described(self) -> None:
+    def read_described(self) -> None:
         """Resources whose rows say how to read them, and policies on them, which the stack does not declare."""
         for token, row in SERVED_TYPES.items():
             if row.live is None or not row.live.what:
                 continue
             for resource in self._declared.of(token):
                 what = fill(row.live.what, {**resource.inputs, "id": resource.id}) or resource.name
-                self._read(what, resource, partial(self._ask, resource, row, row.reads[0]), partial(_compared, row))
+                given = partial(_compared, row, resource.inputs)
+                self._read(what, resource, partial(self._ask, resource, row, row.reads[0]), given)
                 if row.live.policy:
                     policy = partial(self._ask, resource, row, row.live.policy)
                     self._policy(what, policy, row.live.policy_type, resource.id)
@@ -129,18 +130,23 @@ class _Reader:
                     return None
                 raise
 
-        text = self._reading.allowed(f"the policy of {what}", lambda: self._attempt(f"Read the policy of {what}", read))
+        text = self.reading.allowed(f"the policy of {what}", lambda: self._attempt(f"Read the policy of {what}", read))
         own = RESOURCE_TYPES[type_].own_policy
         if text and own:
             named = ", ".join(principals_in(text)) or "nobody by name"
             inputs = {own.named_by: identity, own.policy: text}
-            self._reading.add(type_, identity, inputs, f"policy of {what}, for {named}")
+            self.reading.add(type_, identity, inputs, f"policy of {what}, for {named}")
 
 
-def _compared(row: AwsResourceType, model: Row) -> Mapping[str, Any]:
+def _compared(row: AwsResourceType, declared: Row, model: Row) -> Mapping[str, Any]:
+    """The live values, without those that the cloud fills in where the program gives none."""
     names = row.live.compared.split() if row.live else ()
     members = {name: row.renamed.get(name, name[0].upper() + name[1:]) for name in names}
-    return {name: model.get(member, model.get(name)) for name, member in members.items()}
+    return {
+        name: model.get(member, model.get(name))
+        for name, member in members.items()
+        if name in declared or name not in row.computed
+    }
 
 
 def _is_not_there(error: Exception) -> bool:
