@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 from components.oci.plan import OciNetworkPlan
 from components.plan.model import INTERNET, SERVICES, PortRule
 from components.values.protocols import parse_protocol
+from components.values.security_rules import SecurityRule
 from schemas.model import PortRange
 
 ANYWHERE = "0.0.0.0/0"
@@ -19,26 +19,8 @@ LONGEST_DESCRIPTION = 255
 # OCI's default limit for each direction of a list. A subnet can have five lists.
 RULES_PER_LIST = 200
 
-PeerType = Literal["CIDR_BLOCK", "SERVICE_CIDR_BLOCK"]
-Protocol = Literal["tcp", "udp"]
 # A protocol and a port range -> the reasons for it, each reason once.
-Reasons = dict[tuple[Protocol, PortRange | None], dict[str, None]]
-
-
-@dataclass(frozen=True, slots=True)
-class SecurityRule:
-    """`peer` is the source of an ingress rule and the destination of an egress rule, or SERVICES."""
-
-    peer: str
-    peer_type: PeerType
-    ports: PortRange | None
-    description: str
-    protocol: Protocol = "tcp"
-
-    @property
-    def number(self) -> str:
-        """The protocol as OCI's rules name it."""
-        return str(parse_protocol(self.protocol))
+Reasons = dict[tuple[str, PortRange | None], dict[str, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +37,13 @@ def security_rules(network: OciNetworkPlan) -> SecurityRules:
     inside = [rule for rule in network.rules if rule.target not in (SERVICES, INTERNET)]
     to_services = [rule for rule in network.rules if rule.target == SERVICES]
     to_internet = [rule for rule in network.rules if rule.target == INTERNET]
-    within = merged(inside, network.subnet_cidr, "CIDR_BLOCK")
-    outward = (*_merged(to_services, SERVICES, "SERVICE_CIDR_BLOCK"), *_merged(to_internet, ANYWHERE, "CIDR_BLOCK"))
-    return SecurityRules(ingress=within, egress=(*within, *outward))
+    within = SecurityRule(direction="egress", peer=network.subnet_cidr)
+    egress = (
+        *merged(inside, within),
+        *_merged(to_services, replace(within, peer=SERVICES, peer_kind="services")),
+        *_merged(to_internet, replace(within, peer=ANYWHERE)),
+    )
+    return SecurityRules(merged(inside, replace(within, direction="ingress")), egress)
 
 
 def security_lists(rules: SecurityRules) -> tuple[SecurityRules, ...]:
@@ -83,7 +69,7 @@ def is_all_tcp(rule: PortRule) -> bool:
     return rule.ports is None and rule.protocol == "tcp"
 
 
-def _merged(rules: Iterable[PortRule], peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:
+def _merged(rules: Iterable[PortRule], like: SecurityRule) -> tuple[SecurityRule, ...]:
     """As `_by_range`, but without ranges inside a wider one, because such rules would have no effect."""
     reasons_of = _reasons(rules)
     why: Reasons = {key: reasons for key, reasons in reasons_of.items() if key[1] is None}
@@ -91,12 +77,12 @@ def _merged(rules: Iterable[PortRule], peer: str, peer_type: PeerType) -> tuple[
         if ports is not None and (protocol, None) not in why:
             covering = [one for other, one in reasons_of if other == protocol and one and one.covers(ports)]
             why.setdefault((protocol, max(covering, key=lambda one: one.size)), {}).update(reasons)
-    return _ordered(why, peer, peer_type)
+    return _ordered(why, like)
 
 
-def _by_range(rules: Iterable[PortRule], peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:
+def _by_range(rules: Iterable[PortRule], like: SecurityRule) -> tuple[SecurityRule, ...]:
     """One rule for each range, described by all its reasons."""
-    return _ordered(_reasons(rules), peer, peer_type)
+    return _ordered(_reasons(rules), like)
 
 
 def _reasons(rules: Iterable[PortRule]) -> Reasons:
@@ -106,10 +92,16 @@ def _reasons(rules: Iterable[PortRule]) -> Reasons:
     return reasons_of
 
 
-def _ordered(why: Reasons, peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:
+def _ordered(why: Reasons, like: SecurityRule) -> tuple[SecurityRule, ...]:
     order = sorted(why, key=lambda key: (key[0], (key[1].first, key[1].last) if key[1] else (0, 0)))
     return tuple(
-        SecurityRule(peer, peer_type, ports, _described(why[protocol, ports]), protocol) for protocol, ports in order
+        replace(
+            like,
+            protocol=parse_protocol(protocol),
+            ports=(ports.first, ports.last) if ports else None,
+            description=_described(why[protocol, ports]),
+        )
+        for protocol, ports in order
     )
 
 

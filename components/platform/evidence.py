@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from ipaddress import ip_network
 from typing import Any, Literal, Protocol
 
 from components.plan.model import SERVICES
-from components.platform.traffic import Ports, RuleInForce, is_network, ports_text
-from components.values.protocols import EVERY_PROTOCOL, UDP
+from components.platform.traffic import RuleInForce, ports_text
+from components.values.protocols import TCP, UDP
+from components.values.security_rules import LAST_PORT, Direction, Ports, SecurityRule, address_block
 
 MutationKind = Literal["deleted", "widened", "turned around"]
-_LAST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +64,16 @@ def rule_mutations(rules: Sequence[RuleInForce]) -> Iterator[RuleMutation]:
         if wider is not None:
             now = ports_text(wider.ports, wider.protocol)
             yield RuleMutation("widened", rule, wider, f"{rule.title}: widened to {now}")
-        other = "egress" if rule.direction == "ingress" else "ingress"
+        other: Direction = "egress" if rule.direction == "ingress" else "ingress"
         yield RuleMutation("turned around", rule, replace(rule, direction=other), f"{rule.title}: as {other}")
 
 
 def _wider(rule: RuleInForce) -> RuleInForce | None:
     """The rule with one more port. None if it already covers every port."""
-    if rule.ports is None or rule.protocol == EVERY_PROTOCOL:
+    if rule.ports is None or rule.protocol is None:
         return None
     first, last = rule.ports
-    if last < _LAST_PORT:
+    if last < LAST_PORT:
         return replace(rule, ports=(first, last + 1))
     return replace(rule, ports=(first - 1, last)) if first > 1 else None
 
@@ -133,15 +132,6 @@ class AccessFacts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedRule:
-    direction: str
-    peer: str
-    ports: Ports
-    why: str
-    protocol: str = "tcp"
-
-
-@dataclass(frozen=True, slots=True)
 class PlannedStatement:
     text: str
     why: tuple[str, ...]
@@ -155,7 +145,7 @@ class PlannedNeeds:
     """
 
     least: bool
-    rules: tuple[PlannedRule, ...]
+    rules: tuple[SecurityRule, ...]
     statements: tuple[PlannedStatement, ...]
     list_tags: Mapping[str, str] = field(default_factory=dict)
     policy_tags: Mapping[str, str] = field(default_factory=dict)
@@ -167,11 +157,12 @@ class PlannedNeeds:
     def beyond_ports(self, rule: RuleInForce) -> tuple[int, ...]:
         """The ports that a rule opens although the plan does not ask for them."""
         # A rule for every protocol is judged by its ports of TCP.
-        protocol = "udp" if rule.protocol == str(UDP) else "tcp"
+        protocol = UDP if rule.protocol == UDP else TCP
         alike = [
             one
             for one in self.rules
-            if (one.direction, one.protocol) == (rule.direction, protocol)
+            if one.direction == rule.direction
+            and one.protocol in (None, protocol)
             and _same_peer(one.peer, rule.called or rule.peer)
         ]
         planned_ports = set().union(*(_each(one.ports) for one in alike)) if alike else set[int]()
@@ -191,12 +182,12 @@ class PlannedNeeds:
 
 
 def _each(ports: Ports) -> frozenset[int]:
-    return frozenset(range(1, 65536) if ports is None else range(ports[0], ports[1] + 1))
+    return frozenset(range(1, LAST_PORT + 1) if ports is None else range(ports[0], ports[1] + 1))
 
 
 def _same_peer(planned_peer: str, peer: str) -> bool:
+    block = address_block(peer)
     if planned_peer == SERVICES:
-        return not is_network(peer)
-    if not is_network(planned_peer):
-        return planned_peer == peer
-    return is_network(peer) and ip_network(planned_peer, strict=False) == ip_network(peer, strict=False)
+        return block is None
+    planned_block = address_block(planned_peer)
+    return planned_peer == peer if planned_block is None else block == planned_block

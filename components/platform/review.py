@@ -13,14 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from catalog.platforms import Capability
+from components.values.protocols import EVERY_PROTOCOL, protocol_name
 from components.values.resource_types import LostWith, find_resource_type
+from components.values.security_rules import LAST_PORT, Direction, Ports, SecurityRule
 
 # Replace values in a resource's inputs: those that only a cloud knows, and secrets.
 UNKNOWN, SECRET = "(unknown)", "(secret)"
-EVERY_PORT = (0, 65535)
+EVERY_PORT = (0, LAST_PORT)
+_CODES = 256
 OUTSIDE = "anywhere outside"
 # The principal that represents all others, which have its abilities, too.
 EVERYBODY = "everybody"
@@ -76,12 +79,29 @@ class Passage:
     """
 
     where: str
-    direction: Literal["ingress", "egress"]
+    direction: Direction
     protocol: str  # "tcp", "udp", "icmp", a number, "all", or "all but tcp, udp"
     peer: str
     ports: tuple[int, int] = EVERY_PORT
     source_ports: tuple[int, int] = EVERY_PORT
     but: tuple[str, ...] = ()
+
+
+def passage_of(where: str, rule: SecurityRule, peer: str) -> Passage:
+    """What is not known of a rule counts as every protocol, or as every port."""
+    protocol = protocol_name(rule.protocol if isinstance(rule.protocol, int | None) else EVERY_PROTOCOL)
+    ports = _known_ports(rule.ports)
+    if rule.icmp is not None and isinstance(rule.icmp[0], int):
+        kind, code = rule.icmp
+        first, last = (code, code) if isinstance(code, int) else (0, _CODES - 1)
+        ports = (kind * _CODES + first, kind * _CODES + last)
+    return Passage(where, rule.direction, protocol, peer, ports, _known_ports(rule.source_ports))
+
+
+def _known_ports(ports: Ports) -> tuple[int, int]:
+    # No connection uses port 0.
+    known = ports is not None and all(isinstance(port, int) for port in ports) and ports != (1, LAST_PORT)
+    return ports if ports is not None and known else EVERY_PORT
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from ipaddress import ip_address, ip_network
 from typing import Any
 
-from components.values.protocols import EVERY_PROTOCOL, TCP, parse_protocol, protocol_name
+from components.values.protocols import TCP, parse_protocol, protocol_name
+from components.values.security_rules import Ports, SecurityRule, address_block, range_text
 
-Ports = tuple[int, int] | None
 # A rule's list, direction and position. They identify the rule as long as its list does not change.
 RuleKey = tuple[str, str, int]
 _LATE = "late packets of a connection that the node had made and ended"
@@ -46,20 +45,15 @@ class RehearsedNode:
         return f"{self.job} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleInForce:
+@dataclass(frozen=True, kw_only=True)
+class RuleInForce(SecurityRule):
     """One security rule in force, with the sum of its counts on all nodes.
 
     A peer may be an id that stands for `addresses`. `called` is its name for people.
     """
 
     list: str
-    direction: str
     index: int
-    protocol: str
-    peer: str
-    ports: Ports
-    description: str
     connections: int = 0
     packets: int = 0
     called: str = ""
@@ -74,6 +68,12 @@ class RuleInForce:
         way = "from" if self.direction == "ingress" else "to"
         return f"{self.direction} {way} {self.called or self.peer}, {ports_text(self.ports, self.protocol)}"
 
+    def let_through(self, flow: Flow, nodes: frozenset[str]) -> bool:
+        """Whether the rule allows the connection at the end that counted it. `nodes`: the addresses of all nodes."""
+        # The label of the region's services stands for every address that is not a node's.
+        members = self.addresses
+        return self.allows(flow, lambda peer: peer not in nodes if members is None else peer in members)
+
 
 @dataclass(frozen=True, slots=True)
 class Flow:
@@ -86,7 +86,7 @@ class Flow:
     source: str
     target: str
     port: int
-    protocol: str
+    protocol: int | None
     count: int
     source_name: str = ""
     target_name: str = ""
@@ -114,51 +114,21 @@ class Traffic:
         """The connections that these rules would not have let through."""
         own = frozenset(node.address for node in self.nodes)
         in_force = tuple(rules)
-        return tuple(flow for flow in self.flows if not any(allows(rule, flow, own) for rule in in_force))
+        return tuple(flow for flow in self.flows if not any(rule.let_through(flow, own) for rule in in_force))
 
 
-def ports_text(ports: Ports, protocol_number: str = str(TCP)) -> str:
-    if protocol_number == EVERY_PROTOCOL:
+def ports_text(ports: Ports, protocol: int | None = TCP) -> str:
+    if protocol is None:
         return "every protocol"
-    word = protocol_name(protocol_number)
-    if ports is None:
-        return f"every {word} port"
-    return f"{word} {ports[0]}" if ports[0] == ports[1] else f"{word} {ports[0]}-{ports[1]}"
-
-
-def allows(rule: RuleInForce, flow: Flow, nodes: frozenset[str]) -> bool:
-    """Whether the rule allows the connection at the end that counted it. `nodes` are the addresses of all nodes."""
-    return (
-        rule.direction == flow.direction
-        and rule.protocol in (EVERY_PROTOCOL, flow.protocol)
-        and (rule.ports is None or rule.ports[0] <= flow.port <= rule.ports[1])
-        and _is_peer(rule, flow.peer, nodes)
-    )
-
-
-def is_network(peer: str) -> bool:
-    """Whether a rule's peer is an address block. Otherwise it is an id, or the label of a region's services."""
-    try:
-        ip_network(peer, strict=False)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_peer(rule: RuleInForce, address: str, nodes: frozenset[str]) -> bool:
-    if is_network(rule.peer):
-        return ip_address(address) in ip_network(rule.peer, strict=False)
-    if rule.addresses is not None:
-        return address in rule.addresses
-    # The label of the region's services stands for every address that is not a node's.
-    return address not in nodes
+    word = protocol_name(protocol)
+    return f"every {word} port" if ports is None else f"{word} {range_text(ports, '')}"
 
 
 def read_traffic(documents: Iterable[tuple[Mapping[str, Any], Iterable[RehearsedNode]]]) -> Traffic:
     """Reads the evidence of several job runs, each with its nodes."""
     seen = [(document, tuple(nodes)) for document, nodes in documents]
     behind_gateway = any(
-        row["direction"] == "egress" and not is_network(row["peer"])
+        row["direction"] == "egress" and address_block(row["peer"]) is None
         for document, _ in seen
         for row in document["rules"]
     )
@@ -200,8 +170,9 @@ class _Names:
 def _add_rule(rules: dict[RuleKey, RuleInForce], row: Mapping[str, Any]) -> None:
     ports = row["ports"]
     rule = RuleInForce(
-        str(row["list"]), str(row["direction"]), int(row["index"]), str(row["protocol"]), str(row["peer"]),
-        (int(ports[0]), int(ports[1])) if ports else None, str(row.get("description") or ""),
+        list=str(row["list"]), direction=row["direction"], index=int(row["index"]),
+        protocol=parse_protocol(str(row["protocol"])), peer=str(row["peer"]),
+        ports=(int(ports[0]), int(ports[1])) if ports else None, description=str(row.get("description") or ""),
         called=str(row.get("called") or ""), addresses=frozenset(row["addresses"]) if "addresses" in row else None,
     )  # fmt: skip
     counted = rules.get(rule.key, rule)
@@ -215,7 +186,7 @@ def _add_rule(rules: dict[RuleKey, RuleInForce], row: Mapping[str, Any]) -> None
 
 
 def _add_flow(flows: dict[tuple[Any, ...], Flow], row: Mapping[str, Any], count: int, called: _Names) -> None:
-    protocol = str(parse_protocol(str(row.get("protocol", TCP))))
+    protocol = parse_protocol(str(row.get("protocol", TCP)))
     source, target = str(row["from"]), str(row["to"])
     flow = Flow(
         str(row["direction"]), source, target, int(row["port"]), protocol, count, called(source),

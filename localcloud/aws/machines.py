@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from components.values.security_rules import SecurityRule
+
 log = logging.getLogger("localcloud")
 
 
@@ -52,23 +54,11 @@ class MachineCommand:
 
 
 @dataclass(frozen=True)
-class GroupRule:
-    """A rule of a security group. `peer`: a CIDR block, or the id of a group or prefix list. Without ports it is for
-    all ports. `protocol`: `-1` for all, or `tcp`, `udp`, `icmp`, or a number."""
-
-    protocol: str
-    peer: str
-    first_port: int | None = None
-    last_port: int | None = None
-    description: str = ""
-
-
-@dataclass(frozen=True)
 class SecurityGroupRules:
     id: str
     name: str
-    ingress: tuple[GroupRule, ...]
-    egress: tuple[GroupRule, ...]
+    ingress: tuple[SecurityRule, ...]
+    egress: tuple[SecurityRule, ...]
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
 from typing import Any
 
-from components.values.protocols import EVERY_PROTOCOL, protocol_name
+from components.platform.traffic import Flow
+from components.values.protocols import parse_protocol, protocol_name
+from components.values.security_rules import SecurityRule, address_block, range_text
 from localcloud.console.platform import Evidence, PlaceNames, RunNode, TrainingRun
 
 ELSEWHERE, ANYWHERE = "other addresses", "anywhere"
@@ -22,34 +24,21 @@ _OTHER_ROLES = "other roles"
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+@dataclass(frozen=True, kw_only=True)
+class _Rule(SecurityRule):
     """A rule on all nodes. `addresses`: those that its peer stands for, if the peer is not an address block."""
 
-    direction: str
-    protocol: str
-    peer: str
-    ports: tuple[int, int] | None
-    why: str
     addresses: tuple[str, ...] = ()
-
-    def fits(self, direction: str, protocol: str, port: int, address: str) -> bool:
-        return (
-            self.direction == direction
-            and self.protocol in (EVERY_PROTOCOL, protocol)
-            and (self.ports is None or self.ports[0] <= port <= self.ports[1])
-            and any(_address(address) in network for network in self.networks)
-        )
 
     @property
     def networks(self) -> tuple[IPv4Network, ...]:
-        return _networks(self.addresses or (self.peer,))
+        blocks = map(address_block, self.addresses or (self.peer,))
+        return tuple(block for block in blocks if isinstance(block, IPv4Network))
 
     @property
     def text(self) -> str:
-        if self.protocol == EVERY_PROTOCOL:
-            return "every protocol"
-        return f"{self.protocol} {_range(self.ports)}"
+        name = protocol_name(self.protocol)
+        return "every protocol" if self.protocol is None else f"{name} {range_text(self.ports, 'every port')}"
 
 
 @dataclass
@@ -68,10 +57,8 @@ class _RunEvidence:
     def name(self, address: str) -> str:
         return self.roles.get(address) or self.places.names.get(address) or address
 
-    def rule_for(self, direction: str, protocol: str, port: int, address: str) -> _Rule | None:
-        fitting = [
-            key for key, rule in self.rules.items() if rule.fits(direction, protocol, port, address)
-        ]  # fmt: skip
+    def rule_for(self, flow: Flow) -> _Rule | None:
+        fitting = [key for key, rule in self.rules.items() if rule.allows(flow, rule.addresses.__contains__)]
         return self.rules[max(fitting, key=lambda key: self.used[key])] if fitting else None
 
 
@@ -133,10 +120,15 @@ def _read(seen: _RunEvidence, document: Evidence) -> None:
     for row in document["rules"]:
         key = (str(row["list"]), str(row["direction"]), int(row["index"]))
         ports = (int(row["ports"][0]), int(row["ports"][1])) if row["ports"] else None
-        protocol = protocol_name(row["protocol"])
-        peer, why = str(row["peer"]), str(row.get("description") or "")
-        addresses = tuple(row.get("addresses") or seen.places.addresses_of(peer))
-        seen.rules[key] = _Rule(key[1], protocol, peer, ports, why, addresses)
+        peer = str(row["peer"])
+        seen.rules[key] = _Rule(
+            direction=row["direction"],
+            protocol=parse_protocol(str(row["protocol"])),
+            peer=peer,
+            ports=ports,
+            description=str(row.get("description") or ""),
+            addresses=tuple(row.get("addresses") or seen.places.addresses_of(peer)),
+        )
         seen.used[key] += int(row["connections"]) + int(row["packets"])
         seen.holders.setdefault(key, {})[seen.name(own.get(row["node"], ""))] = None
     seen.flows += document["flows"]
@@ -169,14 +161,14 @@ def _used(seen: _RunEvidence) -> Iterator[Row]:
         source, target, inwards = str(flow["from"]), str(flow["to"]), flow["direction"] == "ingress"
         if not inwards and target in seen.roles:
             continue
-        protocol = protocol_name(flow["protocol"])
-        rule = seen.rule_for(flow["direction"], protocol, int(flow["port"]), source if inwards else target)
+        protocol = parse_protocol(str(flow["protocol"]))
+        rule = seen.rule_for(Flow(flow["direction"], source, target, int(flow["port"]), protocol, count=0))
         key = (seen.name(source), seen.name(target), rule)
         counts[key] += int(flow["connections"])
         ports.setdefault(key, {})[_port(flow)] = None
     for key, count in counts.most_common():
         source, target, rule = key
-        yield _row("used", [source], [target], _joined(list(ports[key])), count, rule.why if rule else "")
+        yield _row("used", [source], [target], _joined(list(ports[key])), count, rule.description if rule else "")
 
 
 def _unused(seen: _RunEvidence) -> Iterator[Row]:
@@ -188,7 +180,7 @@ def _unused(seen: _RunEvidence) -> Iterator[Row]:
         inwards = rule.direction == "ingress"
         if inwards or not set(peers) <= set(seen.roles.values()):
             ends = (peers, holders) if inwards else (holders, peers)
-            yield _row("allowed", *ends, rule.text, 0, rule.why)
+            yield _row("allowed", *ends, rule.text, 0, rule.description)
 
 
 def _peers(seen: _RunEvidence, rule: _Rule) -> Iterator[str]:
@@ -222,23 +214,8 @@ def _address(text: str) -> IPv4Address | IPv6Address:
     return ip_address(text)
 
 
-@lru_cache(maxsize=1024)
-def _networks(blocks: tuple[str, ...]) -> tuple[IPv4Network, ...]:
-    try:
-        networks = [ip_network(block, strict=False) for block in blocks]
-    except ValueError:  # such as the name of a group
-        return ()
-    return tuple(network for network in networks if isinstance(network, IPv4Network))
-
-
 def _port(flow: Evidence) -> str:
     return f"{protocol_name(flow['protocol'])} {flow['port']}"
-
-
-def _range(ports: tuple[int, int] | None) -> str:
-    if ports is None:
-        return "every port"
-    return str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"
 
 
 def _joined(ports: list[str]) -> str:

@@ -12,6 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 from components.platform.progress import ProgressPoint
 from components.platform.runs import NodeRun, overall
+from components.values.protocols import protocol_title
+from components.values.security_rules import SecurityRule, range_text
 from launcher.redraws import Lines
 from localcloud.clients import modules_of_local_homes
 from localcloud.server.cloud import ServedCloud
@@ -64,6 +66,7 @@ class TrainingRun:
         return all(node.run.over for node in self.nodes)
 
 
+RULE_COLUMNS = ["way", "protocol", "peer", "ports", "why"]
 R = TypeVar("R", bound=TrainingRun)
 
 
@@ -137,3 +140,9 @@ def _prefixed(run: TrainingRun, rank: str, text: str) -> str:
     """A line of a rank, with its rank as prefix if the run has several nodes."""
     line = text[:LONGEST_LINE]
     return line if len(run.nodes) == 1 else f"[{rank}] {line}"
+
+
+def rule_row(rule: SecurityRule, peer: str) -> list[str]:
+    """A security rule in RULE_COLUMNS. `peer`: its name for people."""
+    way = "in" if rule.direction == "ingress" else "out"
+    return [way, protocol_title(rule.protocol), peer, range_text(rule.ports, "all"), rule.description]

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from components.values.protocols import EVERY_PROTOCOL, protocol_name
+from components.values.security_rules import DIRECTIONS
 from localcloud.hosts import firewall
-from localcloud.hosts.firewall import Direction, FirewallRule
+from localcloud.hosts.firewall import FirewallRule
 
 FILE = "evidence.json"
 Row = dict[str, Any]
@@ -117,9 +118,8 @@ def _rules(node: NodeEvidence, seen: _Seen) -> Iterator[Row]:
 
 def _flows(node: NodeEvidence, seen: _Seen, kind: str, counted: str, free: bool = False) -> Iterator[Row]:
     """The flows that rules decided, or (`free`) those that only the cloud's own rules let through."""
-    directions: tuple[Direction, ...] = ("ingress", "egress")
     implied = [rule for rule in node.rules if rule.implied]
-    for direction in directions:
+    for direction in DIRECTIONS:
         for one in sorted(seen.sets.get(f"{kind}_{direction}", ()), key=lambda one: one.key):
             peer, protocol, port = one.key
             if free != any(rule.direction == direction and _is_peer(peer, rule) for rule in implied):

@@ -12,12 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
-from typing import Literal
 
 from components.values.protocols import ICMPV6, TCP, protocol_name
+from components.values.security_rules import Direction, SecurityRule
 
-Direction = Literal["ingress", "egress"]
-Range = tuple[int, int]
 TABLE = "inet trainyard"
 # The packet that begins an untracked connection. In other protocols every packet does.
 _UNTRACKED: Mapping[int | None, str] = dict.fromkeys((TCP, None), "tcp flags syn / syn,ack")
@@ -36,22 +34,14 @@ class UnreadableRuleError(Exception):
     """A rule that cannot be translated into a firewall's rule."""
 
 
-@dataclass(frozen=True)
-class FirewallRule:
-    """A rule. `peers`: the address blocks of its source or destination. The firewall gets only numbers and addresses;
-    the texts are for people."""
+@dataclass(frozen=True, kw_only=True)
+class FirewallRule(SecurityRule):
+    """`peers`: the address blocks of its source or destination. The firewall gets only numbers and addresses; the texts
+    are for people."""
 
     list: str
-    direction: Direction
     index: int
-    protocol: int | None  # None: every protocol
-    peer: str
     peers: tuple[IPv4Network, ...]
-    source_ports: Range | None = None
-    ports: Range | None = None
-    icmp: tuple[int, int | None] | None = None
-    stateless: bool = False
-    description: str = ""
     key: str = ""  # equal for rules of equal content
     named: bool = False  # the peer is a name, whose addresses only the cloud knows
     implied: bool = False  # the cloud's own rule, which evidence does not list

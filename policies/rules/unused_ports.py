@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from catalog import frameworks
+from components.values.projections import rule_readers, security_rules_of
+from components.values.protocols import WITH_PORTS
 from policies.jobs import EVERY_PORT, JOB, Ports, jobs_of, launch_tag, ports_of_run, ports_of_tag
 from policies.openpai_jobs import RUN
 from policies.rule import (
@@ -26,18 +28,19 @@ from policies.rule import (
     unknown,
 )
 
-LISTS = ("oci:Core/securityList:SecurityList", "oci:Core/defaultSecurityList:DefaultSecurityList")
+LIST = "oci:Core/securityList:SecurityList"
 GROUP_RULE = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"
 INGRESS_RULE = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
-RULE_OF_GROUP = "aws:ec2/securityGroupRule:SecurityGroupRule"
 GROUP = "aws:ec2/securityGroup:SecurityGroup"
-TYPES = (*LISTS, GROUP_RULE, INGRESS_RULE, RULE_OF_GROUP, GROUP)
+NOT_JUDGED = (
+    "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup",
+    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule",
+)
+TYPES = tuple(token for token in rule_readers() if token not in NOT_JUDGED)
 # The tag with the frameworks of other stacks for which something is open.
 OPENED_FOR = "opened-for"
 # The tag of an AWS rule that lets in others than nodes: people, if the stack wants it, or endpoints of services.
 OPEN_PORT, REASONS = "open-port", ("chosen", "endpoints")
-# The protocols that have ports, by OCI's numbers and by AWS's names.
-WITH_PORTS = ("6", "17", "tcp", "udp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,30 +81,13 @@ def judge_resource(resource: JudgedResource, used: Used) -> PolicyVerdict:
 
 def opened_by(resource: JudgedResource) -> Iterator[Ports]:
     """The port ranges that a resource allows in. A rule for every port of a protocol has (0, 65535)."""
-    properties = resource.properties
-    if resource.type in LISTS:
-        yield from (ports for rule in properties.get("ingressSecurityRules") or () for ports in _of_oci(rule))
-    elif resource.type == GROUP_RULE:
-        yield from _of_oci(properties) if properties.get("direction") == "INGRESS" else ()
-    elif resource.type == GROUP:
-        yield from (ports for rule in properties.get("ingress") or () for ports in _of_aws(rule))
-    elif resource.type == INGRESS_RULE or properties.get("type") == "ingress":
-        yield from _of_aws(properties)
-
-
-def _of_oci(rule: Mapping[str, Any]) -> Iterator[Ports]:
-    if str(rule.get("protocol")) in WITH_PORTS:
-        options = rule.get("tcpOptions") or rule.get("udpOptions") or {}
-        range_ = options.get("destinationPortRange") or options
-        yield int(range_.get("min") or EVERY_PORT[0]), int(range_.get("max") or EVERY_PORT[1])
-
-
-def _of_aws(rule: Mapping[str, Any]) -> Iterator[Ports]:
-    """Members of a group may reach one another on all ports: EFA needs it."""
-    if rule.get("self") or rule.get("referencedSecurityGroupId") is not None:
-        return
-    if str(rule.get("ipProtocol") or rule.get("protocol")) in WITH_PORTS:
-        yield int(rule.get("fromPort") or 0), int(rule.get("toPort") or EVERY_PORT[1])
+    for rule in security_rules_of(resource.type, resource.properties):
+        # Members of a group of AWS may reach one another on all ports: EFA needs it.
+        if rule.direction != "ingress" or (rule.peer_kind == "group" and resource.type.startswith("aws:")):
+            continue
+        if rule.protocol in WITH_PORTS:
+            first, last = rule.ports or EVERY_PORT
+            yield int(first), int(last)
 
 
 def used_ports(stack: JudgedStack) -> Used:
@@ -137,7 +123,7 @@ def _of_framework(name: str) -> Iterator[Ports]:
 
 def _list(*ports: Sequence[Any], source: str = "10.20.0.0/24", **tags: str) -> JudgedResource:
     rules = [{"source": source, "protocol": "6", "tcpOptions": {"min": first, "max": last}} for first, last in ports]
-    return JudgedResource(LISTS[0], {"ingressSecurityRules": rules, "freeformTags": tags}, "rules")
+    return JudgedResource(LIST, {"ingressSecurityRules": rules, "freeformTags": tags}, "rules")
 
 
 def _run(launch: Any = None, **ports: Sequence[int] | None) -> JudgedResource:

@@ -20,9 +20,9 @@ from components.oci.iam.printing import grant_text
 from components.oci.plan import OciPlan
 from components.oci.rules import security_rules
 from components.oci.statements import matching_rule, policy_lines
+from components.values.security_rules import range_text
 from schemas.judge import titles_by_code
 from schemas.load import load_config
-from schemas.model import PortRange
 from tests.support.examples import any_stack, plan, stack_file
 from tests.support.oci_plans import oci_plan
 
@@ -93,9 +93,9 @@ def test_a_port_of_the_documents_is_open_within_the_subnet(row: Row) -> None:
     network = planned(row).network
     assert network.mode == row["mode"]
     rules = security_rules(network)
-    wanted = None if row["ports"] == "all" else PortRange.from_shorthand(row["ports"])
+    wanted = row["ports"]
     for side in (rules.ingress, rules.egress):
-        assert wanted in [rule.ports for rule in side if rule.peer == network.subnet_cidr]
+        assert wanted in [range_text(rule.ports, "all") for rule in side if rule.peer == network.subnet_cidr]
 
 
 @pytest.mark.parametrize("row", rows("statement"))
@@ -183,7 +183,7 @@ def test_every_port_of_the_documented_mode_has_a_line_of_the_documents() -> None
     answered = {
         row["ports"] for row in ROWS if row["kind"] == "port" and row["stack"] == "oci-documented" and "with" not in row
     }
-    within = {str(rule.ports or "all") for rule in security_rules(network).ingress}
+    within = {range_text(rule.ports, "all") for rule in security_rules(network).ingress}
     assert within == answered
     assert {rule.peer for rule in security_rules(network).ingress} == {network.subnet_cidr}
 

@@ -6,14 +6,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from socket import socket
 
 from localcloud.aws.hosts import network
 from localcloud.aws.hosts.dispatch import Instances
 from localcloud.aws.machines import (
-    GroupRule,
     Machine,
     MachineCommand,
     MachineInterface,
@@ -21,9 +20,11 @@ from localcloud.aws.machines import (
     SubnetFacts,
 )
 from localcloud.hosts.fabric import Fabric
+from tests.support.security_rules import group_rule
 
 GROUP, SUBNET = "sg-1", "subnet-1"
-ITSELF = GroupRule("-1", GROUP, description="the group itself")
+ITSELF = replace(group_rule("-1", GROUP), description="the group itself")
+TO_ITSELF = replace(ITSELF, direction="egress")
 
 
 async def serve_nothing(listener: socket) -> Callable[[], None]:
@@ -35,7 +36,7 @@ class Reports:
     """`localcloud.aws.machines.MachineReports`."""
 
     living: dict[str, Machine] = field(default_factory=dict)
-    group: SecurityGroupRules = field(default_factory=lambda: SecurityGroupRules(GROUP, "efa", (ITSELF,), (ITSELF,)))
+    group: SecurityGroupRules = field(default_factory=lambda: SecurityGroupRules(GROUP, "efa", (ITSELF,), (TO_ITSELF,)))
     heard: list[tuple[str, ...]] = field(default_factory=list)
     ended: dict[str, tuple[int | None, str, str]] = field(default_factory=dict)
 

@@ -21,11 +21,12 @@ import pytest
 
 from components.oci.client import job_runs
 from components.oci.client.job_runs import MAIN_VARIABLE, start_of
-from components.oci.rules import SecurityRule, security_rules
+from components.oci.rules import security_rules
 from components.plan.model import NodePlan
+from components.values.security_rules import SecurityRule, range_text
 from localcloud import admin
 from localcloud.environments.find import Environment
-from schemas.model import NOTHING, Job, PortRange
+from schemas.model import NOTHING, Job
 from tests.support.cloud_world import TERMINAL, World
 from tests.support.network_world import SERVICES, Network, egress, ingress
 from tests.support.oci_plans import oci_plan
@@ -191,11 +192,9 @@ class Field:
 
     def _subnet(self, number: int, rules: list[SecurityRule], without: Collection[str]) -> str:
         cidr = f"10.0.{number}.0/24"
-        kept = [rule.ports for rule in rules if _text(rule.ports) not in without]
-        assert len(kept) + len(without) == len(rules), (
-            f"{without} are not among {[_text(rule.ports) for rule in rules]}"
-        )
-        told = [(ports.first, ports.last) if ports else (0, 0) for ports in kept]
+        named = {range_text(rule.ports, "all"): rule.ports or (0, 0) for rule in rules}
+        told = [ports for name, ports in named.items() if name not in without]
+        assert len(told) + len(without) == len(rules), f"{without} are not among {[*named]}"
         return self.network.subnet(
             cidr, [ingress("tcp", cidr, *ports) for ports in told],
             [*(egress("tcp", cidr, *ports) for ports in told), egress("tcp", SERVICES, 443)],
@@ -230,7 +229,3 @@ class Field:
             job, job_configuration_override_details=configuration, display_name=f"{name}-{node.name}",
             freeform_tags=tags,
         )  # fmt: skip
-
-
-def _text(ports: PortRange | None) -> str:
-    return "all" if ports is None else str(ports.first) if ports.first == ports.last else f"{ports.first}-{ports.last}"

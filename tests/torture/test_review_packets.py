@@ -20,7 +20,8 @@ import pytest
 
 from catalog.platforms import require_capability
 from components.platform.review import Passage, ReviewPlatform, Snapshot
-from localcloud.aws.machines import GroupRule, Machine, SecurityGroupRules
+from components.values.security_rules import DIRECTIONS, Direction, SecurityRule
+from localcloud.aws.machines import Machine, SecurityGroupRules
 from localcloud.control import Cloud
 from tests.support.aws_instances import GROUP, Data, data_centre
 from tests.support.cloud_fixture import Clients
@@ -28,6 +29,7 @@ from tests.support.cloud_world import World
 from tests.support.counts import FIRST, wanted
 from tests.support.network_world import Network, egress, ingress
 from tests.support.reviews import id_of, resource
+from tests.support.security_rules import group_rule
 from tests.support.waiting import eventually
 from trainyard.review.reach import changed
 
@@ -242,10 +244,10 @@ async def _two_instances(folder: Path) -> None:
         await _compare(data, chance, (ends[0], ends[1]), client)
 
 
-def _group_rule(one: Rule) -> GroupRule:
-    if one.protocol == "all":
-        return GroupRule("-1", one.peer or GROUP)
-    return GroupRule(one.protocol, one.peer or GROUP, one.first, one.last)
+def _group_rule(rule: Rule, direction: Direction) -> SecurityRule:
+    if rule.protocol == "all":
+        return group_rule("-1", rule.peer or GROUP, direction=direction)
+    return group_rule(rule.protocol, rule.peer or GROUP, rule.first, rule.last, direction)
 
 
 async def _compare(data: Data, chance: random.Random, ends: tuple[str, str], client: Machine) -> None:
@@ -254,7 +256,7 @@ async def _compare(data: Data, chance: random.Random, ends: tuple[str, str], cli
     for marker in MARKERS:
         mark = (Rule("tcp", BLOCK, marker, marker),)
         data.reports.group = SecurityGroupRules(
-            GROUP, "nodes", *(tuple(map(_group_rule, rules[way] + mark)) for way in ("ingress", "egress"))
+            GROUP, "nodes", *(tuple(_group_rule(rule, way) for rule in rules[way] + mark) for way in DIRECTIONS)
         )
         data.instances.network_changed()
         probe = f"import sys; sys.path.insert(0, '/root'); import sweep; print(*sweep.settled('{ends[1]}', {marker}))"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from components.platform.evidence import AccessFacts, PlannedNeeds, RecordedCall
-from components.platform.traffic import Traffic, allows, drops, wanted_drops
+from components.platform.traffic import Traffic, drops, wanted_drops
 from components.values.protocols import protocol_name
 from trainyard.rehearsal.model import (
     ENFORCED,
@@ -144,7 +144,7 @@ def _idle_nodes(run: RunSeen) -> Iterator[str]:
 def _rules(traffic: Traffic) -> Iterator[RuleResult]:
     own = frozenset(node.address for node in traffic.nodes)
     for rule in traffic.rules:
-        pairs = (traffic.pair(flow) for flow in traffic.flows if allows(rule, flow, own))
+        pairs = (traffic.pair(flow) for flow in traffic.flows if rule.let_through(flow, own))
         carried = tuple(dict.fromkeys(pairs)) if rule.connections else ()
         yield RuleResult(
             rule.title, rule.description, rule.connections, carried, rule.direction, protocol_name(rule.protocol),

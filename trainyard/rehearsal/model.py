@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from components.platform.rehearsal import Artifact
-from components.platform.traffic import DroppedResult, Ports, RehearsedNode
+from components.platform.traffic import DroppedResult, RehearsedNode
+from components.values.security_rules import Ports
 from trainyard.rehearsal.mutations import MutationOutcome, Proof
 from trainyard.rehearsal.node_load import Duty, NodeLoad
 

@@ -20,7 +20,7 @@ from components.platform.evidence import (
     StatementMutation,
     rule_mutations,
 )
-from components.platform.traffic import RuleInForce, Traffic, allows
+from components.platform.traffic import RuleInForce, Traffic
 
 Fate = Literal["fails", "caught", "survives"]
 # A mutation's outcome names at most this many connections, calls or rules.
@@ -92,9 +92,9 @@ def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: PlannedNeeds
 def _redundant_rules(rule: RuleInForce, traffic: Traffic) -> list[RuleInForce]:
     """The other rules that allow the same connections."""
     own = frozenset(node.address for node in traffic.nodes)
-    carried = [flow for flow in traffic.flows if allows(rule, flow, own)]
+    carried = [flow for flow in traffic.flows if rule.let_through(flow, own)]
     rest = [other for other in traffic.rules if other.key != rule.key]
-    return [other for other in rest if any(allows(other, flow, own) for flow in carried)]
+    return [other for other in rest if any(other.let_through(flow, own) for flow in carried)]
 
 
 def statement_outcome(

@@ -8,6 +8,7 @@ from typing import Any
 
 from components.aws.iam.documents import as_declared
 from components.aws.types import SERVED_TYPES
+from components.aws.types.security_rules import rule_inputs
 from components.platform.calls import Call
 from components.platform.live import Reading
 from components.platform.review import ReviewedResource
@@ -157,7 +158,7 @@ class Ec2Reader:
                 self._reading.record_missing(one)
         for identity, row in there.items():
             if identity not in declared:
-                inputs = _rule(row)
+                inputs = rule_inputs(row)
                 words = f"rule {identity} of the security group {row['GroupId']}: {rule_words(row['IsEgress'], inputs)}"
                 self._reading.add(EGRESS if row["IsEgress"] else INGRESS, identity, inputs, words)
 
@@ -205,23 +206,8 @@ def _target(route: Row) -> dict[str, str]:
     return dict([(key, str(route[name])) for name, key in _GATEWAYS.items() if route.get(name)][:1])
 
 
-def _rule(row: Row) -> dict[str, Any]:
-    """A rule in the form of the program's inputs."""
-    values = {
-        "securityGroupId": row["GroupId"],
-        "ipProtocol": row["IpProtocol"],
-        "cidrIpv4": row.get("CidrIpv4"),
-        "cidrIpv6": row.get("CidrIpv6"),
-        "prefixListId": row.get("PrefixListId"),
-        "referencedSecurityGroupId": (row.get("ReferencedGroupInfo") or {}).get("GroupId"),
-        "fromPort": row.get("FromPort"),
-        "toPort": row.get("ToPort"),
-    }
-    return {key: value for key, value in values.items() if value not in (None, -1)}
-
-
 def _rule_values(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
-    live = _rule(row)
+    live = rule_inputs(row)
     return {key: live.get(key) for key in RULE_INPUTS if live.get(key) != declared.inputs.get(key)}
 
 

@@ -21,7 +21,6 @@ from components.platform.calls import LocalCloud, ProviderError
 from components.platform.evidence import (
     LostCall,
     PlannedNeeds,
-    PlannedRule,
     PlannedStatement,
     PolicyInForce,
     RecordedCall,
@@ -29,8 +28,9 @@ from components.platform.evidence import (
 )
 from components.platform.rehearsal import Artifact, People, StartedRun
 from components.platform.runs import NodeRun
-from components.platform.traffic import RuleInForce, is_network
-from components.values.protocols import EVERY_PROTOCOL
+from components.platform.traffic import RuleInForce
+from components.values.protocols import TCP, parse_protocol, protocol_name
+from components.values.security_rules import DIRECTIONS, Direction, Ports, SecurityRule, address_block
 from localcloud import admin
 from policies.rule import JudgedResource, refusing
 
@@ -232,8 +232,8 @@ class AwsPlannedNeeds(PlannedNeeds):
 
     def _group_rule(self, rule: RuleInForce) -> JudgedResource:
         side = rule.direction.capitalize()
-        kind = "cidrIpv4" if is_network(rule.peer) else _NAMED[rule.peer.partition("-")[0]]
-        protocol = "-1" if rule.protocol == EVERY_PROTOCOL else rule.protocol
+        kind = "cidrIpv4" if address_block(rule.peer) else _NAMED[rule.peer.partition("-")[0]]
+        protocol = "-1" if rule.protocol is None else protocol_name(rule.protocol)
         ports = {"fromPort": rule.ports[0], "toPort": rule.ports[1]} if rule.ports else {}
         more = {"description": rule.description, "tags": dict(self.list_tags)}
         return JudgedResource(_RULE.format(side, side), {kind: rule.peer, "ipProtocol": protocol, **ports, **more})
@@ -258,25 +258,30 @@ def _planned(statement: AwsStatement) -> PlannedStatement:
     return PlannedStatement(canonical(statement.document()), statement.why)
 
 
-def _rules(plan: AwsDl1Plan) -> Iterator[PlannedRule]:
+def _rules(plan: AwsDl1Plan) -> Iterator[SecurityRule]:
     """The rules of the nodes' security group. None for an existing group, whose rules its owner decides."""
     network, prefix = plan.network, f"{plan.team}-{plan.environment}"
     if not network.create or not network.make_security_group:
         return
-    for direction in ("ingress", "egress"):
-        yield PlannedRule(direction, f"{prefix}-nodes", None, _BETWEEN)
+    for direction in DIRECTIONS:
+        yield SecurityRule(direction=direction, peer=f"{prefix}-nodes", description=_BETWEEN)
     for item in network.ingress:
-        yield PlannedRule("ingress", item.cidr, (item.ports.first, item.ports.last), item.why)
+        yield _planned_rule("ingress", item.cidr, (item.ports.first, item.ports.last), item.why)
     if network.vpc:
-        yield PlannedRule("egress", "0.0.0.0/0", _HTTPS, "services of AWS, where the routes of the VPC lead")
+        yield _planned_rule("egress", "0.0.0.0/0", _HTTPS, "services of AWS, where the routes of the VPC lead")
         return
-    yield PlannedRule("egress", f"com.amazonaws.{plan.region}.s3", _HTTPS, "the bucket, through its gateway endpoint")
+    to_bucket = "the bucket, through its gateway endpoint"
+    yield _planned_rule("egress", f"com.amazonaws.{plan.region}.s3", _HTTPS, to_bucket)
     if network.endpoints:
-        yield PlannedRule("egress", f"{prefix}-endpoints", _HTTPS, "services of AWS, through their endpoints")
+        yield _planned_rule("egress", f"{prefix}-endpoints", _HTTPS, "services of AWS, through their endpoints")
     for rule in network.rules:
         if rule.target == INTERNET:
             ports = (rule.ports.first, rule.ports.last) if rule.ports else (0, 65535)
-            yield PlannedRule("egress", "0.0.0.0/0", ports, rule.why, rule.protocol)
+            yield _planned_rule("egress", "0.0.0.0/0", ports, rule.why, parse_protocol(rule.protocol))
+
+
+def _planned_rule(direction: Direction, peer: str, ports: Ports, why: str, protocol: int | None = TCP) -> SecurityRule:
+    return SecurityRule(direction=direction, peer=peer, protocol=protocol, ports=ports, description=why)
 
 
 def _parts(statement: Mapping[str, Any]) -> set[tuple[str, str, str]]:

@@ -14,6 +14,7 @@ from components.aws.local import evidence, people
 from components.aws.local.evidence import canonical, planned_needs
 from components.aws.local.people import small_machines
 from components.aws.plan import aws_dl1_job, aws_dl1_plan
+from components.aws.types.security_rules import read_security_rules, rule_inputs
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.calls import LocalCloud, Tell
 from components.platform.evidence import Mutation, PlannedNeeds, RecordedCall, RuleMutation, StatementMutation
@@ -29,7 +30,6 @@ from components.platform.rehearsal import (
 from components.platform.runs import NodeRun
 from components.platform.traffic import RuleInForce
 from components.platform.values import Properties
-from components.values.protocols import EVERY_PROTOCOL, protocol_name
 
 
 class AwsRehearsalPlatform(RehearsalPlatform):
@@ -110,21 +110,14 @@ def _without_rule(cloud: LocalCloud, rule: RuleInForce) -> Iterator[None]:
 
 def _find_rule(cloud: LocalCloud, rule: RuleInForce) -> tuple[Any, Mapping[str, Any]]:
     """Finds a rule of a security group by its content."""
-    wanted = "-1" if rule.protocol == EVERY_PROTOCOL else protocol_name(rule.protocol)
     for region in regions():
         client = session_of(cloud, DEPLOYER, region).client("ec2")
         answer = client.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [rule.list]}])
         for row in answer["SecurityGroupRules"]:
-            ports = (row.get("FromPort"), row.get("ToPort")) if rule.ports else None
-            same = (row["IsEgress"], row["IpProtocol"], ports) == (rule.direction == "egress", wanted, rule.ports)
-            if same and _named(row) == rule.peer:
+            (other,) = read_security_rules(rule_inputs(row), "egress" if row["IsEgress"] else "ingress")
+            if all(getattr(rule, part) == getattr(other, part) for part in ("direction", "protocol", "ports", "peer")):
                 return client, row
     raise LookupError(f"the security group {rule.list} has no such rule: {rule.title}")
-
-
-def _named(row: Mapping[str, Any]) -> str:
-    group = (row.get("ReferencedGroupInfo") or {}).get("GroupId")
-    return str(row.get("CidrIpv4") or row.get("CidrIpv6") or group or row.get("PrefixListId"))
 
 
 def _ports(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from catalog.tables import table
 from components.aws.machines import MachineImage, Recorded
 from components.aws.plan import AwsDl1Plan, ClusterPlan
 from components.aws.resources.context import lookup
+from components.aws.types.security_rules import read_security_rules
 from components.messages import RefusedError, warn
 from components.outputs import PROTECTED, Outputs, last_outputs
 from schemas.each import lies_outside
@@ -86,12 +87,13 @@ def _rules_within(search: _Search, place: Path, group: str) -> None:
     cannot be read."""
     try:
         ids = lookup("vpc", "getSecurityGroupRules", filters=[{"name": "group-id", "values": [group]}])["ids"]
-        rules = [lookup("vpc", "getSecurityGroupRule", securityGroupRuleId=one) for one in ids]
+        rows = [lookup("vpc", "getSecurityGroupRule", securityGroupRuleId=one) for one in ids]
     except Exception:  # Pulumi raises nothing more precise for what a provider answers
         return
-    whole = [one for one in rules if one.get("ipProtocol") == "-1" and one.get("referencedSecurityGroupId") == group]
-    for outward, words in ((False, "from"), (True, "to")):
-        if not any(bool(one.get("isEgress")) is outward for one in whole):
+    for egress, words in ((False, "from"), (True, "to")):
+        own = [row for row in rows if bool(row.get("isEgress")) is egress]
+        found = [rule for row in own for rule in read_security_rules(row, "egress" if egress else "ingress")]
+        if not any(rule.protocol is None and rule.peer == group for rule in found):
             message = f"the security group {group} has no rule that lets everything {words} the group itself"
             search.add(place, message, "add it: EFA's traffic has no ports, and 0.0.0.0/0 does not cover it")
 

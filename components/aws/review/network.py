@@ -8,17 +8,15 @@ changes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from components.platform.review import EVERY_PORT, UNKNOWN, Network, Passage, ReviewedResource, Snapshot
-from components.values.protocols import EVERY_PROTOCOL, PROTOCOL_NAMES, protocol_name
+from components.aws.types.security_rules import EGRESS_RULE, GROUP_RULE, INGRESS_RULE, SECURITY_GROUP
+from components.platform.review import UNKNOWN, Network, Passage, ReviewedResource, Snapshot, passage_of
+from components.values.projections import security_rules_of
+from components.values.security_rules import SecurityRule
 
-GROUP = "aws:ec2/securityGroup:SecurityGroup"
-INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
-EGRESS = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
-RULE = "aws:ec2/securityGroupRule:SecurityGroupRule"
 TEMPLATE, INSTANCE = "aws:ec2/launchTemplate:LaunchTemplate", "aws:ec2/instance:Instance"
 ENDPOINT, SUBNET, VPC = "aws:ec2/vpcEndpoint:VpcEndpoint", "aws:ec2/subnet:Subnet", "aws:ec2/vpc:Vpc"
 ROUTE, ROUTES = "aws:ec2/route:Route", "aws:ec2/routeTable:RouteTable"
@@ -26,7 +24,6 @@ ASSOCIATION = "aws:ec2/routeTableAssociation:RouteTableAssociation"
 ADDRESS = "aws:ec2/eipAssociation:EipAssociation"
 NODES, ENDPOINTS = "the nodes", "the endpoints of services"
 ANYWHERE = "0.0.0.0/0"
-_CODES = 256
 _GATEWAYS = {
     "gatewayId": "an internet gateway",
     "natGatewayId": "a NAT gateway",
@@ -36,8 +33,6 @@ _GATEWAYS = {
     "vpcEndpointId": "an endpoint",
     "egressOnlyGatewayId": "an egress-only gateway",
 }
-
-Direction = Literal["ingress", "egress"]
 
 
 @dataclass(frozen=True)
@@ -56,16 +51,15 @@ class _Groups:
 
 
 def network_of(side: Snapshot) -> Network:
-    rules = side.of(INGRESS, EGRESS, RULE)
-    if not side.of(GROUP) and not rules:
+    rules = side.of(INGRESS_RULE, EGRESS_RULE, GROUP_RULE)
+    if not side.of(SECURITY_GROUP) and not rules:
         return Network(unjudged=_not_known(side))
     groups = _groups(side)
-    passages = [passage for one in rules for passage in _of_rule(one, groups)]
-    passages += [passage for one in side.of(GROUP) for passage in _of_group(one, groups)]
+    passages = [passage for one in (*rules, *side.of(SECURITY_GROUP)) for passage in _passages(one, groups)]
     subnet = next((one for one in side.of(SUBNET) if one.name == "subnet"), None)
     blocks = [str(subnet.inputs["cidrBlock"])] if subnet and subnet.inputs.get("cidrBlock") else []
     inside = [str(one.inputs["cidrBlock"]) for one in side.of(VPC, SUBNET) if one.inputs.get("cidrBlock")]
-    own = {*(groups.where(one.id) for one in side.of(GROUP)), *groups.lists.values()}
+    own = {*(groups.where(one.id) for one in side.of(SECURITY_GROUP)), *groups.lists.values()}
     return Network(
         passages=tuple(dict.fromkeys(passages)),
         inside=tuple(dict.fromkeys((*inside, *sorted(own)))),
@@ -95,7 +89,11 @@ def _groups(side: Snapshot) -> _Groups:
     for endpoint in side.of(ENDPOINT):
         for group in _list(endpoint.inputs.get("securityGroupIds")):
             members[group].add(ENDPOINTS)
-    names = {one.id: f"the security group `{one.inputs.get('name') or one.name}`" for one in side.of(GROUP) if one.id}
+    names = {
+        one.id: f"the security group `{one.inputs.get('name') or one.name}`"
+        for one in side.of(SECURITY_GROUP)
+        if one.id
+    }
     lists = {f"pl-{one.name}": f"{_service(one)}, by its endpoint" for one in side.of(ENDPOINT)}
     return _Groups({group: tuple(sorted(found)) for group, found in members.items()}, names, lists)
 
@@ -116,64 +114,27 @@ def _list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value] if value else []
 
 
-def _of_rule(rule: ReviewedResource, groups: _Groups) -> Iterator[Passage]:
-    inputs = rule.inputs
-    group = str(inputs.get("securityGroupId") or f"{UNKNOWN} group")
-    if rule.type == RULE:
-        yield from _passages(groups, group, "egress" if inputs.get("type") == "egress" else "ingress", inputs)
-        return
-    row = {
-        "protocol": inputs.get("ipProtocol"),
-        "fromPort": inputs.get("fromPort"),
-        "toPort": inputs.get("toPort"),
-        "cidrBlocks": inputs.get("cidrIpv4"),
-        "ipv6CidrBlocks": inputs.get("cidrIpv6"),
-        "prefixListIds": inputs.get("prefixListId"),
-        "securityGroups": inputs.get("referencedSecurityGroupId"),
-    }
-    yield from _passages(groups, group, "ingress" if rule.type == INGRESS else "egress", row)
+def _passages(resource: ReviewedResource, groups: _Groups) -> Iterator[Passage]:
+    """What the rules in a resource's inputs allow: of a group, or of a rule that is a resource itself."""
+    group = (
+        resource.id
+        if resource.type == SECURITY_GROUP
+        else str(resource.inputs.get("securityGroupId") or f"{UNKNOWN} group")
+    )
+    for rule in security_rules_of(resource.type, resource.inputs):
+        for peer in _peers(groups, group, rule):
+            for where in groups.members.get(group) or (groups.where(group),):
+                yield passage_of(where, rule, peer)
 
 
-def _of_group(group: ReviewedResource, groups: _Groups) -> Iterator[Passage]:
-    """The rules in the group's own inputs."""
-    for direction in ("ingress", "egress"):
-        for row in _list(group.inputs.get(direction)):
-            if isinstance(row, Mapping):
-                yield from _passages(groups, group.id, direction, row)
-            else:
-                yield Passage(groups.where(group.id), direction, "all", str(row))
-
-
-def _passages(groups: _Groups, group: str, direction: Direction, row: Mapping[str, Any]) -> Iterator[Passage]:
-    protocol = protocol_name(str(row.get("protocol") or EVERY_PROTOCOL))
-    ports = _ports(protocol, row.get("fromPort"), row.get("toPort"))
-    for peer in _peers(groups, group, row):
-        for where in groups.members.get(group) or (groups.where(group),):
-            yield Passage(where, direction, protocol, peer, ports)
-
-
-def _peers(groups: _Groups, group: str, row: Mapping[str, Any]) -> Iterator[str]:
+def _peers(groups: _Groups, group: str, rule: SecurityRule) -> Iterable[str]:
     """The peers of a rule. For a group, these are its machines, each kind separately."""
-    yield from map(str, (*_list(row.get("cidrBlocks")), *_list(row.get("ipv6CidrBlocks"))))
-    yield from (groups.lists.get(one, f"the prefix list {one}") for one in _list(row.get("prefixListIds")))
-    named = [*_list(row.get("securityGroups")), *_list(row.get("sourceSecurityGroupId"))]
-    for one in [*named, *([group] if row.get("self") is True else [])]:
-        yield from groups.members.get(one) or (groups.where(one),)
-
-
-def _ports(protocol: str, first: Any, last: Any) -> tuple[int, int]:
-    """The ports of a rule. Unknown ones count as all ports."""
-    if protocol not in PROTOCOL_NAMES:
-        return EVERY_PORT
-    try:
-        start, end = int(first), int(last)
-    except (TypeError, ValueError):
-        return EVERY_PORT
-    if not protocol.startswith("icmp"):
-        return EVERY_PORT if (start, end) == (-1, -1) else (start, end)
-    if start < 0:
-        return EVERY_PORT
-    return (start * _CODES, start * _CODES + _CODES - 1) if end < 0 else (start * _CODES + end, start * _CODES + end)
+    peer = str(rule.peer)
+    if rule.peer_kind == "prefix list":
+        return (groups.lists.get(peer, f"the prefix list {peer}"),)
+    if rule.peer_kind == "group":
+        return groups.members.get(peer or group) or (groups.where(peer or group),)
+    return (peer,)
 
 
 def _service_names(side: Snapshot, groups: _Groups) -> list[str]:

@@ -23,12 +23,12 @@ from components.oci.local.evidence import OciAccessFacts, canonical, read_call
 from components.oci.local.people import small_shapes
 from components.oci.local.stacks import TARGETS
 from components.oci.plan import OciPlan, oci_plan
+from components.oci.types.security_rules import PEER_ENDS, PEER_TYPES
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.calls import LocalCloud, Tell
 from components.platform.evidence import (
     Mutation,
     PlannedNeeds,
-    PlannedRule,
     PlannedStatement,
     PolicyInForce,
     RecordedCall,
@@ -44,9 +44,10 @@ from components.platform.rehearsal import (
     RehearsedConfig,
     StartedRun,
 )
-from components.platform.traffic import RuleInForce, is_network
+from components.platform.traffic import RuleInForce
 from components.platform.values import Properties
-from components.values.protocols import protocol_name
+from components.values.protocols import EVERY_PROTOCOL, protocol_name
+from components.values.security_rules import address_block
 from localcloud import admin
 from policies.rule import JudgedResource, refusing
 
@@ -177,31 +178,21 @@ class OciPlannedNeeds(PlannedNeeds):
 
 
 def _properties(rule: RuleInForce) -> dict[str, Any]:
-    end = "source" if rule.direction == "ingress" else "destination"
-    kind = "CIDR_BLOCK" if is_network(rule.peer) else "SERVICE_CIDR_BLOCK"
-    options = f"{protocol_name(rule.protocol)}Options"
-    ports = {options: {"min": rule.ports[0], "max": rule.ports[1]}} if rule.ports else {}
-    return {end: rule.peer, f"{end}Type": kind, "protocol": rule.protocol, **ports}
+    end, kind = PEER_ENDS[rule.direction], PEER_TYPES["addresses" if address_block(rule.peer) else "services"]
+    protocol = EVERY_PROTOCOL if rule.protocol is None else str(rule.protocol)
+    ports = (
+        {f"{protocol_name(rule.protocol)}Options": {"min": rule.ports[0], "max": rule.ports[1]}} if rule.ports else {}
+    )
+    return {end: rule.peer, f"{end}Type": kind, "protocol": protocol, **ports}
 
 
 def planned_needs(plan: OciPlan, network_of: OciPlan | None = None, access_of: OciPlan | None = None) -> PlannedNeeds:
     """What plans need, independent of what the cloud made. The other plans are those of stacks that this one uses."""
     net, access = network_of or plan, access_of or plan
     network, lines = oci_rules.security_rules(net.network), oci_statements.policy_lines(access)
-    rules = [
-        PlannedRule(
-            direction,
-            rule.peer,
-            (rule.ports.first, rule.ports.last) if rule.ports else None,
-            rule.description,
-            rule.protocol,
-        )
-        for direction, side in (("ingress", network.ingress), ("egress", network.egress))
-        for rule in side
-    ]
     return OciPlannedNeeds(
         least=access.access.mode == "least-privilege" and net.network.mode == "least",
-        rules=tuple(rules),
+        rules=(*network.ingress, *network.egress),
         statements=tuple(PlannedStatement(line.text, line.why) for line in lines),
         list_tags={**net.tags, **oci_rules.list_tags(net.network)},
         policy_tags={**access.tags, **oci_statements.policy_tags(access, lines)},

@@ -4,13 +4,16 @@ rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from components.oci.client.session import Session, sdk_module
 from components.oci.plan import OciNetworkPlan
-from components.oci.rules import SecurityRule, security_rules
+from components.oci.rules import security_rules
+from components.oci.types.security_rules import PEER_ENDS, PEER_TYPES
 from components.platform.local import network_around
+from components.values.protocols import protocol_name
+from components.values.security_rules import SecurityRule
 
 _SERVICES = "SERVICE_CIDR_BLOCK"
 
@@ -39,22 +42,22 @@ def _rules(network: OciNetworkPlan | None, session: Session) -> Mapping[str, Any
         return {"ingress_security_rules": [], "egress_security_rules": []}
     planned, services = security_rules(network), _services(session).cidr_block
     return {
-        "ingress_security_rules": list(_side("Ingress", "source", planned.ingress, services)),
-        "egress_security_rules": list(_side("Egress", "destination", planned.egress, services)),
+        "ingress_security_rules": [_security_rule(rule, services) for rule in planned.ingress],
+        "egress_security_rules": [_security_rule(rule, services) for rule in planned.egress],
     }
 
 
-def _side(model: str, end: str, rules: Iterable[SecurityRule], services: str) -> Iterable[Any]:
-    of = _models()
-    for rule in rules:
-        ports = of.PortRange(min=rule.ports.first, max=rule.ports.last) if rule.ports else None
-        options = of.TcpOptions if rule.protocol == "tcp" else of.UdpOptions
-        yield getattr(of, f"{model}SecurityRule")(
-            protocol=rule.number,
-            description=rule.description,
-            **{f"{rule.protocol}_options": options(destination_port_range=ports) if ports else None},
-            **{end: services if rule.peer_type == _SERVICES else rule.peer, f"{end}_type": rule.peer_type},
-        )
+def _security_rule(rule: SecurityRule, services: str) -> Any:
+    models, end = _models(), PEER_ENDS[rule.direction]
+    ports = models.PortRange(min=rule.ports[0], max=rule.ports[1]) if rule.ports else None
+    protocol = protocol_name(rule.protocol)
+    options = getattr(models, f"{protocol.capitalize()}Options")
+    return getattr(models, f"{rule.direction.capitalize()}SecurityRule")(
+        protocol=str(rule.protocol),
+        description=rule.description,
+        **{f"{protocol}_options": options(destination_port_range=ports) if ports else None},
+        **{end: services if rule.peer_kind == "services" else rule.peer, f"{end}_type": PEER_TYPES[rule.peer_kind]},
+    )
 
 
 def _services(session: Session) -> Any:

@@ -23,6 +23,8 @@ from components.oci.rules import security_rules
 from components.outputs import Borrowed, Recorded, recorded_resources
 from components.plan.platform import Deployment
 from components.runs import RunProvider, code_artifact
+from components.values.protocols import TCP, protocol_name
+from components.values.security_rules import range_text
 from schemas.findings import dotted_path
 
 CONSOLE = "https://cloud.oracle.com"
@@ -75,7 +77,10 @@ def outputs(here: Context, network: Network | None, place: JobPlace, jobs: Mappi
 
 def _ports(network: OciNetworkPlan) -> list[str]:
     rules = security_rules(network).ingress
-    return [f"{'' if rule.protocol == 'tcp' else f'{rule.protocol} '}{rule.ports or 'all'}" for rule in rules]
+    return [
+        f"{'' if rule.protocol == TCP else f'{protocol_name(rule.protocol)} '}{range_text(rule.ports, 'all')}"
+        for rule in rules
+    ]
 
 
 def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:

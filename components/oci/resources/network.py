@@ -11,7 +11,10 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.plan import OciNetworkPlan
-from components.oci.rules import ANYWHERE, SecurityRule, SecurityRules, list_tags, security_lists, security_rules
+from components.oci.rules import ANYWHERE, SecurityRules, list_tags, security_lists, security_rules
+from components.oci.types.security_rules import PEER_ENDS, PEER_TYPES
+from components.values.protocols import protocol_name
+from components.values.security_rules import SecurityRule
 
 # Every region has one service with such a name. It includes bucket, registry, logging and Data Science.
 ALL_SERVICES = r"All .* Services In Oracle Services Network"
@@ -94,8 +97,8 @@ class Network(pulumi.ComponentResource):
         return oci.core.SecurityList(
             name,
             vcn_id=self.vcn_id,
-            ingress_security_rules=[_ingress(rule) for rule in rules.ingress],
-            egress_security_rules=[_egress(rule, services) for rule in rules.egress],
+            ingress_security_rules=[_security_rule(rule, services) for rule in rules.ingress],
+            egress_security_rules=[_security_rule(rule, services) for rule in rules.egress],
             display_name=f"{self._args.prefix}-{name}",
             opts=self._inside,
             **self._shared | {"freeform_tags": {**self._args.tags, **list_tags(self._args.plan)}},
@@ -129,28 +132,17 @@ def _route(
     return {"destination": destination, "destination_type": kind, "network_entity_id": gateway, "description": why}
 
 
-def _ports(rule: SecurityRule) -> dict[str, Any]:
+def _security_rule(rule: SecurityRule, services: Services) -> dict[str, Any]:
+    end = PEER_ENDS[rule.direction]
     # Destination ports. All source ports are allowed.
-    return {f"{rule.protocol}_options": {"min": rule.ports.first, "max": rule.ports.last}} if rule.ports else {}
-
-
-def _ingress(rule: SecurityRule) -> dict[str, Any]:
+    ports = (
+        {f"{protocol_name(rule.protocol)}_options": {"min": rule.ports[0], "max": rule.ports[1]}} if rule.ports else {}
+    )
     return {
-        "protocol": rule.number,
-        "source": rule.peer,
-        "source_type": rule.peer_type,
-        "stateless": False,
+        "protocol": str(rule.protocol),
+        end: services.cidr if rule.peer_kind == "services" else rule.peer,
+        f"{end}_type": PEER_TYPES[rule.peer_kind],
+        "stateless": rule.stateless,
         "description": rule.description,
-        **_ports(rule),
-    }
-
-
-def _egress(rule: SecurityRule, services: Services) -> dict[str, Any]:
-    return {
-        "protocol": rule.number,
-        "destination": services.cidr if rule.peer_type == "SERVICE_CIDR_BLOCK" else rule.peer,
-        "destination_type": rule.peer_type,
-        "stateless": False,
-        "description": rule.description,
-        **_ports(rule),
+        **ports,
     }

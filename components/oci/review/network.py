@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from catalog.tables import table
-from components.platform.review import EVERY_PORT, UNKNOWN, Network, Passage, ReviewedResource, Snapshot
-from components.values.protocols import EVERY_PROTOCOL, protocol_name
+from components.oci.types.security_rules import GROUP_RULE, SECURITY_LISTS
+from components.platform.review import UNKNOWN, Network, Passage, ReviewedResource, Snapshot, passage_of
+from components.values.projections import security_rules_of
+from components.values.security_rules import SecurityRule
 
 SUBNET, VCN = "oci:Core/subnet:Subnet", "oci:Core/vcn:Vcn"
-LIST, DEFAULT_LIST = "oci:Core/securityList:SecurityList", "oci:Core/defaultSecurityList:DefaultSecurityList"
+LIST, DEFAULT_LIST = SECURITY_LISTS
 GROUP = "oci:Core/networkSecurityGroup:NetworkSecurityGroup"
-GROUP_RULE = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"
 ROUTES, DEFAULT_ROUTES = "oci:Core/routeTable:RouteTable", "oci:Core/defaultRouteTable:DefaultRouteTable"
 # Kinds of gateways in words, by the kind in their OCIDs or resource types.
 _GATEWAYS = {
@@ -25,10 +26,6 @@ _GATEWAYS = {
 }
 SERVICES = "the region's services"
 ANYWHERE = "0.0.0.0/0"
-_CODES = 256
-
-Direction = Literal["ingress", "egress"]
-_DIRECTIONS: tuple[Direction, ...] = ("ingress", "egress")
 
 
 def network_of(side: Snapshot) -> Network:
@@ -112,14 +109,8 @@ def _is_unknown(value: Any) -> bool:
 
 
 def _of_list(where: str, rules: ReviewedResource | None, side: Snapshot) -> Iterator[Passage]:
-    inputs = rules.inputs if rules else _default_list(side)
-    for direction in _DIRECTIONS:
-        rows = inputs.get(f"{direction}SecurityRules") or ()
-        if _is_unknown(rows) and not isinstance(rows, list | tuple):
-            yield Passage(where, direction, "all", str(rows))
-            continue
-        for row in rows:
-            yield _passage(where, direction, row, side)
+    for rule in security_rules_of(LIST, rules.inputs if rules else _default_list(side)):
+        yield passage_of(where, rule, _peer(rule, side))
 
 
 def _default_list(side: Snapshot) -> Mapping[str, Any]:
@@ -135,63 +126,25 @@ def _default_list(side: Snapshot) -> Mapping[str, Any]:
 
 def _of_groups(side: Snapshot) -> Iterator[Passage]:
     names = {one.id: _group_name(one) for one in side.of(GROUP) if one.id}
-    for rule in side.of(GROUP_RULE):
-        group = str(rule.inputs.get("networkSecurityGroupId"))
-        direction: Direction = "egress" if rule.inputs.get("direction") == "EGRESS" else "ingress"
-        yield _passage(names.get(group, f"the security group {group}"), direction, rule.inputs, side)
+    for resource in side.of(GROUP_RULE):
+        group = str(resource.inputs.get("networkSecurityGroupId"))
+        for rule in security_rules_of(GROUP_RULE, resource.inputs):
+            yield passage_of(names.get(group, f"the security group {group}"), rule, _peer(rule, side))
 
 
 def _group_name(group: ReviewedResource) -> str:
     return f"the security group `{group.inputs.get('displayName') or group.name}`"
 
 
-def _passage(where: str, direction: Direction, row: Mapping[str, Any], side: Snapshot) -> Passage:
-    protocol = protocol_name(str(row.get("protocol", EVERY_PROTOCOL)))
-    ports, source = _ports(protocol, row)
-    return Passage(where, direction, protocol, _peer(direction, row, side), ports, source)
-
-
-def _peer(direction: Direction, row: Mapping[str, Any], side: Snapshot) -> str:
-    end = "source" if direction == "ingress" else "destination"
-    peer, kind = str(row.get(end, UNKNOWN)), row.get(f"{end}Type") or "CIDR_BLOCK"
-    if kind == "SERVICE_CIDR_BLOCK":
+def _peer(rule: SecurityRule, side: Snapshot) -> str:
+    peer = UNKNOWN if rule.peer is None else str(rule.peer)
+    if rule.peer_kind == "services":
         # Their name differs from region to region.
         return SERVICES if peer.startswith(("all-", "all ", UNKNOWN)) else peer
-    if kind == "NETWORK_SECURITY_GROUP":
+    if rule.peer_kind == "group":
         named = {one.id: _group_name(one) for one in side.of(GROUP) if one.id}
         return named.get(peer, f"the security group {peer}")
     return peer
-
-
-def _ports(protocol: str, row: Mapping[str, Any]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Destination ports and source ports. Unknown ones count as all ports."""
-    if protocol.startswith("icmp"):
-        return _kinds(row.get("icmpOptions")), EVERY_PORT
-    options = row.get(f"{protocol}Options")
-    if not isinstance(options, Mapping):
-        return EVERY_PORT, EVERY_PORT
-    # Rules of groups have the destination's range in a field of its own. Those of lists have it directly.
-    return _range(options.get("destinationPortRange") or options), _range(options.get("sourcePortRange"))
-
-
-def _range(value: Any) -> tuple[int, int]:
-    try:
-        first, last = int(value["min"]), int(value["max"])
-    except (KeyError, TypeError, ValueError):
-        return EVERY_PORT
-    # OCI has no port 0.
-    return EVERY_PORT if (first, last) == (1, EVERY_PORT[1]) else (first, last)
-
-
-def _kinds(options: Any) -> tuple[int, int]:
-    try:
-        kind = int(options["type"])
-    except (KeyError, TypeError, ValueError):
-        return EVERY_PORT
-    code = options.get("code")
-    if isinstance(code, int | float) or (isinstance(code, str) and code.isdigit()):
-        return kind * _CODES + int(code), kind * _CODES + int(code)
-    return kind * _CODES, kind * _CODES + _CODES - 1
 
 
 def _is_public(subnet: ReviewedResource, side: Snapshot) -> bool:

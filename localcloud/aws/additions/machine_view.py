@@ -8,9 +8,11 @@ import base64
 from collections.abc import Iterator
 from typing import Any
 
+from components.aws.types.security_rules import read_security_rules
+from components.values.security_rules import Direction, SecurityRule
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions.outside import ec2_error, outside
-from localcloud.aws.machines import GroupRule, Machine, MachineInterface, SecurityGroupRules, SubnetFacts
+from localcloud.aws.machines import Machine, MachineInterface, SecurityGroupRules, SubnetFacts
 
 _ACTIVE = ("pending", "running")
 _SHUT_DOWN = ("Client.InstanceInitiatedShutdown", "Client.InstanceInitiatedShutdown: Instance initiated shutdown")
@@ -150,19 +152,24 @@ def group_rules(backend: Any, identifier: str) -> SecurityGroupRules | None:
     if group is None:
         return None
     return SecurityGroupRules(
-        group.id, group.name, tuple(_rules(group.ingress_rules)), tuple(_rules(group.egress_rules))
+        group.id, group.name, tuple(_rules(group.ingress_rules, "ingress")), tuple(_rules(group.egress_rules, "egress"))
     )
 
 
-def _rules(rules: Any) -> Iterator[GroupRule]:
+def _rules(rules: Any, direction: Direction) -> Iterator[SecurityRule]:
     for rule in rules:
-        first, last = rule.from_port, rule.to_port
-        ports = (None, None) if first in (None, "", -1, "-1") else (int(first), int(last))
         block, group = rule.ip_range, rule.source_group
-        peer = block.get("CidrIp") or block.get("CidrIpv6") or group.get("GroupId") or rule.prefix_list_id
-        if peer:
-            why = str(rule.description or group.get("Description") or "")
-            yield GroupRule(str(rule.ip_protocol), str(peer), ports[0], ports[1], why)
+        row = {
+            "ipProtocol": str(rule.ip_protocol),
+            "fromPort": None if rule.from_port == "" else rule.from_port,
+            "toPort": None if rule.to_port == "" else rule.to_port,
+            "cidrIpv4": block.get("CidrIp"),
+            "cidrIpv6": block.get("CidrIpv6"),
+            "referencedSecurityGroupId": group.get("GroupId"),
+            "prefixListId": rule.prefix_list_id,
+            "description": str(rule.description or group.get("Description") or ""),
+        }
+        yield from read_security_rules(row, direction)
 
 
 def subnet_facts(backend: Any, identifier: str) -> SubnetFacts | None:

@@ -11,13 +11,23 @@ from typing import Any
 from components.aws.client import machines
 from components.aws.client.tickets import Cluster
 from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
-from components.values.protocols import protocol_title
+from components.values.security_rules import SecurityRule
 from localcloud.aws.access.policies import attached
 from localcloud.aws.account import ACCOUNT, REGION
 from localcloud.aws.additions import machine_view
 from localcloud.aws.console.runs import AwsRun, StateQueue, buckets, instance_of, objects_of, tags_of, with_zone
-from localcloud.aws.machines import GroupRule
-from localcloud.console.platform import ENTRIES, MANY, Item, Points, RunContent, RunNode, Section, shown_lines
+from localcloud.console.platform import (
+    ENTRIES,
+    MANY,
+    RULE_COLUMNS,
+    Item,
+    Points,
+    RunContent,
+    RunNode,
+    Section,
+    rule_row,
+    shown_lines,
+)
 from localcloud.server import http, progress
 
 _TITLES = {
@@ -26,7 +36,6 @@ _TITLES = {
 
 
 EMPTY = tuple(Section(title, (), empty) for title, empty in _TITLES.items())
-_RULE_COLUMNS = ["way", "protocol", "peer", "ports", "why"]
 _LONGEST_CELL = 500
 # At most this many objects of a bucket are counted.
 _COUNTED = 10_000
@@ -119,9 +128,8 @@ def _tables(backend: Any, vpc: Any) -> Iterator[dict[str, Any]]:
             continue
         if (rules := machine_view.group_rules(backend, group.id)) is None:
             continue
-        sides = (("in", rules.ingress), ("out", rules.egress))
-        rows = [_rule(backend, way, rule) for way, side in sides for rule in side]
-        yield {"title": f"Security group {group.name}", "columns": _RULE_COLUMNS, "rows": rows[:MANY]}
+        rows = [_rule(backend, rule) for rule in (*rules.ingress, *rules.egress)]
+        yield {"title": f"Security group {group.name}", "columns": RULE_COLUMNS, "rows": rows[:MANY]}
 
 
 def _routes(backend: Any, subnet: Any) -> str:
@@ -130,11 +138,9 @@ def _routes(backend: Any, subnet: Any) -> str:
     return ", ".join(f"{block} to {target}" for block, target in routes if target != "local")[:_LONGEST_CELL]
 
 
-def _rule(backend: Any, way: str, rule: GroupRule) -> list[str]:
-    first, last = rule.first_port, rule.last_port
-    ports = "all" if first is None else str(first) if first == last else f"{first}-{last}"
-    group = backend.get_security_group_from_id(rule.peer) if rule.peer.startswith("sg-") else None
-    return [way, protocol_title(rule.protocol), group.name if group else rule.peer, ports, rule.description]
+def _rule(backend: Any, rule: SecurityRule) -> list[str]:
+    group = backend.get_security_group_from_id(rule.peer) if rule.peer_kind == "group" else None
+    return rule_row(rule, group.name if group else rule.peer)
 
 
 def _access() -> Iterator[Item]:

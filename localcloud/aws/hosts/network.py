@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 
-from components.values.protocols import ICMP, TCP, WITH_PORTS, parse_protocol
-from localcloud.aws.machines import GroupRule, Machine, MachineReports, SecurityGroupRules, SubnetFacts
+from components.platform.traffic import Flow
+from components.values.protocols import TCP
+from components.values.security_rules import SecurityRule
+from localcloud.aws.machines import Machine, MachineReports, SecurityGroupRules, SubnetFacts
 from localcloud.hosts.assignment import NetworkReach
-from localcloud.hosts.firewall import Direction, FirewallRule, UnreadableRuleError
+from localcloud.hosts.firewall import FirewallRule, UnreadableRuleError
 
 # S3 has its own address, because a gateway endpoint leads only to S3.
 STORAGE_ADDRESS, SERVICES_ADDRESS, METADATA_ADDRESS = "52.216.0.10", "52.94.0.10", "169.254.169.254"
@@ -19,8 +21,6 @@ ADDRESSES = (STORAGE_ADDRESS, SERVICES_ADDRESS, METADATA_ADDRESS)
 _LOCAL, _BLACKHOLE = "local", ""
 # Prefixes of route targets outside of the network.
 _OUT = ("igw-", "nat-", "tgw-", "eni-", "i-")
-# Prefixes of the ids of security groups and prefix lists.
-_NAMES = ("sg-", "pl-")
 Members = Mapping[str, Sequence[str]]
 HTTPS = 443
 
@@ -57,8 +57,8 @@ def firewall_rules(groups: Iterable[SecurityGroupRules], members: Members) -> tu
     """The firewall rules of security groups. `members`: the addresses in each group."""
     rules = list(_implied())
     for group in groups:
-        for direction, side in _sides(group):
-            rules += [_rule(group.id, direction, index, rule, members) for index, rule in enumerate(side)]
+        for side in (group.ingress, group.egress):
+            rules += [_rule(group.id, index, rule, members) for index, rule in enumerate(side)]
     return tuple(rules)
 
 
@@ -72,51 +72,37 @@ def members_of(machines: Iterable[Machine]) -> dict[str, list[str]]:
     return members
 
 
-def admits(rule: GroupRule, address: str, port: int, members: Members) -> bool:
+def admits(rule: SecurityRule, address: str, port: int, members: Members) -> bool:
     """Whether a rule allows this peer to use this TCP port. A rule that cannot be read allows nothing."""
     try:
-        read = _rule("", "ingress", 0, rule, members)
+        read = _rule("", 0, rule, members)
     except UnreadableRuleError:
         return False
-    if read.protocol not in (None, TCP) or (read.ports and not read.ports[0] <= port <= read.ports[1]):
-        return False
-    return any(IPv4Address(address) in block for block in read.peers)
+    connection = Flow(rule.direction, address, "", port, TCP, count=0)
+    return read.allows(connection, lambda peer: any(IPv4Address(peer) in block for block in read.peers))
 
 
 def _implied() -> Iterator[FirewallRule]:
     """The rule for the metadata service, which security groups never block."""
     peer = f"{METADATA_ADDRESS}/32"
-    yield FirewallRule("", "egress", 0, TCP, peer, (IPv4Network(peer),), key="metadata", implied=True)
-
-
-def _sides(group: SecurityGroupRules) -> tuple[tuple[Direction, Sequence[GroupRule]], ...]:
-    return (("ingress", group.ingress), ("egress", group.egress))
-
-
-def _rule(group: str, direction: Direction, index: int, rule: GroupRule, members: Members) -> FirewallRule:
-    protocol = _protocol(rule.protocol)
-    ports = icmp = None
-    if protocol in WITH_PORTS and rule.first_port is not None and rule.first_port >= 0:
-        ports = (rule.first_port, rule.last_port if rule.last_port is not None else rule.first_port)
-    if protocol == ICMP and rule.first_port is not None and rule.first_port >= 0:
-        icmp = (rule.first_port, rule.last_port if rule.last_port is not None and rule.last_port >= 0 else None)
-    for name, pair, most in (("ports", ports, 65_535), ("ICMP types", icmp, 255)):
-        values = [value for value in pair or () if value is not None]
-        if not all(0 <= value <= most for value in values) or (name == "ports" and values != sorted(values)):
-            raise UnreadableRuleError(f"the {name} {values} of a security group")
-    text = repr((direction, protocol, rule.peer, ports, icmp))
-    return FirewallRule(
-        group, direction, index, protocol, rule.peer, _blocks(rule.peer, members), ports=ports, icmp=icmp,
-        description=rule.description, named=rule.peer.startswith(_NAMES),
-        key=hashlib.sha256(text.encode()).hexdigest()[:16],
+    yield FirewallRule(
+        list="", index=0, direction="egress", protocol=TCP, peer=peer, peers=(IPv4Network(peer),), key="metadata",
+        implied=True,
     )  # fmt: skip
 
 
-def _protocol(name: str) -> int | None:
-    try:
-        return parse_protocol(name)
-    except ValueError as error:
-        raise UnreadableRuleError(f"{error}, in a rule of a security group") from None
+def _rule(group: str, index: int, rule: SecurityRule, members: Members) -> FirewallRule:
+    if not isinstance(rule.protocol, int | None):
+        raise UnreadableRuleError(f"the protocol {rule.protocol!a} of a security group")
+    for name, pair, most in (("ports", rule.ports, 65_535), ("ICMP types", rule.icmp, 255)):
+        values = [value for value in pair or () if value is not None]
+        if not all(0 <= value <= most for value in values) or (name == "ports" and values != sorted(values)):
+            raise UnreadableRuleError(f"the {name} {values} of a security group")
+    text = repr((rule.direction, rule.protocol, rule.peer, rule.ports, rule.icmp))
+    return FirewallRule(
+        **vars(rule), list=group, index=index, peers=_blocks(rule.peer, members), named=rule.peer_kind != "addresses",
+        key=hashlib.sha256(text.encode()).hexdigest()[:16],
+    )  # fmt: skip
 
 
 def _blocks(peer: str, members: Members) -> tuple[IPv4Network, ...]:

@@ -7,8 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from components.values.protocols import protocol_title
-from localcloud.console.platform import ENTRIES, MANY, Item, RunContent, RunNode, Section, shown_lines
+from components.oci.types.security_rules import read_security_rule
+from components.values.security_rules import DIRECTIONS, Direction
+from localcloud.console.platform import (
+    ENTRIES,
+    MANY,
+    RULE_COLUMNS,
+    Item,
+    RunContent,
+    RunNode,
+    Section,
+    rule_row,
+    shown_lines,
+)
 from localcloud.oci import tenancy
 from localcloud.oci.console.runs import OciRun, RunBook
 from localcloud.oci.operations import OciCloud
@@ -174,7 +185,6 @@ def _printed(cloud: OciCloud, run: OciRun) -> list[str]:
 
 
 Table = dict[str, Any]
-RULE_COLUMNS = ["way", "protocol", "peer", "ports", "why"]
 
 
 def _network_items(store: StateStore) -> Iterator[dict[str, Any]]:
@@ -214,7 +224,7 @@ def _tables(store: StateStore, vcn: StoredResource) -> Iterator[Table]:
         if not _is_unused_default(store, vcn, resource):
             yield table
     for group in store.live("network-security-group", parent=vcn.id)[:MANY]:
-        rows = [_rule(store, _DIRECTIONS[rule["direction"]], rule) for rule in _list(group, "rules")]
+        rows = [_rule(store, rule["direction"].lower(), rule) for rule in _list(group, "rules")]
         yield {"title": f"Security group {group.name}", "columns": RULE_COLUMNS, "rows": rows}
 
 
@@ -228,13 +238,9 @@ def _rules(store: StateStore, vcn: StoredResource) -> Iterator[tuple[StoredResou
         if rows:
             yield table, {"title": f"Route table {table.name}", "columns": ["to", "through"], "rows": rows}
     for security in store.live("security-list", parent=vcn.id)[:MANY]:
-        rules = [("in", rule) for rule in _list(security, "ingressSecurityRules")]
-        rules += [("out", rule) for rule in _list(security, "egressSecurityRules")]
-        rows = [_rule(store, direction, rule) for direction, rule in rules]
+        sides = ((direction, f"{direction}SecurityRules") for direction in DIRECTIONS)
+        rows = [_rule(store, direction, rule) for direction, field in sides for rule in _list(security, field)]
         yield security, {"title": f"Security list {security.name}", "columns": RULE_COLUMNS, "rows": rows}
-
-
-_DIRECTIONS = {"INGRESS": "in", "EGRESS": "out"}
 
 
 def _subnet(store: StateStore, subnet: StoredResource) -> list[str]:
@@ -249,23 +255,9 @@ def _subnet(store: StateStore, subnet: StoredResource) -> list[str]:
     ]
 
 
-def _rule(store: StateStore, direction: str, rule: Mapping[str, Any]) -> list[str]:
-    peer = _text(rule, "source") or _text(rule, "destination")
-    return [
-        direction,
-        protocol_title(_text(rule, "protocol")),
-        _name(store, peer),
-        _ports(rule),
-        _text(rule, "description"),
-    ]
-
-
-def _ports(rule: Mapping[str, Any]) -> str:
-    options = rule.get("tcpOptions") or rule.get("udpOptions") or {}
-    ports = options.get("destinationPortRange")
-    if not ports:
-        return "all"
-    return str(ports["min"]) if ports["min"] == ports["max"] else f"{ports['min']}-{ports['max']}"
+def _rule(store: StateStore, direction: Direction, body: Mapping[str, Any]) -> list[str]:
+    rule = read_security_rule(body, direction)
+    return rule_row(rule, _name(store, rule.peer))
 
 
 def _name(store: StateStore, identifier: str) -> str:

@@ -13,21 +13,16 @@ from contextlib import suppress
 from ipaddress import IPv4Network
 from typing import Any
 
-from components.values.protocols import ICMP, TCP, UDP
+from components.oci.types.security_rules import PEER_ENDS, read_security_rule
+from components.values.security_rules import DIRECTIONS, Direction, SecurityRule
 from localcloud.hosts.assignment import CannotStartError, Interface, NetworkReach, Subnet
-from localcloud.hosts.firewall import Direction, FirewallRule, Range, UnreadableRuleError
+from localcloud.hosts.firewall import FirewallRule, UnreadableRuleError
 from localcloud.oci.access import may_attach
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.network import security, subnets
 from localcloud.oci.services.network.gateways import addresses_of, gateway_services
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server.errors import ApiError
-
-_SIDES: tuple[tuple[Direction, str, str], ...] = (
-    ("ingress", "ingressSecurityRules", "source"),
-    ("egress", "egressSecurityRules", "destination"),
-)
-_OPTIONS: Mapping[int | None, str] = {TCP: "tcpOptions", UDP: "udpOptions"}
 
 
 def attach_vnics(cloud: OciCloud, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:
@@ -72,59 +67,44 @@ def rules_of(store: StateStore, subnet: StoredResource, vnic: StoredResource) ->
 
 
 def _of_list(store: StateStore, security_list: StoredResource) -> Iterator[FirewallRule]:
-    for direction, field, end in _SIDES:
-        for index, body in enumerate(security_list.body.get(field) or []):
-            yield _rule(store, security_list.id, direction, index, end, body)
+    for direction in DIRECTIONS:
+        for index, body in enumerate(security_list.body.get(f"{direction}SecurityRules") or []):
+            yield _rule(store, security_list.id, direction, index, body)
 
 
 def _of_group(store: StateStore, group: StoredResource) -> Iterator[FirewallRule]:
-    for direction, _, end in _SIDES:
+    for direction in DIRECTIONS:
         own = [body for body in group.body.get("rules") or [] if body["direction"].lower() == direction]
         for index, body in enumerate(own):
-            yield _rule(store, group.id, direction, index, end, body)
+            yield _rule(store, group.id, direction, index, body)
 
 
-def _rule(
-    store: StateStore, owner: str, direction: Direction, index: int, end: str, body: Mapping[str, Any]
-) -> FirewallRule:  # fmt: skip
+def _rule(store: StateStore, owner: str, direction: Direction, index: int, body: Mapping[str, Any]) -> FirewallRule:
     """A rule. It is validated again, because an older version may have stored a rule that this one refuses."""
     try:
-        security.check_rule(dict(body), end)
+        security.check_rule(dict(body), PEER_ENDS[direction])
     except (ApiError, AttributeError, KeyError, TypeError, ValueError) as error:
         why = error.message if isinstance(error, ApiError) else repr(error)
         raise UnreadableRuleError(f"{direction} rule {index} of {owner} cannot be enforced: {why}") from None
-    protocol, peer = security.parse_protocol(str(body["protocol"])), str(body[end])
-    options = body.get(_OPTIONS.get(protocol, "")) or {}
-    icmp = body.get("icmpOptions") if protocol == ICMP else None
+    rule = read_security_rule(body, direction)
     stated = {name: value for name, value in body.items() if name not in ("description", "timeCreated", "isValid")}
-    return FirewallRule(
-        owner, direction, index, protocol, peer, _peers(store, str(body.get(f"{end}Type", "CIDR_BLOCK")), peer),
-        source_ports=_range(options.get("sourcePortRange")),
-        ports=_range(options.get("destinationPortRange")),
-        icmp=security.parse_icmp_options(icmp) if icmp else None,
-        stateless=bool(body.get("isStateless")),
-        description=str(body.get("description") or ""),
-        key=hashlib.sha256(json.dumps([owner, direction, stated], sort_keys=True).encode()).hexdigest()[:16],
-    )  # fmt: skip
+    key = hashlib.sha256(json.dumps([owner, direction, stated], sort_keys=True).encode()).hexdigest()[:16]
+    return FirewallRule(**vars(rule), list=owner, index=index, peers=_peers(store, rule), key=key)
 
 
-def _peers(store: StateStore, kind: str, peer: str) -> tuple[IPv4Network, ...]:
-    if kind == "SERVICE_CIDR_BLOCK":
-        return _networks(addresses_of(peer))
-    if kind == "NETWORK_SECURITY_GROUP":
-        members = [vnic for vnic in store.live("vnic") if peer in (vnic.body.get("nsgIds") or [])]
+def _peers(store: StateStore, rule: SecurityRule) -> tuple[IPv4Network, ...]:
+    if rule.peer_kind == "services":
+        return _networks(addresses_of(rule.peer))
+    if rule.peer_kind == "group":
+        members = [vnic for vnic in store.live("vnic") if rule.peer in (vnic.body.get("nsgIds") or [])]
         return _networks(str(vnic.body["privateIp"]) for vnic in members)
-    return _networks((peer,))
+    return _networks((rule.peer,))
 
 
 def _networks(blocks: Iterable[str]) -> tuple[IPv4Network, ...]:
     """The IPv4 blocks: no node here has an IPv6 address."""
     networks = (security.parse_cidr("the peer", each) for each in blocks)
     return tuple(network for network in networks if isinstance(network, IPv4Network))
-
-
-def _range(stated: Mapping[str, int] | None) -> Range | None:
-    return security.parse_port_range(stated) if stated else None
 
 
 def destinations(store: StateStore, subnet: StoredResource) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from catalog.openpai import UnreadableError, as_read, init_failure, local_grace
 from components.openpai.protocol import TemplateError, runtime_text, with_secrets
+from components.values.security_rules import Direction
 from localcloud.hosts.assignment import (
     Assignment,
     CannotStartError,
@@ -23,7 +24,7 @@ from localcloud.hosts.assignment import (
     SharedFolder,
     Subnet,
 )
-from localcloud.hosts.firewall import Direction, FirewallRule
+from localcloud.hosts.firewall import FirewallRule
 from localcloud.hosts.node_setup import GIVEN
 from localcloud.openpai.hosts import images, runtime
 from localcloud.openpai.hosts.images import InitError
@@ -159,7 +160,9 @@ async def _no_upkeep() -> None:
 
 def _rule(direction: Direction) -> FirewallRule:
     everyone = (IPv4Network(_ANYBODY),)
-    return FirewallRule("", direction, 0, None, _ANYBODY, everyone, key=f"open_{direction}", implied=True)
+    return FirewallRule(
+        list="", index=0, direction=direction, peer=_ANYBODY, peers=everyone, key=f"open_{direction}", implied=True
+    )
 
 
 # All hosts of a cluster can reach each other.

@@ -12,9 +12,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from localcloud.aws.machines import GroupRule, SecurityGroupRules
+from components.values.security_rules import DIRECTIONS
+from localcloud.aws.machines import SecurityGroupRules
 from tests.flows.hosts.ways_out import WAYS, Way, try_all
 from tests.support.aws_instances import GROUP, Data, data_centre
+from tests.support.security_rules import group_rule
 
 # Attempts that are no escape for the root of a machine, because their effect stays inside.
 AT_HOME = {
@@ -34,9 +36,9 @@ TRIED = (*(way for way in WAYS if way.name not in AT_HOME), *OF_ROOT)
 
 
 async def work(folder: Path) -> dict[str, Any]:
-    anyone = (GroupRule("-1", "0.0.0.0/0"),)
+    ingress, egress = (group_rule("-1", "0.0.0.0/0", direction=direction) for direction in DIRECTIONS)
     async with data_centre(folder / "machines") as data:
-        data.reports.group = SecurityGroupRules(GROUP, "open", anyone, anyone)
+        data.reports.group = SecurityGroupRules(GROUP, "open", (ingress,), (egress,))
         # The script is in a file: its text must not be on a command line, because the attempts search command lines.
         machine = data.start(
             1, "#cloud-config\n" + json.dumps({"write_files": [{"path": "/root/ways.py", "content": try_all(TRIED)}]})

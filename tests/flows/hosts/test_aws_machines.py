@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from localcloud.aws.hosts.assignments import environments as local_environments
-from localcloud.aws.machines import GroupRule, Machine, MachineCommand, SecurityGroupRules
-from tests.support.aws_instances import GROUP, ITSELF, Data, data_centre
+from localcloud.aws.machines import Machine, MachineCommand, SecurityGroupRules
+from tests.support.aws_instances import GROUP, ITSELF, TO_ITSELF, Data, data_centre
+from tests.support.security_rules import group_rule
 
 USER_DATA = """#cloud-config
 packages: [habanalabs-container-runtime]
@@ -185,15 +186,15 @@ async def _security_groups(folder: Path) -> None:
         itself = "the group itself"
         assert used == [(GROUP, "ingress", itself, True), (GROUP, "egress", itself, False)]
         for group in (
-            SecurityGroupRules(GROUP, "efa", (), (ITSELF,)),
-            SecurityGroupRules(GROUP, "efa", (ITSELF,), (GroupRule("-1", "10.9.0.0/16"),)),
-            SecurityGroupRules(GROUP, "efa", (GroupRule("tcp", GROUP, PORT + 1, PORT + 2),), (ITSELF,)),
+            SecurityGroupRules(GROUP, "efa", (), (TO_ITSELF,)),
+            SecurityGroupRules(GROUP, "efa", (ITSELF,), (group_rule("-1", "10.9.0.0/16", direction="egress"),)),
+            SecurityGroupRules(GROUP, "efa", (group_rule("tcp", GROUP, PORT + 1, PORT + 2),), (TO_ITSELF,)),
         ):
             data.reports.group = group
             data.instances.network_changed()
             assert (await data.run(second, f"while {knock}; do sleep 0.05; done", seconds=20))[0] == 0, group
             data.reports.group = SecurityGroupRules(
-                GROUP, "efa", (GroupRule("tcp", "10.0.1.11/32", PORT, PORT),), (ITSELF,)
+                GROUP, "efa", (group_rule("tcp", "10.0.1.11/32", PORT, PORT),), (TO_ITSELF,)
             )
             data.instances.network_changed()
             assert (await data.run(second, f"until {knock}; do sleep 0.05; done", seconds=20))[0] == 0, group

@@ -12,6 +12,7 @@ from socket import socket
 from typing import Any
 
 from components.values.protocols import TCP
+from components.values.security_rules import Direction
 from localcloud.hosts.assignment import (
     Assignment,
     CannotStartError,
@@ -25,7 +26,7 @@ from localcloud.hosts.assignment import (
     Subnet,
 )
 from localcloud.hosts.fabric import Fabric
-from localcloud.hosts.firewall import Direction, FirewallRule
+from localcloud.hosts.firewall import FirewallRule
 from localcloud.hosts.runs import Hosts
 
 PORT, CLOSED = 5000, 5001
@@ -51,8 +52,10 @@ else:
 
 
 def _rule(direction: Direction) -> FirewallRule:
-    everyone = (IPv4Network("10.0.1.0/24"),)
-    return FirewallRule("own", direction, 0, TCP, "10.0.1.0/24", everyone, ports=(PORT, PORT), key=f"{direction}0")
+    return FirewallRule(
+        list="own", index=0, direction=direction, protocol=TCP, peer="10.0.1.0/24", peers=(IPv4Network("10.0.1.0/24"),),
+        ports=(PORT, PORT), key=f"{direction}0",
+    )  # fmt: skip
 
 
 @dataclass

@@ -38,12 +38,12 @@ def test_nft_accepts_every_rule_that_oci_allows() -> None:
         # The largest number of rules in five security lists.
         many = [
             FirewallRule(
-                "list",
-                "ingress",
-                n,
-                6,
-                "10.0.0.0/8",
-                (IPv4Network("10.0.0.0/8"),),
+                list="list",
+                direction="ingress",
+                index=n,
+                protocol=6,
+                peer="10.0.0.0/8",
+                peers=(IPv4Network("10.0.0.0/8"),),
                 ports=(n + 1, n + 1),
                 key=f"{n:016x}",
             )

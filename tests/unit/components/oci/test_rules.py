@@ -20,6 +20,8 @@ from components.oci.rules import (
 )
 from components.oci.stack import OciNetwork
 from components.plan.model import INTERNET, SERVICES, SUBNET, PortRule
+from components.values.protocols import TCP, UDP
+from components.values.security_rules import range_text
 from schemas.model import PortRange
 from tests.support.samples import job, plan
 
@@ -58,7 +60,7 @@ def test_everything_asked_for_is_open_nothing_twice_and_nothing_from_outside(rul
     opened = [rule.ports for rule in made.ingress]
     for rule in rules:
         if rule.target not in (SERVICES, INTERNET):
-            assert any(one is None or (rule.ports and one.covers(rule.ports)) for one in opened)
+            assert any(one is None or (rule.ports and PortRange(*one).covers(rule.ports)) for one in opened)
     for side in (made.ingress, made.egress):
         told = [(rule.peer, rule.ports) for rule in side]
         assert len(told) == len(set(told))
@@ -68,9 +70,10 @@ def test_everything_asked_for_is_open_nothing_twice_and_nothing_from_outside(rul
 
 def test_what_comes_in_within_the_subnet_may_go_out_within_it() -> None:
     made = security_rules(plan(network=OciNetwork(nat=True)).network)
-    assert [rule for rule in made.egress if rule.peer == made.ingress[0].peer] == list(made.ingress)
-    beyond = [(rule.peer, rule.peer_type, str(rule.ports)) for rule in made.egress if rule not in made.ingress]
-    assert beyond == [(SERVICES, "SERVICE_CIDR_BLOCK", "443"), (ANYWHERE, "CIDR_BLOCK", "443")]
+    inside = [replace(rule, direction="egress") for rule in made.ingress]
+    assert [rule for rule in made.egress if rule.peer == made.ingress[0].peer] == inside
+    beyond = [(rule.peer, rule.peer_kind, rule.ports) for rule in made.egress if rule not in inside]
+    assert beyond == [(SERVICES, "services", (443, 443)), (ANYWHERE, "addresses", (443, 443))]
 
 
 def test_rules_of_one_range_are_one_with_every_reason() -> None:
@@ -83,8 +86,8 @@ def test_a_rule_of_udp_is_one_of_its_own() -> None:
     ports, every = PortRange(4791, 4791), PortRange(4000, 5000)
     udp = PortRule(SUBNET, SUBNET, ports, "RoCE", "udp")
     made = security_rules(network(udp, PortRule(SUBNET, SUBNET, every, "data")))
-    assert [(rule.protocol, rule.number, rule.ports) for rule in made.ingress] == [
-        ("tcp", "6", every), ("udp", "17", ports)
+    assert [(rule.protocol, rule.ports) for rule in made.ingress] == [
+        (TCP, (4000, 5000)), (UDP, (4791, 4791))
     ]  # fmt: skip
     assert list_tags(network(replace(udp, ports=None))) == {}
 
@@ -97,14 +100,19 @@ def test_a_port_open_to_all_makes_the_others_idle() -> None:
 def test_ranges_stand_in_the_order_of_their_ports() -> None:
     dask = job("dask", {"scheduler": 1, "worker": 2})
     made = security_rules(plan(jobs={"a": job(), "b": dask}).network)
-    assert [str(rule.ports) for rule in made.ingress] == ["3000-3100", "8700-8800", "29400", "29500-29563"]
+    assert [range_text(rule.ports, "all") for rule in made.ingress] == [
+        "3000-3100",
+        "8700-8800",
+        "29400",
+        "29500-29563",
+    ]
 
 
 def test_a_port_that_lies_in_a_range_has_no_rule_of_its_own_but_is_told() -> None:
     """A rehearsal found this: nothing failed without the rule for 8786, because the workers' range 8700-8800 contains
     it."""
     made = security_rules(plan(jobs={"b": job("dask", {"scheduler": 1, "worker": 2})}).network)
-    (workers,) = [rule for rule in made.ingress if str(rule.ports) == "8700-8800"]
+    (workers,) = [rule for rule in made.ingress if rule.ports == (8700, 8800)]
     assert "register with the scheduler" in workers.description
 
 

@@ -17,5 +17,5 @@ def test_rulesets_are_deterministic_and_deny_by_default(some: list[FirewallRule]
 
 
 def test_a_rule_without_addresses_allows_nothing() -> None:
-    (text,) = rulesets([FirewallRule("list", "ingress", 0, None, "::/0", (), key="0" * 16)])
+    (text,) = rulesets([FirewallRule(list="list", direction="ingress", index=0, peer="::/0", peers=(), key="0" * 16)])
     assert "goto" not in text

@@ -10,16 +10,18 @@ from typing import Any
 
 import pytest
 
+from components.values.security_rules import SecurityRule
 from localcloud.aws.hosts.network import NetworkInForce
-from localcloud.aws.machines import GroupRule, Machine, MachineInterface, SecurityGroupRules, SubnetFacts
+from localcloud.aws.machines import Machine, MachineInterface, SecurityGroupRules, SubnetFacts
 from localcloud.hosts.assignment import Interface, NetworkReach, Subnet
 from localcloud.hosts.fabric import Fabric, _Placed
 from localcloud.hosts.firewall import UnreadableRuleError
 from localcloud.hosts.lan import Lan, LanMember
+from tests.support.security_rules import group_rule
 
 ODD = (
-    GroupRule("banana", "10.0.0.0/8"), GroupRule("300", "10.0.0.0/8"), GroupRule("tcp", "10.0.0.0/8", 5, 70_000),
-    GroupRule("udp", "10.0.0.0/8", 9, 8), GroupRule("icmp", "10.0.0.0/8", 300), GroupRule("tcp", "10.0.0.0/99"),
+    group_rule("banana", "10.0.0.0/8"), group_rule("300", "10.0.0.0/8"), group_rule("tcp", "10.0.0.0/8", 5, 70_000),
+    group_rule("udp", "10.0.0.0/8", 9, 8), group_rule("icmp", "10.0.0.0/8", 300), group_rule("tcp", "10.0.0.0/99"),
 )  # fmt: skip
 
 
@@ -35,7 +37,7 @@ class _Site:
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_an_unreadable_rule_fails_only_its_own_run(odd: GroupRule) -> None:
+def test_an_unreadable_rule_fails_only_its_own_run(odd: SecurityRule) -> None:
     machines = {
         name: Machine(name, "ami-1", "us-east-1", "s", (MachineInterface(f"eni-{name}", f"10.0.1.{number}", (name,)),),
                       b"", {}, "/metadata")
@@ -43,7 +45,7 @@ def test_an_unreadable_rule_fails_only_its_own_run(odd: GroupRule) -> None:
     }  # fmt: skip
     # The group of an endpoint is read for each instance of its network.
     facts = SubnetFacts("s", "10.0.1.0/24", "vpc", ("10.0.0.0/16",), (), endpoints=(("theirs",),))
-    fine = SecurityGroupRules("mine", "mine", (GroupRule("tcp", "10.0.0.0/8", 1, 2),), ())
+    fine = SecurityGroupRules("mine", "mine", (group_rule("tcp", "10.0.0.0/8", 1, 2),), ())
     network = NetworkInForce({"theirs": SecurityGroupRules("theirs", "theirs", (odd,), ()), "mine": fine},
                              {"s": facts}, {})  # fmt: skip
 

@@ -11,9 +11,11 @@ from components.oci.iam.parse import parse
 from components.oci.iam.printing import to_text
 from components.oci.local.evidence import OciAccessFacts, read_call
 from components.oci.local.rehearsal import OciPlannedNeeds
-from components.platform.evidence import PlannedNeeds, PlannedRule, PlannedStatement, PolicyInForce, RecordedCall
+from components.platform.evidence import PlannedNeeds, PlannedStatement, PolicyInForce, RecordedCall
 from components.platform.rehearsal import Artifact
 from components.platform.traffic import RehearsedNode, Traffic, read_traffic
+from components.values.protocols import TCP
+from components.values.security_rules import Direction, SecurityRule
 from trainyard.rehearsal.judgement import Observations
 from trainyard.rehearsal.model import RankSeen, RunSeen
 
@@ -119,9 +121,9 @@ def plan(**more: Any) -> PlannedNeeds:
     fields: dict[str, Any] = {
         "least": True,
         "rules": (
-            PlannedRule("ingress", SUBNET, (7400, 7400), "workers bring their numbers"),
-            PlannedRule("egress", SUBNET, (7400, 7400), "workers bring their numbers"),
-            PlannedRule("egress", "services", (443, 443), "bucket, registry and logs"),
+            _rule("ingress", SUBNET, 7400, "workers bring their numbers"),
+            _rule("egress", SUBNET, 7400, "workers bring their numbers"),
+            _rule("egress", "services", 443, "bucket, registry and logs"),
         ),
         "statements": tuple(
             PlannedStatement(to_text(parse(text)), (why,))
@@ -146,3 +148,7 @@ def seen(*runs: RunSeen, **more: Any) -> Observations:
         "access": facts(), "planned": plan(), "not_proven": ("bucket data: an empty one stands in",),
     }  # fmt: skip
     return Observations(**{**fields, **more})
+
+
+def _rule(direction: Direction, peer: str, port: int, why: str) -> SecurityRule:
+    return SecurityRule(direction=direction, peer=peer, protocol=TCP, ports=(port, port), description=why)
