@@ -52,11 +52,11 @@ def _mocks(stack: str) -> None:
 
 def _ours(file: Path) -> Callable[[], None]:
     from components.program import STACKS, run
-    from trainyard.review.monitor import configuration
+    from trainyard.review.monitor import read_stack_configuration
 
     _mocks(file.stem.removeprefix("Pulumi."))
     os.environ[STACKS] = str(file.parent)
-    pulumi.runtime.set_all_config(*configuration(file))
+    pulumi.runtime.set_all_config(*read_stack_configuration(file))
     return run
 
 

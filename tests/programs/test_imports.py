@@ -19,11 +19,11 @@ from pathlib import Path
 import pulumi
 from components.program import run
 from tests.support.recorder.answers import Cloud
-from trainyard.review.monitor import configuration
+from trainyard.review.monitor import read_stack_configuration
 
 file = Path(sys.argv[1])
 pulumi.runtime.set_mocks(Cloud(True, {}), project="trainyard", stack=sys.argv[2], preview=True, organization="o")
-pulumi.runtime.set_all_config(*configuration(file))
+pulumi.runtime.set_all_config(*read_stack_configuration(file))
 asyncio.get_event_loop().run_until_complete(pulumi.runtime.stack.run_pulumi_func(run))
 print(json.dumps([name for name in sys.modules if name.startswith("pulumi_oci.") and name.count(".") > 1]))
 """

@@ -25,7 +25,7 @@ from tests.support.review_examples import (
 )
 
 # Modules without which a review has fewer sections.
-PARTS = ("trainyard.review.reach", "trainyard.review.access", "trainyard.review.rendezvous", "policies.offline")
+PARTS = ("trainyard.review.reach", "trainyard.review.access_changes", "trainyard.review.rendezvous", "policies.offline")
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from tests.programs.conftest import Record, Written
 from tests.support.examples import stack_file
 from tests.support.reviews import recorded, sentences
 from trainyard.review import reach
-from trainyard.review.reach import is_outside, words
-from trainyard.review.rendezvous import hanging
+from trainyard.review.reach import is_outside, passage_words
+from trainyard.review.rendezvous import find_hanging_connections
 
 EXAMPLES = {
     "oci-pytorch-ddp": True,
@@ -35,7 +35,7 @@ def test_every_connection_of_an_example_is_allowed(name: str, record: Record) ->
     answers = require_capability(side.platform, ReviewPlatform)
     network = answers.network(side)
     assert bool(network.unjudged) is not EXAMPLES[name]
-    assert hanging(side, network) == ()
+    assert find_hanging_connections(side, network) == ()
     assert bool(network.nodes) is EXAMPLES[name]
     (abilities,) = answers.abilities((side,))
     assert not [one for one in abilities if one.principal == UNREAD]
@@ -49,7 +49,7 @@ def test_a_preview_without_ids_allows_the_same(record: Record) -> None:
         recorded(record("oci-pytorch-ddp", **how), stack_file("oci-pytorch-ddp")) for how in ({}, {"preview": True})
     )
     answers = require_capability("oci", ReviewPlatform)
-    found = reach.changed(answers.network(known), answers.network(unknown))
+    found = reach.compare_networks(answers.network(known), answers.network(unknown))
     assert (found.opened, found.closed) == ((), ())
 
 
@@ -64,9 +64,9 @@ def test_a_changed_oci_stack_file_is_described_in_words(record: Record, changed:
 
     before, after = _sides("oci-pytorch-ddp", open_up, record, changed)
     answers = require_capability("oci", ReviewPlatform)
-    found = reach.changed(answers.network(before), answers.network(after))
+    found = reach.compare_networks(answers.network(before), answers.network(after))
     block = after.plan["network"]["subnetCidr"]
-    outside = [one for one in map(words, found.opened) if "anywhere" in one]
+    outside = [one for one in map(passage_words, found.opened) if "anywhere" in one]
     assert outside == [f"every TCP port out of the subnet, to anywhere (0.0.0.0/0) but {block}"]
     assert found.ways_opened == ("the subnet: to 0.0.0.0/0 through a NAT gateway",)
     assert sentences(before, after)
@@ -81,6 +81,6 @@ def test_a_changed_aws_stack_file_is_described_in_words(record: Record, changed:
 
     before, after = _sides("aws-dl1-resnet", open_up, record, changed)
     answers = require_capability("aws-dl1", ReviewPlatform)
-    found = reach.changed(answers.network(before), answers.network(after))
-    assert list(map(words, found.opened)) == ["TCP 3022 into the nodes, from 203.0.113.0/24"]
+    found = reach.compare_networks(answers.network(before), answers.network(after))
+    assert list(map(passage_words, found.opened)) == ["TCP 3022 into the nodes, from 203.0.113.0/24"]
     assert any("do whatever the policy AmazonS3FullAccess allows" in one for one in sentences(before, after))

@@ -92,7 +92,7 @@ def test_a_program_that_exits_does_not_end_the_recording(tmp_path: Path) -> None
     for end, said in (("sys.exit(3)", "SystemExit: 3"), ("os._exit(3)", "it exited with 3")):
         wrapper.write_text(
             "import os, sys\nfrom trainyard.review import record\n"
-            f"record.record = lambda request: {end}\nrecord.main()\n",
+            f"record.record_program = lambda request: {end}\nrecord.main()\n",
             "utf-8",
         )
         done = subprocess.run(

@@ -14,7 +14,7 @@ from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Review
 from schemas.judge import judge_file
 from tests.support.recorder.answers import identify
 from tests.support.recorder.client import Recording
-from trainyard.review.access import access_changes
+from trainyard.review.access_changes import compare_abilities
 
 
 def resource(token: str, called: str = "one", /, **inputs: Any) -> ReviewedResource:
@@ -60,4 +60,4 @@ def sentences(before: Snapshot, after: Snapshot) -> list[str]:
     """The sentences of a review about access that is gained or lost between two snapshots."""
     answers = require_capability(after.platform, ReviewPlatform)
     then, now = answers.abilities((before, after))
-    return [one.sentence for one in access_changes(then, now, answers)]
+    return [one.sentence for one in compare_abilities(then, now, answers)]

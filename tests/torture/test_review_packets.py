@@ -31,7 +31,7 @@ from tests.support.network_world import Network, egress, ingress
 from tests.support.reviews import id_of, resource
 from tests.support.security_rules import group_rule
 from tests.support.waiting import eventually
-from trainyard.review.reach import changed
+from trainyard.review.reach import compare_networks
 
 pytestmark = pytest.mark.torture
 
@@ -119,7 +119,7 @@ def another(rules: Rules, chance: random.Random, block: str, client: str) -> Rul
 def held_to(open_before: set[int], open_now: set[int], sides: tuple[Snapshot, Snapshot], ends: tuple[str, str]) -> None:
     """Asserts that every port that opens or closes between the hosts is in the review, in at least one direction."""
     answers = require_capability(sides[0].platform, ReviewPlatform)
-    found = changed(*(answers.network(one) for one in sides))
+    found = compare_networks(*(answers.network(one) for one in sides))
     for port in open_now - open_before:
         assert _any(found.opened, port, ends), (port, found.opened, sides)
     for port in open_before - open_now:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import click
 
 from schemas.across_stacks import check_together, find_neighbours
 from schemas.judge import judge_file
-from trainyard.cli.planning import stack_file, stacks_option
-from trainyard.cli.render import RENDERERS, all_findings, show
+from trainyard.cli.planning import find_stack_file, stacks_option
+from trainyard.cli.render import RENDERERS, all_findings, show_findings
 
 _DASH = "-"
 _STANDARD_INPUT = Path("/dev/stdin")
@@ -28,20 +29,20 @@ def check(named: tuple[str, ...], stacks: Path, form: str, strict: bool) -> None
     Other stack files of the same folder are read to compare names and networks, but get no findings of their own.
     Exits with 0 when nothing is wrong, 1 when something is, 2 when a file cannot be read.
     """
-    chosen = tuple(_file(name, stacks) for name in named) or tuple(sorted(stacks.glob("Pulumi.*.yaml")))
+    # A file that is there is meant by its path, else a stack by its name.
+    chosen = tuple(
+        Path(name)
+        if name == _DASH or (os.path.exists(name) and not os.path.isdir(name))
+        else find_stack_file(name, stacks)
+        for name in named
+    ) or tuple(sorted(stacks.glob("Pulumi.*.yaml")))
     if not chosen:
         raise click.UsageError(f"no Pulumi.*.yaml in {stacks}/: name files, or another folder with --stacks")
     judged = [judge_file(_STANDARD_INPUT if str(file) == _DASH else file, str(file)) for file in chosen]
     judged = check_together(judged, find_neighbours(chosen, judged))
-    show(judged, form)
+    show_findings(judged, form)
     findings = all_findings(judged)
     if any(finding.code == "TY001" for finding in findings):
         sys.exit(2)
     failing = {"error", "warning"} if strict else {"error"}
     sys.exit(1 if any(finding.severity in failing for finding in findings) else 0)
-
-
-def _file(name: str, stacks: Path) -> Path:
-    """The file with this path if there is one, else the stack file of that stack."""
-    here = Path(name)
-    return here if name == _DASH or (here.exists() and not here.is_dir()) else stack_file(name, stacks)

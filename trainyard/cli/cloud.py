@@ -13,7 +13,7 @@ import click
 
 from localcloud.files import WHERE_POSSIBLE
 from trainyard.cli.errors import ErrorReportingGroup
-from trainyard.cli.out import ask, data, json_data, say
+from trainyard.cli.out import ask_yes_or_no, print_data, print_json, say
 from trainyard.cli.planning import home_option, isolation_option, require_isolation, running_cloud
 from trainyard.local.places import cloud_home
 
@@ -58,22 +58,22 @@ def add(home: Path | None, kind: str, **settings: Any) -> None:
 
     given = {name: value for name, value in settings.items() if value is not None}
     added = add_fault(running_cloud(home), kind, **given)
-    say(f"Added: {_line(added)}\nEnd it with: trainyard cloud faults clear {added['id']}")
+    say(f"Added: {_fault_line(added)}\nEnd it with: trainyard cloud faults clear {added['id']}")
 
 
 @faults.command("list")
 @home_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_(home: Path | None, as_json: bool) -> None:
+def list_faults_command(home: Path | None, as_json: bool) -> None:
     """Show the faults, and how often each has struck."""
     from localcloud.admin import list_faults
 
     faults_now = list_faults(running_cloud(home))
     if as_json:
-        json_data(json.dumps(faults_now))
+        print_json(json.dumps(faults_now))
         return
     for fault in faults_now:
-        say(f"{_line(fault)}: struck {fault['done']} of {fault['seen']} calls ({fault['id']})")
+        say(f"{_fault_line(fault)}: struck {fault['done']} of {fault['seen']} calls ({fault['id']})")
     if not faults_now:
         say("No faults are set.")
 
@@ -89,7 +89,7 @@ def clear(home: Path | None, identifier: str) -> None:
     say(f"Ended {ended} fault{'' if ended == 1 else 's'}.")
 
 
-def _line(fault: dict[str, Any]) -> str:
+def _fault_line(fault: dict[str, Any]) -> str:
     settings = (f"{name} {value}" for name, value in fault.items() if name not in ("id", "kind", "seen", "done"))
     return ", ".join((fault["kind"], *settings))
 
@@ -160,7 +160,7 @@ def status(home: Path | None, as_json: bool) -> None:
                 facts |= clients.facts(running_now)
             facts |= {"rulesEnforced": not reason, "rulesNotEnforcedBecause": reason}
             facts |= {"codeChanged": bool(older), "codeChangedBecause": older}
-        json_data(json.dumps({"running": running_now is not None, "home": str(cloud_home(home)), **facts}))
+        print_json(json.dumps({"running": running_now is not None, "home": str(cloud_home(home)), **facts}))
     elif running_now:
         say(f"It runs at {running_now.endpoint} (pid {running_now.pid}), from {running_now.home}.")
         say(f"Console: {running_now.endpoint}/console")
@@ -187,7 +187,7 @@ def reset(home: Path | None, yes: bool) -> None:
 
     folder = cloud_home(home)
     if not yes:
-        ask(f"Remove the local cloud in {folder} with everything in it?", abort=True)
+        ask_yes_or_no(f"Remove the local cloud in {folder} with everything in it?", abort=True)
     reset_cloud(folder)
     say(f"Removed {folder}.")
 
@@ -217,20 +217,17 @@ def env(home: Path | None, profile: str, resource: str | None, pulumi: bool, iso
     # Whatever is started with these variables runs there: plain `pulumi up` asks nobody else.
     require_isolation(cloud, isolation, f"trainyard cloud env --isolation {WHERE_POSSIBLE}", starts_runs=False)
     principal = issue_resource_principal(cloud, resource) if resource else {}
-    unset, variables = _of_pulumi(cloud.home.parent) if pulumi else ([], {})
-    for name in unset:
-        data(f"unset {name}")
+    variables: dict[str, str] = {}
+    if pulumi:
+        from trainyard.engine.obtain import environment
+
+        # Plain `pulumi` then runs as under `up --local`.
+        for_pulumi = environment(cloud.home.parent)
+        variables = {name: value for name, value in for_pulumi.items() if os.environ.get(name) != value}
+        for name in (name for name in os.environ if name not in for_pulumi):
+            print_data(f"unset {name}")
     for name, value in {**variables, **cloud.env_for(profile), **principal}.items():
-        data(f"export {name}={shlex.quote(value)}")
-
-
-def _of_pulumi(home: Path) -> tuple[list[str], dict[str, str]]:
-    """The variables to unset and to set, so that plain `pulumi` runs as under `up --local`."""
-    from trainyard.engine.obtain import environment
-
-    wanted = environment(home)
-    changed = {name: value for name, value in wanted.items() if os.environ.get(name) != value}
-    return [name for name in os.environ if name not in wanted], changed
+        print_data(f"export {name}={shlex.quote(value)}")
 
 
 @cloud.command()

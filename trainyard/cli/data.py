@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,16 @@ from launcher.escaping import terminal
 from schemas.load import load_file, stack_name
 from schemas.model import Stack
 from schemas.name_suggestions import count_noun, suggest_name
-from trainyard.cli.out import json_data, say, say_aside
+from trainyard.cli.out import print_json, say, say_aside
 from trainyard.cli.planning import (
     end_with_findings,
+    find_stack_file,
     home_option,
     profile_option,
     running_cloud,
-    stack_file,
     stacks_option,
 )
-from trainyard.cli.transfers import end_with, progress, size_words
+from trainyard.cli.transfers import end_with, size_words, transfer_progress
 from trainyard.files.sources import bucket_name
 from trainyard.files.workers import TransferReport
 
@@ -60,7 +61,7 @@ def bucket_arguments(purpose: str) -> Callable[[Callable[..., Any]], Callable[..
             stack: str, stacks: Path, local: bool, home: Path | None, bucket: str | None, profile: str | None,
             **options: Any,
         ) -> None:  # fmt: skip
-            command(_open(purpose, stack_file(stack, stacks), local, home, bucket, profile), **options)
+            command(_open_bucket(purpose, find_stack_file(stack, stacks), local, home, bucket, profile), **options)
 
         with_bucket.__name__, with_bucket.__doc__ = command.__name__, command.__doc__
         with_bucket.__click_params__ = [  # type: ignore[attr-defined]  # where click keeps them until it makes a command
@@ -72,7 +73,7 @@ def bucket_arguments(purpose: str) -> Callable[[Callable[..., Any]], Callable[..
     return decorate
 
 
-def _open(
+def _open_bucket(
     purpose: str, file: Path, local: bool, home: Path | None, bucket: str | None, profile: str | None
 ) -> StackBucket:
     loaded = load_file(file, str(file))
@@ -122,10 +123,13 @@ def put(opened: StackBucket, source: Path, prefix: str | None, overwrite: bool) 
     from trainyard.files.put import Put
     from trainyard.files.sources import source_files
 
-    below = _folder(prefix) if prefix is not None else _usual_prefix(source)
+    if prefix is not None:
+        below = _bucket_folder(prefix)
+    else:
+        below = DATA if source.is_file() else "/".join(filter(None, (DATA, source.resolve().name)))
     report = TransferReport()
-    sending = Put(opened.store, below, report, overwrite, partial(_reserved, opened.stack, overwrite))
-    with progress(report, "Putting"):
+    sending = Put(opened.store, below, report, overwrite, partial(_why_reserved, opened.stack, overwrite))
+    with transfer_progress(report, "Putting"):
         sending.send(source_files(source, report), alone=source.is_file())
     place = f"to {opened.store.address}/{below}".rstrip("/")
     end_with(report, "put", place, input_hint(opened, below) if below else "")
@@ -139,11 +143,7 @@ def input_hint(opened: StackBucket, below: str) -> str:
     return f"A job reads them with `inputs: [{mounted}]` in its stack file."
 
 
-def _usual_prefix(source: Path) -> str:
-    return DATA if source.is_file() else "/".join(filter(None, (DATA, source.resolve().name)))
-
-
-def _folder(prefix: str) -> str:
+def _bucket_folder(prefix: str) -> str:
     """A folder in the bucket, without slashes around it; empty for the whole bucket."""
     folder = prefix.strip("/")
     why = local_path(folder)[1] if folder else ""
@@ -152,7 +152,7 @@ def _folder(prefix: str) -> str:
     return folder
 
 
-def _reserved(stack: Stack, overwrite: bool, name: str) -> str:
+def _why_reserved(stack: Stack, overwrite: bool, name: str) -> str:
     """Why nothing may be put under a name: runs write below the names of their jobs, former names (`was`) included."""
     first, slash, _ = name.partition("/")
     jobs = {known for job, spec in stack.jobs.items() for known in (job, *spec.was.names)}
@@ -175,47 +175,37 @@ def get(opened: StackBucket, name: str, to: Path | None, overwrite: bool) -> Non
     from trainyard.files.get import Get, WantedObject
     from trainyard.files.targets import open_target
 
-    folder = _folder(name)
-    item = None if name.endswith("/") or not folder else _object_named(opened.store, folder)
+    folder = _bucket_folder(name)
+    item = None if name.endswith("/") or not folder else next(iter(opened.store.list(folder)), None)
+    if item is not None and item.name != folder:
+        item = None
     report = TransferReport()
     target = to or Path("." if item else Path(folder).name or "bucket")
-    with open_target(target) as place, progress(report, "Fetching"):
+    with open_target(target) as place, transfer_progress(report, "Fetching"):
         fetching = Get(opened.store, place, report, overwrite)
         if item is not None:
             fetching.fetch([WantedObject(item, folder.rpartition("/")[2])])
         else:
             below = f"{folder}/" if folder else ""
-            fetching.fetch(WantedObject(one, one.name[len(below) :]) for one in _objects_below(opened.store, below))
+            objects = _objects_below(opened.store, below)
+            fetching.fetch(WantedObject(item, item.name[len(below) :]) for item in objects)
     end_with(report, "fetched", f"into {target}")
 
 
-def _object_named(store: Store, name: str) -> StoredObject | None:
-    first = next(iter(store.list(name)), None)
-    return first if first is not None and first.name == name else None
-
-
 def _objects_below(store: Store, below: str) -> Iterator[StoredObject]:
-    """All objects below a prefix. Raises TransferError if there is none."""
-    empty = True
+    """All objects below a prefix. Raises TransferError if there is none, with similar names of the folder above."""
+    found = False
     for item in store.list(below):
-        empty = False
+        found = True
         yield item
-    if empty:
-        raise TransferError(f"nothing is called `{below.rstrip('/')}` in {store.address}{_similar(store, below)}")
-
-
-def _similar(store: Store, below: str) -> str:
-    """Suggests similar names from the folder above."""
+    if found:
+        return
     parent, _, name = below.rstrip("/").rpartition("/")
     above = f"{parent}/" if parent else ""
-    there: dict[str, None] = {}
-    for count, item in enumerate(store.list(above)):
-        if count == _MOST_NEAR:
-            break
-        there[item.name[len(above) :].partition("/")[0]] = None
-    if not there:
-        return "; `trainyard data list STACK` shows what is there"
-    return f": {suggest_name(name, list(there)[:20])}"
+    nearest = islice(store.list(above), _MOST_NEAR)
+    names = list(dict.fromkeys(item.name[len(above) :].partition("/")[0] for item in nearest))
+    hint = f": {suggest_name(name, names[:20])}" if names else "; `trainyard data list STACK` shows what is there"
+    raise TransferError(f"nothing is called `{below.rstrip('/')}` in {store.address}{hint}")
 
 
 @data.command("list")
@@ -224,11 +214,11 @@ def _similar(store: Store, below: str) -> str:
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
 )
-def list_(opened: StackBucket, prefix: str, form: str) -> None:
+def list_objects(opened: StackBucket, prefix: str, form: str) -> None:
     """List the objects whose names begin with PREFIX: size, time and name."""
     if form == "json":
-        rows = [as_json(item) for item in opened.store.list(prefix)]
-        json_data(json.dumps({"bucket": opened.store.address, "objects": rows}, indent=2))
+        rows = [object_json(item) for item in opened.store.list(prefix)]
+        print_json(json.dumps({"bucket": opened.store.address, "objects": rows}, indent=2))
         return
     count = total = 0
     for item in opened.store.list(prefix):
@@ -237,7 +227,7 @@ def list_(opened: StackBucket, prefix: str, form: str) -> None:
     say(f"{count_noun(count, 'object')}, {size_words(total)}, in {opened.store.address}/{prefix}".rstrip("/"))
 
 
-def as_json(item: StoredObject) -> dict[str, Any]:
+def object_json(item: StoredObject) -> dict[str, Any]:
     return {"name": item.name, "size": item.size, "modified": item.modified, "md5": item.checksum or None}
 
 

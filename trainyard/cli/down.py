@@ -7,18 +7,18 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 
 import click
 
 from catalog.platforms import platforms_with, require_capability
-from components.platform.local import PROJECT_NAME, LocalPlatform, Removal, Row, State
+from components.platform.local import PROJECT_NAME, LocalPlatform, Row
 from launcher.escaping import terminal_lines
 from localcloud import control
 from schemas.name_suggestions import count_noun
-from trainyard.cli.out import ask, say, say_aside, say_in_colour
+from trainyard.cli.out import ask_yes_or_no, say, say_aside, say_in_colour
 from trainyard.cli.up import local_command
 from trainyard.local import stack_states
 from trainyard.local.local_stack import QUIET, LocalStack
@@ -32,6 +32,7 @@ DELETE_DATA = click.option(
 )
 YES = click.option("--yes", "-y", is_flag=True, help="End live runs without asking.")
 _TARGET = "--target"
+_NOTHING_LEFT = "Nothing is left; the local cloud is stopped."
 # Pulumi's advice after `destroy`. It is hidden: `down` removes the stack itself and lists what is kept.
 _ADVICE = re.compile(
     r"The resources in the stack have been deleted, but|If you want to remove the stack completely, run"
@@ -56,42 +57,54 @@ def down(place: LocalStack, arguments: list[str], delete_data: bool, yes: bool) 
     with place.leave_cloud() as unused:
         if unused:
             place.remove_stand_ins(cloud, delete_data)
+            # What users, or stacks of another backend, have left in the cloud.
             data = [
                 line
                 for name in platforms_with(LocalPlatform)
                 for line in require_capability(name, LocalPlatform).list_data(cloud, say_aside)
             ]
             control.stop(place.home / "cloud")
-            say(_end(data, place))
+            say(terminal_lines("\n".join(_lines_about_left_data(data, place))) if data else _NOTHING_LEFT)
         elif not left:
             say("No stack is up any more. Another command uses the local cloud, so it keeps running.")
 
 
-def _end(data: Sequence[str], place: LocalStack) -> str:
-    """The message when no stack is up. `data`: what users, or stacks of another backend, have left in the cloud."""
-    if not data:
-        return "Nothing is left; the local cloud is stopped."
-    remedy = f"{own_command()} {shlex.join(['cloud', 'reset', '--home', str(place.home / 'cloud')])}"
-    lines = ["No stack is up any more, and the local cloud is stopped. It still holds data that no stack here made:"]
-    return terminal_lines("\n".join([*lines, *(f"  {line}" for line in data), f"To remove it with all data: {remedy}"]))
+def _lines_about_left_data(data: Sequence[str], place: LocalStack) -> Iterator[str]:
+    yield "No stack is up any more, and the local cloud is stopped. It still holds data that no stack here made:"
+    yield from (f"  {line}" for line in data)
+    remedy = shlex.join(["cloud", "reset", "--home", str(place.home / "cloud")])
+    yield f"To remove it with all data: {own_command()} {remedy}"
 
 
 def _take_down(place: LocalStack, cloud: control.Cloud, arguments: list[str], delete_data: bool, yes: bool) -> None:
     platform, (own, every) = place.platform, place.states()
-    rows = _targeted(own, arguments)
-    protected = [row for row in rows if row.get("protect") and not delete_data]
+    pairs = pairwise([*arguments, ""])
+    targets = {word.partition("=")[2] or after for word, after in pairs if word.partition("=")[0] == _TARGET}
+    resources = [resource for resource in own.made() if not targets or resource["urn"] in targets]
+    protected = [resource for resource in resources if resource.get("protect") and not delete_data]
     # Retained resources that are not protected leave the state and stay in the cloud.
-    staying = [row for row in rows if (row in protected or row.get("retainOnDelete")) and not delete_data]
-    going = [row for row in rows if row not in staying]
+    let_go = [
+        resource
+        for resource in resources
+        if resource.get("retainOnDelete") and resource not in protected and not delete_data
+    ]
+    going = [resource for resource in resources if resource not in protected and resource not in let_go]
     _refuse_if_needed(place, dependent_stacks(own, every, going, platform))
-    _announce(place, platform.describe_removal(cloud, going, staying, say_aside), yes)
+    staying = [resource for resource in resources if resource not in going]
+    removal = platform.describe_removal(cloud, going, staying, say_aside)
+    if lines := [*(f"ends     {run}" for run in removal.live), *removal.lines]:
+        say("\n".join([f"With the stack {place.stack}:", *(f"  {line}" for line in lines)]))
+    if removal.live and not yes and not ask_yes_or_no("End the runs that are still training?"):
+        raise click.ClickException("Nothing was removed.")
     if delete_data:
         stack_states.end_protection(place)
-    _destroy(place, platform, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
-    _account(place, platform, protected, [row for row in staying if row not in protected])
+    _destroy_resources(place, platform, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
+    _say_what_is_left(place, platform, protected, let_go)
 
 
-def _account(place: LocalStack, platform: LocalPlatform, protected: Sequence[Row], let_go: Sequence[Row]) -> None:
+def _say_what_is_left(
+    place: LocalStack, platform: LocalPlatform, protected: Sequence[Row], let_go: Sequence[Row]
+) -> None:
     left = list(place.states()[0].made())
     if let_go:
         names = ", ".join(dict.fromkeys(map(platform.describe_resource, let_go)))
@@ -104,13 +117,6 @@ def _account(place: LocalStack, platform: LocalPlatform, protected: Sequence[Row
     else:
         rest = count_noun(len(left), "resource")
         say(f"\n{rest} of {place.stack} are still there, because `{_TARGET}` did not name them.")
-
-
-def _targeted(own: State, arguments: Sequence[str]) -> list[Row]:
-    """The resources of the stack, or only those that `--target` names."""
-    pairs = pairwise([*arguments, ""])
-    named = {word.partition("=")[2] or after for word, after in pairs if word.partition("=")[0] == _TARGET}
-    return [row for row in own.made() if not named or row["urn"] in named]
 
 
 def _refuse_if_needed(place: LocalStack, dependents: Sequence[DependentStack]) -> None:
@@ -131,23 +137,17 @@ def _refuse_if_needed(place: LocalStack, dependents: Sequence[DependentStack]) -
     )
 
 
-def _announce(place: LocalStack, removal: Removal, yes: bool) -> None:
-    lines = [*(f"ends     {run}" for run in removal.live), *removal.lines]
-    if not lines:
-        return
-    say("\n".join([f"With the stack {place.stack}:", *(f"  {line}" for line in lines)]))
-    if removal.live and not yes and not ask("End the runs that are still training?"):
-        raise click.ClickException("Nothing was removed.")
-
-
-def _destroy(
+def _destroy_resources(
     place: LocalStack, platform: LocalPlatform, cloud: control.Cloud, going: Sequence[Row], arguments: list[str]
 ) -> None:
     # The user may have taken long to answer. Another command may have started on the stack since.
     place.claim()
     platform.end_other_runs(cloud, going, say_aside)
     platform.empty_buckets(cloud, going, say_aside)
-    destroy = partial(place.pulumi, "destroy", *QUIET, *_in_colour(), *arguments, show=_show)
+    # As Pulumi would choose on our terminal.
+    chosen = any(os.environ.get(name) for name in ("NO_COLOR", "PULUMI_OPTION_COLOR"))
+    colour = ("--color", "always") if sys.stdout.isatty() and not chosen else ()
+    destroy = partial(place.pulumi, "destroy", *QUIET, *colour, *arguments, show=_show_unless_advice)
     code = destroy()
     # Somebody else may have written to the bucket again.
     if code and platform.empty_buckets(cloud, going, say_aside):
@@ -156,12 +156,6 @@ def _destroy(
         sys.exit(code)
 
 
-def _in_colour() -> tuple[str, ...]:
-    """The colour options that Pulumi would choose on our terminal."""
-    chosen = any(os.environ.get(name) for name in ("NO_COLOR", "PULUMI_OPTION_COLOR"))
-    return ("--color", "always") if sys.stdout.isatty() and not chosen else ()
-
-
-def _show(line: str) -> None:
+def _show_unless_advice(line: str) -> None:
     if not _ADVICE.match(line):
         say_in_colour(line, colour=sys.stdout.isatty())

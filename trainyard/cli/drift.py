@@ -13,14 +13,14 @@ import click
 from components.plan.show import json_text
 from schemas.name_suggestions import count_noun
 from trainyard.cli.errors import ResultCommand
-from trainyard.cli.out import json_data, say
+from trainyard.cli.out import print_json, say
 from trainyard.cli.planning import (
+    find_stack_file,
     home_option,
     named_place,
     place_option,
     profile_option,
     running_cloud,
-    stack_file,
     stacks_option,
 )
 from trainyard.local.places import hint_of_other_clouds
@@ -71,21 +71,21 @@ def drift(
     example because the caller may not read a part of the stack.
     """
     cloud = running_cloud(home, named_place(stack, stacks)[0] if stack else "") if local or home else None
-    names = _stack_names(stack, cloud)
+    names = _stacks_to_compare(stack, cloud)
     if state is not None and len(names) != 1:
         raise click.UsageError("--state is the state of one stack: name the stack")
-    drifts = [_drift(one, stacks, cloud, place, profile, state, known) for one in names]
+    drifts = [_find_drift_of_stack(name, stacks, cloud, place, profile, state, known) for name in names]
     if form == "json":
-        json_data(json_text([_as_json(one) for one in drifts]))
+        print_json(json_text([_drift_json(drift) for drift in drifts]))
     else:
-        say("\n".join(line for one in drifts for line in lines(one)))
-    if any(one.remarks for one in drifts):
+        say("\n".join(line for drift in drifts for line in drift_lines(drift)))
+    if any(drift.remarks for drift in drifts):
         sys.exit(1)
-    if any(one.unread for one in drifts) and not partial:
+    if any(drift.unread for drift in drifts) and not partial:
         sys.exit(2)
 
 
-def lines(drift: Drift) -> Iterator[str]:
+def drift_lines(drift: Drift) -> Iterator[str]:
     """The output for one stack. A single line if there is no drift and everything could be read."""
     if not drift.remarks and drift.unread:
         parts = count_noun(len(drift.unread), "part")
@@ -94,12 +94,12 @@ def lines(drift: Drift) -> Iterator[str]:
         yield f"{drift.stack}: no drift: its cloud has what the last `up` made"
     else:
         yield f"{drift.stack}: {count_noun(len(drift.remarks), 'difference')} from what the last `up` made"
-        yield from (f"  {_WORDS[one.kind]:8} {one.words}" for one in drift.remarks)
+        yield from (f"  {_WORDS[remark.kind]:8} {remark.words}" for remark in drift.remarks)
         yield "  To undo it: `pulumi up --refresh`; resources that no stack declares must be removed by hand"
-    yield from (f"  not read {one}" for one in drift.unread)
+    yield from (f"  not read {part}" for part in drift.unread)
 
 
-def _stack_names(stack: str | None, cloud: Cloud | None) -> Sequence[str]:
+def _stacks_to_compare(stack: str | None, cloud: Cloud | None) -> Sequence[str]:
     if stack is not None:
         return [stack]
     if cloud is None:
@@ -112,7 +112,7 @@ def _stack_names(stack: str | None, cloud: Cloud | None) -> Sequence[str]:
     return deployed
 
 
-def _drift(
+def _find_drift_of_stack(
     named: str, stacks: Path, cloud: Cloud | None, place: str | None, profile: str | None, state: Path | None,
     known: tuple[str, ...],
 ) -> Drift:  # fmt: skip
@@ -125,7 +125,7 @@ def _drift(
 
     stack, _ = named_place(named, stacks)
     copy = deployed_files(cloud.home, stacks).get(stack) if cloud is not None else None
-    file = copy or stack_file(named, stacks)
+    file = copy or find_stack_file(named, stacks)
     config = config_of(file)
     try:
         platform = platform_in(config)
@@ -143,11 +143,13 @@ def _drift(
         raise click.ClickException(f"{stack}: {error}{other}") from error
 
 
-def _as_json(drift: Drift) -> dict[str, object]:
+def _drift_json(drift: Drift) -> dict[str, object]:
     return {
         "stack": drift.stack,
         "platform": drift.platform,
         "drift": bool(drift.remarks),
-        "remarks": [{"kind": one.kind, "words": one.words, "resource": one.resource} for one in drift.remarks],
+        "remarks": [
+            {"kind": remark.kind, "words": remark.words, "resource": remark.resource} for remark in drift.remarks
+        ],
         "unread": list(drift.unread),
     }

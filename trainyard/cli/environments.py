@@ -7,16 +7,12 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from schemas.name_suggestions import count_noun
-from trainyard.cli.out import ask, json_data, say
+from trainyard.cli.out import ask_yes_or_no, print_json, say
 from trainyard.cli.planning import stacks_option
-
-if TYPE_CHECKING:
-    from localcloud.environments.find import Environment
 
 
 @click.group("environments", invoke_without_command=True)
@@ -44,17 +40,14 @@ def list_command(as_json: bool = False) -> None:
         else:
             state = {"ready": False, "reason": environment.reason, "remedy": environment.remedy}
         states[row.name] = {**cost, **state}
-    states |= {name: _layer_state(name, facts) for name, facts in layers().items()}
-    json_data(json.dumps(states, indent=2)) if as_json else say("\n".join(_lines(states)))
+    for name, layer in layers().items():
+        summary = f"packages of a job's `requirements`, over {name.partition('+')[0]}"
+        cost = {"serves": [], "summary": summary, "megabytes": 0, "minutes": 0}
+        states[name] = {**cost, "ready": True, "interpreter": str(layer.interpreter), "holds": layer.says}
+    print_json(json.dumps(states, indent=2)) if as_json else say("\n".join(_environment_lines(states)))
 
 
-def _layer_state(name: str, environment: Environment) -> dict[str, object]:
-    summary = f"packages of a job's `requirements`, over {name.partition('+')[0]}"
-    cost = {"serves": [], "summary": summary, "megabytes": 0, "minutes": 0}
-    return {**cost, "ready": True, "interpreter": str(environment.interpreter), "holds": environment.says}
-
-
-def _lines(states: dict[str, dict[str, object]]) -> list[str]:
+def _environment_lines(states: dict[str, dict[str, object]]) -> list[str]:
     width = max(map(len, states))
     lines = []
     for name, facts in states.items():
@@ -105,33 +98,33 @@ def prune_command(every: bool, yes: bool) -> None:
     if not found:
         say("Nothing to remove." if every else "Nothing to remove. With --all, all environments are removed.")
         return
-    for one in found:
-        say(f"{_megabytes(one.size):>9}  {one.folder}: {one.reason}")
-    total = _megabytes(sum(one.size for one in found))
+    for unused in found:
+        say(f"{_format_megabytes(unused.size):>9}  {unused.folder}: {unused.reason}")
+    total = _format_megabytes(sum(unused.size for unused in found))
     if not yes:
-        ask(f"Remove {count_noun(len(found), 'folder')}, {total}?", abort=True)
-    for one in found:
-        if not remove_unless_locked(one.folder):
-            say(f"Kept: another command is making {one.folder}.")
+        ask_yes_or_no(f"Remove {count_noun(len(found), 'folder')}, {total}?", abort=True)
+    for unused in found:
+        if not remove_unless_locked(unused.folder):
+            say(f"Kept: another command is making {unused.folder}.")
     say(f"Removed, {total}.")
 
 
-def _megabytes(size: int) -> str:
+def _format_megabytes(size: int) -> str:
     return f"{round(size / 1e6):,} MB"
 
 
 def _make_for(stack: str, stacks: Path, names: tuple[str, ...], apt: bool) -> None:
     """Makes the environments of a stack's jobs, and installs their packages over them."""
     from localcloud.environments.find import Environment
-    from trainyard.cli.planning import plan_or_exit, stack_file
+    from trainyard.cli.planning import find_stack_file, plan_or_exit
     from trainyard.engine.progress import Progress
     from trainyard.local.environments import chosen_for, environment_of, make_environments, require_fitting
 
-    plan, folder = plan_or_exit(stack, stacks, "text"), stack_file(stack, stacks).parent
+    plan, folder = plan_or_exit(stack, stacks, "text"), find_stack_file(stack, stacks).parent
     jobs = plan.jobs.values()
     require_fitting(jobs, folder)
-    wanted = [one.row.name for one in chosen_for(jobs, folder) if one.row]
-    if not _make_all(tuple(dict.fromkeys((*names, *wanted))), apt):
+    needed = [choice.row.name for choice in chosen_for(jobs, folder) if choice.row]
+    if not _make_all(tuple(dict.fromkeys((*names, *needed))), apt):
         sys.exit(1)
     make_environments(jobs, folder, Progress())
     for job in jobs:

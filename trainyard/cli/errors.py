@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from trainyard.cli.out import harmless, prepare, say
+from trainyard.cli.out import escape_message, escape_unencodable, say
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # The exit code after Ctrl-C, as shells expect it: 128 and the number of SIGINT.
@@ -33,7 +33,7 @@ _LONGEST_NAME = 80
 _CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
-def words(problem: BaseException) -> str | None:
+def error_message(problem: BaseException) -> str | None:
     """The message for an error that the user can fix. None for a bug of trainyard."""
     names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(problem).__mro__}
     if names & _IN_WORDS:
@@ -73,7 +73,7 @@ class ResultCommand(click.Command):
         except BrokenPipeError:
             raise
         except Exception as problem:
-            if (message := words(problem)) is None or _is_of_the_output(problem):
+            if (message := error_message(problem)) is None or _is_of_the_output(problem):
                 raise
             _end_with_2(click.ClickException(message), ctx)
 
@@ -91,13 +91,16 @@ class ErrorReportingGroup(click.Group):
         for name in ("stdout", "stderr"):
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (as long as the process)
-        prepare()
+        escape_unencodable()
         try:
             return super().main(*args, **options)
         except OSError as problem:
             if problem.errno not in _CANNOT_WRITE:
                 raise
-            _forget_output()
+            # Python does not try to write the rest at exit.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
             where = f" to {problem.filename}" if problem.filename else ""
             say(f"trainyard: cannot write{where}: {problem.strerror}", err=True)
             sys.exit(2)
@@ -106,7 +109,7 @@ class ErrorReportingGroup(click.Group):
         try:
             return super().make_context(*args, **options)
         except click.ClickException as problem:
-            raise harmless(problem) from None
+            raise escape_message(problem) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -118,20 +121,13 @@ class ErrorReportingGroup(click.Group):
             sys.stdout = None
             sys.exit(0)
         except click.ClickException as problem:
-            raise harmless(problem) from None
+            raise escape_message(problem) from None
         except Exception as problem:
-            if (message := words(problem)) is None or _is_of_the_output(problem):
+            if (message := error_message(problem)) is None or _is_of_the_output(problem):
                 raise
-            raise harmless(click.ClickException(message)) from None
+            raise escape_message(click.ClickException(message)) from None
 
 
 def _is_of_the_output(problem: Exception) -> bool:
     """Whether printing failed: such an error names no file. `main` reports it, because it can also occur at exit."""
     return isinstance(problem, OSError) and problem.errno in _CANNOT_WRITE and not problem.filename
-
-
-def _forget_output() -> None:
-    """Redirects stdout to the null device, so that Python does not try to write the rest at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)

@@ -14,7 +14,7 @@ from components.platform.images import Additions, ImagePlatform, WantedImage, im
 from trainyard.cli.errors import ErrorReportingGroup
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import plan_or_exit, running_cloud, stacks_option
-from trainyard.cli.waiting import waiting
+from trainyard.cli.waiting import show_waiting
 from trainyard.images import tools as image_tools
 from trainyard.images.build_push import BuildOptions, Push, choose_recipe, endpoint
 from trainyard.images.build_push import build as build_image
@@ -73,16 +73,16 @@ def build(
 ) -> None:
     """Build the images that the jobs of STACK_OR_FILE name."""
     plan = plan_or_exit(stack, stacks, "text")
-    platform = image_platform_of(plan, _environment(local))
-    images = _images(plan, platform, namespace, registry, job, dry_run)
-    given = {**_pairs(arguments), **({"BASE": base} if base else {})}
+    platform = image_platform_of(plan, _variables_of_cloud(local))
+    images = _find_images(plan, platform, namespace, registry, job, dry_run)
+    given = {**_parse_build_arguments(arguments), **({"BASE": base} if base else {})}
     options = BuildOptions(gpu, given, Additions(requirements, code), pip_config, dry_run)
-    recipes = {one.address: choose_recipe(one, options, platform, say) for one in images}
+    recipes = {wanted.address: choose_recipe(wanted, options, platform, say) for wanted in images}
     if not images:
         return
-    chosen = image_tools.find(tool, dry_run, say_aside)
-    for one in images:
-        build_image(chosen, one, recipes[one.address], options, say)
+    builder = image_tools.find(tool, dry_run, say_aside)
+    for wanted in images:
+        build_image(builder, wanted, recipes[wanted.address], options, say)
     if not dry_run:
         say(f"Push with: trainyard image push {stack}{' --local' if local else ''}")
 
@@ -110,35 +110,35 @@ def push(
 ) -> None:
     """Push the built images that the jobs of STACK_OR_FILE name, and print their digests."""
     plan = plan_or_exit(stack, stacks, "text")
-    environment = _environment(local)
+    environment = _variables_of_cloud(local)
     platform = image_platform_of(plan, environment)
-    images = _images(plan, platform, namespace, registry, job, dry_run)
+    images = _find_images(plan, platform, namespace, registry, job, dry_run)
     if not images:
         return
     pushing = Push(image_tools.find(tool, dry_run, say_aside), plan, platform, sign_in, dry_run, say, say_aside)
-    for one in images:
+    for built in images:
         if not dry_run:
-            with waiting(f"asking the registry for {one.address}"):
-                pushing.judge(one, overwrite)
-        pushing.push(one, endpoint(one.host, environment))
+            with show_waiting(f"asking the registry for {built.address}"):
+                pushing.judge(built, overwrite)
+        pushing.push(built, endpoint(built.host, environment))
 
 
-def _environment(local: bool) -> Mapping[str, str]:
+def _variables_of_cloud(local: bool) -> Mapping[str, str]:
     """The environment of the chosen cloud: this shell's variables, or the local cloud's too."""
     return {**os.environ, **running_cloud(None).env} if local else os.environ
 
 
-def _images(
+def _find_images(
     plan: Plan, platform: ImagePlatform, namespace: str, registry: str, job: str | None, dry_run: bool
 ) -> list[WantedImage]:
-    with waiting("looking up the registry of the images"):
+    with show_waiting("looking up the registry of the images"):
         images, remarks = platform.wanted_images(plan, namespace, registry, job, dry_run)
     for remark in remarks:
         say(remark)
     return images
 
 
-def _pairs(arguments: tuple[str, ...]) -> dict[str, str]:
+def _parse_build_arguments(arguments: tuple[str, ...]) -> dict[str, str]:
     pairs = {}
     for text in arguments:
         name, equals, value = text.partition("=")

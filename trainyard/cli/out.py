@@ -22,7 +22,7 @@ _UP, _ERASE_BELOW, _THIS_LINE = "\x1b[{}F", "\x1b[J", "\r\x1b[K"
 
 def say(text: object = "", err: bool = False) -> None:
     """Print lines for people."""
-    click.echo(_lines(str(text)), err=err)
+    click.echo(_escaped_lines(str(text)), err=err)
 
 
 def say_aside(text: object) -> None:
@@ -35,7 +35,7 @@ def say_in_colour(text: str, colour: bool) -> None:
     if not colour:
         say(text)
         return
-    click.echo(_but_colours(text, _lines), color=True)
+    click.echo(_but_colours(text, _escaped_lines), color=True)
 
 
 def _but_colours(text: str, escape: Callable[[str], str]) -> str:
@@ -43,29 +43,29 @@ def _but_colours(text: str, escape: Callable[[str], str]) -> str:
     return "".join(part if place % 2 else escape(part) for place, part in enumerate(parts))
 
 
-def draw(lines: Sequence[str], over: int) -> None:
+def redraw_lines(lines: Sequence[str], over: int) -> None:
     """Draw lines, with click's own colours, over the last `over` lines. The caller has escaped foreign text."""
     back = _UP.format(over) if over else ""
-    click.echo(back + _ERASE_BELOW + "\n".join(_but_colours(line, _line) for line in lines), color=True)
+    click.echo(back + _ERASE_BELOW + "\n".join(_but_colours(line, _escaped_line) for line in lines), color=True)
 
 
 def redraw_aside(line: str) -> None:
     """Draw one line of progress over the one before, on stderr. An empty line erases it."""
-    click.echo(_THIS_LINE + _line(line), nl=False, err=True, color=True)
+    click.echo(_THIS_LINE + _escaped_line(line), nl=False, err=True, color=True)
 
 
-def data(text: str) -> None:
+def print_data(text: str) -> None:
     """Print text for programs: Markdown, workflow commands, a shell's words. The caller escapes it for its reader, and
     masks tokens: a shell's words may be one."""
-    click.echo("\n".join(_without_controls(line) for line in text.split("\n")))
+    click.echo("".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text))
 
 
-def json_data(text: str) -> None:
+def print_json(text: str) -> None:
     """Print JSON, SARIF included."""
-    data(json_text(without_tokens(text)))
+    print_data(json_text(without_tokens(text)))
 
 
-def ask(question: str, abort: bool = False) -> bool:
+def ask_yes_or_no(question: str, abort: bool = False) -> bool:
     """Ask yes or no. Without a terminal nobody can answer, so the command ends and names `--yes`."""
     if not sys.stdin.isatty():
         raise click.UsageError(f"There is no terminal to ask at: {terminal(question)}\nTo answer yes, add --yes.")
@@ -78,26 +78,22 @@ def ask_secret(question: str) -> str:
     return answer
 
 
-def harmless(problem: click.ClickException) -> click.ClickException:
+def escape_message(problem: click.ClickException) -> click.ClickException:
     """The same error with an escaped message, because messages often repeat what somebody wrote."""
-    problem.message = _lines(str(problem.message))  # type: ignore[misc]  # click reads it when it shows it
+    problem.message = _escaped_lines(str(problem.message))  # type: ignore[misc]  # click reads it when it shows it
     return problem
 
 
-def prepare() -> None:
+def escape_unencodable() -> None:
     """A name that does not fit the terminal's encoding is shown with escapes, not with a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _line(text: str) -> str:
+def _escaped_line(text: str) -> str:
     return terminal(without_tokens(text))
 
 
-def _lines(text: str) -> str:
+def _escaped_lines(text: str) -> str:
     return terminal_lines(without_tokens(text))
-
-
-def _without_controls(line: str) -> str:
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in line)

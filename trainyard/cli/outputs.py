@@ -28,10 +28,10 @@ from launcher.escaping import terminal
 from provider.runs.lost import LOCAL_ONLY, LOST, Lost, read_lost
 from schemas.load import load_file
 from schemas.name_suggestions import count_noun
-from trainyard.cli.data import as_json, object_line
-from trainyard.cli.out import json_data, say, say_aside
+from trainyard.cli.data import object_json, object_line
+from trainyard.cli.out import print_json, say, say_aside
 from trainyard.cli.run_selection import config_of
-from trainyard.cli.transfers import end_with, progress, size_words
+from trainyard.cli.transfers import end_with, size_words, transfer_progress
 from trainyard.files.workers import TransferReport
 from trainyard.runs.ranking import RESULT, start_id
 
@@ -82,7 +82,7 @@ def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[R
             say_aside(f"{terminal(run.title)}: its folder is unknown, because its image does not contain the launcher")
             continue
         try:
-            found.append(_output_of(selection, run, run.folder, purpose, openers, history))
+            found.append(_find_output(selection, run, run.folder, purpose, openers, history))
         except TransferError as error:
             if selection.wanted.stack:
                 refused.append("\n".join([f"{terminal(run.title)}: {error}", *_lost_lines(run)]))
@@ -94,11 +94,15 @@ def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[R
     return found
 
 
-def _output_of(
+def _find_output(
     selection: RunSelection, run: RunStatus, folder: str, purpose: str, openers: dict[str, StoreOpener], many: bool
 ) -> RunOutput:
     if run.stack not in openers:
-        openers[run.stack] = _opener(selection, run.stack, purpose)
+        # Runs of several stacks may be on several platforms.
+        file = selection.file_of(run.stack)
+        where = replace(selection.where, config=config_of(file))
+        stack = load_file(file).stack if file else None
+        openers[run.stack] = store_opener(StoreRequest(purpose, where, stack))
     store, name = openers[run.stack].folder(folder)
     return RunOutput(run, store, f"{name}/{_OUTPUT}", many)
 
@@ -110,7 +114,7 @@ def read_results(selection: RunSelection, runs: Sequence[RunStatus]) -> dict[str
 
     def read(output: RunOutput) -> Mapping[str, Any] | None:
         try:
-            return _result(output)
+            return _read_result(output)
         except (TransferError, FileProblemError, ProviderError) as error:
             refused.append(str(error))
             return None
@@ -120,7 +124,7 @@ def read_results(selection: RunSelection, runs: Sequence[RunStatus]) -> dict[str
         if run.folder is None:
             continue
         try:
-            outputs.append(_output_of(selection, run, run.folder, "get", openers, False))
+            outputs.append(_find_output(selection, run, run.folder, "get", openers, False))
         except TransferError as error:
             refused.append(str(error))
     results = read_at_once(read, outputs, _AT_ONCE)
@@ -129,7 +133,7 @@ def read_results(selection: RunSelection, runs: Sequence[RunStatus]) -> dict[str
     return {start_id(output.run): result for output, result in zip(outputs, results, strict=True) if result}
 
 
-def _result(output: RunOutput) -> Mapping[str, Any] | None:
+def _read_result(output: RunOutput) -> Mapping[str, Any] | None:
     """The `result.json` nearest to the top: ranks other than 0 have folders of their own."""
     there = [
         item
@@ -158,17 +162,10 @@ class _Memory:
         self.content += block
 
 
-def _opener(selection: RunSelection, stack: str, purpose: str) -> StoreOpener:
-    """Opens the store of a stack: runs of several stacks may be on several platforms."""
-    file = selection.file_of(stack)
-    where = replace(selection.where, config=config_of(file))
-    return store_opener(StoreRequest(purpose, where, load_file(file).stack if file else None))
-
-
-def show(outputs: Sequence[RunOutput], form: str) -> None:
+def show_outputs(outputs: Sequence[RunOutput], form: str) -> None:
     """Lists the files of each run, and says how to fetch them."""
     if form == "json":
-        json_data(json.dumps([_json(output) for output in outputs], indent=2))
+        print_json(json.dumps([_output_json(output) for output in outputs], indent=2))
         return
     fetchable = False
     for output in outputs:
@@ -206,13 +203,13 @@ def _lost_lines(run: RunStatus) -> Iterator[str]:
     fates = {LOST: "not kept", LOCAL_ONLY: "kept only on the local cloud"}
     for fate, rank, lost in ((fates[key], *row) for key in fates for row in _lost_files(run, key)):
         yield f"  {fate} of rank {rank}: {count_noun(lost.files, 'file')}, {size_words(lost.size)}"
-        for one in lost.largest:
-            several = f" ({count_noun(one.files, 'file')})" if one.files > 1 else ""
-            yield f"  {size_words(one.size):>10}  {terminal(one.name)}{several}: {terminal(one.why)}"
+        for entry in lost.largest:
+            several = f" ({count_noun(entry.files, 'file')})" if entry.files > 1 else ""
+            yield f"  {size_words(entry.size):>10}  {terminal(entry.name)}{several}: {terminal(entry.why)}"
         yield f"  {terminal(lost.remedy)}"
 
 
-def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
+def fetch_outputs(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
     """Fetches the files of each run into a folder of its own."""
     from trainyard.files.get import Get, WantedObject
     from trainyard.files.targets import open_target
@@ -220,7 +217,7 @@ def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
     if not outputs:
         raise click.exceptions.Exit(1)
     report = TransferReport()
-    with open_target(to) as place, progress(report, "Fetching"):
+    with open_target(to) as place, transfer_progress(report, "Fetching"):
         for output in outputs:
             # Usually all runs use one store, but runs of one stack may use two.
             fetching = Get(output.store, place, report, overwrite)
@@ -236,9 +233,9 @@ def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
     end_with(report, "fetched", f"into {to}")
 
 
-def _json(output: RunOutput) -> dict[str, object]:
+def _output_json(output: RunOutput) -> dict[str, object]:
     run = output.run
-    files = [{**as_json(item), "name": item.name[len(output.prefix) :]} for item in output.files()]
+    files = [{**object_json(item), "name": item.name[len(output.prefix) :]} for item in output.files()]
     return {
         "stack": run.stack, "job": run.job, "run": run.name, "attempt": run.attempt, "state": run.state,
         "over": run.over, "where": output.address, "files": files,

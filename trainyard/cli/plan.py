@@ -14,8 +14,8 @@ from components.plan.documents import PlanDocuments, run_documents, yaml_text
 from components.plan.model import Plan
 from components.plan.platform import AccessReporting
 from schemas.name_suggestions import suggest_name
-from trainyard.cli.out import data, json_data, say
-from trainyard.cli.planning import plan_or_exit, stack_arguments, stack_file
+from trainyard.cli.out import print_data, print_json, say
+from trainyard.cli.planning import find_stack_file, plan_or_exit, stack_arguments
 
 
 @click.command()
@@ -34,15 +34,15 @@ def plan(stack: str, stacks: Path, form: str, launch: str | None, documents: boo
     if documents and launch is not None:
         raise click.UsageError("--documents and --launch cannot be used together")
     if documents:
-        _print_documents(made, stack_file(stack, stacks).parent, form)
+        _print_documents(made, find_stack_file(stack, stacks).parent, form)
     elif launch is not None:
         try:
             node = show.find_node(made, launch)
         except show.UnknownNameError as wrong:
             raise click.UsageError(f"{wrong} in {made.stack}: {suggest_name(wrong.name, wrong.choices)}") from None
-        json_data(show.json_text(node.launch))
+        print_json(show.json_text(node.launch))
     elif form == "json":
-        json_data(show.json_text(made))
+        print_json(show.json_text(made))
     else:
         say(show.plan_text(made))
 
@@ -56,9 +56,9 @@ def _print_documents(made: Plan, folder: Path, form: str) -> None:
     except (OSError, UnicodeError) as problem:
         raise click.ClickException(f"a file of the stack cannot be read: {problem}") from None
     if form == "json":
-        json_data(show.json_text(documents))
+        print_json(show.json_text(documents))
     else:
-        data(without_tokens(yaml_text(made, documents)))
+        print_data(without_tokens(yaml_text(made, documents)))
 
 
 @click.command()
@@ -75,6 +75,6 @@ def access(stack: str, stacks: Path, form: str, deployers: str) -> None:
     except ValueError as wrong:
         raise click.UsageError(f"--deployers: {wrong}") from None
     if form == "json":
-        json_data(show.json_text(report))
+        print_json(show.json_text(report))
     else:
         say(report.text())

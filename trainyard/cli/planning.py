@@ -70,7 +70,7 @@ def stack_arguments(command: FC) -> FC:
     return command
 
 
-def stack_file(named: str, stacks: Path) -> Path:
+def find_stack_file(named: str, stacks: Path) -> Path:
     """`vision-dev` means Pulumi.vision-dev.yaml in the stacks folder. A name with a slash or .yaml is a file."""
     if is_file_name(named):
         return Path(named)
@@ -103,7 +103,7 @@ def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
     from components.plan.build import StackFileError, plan_file
 
     try:
-        return plan_file(stack_file(named, stacks), say_aside)
+        return plan_file(find_stack_file(named, stacks), say_aside)
     except StackFileError as error:
         end_with_findings(error.judged, form)
 
@@ -111,10 +111,10 @@ def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
 def plan_with_findings_or_exit(file: Path) -> Plan:
     """Like plan_or_exit, but shows all warnings and notes in full: for commands that act on the file."""
     from components.plan.build import StackFileError, judge_usable_file, plan_of
-    from trainyard.cli.render import text
+    from trainyard.cli.render import findings_text
 
     try:
-        return plan_of(judge_usable_file(file, say_aside, lambda judged: say_aside(text([judged], False))))
+        return plan_of(judge_usable_file(file, say_aside, lambda judged: say_aside(findings_text([judged], False))))
     except StackFileError as error:
         end_with_findings(error.judged, "text")
 
@@ -124,16 +124,16 @@ def judge_or_exit(named: str, stacks: Path) -> Judged:
     from components.plan.build import StackFileError, judge_usable_file
 
     try:
-        return judge_usable_file(stack_file(named, stacks), say_aside)
+        return judge_usable_file(find_stack_file(named, stacks), say_aside)
     except StackFileError as error:
         end_with_findings(error.judged, "text")
 
 
 def end_with_findings(judged: Judged, form: str) -> NoReturn:
     """Ends the command as `trainyard check` would: with 2 when the file cannot be read."""
-    from trainyard.cli.render import show
+    from trainyard.cli.render import show_findings
 
-    show([judged], form)
+    show_findings([judged], form)
     sys.exit(2 if any(finding.code == "TY001" for finding in judged.findings) else 1)
 
 

@@ -5,27 +5,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from catalog.platforms import require_capability
 from components.plan.build import StackFileError
-from trainyard.cli.out import data, json_data, say, say_aside
+from trainyard.cli.out import print_data, print_json, say, say_aside
 from trainyard.cli.planning import (
     end_with_findings,
+    find_stack_file,
     isolation_option,
     plan_or_exit,
     require_local_cloud,
-    stack_file,
     stacks_option,
 )
 from trainyard.rehearsal.model import EXIT_CODES
 
-if TYPE_CHECKING:
-    from components.plan.model import Plan
-
-SHOWS = {"text": say, "json": json_data, "markdown": data}
+SHOWS = {"text": say, "json": print_json, "markdown": print_data}
 USAGE = 2
 
 
@@ -75,8 +71,12 @@ def rehearse(
 
     Everything is removed afterwards, also after Ctrl-C. Progress goes to stderr, the report to stdout.
     """
-    file = stack_file(stack, stacks).resolve()
-    plan = _plan(file)
+    file = find_stack_file(stack, stacks).resolve()
+    try:
+        plan = plan_or_exit(str(file), file.parent, "text")
+    except SystemExit:
+        sys.exit(USAGE)
+    require_local_cloud(plan)
     from components.platform.rehearsal import RehearsalPlatform
     from trainyard.rehearsal.rehearse import RehearsalOptions, run_rehearsal
     from trainyard.rehearsal.report import RENDERERS
@@ -88,12 +88,3 @@ def rehearse(
         end_with_findings(error.judged, "text")
     SHOWS[form](RENDERERS[form](report))
     sys.exit(EXIT_CODES[report.verdict])
-
-
-def _plan(file: Path) -> Plan:
-    try:
-        plan = plan_or_exit(str(file), file.parent, "text")
-    except SystemExit:
-        sys.exit(USAGE)
-    require_local_cloud(plan)
-    return plan

@@ -25,7 +25,7 @@ from schemas.judge import Judged, titles_by_code
 from schemas.load import stack_name
 from schemas.name_suggestions import count_noun
 from schemas.source import Source
-from trainyard.cli.out import data, json_data, say_in_colour
+from trainyard.cli.out import print_data, print_json, say_in_colour
 from trainyard.local.places import ProjectFileError, project_stacks
 from trainyard.markup import escape_annotation, escape_sarif
 
@@ -49,40 +49,41 @@ _SECRET_LINE = re.compile(
 )
 
 
-def show(judged: Sequence[Judged], form: str) -> None:
+def show_findings(judged: Sequence[Judged], form: str) -> None:
     """Print findings in one of these forms."""
     colour = form == "text" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     rendered = without_tokens(RENDERERS[form](judged, colour))
     if form == "text":
         say_in_colour(rendered, colour)
     else:
-        (data if form == "github" else json_data)(rendered)
+        (print_data if form == "github" else print_json)(rendered)
 
 
 def all_findings(judged: Sequence[Judged]) -> list[Finding]:
-    return [finding for one in judged for finding in one.findings]
+    return [finding for stack in judged for finding in stack.findings]
 
 
-def text(judged: Sequence[Judged], colour: bool) -> str:
+def findings_text(judged: Sequence[Judged], colour: bool) -> str:
     """One block for each finding, and a summary line."""
 
     def paint(value: str, **style: Any) -> str:
         return click.style(value, **style) if colour else value
 
     lines: list[str] = []
-    for one in judged:
-        shown_lines = _source_lines(one)
-        for finding in one.findings:
+    for stack in judged:
+        shown_lines = _source_lines(stack)
+        for finding in stack.findings:
             where = ":".join(str(part) for part in (finding.file, finding.line, finding.column) if part)
             head = paint(f"{finding.severity} {finding.code}", fg=_COLOURS[finding.severity], bold=True)
             path = dotted_path(finding.path)
             lines.append(
                 f"{terminal(where)}: {head} {terminal(f'{path}: ' if path else '')}{terminal(finding.message)}"
             )
-            if shown := _source_line(shown_lines, finding):
-                lines.append(f"    {shown}")
+            is_shown = 0 < finding.line <= len(shown_lines) and not _SECRET_PLACES & set(finding.path)
+            if is_shown and (line := shown_lines[finding.line - 1][:400].strip()[:160]):
+                lines.append(f"    {terminal(line)}")
             lines.append(f"    {paint('remedy:', bold=True)} {terminal(_remedy_from_here(finding))}")
-    return "\n".join([*lines, summary(judged)])
+    return "\n".join([*lines, findings_summary(judged)])
 
 
 def _remedy_from_here(finding: Finding) -> str:
@@ -96,28 +97,21 @@ def _remedy_from_here(finding: Finding) -> str:
     return finding.remedy.replace(command, f"{_ON_STACK} {shlex.quote(str(finding.file))} ")
 
 
-def _source_lines(one: Judged) -> list[str]:
+def _source_lines(judged: Judged) -> list[str]:
     """The file's lines; a line that holds a secret is empty."""
-    lines = _LINE_BREAK.split(one.source.text)
-    secret = {finding.line for finding in one.findings if finding.code in _SECRET_CODES}
-    secret |= _lines_of_secret_values(one.source, lines)
-    return [
-        "" if number in secret or _SECRET_LINE.search(line) else without_tokens(line)
-        for number, line in enumerate(lines, 1)
-    ]
-
-
-def _lines_of_secret_values(source: Source, lines: Sequence[str]) -> set[int]:
-    """The lines of values that may be secrets, in any style of YAML. A value extends to the next key."""
-    marks = sorted(source.marks.items(), key=lambda each: each[1])
-    hidden: set[int] = set()
+    lines = _LINE_BREAK.split(judged.source.text)
+    hidden = {finding.line for finding in judged.findings if finding.code in _SECRET_CODES}
+    # A value, in any style of YAML, extends to the next key.
+    marks = sorted(judged.source.marks.items(), key=lambda mark: mark[1])
     for at, (path, (line, _)) in enumerate(marks):
-        if _may_be_secret(path, source):
-            hidden.add(line)
+        if _may_be_secret(path, judged.source):
             end, column = marks[at + 1][1] if at + 1 < len(marks) else (len(lines) + 1, 1)
             begins_its_line = end > len(lines) or not lines[end - 1][: column - 1].strip(" -")
-            hidden.update(range(line, end if begins_its_line else end + 1))
-    return hidden
+            hidden |= {line, *range(line, end if begins_its_line else end + 1)}
+    return [
+        "" if number in hidden or _SECRET_LINE.search(line) else without_tokens(line)
+        for number, line in enumerate(lines, 1)
+    ]
 
 
 def _may_be_secret(path: Path, source: Source) -> bool:
@@ -127,19 +121,13 @@ def _may_be_secret(path: Path, source: Source) -> bool:
     return bool(_SECRET_PLACES & set(path[:-1])) or any(_SECRET_KEY.search(str(part)) for part in path)
 
 
-def _source_line(lines: Sequence[str], finding: Finding) -> str:
-    if not 0 < finding.line <= len(lines) or _SECRET_PLACES & set(finding.path):
-        return ""
-    return terminal(lines[finding.line - 1][:400].strip()[:160])
-
-
-def summary(judged: Sequence[Judged]) -> str:
+def findings_summary(judged: Sequence[Judged]) -> str:
     counts = Counter(finding.severity for finding in all_findings(judged))
     counted = [count_noun(counts[severity], severity) for severity in ("error", "warning", "note") if counts[severity]]
     return f"{count_noun(len(judged), 'file')} checked: {', '.join(counted) or 'nothing to complain about'}"
 
 
-def as_json(judged: Sequence[Judged], _: bool) -> str:
+def findings_json(judged: Sequence[Judged], _: bool) -> str:
     findings = [
         {
             "code": finding.code,
@@ -153,10 +141,10 @@ def as_json(judged: Sequence[Judged], _: bool) -> str:
         }
         for finding in all_findings(judged)
     ]
-    return json.dumps({"files": [one.source.file for one in judged], "findings": findings}, indent=2)
+    return json.dumps({"files": [stack.source.file for stack in judged], "findings": findings}, indent=2)
 
 
-def github(judged: Sequence[Judged], _: bool) -> str:
+def findings_as_annotations(judged: Sequence[Judged], _: bool) -> str:
     """Workflow commands that GitHub shows beside the lines of a pull request."""
     kinds = {"error": "error", "warning": "warning", "note": "notice"}
     lines = []
@@ -166,10 +154,10 @@ def github(judged: Sequence[Judged], _: bool) -> str:
         path = dotted_path(finding.path)
         message = f"{f'{path}: ' if path else ''}{finding.message}\n{finding.remedy}"
         lines.append(f"::{kinds[finding.severity]} {properties}::{escape_annotation(message)}")
-    return "\n".join([*lines, summary(judged)])
+    return "\n".join([*lines, findings_summary(judged)])
 
 
-def sarif(judged: Sequence[Judged], _: bool) -> str:
+def findings_sarif(judged: Sequence[Judged], _: bool) -> str:
     """SARIF 2.1.0, for code scanning."""
     findings = all_findings(judged)
     used = {finding.code for finding in findings}
@@ -186,13 +174,17 @@ def sarif(judged: Sequence[Judged], _: bool) -> str:
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [
-            {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": list(map(_result, findings))}
+            {
+                "tool": {"driver": driver},
+                "columnKind": "unicodeCodePoints",
+                "results": list(map(_sarif_of_finding, findings)),
+            }
         ],
     }
     return json.dumps(log, indent=2)
 
 
-def _result(finding: Finding) -> dict[str, Any]:
+def _sarif_of_finding(finding: Finding) -> dict[str, Any]:
     place: dict[str, Any] = {"artifactLocation": {"uri": quote(os.fsencode(finding.file.replace("\\", "/")))}}
     if finding.line:
         place["region"] = {"startLine": finding.line, "startColumn": max(1, finding.column)}
@@ -207,4 +199,9 @@ def _result(finding: Finding) -> dict[str, Any]:
     }
 
 
-RENDERERS: Mapping[str, Renderer] = {"text": text, "json": as_json, "sarif": sarif, "github": github}
+RENDERERS: Mapping[str, Renderer] = {
+    "text": findings_text,
+    "json": findings_json,
+    "sarif": findings_sarif,
+    "github": findings_as_annotations,
+}

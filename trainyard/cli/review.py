@@ -21,12 +21,11 @@ from catalog.secret_looks import without_tokens
 from schemas.load import stack_name
 from schemas.name_suggestions import suggest_name
 from trainyard.cli.errors import ResultCommand
-from trainyard.cli.out import data, json_data, say, say_aside
+from trainyard.cli.out import print_data, print_json, say, say_aside
 from trainyard.cli.planning import is_file_name, named_place, stacks_option
 
 if TYPE_CHECKING:
     from trainyard.review.gates import Gate
-    from trainyard.review.model import Review
     from trainyard.review.reviewing import ReviewRequest
     from trainyard.review.revisions import Side
 
@@ -81,48 +80,56 @@ def review(
     run. Exits with 0, with 1 when a gate of --fail-on trips, and with 2 when there is nothing to review or it fails.
     """
     from trainyard.review.forms import FORMS
-    from trainyard.review.gates import tripped
+    from trainyard.review.gates import find_tripped_gates
+    from trainyard.review.proof import read_rehearsal
+    from trainyard.review.reviewing import review_preview, review_stacks
 
-    gates = () if fail_on is None else _gates(fail_on)
+    gates = () if fail_on is None else _parse_gate_option(fail_on)
     if preview and (against is not None or every or len(named) != 1):
         raise click.UsageError("--preview is of one stack: name it, without --all and --against")
     if named and every:
         raise click.UsageError("name stacks, or say --all")
     with _exit_on_signals(), ExitStack() as until_the_end, _errors_in_words():
-        wanted = _wanted(until_the_end, named, stacks, against, on, prices)
-        for remark in wanted.context.remarks:
+        request = _make_request(until_the_end, named, stacks, against, on, prices)
+        for remark in request.context.remarks:
             say_aside(remark)
-        wanted = _with_reports(wanted, rehearsal, policy_config)
-        reviews = _reviews(wanted, preview)
-    found = tripped(reviews, gates)
+        if rehearsal and len(request.names) != 1:
+            raise click.UsageError("--rehearsal is of one stack: name it")
+        request = replace(
+            request,
+            rehearsal=read_rehearsal(rehearsal, stack_name(Path(request.names[0]))) if rehearsal else None,
+            pack=_json_object(policy_config) if policy_config else {},
+        )
+        reviews = [review_preview(request, preview)] if preview else list(review_stacks(request, _Progress()))
+    tripped = find_tripped_gates(reviews, gates)
     for file in outputs:
-        _write_file(file, without_tokens(FORMS[_FORM_OF.get(file.suffix, form)](reviews, found)))
+        _write_file(file, without_tokens(FORMS[_FORM_OF.get(file.suffix, form)](reviews, tripped)))
     if not outputs:
-        _print(without_tokens(FORMS[form](reviews, found)), form)
+        _print_review(without_tokens(FORMS[form](reviews, tripped)), form)
     if outputs or form != "text":
-        for one in found:
-            say_aside(f"gate {one.gate}: {one.stack}: {one.because}")
-    sys.exit(1 if found else 0)
+        for gate in tripped:
+            say_aside(f"gate {gate.gate}: {gate.stack}: {gate.because}")
+    sys.exit(1 if tripped else 0)
 
 
 @contextmanager
 def _exit_on_signals() -> Iterator[None]:
     """Exits on SIGTERM and SIGHUP, from a cancelled workflow or a closed terminal, after removing temporary folders."""
     # Under `nohup`, SIGHUP stays ignored.
-    signals = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is not signal.SIG_IGN]
-    before = [signal.signal(one, lambda number, _: sys.exit(128 + number)) for one in signals]
+    heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = [signal.signal(number, lambda number, _: sys.exit(128 + number)) for number in heard]
     try:
         yield
     finally:
-        for one, handler in zip(signals, before, strict=True):
-            signal.signal(one, handler)
+        for number, handler in zip(heard, before, strict=True):
+            signal.signal(number, handler)
 
 
-def _gates(text: str) -> tuple[Gate, ...]:
-    from trainyard.review.gates import GateError, parse
+def _parse_gate_option(text: str) -> tuple[Gate, ...]:
+    from trainyard.review.gates import GateError, parse_gates
 
     try:
-        return parse(text)
+        return parse_gates(text)
     except GateError as wrong:
         raise click.UsageError(f"--fail-on: {wrong}") from None
 
@@ -149,7 +156,7 @@ def _errors_in_words() -> Iterator[None]:
         raise click.ClickException(f"{message}\nTRAINYARD_TRACEBACK=1 shows where.") from None
 
 
-def _wanted(
+def _make_request(
     until_the_end: ExitStack,
     named: Sequence[str],
     stacks: Path,
@@ -160,34 +167,31 @@ def _wanted(
     from trainyard.review.costs import read_prices
     from trainyard.review.evaluate import ReviewContext
     from trainyard.review.reviewing import ReviewRequest
-    from trainyard.review.revisions import revision, working_tree
+    from trainyard.review.revisions import checkout_revision, working_tree
 
-    folder = _folder(named, stacks)
+    folders = {named_place(name, stacks)[1] for name in named if is_file_name(name)} or {stacks}
+    if len(folders) > 1 or (folders != {stacks} and not all(map(is_file_name, named))):
+        raise click.UsageError("stacks of several folders: review one folder at a time")
+    folder = folders.pop()
     after = working_tree(folder)
-    before = until_the_end.enter_context(revision(folder, against)) if against is not None else None
+    before, revision = None, ""
+    if against is not None:
+        before = until_the_end.enter_context(checkout_revision(folder, against))
+        # `main (89660b47a952)`. A commit needs no name beside it.
+        revision = before.commit if against.startswith(before.commit) else f"{against} ({before.commit})"
     context = ReviewContext(
-        on=_date(on),
+        on=_parse_review_date(on),
         commit=after.commit,
-        against=_revision(against or "", before.commit) if before else "",
+        against=revision,
         prices=read_prices(prices) if prices else {},
         remarks=(before.remark,) if before and before.remark else (),
     )
-    return ReviewRequest(_names(named, folder, after, before), after, before, context, shown=_shown)
+    return ReviewRequest(
+        _chosen_file_names(named, folder, after, before), after, before, context, shown=_path_from_here
+    )
 
 
-def _revision(name: str, commit: str) -> str:
-    """`main (89660b47a952)`. A commit needs no name beside it."""
-    return commit if name.startswith(commit) else f"{name} ({commit})"
-
-
-def _folder(named: Sequence[str], stacks: Path) -> Path:
-    folders = {named_place(one, stacks)[1] for one in named if is_file_name(one)} or {stacks}
-    if len(folders) > 1 or (folders != {stacks} and not all(map(is_file_name, named))):
-        raise click.UsageError("stacks of several folders: review one folder at a time")
-    return folders.pop()
-
-
-def _names(named: Sequence[str], folder: Path, after: Side, before: Side | None) -> tuple[str, ...]:
+def _chosen_file_names(named: Sequence[str], folder: Path, after: Side, before: Side | None) -> tuple[str, ...]:
     there = {
         file.name
         for side in (after, before)
@@ -201,32 +205,22 @@ def _names(named: Sequence[str], folder: Path, after: Side, before: Side | None)
         raise click.UsageError(f"no Pulumi.*.yaml in {folder}/: name files, or another folder with --stacks")
     if not named:
         return tuple(sorted(there))
-    names = [Path(one).name if is_file_name(one) else f"Pulumi.{one}.yaml" for one in named]
+    names = [Path(name).name if is_file_name(name) else f"Pulumi.{name}.yaml" for name in named]
     for name in names:
         if name not in there:
-            known = sorted(stack_name(Path(one)) for one in there)
+            known = sorted(stack_name(Path(file)) for file in there)
             missing = stack_name(Path(name))
             raise click.UsageError(f"no stack `{missing}` in {folder}/: {suggest_name(missing, known)}")
     return tuple(dict.fromkeys(names))
 
 
-def _date(text: str | None) -> date:
+def _parse_review_date(text: str | None) -> date:
     if text is None:
         return datetime.now(UTC).date()
     try:
         return date.fromisoformat(text)
     except ValueError:
         raise click.UsageError(f"--on: `{text}` is not a date; write it as 2026-11-26") from None
-
-
-def _with_reports(wanted: ReviewRequest, rehearsal: Path | None, policy_config: Path | None) -> ReviewRequest:
-    from trainyard.review.proof import read_rehearsal
-
-    if rehearsal and len(wanted.names) != 1:
-        raise click.UsageError("--rehearsal is of one stack: name it")
-    if rehearsal:
-        wanted = replace(wanted, rehearsal=read_rehearsal(rehearsal, stack_name(Path(wanted.names[0]))))
-    return replace(wanted, pack=_json_object(policy_config)) if policy_config else wanted
 
 
 def _json_object(file: Path) -> Mapping[str, Any]:
@@ -241,14 +235,6 @@ def _json_object(file: Path) -> Mapping[str, Any]:
     return value
 
 
-def _reviews(wanted: ReviewRequest, preview: Path | None) -> list[Review]:
-    from trainyard.review.reviewing import review_preview, review_stacks
-
-    if preview:
-        return [review_preview(wanted, preview)]
-    return list(review_stacks(wanted, _Progress()))
-
-
 class _Progress:
     """A line on stderr, at most every two seconds."""
 
@@ -261,7 +247,7 @@ class _Progress:
             say_aside(text)
 
 
-def _shown(file: Path) -> str:
+def _path_from_here(file: Path) -> str:
     """The path as people see it: relative, if it is below the current folder."""
     here = Path.cwd()
     whole = Path(os.path.abspath(file))
@@ -275,10 +261,10 @@ def _write_file(file: Path, text: str) -> None:
         raise click.ClickException(f"{file}: {problem.strerror}") from None
 
 
-def _print(text: str, form: str) -> None:
+def _print_review(text: str, form: str) -> None:
     if form == "text":
         say(text)
     elif form in ("json", "sarif"):
-        json_data(text)
+        print_json(text)
     else:
-        data(text.rstrip("\n"))
+        print_data(text.rstrip("\n"))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from schemas.name_suggestions import count_noun, quoted_list
 from trainyard.cli.errors import INTERRUPTED
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import (
+    find_stack_file,
     home_option,
     is_file_name,
     isolation_option,
@@ -29,17 +31,17 @@ from trainyard.cli.planning import (
     profile_option,
     require_isolation,
     running_cloud,
-    stack_file,
     stacks_option,
 )
 from trainyard.cli.run_selection import RunSelection, where_of
 from trainyard.cli.runs import follow_lines
-from trainyard.cli.waiting import waiting
+from trainyard.cli.waiting import show_waiting
 from trainyard.local.places import hint_of_other_clouds, own_command, stacks_words
 from trainyard.runs.look import look_for
 from trainyard.runs.tries import environment, plan_try, prepare_try, runs_for_try, start_try
 
 _SECONDS_BETWEEN_LOOKS = 1.0
+_NAME = re.compile(r"[a-z0-9-]{0,35}[a-z0-9]")
 
 
 @click.command()
@@ -75,27 +77,27 @@ def run(
     cloud = running_cloud(home, stack) if local or home else None
     if cloud is not None:
         require_isolation(cloud, isolation, f"trainyard run --isolation {WHERE_POSSIBLE} ...")
-    wanted = _wanted(job, arguments, text, variables, name)
+    wanted = _parse_try(job, arguments, text, variables, name)
     judged = judge_or_exit(stack, stacks)
-    where = where_of(stack_file(stack, stacks), cloud, place, profile)
-    words = _words(stack, stacks, local, home, place, profile)
+    where = where_of(find_stack_file(stack, stacks), cloud, place, profile)
+    words = _place_arguments(stack, stacks, local, home, place, profile)
     try:
-        with waiting("reading what is deployed"):
+        with show_waiting("reading what is deployed"):
             runs, call = runs_for_try(where), call_of("run", say_aside)
             planned = plan_try(judged, wanted, runs.region)
             ready = prepare_try(runs, call, planned, judged.folder)
         _say_changes(ready, anyway)
-        with waiting(f"starting {planned.title}"):
+        with show_waiting(f"starting {planned.title}"):
             nodes = start_try(runs, call, ready)
     except TryError as error:
-        other = hint_of_other_clouds(stack_name(stack_file(stack, stacks)), cloud.home.parent) if cloud else ""
+        other = hint_of_other_clouds(stack_name(find_stack_file(stack, stacks)), cloud.home.parent) if cloud else ""
         raise click.ClickException(f"{error}{other}") from None
     _say_started(planned, len(nodes), words, follow)
     if follow:
-        _follow(planned, where, words)
+        _follow_try(planned, where, words)
 
 
-def _wanted(
+def _parse_try(
     job: str, arguments: Sequence[str], text: str | None, variables: Sequence[str], name: str | None
 ) -> WantedTry:
     if text is not None and arguments:
@@ -104,22 +106,17 @@ def _wanted(
         args = tuple(arguments) or (None if text is None else tuple(shlex.split(text)))
     except ValueError as problem:
         raise click.UsageError(f"--args cannot be split into words: {str(problem).lower()}") from None
-    given = {}
+    values = {}
     for variable in variables:
         key, equals, value = variable.partition("=")
         if not equals or not key.isidentifier() or not key.isascii():
             # The text is not shown: it may be a secret.
             raise click.UsageError("--env takes NAME=VALUE; a name has letters, digits and underscores")
-        given[key] = value
-    if name is not None and not _is_name(name):
+        values[key] = value
+    if name is not None and not _NAME.fullmatch(name):
         raise click.UsageError("--name takes up to 36 lowercase letters, digits and hyphens; it ends with no hyphen")
     named_job, _, run = job.partition("/")
-    return WantedTry(named_job, run or None, f"{PREFIX}{name}" if name else "", args, environment(given))
-
-
-def _is_name(name: str) -> bool:
-    plain = name.isascii() and name.replace("-", "").isalnum() and name == name.lower()
-    return plain and len(name) <= 36 and not name.endswith("-")
+    return WantedTry(named_job, run or None, f"{PREFIX}{name}" if name else "", args, environment(values))
 
 
 def _say_changes(ready: ReadyTry, anyway: bool) -> None:
@@ -135,7 +132,9 @@ def _say_changes(ready: ReadyTry, anyway: bool) -> None:
     say_aside(f"{fields} changed in the stack file since {job} was deployed: what is deployed is started.")
 
 
-def _words(stack: str, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None) -> str:
+def _place_arguments(
+    stack: str, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None
+) -> str:
     """The arguments by which other commands find the same stack."""
     words = [stack]
     words += [] if is_file_name(stack) else stacks_words(stacks)
@@ -145,7 +144,7 @@ def _words(stack: str, stacks: Path, local: bool, home: Path | None, place: str 
     return shlex.join(words)
 
 
-def _command(what: str, planned: PlannedTry, words: str, *more: str) -> str:
+def _runs_command(what: str, planned: PlannedTry, words: str, *more: str) -> str:
     stack, *rest = shlex.split(words)
     return f"{own_command()} {shlex.join(['runs', what, stack, planned.title, *rest, *more])}"
 
@@ -155,11 +154,11 @@ def _say_started(planned: PlannedTry, nodes: int, words: str, follow: bool) -> N
     like = f", like {job.name}/{planned.like.name}" if planned.like else ""
     size = count_noun(job.nodes, "node")
     say_aside(f"Started {planned.title}{like}: {size} of {job.shape.name}, at most {job.maximum_runtime_minutes} min.")
-    rows = [("end it", _command("cancel", planned, words))]
+    rows = [("end it", _runs_command("cancel", planned, words))]
     if not follow:
         rows = [
-            ("follow", _command("logs", planned, words, "--follow")),
-            ("watch", _command("watch", planned, words)),
+            ("follow", _runs_command("logs", planned, words, "--follow")),
+            ("watch", _runs_command("watch", planned, words)),
             *rows,
         ]
     say_aside("\n".join(table(rows)))
@@ -167,15 +166,15 @@ def _say_started(planned: PlannedTry, nodes: int, words: str, follow: bool) -> N
         say(planned.title)
 
 
-def _follow(planned: PlannedTry, where: Where, words: str) -> None:
+def _follow_try(planned: PlannedTry, where: Where, words: str) -> None:
     wanted = WantedRuns(planned.plan.stack, planned.job.name, planned.run.name)
     try:
         ended = follow_lines(RunSelection(look_for(where, wanted), where, wanted), frozenset(), _SECONDS_BETWEEN_LOOKS)
     except UnknownPlaceError as error:
         raise click.UsageError(str(error)) from None
     except KeyboardInterrupt:
-        say(f"\n{planned.title} goes on. To end it: {_command('cancel', planned, words)}", err=True)
+        say(f"\n{planned.title} goes on. To end it: {_runs_command('cancel', planned, words)}", err=True)
         sys.exit(INTERRUPTED)
-    states = {one.state for one in ended}
+    states = {run.state for run in ended}
     say_aside(f"{planned.title}: {', '.join(sorted(states))}")
     sys.exit(0 if states == {"SUCCEEDED"} else 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,15 +24,15 @@ from schemas.name_suggestions import suggest_name
 from schemas.source import read_source
 from trainyard.cli.out import say_aside
 from trainyard.cli.planning import (
+    find_stack_file,
     home_option,
     is_file_name,
     place_option,
     profile_option,
     running_cloud,
-    stack_file,
     stacks_option,
 )
-from trainyard.cli.waiting import waiting
+from trainyard.cli.waiting import show_waiting
 from trainyard.local.places import cloud_home, hint_of_other_clouds
 from trainyard.runs.look import Look, SeveralLooks, TrafficReader, look_for
 
@@ -60,7 +61,7 @@ class RunSelection:
     def seen(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         """The selected runs. If the cloud cannot be reached, the error suggests the local cloud."""
         try:
-            with waiting("looking at the runs"):
+            with show_waiting("looking at the runs"):
                 return self.look.look(deeply, history)
         except ProviderError as error:
             raise click.ClickException(f"{error}{self._other_cloud()}") from error
@@ -133,28 +134,33 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
 def _select_runs(
     stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, place: str | None, profile: str | None
 ) -> RunSelection:
-    file = _file(stack, stacks, optional=cloud is not None)
+    file = None
+    # On the local cloud the deployed copy counts: the file may have moved, may be gone, or may name another platform.
+    with suppress(click.UsageError) if cloud is not None else nullcontext():
+        file = find_stack_file(stack, stacks) if stack is not None else None
     if cloud is not None and stack is not None:
-        # The deployed copy counts: the file may have moved, may be gone, or may name another platform by now.
         file = deployed_files(cloud.home).get(_stack_name(stack) or "", file)
     job, _, name = (run or "").partition("/")
-    wanted = WantedRuns(_stack_name(stack), job or None, name or None, _sweep(file, job, name))
+    jobs = config_of(file).get(JOBS_KEY) if job and name else None
+    # `pulumi up -c` writes an object into the file as JSON text.
+    sweep = frozenset(swept_keys(parse_json(jobs.encode()) if isinstance(jobs, str) else jobs, job, name))
+    wanted = WantedRuns(_stack_name(stack), job or None, name or None, sweep)
     where = where_of(file, cloud, place, profile)
     try:
-        look = look_for(where, wanted) if stack or place or cloud is None else _everywhere(where, wanted, cloud)
+        look = look_for(where, wanted) if stack or place or cloud is None else _look_everywhere(where, wanted, cloud)
         return RunSelection(look, where, wanted, file)
     except UnknownPlaceError as error:
         raise click.UsageError(str(error)) from None
 
 
 def where_of(file: Path | None, cloud: Cloud | None, place: str | None, profile: str | None) -> Where:
-    bucket = partial(_bucket, file) if file is not None else None
+    bucket = partial(_bucket_of_file, file) if file is not None else None
     folder = file.parent if file is not None else None
     seen = TrafficReader(cloud) if cloud is not None else None
     return Where(config_of(file), cloud, place, say_aside, profile, bucket, folder, seen)
 
 
-def _everywhere(where: Where, wanted: WantedRuns, cloud: Cloud) -> SeveralLooks:
+def _look_everywhere(where: Where, wanted: WantedRuns, cloud: Cloud) -> SeveralLooks:
     """All runs of the local cloud. A platform that lists runs only for a stack is asked for each of its stacks."""
     looks, files = [], deployed_files(cloud.home)
     for platform in platforms_with(RunClients):
@@ -168,15 +174,6 @@ def _everywhere(where: Where, wanted: WantedRuns, cloud: Cloud) -> SeveralLooks:
     return SeveralLooks(f"the local cloud in {cloud.home}", looks)
 
 
-def _file(stack: str | None, stacks: Path, optional: bool) -> Path | None:
-    try:
-        return stack_file(stack, stacks) if stack is not None else None
-    except click.UsageError:
-        if optional:
-            return None
-        raise
-
-
 def config_of(file: Path | None) -> dict[str, Any]:
     """The configuration in the stack file, unchecked: runs can be shown while the file has errors."""
     if file is None:
@@ -188,14 +185,7 @@ def config_of(file: Path | None) -> dict[str, Any]:
     return config
 
 
-def _sweep(file: Path | None, job: str, name: str) -> frozenset[str]:
-    """The runs that `each:` makes of this entry of the stack file. Empty if the entry has no `each:`."""
-    jobs = config_of(file).get(JOBS_KEY) if job and name else None
-    # `pulumi up -c` writes an object into the file as JSON text.
-    return frozenset(swept_keys(parse_json(jobs.encode()) if isinstance(jobs, str) else jobs, job, name))
-
-
-def _bucket(file: Path) -> str:
+def _bucket_of_file(file: Path) -> str:
     """The stack's bucket. Empty if errors in the file hide its name."""
     from components.platform.files import TransferError
     from trainyard.files.sources import bucket_name

@@ -18,9 +18,9 @@ import click
 from components.platform.status import RunStatus
 from launcher.escaping import terminal
 from schemas.name_suggestions import count_noun, suggest_name
-from trainyard.cli.out import ask, draw, json_data, say, say_aside, say_in_colour
+from trainyard.cli.out import ask_yes_or_no, print_json, redraw_lines, say, say_aside, say_in_colour
 from trainyard.cli.run_selection import RunSelection, run_arguments
-from trainyard.cli.waiting import waiting
+from trainyard.cli.waiting import show_waiting
 from trainyard.engine.progress import can_redraw_lines
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def runs() -> None:
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
 )
 @run_arguments
-def list_(selection: RunSelection, failed: bool, ranks: bool, history: bool, form: str, **order: Any) -> None:
+def list_runs(selection: RunSelection, failed: bool, ranks: bool, history: bool, form: str, **order: Any) -> None:
     """Show runs, one line each. With JOB/RUN: the state of each of its ranks.
 
     JOB/SWEEP, where SWEEP is a run with `each:` in the stack file, shows the sweep's runs by their metric, the best
@@ -92,10 +92,10 @@ def list_(selection: RunSelection, failed: bool, ranks: bool, history: bool, for
 
     seen, machines, now = selection.seen(history=history), selection.machines(), datetime.now(UTC)
     runs_now = [run for run in seen if run.state == "FAILED"] if failed else seen
-    ranking = _ranking(selection, runs_now, form, **order)
+    ranking = _rank_selected(selection, runs_now, form, **order)
     rows = runs_text.machines_text(machines or (), now)
     if form == "json":
-        json_data(runs_text.as_json(runs_now, machines, ranking))
+        print_json(runs_text.runs_json(runs_now, machines, ranking))
         if rows and not runs_now:
             say_aside(rows)  # machines without runs, which still cost money
         return
@@ -104,11 +104,11 @@ def list_(selection: RunSelection, failed: bool, ranks: bool, history: bool, for
     elif not seen:
         shown = selection.nothing()
     else:
-        shown = _shown(selection, runs_now, ranking, ranks, now)
-    say_in_colour("\n".join(filter(None, (shown, rows))), _colour())
+        shown = _runs_as_text(selection, runs_now, ranking, ranks, now)
+    say_in_colour("\n".join(filter(None, (shown, rows))), _has_colour())
 
 
-def _ranking(
+def _rank_selected(
     selection: RunSelection, runs_now: Sequence[RunStatus], form: str, by: str | None, highest: bool | None
 ) -> Ranking | None:
     """None if no order is requested. As text, a sweep is always in order."""
@@ -119,24 +119,26 @@ def _ranking(
 
     results = read_results(selection, runs_now)
     ranking = rank_runs(runs_now, results, by, highest)
-    if by and not any(one.metric for one in ranking.runs):
+    if by and not any(ranked.metric for ranked in ranking.runs):
         choices = metric_choices(runs_now, results)
         has = f": {suggest_name(by, choices)}" if choices else _NO_METRICS
         raise click.ClickException(f"none of these runs has a number `{by}` in result.json or its progress{has}")
     return ranking if ranking.by else None
 
 
-def _shown(
+def _runs_as_text(
     selection: RunSelection, runs_now: Sequence[RunStatus], ranking: Ranking | None, ranks: bool, now: datetime
 ) -> str:
     from trainyard.cli import runs_text
 
     if ranks or (selection.wanted.run and not selection.wanted.sweep and ranking is None):
-        return runs_text.text([one.run for one in ranking.runs] if ranking else runs_now, now, _colour())
+        return runs_text.run_blocks_text(
+            [ranked.run for ranked in ranking.runs] if ranking else runs_now, now, _has_colour()
+        )
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     if ranking is not None:
-        return runs_text.ranking_text(ranking, now, _colour(), width)
-    return runs_text.lines_text(runs_now, now, _colour(), width)
+        return runs_text.ranking_text(ranking, now, _has_colour(), width)
+    return runs_text.lines_text(runs_now, now, _has_colour(), width)
 
 
 @runs.command()
@@ -153,7 +155,7 @@ def watch(selection: RunSelection, every: float) -> None:
 
     moves = os.environ.get("TERM") != "dumb"
     history = ProgressHistory(recalled(selection.look, selection.where.cloud))
-    screen = Screen(history, sys.stdout.isatty(), moves, _colour() and moves, levels_of(sys.stdout))
+    screen = Screen(history, sys.stdout.isatty(), moves, _has_colour() and moves, levels_of(sys.stdout))
     while True:
         runs_now = selection.runs()
         screen.show(runs_now, datetime.now(UTC))
@@ -206,9 +208,9 @@ def outputs(selection: RunSelection, to: Path | None, history: bool, overwrite: 
 
     shown = commands.find_outputs(selection, "get" if to else "list", history)
     if to is not None:
-        commands.fetch(shown, to, overwrite)
+        commands.fetch_outputs(shown, to, overwrite)
     else:
-        commands.show(shown, form)
+        commands.show_outputs(shown, form)
 
 
 @runs.command()
@@ -225,15 +227,15 @@ def cancel(selection: RunSelection, yes: bool) -> None:
     titles = ", ".join(run.title for run in alive)
     if selection.wanted.sweep:
         titles = f"{count_noun(len(alive), 'run')} of the sweep {selection.wanted.job}/{selection.wanted.run}"
-    if not yes and not ask(f"End {titles} of {selection.wanted.stack}?"):
+    if not yes and not ask_yes_or_no(f"End {titles} of {selection.wanted.stack}?"):
         sys.exit(1)
-    with waiting(f"ending {count_noun(len(alive), 'run')}"):
+    with show_waiting(f"ending {count_noun(len(alive), 'run')}"):
         for run in alive:
             selection.look.cancel(run)
     say(f"Asked to end: {titles}.")
 
 
-def _colour() -> bool:
+def _has_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
@@ -263,7 +265,7 @@ class Follower:
         # Rows beyond the screen, and rows that wrap, cannot be redrawn.
         bars = [bar[: size.columns - 1] for bar in bars][-(size.lines - 1) :]
         if new or bars != self._drawn:
-            draw([*new, *bars], over=len(self._drawn))
+            redraw_lines([*new, *bars], over=len(self._drawn))
             self._drawn = bars
 
     def _print(self, bars: Sequence[str], last: bool) -> None:

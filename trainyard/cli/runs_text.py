@@ -15,7 +15,7 @@ from components.platform.status import MachineSeen, NodeStatus, RunStatus, durat
 from launcher.escaping import terminal
 from provider.runs.lost import total_words
 from schemas.name_suggestions import count_noun
-from trainyard.runs.ranking import RESULT, RankedRun, Ranking
+from trainyard.runs.ranking import RESULT, Ranking
 
 _COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CANCELED": "yellow"}
 # Dropped connections shown per run. JSON has all of them.
@@ -25,12 +25,15 @@ _HEAD = ("run", "state", "nodes", "for", "attempt", "progress")
 _LONGEST_WORDS = 160
 
 
-def text(runs: Sequence[RunStatus], now: datetime, colour: bool = False) -> str:
+def run_blocks_text(runs: Sequence[RunStatus], now: datetime, colour: bool = False) -> str:
     """For each run: a heading, a row for each rank, and its problems."""
     lines: list[str] = []
     for run in runs:
         lines.append(head_of(run, colour))
-        rows = [("rank", "node", "state", "for", ""), *(_row(node, now) for node in run.nodes)]
+        rows = [("rank", "node", "state", "for", "")]
+        rows += [
+            (str(node.rank), node.run.name, node.state, node_took(node, now), about_node(node)) for node in run.nodes
+        ]
         lines += [*map(terminal, table(rows)), *(f"  {line}" for line in problems_of(run))]
     return "\n".join(lines)
 
@@ -39,35 +42,35 @@ def machines_text(machines: Sequence[MachineSeen], now: datetime) -> str:
     """The machines that stay between runs, and how long they have been up."""
     rows = [
         (
-            one.job,
-            one.node,
-            one.id,
-            one.doing or one.state,
-            f"up for {duration((now - one.since).total_seconds())}" if one.up else "not up",
-            one.reason,
+            machine.job,
+            machine.node,
+            machine.id,
+            machine.doing or machine.state,
+            f"up for {duration((now - machine.since).total_seconds())}" if machine.up else "not up",
+            machine.reason,
         )
-        for one in machines
+        for machine in machines
     ]
-    up = sum(one.up for one in machines)
+    up = sum(machine.up for machine in machines)
     return "\n".join([f"machines, {up} of {len(rows)} up:", *map(terminal, table(rows))]) if rows else ""
 
 
 def head_of(run: RunStatus, colour: bool) -> str:
     attempt = f", attempt {run.attempt}" if run.attempt is not None else ""
     head = terminal(f"{run.stack} {run.title}")
-    return f"{head}: {coloured(run.state, colour)}{attempt}, accepted {run.created:%Y-%m-%d %H:%M:%S}"
+    return f"{head}: {coloured_state(run.state, colour)}{attempt}, accepted {run.created:%Y-%m-%d %H:%M:%S}"
 
 
-def coloured(state: str, colour: bool) -> str:
+def coloured_state(state: str, colour: bool) -> str:
     return click.style(state, fg=_COLOURS.get(state.upper()), bold=True) if colour else state
 
 
-def styled(line: str, start: int, state: str, colour: bool) -> str:
+def with_coloured_state(line: str, start: int, state: str, colour: bool) -> str:
     """The line with its state in colour, if the state was not cut off."""
     end = start + len(state)
     if not colour or line[start:end] != state:
         return line
-    return line[:start] + coloured(state, True) + line[end:]
+    return line[:start] + coloured_state(state, True) + line[end:]
 
 
 def problems_of(run: RunStatus) -> Iterator[str]:
@@ -75,18 +78,14 @@ def problems_of(run: RunStatus) -> Iterator[str]:
     first_cause = find_cause(run)
     if first_cause is not None:
         yield terminal(first_cause.words)
-    for one in (run.dropped or ())[:_MOST_DROPPED]:
-        yield terminal(f"dropped: {one.pair}, {count_noun(one.packets, 'packet')}: {one.missing}")
+    for dropped in (run.dropped or ())[:_MOST_DROPPED]:
+        yield terminal(f"dropped: {dropped.pair}, {count_noun(dropped.packets, 'packet')}: {dropped.missing}")
     left = len(run.dropped or ()) - _MOST_DROPPED
     if left > 0:
         yield f"and packets of {count_noun(left, 'other pair')}"
 
 
-def _row(node: NodeStatus, now: datetime) -> tuple[str, ...]:
-    return str(node.rank), node.run.name, node.state, took(node, now), about(node)
-
-
-def took(node: NodeStatus, now: datetime) -> str:
+def node_took(node: NodeStatus, now: datetime) -> str:
     if not node.run.started_at:
         return "-"
     start = datetime.fromisoformat(node.run.started_at)
@@ -94,13 +93,13 @@ def took(node: NodeStatus, now: datetime) -> str:
     return duration((end - start).total_seconds())
 
 
-def about(node: NodeStatus) -> str:
+def about_node(node: NodeStatus) -> str:
     """Why the rank is in this state, and its progress: reported, or drawn as a bar."""
     status = node.launcher_status or {}
-    return "; ".join(filter(None, (progress(status.get("progress") or status.get("bar")), why(node))))
+    return "; ".join(filter(None, (progress(status.get("progress") or status.get("bar")), reason_of_state(node))))
 
 
-def why(node: NodeStatus) -> str:
+def reason_of_state(node: NodeStatus) -> str:
     """Why the rank is in this state."""
     status = node.launcher_status or {}
     # The platform knows only the exit code of the launcher. The launcher knows why.
@@ -111,7 +110,7 @@ def why(node: NodeStatus) -> str:
     return "; ".join(filter(None, (tries, cause, total_words([status]))))
 
 
-def as_json(
+def runs_json(
     runs: Iterable[RunStatus], machines: Sequence[MachineSeen] | None = (), ranking: Ranking | None = None
 ) -> str:
     """A list of runs, each with the machines of its job. `machines` None: the caller may not see them.
@@ -119,11 +118,11 @@ def as_json(
     With a ranking, the runs are in its order, and each has its metric.
     """
     if ranking is not None:
-        return json_text([{**_plain(one.run, machines), "metric": one.metric} for one in ranking.runs])
-    return json_text([_plain(run, machines) for run in runs])
+        return json_text([{**_run_json(ranked.run, machines), "metric": ranked.metric} for ranked in ranking.runs])
+    return json_text([_run_json(run, machines) for run in runs])
 
 
-def _plain(run: RunStatus, machines: Sequence[MachineSeen] | None) -> dict[str, Any]:
+def _run_json(run: RunStatus, machines: Sequence[MachineSeen] | None) -> dict[str, Any]:
     return {
         "stack": run.stack,
         "job": run.job,
@@ -147,52 +146,69 @@ def _plain(run: RunStatus, machines: Sequence[MachineSeen] | None) -> dict[str, 
             }
             for node in run.nodes
         ],
-        "machines": None if machines is None else [_machine(one) for one in machines if one.job == run.job],
-    }
-
-
-def _machine(one: MachineSeen) -> dict[str, Any]:
-    return {
-        "node": one.node,
-        "id": one.id,
-        "state": one.state,
-        "doing": one.doing,
-        "reason": one.reason,
-        "up": one.up,
-        "since": one.since.isoformat() if one.up else None,
+        "machines": None
+        if machines is None
+        else [
+            {
+                "node": machine.node,
+                "id": machine.id,
+                "state": machine.state,
+                "doing": machine.doing,
+                "reason": machine.reason,
+                "up": machine.up,
+                "since": machine.since.isoformat() if machine.up else None,
+            }
+            for machine in machines
+            if machine.job == run.job
+        ],
     }
 
 
 def lines_text(runs: Sequence[RunStatus], now: datetime, colour: bool = False, width: int | None = None) -> str:
     """One line for each run, cut at `width`. With several stacks, the stack is a column."""
     several = len({run.stack for run in runs}) > 1
-    rows = [(*([run.stack] if several else []), *_line_row(run, now)) for run in runs]
-    head = (*(["stack"] if several else []), *_HEAD)
+    rows = []
+    for run in runs:
+        words = about_run(run)
+        words = words if len(words) <= _LONGEST_WORDS else words[: _LONGEST_WORDS - 1] + "…"
+        cells = (run.title, run.state, _count_nodes(run), run_took(run, now), _attempt_text(run), words)
+        rows.append((run.stack, *cells) if several else cells)
+    head = ("stack", *_HEAD) if several else _HEAD
     return "\n".join(_in_columns(head, rows, [run.state for run in runs], colour, width))
 
 
 def ranking_text(ranking: Ranking, now: datetime, colour: bool = False, width: int | None = None) -> str:
     """The runs in the order of the metric, then the runs without it."""
-    placed = [one for one in ranking.runs if one.metric is not None]
     order, other = ("highest", "--lowest") if ranking.highest else ("lowest", "--highest")
-    lines = [f"by {terminal(ranking.by)}, {order} first ({other} turns it around)"]
-    rows = [(str(place), *_ranked_row(one, now)) for place, one in enumerate(placed, 1)]
+    rows: list[tuple[str, ...]] = []
+    states: list[str] = []
+    rest: list[str] = []
+    for ranked in ranking.runs:
+        run, metric = ranked.run, ranked.metric
+        if metric is None:
+            words = about_run(run)[:_LONGEST_WORDS]
+            about = f"{run.title}, {run.state}" + (f": {words}" if words else "")
+            rest.append(f"no {terminal(ranking.by)}: {terminal(about)}")
+            continue
+        source = metric.source if metric.source == RESULT else "last progress"
+        cells = (f"{metric.value:.6g}", source, run.title, run.state, run_took(run, now), _attempt_text(run))
+        rows.append((str(len(rows) + 1), *cells))
+        states.append(run.state)
     head = ("place", ranking.by, "of", "run", "state", "for", "attempt")
-    lines += _in_columns(head, rows, [one.run.state for one in placed], colour, width)
-    lines += [f"no {terminal(ranking.by)}: {terminal(_missing(one.run))}" for one in ranking.runs if not one.metric]
-    return "\n".join(lines)
+    title = f"by {terminal(ranking.by)}, {order} first ({other} turns it around)"
+    return "\n".join([title, *_in_columns(head, rows, states, colour, width), *rest])
 
 
 def about_run(run: RunStatus) -> str:
     """The status of a run in one line: progress, and why it failed or does not begin."""
-    reports = [progress(status.get("progress") or status.get("bar")) for status in map(_status, run.nodes)]
-    shown = next(filter(None, reports), "")
+    statuses = [node.launcher_status or {} for node in run.nodes]
+    shown = next(filter(None, (progress(status.get("progress") or status.get("bar")) for status in statuses)), "")
     if run.state == "SUCCEEDED":
         return "; ".join(filter(None, (shown, total_words(node.launcher_status for node in run.nodes))))
     cause = find_cause(run)
     # A rank that failed knows more than the ranks that were ended because of it.
     nodes = sorted(run.nodes, key=lambda node: node.run.state != "FAILED")
-    reason = cause.words if cause else next(filter(None, map(why, nodes)), "")
+    reason = cause.words if cause else next(filter(None, map(reason_of_state, nodes)), "")
     return "; ".join(filter(None, (shown, reason if run.over or not shown else "")))
 
 
@@ -206,26 +222,7 @@ def run_took(run: RunStatus, now: datetime) -> str:
     return duration((end - min(map(datetime.fromisoformat, began))).total_seconds())
 
 
-def _line_row(run: RunStatus, now: datetime) -> tuple[str, ...]:
-    words = about_run(run)
-    words = words if len(words) <= _LONGEST_WORDS else words[: _LONGEST_WORDS - 1] + "…"
-    return run.title, run.state, _nodes(run), run_took(run, now), _attempt(run), words
-
-
-def _ranked_row(one: RankedRun, now: datetime) -> tuple[str, ...]:
-    run, metric = one.run, one.metric
-    if metric is None:
-        raise ValueError("a run without the metric has no place")
-    value, source = f"{metric.value:.6g}", metric.source if metric.source == RESULT else "last progress"
-    return value, source, run.title, run.state, run_took(run, now), _attempt(run)
-
-
-def _missing(run: RunStatus) -> str:
-    words = about_run(run)
-    return f"{run.title}, {run.state}" + (f": {words[:_LONGEST_WORDS]}" if words else "")
-
-
-def _nodes(run: RunStatus) -> str:
+def _count_nodes(run: RunStatus) -> str:
     """The number of nodes, and the number in each state, if that is not the state of the run."""
     states = Counter(node.state for node in run.nodes)
     if set(states) <= {run.state}:
@@ -235,12 +232,8 @@ def _nodes(run: RunStatus) -> str:
     return f"{len(run.nodes)}: " + ", ".join(f"{count} {state}" for state, count in states.items())
 
 
-def _attempt(run: RunStatus) -> str:
+def _attempt_text(run: RunStatus) -> str:
     return "-" if run.attempt is None else str(run.attempt)
-
-
-def _status(node: NodeStatus) -> dict[str, object]:
-    return dict(node.launcher_status or {})
 
 
 def _in_columns(
@@ -254,4 +247,4 @@ def _in_columns(
     start = sum(max(len(row[column]) for row in cells) + 2 for column in range(place))
     for line, state in zip(table(cells, indent=""), ["", *map(terminal, states)], strict=True):
         cut = line if width is None or len(line) <= width else line[: width - 1] + "…"
-        yield styled(cut, start, state, colour and bool(state))
+        yield with_coloured_state(cut, start, state, colour and bool(state))

@@ -16,8 +16,8 @@ from components.platform.progress import ProgressPoint, metric_names, thin
 from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus
 from launcher.escaping import terminal
 from schemas.name_suggestions import count_noun
-from trainyard.cli.out import draw, say
-from trainyard.cli.runs_text import about, head_of, problems_of, styled, took, why
+from trainyard.cli.out import redraw_lines, say
+from trainyard.cli.runs_text import about_node, head_of, node_took, problems_of, reason_of_state, with_coloured_state
 from trainyard.runs.look import ProgressHistory
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.-:=+*#"
@@ -43,7 +43,7 @@ def levels_of(stream: TextIO, environment: Mapping[str, str] = os.environ) -> st
     return BLOCKS if encoding == "utf8" and environment.get("TERM") != "dumb" else ASCII
 
 
-def sparkline(values: Sequence[float | None], width: int, levels: str) -> str:
+def draw_sparkline(values: Sequence[float | None], width: int, levels: str) -> str:
     """At most `width` characters, with a gap for each missing number."""
     chosen = thin(values, width)
     numbers = [value for value in chosen if value is not None]
@@ -89,14 +89,14 @@ class Screen:
         height = shutil.get_terminal_size().lines
         # Lines beyond the screen cannot be redrawn.
         shown = lines[: height - 1]
-        draw(shown, over=self._lines)
+        redraw_lines(shown, over=self._lines)
         self._lines = len(shown)
 
     def _run(self, run: RunStatus, now: datetime) -> Iterator[str]:
         """No line is wider than the terminal: a line that wraps cannot be redrawn."""
         width = shutil.get_terminal_size().columns - 1
         head = head_of(run, colour=False)
-        yield styled(head[:width], len(head.partition(": ")[0]) + 2, run.state, self.colour)
+        yield with_coloured_state(head[:width], len(head.partition(": ")[0]) + 2, run.state, self.colour)
         yield from self._table(run, now, width)
         yield self._connections(run)[:width]
         for line in problems_of(run):
@@ -108,32 +108,34 @@ class Screen:
         for curve_width, gone in _LAYOUTS:
             head = (*_COLUMNS, terminal(names[0] if names else "")[:curve_width], "")
             rows = [self._row(node, now, series.get(node.rank, ()), names, curve_width) for node in run.nodes]
-            lines, starts = _aligned([head, *rows], gone)
+            lines, starts = _align_columns([head, *rows], gone)
             if starts[-1] + min(_LAST_WIDTH, max(len(row[-1]) for row in rows)) <= width:
                 break
         state = [name for name in _COLUMNS if name not in gone].index("state")
         yield lines[0][:width].rstrip()
         for node, line in zip(run.nodes, lines[1:], strict=True):
-            yield styled(line[:width].rstrip(), starts[state], terminal(node.state), self.colour)
+            yield with_coloured_state(line[:width].rstrip(), starts[state], terminal(node.state), self.colour)
 
     def _row(
         self, node: NodeStatus, now: datetime, points: Sequence[ProgressPoint], names: Sequence[str], curve_width: int
     ) -> tuple[str, ...]:
-        cells = (str(node.rank), node.run.name, node.state, took(node, now))
+        cells = (str(node.rank), node.run.name, node.state, node_took(node, now))
         if not points:
-            return (*map(terminal, (*cells, "", "", about(node))),)
+            return (*map(terminal, (*cells, "", "", about_node(node))),)
         last, curve = points[-1], self._curve(points, names, curve_width)
-        metrics = [f"{name[:_LONGEST_NAME]} {_number(last.metrics[name])}" for name in names if name in last.metrics][
-            :_METRICS
-        ]
-        rest = "; ".join(filter(None, (", ".join(metrics), why(node))))
-        return (*map(terminal, (*cells, _step(last))), curve.ljust(curve_width), terminal(rest))
+        metrics = [
+            f"{name[:_LONGEST_NAME]} {_format_number(last.metrics[name])}" for name in names if name in last.metrics
+        ][:_METRICS]
+        rest = "; ".join(filter(None, (", ".join(metrics), reason_of_state(node))))
+        total = f"/{_format_number(last.total)}" if last.total is not None else ""
+        step = f"{_format_number(last.step)}{total}" if last.step is not None else ""
+        return (*map(terminal, (*cells, step)), curve.ljust(curve_width), terminal(rest))
 
     def _curve(self, points: Sequence[ProgressPoint], names: Sequence[str], width: int) -> str:
         """The curve of the rank's first metric, or of its steps."""
         own = next((name for name in names if any(name in point.metrics for point in points)), None)
         values = [point.step if own is None else point.metrics.get(own) for point in points]
-        return sparkline(values, width, self.levels)
+        return draw_sparkline(values, width, self.levels)
 
     def _connections(self, run: RunStatus) -> str:
         start = run.nodes[0].run.id
@@ -142,7 +144,7 @@ class Screen:
         seen = self._seen.get(start)
         if seen is None:
             return "  connections: not known here"
-        packets = sum(one.packets for one in seen.dropped)
+        packets = sum(dropped.packets for dropped in seen.dropped)
         dropped = f"{count_noun(packets, 'packet')} dropped" if packets else "nothing dropped"
         if seen.count is None:
             return f"  {dropped}, by the subnet's flow log of some minutes ago"
@@ -152,7 +154,7 @@ class Screen:
     def _changes(self, runs: Iterable[RunStatus], now: datetime) -> Iterator[str]:
         for run in runs:
             for node in run.nodes:
-                key, state = (run.stack, run.title, node.rank), ": ".join(filter(None, (node.state, about(node))))
+                key, state = (run.stack, run.title, node.rank), ": ".join(filter(None, (node.state, about_node(node))))
                 if self._printed.get(key) != state:
                     self._printed[key] = state
                     yield terminal(f"{run.title} rank {node.rank} {node.run.name}: {state}") + self._aside(
@@ -171,7 +173,7 @@ class Screen:
         return f"  {curve}" if curve else ""
 
 
-def _aligned(rows: Sequence[Sequence[str]], gone: Sequence[str]) -> tuple[list[str], list[int]]:
+def _align_columns(rows: Sequence[Sequence[str]], gone: Sequence[str]) -> tuple[list[str], list[int]]:
     """Lines of aligned columns, and where each column starts. `gone` are the columns that are left out."""
     shown = [place for place in range(len(rows[0])) if place >= len(_COLUMNS) or _COLUMNS[place] not in gone]
     widths = [max(len(row[place]) for row in rows) for place in shown[:-1]]
@@ -183,11 +185,5 @@ def _aligned(rows: Sequence[Sequence[str]], gone: Sequence[str]) -> tuple[list[s
     return lines, starts
 
 
-def _step(point: ProgressPoint) -> str:
-    if point.step is None:
-        return ""
-    return f"{_number(point.step)}/{_number(point.total)}" if point.total is not None else _number(point.step)
-
-
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "-" if value is None else f"{value:.6g}"

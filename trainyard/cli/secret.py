@@ -18,7 +18,7 @@ from schemas.load import stack_name
 from schemas.name_suggestions import suggest_name
 from schemas.source import read_source
 from trainyard.cli.out import ask_secret, say, say_aside
-from trainyard.cli.planning import stack_file, stacks_option
+from trainyard.cli.planning import find_stack_file, stacks_option
 from trainyard.engine.obtain import engine_folder
 from trainyard.local.local_stack import PROJECT, LocalStack
 
@@ -37,30 +37,24 @@ def secret() -> None:
 @click.option(
     "--local", is_flag=True, help="Use the key of this machine's local stacks, for a stack that is only local."
 )
-def set_(stack: str, key: str, stacks: Path, local: bool) -> None:
+def set_secret_command(stack: str, key: str, stacks: Path, local: bool) -> None:
     """Set KEY of the stack file to a secret, such as jobs.resnet.env.HF_TOKEN.
 
     The value is asked for, or read from stdin; it is never an argument. The file keeps its comments. The stack's own
     secrets provider encrypts it: you need what `pulumi config set --secret` needs, the passphrase or the login. Only
     that command is run, with the engine that trainyard uses.
     """
-    file = stack_file(stack, stacks).resolve()
+    file = find_stack_file(stack, stacks).resolve()
     full = key if ":" in key.partition(".")[0] else NAMESPACE + key
     _require_place(full, file)
-    value = _value(full)
-
+    value = ask_secret(f"Value of {full}") if sys.stdin.isatty() else sys.stdin.read().rstrip("\n")
+    if not value:
+        raise click.UsageError("the value is empty; type it, or give it on stdin")
     if local:
         set_local_secret(file, full, value, say_aside)
     else:
         set_secret(file, full, value)
     say(f"{file}: {full} is a secret now.")
-
-
-def _value(key: str) -> str:
-    text = ask_secret(f"Value of {key}") if sys.stdin.isatty() else sys.stdin.read().rstrip("\n")
-    if not text:
-        raise click.UsageError("the value is empty; type it, or give it on stdin")
-    return text
 
 
 def _require_place(key: str, file: Path) -> None:

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,12 +10,10 @@ import click
 
 from launcher.escaping import terminal
 from schemas.name_suggestions import count_noun
-from trainyard.cli.out import redraw_aside, say, say_aside
-from trainyard.cli.waiting import FIRST_SECONDS
-from trainyard.engine.progress import can_redraw_lines
+from trainyard.cli.out import say, say_aside
+from trainyard.cli.waiting import show_while
 from trainyard.files.workers import TransferReport
 
-_EVERY_SECONDS = {True: 0.5, False: 20.0}
 _MOST_PROBLEMS = 50
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -32,37 +27,17 @@ def size_words(count: float) -> str:
 
 
 @contextmanager
-def progress(report: TransferReport, verb: str) -> Iterator[None]:
+def transfer_progress(report: TransferReport, verb: str) -> Iterator[None]:
     """Shows progress while the block runs: on a terminal in one line, elsewhere in a new line now and then."""
-    over, started = threading.Event(), time.monotonic()
-    redraws = can_redraw_lines(sys.stderr)
-
-    def show() -> None:
-        pause = FIRST_SECONDS
-        while not over.wait(pause):
-            text = _line(report, verb, time.monotonic() - started)
-            redraw_aside(text) if redraws else say_aside(text)
-            pause = _EVERY_SECONDS[redraws]
-
-    watcher = threading.Thread(target=show, daemon=True)
-    watcher.start()
     try:
-        yield
+        with show_while(lambda seconds: _progress_line(report, verb, seconds)):
+            yield
     except KeyboardInterrupt:
-        over.set()
-        watcher.join()
-        if redraws:
-            redraw_aside("")
         say_aside("Stopped. Run the same command again to continue.")
         raise
-    finally:
-        over.set()
-        watcher.join()
-        if redraws:
-            redraw_aside("")
 
 
-def _line(report: TransferReport, verb: str, seconds: float) -> str:
+def _progress_line(report: TransferReport, verb: str, seconds: float) -> str:
     from components.platform.status import duration  # short transfers do not need it
 
     done, expected = report.done_bytes, report.expected_bytes

@@ -59,7 +59,7 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
                 raise click.UsageError(
                     f"add --local to use the local cloud; with an account, run: {variable}pulumi {word} -s {name}"
                 )
-            if any(one == "--home" or one.startswith("--home=") for one in pulumi_arguments):
+            if any(argument == "--home" or argument.startswith("--home=") for argument in pulumi_arguments):
                 raise click.UsageError(f"`{word}` has no --home: set TRAINYARD_HOME to the folder above `cloud`")
             place = LocalStack(name, folder.resolve(), say_aside, isolation=isolation)
             try:
@@ -89,12 +89,12 @@ ALLOW = click.option("--allow-failed-runs", is_flag=True, help="Exit with 0 even
 
 @local_command("Bring a stack up on the local cloud. Further arguments go to `pulumi up`.", VERBOSE, RETRY, ALLOW)
 def up(place: LocalStack, arguments: list[str], verbose: bool, retry_failed: bool, allow_failed_runs: bool) -> None:
-    _bring_up(place, [*_shown(verbose), *arguments], allow_failed_runs)
+    _bring_up(place, [*_output_options(verbose), *arguments], allow_failed_runs)
 
 
 def _bring_up(place: LocalStack, arguments: list[str], allow_failed_runs: bool) -> None:
     """Exits with a code other than 0 if anything went wrong."""
-    plan = _plan(place)
+    plan = _checked_plan(place)
     require_makeable(plan.jobs.values(), place.file.parent)
     network_tools.make_if_possible(Progress())
     cloud = place.start_cloud()
@@ -102,27 +102,27 @@ def _bring_up(place: LocalStack, arguments: list[str], allow_failed_runs: bool) 
         require_isolation(cloud, place.isolation, place.command("up", "", "--isolation", WHERE_POSSIBLE))
     place.claim()
     make_environments(plan.jobs.values(), place.file.parent, Progress())
-    borrowed = _bring_up_used(place, plan, allow_failed_runs)
-    _tell(place.select(plan, cloud))
+    borrowed = _bring_up_lender(place, plan, allow_failed_runs)
+    _tell_remarks(place.select(plan, cloud))
     _tell_of_renames(place, plan)
     require_capability(plan.platform, LocalPlatform).ready_images(cloud, plan, borrowed)
     before = run_rows(place)
-    done = place.up(*_judged(arguments), *arguments)
+    done = place.up(*_policy_options(arguments), *arguments)
     code, only_runs_failed = print_summary(place, plan, cloud, before, done)
     if code and not (only_runs_failed and allow_failed_runs):
         sys.exit(code)
 
 
-def _bring_up_used(place: LocalStack, plan: Plan, allow_failed_runs: bool) -> str:
+def _bring_up_lender(place: LocalStack, plan: Plan, allow_failed_runs: bool) -> str:
     """Bring up the stack whose outputs this one takes. Returns its registry's address if this stack uses it."""
-    used = _used(plan)
+    used = _stack_used(plan)
     if not used:
         return ""
     if not place.is_up(used):
         say(f"{place.stack} takes {', '.join(plan.taken)} from {used}: bringing up {used} first.")
         _bring_up(
             LocalStack(used, place.file.parent, say_aside, isolation=place.isolation),
-            [*_shown(False)],
+            [*_output_options(False)],
             allow_failed_runs,
         )
     return str(place.outputs(used).get("imagePushAddress", "")) if "registry" in plan.taken else ""
@@ -132,34 +132,36 @@ def _bring_up_used(place: LocalStack, plan: Plan, allow_failed_runs: bool) -> st
 def preview(place: LocalStack, arguments: list[str], verbose: bool, retry_failed: bool) -> None:
     # With `--json`, stdout is for programs, so messages go to stderr.
     tell = say_aside if {"--json", "-j"} & {*arguments} else say
-    plan = _plan(place)
+    plan = _checked_plan(place)
     cloud = place.start_cloud()
-    used = _used(plan)
+    used = _stack_used(plan)
     if used and not place.is_up(used):
         raise click.ClickException(
             f"{place.stack} takes {', '.join(plan.taken)} from {used}, which is not up.\n"
             f"Bring it up first: {place.command('up', used)}"
         )
-    _tell(place.select(plan, cloud), tell)
+    _tell_remarks(place.select(plan, cloud), tell)
     for line in decisions(plan.jobs.values(), place.file.parent):
         tell(f"  here: {line}")
     if missing := what_to_make(plan, place.file.parent):
         tell(f"  here: `up` makes first, once per machine: {missing}")
     _tell_of_renames(place, plan, tell)
-    sys.exit(place.pulumi("preview", "--non-interactive", *_shown(verbose), *_judged(arguments), *arguments))
+    sys.exit(
+        place.pulumi("preview", "--non-interactive", *_output_options(verbose), *_policy_options(arguments), *arguments)
+    )
 
 
-def _shown(verbose: bool) -> tuple[str, ...]:
+def _output_options(verbose: bool) -> tuple[str, ...]:
     """Hides the stack's outputs: they are for other stacks and programs, and hundreds of lines would hide errors."""
     return () if verbose else ("--suppress-outputs",)
 
 
 @local_command("Import existing resources into a stack on the local cloud. TYPE, NAME and ID go to `pulumi import`.")
 def import_(place: LocalStack, arguments: list[str]) -> None:
-    plan = _plan(place)
+    plan = _checked_plan(place)
     cloud = place.start_cloud()
     place.claim()
-    _tell(place.select(plan, cloud))
+    _tell_remarks(place.select(plan, cloud))
     # The stack file describes the resource: no code has to be written.
     code = place.pulumi("import", *QUIET, "--generate-code=false", *arguments)
     if not code:
@@ -167,12 +169,12 @@ def import_(place: LocalStack, arguments: list[str]) -> None:
     sys.exit(code)
 
 
-def _judged(arguments: list[str]) -> tuple[str, ...]:
+def _policy_options(arguments: list[str]) -> tuple[str, ...]:
     """The policy pack, except for targeted changes: a pack sees resources that are not targeted without properties."""
     return () if any(word.startswith("--target") for word in arguments) else JUDGED
 
 
-def _tell(local: LocalFile, tell: Tell = say) -> None:
+def _tell_remarks(local: LocalFile, tell: Tell = say) -> None:
     for remark in local.remarks:
         tell(f"  here: {remark}")
 
@@ -183,26 +185,22 @@ def _tell_of_renames(place: LocalStack, plan: Plan, tell: Tell = say) -> None:
         tell(f"  renamed? {text}")
 
 
-def _plan(place: LocalStack) -> Plan:
+def _checked_plan(place: LocalStack) -> Plan:
     place.must_have_file()
     plan = plan_with_findings_or_exit(place.file)
     place.env[WARNINGS_SHOWN] = "1"
     require_local_cloud(plan)
-    _require_same_platform(place, plan)
-    return plan
-
-
-def _require_same_platform(place: LocalStack, plan: Plan) -> None:
-    """The program refuses this too. But here, nothing has been made for the other platform yet, and `down` and `runs`
-    can still read from the copy of the file where the stack is."""
     own, _ = place.states()
+    # The program refuses this too. But here, nothing has been made for the other platform yet, and `down` and `runs`
+    # can still read from the copy of the file where the stack is.
     if (there := place.platform_name) != plan.platform and any(own.made()):
         wrong = moved(plan.platform, there)
         line, _ = read_source(place.file).position(wrong.path)
         raise click.ClickException(
             f"{place.file}:{line}: {dotted_path(wrong.path)}: {wrong.message}\n{wrong.remedy}: {place.command('down')}"
         )
+    return plan
 
 
-def _used(plan: Plan) -> str:
+def _stack_used(plan: Plan) -> str:
     return (plan.uses or "").rpartition("/")[2]

@@ -164,7 +164,9 @@ class _Account:
         if failed:
             say(f"\n{count_noun(len(failed), 'run')} failed:")
         for run in failed:
-            say(f"{run.line}{_why(run, messages)}")
+            # Pulumi's error has the reason already.
+            reason = "" if run.urn in messages else str(run.report.get("reason") or "")
+            say(f"{run.line}{f': {terminal(reason)}' if reason else ''}")
             for line in terminal_lines(messages.get(run.urn) or "\n".join(self._words(run))).splitlines():
                 say(f"{_INDENT}{line}")
             self._say_left(run)
@@ -223,9 +225,3 @@ def _waited_for(before: Row | None, now: Row) -> bool:
         before.get(key) != now.get(key) or before["outputs"].get(_REACHED) != now["outputs"].get(_REACHED)
         for key in ("id", "initErrors")
     )
-
-
-def _why(run: RunAtEnd, messages: Mapping[str, str]) -> str:
-    """The reason of a failure, unless Pulumi's error has it already."""
-    reason = "" if run.urn in messages else str(run.report.get("reason") or "")
-    return f": {terminal(reason)}" if reason else ""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from trainyard.cli.out import redraw_aside, say_aside
@@ -18,17 +18,24 @@ _EVERY_SECONDS = {True: 0.5, False: 20.0}
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """Shows `what` on stderr while the block runs: on a terminal in one line that goes again, elsewhere in a new line
-    now and then."""
+def show_waiting(what: str) -> Iterator[None]:
+    """Shows `what` on stderr while the block runs."""
+    with show_while(lambda seconds: f"{what}, {seconds:.0f} s"):
+        yield
+
+
+@contextmanager
+def show_while(text: Callable[[float], str]) -> Iterator[None]:
+    """Shows a text on stderr while the block runs: on a terminal in one line that goes again, elsewhere in a new line
+    now and then. `text`: made of the seconds since the block began."""
     over, started = threading.Event(), time.monotonic()
     redraws = can_redraw_lines(sys.stderr)
 
     def show() -> None:
         pause = FIRST_SECONDS
         while not over.wait(pause):
-            text = f"{what}, {time.monotonic() - started:.0f} s"
-            redraw_aside(text) if redraws else say_aside(text)
+            line = text(time.monotonic() - started)
+            redraw_aside(line) if redraws else say_aside(line)
             pause = _EVERY_SECONDS[redraws]
 
     watcher = threading.Thread(target=show, daemon=True)

@@ -15,7 +15,7 @@ from components.platform.review import SECRET, Network, Passage, ReviewedResourc
 from components.platform.runs import TERMINAL
 from components.platform.status import RunStatus
 from trainyard.review import reach
-from trainyard.review.access import access_changes
+from trainyard.review.access_changes import compare_abilities
 
 # In the order of the output: access that somebody may have gained comes first.
 KINDS = ("opens", "closes", "gains", "loses", "undeclared", "gone", "changed", "run")
@@ -71,13 +71,13 @@ def compare(side: LiveSide, effects: EffectDifferences) -> Iterator[Remark]:
 def compare_effects(review: ReviewPlatform, declared: Snapshot, live: Snapshot) -> EffectDifferences:
     """Compares what rules and statements allow, as `trainyard review` does and in the same words."""
     before, after = review.network(declared), review.network(live)
-    reached = reach.changed(before, after)
+    reached = reach.compare_networks(before, after)
     remarks = [Remark("opens", _reach_words(one, after)) for one in reached.opened]
     remarks += [Remark("opens", one) for one in reached.ways_opened]
     remarks += [Remark("closes", _reach_words(one, before)) for one in reached.closed]
     remarks += [Remark("closes", one) for one in reached.ways_closed]
     abilities_before, abilities_now = review.abilities((declared, live))
-    for change in access_changes(abilities_before, abilities_now, review):
+    for change in compare_abilities(abilities_before, abilities_now, review):
         remarks.append(Remark("gains" if change.gained else "loses", change.sentence))
     # If the declared network could not be judged either, it belongs to another stack, which has its own drift.
     unread = (f"the network: {after.unjudged}",) if after.unjudged and not before.unjudged else ()
@@ -86,7 +86,7 @@ def compare_effects(review: ReviewPlatform, declared: Snapshot, live: Snapshot) 
 
 def _reach_words(passage: Passage, network: Network) -> str:
     outside = "; that is outside of the stack's network" if reach.is_outside(passage, network) else ""
-    return f"{reach.words(passage)}{outside}"
+    return f"{reach.passage_words(passage)}{outside}"
 
 
 def compare_runs(declared: Mapping[tuple[str, str], str], seen: Iterable[RunStatus]) -> Iterator[Remark]:

@@ -16,7 +16,7 @@ from catalog.platforms import platform_with
 from components.plan.model import RUN_TYPE
 from components.platform.local import PROJECT_NAME, states
 from components.platform.review import Snapshot
-from trainyard.review.preview import resource_of
+from trainyard.review.preview import resource_of_state
 
 _SECONDS = 120.0
 _STACK_TYPE = "pulumi:pulumi:Stack"
@@ -106,7 +106,9 @@ def of_state(rows: Iterable[Mapping[str, Any]], stack: str, platform: str) -> De
     rows = list(rows)
     _require_platform(rows, stack, platform)
     made = [row for row in rows if not row.get("delete") and not row.get("external")]
-    resources = tuple(resource_of(str(row["urn"]), row) for row in made if not str(row["type"]).startswith("pulumi:"))
+    resources = tuple(
+        resource_of_state(str(row["urn"]), row) for row in made if not str(row["type"]).startswith("pulumi:")
+    )
     if not any(one.id for one in resources):
         raise DriftError(f"nothing of {stack} is up: its state is empty")
     return Declared(Snapshot(stack, platform, {}, resources), dict(_runs(made)))

@@ -13,7 +13,6 @@ from trainyard.rehearsal.model import (
     ENFORCED,
     FlowResult,
     RankResult,
-    RankSeen,
     RefusedResult,
     Rehearsal,
     RehearsalVerdict,
@@ -46,28 +45,37 @@ class Observations:
 
 def judge_rehearsal(seen: Observations) -> Rehearsal:
     """The report, without the proof."""
-    dropped = drops(seen.traffic)
-    runs = tuple(_run(run, seen) for run in seen.runs)
-    enforced = seen.traffic.enforced
+    traffic = seen.traffic
+    runs = tuple(_judge_run(run, seen) for run in seen.runs)
+    verdicts = [run.verdict for run in runs]
+    if any(run.ranks for run in seen.runs) and not traffic.enforced:
+        # The plan's port rules were not rehearsed, even if the runs passed.
+        verdicts.append("not rehearsed")
+    own = frozenset(node.address for node in traffic.nodes)
+    refused: dict[tuple[str, str, tuple[str, ...]], int] = {}
+    for call in seen.calls:
+        if not call.allowed:
+            key = (call.who, call.operation, call.missing)
+            refused[key] = refused.get(key, 0) + call.times
     return Rehearsal(
         stack=seen.stack,
-        verdict=overall_verdict([*(run.verdict for run in runs), *_firewall(seen)]),
+        verdict=overall_verdict(verdicts),
         seconds=seen.seconds,
         runs=runs,
-        firewall=ENFORCED if enforced else f"not enforced: {seen.traffic.reason}",
-        rules=tuple(_rules(seen.traffic)),
-        flows=tuple(_flows(seen.traffic)),
-        dropped=dropped,
-        statements=tuple(_statements(seen)),
-        refused=tuple(_refused(seen.calls)),
+        firewall=ENFORCED if traffic.enforced else f"not enforced: {traffic.reason}",
+        rules=tuple(_rule_results(traffic, own)),
+        flows=tuple(
+            FlowResult(
+                traffic.pair(flow), flow.direction, protocol_name(flow.protocol), flow.port, flow.peer,
+                flow.peer in own, flow.count,
+            )
+            for flow in traffic.flows
+        ),
+        dropped=drops(traffic),
+        statements=tuple(_statement_results(seen)),
+        refused=tuple(RefusedResult(*key, times) for key, times in refused.items()),
         not_proven=(*seen.not_proven, *(line for run in seen.runs for line in run.local_only)),
-    )
-
-
-def _firewall(seen: Observations) -> Iterator[RehearsalVerdict]:
-    """Without a firewall the plan's port rules were not rehearsed, even if the runs passed."""
-    if any(run.ranks for run in seen.runs) and not seen.traffic.enforced:
-        yield "not rehearsed"
+    )  # fmt: skip
 
 
 def overall_verdict(verdicts: Sequence[RehearsalVerdict]) -> RehearsalVerdict:
@@ -76,41 +84,37 @@ def overall_verdict(verdicts: Sequence[RehearsalVerdict]) -> RehearsalVerdict:
     return next((verdict for verdict in order if verdict in verdicts), "passed")
 
 
-def _run(run: RunSeen, seen: Observations) -> RunResult:
-    ranks = tuple(_rank(rank, seen.traffic) for rank in run.ranks)
+def _judge_run(run: RunSeen, seen: Observations) -> RunResult:
+    titles = {node.title for node in seen.traffic.nodes}
+    connected = [{flow.source_name, flow.target_name} for flow in seen.traffic.flows]
+    ranks = []
+    for rank in run.ranks:
+        status, title = rank.launcher_status or {}, rank.node.title
+        step = status.get("firstStepSeconds")
+        has_connected = any(title in pair and pair & (titles - {title}) for pair in connected)
+        ranks.append(
+            RankResult(
+                rank=rank.node.rank,
+                name=rank.node.name,
+                role=rank.node.role,
+                address=rank.node.address,
+                state=rank.state,
+                joined=status.get("state") not in _BEFORE or has_connected or rank.state == SUCCEEDED,
+                finished=rank.state == SUCCEEDED,
+                first_step_seconds=float(step) if isinstance(step, int | float) else None,
+                note=rank.details or str(status.get("reason") or ""),
+                carried=has_carried(rank.duty, rank.load, rank.idle),
+                load=rank.load,
+                idle=rank.idle,
+            )
+        )
     because = (run.reason,) if run.reason else tuple(_why_failed(run, ranks, seen)) or tuple(_idle_nodes(run))
     verdict: RehearsalVerdict = "not rehearsed" if run.reason else "failed" if because else "passed"
     steps = [rank.first_step_seconds for rank in ranks if rank.first_step_seconds is not None]
     return RunResult(
-        run.job, run.run, run.framework, verdict, because, run.code, run.environment, ranks,
+        run.job, run.run, run.framework, verdict, because, run.code, run.environment, tuple(ranks),
         max(steps) if steps else None, run.artifacts, run.last_lines if verdict == "failed" else (),
     )  # fmt: skip
-
-
-def _rank(rank: RankSeen, traffic: Traffic) -> RankResult:
-    status = rank.launcher_status or {}
-    step = status.get("firstStepSeconds")
-    return RankResult(
-        rank=rank.node.rank,
-        name=rank.node.name,
-        role=rank.node.role,
-        address=rank.node.address,
-        state=rank.state,
-        joined=status.get("state") not in _BEFORE or _has_connected(rank, traffic) or rank.state == SUCCEEDED,
-        finished=rank.state == SUCCEEDED,
-        first_step_seconds=float(step) if isinstance(step, int | float) else None,
-        note=rank.details or str(status.get("reason") or ""),
-        carried=has_carried(rank.duty, rank.load, rank.idle),
-        load=rank.load,
-        idle=rank.idle,
-    )
-
-
-def _has_connected(rank: RankSeen, traffic: Traffic) -> bool:
-    """Whether the rank had a connection with another node."""
-    others = {node.title for node in traffic.nodes} - {rank.node.title}
-    ends = ({flow.source_name, flow.target_name} for flow in traffic.flows)
-    return any(rank.node.title in pair and pair & others for pair in ends)
 
 
 def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Observations) -> Iterator[str]:
@@ -123,8 +127,8 @@ def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Observations) -
     titles = {rank.node.title for rank in run.ranks} | {f"{run.job}/{run.run}"}
     callers = titles | {rank.node.machine for rank in run.ranks}
     blocked = tuple(flow for flow in seen.traffic.dropped if {flow.source_name, flow.target_name} & titles)
-    for one in wanted_drops(replace(seen.traffic, dropped=blocked)):
-        yield f"{one.pair} was dropped: {one.missing}"
+    for dropped in wanted_drops(replace(seen.traffic, dropped=blocked)):
+        yield f"{dropped.pair} was dropped: {dropped.missing}"
     for call in seen.calls:
         if not call.allowed and call.who in callers:
             yield f"{call.who} lacks {', '.join(call.missing)} for {call.operation}"
@@ -141,8 +145,7 @@ def _idle_nodes(run: RunSeen) -> Iterator[str]:
             yield f"rank {rank.node.rank} ({rank.node.name}) carried nothing: {why}"
 
 
-def _rules(traffic: Traffic) -> Iterator[RuleResult]:
-    own = frozenset(node.address for node in traffic.nodes)
+def _rule_results(traffic: Traffic, own: frozenset[str]) -> Iterator[RuleResult]:
     for rule in traffic.rules:
         pairs = (traffic.pair(flow) for flow in traffic.flows if rule.let_through(flow, own))
         carried = tuple(dict.fromkeys(pairs)) if rule.connections else ()
@@ -152,16 +155,7 @@ def _rules(traffic: Traffic) -> Iterator[RuleResult]:
         )  # fmt: skip
 
 
-def _flows(traffic: Traffic) -> Iterator[FlowResult]:
-    own = frozenset(node.address for node in traffic.nodes)
-    for flow in traffic.flows:
-        yield FlowResult(
-            traffic.pair(flow), flow.direction, protocol_name(flow.protocol), flow.port, flow.peer, flow.peer in own,
-            flow.count,
-        )  # fmt: skip
-
-
-def _statements(seen: Observations) -> Iterator[StatementResult]:
+def _statement_results(seen: Observations) -> Iterator[StatementResult]:
     for policy in seen.access.policies:
         for text in policy.statements:
             resting = [call for call in seen.calls if call.allowed and call.rests_on(policy.name, text)]
@@ -181,17 +175,7 @@ def _statements(seen: Observations) -> Iterator[StatementResult]:
             )
 
 
-def _refused(calls: Sequence[RecordedCall]) -> Iterator[RefusedResult]:
-    times: dict[tuple[str, str, tuple[str, ...]], int] = {}
-    for call in calls:
-        if not call.allowed:
-            key = (call.who, call.operation, call.missing)
-            times[key] = times.get(key, 0) + call.times
-    for (who, operation, missing), count in times.items():
-        yield RefusedResult(who, operation, missing, count)
-
-
-def summary(report: Rehearsal) -> str:
+def rehearsal_summary(report: Rehearsal) -> str:
     """One line with the verdict and the counts."""
     counts: Mapping[str, int] = {
         verdict: sum(run.verdict == verdict for run in report.runs) for verdict in ("passed", "failed", "not rehearsed")

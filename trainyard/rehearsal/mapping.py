@@ -27,10 +27,13 @@ def map_config(
     made = RehearsedConfig(deepcopy(dict(written)))
     for name, job in plan.jobs.items():
         entry = made.config[JOBS][name]
-        _drop_former_names(entry)
+        # A rehearsal has no older resources to rename, and its report uses the names of the plan.
+        for item in (entry, *entry["roles"].values(), *(entry.get("runs") or {}).values()):
+            if isinstance(item, dict):
+                item.pop("was", None)
         machines(made, name, plan, entry)
         _reduce_nodes(made, name, job, entry, most_nodes)
-        _options(made, name, job, entry)
+        _replace_backend(made, name, job, entry)
         if name in programs:
             entry["code"] = programs[name]
             entry["command"] = "train.py"
@@ -45,7 +48,7 @@ def map_config(
             made.differences.append(f"job {name}: the input data of {buckets} is not here, so its mounts are empty")
         entry["maximumRuntimeMinutes"] = min(job.maximum_runtime_minutes, RUNTIME_MINUTES)
     _remove_protection(made)
-    _users(made)
+    _drop_domains(made)
     return made
 
 
@@ -73,14 +76,6 @@ def stand_in_stack(plan: Plan, written: Mapping[str, Any], place: Sequence[str])
     }
 
 
-def _drop_former_names(entry: dict[str, Any]) -> None:
-    """Removes `was:`: a rehearsal has no older resources to rename, and its report uses the names of the plan."""
-    named = (entry, *entry["roles"].values(), *(entry.get("runs") or {}).values())
-    for item in named:
-        if isinstance(item, dict):
-            item.pop("was", None)
-
-
 def _reduce_nodes(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any], most: int | None) -> None:
     """Removes nodes one at a time, always from the largest role. Every role keeps at least one."""
     replicas = {role.name: role.replicas for role in job.roles}
@@ -90,25 +85,20 @@ def _reduce_nodes(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[st
         largest = max(replicas, key=lambda role: replicas[role])
         replicas[largest] -= 1
     for role, count in replicas.items():
-        entry["roles"][role] = _with_replicas(entry["roles"].get(role), count)
+        declared = entry["roles"].get(role)
+        if not isinstance(declared, Mapping):
+            entry["roles"][role] = count
+            continue
+        completion = dict(declared.get("completion") or {})
+        completion |= {key: count for key in ("minSucceeded", "minFailed") if completion.get(key, 0) > count}
+        entry["roles"][role] = {**declared, "replicas": count, **({"completion": completion} if completion else {})}
     nodes, options = sum(replicas.values()), entry.get("options") or {}
     if bounds := {key: nodes for key in NODE_BOUNDS if options.get(key, 0) > nodes}:
         entry["options"] = {**options, **bounds}
     made.differences.append(f"job {name}: {nodes} of its {job.nodes} nodes")
 
 
-def _with_replicas(written: Any, count: int) -> Any:
-    if not isinstance(written, Mapping):
-        return count
-    role = {**written, "replicas": count}
-    completion = dict(role.get("completion") or {})
-    for key in ("minSucceeded", "minFailed"):
-        if completion.get(key, 0) > count:
-            completion[key] = count
-    return {**role, "completion": completion} if completion else role
-
-
-def _options(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
+def _replace_backend(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
     options = entry.get("options") or {}
     if options.get("backend") == "nccl":
         entry["options"] = {**options, "backend": "gloo"}
@@ -126,7 +116,7 @@ def _remove_protection(made: RehearsedConfig) -> None:
         made.differences.append("the bucket's own key: the local cloud has no keys, so it is left out")
 
 
-def _users(made: RehearsedConfig) -> None:
+def _drop_domains(made: RehearsedConfig) -> None:
     """Removes the domain from group names: the local cloud has only the default domain."""
     users = (made.config.get(ACCESS) or {}).get("users") or {}
     for key in ("group", "dynamicGroup"):

@@ -45,16 +45,18 @@ class Proof:
 
     @property
     def survivors(self) -> tuple[MutationOutcome, ...]:
-        return tuple(one for one in self.outcomes if one.fate == "survives")
+        return tuple(outcome for outcome in self.outcomes if outcome.fate == "survives")
 
     @property
     def unexplained(self) -> tuple[MutationOutcome, ...]:
-        return tuple(one for one in self.survivors if not one.explained)
+        return tuple(survivor for survivor in self.survivors if not survivor.explained)
 
 
-def prove(traffic: Traffic, calls: Sequence[RecordedCall], access: AccessFacts, planned: PlannedNeeds) -> Proof:
-    by_rules = (rule_outcome(one, traffic, planned) for one in rule_mutations(traffic.rules))
-    by_statements = (statement_outcome(one, calls, access, planned) for one in access.mutations())
+def prove_by_mutations(
+    traffic: Traffic, calls: Sequence[RecordedCall], access: AccessFacts, planned: PlannedNeeds
+) -> Proof:
+    by_rules = (rule_outcome(mutation, traffic, planned) for mutation in rule_mutations(traffic.rules))
+    by_statements = (statement_outcome(mutation, calls, access, planned) for mutation in access.mutations())
     return Proof((*by_rules, *by_statements))
 
 
@@ -109,7 +111,7 @@ def statement_outcome(
     resting = [call for call in calls if call.allowed and call.rests_on(mutation.policy, mutation.before)]
     gone = access.refused(resting, after)
     if gone:
-        return outcome("fails", join_titles(one.title for one in gone))
+        return outcome("fails", join_titles(call.title for call in gone))
     stopped = planned.refused_policies(after) - planned.refused_policies(access.policies)
     if stopped:
         return outcome("caught", f"policy {', '.join(sorted(stopped))}")
@@ -122,7 +124,9 @@ def statement_outcome(
     if resting:
         others = _redundant_statements(mutation, resting, access, after)
         return outcome("survives", f"others allow the same: {others}", explained=not planned.least)
-    return outcome("survives", _idle(mutation.before, planned))
+    why = planned.why(mutation.before)
+    purpose = f", which is there because {why}" if why else ""
+    return outcome("survives", f"nothing in this rehearsal needed it{purpose}")
 
 
 def _redundant_statements(
@@ -138,11 +142,6 @@ def _redundant_statements(
         and access.refused(resting, StatementMutation("deleted", policy.name, text, None, "").applied(rest))
     ]
     return join_titles(f"`{text}`" for text in replacing)
-
-
-def _idle(text: str, planned: PlannedNeeds) -> str:
-    why = planned.why(text)
-    return "nothing in this rehearsal needed it" + (f", which is there because {why}" if why else "")
 
 
 def join_titles(titles: Iterable[str]) -> str:

@@ -46,11 +46,13 @@ def read_load(row: Mapping[str, Any], others: Collection[str]) -> NodeLoad:
 
 def largest_load(loads: Iterable[NodeLoad]) -> NodeLoad | None:
     """The largest value of each kind among several nodes. None if there are no nodes."""
-    all_ = list(loads)
-    if not all_:
+    nodes = list(loads)
+    if not nodes:
         return None
-    seconds = [one.processor_seconds for one in all_ if one.processor_seconds is not None]
-    return NodeLoad(max(one.bytes for one in all_), max(one.peers for one in all_), max(seconds) if seconds else None)
+    seconds = [load.processor_seconds for load in nodes if load.processor_seconds is not None]
+    return NodeLoad(
+        max(load.bytes for load in nodes), max(load.peers for load in nodes), max(seconds) if seconds else None
+    )
 
 
 def node_duty(launch: Mapping[str, Any], carries: bool) -> Duty:
@@ -69,10 +71,8 @@ def has_carried(duty: Duty, load: NodeLoad | None, idle: NodeLoad | None) -> boo
         return False
     if duty == "works":
         return True
-    return None if idle is None else _is_more(load, idle)
-
-
-def _is_more(load: NodeLoad, idle: NodeLoad) -> bool:
+    if idle is None:
+        return None
     if load.bytes > idle.bytes * MORE_BYTES + SOME_BYTES:
         return True
     if load.processor_seconds is None or idle.processor_seconds is None:

@@ -30,15 +30,15 @@ from trainyard.local.environments import (
     why_untrained,
 )
 from trainyard.local.local_stack import JUDGED, QUIET, LocalStack
-from trainyard.rehearsal.evidence import Evidence
 from trainyard.rehearsal.judgement import SUCCEEDED, Observations, judge_rehearsal
 from trainyard.rehearsal.model import Rehearsal, RunSeen
-from trainyard.rehearsal.mutations import prove
-from trainyard.rehearsal.runs import RepeatableRun, compare_with_idle, confirm_predictions
+from trainyard.rehearsal.mutations import prove_by_mutations
+from trainyard.rehearsal.repeatable_runs import RepeatableRun, compare_with_idle, confirm_predictions
+from trainyard.rehearsal.run_evidence import Evidence
 from trainyard.rehearsal.stack_files import (
     PreparedStack,
     plan_with_runs,
-    prepare,
+    prepare_stack,
     prepare_used,
     program_of,
     temporary_home,
@@ -88,13 +88,14 @@ def run_rehearsal(
     with temporary_home(plan.stack, options.keep) as home:
         deployed = _set_up(file, plan, home, options, platform, tell)
         who = platform.people_of(deployed.cloud, deployed.plan, deployed.granted, deployed.outputs)
-        _tell(tell, f"{plan.stack} is up; its runs are started by {who.words}")
+        _tell_progress(tell, f"{plan.stack} is up; its runs are started by {who.words}")
         platform.act_as_people(who, deployed.cloud, deployed.outputs)
         evidence = Evidence(platform, deployed.cloud, who, deployed.outputs, tell)
-        runs = tuple(_runs(deployed, who, evidence, options))
+        runs = tuple(_rehearse_runs(deployed, who, evidence, options))
         platform.look_after_runs(who, deployed.cloud, deployed.outputs)
         calls = evidence.calls()
-        runs, not_compared = compare_with_idle(runs, _runs_that_succeeded(deployed, who, runs, options), evidence)
+        well = [(run.job, run.run) for run in runs if run.ranks and all(rank.state == SUCCEEDED for rank in run.ranks)]
+        runs, not_compared = compare_with_idle(runs, _make_repeatable(deployed, who, well, options), evidence)
         seen = Observations(
             plan.stack, time.monotonic() - began, runs, evidence.read_traffic(), calls, evidence.access_facts(),
             platform.planned_needs(deployed.plan, deployed.network, deployed.granted),
@@ -102,24 +103,24 @@ def run_rehearsal(
         )  # fmt: skip
         report = judge_rehearsal(seen)
         if options.prove:
-            proof = prove(seen.traffic, seen.calls, seen.access, seen.planned)
-            report = replace(report, proof=proof)
+            report = replace(report, proof=prove_by_mutations(seen.traffic, seen.calls, seen.access, seen.planned))
             if options.confirm:
-                report = replace(
-                    report,
-                    confirmed=confirm_predictions(
-                        _runs_that_passed(deployed, who, report, options), seen, options.confirm, options.seed
-                    ),
-                )
+                passed = [(run.job, run.run) for run in report.runs if run.verdict == "passed"]
+                again = _make_repeatable(deployed, who, passed, options)
+                report = replace(report, confirmed=confirm_predictions(again, seen, options.confirm, options.seed))
         if options.keep:
-            _tell_what_is_kept(home, tell)
+            _tell_progress(tell, f"kept in {home}")
+            _tell_progress(
+                tell, f"inspect: trainyard runs --home {home / 'cloud'}; trainyard cloud log --home {home / 'cloud'}"
+            )
+            _tell_progress(tell, f"remove: trainyard cloud reset --home {home / 'cloud'}; rm -r {home}")
         return replace(report, seconds=time.monotonic() - began)
 
 
 def _set_up(
     file: Path, plan: Plan, home: Path, options: RehearsalOptions, platform: RehearsalPlatform, tell: Tell
 ) -> DeployedStack:
-    prepared = prepare(file, plan, home, options.nodes, options.built_in, platform.machines)
+    prepared = prepare_stack(file, plan, home, options.nodes, options.built_in, platform.machines)
     differences = [
         *prepared.mapped.differences,
         *(f"job {job}: not rehearsed: {why}" for job, whys in prepared.mapped.not_rehearsed.items() for why in whys),
@@ -137,8 +138,8 @@ def _set_up(
         place = place_of(plan.stack)
         network_tools.make_if_possible(Progress())
         cloud = place.start_cloud()
-        _tell(tell, f"the team's code runs {_account_of_code(cloud)}")
-        used = _bring_up_used(place_of, plan, platform, tell) if plan.uses else None
+        _tell_progress(tell, f"the team's code runs {_account_of_code(cloud)}")
+        used = _bring_up_used_stack(place_of, plan, platform, tell) if plan.uses else None
         borrowed = (
             str(place.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
         )
@@ -146,20 +147,23 @@ def _set_up(
         here = plan_with_runs(local.config, prepared, home)
         require_fitting(here.jobs.values(), place.file.parent)
         make_environments(here.jobs.values(), place.file.parent, Progress())
-        differences += _missing_modules(here, place.file.parent)
+        differences += _remarks_on_modules(here, place.file.parent)
         place.platform.ready_images(cloud, here, borrowed)
         granted, stood_in_for = platform.stand_in_access(cloud, here, used)
         differences += [*local.remarks, *platform.stand_in_groups(cloud, here), *stood_in_for]
-        _up(place, tell)
+        _bring_stack_up(place, tell)
     outputs = place.outputs()
     network = used if used and "network" in plan.taken else here
+    # Without rules, the team's code may run only if that was allowed.
+    reason = "" if admin.allows_missing_isolation(cloud) else admin.why_not_enforced(cloud)
+    unisolated = f"this machine cannot enforce its security rules: {reason}. {REMEDY}" if reason else ""
     return DeployedStack(
         home, place, cloud, prepared, plan, here, granted, network, outputs, platform, tell,
-        tuple(dict.fromkeys(differences)), _isolation_obstacle(cloud),
+        tuple(dict.fromkeys(differences)), unisolated,
     )  # fmt: skip
 
 
-def _missing_modules(plan: Plan, stacks: Path) -> Iterator[str]:
+def _remarks_on_modules(plan: Plan, stacks: Path) -> Iterator[str]:
     """Remarks on modules that scripts can import and that the local environment lacks. A script may not need them."""
     for name, job in plan.jobs.items():
         environment, code = environment_of(job, stacks), stacks / "code" / name
@@ -170,68 +174,55 @@ def _missing_modules(plan: Plan, stacks: Path) -> Iterator[str]:
             yield f"job {name}: its code can import {which}; the environment {environment.name} has no such module"
 
 
-def _isolation_obstacle(cloud: Cloud) -> str:
-    """Why the team's code must not run here: its rules cannot be enforced, and a run without them was not allowed."""
-    reason = "" if admin.allows_missing_isolation(cloud) else admin.why_not_enforced(cloud)
-    return f"this machine cannot enforce its security rules: {reason}. {REMEDY}" if reason else ""
-
-
-def _bring_up_used(place_of: Callable[[str], LocalStack], plan: Plan, platform: RehearsalPlatform, tell: Tell) -> Plan:
+def _bring_up_used_stack(
+    place_of: Callable[[str], LocalStack], plan: Plan, platform: RehearsalPlatform, tell: Tell
+) -> Plan:
     """Brings up the stack that this one uses. Returns its plan."""
     used = place_of((plan.uses or "").rpartition("/")[2])
     cloud = used.start_cloud()
     its_plan = plan_file(used.file, _ignore_remark)
     used.select(its_plan, cloud)
-    _up(used, tell)
+    _bring_stack_up(used, tell)
     return its_plan
 
 
-def _up(place: LocalStack, tell: Tell) -> None:
-    _tell(tell, f"bringing up {place.stack}")
+def _bring_stack_up(place: LocalStack, tell: Tell) -> None:
+    _tell_progress(tell, f"bringing up {place.stack}")
     if place.pulumi("up", *QUIET, *JUDGED):
         log = (place.home / "pulumi.log").read_text("utf-8", errors="replace").strip().splitlines()
         raise LocalStackError("\n".join([f"`pulumi up` of {place.stack} failed:", *log[-_TAIL:]]))
 
 
-def _runs(deployed: DeployedStack, who: People, evidence: Evidence, options: RehearsalOptions) -> Iterator[RunSeen]:
-    to_start = _starter(deployed, who, options)
+def _rehearse_runs(
+    deployed: DeployedStack, who: People, evidence: Evidence, options: RehearsalOptions
+) -> Iterator[RunSeen]:
+    to_start = _run_starter(deployed, who, options)
     for job in deployed.plan.jobs.values():
-        reason = _not_rehearsed(deployed, job)
-        code, where = _code(deployed, job, options), _environment_words(deployed, job)
+        reason = _why_not_rehearsed(deployed, job)
+        own = deployed.written.jobs[job.name].code
+        built_in = options.built_in or not (own and own.folder)
+        code = "built-in" if built_in and program_of(deployed.written, job.name) else "own"
+        environment = environment_of(job, deployed.place.file.parent)
+        where = "" if isinstance(environment, MissingEnvironment) else f"environment {environment.name}"
         for run in job.runs.values():
             if reason:
                 yield RunSeen(job.name, run.name, job.framework, reason=reason)
                 continue
-            _tell(deployed.tell, f"running {job.name}/{run.name}: {count_noun(job.nodes, 'node')}")
-            one = to_start(job, run)
-            started = one.start()
-            seen, why = one.watch_to_end(started)
+            _tell_progress(deployed.tell, f"running {job.name}/{run.name}: {count_noun(job.nodes, 'node')}")
+            repeatable = to_start(job, run)
+            started = repeatable.start()
+            seen, why = repeatable.watch_to_end(started)
             yield evidence.of_run(started, seen, why, code, where)
 
 
-def _runs_that_passed(
-    deployed: DeployedStack, who: People, report: Rehearsal, options: RehearsalOptions
-) -> list[RepeatableRun]:
-    """The runs that passed, to be started again."""
-    return _repeat(deployed, who, [(run.job, run.run) for run in report.runs if run.verdict == "passed"], options)
-
-
-def _runs_that_succeeded(
-    deployed: DeployedStack, who: People, runs: Iterable[RunSeen], options: RehearsalOptions
-) -> list[RepeatableRun]:
-    """The runs whose ranks all succeeded, to be started again."""
-    well = [run for run in runs if run.ranks and all(rank.state == SUCCEEDED for rank in run.ranks)]
-    return _repeat(deployed, who, [(run.job, run.run) for run in well], options)
-
-
-def _repeat(
+def _make_repeatable(
     deployed: DeployedStack, who: People, names: Iterable[tuple[str, str]], options: RehearsalOptions
 ) -> list[RepeatableRun]:
-    again = _starter(deployed, who, options)
+    again = _run_starter(deployed, who, options)
     return [again(deployed.plan.jobs[job], deployed.plan.jobs[job].runs[run]) for job, run in names]
 
 
-def _starter(
+def _run_starter(
     deployed: DeployedStack, who: People, options: RehearsalOptions
 ) -> Callable[[JobPlan, RunPlan], RepeatableRun]:
     answers = deployed.platform.answers(
@@ -255,7 +246,7 @@ def _starter(
     return again
 
 
-def _not_rehearsed(deployed: DeployedStack, job: JobPlan) -> str:
+def _why_not_rehearsed(deployed: DeployedStack, job: JobPlan) -> str:
     """Why this job cannot run here at all."""
     if deployed.unisolated:
         return deployed.unisolated
@@ -266,17 +257,6 @@ def _not_rehearsed(deployed: DeployedStack, job: JobPlan) -> str:
         # All environments that can be made here have been made.
         return f"no local environment for {job.framework}: {why_untrained(job, deployed.place.file.parent)}"
     return ""
-
-
-def _environment_words(deployed: DeployedStack, job: JobPlan) -> str:
-    environment = environment_of(job, deployed.place.file.parent)
-    return "" if isinstance(environment, MissingEnvironment) else f"environment {environment.name}"
-
-
-def _code(deployed: DeployedStack, job: JobPlan, options: RehearsalOptions) -> str:
-    own = deployed.written.jobs[job.name].code
-    built_in = options.built_in or not (own and own.folder)
-    return "built-in" if built_in and program_of(deployed.written, job.name) else "own"
 
 
 def _account_of_code(cloud: Cloud) -> str:
@@ -290,15 +270,9 @@ def _account_of_code(cloud: Cloud) -> str:
     )
 
 
-def _tell_what_is_kept(home: Path, tell: Tell) -> None:
-    _tell(tell, f"kept in {home}")
-    _tell(tell, f"inspect: trainyard runs --home {home / 'cloud'}; trainyard cloud log --home {home / 'cloud'}")
-    _tell(tell, f"remove: trainyard cloud reset --home {home / 'cloud'}; rm -r {home}")
-
-
 def _ignore_remark(remark: str) -> None:
     """Ignores remarks on the temporary copy of a stack file. Those on the team's own file were shown before."""
 
 
-def _tell(tell: Tell, words: str) -> None:
+def _tell_progress(tell: Tell, words: str) -> None:
     tell(f"rehearse: {words}")

@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,14 +58,16 @@ class PreparedStack:
     secret_keys: frozenset[str]
 
 
-def prepare(
+def prepare_stack(
     file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in: bool, machines: Machines
 ) -> PreparedStack:
     """Writes the stack file without runs, and copies of the code. The runs to rehearse are in `mapped`."""
     stacks = home / "stacks"
     stacks.mkdir(exist_ok=True)
     written = read_source(file).data["config"]
-    programs = {name: f"./code/{name}" for name, job in plan.jobs.items() if _needs_program(job, built_in)}
+    programs = {
+        name: f"./code/{name}" for name, job in plan.jobs.items() if built_in or not (job.code and job.code.folder)
+    }
     made = map_config(
         written, plan, most_nodes, {name: path for name, path in programs.items() if program_of(plan, name)}, machines,
     )  # fmt: skip
@@ -74,11 +76,13 @@ def prepare(
         program = program_of(plan, name) if name in programs else None
         folder = program or (file.parent / job.code.folder if job.code and job.code.folder else None)
         if folder is None:
-            made.not_rehearsed.setdefault(name, []).append(
-                f"its code is in git or in the image, and {_no_program(job)}"
-            )
+            why = "there is no built-in program for its framework"
+            if job.by_shell:
+                why = "a shell runs its commands as they are written: no built-in program can take its place"
+            made.not_rehearsed.setdefault(name, []).append(f"its code is in git or in the image, and {why}")
             continue
-        _copy(folder, stacks / "code" / name)
+        ignored = shutil.ignore_patterns(*LEFT_OUT, "*.pyc")
+        shutil.copytree(folder, stacks / "code" / name, ignore=ignored, dirs_exist_ok=True)
         made.config[JOBS][name]["code"] = f"./code/{name}"
         if job.packages and program is None:
             made.config[JOBS][name]["requirements"] = _put_packages(job, job.packages, stacks)
@@ -87,7 +91,7 @@ def prepare(
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(file.parent / path, target)
         made.config[FRAMEWORKS][name] = f"./frameworks/{name}.toml"
-    write(stacks, plan.stack, without_runs(made.config))
+    write_stack_file(stacks, plan.stack, without_runs(made.config))
     secret = frozenset(key for key, value in written.items() if holds_secret(value))
     return PreparedStack(plan.stack, plan, made, secret)
 
@@ -100,7 +104,7 @@ def prepare_used(
     used = (plan.uses or "").rpartition("/")[2]
     beside = file.with_name(f"Pulumi.{used}.yaml")
     if beside.is_file():
-        prepare(beside, plan_file(beside, tell), home, None, False, machines)
+        prepare_stack(beside, plan_file(beside, tell), home, None, False, machines)
         return None
     written = read_source(file).data["config"]
     stand_in = stand_in_stack(plan, written, place_keys)
@@ -110,7 +114,7 @@ def prepare_used(
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file.parent / path, target)
     (home / "stacks").mkdir(exist_ok=True)
-    write(home / "stacks", used, stand_in)
+    write_stack_file(home / "stacks", used, stand_in)
     return f"the stack {used}: its file is not here; one with the defaults stands in for {', '.join(plan.taken)}"
 
 
@@ -135,26 +139,11 @@ def program_of(plan: Plan, name: str) -> Path | None:
     return PROJECT / named if named else None
 
 
-def write(stacks: Path, name: str, config: Mapping[str, Any]) -> None:
+def write_stack_file(stacks: Path, name: str, config: Mapping[str, Any]) -> None:
     text = yaml.safe_dump({"config": dict(config)}, sort_keys=False, width=10_000)
     (stacks / f"Pulumi.{name}.yaml").write_text(text, "utf-8")
     # Makes the folder a project: code must be inside of one.
     (stacks / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n", "utf-8")
-
-
-def _needs_program(job: JobPlan, built_in: bool) -> bool:
-    return built_in or not (job.code and job.code.folder)
-
-
-def _no_program(job: JobPlan) -> str:
-    if job.by_shell:
-        return "a shell runs its commands as they are written: no built-in program can take its place"
-    return "there is no built-in program for its framework"
-
-
-def _copy(folder: Path, target: Path) -> None:
-    ignored: Collection[str] = (*LEFT_OUT, "*.pyc")
-    shutil.copytree(folder, target, ignore=shutil.ignore_patterns(*ignored), dirs_exist_ok=True)
 
 
 def _put_packages(job: JobPlan, packages: PackagesPlan, stacks: Path) -> dict[str, Any]:
@@ -171,7 +160,7 @@ def temporary_home(stack: str, keep: bool = False) -> Iterator[Path]:
     """A folder for everything that a rehearsal makes. At the end, or on a signal, its cloud is stopped and the folder
     removed."""
     root = private_folder(default_home().resolve() / _FOLDER)
-    sweep(root)
+    remove_abandoned(root)
     home = Path(tempfile.mkdtemp(prefix=f"{stack[:40]}-", dir=root))
     me = {"pid": os.getpid(), "started": files.start_time(os.getpid())}
     (home / OWNER).write_text(json.dumps(me))
@@ -183,10 +172,10 @@ def temporary_home(stack: str, keep: bool = False) -> Iterator[Path]:
         if keep:
             (home / OWNER).unlink()
         else:
-            _remove(home)
+            _remove_home(home)
 
 
-def sweep(root: Path) -> None:
+def remove_abandoned(root: Path) -> None:
     """Removes the folders of rehearsals that were killed: their process does not exist any more."""
     for home in root.iterdir():
         try:
@@ -195,10 +184,10 @@ def sweep(root: Path) -> None:
         except (OSError, ValueError, KeyError):
             continue  # kept on purpose, or just being made
         if not alive:
-            _remove(home)
+            _remove_home(home)
 
 
-def _remove(home: Path) -> None:
+def _remove_home(home: Path) -> None:
     """Stops the cloud and removes the folder. Ignores signals: a second Ctrl-C would leave the cloud running."""
     held = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

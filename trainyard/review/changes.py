@@ -32,62 +32,76 @@ class ResourcePair:
     after: ReviewedResource
 
 
-def compare(
+def compare_snapshots(
     before: Snapshot, after: Snapshot, platform: ReviewPlatform, by_engine: Mapping[str, tuple[str, ...]] | None = None
 ) -> tuple[Change, ...]:
     """`by_engine`: what a real preview replaces, by URN, with the reasons. None: replacements are computed here."""
-    pairs, created, deleted = match(before, after)
+    pairs, created, deleted = match_resources(before, after)
     if by_engine is None:
-        replaced = _replaced(pairs, platform)
+        replaced = _find_replacements(pairs, platform)
     else:
         replaced = {pair.after.urn: (by_engine[pair.after.urn], "") for pair in pairs if pair.after.urn in by_engine}
-    found = [Change("created", one.type, one.name, one.urn) for one in created]
-    found += [_removed(one, platform) for one in deleted]
+    changes = [Change("created", resource.type, resource.name, resource.urn) for resource in created]
+    kind: ChangeKind
+    for resource in deleted:
+        kind = "blocked" if resource.protect else "kept" if resource.retain else "deleted"
+        loss = None if kind == "kept" else _loss_of_resource(resource, platform)
+        changes.append(Change(kind, resource.type, resource.name, resource.urn, loss=loss))
     for pair in pairs:
-        if pair.after.urn in replaced:
-            found.append(_replacement(pair, *replaced[pair.after.urn], platform))
-        elif paths := tuple(sorted(set(differences(pair.before.inputs, pair.after.inputs)))):
-            one = pair.after
-            found.append(Change("changed", one.type, one.name, one.urn, paths))
-    return tuple(sorted(found, key=lambda one: (one.type, one.name, one.kind)))
+        resource = pair.after
+        if resource.urn in replaced:
+            kind = "blocked" if pair.before.protect else "replaced"
+            loss = _loss_of_resource(pair.before, platform)
+            changes.append(Change(kind, resource.type, resource.name, resource.urn, *replaced[resource.urn], loss))
+        elif paths := tuple(sorted(set(find_differing_paths(pair.before.inputs, resource.inputs)))):
+            changes.append(Change("changed", resource.type, resource.name, resource.urn, paths))
+    return tuple(sorted(changes, key=lambda change: (change.type, change.name, change.kind)))
 
 
-def forecast(side: Snapshot) -> Forecast:
-    made = _made(side)
-    blocks = tuple(sorted(called(one.type, one.name) for one in made if one.protect))
-    return Forecast(blocks, tuple(sorted(called(one.type, one.name) for one in made if one.retain and not one.protect)))
+def forecast_destroy(side: Snapshot) -> Forecast:
+    resources = _managed_resources(side)
+    blocks = sorted(resource_title(resource.type, resource.name) for resource in resources if resource.protect)
+    stays = sorted(
+        resource_title(resource.type, resource.name)
+        for resource in resources
+        if resource.retain and not resource.protect
+    )
+    return Forecast(tuple(blocks), tuple(stays))
 
 
-def called(token: str, name: str) -> str:
+def resource_title(token: str, name: str) -> str:
     """A resource in words: `Vcn vcn`."""
     return f"{token.rpartition(':')[2]} {name}"
 
 
-def match(
+def match_resources(
     before: Snapshot, after: Snapshot
 ) -> tuple[tuple[ResourcePair, ...], tuple[ReviewedResource, ...], tuple[ReviewedResource, ...]]:
     """Pairs, matched by URN and then by alias; resources that only `after` has; resources that only `before` has."""
-    left = {one.urn: one for one in _made(before)}
+    unmatched = {resource.urn: resource for resource in _managed_resources(before)}
     pairs: list[ResourcePair] = []
     created: list[ReviewedResource] = []
-    for one in sorted(_made(after), key=lambda one: one.urn not in left):
-        urn = next((urn for urn in (one.urn, *one.aliases) if urn in left), None)
+    for resource in sorted(_managed_resources(after), key=lambda resource: resource.urn not in unmatched):
+        urn = next((urn for urn in (resource.urn, *resource.aliases) if urn in unmatched), None)
         if urn is None:
-            created.append(one)
+            created.append(resource)
         else:
-            pairs.append(ResourcePair(_comparable(left.pop(urn), one.ignored), _comparable(one, one.ignored)))
-    return tuple(pairs), tuple(created), tuple(left.values())
+            earlier = _comparable_resource(unmatched.pop(urn), resource.ignored)
+            pairs.append(ResourcePair(earlier, _comparable_resource(resource, resource.ignored)))
+    return tuple(pairs), tuple(created), tuple(unmatched.values())
 
 
-def _made(side: Snapshot) -> tuple[ReviewedResource, ...]:
-    return tuple(one for one in side.resources if one.custom and not one.type.startswith(_STATE_ONLY))
+def _managed_resources(side: Snapshot) -> tuple[ReviewedResource, ...]:
+    return tuple(
+        resource for resource in side.resources if resource.custom and not resource.type.startswith(_STATE_ONLY)
+    )
 
 
-def _comparable(one: ReviewedResource, ignored: tuple[str, ...]) -> ReviewedResource:
-    inputs = _with_digests(one.inputs, "", one.secrets)
+def _comparable_resource(resource: ReviewedResource, ignored: tuple[str, ...]) -> ReviewedResource:
+    inputs = _with_digests(resource.inputs, "", resource.secrets)
     for path in ignored:
-        inputs = _dropped(inputs, path.split("."))
-    return replace(one, inputs=with_defaults(inputs) if one.type == RUN_TYPE else inputs)
+        inputs = _without_path(inputs, path.split("."))
+    return replace(resource, inputs=with_defaults(inputs) if resource.type == RUN_TYPE else inputs)
 
 
 def _with_digests(value: Any, path: str, digests: Mapping[str, str]) -> Any:
@@ -99,31 +113,31 @@ def _with_digests(value: Any, path: str, digests: Mapping[str, str]) -> Any:
     return f"{SECRET} {digests[path]}" if value == SECRET and path in digests else value
 
 
-def _dropped(value: Any, path: list[str]) -> Any:
+def _without_path(value: Any, path: list[str]) -> Any:
     if not isinstance(value, Mapping) or path[0] not in value:
         return value
     first, *rest = path
     if rest:
-        return {**value, first: _dropped(value[first], rest)}
+        return {**value, first: _without_path(value[first], rest)}
     return {key: item for key, item in value.items() if key != first}
 
 
-def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
+def find_differing_paths(old: Any, new: Any, path: str = "") -> Iterator[str]:
     """The paths at which two values differ, also inside JSON texts such as launch documents and policies."""
     if old == new:
         return
-    old, new = _parsed(old), _parsed(new)
+    old, new = _parse_json_object(old), _parse_json_object(new)
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted({**old, **new}):
-            yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+            yield from find_differing_paths(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for index, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from differences(one, other, f"{path}[{index}]")
+        for index, (old_item, new_item) in enumerate(zip(old, new, strict=True)):
+            yield from find_differing_paths(old_item, new_item, f"{path}[{index}]")
     elif old != new:
         yield path
 
 
-def _parsed(value: Any) -> Any:
+def _parse_json_object(value: Any) -> Any:
     if not isinstance(value, str) or not value.startswith("{"):
         return value
     try:
@@ -132,7 +146,9 @@ def _parsed(value: Any) -> Any:
         return value
 
 
-def _replaced(pairs: tuple[ResourcePair, ...], platform: ReviewPlatform) -> dict[str, tuple[tuple[str, ...], str]]:
+def _find_replacements(
+    pairs: tuple[ResourcePair, ...], platform: ReviewPlatform
+) -> dict[str, tuple[tuple[str, ...], str]]:
     """By URN: the inputs that force the replacement, and the resource that it follows. A replaced resource gets another
     id, which may replace the resources that refer to it."""
     replaced: dict[str, tuple[tuple[str, ...], str]] = {}
@@ -141,29 +157,27 @@ def _replaced(pairs: tuple[ResourcePair, ...], platform: ReviewPlatform) -> dict
     while found:
         found = False
         for pair in pairs:
-            if pair.after.urn in replaced:
+            resource = pair.after
+            if resource.urn in replaced:
                 continue
-            alone = _replacing(pair, platform)
-            shown, follows = _with_new_ids(pair.after, new_ids)
-            if paths := alone or _replacing(ResourcePair(pair.before, shown), platform):
-                replaced[pair.after.urn] = (paths, "" if alone else follows)
-                new_ids.update(_id_of(pair.after))
-                found = True
+            alone = _replacing_paths(pair, platform)
+            shown, follows = _with_replaced_ids(resource, new_ids)
+            paths = alone or _replacing_paths(ResourcePair(pair.before, shown), platform)
+            if not paths:
+                continue
+            found = True
+            replaced[resource.urn] = (paths, "" if alone else follows)
+            # An id that is also an input was not chosen by the cloud, and stays the same.
+            if resource.id and resource.id not in resource.inputs.values():
+                new_ids[resource.id] = resource_title(resource.type, resource.name)
     return replaced
 
 
-def _id_of(one: ReviewedResource) -> dict[str, str]:
-    """The resource's id, if the cloud chose it. An id that is also an input stays the same."""
-    known = {str(value) for value in one.inputs.values() if isinstance(value, str)}
-    return {one.id: called(one.type, one.name)} if one.id and one.id not in known else {}
-
-
-def _with_new_ids(one: ReviewedResource, new_ids: Mapping[str, str]) -> tuple[ReviewedResource, str]:
+def _with_replaced_ids(resource: ReviewedResource, new_ids: Mapping[str, str]) -> tuple[ReviewedResource, str]:
     if not new_ids:
-        return one, ""
-    pattern = re.compile(
-        "|".join(rf"(?<![\w-]){re.escape(known)}(?![\w-])" for known in sorted(new_ids, key=len)[::-1])
-    )
+        return resource, ""
+    longest_first = sorted(new_ids, key=len)[::-1]
+    pattern = re.compile("|".join(rf"(?<![\w-]){re.escape(known)}(?![\w-])" for known in longest_first))
     followed: list[str] = []
 
     def renew(value: Any) -> Any:
@@ -176,25 +190,14 @@ def _with_new_ids(one: ReviewedResource, new_ids: Mapping[str, str]) -> tuple[Re
             return pattern.sub(UNKNOWN, value)
         return value
 
-    shown = replace(one, inputs=renew(one.inputs), trigger=renew(one.trigger))
+    shown = replace(resource, inputs=renew(resource.inputs), trigger=renew(resource.trigger))
     return shown, followed[0] if followed else ""
 
 
-def _replacing(pair: ResourcePair, platform: ReviewPlatform) -> tuple[str, ...]:
+def _replacing_paths(pair: ResourcePair, platform: ReviewPlatform) -> tuple[str, ...]:
     paths = platform.replacing_inputs(pair.before, pair.after)
     return tuple(_TRIGGER if path == TRIGGER else path for path in paths)
 
 
-def _replacement(pair: ResourcePair, paths: tuple[str, ...], follows: str, platform: ReviewPlatform) -> Change:
-    before, after = pair.before, pair.after
-    kind: ChangeKind = "blocked" if before.protect else "replaced"
-    return Change(kind, after.type, after.name, after.urn, paths, follows, _loss(before, platform))
-
-
-def _removed(one: ReviewedResource, platform: ReviewPlatform) -> Change:
-    kind: ChangeKind = "blocked" if one.protect else "kept" if one.retain else "deleted"
-    return Change(kind, one.type, one.name, one.urn, loss=None if kind == "kept" else _loss(one, platform))
-
-
-def _loss(one: ReviewedResource, platform: ReviewPlatform) -> Loss | None:
-    return platform.loss(one) or (_RUN_ENDS if one.type == RUN_TYPE else None)
+def _loss_of_resource(resource: ReviewedResource, platform: ReviewPlatform) -> Loss | None:
+    return platform.loss(resource) or (_RUN_ENDS if resource.type == RUN_TYPE else None)

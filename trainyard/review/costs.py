@@ -44,71 +44,57 @@ def stack_costs(
     if not side.plan:
         return StackCosts()
     known = platform.costs(side, prices)
-    started = {one.name for one in changes if one.type == RUN_TYPE and one.kind in ("created", "replaced")}
+    started = {change.name for change in changes if change.type == RUN_TYPE and change.kind in ("created", "replaced")}
     jobs = tuple(
         _job_cost(name, job, known.jobs.get(name), started) for name, job in (side.plan.get("jobs") or {}).items()
     )
-    standing = tuple(StandingCost(one.what, one.usd_per_hour, one.source) for one in known.standing)
-    staying = [one.usd_per_hour for one in jobs if one.stays]
+    standing = tuple(StandingCost(cost.what, cost.usd_per_hour, cost.source) for cost in known.standing)
     return StackCosts(
         jobs,
         standing,
-        _sum([*(one.usd_per_hour for one in standing), *staying]),
-        _sum(one.usd_starting for one in jobs if one.starts),
-        sum(one.starts for one in jobs),
+        _sum_known([*(cost.usd_per_hour for cost in standing), *(job.usd_per_hour for job in jobs if job.stays)]),
+        _sum_known(job.usd_starting for job in jobs if job.starts),
+        sum(job.starts for job in jobs),
     )
 
 
 def _job_cost(name: str, job: Mapping[str, Any], machines: Machines | None, started: set[str]) -> JobCost:
-    nodes = machines.nodes if machines else sum(role.get("replicas", 0) for role in job.get("roles") or ())
+    # What the platform does not know costs an unknown amount, and stays for no longer than its runs.
+    known = machines or Machines(
+        str((job.get("shape") or {}).get("name", "")), sum(role.get("replicas", 0) for role in job.get("roles") or ())
+    )
     runs = job.get("runs") or {}
     starts = sum(f"{name}/{run}" in started for run in runs)
-    hours = longest_hours(job.get("maximumRuntimeMinutes"), _retries(runs, machines))
-    price = None if machines is None or machines.usd_per_hour is None else machines.usd_per_hour * nodes
-    stays = machines.stays if machines else False
-    idle = _idle_hours(machines)
-    node_hours = _product(hours, nodes)
+    launches = (node.get("launch") or {} for run in runs.values() for node in run.get("nodes") or ())
+    retries = [int((launch.get("retry") or {}).get("count") or 0) for launch in launches]
+    hours = longest_hours(job.get("maximumRuntimeMinutes"), most_retries([*retries, known.retries]))
+    node_hours = _multiply_known(hours, known.nodes)
+    price = None if known.usd_per_hour is None else known.usd_per_hour * known.nodes
+    # None: they never stop.
+    idle = 0.0 if not known.stays else known.idle_minutes / _MINUTES if known.idle_minutes else None
+    starting: float | None = 0.0
+    if starts:
+        # Machines wait once, after the last run.
+        starting = None if hours is None or idle is None else _multiply_known(price, hours * starts + idle)
     return JobCost(
         job=name,
-        shape=machines.shape if machines else str((job.get("shape") or {}).get("name", "")),
-        nodes=nodes,
+        shape=known.shape,
+        nodes=known.nodes,
         runs=len(runs),
         starts=starts,
         hours=hours,
         node_hours=node_hours,
-        gpu_hours=_product(node_hours, machines.accelerators) if machines else None,
+        gpu_hours=_multiply_known(node_hours, known.accelerators) if machines else None,
         usd_per_hour=price,
-        usd_per_run=_product(hours, price),
-        usd_starting=_starting(hours, idle, price, starts),
-        stays=stays,
+        usd_per_run=_multiply_known(hours, price),
+        usd_starting=starting,
+        stays=known.stays,
         idle_hours=idle,
-        source=machines.source if machines else "",
+        source=known.source,
     )
 
 
-def _retries(runs: Mapping[str, Any], machines: Machines | None) -> int:
-    """The largest retry count of any node. Negative: unlimited."""
-    launches = (node.get("launch") or {} for run in runs.values() for node in run.get("nodes") or ())
-    counts = [int((one.get("retry") or {}).get("count") or 0) for one in launches]
-    return most_retries([*counts, machines.retries if machines else 0])
-
-
-def _idle_hours(machines: Machines | None) -> float | None:
-    if machines is None or not machines.stays:
-        return 0.0
-    return machines.idle_minutes / _MINUTES if machines.idle_minutes else None
-
-
-def _starting(hours: float | None, idle: float | None, price: float | None, starts: int) -> float | None:
-    """The cost of the runs that start, and of one idle time after the last. None if the machines never stop."""
-    if not starts:
-        return 0.0
-    if hours is None or idle is None or price is None:
-        return None
-    return price * (hours * starts + idle)
-
-
-def _product(*factors: float | None) -> float | None:
+def _multiply_known(*factors: float | None) -> float | None:
     product = 1.0
     for factor in factors:
         if factor is None:
@@ -117,7 +103,7 @@ def _product(*factors: float | None) -> float | None:
     return product
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
+def _sum_known(values: Iterable[float | None]) -> float | None:
     listed = list(values)
     return (
         None if any(value is None for value in listed) else float(sum(value for value in listed if value is not None))

@@ -14,16 +14,18 @@ from policies import offline
 from policies.settings import PolicyConfigError
 from schemas.findings import Finding, dotted_path
 from trainyard.review import reach, rendezvous
-from trainyard.review.access import access_changes
-from trainyard.review.changes import compare, forecast
+from trainyard.review.access_changes import compare_abilities
+from trainyard.review.changes import compare_snapshots, forecast_destroy
 from trainyard.review.costs import stack_costs
 from trainyard.review.model import Access, Hanging, Opening, Remark, Review, StackKind
-from trainyard.review.picture import picture
-from trainyard.review.proof import proof_of
+from trainyard.review.picture import build_picture
+from trainyard.review.proof import RehearsalProof, compare_with_rehearsal
 
-_NOT_REHEARSED = (
-    "the rules and statements that this change adds were not rehearsed: give the report of "
-    "`trainyard rehearse STACK --format json` as `--rehearsal`"
+_NOT_REHEARSED = RehearsalProof(
+    unproven=(
+        "the rules and statements that this change adds were not rehearsed: give the report of "
+        "`trainyard rehearse STACK --format json` as `--rehearsal`",
+    )
 )
 
 
@@ -56,7 +58,7 @@ class PackConfigError(Exception):
     """The configuration of the policy pack is invalid. The message is for the user."""
 
 
-def review(
+def review_snapshots(
     before: Snapshot,
     after: Snapshot,
     kind: StackKind,
@@ -66,32 +68,7 @@ def review(
 ) -> Review:
     if before.resources and after.resources and before.platform != after.platform:
         return _platform_change(before, after, findings, context, rehearsal)
-    if _cannot_be_compared(before, after):
-        return _unreadable_review(before, after, kind, findings, context)
-    platform = find_capability(after.platform or before.platform, ReviewPlatform)
-    platform = ReviewPlatform() if isinstance(platform, Lacks) else platform
-    changes = compare(before, after, platform, context.by_engine)
-    warnings = tuple(text for text in after.remarks if text not in before.remarks)
-    if kind == "changed" and not changes and not warnings and before.plan == after.plan and not after.refused:
-        kind = "same"
-    made = replace(
-        _empty_review(after, kind, findings, context),
-        changes=changes,
-        warnings=warnings,
-        forecast=forecast(after),
-        forecast_changed=forecast(before) != forecast(after),
-        costs=stack_costs(after, platform, context.prices, changes),
-        costs_before=stack_costs(before, platform, context.prices, ()),
-        picture=picture(after if kind != "removed" else before),
-    )
-    made = _with_access(_with_network(made, before, after, platform), before, after, platform)
-    made = _with_pack(made, before, after, findings, context)
-    return _with_proof(made, before, after, platform, rehearsal)
-
-
-def _empty_review(after: Snapshot, kind: StackKind, findings: CheckFindings, context: ReviewContext) -> Review:
-    """The review of a stack before anything is compared."""
-    return Review(
+    empty = Review(
         stack=after.stack,
         file=findings.file,
         platform=after.platform,
@@ -102,18 +79,40 @@ def _empty_review(after: Snapshot, kind: StackKind, findings: CheckFindings, con
         refused=after.refused,
         findings=_new_findings(findings),
         unjudged=context.remarks,
+        picture=build_picture(after if kind != "removed" else before),
     )
-
-
-def _unreadable_review(
-    before: Snapshot, after: Snapshot, kind: StackKind, findings: CheckFindings, context: ReviewContext
-) -> Review:
-    """The review of a stack that cannot be read on one side. It must not look as if nothing changed."""
-    made = replace(_empty_review(after, kind, findings, context), judged=False, picture=picture(after))
-    if after.refused:
+    if any(side.refused and not side.resources for side in (before, after)):
+        # A side could not be recorded at all. The review must not look as if nothing changed.
+        why = f"nothing of this stack was compared: its state before this change cannot be read\n{before.refused}"
+        return replace(empty, judged=False, picture=build_picture(after), warnings=() if after.refused else (why,))
+    platform = find_capability(after.platform or before.platform, ReviewPlatform)
+    platform = ReviewPlatform() if isinstance(platform, Lacks) else platform
+    changes = compare_snapshots(before, after, platform, context.by_engine)
+    warnings = tuple(text for text in after.remarks if text not in before.remarks)
+    if kind == "changed" and not changes and not warnings and before.plan == after.plan and not after.refused:
+        kind = "same"
+    then, now = platform.abilities((before, after)) or (frozenset(), frozenset())
+    access = [
+        (change.gained, Access(change.principal, change.words, change.resource, change.operations))
+        for change in compare_abilities(then, now, platform)
+    ]
+    made = replace(
+        _with_network(empty, before, after, platform),
+        kind=kind,
+        changes=changes,
+        warnings=warnings,
+        forecast=forecast_destroy(after),
+        forecast_changed=forecast_destroy(before) != forecast_destroy(after),
+        costs=stack_costs(after, platform, context.prices, changes),
+        costs_before=stack_costs(before, platform, context.prices, ()),
+        gained=tuple(permission for gained, permission in access if gained),
+        lost=tuple(permission for gained, permission in access if not gained),
+    )
+    made = _with_pack(made, before, after, findings.pack, context.on)
+    if not made.opened and not made.gained:
         return made
-    why = f"nothing of this stack was compared: its state before this change cannot be read\n{before.refused}"
-    return replace(made, warnings=(why,))
+    proof = compare_with_rehearsal(before, after, platform, rehearsal) if rehearsal is not None else _NOT_REHEARSED
+    return replace(made, proven=proof.proven, unproven=proof.unproven, unneeded=proof.unneeded)
 
 
 def _platform_change(
@@ -125,8 +124,8 @@ def _platform_change(
 ) -> Review:
     """The review of a stack that changes its platform: everything on the old one is removed, everything on the new one
     is created. Each platform judges its own side, because it cannot read the other's resources."""
-    left = review(before, Snapshot(before.stack, before.platform, {}, ()), "removed", findings, context)
-    made = review(Snapshot(after.stack, after.platform, {}, ()), after, "new", findings, context, rehearsal)
+    left = review_snapshots(before, Snapshot(before.stack, before.platform, {}, ()), "removed", findings, context)
+    made = review_snapshots(Snapshot(after.stack, after.platform, {}, ()), after, "new", findings, context, rehearsal)
     return replace(
         made,
         kind="changed",
@@ -140,103 +139,57 @@ def _platform_change(
     )
 
 
-def _cannot_be_compared(before: Snapshot, after: Snapshot) -> bool:
-    """Whether a side could not be recorded at all. Then nothing is compared, and the review says so."""
-    return any(one.refused and not one.resources for one in (before, after))
-
-
-def _with_network(made: Review, before: Snapshot, after: Snapshot, platform: ReviewPlatform) -> Review:
-    then, now = (platform.network(one) if one.resources else Network() for one in (before, after))
-    found = reach.changed(then, now)
-    opened = [Opening(reach.words(one), reach.is_outside(one, now)) for one in found.opened]
-    closed = [Opening(reach.words(one), reach.is_outside(one, then)) for one in found.closed]
+def _with_network(empty: Review, before: Snapshot, after: Snapshot, platform: ReviewPlatform) -> Review:
+    then, now = (platform.network(side) if side.resources else Network() for side in (before, after))
+    found = reach.compare_networks(then, now)
+    opened = [Opening(reach.passage_words(passage), reach.is_outside(passage, now)) for passage in found.opened]
+    closed = [Opening(reach.passage_words(passage), reach.is_outside(passage, then)) for passage in found.closed]
     opened += [Opening(way, True) for way in found.ways_opened]
     closed += [Opening(way, True) for way in found.ways_closed]
-    made = replace(made, opened=_outside_first(opened), closed=_outside_first(closed))
-    if now.unjudged and after.resources:
-        return _unjudged(made, f"network: {now.unjudged}")
+    made = replace(empty, opened=_outside_first(opened), closed=_outside_first(closed))
     if not after.resources:
         return made
-    rows = (Hanging(one.job, _pair(one.pair), _ports(one.ports), one.missing) for one in rendezvous.hanging(after, now))
-    return replace(made, hanging=tuple(rows))
+    if now.unjudged:
+        return replace(made, unjudged=(*made.unjudged, f"network: {now.unjudged}"))
+    hanging = []
+    for hang in rendezvous.find_hanging_connections(after, now):
+        source, _, target = hang.pair.partition(" -> ")
+        hanging.append(Hanging(hang.job, (source, target), reach.port_words(hang.ports), hang.missing))
+    return replace(made, hanging=tuple(hanging))
 
 
-def _outside_first(found: Iterable[Opening]) -> tuple[Opening, ...]:
-    return tuple(sorted(dict.fromkeys(found), key=lambda one: (not one.outside, one.words)))
+def _outside_first(openings: Iterable[Opening]) -> tuple[Opening, ...]:
+    return tuple(sorted(dict.fromkeys(openings), key=lambda opening: (not opening.outside, opening.words)))
 
 
-def _pair(pair: str) -> tuple[str, str]:
-    source, _, target = pair.partition(" -> ")
-    return source, target
-
-
-def _ports(ports: tuple[int, int]) -> str:
-    first, last = ports
-    return f"port {first}" if first == last else f"ports {first}-{last}"
-
-
-def _with_access(made: Review, before: Snapshot, after: Snapshot, platform: ReviewPlatform) -> Review:
-    then, now = platform.abilities((before, after)) or (frozenset(), frozenset())
-    found = [
-        (one.gained, Access(one.principal, one.words, one.resource, tuple(one.operations)))
-        for one in access_changes(then, now, platform)
-    ]
-    return replace(
-        made,
-        gained=tuple(access for gained, access in found if gained),
-        lost=tuple(access for gained, access in found if not gained),
-    )
-
-
-def _with_pack(
-    made: Review, before: Snapshot, after: Snapshot, findings: CheckFindings, context: ReviewContext
-) -> Review:
+def _with_pack(made: Review, before: Snapshot, after: Snapshot, config: Mapping[str, Any], on: date) -> Review:
     """Adds the new results of the policy pack. Results that both sides have are only counted.
 
     A failure whose waiver has ended is always added: it was waived when the other side was made.
     """
     if not after.resources:
         return made
-    then, now = (_pack_rows(one, findings.pack, context.on) for one in (before, after))
-    new = [row for row in now if row not in then or (row.outcome == "fail" and row.waiver)]
-    return replace(made, pack=tuple(new), pack_before=len(now) - len(new))
-
-
-def _pack_rows(side: Snapshot, config: Mapping[str, Any], on: date) -> list[Remark]:
-    if not side.resources:
-        return []
+    then: list[Remark] = []
+    now: list[Remark] = []
     try:
-        results = offline.verdicts(side, config, on)
+        for side, remarks in ((before, then), (after, now)):
+            for result in offline.verdicts(side, config, on) if side.resources else ():
+                place, because = result.resource, result.because
+                outcome, waiver = result.outcome, result.waiver
+                remarks.append(Remark(result.rule, result.level, place, because, result.remedy, 0, outcome, waiver))
     except PolicyConfigError as wrong:
         raise PackConfigError(f"--policy-config: {wrong}") from None
-    rows = [
-        Remark(one.rule, one.level, one.resource, one.because, one.remedy, outcome=one.outcome, waiver=one.waiver)
-        for one in results
-    ]
+    new = [remark for remark in now if remark not in then or (remark.outcome == "fail" and remark.waiver)]
     order = {"fail": 0, "unknown": 1, "waived": 2}
-    return sorted(rows, key=lambda one: (order.get(one.outcome, 3), one.code, one.place))
-
-
-def _with_proof(
-    made: Review, before: Snapshot, after: Snapshot, platform: ReviewPlatform, rehearsal: Mapping[str, Any] | None
-) -> Review:
-    if not made.opened and not made.gained:
-        return made
-    if rehearsal is None:
-        return replace(made, unproven=(_NOT_REHEARSED,))
-    found = proof_of(before, after, platform, rehearsal)
-    return replace(made, proven=found.proven, unproven=found.unproven, unneeded=found.unneeded)
+    new.sort(key=lambda remark: (order.get(remark.outcome, 3), remark.code, remark.place))
+    return replace(made, pack=tuple(new), pack_before=len(now) - len(new))
 
 
 def _new_findings(findings: CheckFindings) -> tuple[Remark, ...]:
     """The findings that the other side does not have. Another line number is no difference."""
-    known = {(one.code, one.path, one.message) for one in findings.before}
+    known = {(finding.code, finding.path, finding.message) for finding in findings.before}
     return tuple(
-        Remark(one.code, one.severity, dotted_path(one.path), one.message, one.remedy, one.line)
-        for one in findings.after
-        if (one.code, one.path, one.message) not in known
+        Remark(finding.code, finding.severity, dotted_path(finding.path), finding.message, finding.remedy, finding.line)
+        for finding in findings.after
+        if (finding.code, finding.path, finding.message) not in known
     )
-
-
-def _unjudged(made: Review, what: str) -> Review:
-    return replace(made, unjudged=(*made.unjudged, what))

@@ -14,11 +14,11 @@ from catalog.version import VERSION
 from components.plan.show import json_text, plain
 from launcher.escaping import terminal
 from trainyard.markup import escape_sarif
-from trainyard.review.gates import Tripped
-from trainyard.review.markdown import markdown
+from trainyard.review.gates import TrippedGate
+from trainyard.review.markdown import review_markdown
 from trainyard.review.model import Picture, Review
-from trainyard.review.picture import svg
-from trainyard.review.sections import Section, footnotes, sections, verdict
+from trainyard.review.picture import picture_svg
+from trainyard.review.sections import Section, review_footnotes, review_sections, review_verdict
 
 FORMAT = 1
 _LEVELS = {"error": "error", "warning": "warning", "note": "note", "mandatory": "error", "advisory": "warning"}
@@ -51,20 +51,21 @@ details>*{display:block}a{color:inherit}}
 """
 
 
-def as_json(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
+def review_json(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:
     """The document that docs/review.md and schemas/review.schema.json describe."""
-    shown = [{"verdict": verdict(one), "decisions": one.has_decisions, **plain(one)} for one in reviews]
-    return json_text({"format": FORMAT, "reviews": shown, "gates": [plain(one) for one in gates]})
+    documents = [
+        {"verdict": review_verdict(review), "decisions": review.has_decisions, **plain(review)} for review in reviews
+    ]
+    return json_text({"format": FORMAT, "reviews": documents, "gates": [plain(gate) for gate in gates]})
 
 
-def sarif(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
+def review_sarif(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:
     """SARIF 2.1.0: new findings, results of the policy pack, and urgent decisions."""
-    results = [row for one in reviews for row in _results(one)]
-    used = {str(row["ruleId"]) for row in results}
+    results = [result for review in reviews for result in _sarif_results(review)]
     titles = dict(_RULES.values())
     rules = [
         {"id": code, "shortDescription": {"text": escape_sarif(titles[code])}} if code in titles else {"id": code}
-        for code in sorted(used)
+        for code in sorted({str(result["ruleId"]) for result in results})
     ]
     driver = {"name": "trainyard review", "semanticVersion": VERSION, "rules": rules}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
@@ -72,20 +73,21 @@ def sarif(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
     return json.dumps(log, indent=2)
 
 
-def _results(one: Review) -> Iterator[dict[str, Any]]:
-    for section in sections(one):
+def _sarif_results(review: Review) -> Iterator[dict[str, Any]]:
+    for section in review_sections(review):
         if section.title in _RULES:
-            for item in section.items:
-                if item.urgent:
-                    yield _result(one, _RULES[section.title][0], "warning", ". ".join((item.words, *item.details)), 1)
-    for row in (*one.findings, *one.pack):
-        level = "note" if row.outcome in ("waived", "unknown") else _LEVELS.get(row.level, "warning")
-        place = f"{row.place}: " if row.place else ""
-        yield _result(one, row.code, level, f"{place}{row.message}. {row.remedy}".strip(), row.line or 1)
+            for item in (item for item in section.items if item.urgent):
+                message = ". ".join((item.words, *item.details))
+                yield _sarif_result(review, _RULES[section.title][0], "warning", message, 1)
+    for remark in (*review.findings, *review.pack):
+        level = "note" if remark.outcome in ("waived", "unknown") else _LEVELS.get(remark.level, "warning")
+        place = f"{remark.place}: " if remark.place else ""
+        message = f"{place}{remark.message}. {remark.remedy}".strip()
+        yield _sarif_result(review, remark.code, level, message, remark.line or 1)
 
 
-def _result(one: Review, rule: str, level: str, message: str, line: int) -> dict[str, Any]:
-    place = {"artifactLocation": {"uri": quote(os.fsencode(one.file))}, "region": {"startLine": line}}
+def _sarif_result(review: Review, rule: str, level: str, message: str, line: int) -> dict[str, Any]:
+    place = {"artifactLocation": {"uri": quote(os.fsencode(review.file))}, "region": {"startLine": line}}
     return {
         "ruleId": rule,
         "level": level,
@@ -94,37 +96,31 @@ def _result(one: Review, rule: str, level: str, message: str, line: int) -> dict
     }
 
 
-def text(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
+def review_text(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:
     """A verdict for each stack first, then the stacks that need a decision."""
-    lines = [terminal(verdict(one)) for one in reviews]
-    for one in reviews:
-        lines += _stack(one, len(reviews) > 1)
+    lines = [terminal(review_verdict(review)) for review in reviews]
+    for review in reviews:
+        if not review.has_decisions:
+            continue
+        shown, notes = review_sections(review), review_footnotes(review)
+        if len(reviews) > 1 and (shown or notes):
+            lines += ["", terminal(review.stack)]
+        for section in shown:
+            lines += ["", section.title]
+            for item in section.items:
+                lines.append(f"  {'!' if item.urgent else '-'} {terminal(item.words)}")
+                lines += [f"      {terminal(detail)}" for detail in item.details]
+        if notes:
+            lines += ["", *(f"  {terminal(note)}" for note in notes)]
     if gates:
-        lines += ["", *(terminal(f"gate {one.gate}: {one.stack}: {one.because}") for one in gates)]
+        lines += ["", *(terminal(f"gate {gate.gate}: {gate.stack}: {gate.because}") for gate in gates)]
     return "\n".join(lines)
 
 
-def _stack(one: Review, titled: bool) -> Iterator[str]:
-    if not one.has_decisions:
-        return
-    shown, rest = sections(one), footnotes(one)
-    if titled and (shown or rest):
-        yield f"\n{terminal(one.stack)}"
-    for section in shown:
-        yield f"\n{section.title}"
-        for item in section.items:
-            yield f"  {'!' if item.urgent else '-'} {terminal(item.words)}"
-            yield from (f"      {terminal(detail)}" for detail in item.details)
-    if rest:
-        yield ""
-        yield from (f"  {terminal(line)}" for line in rest)
-
-
-def page(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
+def review_page(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:
     """One HTML file, without scripts or other files: light and dark, on a phone and on paper."""
-    first = reviews[0] if reviews else None
-    deciding = sum(one.has_decisions for one in reviews)
-    title = verdict(reviews[0]) if len(reviews) == 1 else f"{deciding} of {len(reviews)} stacks to decide about"
+    deciding = sum(review.has_decisions for review in reviews)
+    title = review_verdict(reviews[0]) if len(reviews) == 1 else f"{deciding} of {len(reviews)} stacks to decide about"
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -133,26 +129,22 @@ def page(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
         f"<title>{_html_text(title)}</title><style>\n{_STYLE}</style></head><body>",
         f"<h1>{_html_text(title)}</h1>",
     ]
-    if first:
+    if reviews:
+        first = reviews[0]
         against = f", against {first.against}" if first.against else ""
         commit = f"commit {first.commit}" if first.commit else "files that are in no repository"
         lines.append(f'<p class="of">Of {_html_text(commit + against)}, on {_html_text(first.on)}.</p>')
-    lines += [f'<p class="gate">gate {_html_text(f"{one.gate}: {one.stack}: {one.because}")}</p>' for one in gates]
-    for one in reviews:
-        lines += _html_stack(one)
+    lines += [f'<p class="gate">gate {_html_text(f"{gate.gate}: {gate.stack}: {gate.because}")}</p>' for gate in gates]
+    for review in reviews:
+        lines.append(f"<section><h2>{_html_text(review_verdict(review))}</h2>")
+        if review.has_decisions:
+            lines += [line for section in review_sections(review) for line in _html_section(section)]
+        if notes := review_footnotes(review):
+            lines.append(f'<ul class="also">{"".join(f"<li>{_html_text(note)}</li>" for note in notes)}</ul>')
+        if review.has_decisions:
+            lines += _html_picture(review.picture)
+        lines.append("</section>")
     return "\n".join([*lines, "</body></html>", ""])
-
-
-def _html_stack(one: Review) -> Iterator[str]:
-    yield f"<section><h2>{_html_text(verdict(one))}</h2>"
-    if one.has_decisions:
-        for section in sections(one):
-            yield from _html_section(section)
-    if rest := footnotes(one):
-        yield f'<ul class="also">{"".join(f"<li>{_html_text(line)}</li>" for line in rest)}</ul>'
-    if one.has_decisions:
-        yield from _html_picture(one.picture)
-    yield "</section>"
 
 
 def _html_section(section: Section) -> Iterator[str]:
@@ -166,7 +158,7 @@ def _html_section(section: Section) -> Iterator[str]:
 
 
 def _html_picture(shown: Picture) -> Iterator[str]:
-    if not (drawn := svg(shown)):
+    if not (drawn := picture_svg(shown)):
         return
     yield f"<figure>{drawn}<figcaption>Who may reach what</figcaption></figure>"
     rows = "".join(
@@ -181,10 +173,10 @@ def _html_text(text: str) -> str:
     return escape(terminal(" ".join(text.split())), quote=True)
 
 
-FORMS: Mapping[str, Callable[[Sequence[Review], Sequence[Tripped]], str]] = {
-    "text": text,
-    "markdown": markdown,
-    "html": page,
-    "json": as_json,
-    "sarif": sarif,
+FORMS: Mapping[str, Callable[[Sequence[Review], Sequence[TrippedGate]], str]] = {
+    "text": review_text,
+    "markdown": review_markdown,
+    "html": review_page,
+    "json": review_json,
+    "sarif": review_sarif,
 }

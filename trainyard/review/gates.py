@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from schemas.name_suggestions import suggest_name
-from trainyard.review.changes import called
+from trainyard.review.changes import resource_title
 from trainyard.review.model import Review
-from trainyard.review.sections import sentence
+from trainyard.review.sections import permission_sentence
 
 COST = "cost"
 
@@ -25,22 +25,22 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Tripped:
+class TrippedGate:
     gate: str
     stack: str
     because: str
 
 
-def parse(text: str) -> tuple[Gate, ...]:
+def parse_gates(text: str) -> tuple[Gate, ...]:
     """Parses `replace,cost=500`. Raises GateError, also if no gate is named: a CI job whose variable is not set would
     always pass."""
-    gates = tuple(_gate(word.strip()) for word in text.split(",") if word.strip())
+    gates = tuple(_parse_gate(word.strip()) for word in text.split(",") if word.strip())
     if not gates:
         raise GateError(f"no gate is named: write some of {', '.join([*_GATES, COST])}, or leave --fail-on out")
     return gates
 
 
-def _gate(word: str) -> Gate:
+def _parse_gate(word: str) -> Gate:
     name, has_limit, limit = word.partition("=")
     if name != COST:
         if word.isdecimal():
@@ -59,52 +59,40 @@ def _gate(word: str) -> Gate:
     return Gate(COST, number)
 
 
-def tripped(reviews: Sequence[Review], gates: Sequence[Gate]) -> tuple[Tripped, ...]:
+def find_tripped_gates(reviews: Sequence[Review], gates: Sequence[Gate]) -> tuple[TrippedGate, ...]:
     return tuple(
-        Tripped(gate.name, one.stack, because) for one in reviews for gate in gates for because in _reasons(one, gate)
+        TrippedGate(gate.name, review.stack, because)
+        for review in reviews
+        for gate in gates
+        for because in _reasons_to_fail(review, gate)
     )
 
 
-def _reasons(one: Review, gate: Gate) -> Iterator[str]:
-    if not one.judged:
-        return iter(["the stack cannot be read, so this is not known"])
-    return _cost(one, gate.limit) if gate.name == COST else _GATES[gate.name](one)
+def _reasons_to_fail(review: Review, gate: Gate) -> Iterator[str]:
+    most = review.costs.usd_starting
+    if not review.judged:
+        yield "the stack cannot be read, so this is not known"
+    elif gate.name != COST:
+        yield from _GATES[gate.name](review)
+    elif most is None:
+        yield f"what its runs can cost is not known, so it is not known to be below ${gate.limit:,.2f}"
+    elif most > gate.limit:
+        yield f"its runs can cost ${most:,.2f}, above ${gate.limit:,.2f}"
 
 
-def _cost(one: Review, limit: float) -> Iterator[str]:
-    most = one.costs.usd_starting
-    if most is None:
-        yield f"what its runs can cost is not known, so it is not known to be below ${limit:,.2f}"
-    elif most > limit:
-        yield f"its runs can cost ${most:,.2f}, above ${limit:,.2f}"
-
-
-def _replace(one: Review) -> Iterator[str]:
-    for change in one.changes:
-        if change.kind in ("replaced", "blocked") or (change.kind == "deleted" and change.loss):
-            yield f"{called(change.type, change.name)} is {change.kind}"
-
-
-def _exposure(one: Review) -> Iterator[str]:
-    return (opening.words for opening in one.opened if opening.outside)
-
-
-def _access_gain(one: Review) -> Iterator[str]:
-    return map(sentence, one.gained)
-
-
-def _policy(one: Review) -> Iterator[str]:
-    return (f"{row.code}: {row.message}" for row in one.pack if row.outcome == "fail" and row.level != "advisory")
-
-
-def _unproven(one: Review) -> Iterator[str]:
-    return iter((*one.unproven, *one.unneeded))
-
-
-_GATES: Mapping[str, Callable[[Review], Iterator[str]]] = {
-    "replace": _replace,
-    "exposure": _exposure,
-    "access-gain": _access_gain,
-    "policy": _policy,
-    "unproven": _unproven,
+# The name of a gate -> what trips it.
+_GATES: Mapping[str, Callable[[Review], Iterable[str]]] = {
+    "replace": lambda review: (
+        f"{resource_title(change.type, change.name)} is {change.kind}"
+        for change in review.changes
+        if change.kind in ("replaced", "blocked") or (change.kind == "deleted" and change.loss)
+    ),
+    "exposure": lambda review: (opening.words for opening in review.opened if opening.outside),
+    "access-gain": lambda review: map(permission_sentence, review.gained),
+    "policy": lambda review: (
+        f"{remark.code}: {remark.message}"
+        for remark in review.pack
+        if remark.outcome == "fail" and remark.level != "advisory"
+    ),
+    "unproven": lambda review: (*review.unproven, *review.unneeded),
 }

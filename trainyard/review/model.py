@@ -186,7 +186,7 @@ class Review:
     picture: Picture = field(default_factory=Picture)
 
     def of_kind(self, *kinds: ChangeKind) -> tuple[Change, ...]:
-        return tuple(one for one in self.changes if one.kind in kinds)
+        return tuple(change for change in self.changes if change.kind in kinds)
 
     @property
     def has_decisions(self) -> bool:

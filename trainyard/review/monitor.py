@@ -23,21 +23,21 @@ ORGANIZATION = "organization"
 _SHORTEST = 8
 
 
-def plain(value: Any) -> Any:
+def plain_property(value: Any) -> Any:
     """A value of the engine's protocol. Secrets and unknowns become one-key mappings, whole numbers integers."""
     if isinstance(value, dict):
         if value.get(engine_values.SIGNATURE) == engine_values.SECRET:
-            return {"(secret)": plain(value.get("value"))}
-        return {key: plain(item) for key, item in value.items()}
+            return {"(secret)": plain_property(value.get("value"))}
+        return {key: plain_property(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [plain(item) for item in value]
+        return [plain_property(item) for item in value]
     if value == engine_values.UNKNOWN_TEXT:
         return {"(unknown)": True}
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def unpack(message: Any) -> Any:
-    return plain(MessageToDict(message))
+def unpack_message(message: Any) -> Any:
+    return plain_property(MessageToDict(message))
 
 
 class RecordingMonitor(pulumi.runtime.mocks.MockMonitor):
@@ -52,7 +52,7 @@ class RecordingMonitor(pulumi.runtime.mocks.MockMonitor):
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802  # the name is the protocol's
         answer = super().RegisterResource(request)  # type: ignore[no-untyped-call]
-        implied = {urn for named in request.propertyDependencies.values() for urn in named.urns}
+        implied = {urn for dependencies in request.propertyDependencies.values() for urn in dependencies.urns}
         self._note(
             self.recorded,
             {
@@ -60,45 +60,46 @@ class RecordingMonitor(pulumi.runtime.mocks.MockMonitor):
                 "name": request.name,
                 "urn": answer.urn,
                 "id": getattr(answer, "id", ""),
-                "outputs": unpack(answer.object),
+                "outputs": unpack_message(answer.object),
                 "aliases": self._aliases_of(request, answer.urn),
                 "parent": request.parent,
                 "provider": request.provider.rsplit("::", 1)[0],
-                "inputs": unpack(request.object),
-                "after": _sorted(set(request.dependencies) - implied),
-                "needs": _sorted(implied),
+                "inputs": unpack_message(request.object),
+                "after": _sorted_dependencies(set(request.dependencies) - implied),
+                "needs": _sorted_dependencies(implied),
                 "custom": request.custom,
                 "protect": request.protect,
                 "retain": request.retainOnDelete,
                 "deleteFirst": request.deleteBeforeReplace,
                 "ignored": sorted(request.ignoreChanges),
                 "replacedFor": sorted(request.replaceOnChanges),
-                "trigger": unpack(request.replacement_trigger),
+                "trigger": unpack_message(request.replacement_trigger),
             },
         )
         return answer
 
     def _aliases_of(self, request: Any, urn: str) -> list[str]:
         """The URNs under which a state may have the resource, by earlier names of itself and of its parents."""
-        names = [request.name, *(one.spec.name for one in request.aliases if one.HasField("spec") and one.spec.name)]
+        specs = [alias.spec for alias in request.aliases if alias.HasField("spec")]
+        names = [request.name, *(spec.name for spec in specs if spec.name)]
         above = request.parent.rpartition("::")[2]
         for earlier in self._aliases.get(request.parent, ()):
             was = earlier.rpartition("::")[2]
             # As in the engine, a child whose name begins with its parent's is renamed with the parent.
             names += [was + name[len(above) :] for name in names if above and name.startswith(above)]
         found = {f"{urn.rpartition('::')[0]}::{name}" for name in names}
-        found |= {one.urn for one in request.aliases if one.HasField("urn")}
+        found |= {alias.urn for alias in request.aliases if alias.HasField("urn")}
         self._aliases[urn] = sorted(found - {urn})
         return self._aliases[urn]
 
     def ReadResource(self, request: Any) -> Any:  # noqa: N802
         answer = super().ReadResource(request)  # type: ignore[no-untyped-call]
         read = {"type": request.type, "name": request.name, "urn": answer.urn, "read": True}
-        self._note(self.recorded, {**read, "inputs": unpack(request.properties)})
+        self._note(self.recorded, {**read, "inputs": unpack_message(request.properties)})
         return answer
 
     def Invoke(self, request: Any) -> Any:  # noqa: N802
-        self._note(self.invoked, {"function": request.tok, "arguments": unpack(request.args)})
+        self._note(self.invoked, {"function": request.tok, "arguments": unpack_message(request.args)})
         return super().Invoke(request)  # type: ignore[no-untyped-call]
 
     def _note(self, where: list[dict[str, Any]], what: dict[str, Any]) -> None:
@@ -106,7 +107,7 @@ class RecordingMonitor(pulumi.runtime.mocks.MockMonitor):
             where.append(what)
 
 
-def _sorted(urns: Iterable[str]) -> list[str]:
+def _sorted_dependencies(urns: Iterable[str]) -> list[str]:
     return sorted(urn for urn in urns if "::pulumi:pulumi:Stack::" not in urn)
 
 
@@ -151,30 +152,30 @@ class MockedCloud(pulumi.runtime.Mocks):
         return self._cloud.identify(args.typ, args.name, args.inputs), {**args.inputs, **made}
 
 
-def configuration(file: Path) -> tuple[dict[str, str], list[str]]:
+def read_stack_configuration(file: Path) -> tuple[dict[str, str], list[str]]:
     """A stack file's configuration as Pulumi passes it to a program (objects as JSON), and the keys with secrets."""
     written = yaml.safe_load(file.read_text("utf-8"))["config"]
     values = {key: value if isinstance(value, str) else "" for key, value in written.items()}
-    secret = [key for key, value in written.items() if _holds_secret(value)]
+    secret = [key for key, value in written.items() if _contains_encrypted(value)]
     for key, value in written.items():
         opened = _plain_config(value)
         values[key] = opened if isinstance(opened, str) else json.dumps(opened)
     return values, secret
 
 
-def _is_secret(value: Any) -> bool:
+def _is_encrypted(value: Any) -> bool:
     return isinstance(value, Mapping) and set(value) == {"secure"}
 
 
-def _holds_secret(value: Any) -> bool:
+def _contains_encrypted(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return _is_secret(value) or any(map(_holds_secret, value.values()))
-    return isinstance(value, list) and any(map(_holds_secret, value))
+        return _is_encrypted(value) or any(map(_contains_encrypted, value.values()))
+    return isinstance(value, list) and any(map(_contains_encrypted, value))
 
 
 def _plain_config(value: Any) -> Any:
     """Secrets stay encrypted: there is no key here, and the encrypted text can stand for the secret."""
-    if _is_secret(value):
+    if _is_encrypted(value):
         return value["secure"]
     if isinstance(value, Mapping):
         return {key: _plain_config(item) for key, item in value.items()}
@@ -183,17 +184,17 @@ def _plain_config(value: Any) -> Any:
 
 def encrypted_texts(file: Path) -> tuple[str, ...]:
     """The encrypted texts of the file, the longest first."""
-    found = set(_encrypted(yaml.safe_load(file.read_text("utf-8")).get("config")))
+    found = set(_walk_encrypted_texts(yaml.safe_load(file.read_text("utf-8")).get("config")))
     return tuple(sorted((text for text in found if len(text) >= _SHORTEST), key=lambda text: (-len(text), text)))
 
 
-def _encrypted(value: Any) -> Iterator[str]:
-    if _is_secret(value):
+def _walk_encrypted_texts(value: Any) -> Iterator[str]:
+    if _is_encrypted(value):
         if isinstance(value["secure"], str) and value["secure"]:
             yield value["secure"]
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _encrypted(item)
+            yield from _walk_encrypted_texts(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _encrypted(item)
+            yield from _walk_encrypted_texts(item)

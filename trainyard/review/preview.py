@@ -38,69 +38,60 @@ def read_preview(file: Path, name: str, platform: str, plan: Mapping[str, Any]) 
     """`plan`: the plan of the stack file, which is not in the engine's output."""
     try:
         document = json.loads(file.read_text("utf-8"))
-        steps = list(document["steps"])
+        all_steps = list(document["steps"])
     except OSError as problem:
         raise PreviewError(f"{file}: {problem.strerror}") from None
     except (ValueError, TypeError, KeyError, RecursionError):
         raise PreviewError(f"{file} is not what `pulumi preview --json` writes; {_MAKE}") from None
-    rows = [step for step in steps if isinstance(step, Mapping) and step.get("op") not in _IGNORED_STEPS]
-    _require_whole(file, document, rows)
-    _require_stack(file, rows, name)
-    before, after, replaced = _sides(rows)
-    remarks = tuple(_remarks(document.get("diagnostics") or ()))
+    steps = [step for step in all_steps if isinstance(step, Mapping) and step.get("op") not in _IGNORED_STEPS]
+    same = (document.get("changeSummary") or {}).get("same", 0)
+    missing = same - sum(step.get("op") == "same" for step in steps)
+    # The engine may or may not count the stack itself.
+    if missing > 1:
+        raise PreviewError(f"{file} leaves out {missing} resources that stay as they are; {_MAKE}")
+    urns = [str(step.get("urn", "")).split(":") for step in steps]
+    stacks = {parts[2] for parts in urns if len(parts) > 3}
+    if stacks and name not in stacks:
+        raise PreviewError(f"{file} is a preview of the stack {', '.join(sorted(stacks))}, not of {name}")
+    before, after, replaced = _both_sides(steps)
+    remarks = tuple(
+        str(remark.get("message", "")).strip()
+        for remark in document.get("diagnostics") or ()
+        if isinstance(remark, Mapping) and remark.get("severity") in ("warning", "error")
+    )
     return Preview(Snapshot(name, platform, {}, before), Snapshot(name, platform, plan, after, remarks), replaced)
 
 
-def _require_whole(file: Path, document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    counted = (document.get("changeSummary") or {}).get("same", 0)
-    there = sum(row.get("op") == "same" for row in rows)
-    # The engine may or may not count the stack itself.
-    if counted > there + 1:
-        raise PreviewError(f"{file} leaves out {counted - there} resources that stay as they are; {_MAKE}")
-
-
-def _require_stack(file: Path, rows: Sequence[Mapping[str, Any]], name: str) -> None:
-    stacks = {str(row.get("urn", "")).split(":")[2:3][0] for row in rows if str(row.get("urn", "")).count(":") > 2}
-    if stacks and name not in stacks:
-        raise PreviewError(f"{file} is a preview of the stack {', '.join(sorted(stacks))}, not of {name}")
-
-
-def _sides(
-    rows: Sequence[Mapping[str, Any]],
+def _both_sides(
+    steps: Sequence[Mapping[str, Any]],
 ) -> tuple[tuple[ReviewedResource, ...], tuple[ReviewedResource, ...], dict[str, tuple[str, ...]]]:
     before: dict[str, ReviewedResource] = {}
     after: dict[str, ReviewedResource] = {}
     replaced: dict[str, tuple[str, ...]] = {}
-    for row in rows:
-        replaces = "replace" in str(row.get("op"))
-        old, new = row.get("oldState"), row.get("newState")
-        if isinstance(old, Mapping) and isinstance(new, Mapping) and not replaces:
+    for step in steps:
+        urn, operation = str(step["urn"]), str(step.get("op"))
+        old, new = step.get("oldState"), step.get("newState")
+        if isinstance(old, Mapping) and isinstance(new, Mapping) and "replace" not in operation:
             # The engine prints the new state before it has an id. A resource that is changed in place keeps its id.
             new = {**new, "id": new.get("id") or old.get("id")}
         for side, state in ((before, old), (after, new)):
             if isinstance(state, Mapping) and state.get("type") != _ROOT:
-                side[str(row["urn"])] = resource_of(str(row["urn"]), state)
-        if replaces:
-            paths = row.get("replaceReasons") or row.get("diffReasons") or ()
-            replaced.setdefault(str(row["urn"]), tuple(map(str, paths)))
-        if str(row.get("op")) == "delete":
-            after.pop(str(row["urn"]), None)
+                side[urn] = resource_of_state(urn, state)
+        if "replace" in operation:
+            paths = step.get("replaceReasons") or step.get("diffReasons") or ()
+            replaced.setdefault(urn, tuple(map(str, paths)))
+        if operation == "delete":
+            after.pop(urn, None)
     return tuple(before[urn] for urn in sorted(before)), tuple(after[urn] for urn in sorted(after)), replaced
 
 
-def _remarks(diagnostics: Sequence[Any]) -> list[str]:
-    """The warnings and errors of the program and its providers."""
-    rows = [one for one in diagnostics if isinstance(one, Mapping)]
-    return [str(one.get("message", "")).strip() for one in rows if one.get("severity") in ("warning", "error")]
-
-
-def resource_of(urn: str, state: Mapping[str, Any]) -> ReviewedResource:
+def resource_of_state(urn: str, state: Mapping[str, Any]) -> ReviewedResource:
     return ReviewedResource(
         type=str(state.get("type", "")),
         name=urn.rpartition("::")[2],
         urn=urn,
         parent=str(state.get("parent") or ""),
-        inputs=plain(state.get("inputs") or {}),
+        inputs=plain_state_value(state.get("inputs") or {}),
         protect=bool(state.get("protect")),
         retain=bool(state.get("retainOnDelete")),
         aliases=tuple(map(str, state.get("aliases") or ())),
@@ -109,7 +100,7 @@ def resource_of(urn: str, state: Mapping[str, Any]) -> ReviewedResource:
     )
 
 
-def plain(value: Any) -> Any:
+def plain_state_value(value: Any) -> Any:
     """A value of the engine, with SECRET and UNKNOWN in place of secrets and unknowns."""
     if isinstance(value, Mapping):
         kind = value.get(engine_values.SIGNATURE)
@@ -117,9 +108,9 @@ def plain(value: Any) -> Any:
             return SECRET
         if kind is not None:
             return {key: item for key, item in value.items() if key in _IDENTIFYING}
-        return {key: plain(item) for key, item in value.items() if not str(key).startswith("__")}
+        return {key: plain_state_value(item) for key, item in value.items() if not str(key).startswith("__")}
     if isinstance(value, list):
-        return [plain(item) for item in value]
+        return [plain_state_value(item) for item in value]
     if isinstance(value, str) and value in engine_values.UNKNOWNS:
         return UNKNOWN
     return SECRET if value == _HIDDEN else value

@@ -14,7 +14,7 @@ from typing import Any
 from components.platform.review import EVERY_PORT, UNKNOWN, Network, Passage, ReviewPlatform, Snapshot
 from components.values.protocols import EVERY_PROTOCOL
 from trainyard.review import reach
-from trainyard.review.access import access_changes
+from trainyard.review.access_changes import compare_abilities
 from trainyard.review.ranges import block_of, is_within
 
 _ENFORCED = "enforced"
@@ -54,24 +54,30 @@ def read_rehearsal(file: Path, stack: str) -> Mapping[str, Any]:
     return report  # type: ignore[no-any-return]
 
 
-def proof_of(
+def compare_with_rehearsal(
     before: Snapshot, after: Snapshot, platform: ReviewPlatform, rehearsal: Mapping[str, Any]
 ) -> RehearsalProof:
     """Judges only the change: what both sides allow needs no proof."""
-    rows = [*_of_network(before, after, platform, rehearsal), *_of_access(before, after, platform, rehearsal)]
+    judged = [
+        *_proof_of_network(before, after, platform, rehearsal),
+        *_proof_of_access(before, after, platform, rehearsal),
+    ]
     return RehearsalProof(
-        **{kind: tuple(f"{sign}: {words}" for name, words in rows if name == kind) for kind, sign in _SIGNS.items()}
+        **{
+            outcome: tuple(f"{sign}: {text}" for of, text in judged if of == outcome)
+            for outcome, sign in _SIGNS.items()
+        }
     )
 
 
-def _of_network(
+def _proof_of_network(
     before: Snapshot, after: Snapshot, platform: ReviewPlatform, rehearsal: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    then, now = (platform.network(one) if one.resources else Network() for one in (before, after))
-    found = reach.changed(then, now)
+    then, now = (platform.network(side) if side.resources else Network() for side in (before, after))
+    found = reach.compare_networks(then, now)
     enforced = rehearsal.get("firewall") == _ENFORCED
     for passage in found.opened:
-        words = reach.words(passage)
+        words = reach.passage_words(passage)
         if not enforced or (now.nodes and passage.where != now.nodes):
             why = "no rules were in force in the rehearsal" if not enforced else "a rehearsal counts only at nodes"
             yield "unproven", f"{words}: {why}"
@@ -79,11 +85,12 @@ def _of_network(
         needed = [
             str(flow["pair"])
             for flow in rehearsal["flows"]
-            if _allows(passage, flow, now) and not any(_allows(one, flow, then) for one in then.passages)
+            if _allows_flow(passage, flow, now)
+            and not any(_allows_flow(earlier, flow, then) for earlier in then.passages)
         ]
         if needed:
-            yield "proven", f"{words}: {_listed(needed)}"
-        elif any(_covers(rule, passage) for rule in rehearsal["rules"]):
+            yield "proven", f"{words}: {_list_distinct(needed)}"
+        elif any(_rule_covers_passage(rule, passage) for rule in rehearsal["rules"]):
             yield "unneeded", f"{words}: no connection of the rehearsal needed it"
         else:
             yield "unproven", f"{words}: the rehearsal had no such rule"
@@ -91,32 +98,26 @@ def _of_network(
         yield "unproven", f"{way}: a rehearsal has no routes"
 
 
-def _allows(passage: Passage, flow: Mapping[str, Any], network: Network) -> bool:
+def _allows_flow(passage: Passage, flow: Mapping[str, Any], network: Network) -> bool:
     """Whether a passage allows a connection of the rehearsal."""
-    return (
-        passage.direction == flow["direction"]
-        and _is_protocol(passage.protocol, str(flow["protocol"]))
-        and passage.ports[0] <= int(flow["port"]) <= passage.ports[1]
-        and _is_peer(passage, flow, network)
-    )
-
-
-def _is_protocol(protocol: str, wanted: str) -> bool:
-    but = protocol.removeprefix("all but ")
-    return wanted not in but.split(", ") if but != protocol else protocol in (EVERY_PROTOCOL, wanted)
-
-
-def _is_peer(passage: Passage, flow: Mapping[str, Any], network: Network) -> bool:
-    """Whether the flow's peer is the passage's. Of a name, a rehearsal knows only whether it is a node."""
+    if passage.direction != flow["direction"] or not passage.ports[0] <= int(flow["port"]) <= passage.ports[1]:
+        return False
+    protocol = str(flow["protocol"])
+    excluded = passage.protocol.removeprefix("all but ")
+    if excluded != passage.protocol and protocol in excluded.split(", "):
+        return False
+    if excluded == passage.protocol and passage.protocol not in (EVERY_PROTOCOL, protocol):
+        return False
     block = block_of(passage.peer)
     if block is None:
+        # Of a name, a rehearsal knows only whether it is a node.
         return (passage.peer in network.addresses) == bool(flow["toNode"])
     address = ip_address(flow["peer"])
-    blocks = [one for text in passage.but if (one := block_of(text)) is not None]
-    return address in block and not any(address in one for one in blocks)
+    holes = [hole for text in passage.but if (hole := block_of(text)) is not None]
+    return address in block and not any(address in hole for hole in holes)
 
 
-def _covers(rule: Mapping[str, Any], passage: Passage) -> bool:
+def _rule_covers_passage(rule: Mapping[str, Any], passage: Passage) -> bool:
     """Whether a rule of the rehearsal is at least as wide as the passage."""
     ports = rule["ports"] or EVERY_PORT
     block, wanted = block_of(str(rule["peer"])), block_of(passage.peer)
@@ -130,40 +131,32 @@ def _covers(rule: Mapping[str, Any], passage: Passage) -> bool:
     )
 
 
-def _of_access(
+def _proof_of_access(
     before: Snapshot, after: Snapshot, platform: ReviewPlatform, rehearsal: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
     known = platform.statements(before)
-    granted = [text for text in platform.statements(after) if text not in known]
+    granted = [statement for statement in platform.statements(after) if statement not in known]
     without = platform.without_statements(after, frozenset(granted))
     then, now, rest = platform.abilities((before, after, without)) or (frozenset(), frozenset(), frozenset())
-    if now - then:
-        # Without a new ability, new statements only repeat others.
-        for text in dict.fromkeys(granted):
-            pattern = _pattern(text)
-            rows = [row for row in rehearsal["statements"] if pattern.fullmatch(str(row["statement"]))]
-            yield _of_statement(text, rows)
-    for change in access_changes(then, rest, platform):
+    # Without a new ability, new statements only repeat others.
+    for statement in dict.fromkeys(granted) if now - then else ():
+        # Values that only a cloud knows, such as an account id, may differ in the rehearsal.
+        pattern = re.compile(r"[^:\"'/\s]+".join(map(re.escape, _NOT_KNOWN.split(statement))))
+        rehearsed = [row for row in rehearsal["statements"] if pattern.fullmatch(str(row["statement"]))]
+        used = [row for row in rehearsed if row.get("calls")]
+        if used:
+            operations = [str(name) for row in used for name in row.get("operations") or ()]
+            yield "proven", f"{statement}: {_list_distinct(operations)}"
+        elif rehearsed:
+            yield "unneeded", f"{statement}: no call of the rehearsal needed it"
+        else:
+            yield "unproven", f"{statement}: the rehearsal had no such statement"
+    for change in compare_abilities(then, rest, platform):
         if change.gained:
             yield "unproven", f"{change.sentence}: no new statement grants it, so a rehearsal cannot prove it"
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    """Matches the statement in the rehearsal. Values that only a cloud knows, such as an account id, may differ."""
-    parts = _NOT_KNOWN.split(text)
-    return re.compile(r"[^:\"'/\s]+".join(map(re.escape, parts)))
-
-
-def _of_statement(text: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-    operations = [str(name) for row in rows if row.get("calls") for name in row.get("operations") or ()]
-    if operations or any(row.get("calls") for row in rows):
-        return "proven", f"{text}: {_listed(operations)}"
-    if rows:
-        return "unneeded", f"{text}: no call of the rehearsal needed it"
-    return "unproven", f"{text}: the rehearsal had no such statement"
-
-
-def _listed(names: Sequence[str]) -> str:
+def _list_distinct(names: Sequence[str]) -> str:
     distinct = list(dict.fromkeys(names))
     more = f" and {len(distinct) - _SHOWN} more" if len(distinct) > _SHOWN else ""
     return f"{', '.join(distinct[:_SHOWN])}{more}"

@@ -14,7 +14,7 @@ Ranges = tuple[Range, ...]
 Block = IPv4Network | IPv6Network
 
 
-def union(ranges: Iterable[Range]) -> Ranges:
+def union_ranges(ranges: Iterable[Range]) -> Ranges:
     merged: list[Range] = []
     for first, last in sorted(ranges):
         if merged and first <= merged[-1][1] + 1:
@@ -24,7 +24,7 @@ def union(ranges: Iterable[Range]) -> Ranges:
     return tuple(merged)
 
 
-def minus(these: Ranges, those: Ranges) -> Ranges:
+def subtract_ranges(these: Ranges, those: Ranges) -> Ranges:
     left: list[Range] = []
     for first, last in these:
         at = first
@@ -39,16 +39,16 @@ def minus(these: Ranges, those: Ranges) -> Ranges:
     return tuple(left)
 
 
-def common(these: Ranges, those: Ranges) -> Ranges:
-    return minus(these, minus(these, those))
+def intersect_ranges(these: Ranges, those: Ranges) -> Ranges:
+    return subtract_ranges(these, subtract_ranges(these, those))
 
 
-def cells(ranges: Iterable[Range]) -> tuple[Range, ...]:
+def cut_at_bounds(ranges: Iterable[Range]) -> tuple[Range, ...]:
     """Cuts the union of the ranges at all their bounds."""
-    wanted = set(ranges)
-    starts = sorted({first for first, _ in wanted} | {last + 1 for _, last in wanted})
+    distinct = set(ranges)
+    starts = sorted({first for first, _ in distinct} | {last + 1 for _, last in distinct})
     pieces = zip(starts, (start - 1 for start in starts[1:]), strict=False)
-    return tuple(piece for piece in pieces if any(first <= piece[0] and piece[1] <= last for first, last in wanted))
+    return tuple(piece for piece in pieces if any(first <= piece[0] and piece[1] <= last for first, last in distinct))
 
 
 def block_of(peer: str) -> Block | None:
@@ -59,15 +59,17 @@ def block_of(peer: str) -> Block | None:
         return None
 
 
-def span(block: Block) -> Range:
+def address_range(block: Block) -> Range:
     return int(block.network_address), int(block.broadcast_address)
 
 
 def is_within(block: Block, but: Iterable[Block], inside: Iterable[Block]) -> bool:
     """Whether all addresses of a block, except those in `but`, lie in `inside`."""
-    same = [one for one in inside if one.version == block.version]
-    without = minus((span(block),), union(span(one) for one in but if one.version == block.version))
-    return not minus(without, union(map(span, same)))
+    same = [other for other in inside if other.version == block.version]
+    without = subtract_ranges(
+        (address_range(block),), union_ranges(address_range(hole) for hole in but if hole.version == block.version)
+    )
+    return not subtract_ranges(without, union_ranges(map(address_range, same)))
 
 
 @dataclass(slots=True)
@@ -80,13 +82,13 @@ class BlockNode:
     whole: bool = False
 
 
-def tree(blocks: Iterable[Block]) -> list[BlockNode]:
+def build_block_tree(blocks: Iterable[Block]) -> list[BlockNode]:
     """The blocks as nodes, each after the block that contains it."""
     order: Any = lambda block: (block.version, int(block.network_address), block.prefixlen)  # noqa: E731
     nodes: list[BlockNode] = []
     line: list[BlockNode] = []
     for block in sorted(set(blocks), key=order):
-        while line and not _contains(line[-1].block, block):
+        while line and not is_within(block, (), (line[-1].block,)):
             line.pop()
         node = BlockNode(block, line[-1] if line else None)
         if node.above:
@@ -94,18 +96,11 @@ def tree(blocks: Iterable[Block]) -> list[BlockNode]:
         nodes.append(node)
         line.append(node)
     for node in nodes:
-        node.whole = sum(one.block.num_addresses for one in node.below) == node.block.num_addresses
+        node.whole = sum(child.block.num_addresses for child in node.below) == node.block.num_addresses
     return nodes
 
 
-def _contains(outer: Block, inner: Block) -> bool:
-    if outer.version != inner.version:
-        return False
-    (first, last), (start, end) = span(outer), span(inner)
-    return first <= start and end <= last
-
-
-def described(nodes: Sequence[BlockNode], chosen: Set[int]) -> Iterator[tuple[Block, tuple[Block, ...]]]:
+def describe_blocks(nodes: Sequence[BlockNode], chosen: Set[int]) -> Iterator[tuple[Block, tuple[Block, ...]]]:
     """The addresses of the chosen nodes (by `id`) as few blocks, each with the blocks that are excluded from it.
 
     A node stands for the addresses that are in none of its children.
@@ -124,8 +119,8 @@ def described(nodes: Sequence[BlockNode], chosen: Set[int]) -> Iterator[tuple[Bl
 
 
 def _left_out(node: BlockNode, chosen: Set[int]) -> Iterator[Block]:
-    for one in node.below:
-        if id(one) in chosen:
-            yield from _left_out(one, chosen)
+    for child in node.below:
+        if id(child) in chosen:
+            yield from _left_out(child, chosen)
         else:
-            yield one.block
+            yield child.block

@@ -32,8 +32,15 @@ from components.platform.review import SECRET, OfflineCloud, OfflineStack, Snaps
 from components.program import STACKS, run
 from components.runs import ARTIFACTS
 from schemas.judge import judge_file
-from trainyard.review.monitor import ORGANIZATION, MockedCloud, RecordingMonitor, configuration, encrypted_texts, plain
-from trainyard.review.recorder import Recorded, masked, resource_of
+from trainyard.review.monitor import (
+    ORGANIZATION,
+    MockedCloud,
+    RecordingMonitor,
+    encrypted_texts,
+    plain_property,
+    read_stack_configuration,
+)
+from trainyard.review.recorder import Recorded, mask_marked_values, resource_of_recording
 
 # Timeout of a program. It needs a second, but far more on a busy machine.
 SECONDS = 900
@@ -57,17 +64,7 @@ class _Remarks(logging.Handler):
         self.texts.append(record.getMessage())
 
 
-async def _exports() -> dict[str, Any]:
-    root = pulumi.runtime.get_root_resource()
-    exported: dict[str, Any] = {}
-    for name, value in dict(getattr(root, "outputs", {})).items():
-        output = pulumi.Output.from_input(value)
-        resolved = await output.future(with_unknowns=True)
-        exported[name] = SECRET if await output.is_secret() else resolved
-    return exported
-
-
-def record(request: Mapping[str, Any]) -> dict[str, Any]:
+def record_program(request: Mapping[str, Any]) -> dict[str, Any]:
     """Records all requests of one stack's program to Pulumi."""
     file, state = Path(request["file"]), request.get("state") or {}
     name = file.stem.removeprefix("Pulumi.")
@@ -77,27 +74,32 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
     written = written if isinstance(written, Mapping) else {}
     platform = platform_in(written)
     if judged.errors:
-        return Recorded(Snapshot(name, platform, {}, (), refused=_first_error(judged.errors))).as_json()
+        listed = "; ".join(f"{error.code} {error.message}" for error in judged.errors[:3])
+        return Recorded(Snapshot(name, platform, {}, (), refused=f"The stack file has errors: {listed}")).as_json()
     stack, project = OfflineStack(name, written), "trainyard"
     monitor = RecordingMonitor(MockedCloud(_offline_cloud(platform), stack, project, state))
-    remarks, exports, refused = _run(monitor, file, request["root"], name, project)
+    remarks, exports, refused = _run_recorded(monitor, file, request["root"], name, project)
     rows = [row for row in monitor.recorded if "read" not in row and row["type"] != _STACK_TYPE]
     recorded = Recorded(
         Snapshot(
             name,
             platform,
             plain_plan(plan_of(judged)),
-            tuple(resource_of(row) for row in sorted(rows, key=lambda row: row["urn"])),
+            tuple(resource_of_recording(row) for row in sorted(rows, key=lambda row: row["urn"])),
             tuple(remarks),
             refused,
         ),
-        masked(plain(exports)),
-        {row["urn"]: masked(row["outputs"]) for row in rows if row["custom"] and not row["type"].startswith(_ABOVE)},
+        mask_marked_values(plain_property(exports)),
+        {
+            row["urn"]: mask_marked_values(row["outputs"])
+            for row in rows
+            if row["custom"] and not row["type"].startswith(_ABOVE)
+        },
     )
     return _without_secrets(recorded.as_json(), encrypted_texts(file))  # type: ignore[no-any-return]
 
 
-def _run(
+def _run_recorded(
     monitor: RecordingMonitor, file: Path, root: str, name: str, project: str
 ) -> tuple[list[str], dict[str, Any], str]:
     remarks = _Remarks()
@@ -111,20 +113,21 @@ def _run(
     os.environ.update({STACKS: str(file.parent), WARNINGS_SHOWN: "1"})
     # Packed code goes into the folder of this recording, named by its content, so its name is the same on both sides.
     os.environ.pop(ARTIFACTS, None)
-    pulumi.runtime.set_all_config(*configuration(file))
+    pulumi.runtime.set_all_config(*read_stack_configuration(file))
 
     async def main() -> dict[str, Any]:
         await pulumi.runtime.stack.run_pulumi_func(run)
-        return await _exports()
+        exported: dict[str, Any] = {}
+        for key, value in dict(getattr(pulumi.runtime.get_root_resource(), "outputs", {})).items():
+            output = pulumi.Output.from_input(value)
+            resolved = await output.future(with_unknowns=True)
+            exported[key] = SECRET if await output.is_secret() else resolved
+        return exported
 
     try:
         return remarks.texts, asyncio.get_event_loop().run_until_complete(main()), ""
     except pulumi.RunError as refused:
         return remarks.texts, {}, str(refused)
-
-
-def _first_error(errors: Any) -> str:
-    return "The stack file has errors: " + "; ".join(f"{one.code} {one.message}" for one in errors[:3])
 
 
 def _without_secrets(value: Any, secret: tuple[str, ...]) -> Any:
@@ -134,27 +137,32 @@ def _without_secrets(value: Any, secret: tuple[str, ...]) -> Any:
     if isinstance(value, list):
         return [_without_secrets(item, secret) for item in value]
     if isinstance(value, str):
-        for one in secret:
-            value = value.replace(one, SECRET)
+        for text in secret:
+            value = value.replace(text, SECRET)
     return value
 
 
-def answer(line: str) -> str:
+def answer_request(line: str) -> str:
     try:
-        return json.dumps(record(json.loads(line)))
+        return json.dumps(record_program(json.loads(line)))
     except BaseException:  # SystemExit too: the fork must answer, and must not wait for threads
         return json.dumps({"error": traceback.format_exc()})
 
 
-def serve(write: Callable[[str], object]) -> None:
+def serve_requests(write: Callable[[str], object]) -> None:
     prepared: set[str] = set()
     used: list[str] = []
     for line in sys.stdin:
-        _import_all(used)
+        # What an earlier fork needed, so that later forks need not import it.
+        for module in used:
+            with suppress(Exception):
+                importlib.import_module(module)
         platform = json.loads(line).get("platform", "")
         if platform not in prepared:
             prepared.add(platform)
-            _prepare(platform)
+            # If packages of the platform are missing, recording a program reports it.
+            with suppress(ModuleNotFoundError):
+                _offline_cloud(platform).prepare()
         used = _record_in_fork(write, line)
 
 
@@ -163,42 +171,28 @@ def _offline_cloud(platform: str) -> OfflineCloud:
     return OfflineCloud() if isinstance(found, Lacks) else found
 
 
-def _prepare(platform: str) -> None:
-    """Imports the platform's packages. If they are missing, recording a program reports it."""
-    with suppress(ModuleNotFoundError):
-        _offline_cloud(platform).prepare()
-
-
-def _import_all(names: list[str]) -> None:
-    """Imports what an earlier fork needed, so that later forks need not."""
-    for name in names:
-        if name.startswith(_SDKS):
-            with suppress(Exception):
-                importlib.import_module(name)
-
-
 def _record_in_fork(write: Callable[[str], object], line: str) -> list[str]:
-    """Returns the names of the modules that the fork imported."""
+    """Returns the names of the modules of SDKs that the fork imported."""
     reading, writing = os.pipe()
     had = set(sys.modules)
     child = os.fork()
     if child == 0:
         os.close(reading)
         signal.alarm(SECONDS)
-        write(answer(line))
+        write(answer_request(line))
         with os.fdopen(writing, "w") as used:
             used.write("\n".join(sys.modules.keys() - had))
         # Neither the program's threads nor this process's loop may continue in the fork.
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as used:
-        names = sorted(used.read().split("\n"))
+        modules = sorted(name for name in used.read().split("\n") if name.startswith(_SDKS))
     status = os.waitpid(child, 0)[1]
     if status:
         code = os.waitstatus_to_exitcode(status)
         ended = f"it did not end within {SECONDS} s" if code == -signal.SIGALRM else f"it exited with {code}"
         write(json.dumps({"error": ended}))
-    return names
+    return modules
 
 
 def main() -> None:
@@ -210,7 +204,7 @@ def main() -> None:
         answers_to.write(text + "\n")
         answers_to.flush()
 
-    serve(write)
+    serve_requests(write)
 
 
 if __name__ == "__main__":

@@ -25,11 +25,11 @@ from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapsh
 from schemas.convert import camel_case
 from trainyard.engine.isolated import isolated_python
 
-MODULE = "trainyard.review.record"
+RECORD_MODULE = "trainyard.review.record"
 # The variables that a program under review inherits: no credentials, no settings.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
 # The version of the JSON between the two processes.
-FORMAT = 1
+RECORDING_FORMAT = 1
 _SECRET_KEY, _UNKNOWN_KEY = "(secret)", "(unknown)"
 
 
@@ -50,7 +50,7 @@ class RecordingProcess:
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (as long as the process)
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         self._process = subprocess.Popen(
-            isolated_python("-m", MODULE, packages_of_user=True),
+            isolated_python("-m", RECORD_MODULE, packages_of_user=True),
             cwd=tree,
             env={**inherited, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "HOME": self._folder.name},
             stdin=subprocess.PIPE,
@@ -101,7 +101,7 @@ class RecordingProcess:
     def _recorded(self, answer: Mapping[str, Any]) -> Recorded:
         if "error" in answer:
             raise RecordingError(str(answer["error"]).strip())
-        if answer.get("format") != FORMAT:
+        if answer.get("format") != RECORDING_FORMAT:
             raise RecordingError(f"the code of {self._tree} writes snapshots of another format")
         try:
             return Recorded.of_json(answer)
@@ -127,25 +127,28 @@ class Recorded:
     resources: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, **{one.name: plain(getattr(self, one.name)) for one in fields(self)}}
+        return {
+            "format": RECORDING_FORMAT,
+            **{column.name: plain(getattr(self, column.name)) for column in fields(self)},
+        }
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Recorded:
         """Ignores columns that this release does not know."""
         snapshot = value["snapshot"]
-        rows = tuple(_columns(ReviewedResource, row) for row in snapshot["resources"])
+        rows = tuple(_from_columns(ReviewedResource, row) for row in snapshot["resources"])
         whole = {**snapshot, "resources": rows}
-        return cls(_columns(Snapshot, whole), value.get("outputs") or {}, value.get("resources") or {})
+        return cls(_from_columns(Snapshot, whole), value.get("outputs") or {}, value.get("resources") or {})
 
 
-def _columns(kind: Any, row: Mapping[str, Any]) -> Any:
-    values = {one.name: row[camel_case(one.name)] for one in fields(kind) if camel_case(one.name) in row}
+def _from_columns(kind: Any, row: Mapping[str, Any]) -> Any:
+    values = {column.name: row[camel_case(column.name)] for column in fields(kind) if camel_case(column.name) in row}
     return kind(**{key: tuple(item) if isinstance(item, list) else item for key, item in values.items()})
 
 
-def resource_of(row: Mapping[str, Any]) -> ReviewedResource:
+def resource_of_recording(row: Mapping[str, Any]) -> ReviewedResource:
     """A resource from a row of the recording, with SECRET and UNKNOWN in place of such values."""
-    inputs = masked(row["inputs"])
+    inputs = mask_marked_values(row["inputs"])
     return ReviewedResource(
         type=row["type"],
         name=row["name"],
@@ -160,19 +163,19 @@ def resource_of(row: Mapping[str, Any]) -> ReviewedResource:
         id=row["id"],
         custom=row["custom"],
         secrets=dict(sorted(secret_digests(row["inputs"]))),
-        trigger="" if row["trigger"] is None else str(masked(row["trigger"])),
+        trigger="" if row["trigger"] is None else str(mask_marked_values(row["trigger"])),
     )
 
 
-def masked(value: Any) -> Any:
+def mask_marked_values(value: Any) -> Any:
     """The value with SECRET and UNKNOWN in place of the marked values."""
     if isinstance(value, Mapping):
         if set(value) == {_SECRET_KEY}:
             return SECRET
         if set(value) == {_UNKNOWN_KEY}:
             return UNKNOWN
-        return {key: masked(item) for key, item in value.items()}
-    return [masked(item) for item in value] if isinstance(value, list) else value
+        return {key: mask_marked_values(item) for key, item in value.items()}
+    return [mask_marked_values(item) for item in value] if isinstance(value, list) else value
 
 
 def secret_digests(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

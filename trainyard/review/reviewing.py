@@ -17,7 +17,7 @@ from components.plan.show import plain
 from components.platform.review import Snapshot
 from schemas.across_stacks import check_together, find_neighbours
 from schemas.judge import Judged, judge_file
-from trainyard.review.evaluate import CheckFindings, ReviewContext, review
+from trainyard.review.evaluate import CheckFindings, ReviewContext, review_snapshots
 from trainyard.review.model import Review, StackKind
 from trainyard.review.preview import read_preview
 from trainyard.review.recorder import Recorded, RecordingError, RecordingProcess, empty_recording
@@ -52,7 +52,7 @@ class ReviewRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sides:
+class _StackSides:
     """One stack's file on both sides, judged. None: the side does not have the file."""
 
     name: str
@@ -64,81 +64,101 @@ class _Sides:
         return "changed" if self.before and self.after else "new" if self.after else "removed"
 
 
-def review_stacks(wanted: ReviewRequest, progress: Progress) -> Iterator[Review]:
+def review_stacks(request: ReviewRequest, progress: Progress) -> Iterator[Review]:
     """Yields one review after the other. A thread records the earlier sides in advance."""
-    sides = _judged(wanted)
+    stacks = _check_both_sides(request)
     with ExitStack() as open_until_the_end:
         # Closed last, because closing the processes ends the recordings that still run.
         pool = open_until_the_end.enter_context(ThreadPoolExecutor(1))
-        after = before = open_until_the_end.enter_context(RecordingProcess(wanted.after.code))
+        after = before = open_until_the_end.enter_context(RecordingProcess(request.after.code))
         # For the same code, a second process is worth its imports only with many stacks.
-        if wanted.before and (wanted.before.code != wanted.after.code or len(sides) > _FEW):
-            before = open_until_the_end.enter_context(RecordingProcess(wanted.before.code))
-        then = wanted.context.against
-        earlier = [pool.submit(_record, before, one.name, one.before, then) if one.before else None for one in sides]
+        if request.before and (request.before.code != request.after.code or len(stacks) > _FEW):
+            before = open_until_the_end.enter_context(RecordingProcess(request.before.code))
+        then = request.context.against
+        earlier = [
+            pool.submit(_record_side, before, stack.name, stack.before, then) if stack.before else None
+            for stack in stacks
+        ]
         try:
-            for number, (one, future) in enumerate(zip(sides, earlier, strict=True), 1):
-                progress(f"reviewing {one.name} ({number} of {len(sides)})")
-                yield _reviewed(wanted, one, after, future)
+            for number, (stack, future) in enumerate(zip(stacks, earlier, strict=True), 1):
+                progress(f"reviewing {stack.name} ({number} of {len(stacks)})")
+                yield _review_stack(request, stack, after, future)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def review_preview(wanted: ReviewRequest, file: Path) -> Review:
+def review_preview(request: ReviewRequest, file: Path) -> Review:
     """Reviews what the engine saw in a preview. Raises PreviewError."""
-    (one,) = _judged(replace(wanted, before=None))
-    assert one.after is not None
-    plan = plain(plan_of(one.after)) if not one.after.errors else {}
-    seen = read_preview(file, one.name, _platform(one.after), plan)
-    known = replace(wanted.context, by_engine=seen.replaced)
-    kind: StackKind = "changed" if seen.before.resources and seen.after.resources else "new"
-    if seen.before.resources and not seen.after.resources:
+    (stack,) = _check_both_sides(replace(request, before=None))
+    assert stack.after is not None
+    plan = plain(plan_of(stack.after)) if not stack.after.errors else {}
+    preview = read_preview(file, stack.name, _platform_of_file(stack.after), plan)
+    context = replace(request.context, by_engine=preview.replaced)
+    kind: StackKind = "changed" if preview.before.resources and preview.after.resources else "new"
+    if preview.before.resources and not preview.after.resources:
         kind = "removed"
-    return review(seen.before, seen.after, kind, _findings(wanted, one), known, wanted.rehearsal)
-
-
-def _judged(wanted: ReviewRequest) -> list[_Sides]:
-    """Runs `check` on both sides."""
-    found = [
-        (name, wanted.before.file(name) if wanted.before else None, wanted.after.file(name)) for name in wanted.names
-    ]
-    before = _check(wanted, wanted.before or wanted.after, [file for _, file, _ in found])
-    after = _check(wanted, wanted.after, [file for _, _, file in found])
-    return [
-        _Sides(name.removeprefix("Pulumi.").removesuffix(".yaml"), then, now)
-        for (name, _, _), then, now in zip(found, before, after, strict=True)
-    ]
-
-
-def _check(wanted: ReviewRequest, side: Side, files: Sequence[Path | None]) -> list[Judged | None]:
-    there = [file for file in files if file is not None]
-    judged = [judge_file(file, str(file), wanted.context.on) for file in there]
-    together = check_together(judged, find_neighbours(tuple(there), judged))
-    named = iter(_with_words(one, lambda text: wanted.in_words(text, side)) for one in together)
-    return [next(named) if file is not None else None for file in files]
-
-
-def _with_words(one: Judged, words: Callable[[str], str]) -> Judged:
-    findings = (replace(row, message=words(row.message), remedy=words(row.remedy)) for row in one.findings)
-    return replace(one, findings=tuple(findings))
-
-
-def _reviewed(wanted: ReviewRequest, one: _Sides, after: RecordingProcess, earlier: Future[Recorded] | None) -> Review:
-    platform = _platform(one.after or one.before)
-    recorded = earlier.result() if earlier else empty_recording(one.name, platform)
-    now = _record(after, one.name, one.after, "", recorded if earlier else None) if one.after else None
-    then = _with_known_paths(wanted, wanted.before or wanted.after, recorded.snapshot)
-    snapshot = (
-        _with_known_paths(wanted, wanted.after, now.snapshot) if now else empty_recording(one.name, platform).snapshot
+    return review_snapshots(
+        preview.before, preview.after, kind, _findings_of_stack(request, stack), context, request.rehearsal
     )
-    snapshot = replace(snapshot, remarks=(*snapshot.remarks, *_changed_keys(one)))
-    return review(then, snapshot, one.kind, _findings(wanted, one), wanted.context, wanted.rehearsal)
 
 
-def _changed_keys(one: _Sides) -> Iterator[str]:
+def _check_both_sides(request: ReviewRequest) -> list[_StackSides]:
+    """Runs `check` on both sides."""
+    then = [request.before.file(name) if request.before else None for name in request.names]
+    now = [request.after.file(name) for name in request.names]
+    before, after = (
+        _check_side(request, request.before or request.after, then),
+        _check_side(request, request.after, now),
+    )
+    return [
+        _StackSides(name.removeprefix("Pulumi.").removesuffix(".yaml"), *sides)
+        for name, *sides in zip(request.names, before, after, strict=True)
+    ]
+
+
+def _check_side(request: ReviewRequest, side: Side, files: Sequence[Path | None]) -> list[Judged | None]:
+    there = [file for file in files if file is not None]
+    judged = [judge_file(file, str(file), request.context.on) for file in there]
+    together = []
+    for stack in check_together(judged, find_neighbours(tuple(there), judged)):
+        findings = (
+            replace(
+                finding,
+                message=request.in_words(finding.message, side),
+                remedy=request.in_words(finding.remedy, side),
+            )
+            for finding in stack.findings
+        )
+        together.append(replace(stack, findings=tuple(findings)))
+    in_order = iter(together)
+    return [next(in_order) if file is not None else None for file in files]
+
+
+def _review_stack(
+    request: ReviewRequest, stack: _StackSides, after: RecordingProcess, earlier: Future[Recorded] | None
+) -> Review:
+    platform = _platform_of_file(stack.after or stack.before)
+    recorded = earlier.result() if earlier else empty_recording(stack.name, platform)
+    then = _with_known_paths(request, request.before or request.after, recorded.snapshot)
+    now = empty_recording(stack.name, platform).snapshot
+    if stack.after:
+        state = recorded if earlier else None
+        now = _record_side(after, stack.name, stack.after, "", state).snapshot
+        now = _with_known_paths(request, request.after, now)
+    now = replace(now, remarks=(*now.remarks, *_warn_of_changed_keys(stack)))
+    return review_snapshots(
+        then, now, stack.kind, _findings_of_stack(request, stack), request.context, request.rehearsal
+    )
+
+
+def _warn_of_changed_keys(stack: _StackSides) -> Iterator[str]:
     """A warning for each key of Pulumi's own that decides who can decrypt the stack's secrets, and that changes."""
-    before, after = (_top_level(side) for side in (one.before, one.after))
-    for key in _OF_ENCRYPTION if one.before and one.after else ():
+    if not stack.before or not stack.after:
+        return
+    before, after = (
+        side.source.data if isinstance(side.source.data, Mapping) else {} for side in (stack.before, stack.after)
+    )
+    for key in _OF_ENCRYPTION:
         if before.get(key) != after.get(key):
             yield (
                 f"{key} changes: with another key or passphrase, its owner can read every secret that is set from now"
@@ -146,20 +166,16 @@ def _changed_keys(one: _Sides) -> Iterator[str]:
             )
 
 
-def _top_level(side: Judged | None) -> Mapping[str, Any]:
-    return side.source.data if side and isinstance(side.source.data, Mapping) else {}
+def _with_known_paths(request: ReviewRequest, side: Side, snapshot: Snapshot) -> Snapshot:
+    remarks = tuple(request.in_words(text, side) for text in snapshot.remarks)
+    return replace(snapshot, remarks=remarks, refused=request.in_words(snapshot.refused, side))
 
 
-def _with_known_paths(wanted: ReviewRequest, side: Side, snapshot: Snapshot) -> Snapshot:
-    remarks = tuple(wanted.in_words(text, side) for text in snapshot.remarks)
-    return replace(snapshot, remarks=remarks, refused=wanted.in_words(snapshot.refused, side))
-
-
-def _record(
+def _record_side(
     process: RecordingProcess, name: str, judged: Judged | None, revision: str, before: Recorded | None = None
 ) -> Recorded:
     assert judged is not None
-    platform = _platform(judged)
+    platform = _platform_of_file(judged)
     if not judged.errors:
         try:
             return process.record(judged.folder / f"Pulumi.{name}.yaml", platform, before)
@@ -172,20 +188,14 @@ def _record(
     return Recorded(Snapshot(name, platform, {}, (), refused=refused))
 
 
-def _platform(judged: Judged | None) -> str:
+def _platform_of_file(judged: Judged | None) -> str:
     data = judged.source.data if judged else None
     config = data.get("config") if isinstance(data, Mapping) else None
     named = platform_in(config) if isinstance(config, Mapping) else default_platform()
     return named if named in platforms() else default_platform()
 
 
-def _findings(wanted: ReviewRequest, one: _Sides) -> CheckFindings:
-    judged = one.after or one.before
-    assert judged is not None
-    file = wanted.shown(wanted.after.stacks / f"Pulumi.{one.name}.yaml")
-    return CheckFindings(
-        file,
-        one.before.findings if one.before else (),
-        one.after.findings if one.after else (),
-        wanted.pack,
-    )
+def _findings_of_stack(request: ReviewRequest, stack: _StackSides) -> CheckFindings:
+    file = request.shown(request.after.stacks / f"Pulumi.{stack.name}.yaml")
+    before, after = (side.findings if side else () for side in (stack.before, stack.after))
+    return CheckFindings(file, before, after, request.pack)

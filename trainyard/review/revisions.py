@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainyard.engine.isolated import GitError, git_output
-from trainyard.review.recorder import MODULE
+from trainyard.review.recorder import RECORD_MODULE
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-_RECORDER = Path(*MODULE.split(".")).with_suffix(".py")
+_RECORDER = Path(*RECORD_MODULE.split(".")).with_suffix(".py")
 
 _OLDER = "that revision has no `review` yet: the current code reads its stack files, so changes of the code do not show"
 
@@ -46,54 +46,54 @@ class Side:
 def working_tree(stacks: Path) -> Side:
     """The stack files as they are now, committed or not."""
     try:
-        commit = _git(stacks, "rev-parse", "--short=12", "HEAD")
+        commit = _git_in_folder(stacks, "rev-parse", "--short=12", "HEAD")
     except RevisionError:
         return Side(CHECKOUT, stacks)
     try:
-        changed = _git(stacks, "status", "--porcelain", "--untracked-files=no")
+        changed = _git_in_folder(stacks, "status", "--porcelain", "--untracked-files=no")
     except RevisionError:
         changed = ""
     return Side(CHECKOUT, stacks, commit + ("+" if changed else ""))
 
 
 @contextmanager
-def revision(stacks: Path, name: str) -> Iterator[Side]:
+def checkout_revision(stacks: Path, name: str) -> Iterator[Side]:
     """The same folder at a revision, in a temporary folder that is always removed."""
-    top = Path(_git(stacks, "rev-parse", "--show-toplevel"))
-    commit = _commit(stacks, name)
+    top = Path(_git_in_folder(stacks, "rev-parse", "--show-toplevel"))
+    commit = _resolve_commit(stacks, name)
     with tempfile.TemporaryDirectory(prefix="trainyard-against-") as folder:
         tree = Path(folder, "tree").resolve()
         tree.mkdir()
         index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
-        _git(top, "read-tree", commit, variables=index)
-        _git(top, "checkout-index", "--all", "--quiet", f"--prefix={tree}{os.sep}", variables=index)
-        code, remark = _code_of(top.resolve(), tree)
+        _git_in_folder(top, "read-tree", commit, variables=index)
+        _git_in_folder(top, "checkout-index", "--all", "--quiet", f"--prefix={tree}{os.sep}", variables=index)
+        code, remark = _code_of_revision(top.resolve(), tree)
         yield Side(code, tree / stacks.resolve().relative_to(top.resolve()), commit[:12], remark, tree)
 
 
-def _commit(stacks: Path, name: str) -> str:
+def _resolve_commit(stacks: Path, name: str) -> str:
     try:
-        return _git(stacks, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        return _git_in_folder(stacks, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     except RevisionError:
-        if name == "HEAD" and not _git(stacks, "rev-list", "--all", "--max-count=1"):
+        if name == "HEAD" and not _git_in_folder(stacks, "rev-list", "--all", "--max-count=1"):
             # A repository without commits, for example in a hook, is compared with an empty tree.
-            return _git(stacks, "hash-object", "-t", "tree", "--stdin")
-        raise RevisionError(f"there is no revision `{name}`{_remedy(stacks, name)}") from None
+            return _git_in_folder(stacks, "hash-object", "-t", "tree", "--stdin")
+        raise RevisionError(f"there is no revision `{name}`{_unknown_revision_remedy(stacks, name)}") from None
 
 
-def _remedy(stacks: Path, name: str) -> str:
+def _unknown_revision_remedy(stacks: Path, name: str) -> str:
     if not name.strip():
         return ": `--against` got an empty text, perhaps from a variable that is not set"
     if ".." in name:
         first, _, last = name.partition("..")
         ends = f"{last.removeprefix('.') or 'HEAD'} {first or 'HEAD'}"
         return f', as it is a range of them; for where two branches part: --against "$(git merge-base {ends})"'
-    if _git(stacks, "rev-parse", "--is-shallow-repository") == "true":
+    if _git_in_folder(stacks, "rev-parse", "--is-shallow-repository") == "true":
         return f": this clone is shallow; fetch it first (`git fetch origin {name}`, or all: `git fetch --unshallow`)"
     return "; if it is a branch or a commit of another clone, `git fetch` it first"
 
 
-def _code_of(top: Path, tree: Path) -> tuple[Path, str]:
+def _code_of_revision(top: Path, tree: Path) -> tuple[Path, str]:
     """The code of a revision, and a remark. Each side runs its own code, so that a changed component shows."""
     if not CHECKOUT.is_relative_to(top):
         return CHECKOUT, ""
@@ -101,11 +101,11 @@ def _code_of(top: Path, tree: Path) -> tuple[Path, str]:
     if (own / _RECORDER).is_file():
         return own, ""
     # A clone or a release that lies inside the repository of stack files is no part of its revisions.
-    tracked = _git(top, "ls-files", "--", str(CHECKOUT.relative_to(top) / _RECORDER))
+    tracked = _git_in_folder(top, "ls-files", "--", str(CHECKOUT.relative_to(top) / _RECORDER))
     return CHECKOUT, _OLDER if tracked else ""
 
 
-def _git(folder: Path, *words: str, variables: dict[str, str] | None = None) -> str:
+def _git_in_folder(folder: Path, *words: str, variables: dict[str, str] | None = None) -> str:
     try:
         return git_output(folder, *words, variables=variables)
     except FileNotFoundError:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from schemas.name_suggestions import count_noun, quoted_list
-from trainyard.review.access import access_sentence
-from trainyard.review.changes import called
-from trainyard.review.model import Access, Change, ChangeKind, JobCost, Remark, Review
+from trainyard.review.access_changes import access_sentence
+from trainyard.review.changes import resource_title
+from trainyard.review.model import Access, Change, ChangeKind, JobCost, Review
 
 # Items shown per section. Formats that can collapse text collapse the others.
 SHOWN = 8
@@ -34,43 +34,40 @@ class Section:
     items: tuple[Item, ...]
 
 
-def verdict(one: Review) -> str:
+def review_verdict(review: Review) -> str:
     """One line with counts."""
-    counts = list(_counts(one))
-    if one.refused:
-        return f"{one.stack}: would be refused" + (f"; {', '.join(counts)}" if counts else "")
-    if not one.judged:
-        return f"{one.stack}: cannot be compared" + (f"; {', '.join(counts)}" if counts else "")
-    if not one.has_decisions:
-        in_place = len(one.of_kind("created", "changed"))
+    counts = list(_verdict_counts(review))
+    if review.refused:
+        return f"{review.stack}: would be refused" + (f"; {', '.join(counts)}" if counts else "")
+    if not review.judged:
+        return f"{review.stack}: cannot be compared" + (f"; {', '.join(counts)}" if counts else "")
+    if not review.has_decisions:
+        in_place = len(review.of_kind("created", "changed"))
         rest = f"; {count_noun(in_place, 'resource')} made or changed in place" if in_place else ""
-        return f"{one.stack}: nothing to decide{rest}"
-    head = {"new": "new stack, ", "removed": "stack removed, "}.get(one.kind, "")
-    return f"{one.stack}: {head}{', '.join(counts) or 'changed costs'}"
+        return f"{review.stack}: nothing to decide{rest}"
+    head = {"new": "new stack, ", "removed": "stack removed, "}.get(review.kind, "")
+    return f"{review.stack}: {head}{', '.join(counts) or 'changed costs'}"
 
 
-def _counts(one: Review) -> Iterator[str]:
-    outside = sum(opening.outside for opening in one.opened)
-    failing, waived = (sum(row.outcome == outcome for row in one.pack) for outcome in ("fail", "waived"))
-    rows = [
-        (one.opened, f"opens {len(one.opened)}" + (f" ({outside} to or from outside)" if outside else "")),
-        (one.closed, f"closes {len(one.closed)}"),
-        (one.hanging, f"{count_noun(len(one.hanging), 'connection')} would hang"),
-        (one.gained, f"{count_noun(len(one.gained), 'right')} gained"),
-        (one.lost, f"{count_noun(len(one.lost), 'right')} lost"),
-        *((found := one.of_kind(kind), f"{len(found)} {words}") for kind, words in _KINDS.items()),
-        (one.warnings, count_noun(len(one.warnings), "warning")),
-        (one.costs.starts, _starts(one)),
-        (one.findings, count_noun(len(one.findings), "finding")),
+def _verdict_counts(review: Review) -> Iterator[str]:
+    outside = sum(opening.outside for opening in review.opened)
+    failing, waived = (sum(remark.outcome == outcome for remark in review.pack) for outcome in ("fail", "waived"))
+    most = format_dollars(review.costs.usd_starting)
+    runs = f"starts {count_noun(review.costs.starts, 'run')} for " + (f"at most {most}" if most else "an unknown cost")
+    counts = [
+        (review.opened, f"opens {len(review.opened)}" + (f" ({outside} to or from outside)" if outside else "")),
+        (review.closed, f"closes {len(review.closed)}"),
+        (review.hanging, f"{count_noun(len(review.hanging), 'connection')} would hang"),
+        (review.gained, f"{count_noun(len(review.gained), 'right')} gained"),
+        (review.lost, f"{count_noun(len(review.lost), 'right')} lost"),
+        *((changes := review.of_kind(kind), f"{len(changes)} {words}") for kind, words in _KINDS.items()),
+        (review.warnings, count_noun(len(review.warnings), "warning")),
+        (review.costs.starts, runs),
+        (review.findings, count_noun(len(review.findings), "finding")),
         (failing, f"{failing} of the policy pack fail"),
         (waived, f"{waived} of the policy pack waived"),
     ]
-    return (words for some, words in rows if some)
-
-
-def _starts(one: Review) -> str:
-    most = money(one.costs.usd_starting)
-    return f"starts {count_noun(one.costs.starts, 'run')} for " + (f"at most {most}" if most else "an unknown cost")
+    return (text for counted, text in counts if counted)
 
 
 _KINDS: Mapping[ChangeKind, str] = {
@@ -81,66 +78,72 @@ _KINDS: Mapping[ChangeKind, str] = {
 }
 
 
-def money(dollars: float | None) -> str:
+def format_dollars(dollars: float | None) -> str:
     return "" if dollars is None else f"${dollars:,.2f}"
 
 
-def hours(number: float | None, what: str) -> str:
+def format_hours(number: float | None, what: str) -> str:
     return f"unknown {what}s" if number is None else f"{number:,.1f} {what}s"
 
 
-def sections(one: Review) -> tuple[Section, ...]:
-    made = (Section(title, tuple(of(one))) for title, of in _SECTIONS)
-    return tuple(section for section in made if section.items)
+def review_sections(review: Review) -> tuple[Section, ...]:
+    all_of_them = (Section(title, tuple(items_of(review))) for title, items_of in _SECTIONS)
+    return tuple(section for section in all_of_them if section.items)
 
 
-def footnotes(one: Review) -> tuple[str, ...]:
+def review_footnotes(review: Review) -> tuple[str, ...]:
     """What needs no decision, and what is unknown."""
     lines = []
-    if not one.refused and (counted := len(one.of_kind("created"))):
+    if not review.refused and (counted := len(review.of_kind("created"))):
         lines.append(f"{count_noun(counted, 'resource')} made")
-    if counted := len(one.of_kind("changed")):
+    if counted := len(review.of_kind("changed")):
         lines.append(f"{count_noun(counted, 'resource')} changed in place")
-    if one.pack_before:
-        lines.append(f"{count_noun(one.pack_before, 'result')} of the policy pack as before")
-    return (*lines, *(f"not known: {what}" for what in one.unjudged))
+    if review.pack_before:
+        lines.append(f"{count_noun(review.pack_before, 'result')} of the policy pack as before")
+    return (*lines, *(f"not known: {what}" for what in review.unjudged))
 
 
-def _passages(one: Review) -> Iterator[Item]:
-    for hang in one.hanging:
+def _passage_items(review: Review) -> Iterator[Item]:
+    for hang in review.hanging:
         job = f" of job {hang.job}" if hang.job else ""
         words = f"would hang: {hang.pair[0]} to {hang.pair[1]}{job}, {hang.ports}"
         yield Item(words, (f"no rule lets it through: {hang.missing}",), True)
-    for sign, openings in (("opens", one.opened), ("closes", one.closed)):
+    for sign, openings in (("opens", review.opened), ("closes", review.closed)):
         for opening in openings:
             outside = opening.outside and sign == "opens"
             yield Item(f"{sign}: {opening.words}" + (" (outside of the stack)" if outside else ""), urgent=outside)
 
 
-def _access(one: Review) -> Iterator[Item]:
-    for sign, found in (("gains", one.gained), ("loses", one.lost)):
-        for access in found:
-            yield _access_item(sign, access)
+def _access_items(review: Review) -> Iterator[Item]:
+    for sign, permissions in (("gains", review.gained), ("loses", review.lost)):
+        for access in permissions:
+            first, rest = access.operations[:SHOWN], len(access.operations) - SHOWN
+            more = f" and {rest} more, which the JSON has" if rest > 0 else ""
+            details = (f"operations: {', '.join(first)}{more}",) if first else ()
+            yield Item(f"{sign}: {permission_sentence(access, sign == 'gains')}", details, sign == "gains")
 
 
-def _access_item(sign: str, access: Access) -> Item:
-    first, rest = access.operations[:SHOWN], len(access.operations) - SHOWN
-    more = f" and {rest} more, which the JSON has" if rest > 0 else ""
-    details = (f"operations: {', '.join(first)}{more}",) if first else ()
-    return Item(f"{sign}: {sentence(access, sign == 'gains')}", details, sign == "gains")
-
-
-def sentence(access: Access, gained: bool = True) -> str:
+def permission_sentence(access: Access, gained: bool = True) -> str:
     return access_sentence(access.principal, access.words, access.resource, gained)
 
 
-def _endings(one: Review) -> Iterator[Item]:
-    if one.refused:
-        yield _message_item(f"refused: {one.refused}")
-    yield from map(_message_item, one.warnings)
-    yield from _grouped(one.of_kind("blocked", "replaced", "deleted", "kept"))
-    if one.forecast_changed and one.kind not in ("new", "removed"):
-        yield from _forecast(one)
+def _ending_items(review: Review) -> Iterator[Item]:
+    if review.refused:
+        yield _message_item(f"refused: {review.refused}")
+    yield from map(_message_item, review.warnings)
+    # One item for all changes with the same reason and the same loss.
+    alike: dict[tuple[object, ...], list[Change]] = {}
+    for change in review.of_kind("blocked", "replaced", "deleted", "kept"):
+        alike.setdefault((change.kind, change.because, change.follows, change.loss, change.type), []).append(change)
+    lost_first = sorted(alike.values(), key=lambda changes: (changes[0].loss is None, bool(changes[0].follows)))
+    yield from map(_change_item, lost_first)
+    if review.forecast_changed and review.kind not in ("new", "removed"):
+        if review.forecast.blocks:
+            yield Item(f"a destroy would be blocked by {quoted_list(review.forecast.blocks)}, as they are protected")
+        else:
+            yield Item("nothing is protected any more: a destroy removes all of it", urgent=True)
+        if review.forecast.stays:
+            yield Item(f"after a destroy would stay: {quoted_list(review.forecast.stays)}")
 
 
 def _message_item(text: str) -> Item:
@@ -149,66 +152,47 @@ def _message_item(text: str) -> Item:
     return Item(first, tuple(line.strip() for line in rest.splitlines() if line.strip()), True)
 
 
-def _grouped(changes: Iterable[Change]) -> Iterator[Item]:
-    """One item for all changes with the same reason and the same loss."""
-    groups: dict[tuple[object, ...], list[Change]] = {}
-    for one in changes:
-        groups.setdefault((one.kind, one.because, one.follows, one.loss, one.type), []).append(one)
-    ordered = sorted(groups.values(), key=lambda group: (group[0].loss is None, bool(group[0].follows)))
-    for group in ordered:
-        yield _change_item(group)
-
-
-def _change_item(group: list[Change]) -> Item:
-    one = group[0]
-    names = called(one.type, quoted_list(change.name for change in group))
+def _change_item(alike: list[Change]) -> Item:
+    first = alike[0]
+    resources = resource_title(first.type, quoted_list(change.name for change in alike))
     words = {
         "blocked": "cannot be removed or replaced, as it is protected",
         "replaced": "replaced",
         "deleted": "deleted",
         "kept": "leaves the stack and stays in the cloud",
-    }[one.kind]
-    because = f" because of {_short(one.because)}" if one.because else ""
-    follows = f", as {one.follows} is replaced" if one.follows else ""
-    details = [f"lost: {one.loss.words}"] if one.loss else []
-    details += [f"to avoid it: {one.loss.avoid}"] if one.loss and one.loss.avoid else []
-    return Item(f"{names}: {words}{because}{follows}", tuple(details), one.loss is not None or one.kind == "blocked")
+    }[first.kind]
+    # Indexes of lists do not help a reader.
+    paths = list(dict.fromkeys(_INDEX.sub("", path) for path in first.because))
+    more = f" and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""
+    because = f" because of {', '.join(paths[:_PATHS])}{more}" if paths else ""
+    follows = f", as {first.follows} is replaced" if first.follows else ""
+    details = [f"lost: {first.loss.words}"] if first.loss else []
+    details += [f"to avoid it: {first.loss.avoid}"] if first.loss and first.loss.avoid else []
+    urgent = first.loss is not None or first.kind == "blocked"
+    return Item(f"{resources}: {words}{because}{follows}", tuple(details), urgent)
 
 
-def _short(paths: Iterable[str]) -> str:
-    """The paths without list indexes, which do not help a reader."""
-    named = list(dict.fromkeys(_INDEX.sub("", path) for path in paths))
-    rest = f" and {len(named) - _PATHS} more" if len(named) > _PATHS else ""
-    return ", ".join(named[:_PATHS]) + rest
-
-
-def _forecast(one: Review) -> Iterator[Item]:
-    if one.forecast.blocks:
-        yield Item(f"a destroy would be blocked by {quoted_list(one.forecast.blocks)}, as they are protected")
-    else:
-        yield Item("nothing is protected any more: a destroy removes all of it", urgent=True)
-    if one.forecast.stays:
-        yield Item(f"after a destroy would stay: {quoted_list(one.forecast.stays)}")
-
-
-def _costs(one: Review) -> Iterator[Item]:
-    if one.costs == one.costs_before and not one.costs.starts:
+def _cost_items(review: Review) -> Iterator[Item]:
+    costs, earlier_costs = review.costs, review.costs_before
+    if costs == earlier_costs and not costs.starts:
         return
-    before = {job.job: job for job in one.costs_before.jobs}
-    for job in one.costs.jobs:
+    before = {job.job: job for job in earlier_costs.jobs}
+    for job in costs.jobs:
         earlier = before.pop(job.job, None)
         if job.starts or earlier is None or _comparable_cost(job) != _comparable_cost(earlier):
             yield _job_item(job)
     for name in before:
         yield Item(f"job {name}: no longer costs anything")
-    for row in one.costs.standing:
-        if row not in one.costs_before.standing:
-            price = f"{money(row.usd_per_hour)} an hour" if row.usd_per_hour is not None else "unknown"
-            yield Item(f"{row.what}: {price} while the stack is up", _source(row.source))
-    total, earlier_total = one.costs.usd_per_hour, one.costs_before.usd_per_hour
-    if total != earlier_total and one.kind != "removed":
-        shown, was = (f"{money(each)} an hour" if each is not None else "unknown" for each in (total, earlier_total))
-        yield Item(f"while the stack is up: {shown}" + (f" (before: {was})" if one.kind != "new" else ""))
+    for cost in costs.standing:
+        if cost not in earlier_costs.standing:
+            price = f"{format_dollars(cost.usd_per_hour)} an hour" if cost.usd_per_hour is not None else "unknown"
+            yield Item(f"{cost.what}: {price} while the stack is up", _price_source(cost.source))
+    total, earlier_total = costs.usd_per_hour, earlier_costs.usd_per_hour
+    if total != earlier_total and review.kind != "removed":
+        shown, was = (
+            f"{format_dollars(each)} an hour" if each is not None else "unknown" for each in (total, earlier_total)
+        )
+        yield Item(f"while the stack is up: {shown}" + (f" (before: {was})" if review.kind != "new" else ""))
 
 
 def _comparable_cost(job: JobCost) -> tuple[object, ...]:
@@ -220,48 +204,42 @@ def _job_item(job: JobCost) -> Item:
     if job.hours is None:
         most = "the time of a run is unlimited"
     else:
-        gpus = f", {hours(job.gpu_hours, 'GPU-hour')}" if job.gpu_hours != 0 else ""
-        price = f", {money(job.usd_per_run)}" if job.usd_per_run is not None else ", price unknown"
-        most = f"a run takes at most {hours(job.node_hours, 'node-hour')}{gpus}{price}, retries included"
-    details = list(_source(job.source))
+        gpus = f", {format_hours(job.gpu_hours, 'GPU-hour')}" if job.gpu_hours != 0 else ""
+        price = f", {format_dollars(job.usd_per_run)}" if job.usd_per_run is not None else ", price unknown"
+        most = f"a run takes at most {format_hours(job.node_hours, 'node-hour')}{gpus}{price}, retries included"
+    details = list(_price_source(job.source))
     if job.stays:
         idle = (
             f"{job.idle_hours:,.1f} hours after the last run" if job.idle_hours is not None else "never by themselves"
         )
-        price = f"{money(job.usd_per_hour)} an hour" if job.usd_per_hour is not None else "at an unknown price"
+        price = f"{format_dollars(job.usd_per_hour)} an hour" if job.usd_per_hour is not None else "at an unknown price"
         details.append(f"its machines stay between runs, {price}, and stop {idle}")
     starts = f"; {count_noun(job.starts, 'run')} would start" if job.starts else ""
     return Item(f"job {job.job}: {shape}; {most}{starts}", tuple(details))
 
 
-def _source(source: str) -> tuple[str, ...]:
+def _price_source(source: str) -> tuple[str, ...]:
     return (f"price: {source}",) if source else ()
 
 
-def _proof(one: Review) -> Iterator[Item]:
-    for row in one.pack:
-        if row.outcome != "waived":
-            yield _remark_item(row)
-    for row in one.findings:
-        yield _remark_item(row)
-    for text in (*one.unproven, *one.unneeded, *one.proven):
-        yield Item(text)
-    for row in one.pack:
-        if row.outcome == "waived":
-            yield Item(f"waived: {row.code}, {row.place}: {row.message}", (row.waiver,) if row.waiver else ())
-
-
-def _remark_item(row: Remark) -> Item:
-    place = f"{row.place}: " if row.place else ""
-    known = "not known yet: " if row.outcome == "unknown" else ""
-    urgent = row.outcome == "fail" or row.level == "error"
-    return Item(f"{row.level} {row.code}: {known}{place}{row.message}", (row.remedy,) if row.remedy else (), urgent)
+def _proof_items(review: Review) -> Iterator[Item]:
+    for remark in (*(remark for remark in review.pack if remark.outcome != "waived"), *review.findings):
+        place = f"{remark.place}: " if remark.place else ""
+        known = "not known yet: " if remark.outcome == "unknown" else ""
+        remedy = (remark.remedy,) if remark.remedy else ()
+        urgent = remark.outcome == "fail" or remark.level == "error"
+        yield Item(f"{remark.level} {remark.code}: {known}{place}{remark.message}", remedy, urgent)
+    yield from map(Item, (*review.unproven, *review.unneeded, *review.proven))
+    for remark in review.pack:
+        if remark.outcome == "waived":
+            details = (remark.waiver,) if remark.waiver else ()
+            yield Item(f"waived: {remark.code}, {remark.place}: {remark.message}", details)
 
 
 _SECTIONS: tuple[tuple[str, Callable[[Review], Iterator[Item]]], ...] = (
-    ("Opens, closes", _passages),
-    ("Gains, loses", _access),
-    ("Ends, is lost", _endings),
-    ("Costs", _costs),
-    ("Proof, findings, policy", _proof),
+    ("Opens, closes", _passage_items),
+    ("Gains, loses", _access_items),
+    ("Ends, is lost", _ending_items),
+    ("Costs", _cost_items),
+    ("Proof, findings, policy", _proof_items),
 )

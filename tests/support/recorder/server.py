@@ -22,7 +22,7 @@ import pulumi
 
 from components.program import STACKS, run
 from tests.support.recorder.answers import HOME_REGION, Cloud
-from trainyard.review.monitor import RecordingMonitor, configuration, plain
+from trainyard.review.monitor import RecordingMonitor, plain_property, read_stack_configuration
 
 # pulumi_oci imports its modules on first use. They are used here, so that not every fork has to import them.
 USED = ("artifacts", "core", "datascience", "identity", "logging", "objectstorage", "vault")
@@ -76,7 +76,7 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
     os.environ.update({STACKS: str(file.parent), **request["variables"]})
     if request["locked"]:
         _lock()
-    pulumi.runtime.set_all_config(*configuration(file))
+    pulumi.runtime.set_all_config(*read_stack_configuration(file))
 
     async def main() -> dict[str, Any]:
         await pulumi.runtime.stack.run_pulumi_func(run)
@@ -86,7 +86,7 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "resources": monitor.recorded,
         "invokes": monitor.invoked,
-        "exports": plain(exports),
+        "exports": plain_property(exports),
         "warnings": told.warnings,
     }
 

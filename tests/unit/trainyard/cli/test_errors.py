@@ -6,28 +6,28 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from trainyard.cli.errors import _IN_WORDS, INTERRUPTED, ErrorReportingGroup, ResultCommand, words
+from trainyard.cli.errors import _IN_WORDS, INTERRUPTED, ErrorReportingGroup, ResultCommand, error_message
 
 
 @pytest.mark.parametrize("name", sorted(_IN_WORDS))
 def test_errors_for_users_are_shown_as_they_are(name: str) -> None:
     module, _, kind = name.rpartition(".")
     error = getattr(import_module(module), kind)
-    assert words(error("the reason")) == "the reason"
-    assert words(type("Narrower", (error,), {})("the reason")) == "the reason"
+    assert error_message(error("the reason")) == "the reason"
+    assert error_message(type("Narrower", (error,), {})("the reason")) == "the reason"
 
 
 def test_a_bug_has_no_message_for_users() -> None:
-    assert words(KeyError("x")) is None
+    assert error_message(KeyError("x")) is None
     with pytest.raises(KeyError):
         _invoke(KeyError("x"))
 
 
 def test_a_folder_newer_than_the_environment_is_reported_with_a_remedy() -> None:
     """A user pulls a release with a new folder of modules, and runs a command without `make`."""
-    assert "make setup" in (words(ModuleNotFoundError(name="schemas")) or "")
-    assert words(ModuleNotFoundError(name="nowhere")) is None, "a library that is missing is shown as it is"
-    assert words(ModuleNotFoundError(name="schemas.nowhere")) is None, "a mistake of ours"
+    assert "make setup" in (error_message(ModuleNotFoundError(name="schemas")) or "")
+    assert error_message(ModuleNotFoundError(name="nowhere")) is None, "a library that is missing is shown as it is"
+    assert error_message(ModuleNotFoundError(name="schemas.nowhere")) is None, "a mistake of ours"
 
 
 @pytest.mark.parametrize("problem", [click.ClickException("no cloud runs"), OSError(errno.ENOENT, "no such", "/tmp")])
@@ -56,5 +56,5 @@ def test_each_kind_of_failure_has_its_exit_code_and_message() -> None:
 
 
 def test_a_path_that_no_system_takes_is_not_repeated() -> None:
-    told = words(OSError(errno.ENAMETOOLONG, "File name too long", "x" * 5000)) or ""
+    told = error_message(OSError(errno.ENAMETOOLONG, "File name too long", "x" * 5000)) or ""
     assert told == f"{'x' * 80}…: no name of a file or folder can be that long"

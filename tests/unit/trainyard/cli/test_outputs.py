@@ -11,11 +11,12 @@ from typing import Any, cast
 import pytest
 
 from components.openpai.client.files import LocalStorage
+from components.platform.client import Where
 from components.platform.files import StoredObject, TransferError
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
 from trainyard.cli import outputs
-from trainyard.cli.outputs import RunOutput, fetch, find_outputs, show
+from trainyard.cli.outputs import RunOutput, fetch_outputs, find_outputs, show_outputs
 
 _LOST = {"files": 1, "bytes": 2000, "largest": [], "remedy": "write it elsewhere"}
 _SAID = ["  not kept of rank 0: 1 file, 2 kB", "  write it elsewhere"]
@@ -30,8 +31,11 @@ def test_lost_files_are_named_if_nothing_can_be_fetched(monkeypatch: pytest.Monk
     def refuse(_: str) -> None:
         raise TransferError("on a storage")
 
-    monkeypatch.setattr(outputs, "_opener", lambda *_: SimpleNamespace(folder=refuse))
-    both = SimpleNamespace(runs=lambda **_: [run("one"), run("two")], wanted=SimpleNamespace(stack="dev"))
+    monkeypatch.setattr(outputs, "store_opener", lambda _: SimpleNamespace(folder=refuse))
+    both = SimpleNamespace(
+        runs=lambda **_: [run("one"), run("two")], wanted=SimpleNamespace(stack="dev"), file_of=lambda _: None,
+        where=Where({}, None, None, print),
+    )  # fmt: skip
     with pytest.raises(TransferError) as told:
         find_outputs(cast(Any, both), "read", history=False)
     assert str(told.value).split("\n") == ["resnet/one: on a storage", *_SAID, "resnet/two: on a storage", *_SAID]
@@ -39,7 +43,7 @@ def test_lost_files_are_named_if_nothing_can_be_fetched(monkeypatch: pytest.Monk
 
 def test_lost_files_are_named_beside_fetched_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = cast(Any, SimpleNamespace(list=lambda _: iter(())))
-    fetch([RunOutput(run(name), empty, f"{name}/", False) for name in ("one", "two")], tmp_path / "to", False)
+    fetch_outputs([RunOutput(run(name), empty, f"{name}/", False) for name in ("one", "two")], tmp_path / "to", False)
     said = capsys.readouterr().out.splitlines()
     assert said == ["These runs have left no files so far.", "resnet/one", *_SAID, "resnet/two", *_SAID]
 
@@ -52,7 +56,7 @@ def test_checkpoints_are_shown_where_there_is_no_output(capsys: pytest.CaptureFi
         return iter(one for one in there if one.name.startswith(prefix))
 
     store = cast(Any, SimpleNamespace(list=objects, address="oci://runs@ns"))
-    show([RunOutput(run("one"), store, "line/one/1/abc/output/", False)], "text")
+    show_outputs([RunOutput(run("one"), store, "line/one/1/abc/output/", False)], "text")
     said = capsys.readouterr().out
     assert "  nothing there\n  checkpoints: 1 file, 6.7 MB, in oci://runs@ns/line/one/checkpoints/\n" in said
     assert "`trainyard data get dev line/one/checkpoints/ --to DIR` fetches them" in said
@@ -66,7 +70,7 @@ def test_files_on_a_storage_of_the_local_cluster_are_listed(tmp_path: Path, caps
     (there / "link").symlink_to("/etc/passwd")
     (there / "folder").symlink_to("/etc")
     storage = cast(Any, LocalStorage(tmp_path / "nfs"))
-    show([RunOutput(run("one"), storage, "line/one/1/abc/output/", False)], "text")
+    show_outputs([RunOutput(run("one"), storage, "line/one/1/abc/output/", False)], "text")
     said = capsys.readouterr().out
     assert "model.pt" in said
     assert "1 file, 7 bytes" in said

@@ -13,7 +13,7 @@ from components.oci.client.logs import LogLine, LogMerger
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus, find_cause, parse_status
 from provider.runs.lost import read_lost
-from trainyard.cli.runs_text import about, as_json, text
+from trainyard.cli.runs_text import about_node, run_blocks_text, runs_json
 from trainyard.cli.runs_watch import Screen
 from trainyard.runs.look import ProgressHistory
 
@@ -38,7 +38,7 @@ def test_a_row_says_state_time_and_progress_of_each_rank() -> None:
         "progress": {"step": 12, "loss": 0.51234567},
         "tries": 2,
     }
-    shown = text([run(node(0, launcher_status=status_object), node(1, "FAILED"))], NOW)
+    shown = run_blocks_text([run(node(0, launcher_status=status_object), node(1, "FAILED"))], NOW)
     assert "vision-prod resnet/base: FAILED, attempt 2" in shown
     rows = [line.split(maxsplit=2) for line in shown.split("\n")[2:]]
     assert rows[0] == ["0", "worker-0", "waiting  1 min 15 s  step 12, loss 0.512346; try 2; for rank 3"]
@@ -48,8 +48,8 @@ def test_a_row_says_state_time_and_progress_of_each_rank() -> None:
 def test_a_row_has_lost_files_and_the_progress_bar() -> None:
     largest = [{"name": "a\x1b[31m.bin", "bytes": 210_000_000, "files": 1, "why": "larger than 50 MB"}]
     lost = {"files": 3, "bytes": 212_000_000, "largest": largest, "remedy": "keep:"}
-    assert about(node(0, launcher_status={"bar": " 5%|#", "lost": lost})) == " 5%|#; 3 files (212.0 MB) not kept"
-    assert about(node(0, launcher_status={"bar": " 5%|#", "progress": {"step": 3}})) == "step 3"
+    assert about_node(node(0, launcher_status={"bar": " 5%|#", "lost": lost})) == " 5%|#; 3 files (212.0 MB) not kept"
+    assert about_node(node(0, launcher_status={"bar": " 5%|#", "progress": {"step": 3}})) == "step 3"
     read = read_lost({"lost": lost})
     assert read is not None
     (file,) = read.largest
@@ -62,11 +62,11 @@ def test_a_row_has_lost_files_and_the_progress_bar() -> None:
 
 
 def test_programs_are_given_everything() -> None:
-    (plain,) = json.loads(as_json([run(node(0, launcher_status={"state": "running"}))]))
+    (plain,) = json.loads(runs_json([run(node(0, launcher_status={"state": "running"}))]))
     assert (plain["stack"], plain["job"], plain["run"], plain["attempt"]) == ("vision-prod", "resnet", "base", 2)
     assert plain["nodes"][0]["launcher"] == {"state": "running"}
     assert plain["machines"] == []
-    (unknown,) = json.loads(as_json([run(node(0))], None))
+    (unknown,) = json.loads(runs_json([run(node(0))], None))
     assert unknown["machines"] is None
 
 
@@ -148,10 +148,10 @@ def test_any_status_is_escaped(content: Any) -> None:
     def refuse(name: str) -> None:
         pytest.fail(f"{name} is not JSON")
 
-    plain = json.loads(as_json(seen), parse_constant=refuse)
+    plain = json.loads(runs_json(seen), parse_constant=refuse)
     assert len(json.dumps(plain)) < 20_000
     screen = Screen(ProgressHistory(lambda run: {}), is_terminal=False)
-    for shown in (text(seen, NOW), text(seen, NOW, colour=True), *screen._changes(seen, NOW)):
+    for shown in (run_blocks_text(seen, NOW), run_blocks_text(seen, NOW, colour=True), *screen._changes(seen, NOW)):
         written = shown.replace("\x1b[31m", "", 1).replace("\x1b[1m", "", 1).replace("\x1b[0m", "", 1)
         assert not any(ord(letter) < 32 and letter != "\n" for letter in written)
         assert max(map(len, shown.split("\n"))) < 2000
@@ -191,9 +191,11 @@ def test_the_first_failure_is_named(statuses: list[Any], words: str | None) -> N
 def test_a_row_says_that_a_node_tries_again_whatever_the_platform_says_of_it() -> None:
     going = NodeRun("worker-0", "run0", "IN_PROGRESS", details="Job run in progress")
     again = {**written("retrying", "code 75: 3 in a row, not counted"), "tries": 3}
-    assert about(NodeStatus(0, going, "worker", launcher_status=again)) == "try 3; code 75: 3 in a row, not counted"
     assert (
-        about(NodeStatus(0, going, "worker", launcher_status={**again, "state": "running", "reason": ""}))
+        about_node(NodeStatus(0, going, "worker", launcher_status=again)) == "try 3; code 75: 3 in a row, not counted"
+    )
+    assert (
+        about_node(NodeStatus(0, going, "worker", launcher_status={**again, "state": "running", "reason": ""}))
         == "try 3; " + going.details
     )
 
@@ -201,10 +203,10 @@ def test_a_row_says_that_a_node_tries_again_whatever_the_platform_says_of_it() -
 def test_a_row_says_what_the_launcher_knows_of_a_failure_and_the_platform_of_a_cancellation() -> None:
     ended = written("stopped", "rank 1 (worker-1) failed first, with code 3")
     failed = NodeRun("worker-0", "run0", "FAILED", details="exited with code 3")
-    assert about(NodeStatus(0, failed, "worker", launcher_status=ended)) == ended["reason"]
+    assert about_node(NodeStatus(0, failed, "worker", launcher_status=ended)) == ended["reason"]
     canceled = NodeRun("worker-0", "run0", "CANCELED", details="cancelled by a user")
     assert (
-        about(NodeStatus(0, canceled, "worker", launcher_status=written("failed", "was asked to end")))
+        about_node(NodeStatus(0, canceled, "worker", launcher_status=written("failed", "was asked to end")))
         == "cancelled by a user"
     )
-    assert about(NodeStatus(0, failed, "worker", launcher_status=written("running", ""))) == "exited with code 3"
+    assert about_node(NodeStatus(0, failed, "worker", launcher_status=written("running", ""))) == "exited with code 3"

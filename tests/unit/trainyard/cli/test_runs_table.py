@@ -10,7 +10,7 @@ from typing import Any
 
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
-from trainyard.cli.runs_text import about_run, as_json, lines_text, ranking_text
+from trainyard.cli.runs_text import about_run, lines_text, ranking_text, runs_json
 from trainyard.runs.ranking import rank_runs
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
@@ -80,10 +80,10 @@ def test_a_table_by_a_metric_has_the_best_run_first_and_names_those_without_it()
         "2      0.5   last progress  resnet/a  IN_PROGRESS  1 min 15 s  2",
         "no loss: resnet/b, FAILED: rank 0 (worker-0) failed first: ended with code 3",
     ]
-    plain = json.loads(as_json(runs, (), ranking))
+    plain = json.loads(runs_json(runs, (), ranking))
     assert [(one["run"], one["metric"]) for one in plain] == [
         ("c", {"name": "loss", "value": 0.25, "source": "result.json"}),
         ("a", {"name": "loss", "value": 0.5, "source": "progress"}),
         ("b", None),
     ]
-    assert "metric" not in json.loads(as_json(runs))[0]
+    assert "metric" not in json.loads(runs_json(runs))[0]

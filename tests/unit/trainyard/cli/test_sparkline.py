@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from trainyard.cli.runs_watch import ASCII, BLOCKS, levels_of, sparkline
+from trainyard.cli.runs_watch import ASCII, BLOCKS, draw_sparkline, levels_of
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from trainyard.cli.runs_watch import ASCII, BLOCKS, levels_of, sparkline
     ],
 )
 def test_a_curve_has_the_shape_of_its_values(values: Sequence[float | None], curve: str) -> None:
-    drawn = sparkline(values, 16, BLOCKS)
+    drawn = draw_sparkline(values, 16, BLOCKS)
     assert len(drawn) <= 16
     if len(values) <= 16:
         assert drawn == curve

@@ -14,11 +14,11 @@ from trainyard.cli import waiting
 def test_a_long_wait_is_shown_and_a_short_one_is_not(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with waiting.waiting("looking"):
+    with waiting.show_waiting("looking"):
         pass
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(waiting, "FIRST_SECONDS", 0.01)
-    with waiting.waiting("looking"):
+    with waiting.show_waiting("looking"):
         eventually(lambda: capsys.readouterr().err, lambda text: "looking, 0 s" in text)
 
 
@@ -30,6 +30,6 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_lines(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", terminal)
     shown = ""
-    with waiting.waiting("looking"):
+    with waiting.show_waiting("looking"):
         shown = eventually(lambda: capsys.readouterr().err, lambda text: "looking, 0 s" in text)
     assert ("\x1b" in shown) is redraws

@@ -29,8 +29,8 @@ from tests.unit.trainyard.rehearsal.recorded import (
 )
 from trainyard.rehearsal.judgement import judge_rehearsal, overall_verdict
 from trainyard.rehearsal.model import EXIT_CODES, RankSeen, RunSeen
-from trainyard.rehearsal.mutations import prove
-from trainyard.rehearsal.report import RENDERERS, as_json, markdown, text
+from trainyard.rehearsal.mutations import prove_by_mutations
+from trainyard.rehearsal.report import RENDERERS, rehearsal_json, rehearsal_markdown, rehearsal_text
 
 
 def test_a_run_whose_ranks_all_finished_has_passed() -> None:
@@ -44,12 +44,12 @@ def test_files_that_a_real_cloud_would_lose_are_not_proven() -> None:
     lost = "sum/base rank 0: 1 file came back only from the local cloud"
     report = judge_rehearsal(seen(run(local_only=(lost,))))
     assert report.not_proven[-1] == lost
-    assert lost in text(report)
+    assert lost in rehearsal_text(report)
 
 
 def test_what_comes_back_only_here_is_marked() -> None:
     files = run().artifacts[0], Artifact("workdir/snapshot.pt", 149_000_000, local_only=True)
-    shown = text(judge_rehearsal(seen(replace(run(), artifacts=files))))
+    shown = rehearsal_text(judge_rehearsal(seen(replace(run(), artifacts=files))))
     assert "workdir/snapshot.pt  149000000 bytes, which a real cloud would lose" in shown
     assert re.search(r"sum\.txt +1 bytes\n", shown)
 
@@ -121,16 +121,16 @@ def test_the_worst_verdict_decides_and_has_its_exit_code(verdicts: Any, verdict:
 def test_a_job_that_cannot_run_here_does_not_pass() -> None:
     report = judge_rehearsal(seen(run(), RunSeen("deep", "base", "pytorch", reason="no local environment")))
     assert report.verdict == "not rehearsed"
-    assert "deep/base: not rehearsed" in text(report)
-    assert "no local environment" in text(report)
+    assert "deep/base: not rehearsed" in rehearsal_text(report)
+    assert "no local environment" in rehearsal_text(report)
 
 
 def test_without_a_firewall_the_port_rules_were_not_rehearsed() -> None:
     report = judge_rehearsal(seen(traffic=seen_traffic(enforced=False, reason="no privilege", rules=[], flows=[])))
     assert (report.runs[0].verdict, report.verdict) == ("passed", "not rehearsed")
     assert report.firewall == "not enforced: no privilege"
-    assert "port rules, not enforced: no privilege: none" in text(report)
-    assert "Port rules: none, not enforced: no privilege." in markdown(report)
+    assert "port rules, not enforced: no privilege: none" in rehearsal_text(report)
+    assert "Port rules: none, not enforced: no privilege." in rehearsal_markdown(report)
 
 
 def test_a_run_that_could_not_be_started_has_failed() -> None:
@@ -160,29 +160,31 @@ def test_a_verdict_on_an_inferred_permission_says_so() -> None:
     )
     report = judge_rehearsal(seen(calls=calls))
     assert [one.inferred for one in report.statements if one.inferred] == [(guessed,)]
-    assert f"[rests on inferred {guessed}]" in text(report)
+    assert f"[rests on inferred {guessed}]" in rehearsal_text(report)
 
 
 def test_every_form_tells_verdict_rules_statements_and_what_is_not_proven() -> None:
     whole = seen()
-    report = replace(judge_rehearsal(whole), proof=prove(whole.traffic, whole.calls, whole.access, whole.planned))
+    report = replace(
+        judge_rehearsal(whole), proof=prove_by_mutations(whole.traffic, whole.calls, whole.access, whole.planned)
+    )
     for form in RENDERERS.values():
         told = form(report)
         for words in ("passed", "tcp 7400", "data-science-jobs", "an empty one stands in", "sum/base"):
             assert words in told.lower() or words in told
-    plain = json.loads(as_json(report))
+    plain = json.loads(rehearsal_json(report))
     assert (plain["exitCode"], plain["verdict"], plain["proof"]["unexplained"]) == (0, "passed", 0)
     assert plain["runs"][0]["artifacts"] == [{"name": "sum.txt", "bytes": 1, "localOnly": False}]
 
 
 def test_logs_and_files_are_escaped_in_markdown() -> None:
     evil = run(rank(0), RankSeen(NODES[1], "FAILED", "<img src=x>|a\n# b", None), rank(2))
-    told = markdown(judge_rehearsal(seen(evil)))
+    told = rehearsal_markdown(judge_rehearsal(seen(evil)))
     assert "<img" not in told
     assert "\n# b" not in told
     report = judge_rehearsal(seen())
     worst = replace(report.runs[0], job=PLANTED, run="a\\|b", because=(PLANTED,))
-    told = markdown(replace(report, stack=PLANTED, runs=(worst,)))
+    told = rehearsal_markdown(replace(report, stack=PLANTED, runs=(worst,)))
     assert orders(told.encode()) == []
     rows = [line for line in told.splitlines() if "planted" in line and line.startswith("|")]
     # A cell more would be a backslash that the escape did not see.

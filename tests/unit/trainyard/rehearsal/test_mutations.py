@@ -30,12 +30,12 @@ from tests.unit.trainyard.rehearsal.recorded import (
     seen_calls,
     seen_traffic,
 )
-from trainyard.rehearsal.mutations import MutationOutcome, Proof, prove
+from trainyard.rehearsal.mutations import MutationOutcome, Proof, prove_by_mutations
 
 
 def proof(**more: Any) -> Proof:
     arguments = {"traffic": seen_traffic(), "calls": seen_calls(), "access": facts(), "planned": plan(), **more}
-    return prove(**arguments)
+    return prove_by_mutations(**arguments)
 
 
 def one(found: Proof, kind: str, text: str, after: str = "") -> MutationOutcome:

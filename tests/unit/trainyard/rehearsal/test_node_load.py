@@ -13,7 +13,7 @@ from tests.unit.trainyard.rehearsal.recorded import FIRST, MAIN, NODES, SECOND, 
 from trainyard.rehearsal.judgement import judge_rehearsal
 from trainyard.rehearsal.model import RankSeen
 from trainyard.rehearsal.node_load import NodeLoad, has_carried, largest_load, node_duty, read_load
-from trainyard.rehearsal.report import RENDERERS, text
+from trainyard.rehearsal.report import RENDERERS, rehearsal_text
 
 BUSY, IDLE = NodeLoad(52_000, 2, 2.6), NodeLoad(13_000, 1, 2.9)
 
@@ -75,7 +75,7 @@ def test_a_successful_run_with_an_idle_node_has_failed() -> None:
     assert [one.carried for one in report.runs[0].ranks] == [True, True, False]
     for form in RENDERERS.values():
         assert "8315" in form(report)
-    assert "NOTHING" in text(report)
+    assert "NOTHING" in rehearsal_text(report)
 
 
 def test_a_failed_run_is_not_explained_by_idle_nodes() -> None:
@@ -86,5 +86,5 @@ def test_a_failed_run_is_not_explained_by_idle_nodes() -> None:
 def test_without_a_firewall_nothing_is_measured_and_nothing_is_said() -> None:
     report = judge_rehearsal(seen())
     assert {one.carried for one in report.runs[0].ranks} == {None}
-    assert "NOTHING" not in text(report)
+    assert "NOTHING" not in rehearsal_text(report)
     assert {node.address for node in NODES} == {MAIN, FIRST, SECOND}

@@ -12,7 +12,7 @@ from components.plan.build import plan_of
 from schemas.judge import judge_file
 from tests.support.examples import stack_file
 from trainyard.rehearsal.mapping import map_config
-from trainyard.rehearsal.stack_files import prepare
+from trainyard.rehearsal.stack_files import prepare_stack
 
 EXAMPLE = "openpai-parameter-server"
 
@@ -47,7 +47,7 @@ def test_a_shell_command_has_no_built_in_program(tmp_path: Path) -> None:
         del job["code"]
     file = tmp_path / "Pulumi.as-is.yaml"
     file.write_text(yaml.safe_dump(written))
-    made = prepare(file, plan_of(judge_file(file)), tmp_path, None, False, small_tasks).mapped
+    made = prepare_stack(file, plan_of(judge_file(file)), tmp_path, None, False, small_tasks).mapped
     for name, job in jobs.items():
         assert made.config["trainyard:jobs"][name]["command"] == job["command"]
         assert "no built-in program can take its place" in made.not_rehearsed[name][-1]

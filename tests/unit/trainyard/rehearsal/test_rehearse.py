@@ -12,7 +12,7 @@ import pytest
 from localcloud.environments.make import Obstacle
 from tests.support.examples import STACKS, plan
 from trainyard.local import environments
-from trainyard.rehearsal.rehearse import DeployedStack, _not_rehearsed
+from trainyard.rehearsal.rehearse import DeployedStack, _why_not_rehearsed
 
 
 def test_an_environment_that_cannot_be_made_is_named_with_the_one_command(
@@ -26,7 +26,7 @@ def test_an_environment_that_cannot_be_made_is_named_with_the_one_command(
     job = plan("oci-dask-lightgbm").jobs["lightgbm"]
     (tmp_path / "examples").symlink_to(STACKS / "examples")
     stage = SimpleNamespace(unisolated="", place=SimpleNamespace(file=tmp_path / "Pulumi.one.yaml"))
-    assert _not_rehearsed(cast(DeployedStack, stage), job) == (
+    assert _why_not_rehearsed(cast(DeployedStack, stage), job) == (
         "no local environment for dask: its environment `dask-ml` cannot be made on this machine: it needs Debian "
         "packages that are not installed: g++ (apt-get install g++)"
     )

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from components.platform.rehearsal import Artifact
 from components.platform.traffic import RehearsedNode, read_traffic
-from trainyard.rehearsal.evidence import mark_local_only, since
+from trainyard.rehearsal.run_evidence import counts_since, mark_local_only
 
 MAIN, WORKER, STORE = "10.60.0.2", "10.60.0.3", "198.51.100.2"
 NODE = RehearsedNode("sum", "base", 0, "main", "main-0", MAIN)
@@ -30,7 +30,7 @@ def document(connections: int, carried: int, members: list[str], more: tuple[Any
 
 def test_what_was_counted_before_is_left_out() -> None:
     new = {"direction": "egress", "from": MAIN, "to": STORE, "port": 443, "protocol": "tcp", "connections": 1}
-    seen = since(document(5, 900, [WORKER], (new,)), document(3, 400, [WORKER]))
+    seen = counts_since(document(5, 900, [WORKER], (new,)), document(3, 400, [WORKER]))
     assert [row["connections"] for row in seen["flows"]] == [2, 1]
     assert seen["rules"][0]["connections"] == 2
     assert seen["nodes"][0]["carried"] == {WORKER: 500}
@@ -39,8 +39,8 @@ def test_what_was_counted_before_is_left_out() -> None:
 
 def test_first_counts_and_counts_after_a_restart_are_complete() -> None:
     first = document(3, 400, [WORKER])
-    assert since(first, None) == first
-    again = since(document(1, 100, [WORKER]), first)
+    assert counts_since(first, None) == first
+    again = counts_since(document(1, 100, [WORKER]), first)
     assert again["flows"][0]["connections"] == 1
     assert again["nodes"][0]["carried"] == {WORKER: 100}
 

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from schemas.judge import judge_file
-from trainyard.review.reviewing import _changed_keys, _Sides
+from trainyard.review.reviewing import _StackSides, _warn_of_changed_keys
 
 SHIPPED = Path(__file__).parents[4] / "stacks" / "Pulumi.local.yaml"
 
@@ -16,8 +16,8 @@ def test_a_changed_key_of_the_secrets_is_named_and_not_shown(tmp_path: Path) -> 
         file.write_text(top + SHIPPED.read_text())
         judged.append(judge_file(file))
     old, new = judged
-    warnings = list(_changed_keys(_Sides("local", old, new)))
+    warnings = list(_warn_of_changed_keys(_StackSides("local", old, new)))
     assert [warning.split()[0] for warning in warnings] == ["secretsprovider", "encryptionsalt"]
     assert not any(word in warning for warning in warnings for word in ("ours", "theirs"))
-    assert list(_changed_keys(_Sides("local", old, old))) == []
-    assert list(_changed_keys(_Sides("local", None, new))) == [], "nothing of a new stack has changed"
+    assert list(_warn_of_changed_keys(_StackSides("local", old, old))) == []
+    assert list(_warn_of_changed_keys(_StackSides("local", None, new))) == [], "nothing of a new stack has changed"

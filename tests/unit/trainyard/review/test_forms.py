@@ -16,11 +16,11 @@ from jsonschema.validators import Draft202012Validator
 
 from tests.support.review_samples import whole_review
 from trainyard.review.forms import FORMS
-from trainyard.review.gates import Tripped, parse, tripped
-from trainyard.review.markdown import LIMIT, MARK, flowchart
+from trainyard.review.gates import TrippedGate, find_tripped_gates, parse_gates
+from trainyard.review.markdown import COMMENT_LIMIT, COMMENT_MARK, mermaid_flowchart
 from trainyard.review.model import Review
-from trainyard.review.picture import svg
-from trainyard.review.sections import verdict
+from trainyard.review.picture import picture_svg
+from trainyard.review.sections import review_verdict
 
 SCHEMA = json.loads((Path(__file__).parents[4] / "schemas" / "review.schema.json").read_text("utf-8"))
 HOSTILE = (
@@ -35,7 +35,7 @@ HOSTILE = (
     "##[group]x",
     "' onload='alert(1)",
 )
-GATES = (Tripped("replace", "one", "because"),)
+GATES = (TrippedGate("replace", "one", "because"),)
 NOTHING = Review("quiet", "stacks/Pulumi.quiet.yaml", "oci", "same", "0123456789ab", "main (abcdef)", "2026-11-26")
 
 
@@ -46,7 +46,7 @@ def test_the_same_reviews_give_the_same_bytes(form: str) -> None:
 
 def test_the_first_line_is_a_verdict_with_numbers() -> None:
     first = FORMS["text"]([whole_review(many=3)], ()).splitlines()[0]
-    assert first == verdict(whole_review(many=3))
+    assert first == review_verdict(whole_review(many=3))
     for words in (
         "would be refused",
         "opens 3 (3 to or from outside)",
@@ -67,12 +67,14 @@ def test_nothing_to_decide_is_one_line_and_no_comment() -> None:
     assert FORMS["text"]([NOTHING], ()) == "quiet: nothing to decide"
     assert FORMS["markdown"]([NOTHING], ()) == "quiet: nothing to decide\n"
     assert FORMS["markdown"]([NOTHING, NOTHING], ()) == "nothing to decide: 2 stacks\n"
-    assert FORMS["markdown"]([whole_review()], ()).startswith(MARK)
+    assert FORMS["markdown"]([whole_review()], ()).startswith(COMMENT_MARK)
 
 
 def test_json_is_as_its_schema_says() -> None:
     Draft202012Validator.check_schema(SCHEMA)
-    document = json.loads(FORMS["json"]([whole_review(), NOTHING], tripped([whole_review()], parse("replace"))))
+    document = json.loads(
+        FORMS["json"]([whole_review(), NOTHING], find_tripped_gates([whole_review()], parse_gates("replace")))
+    )
     Draft202012Validator(SCHEMA).validate(document)
     assert [one["decisions"] for one in document["reviews"]] == [True, False]
 
@@ -96,7 +98,7 @@ def test_no_name_breaks_out_of_the_page(name: str) -> None:
     assert all(len([tag for tag, _ in page.seen if tag == "section"]) == 1 for page in (plain, hostile))
     attributes = {key for _, values in hostile.seen for key in values}
     assert not [key for key in attributes if key == "src" or key.startswith("on")]
-    ElementTree.fromstring(svg(whole_review(name).picture))
+    ElementTree.fromstring(picture_svg(whole_review(name).picture))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -111,7 +113,7 @@ def test_no_name_breaks_out_of_the_comment(name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_breaks_out_of_the_picture(name: str) -> None:
-    lines = list(flowchart(whole_review(name).picture))
+    lines = list(mermaid_flowchart(whole_review(name).picture))
     shapes = r'(n\d+\(\["L"\]\)|subgraph s0\["L"\]|n\d+\["L"\]|n\d+\[\("L"\)\]|n\d+ -->\|"L"\| n\d+|end|flowchart LR)'
     pattern = re.compile(r"\s*" + shapes.replace("L", r"[^\"|\[\]<>`]*"))
     assert [line for line in lines if not pattern.fullmatch(line)] == []
@@ -128,7 +130,7 @@ def test_names_are_escaped_for_terminals_and_runners(form: str, name: str) -> No
 def test_a_comment_of_any_size_is_within_its_limit_and_counts_what_it_leaves_out() -> None:
     for stacks, many in ((1, 500), (40, 10), (800, 1)):
         text = FORMS["markdown"]([whole_review(f"stack-{number}", many) for number in range(stacks)], ())
-        assert len(text) <= LIMIT
+        assert len(text) <= COMMENT_LIMIT
         assert "review as HTML and JSON" in text
         assert text.count("<details>") == text.count("</details>")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.review_samples import whole_review
-from trainyard.review.gates import GateError, parse, tripped
+from trainyard.review.gates import GateError, find_tripped_gates, parse_gates
 from trainyard.review.model import Review, StackCosts
 
 EMPTY = Review("one", "one.yaml", "oci", "same")
@@ -16,8 +16,8 @@ EMPTY = Review("one", "one.yaml", "oci", "same")
 
 @pytest.mark.parametrize("gate", ["replace", "exposure", "access-gain", "cost=10", "policy", "unproven"])
 def test_each_gate_trips_on_its_own_and_is_quiet_on_nothing(gate: str) -> None:
-    assert {one.gate for one in tripped([whole_review()], parse(gate))} == {gate.partition("=")[0]}
-    assert tripped([EMPTY], parse(gate)) == ()
+    assert {one.gate for one in find_tripped_gates([whole_review()], parse_gates(gate))} == {gate.partition("=")[0]}
+    assert find_tripped_gates([EMPTY], parse_gates(gate)) == ()
 
 
 @pytest.mark.parametrize(
@@ -25,16 +25,18 @@ def test_each_gate_trips_on_its_own_and_is_quiet_on_nothing(gate: str) -> None:
 )
 def test_an_unknown_gate_is_refused(text: str) -> None:
     with pytest.raises(GateError):
-        parse(text)
+        parse_gates(text)
 
 
 def test_no_gate_passes_where_a_side_cannot_be_read() -> None:
-    gates = parse("replace,exposure,access-gain,cost=10,policy,unproven")
-    assert len(tripped([replace(EMPTY, judged=False, refused="errors")], gates)) == len(gates)
+    gates = parse_gates("replace,exposure,access-gain,cost=10,policy,unproven")
+    assert len(find_tripped_gates([replace(EMPTY, judged=False, refused="errors")], gates)) == len(gates)
 
 
 def test_a_cost_above_trips_and_an_unknown_one_too() -> None:
     def gates(most: float | None) -> int:
-        return len(tripped([replace(EMPTY, costs=StackCosts(usd_starting=most, starts=1))], parse("cost=100")))
+        return len(
+            find_tripped_gates([replace(EMPTY, costs=StackCosts(usd_starting=most, starts=1))], parse_gates("cost=100"))
+        )
 
     assert (gates(100.0), gates(100.01), gates(None)) == (0, 1, 1)

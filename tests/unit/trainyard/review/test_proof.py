@@ -16,9 +16,9 @@ from components.platform.review import ReviewPlatform, Snapshot
 from tests.support.reviews import id_of, resource
 from tests.unit.trainyard.rehearsal.recorded import COMPARTMENT, METRICS, OBJECTS, PEOPLE, SERVICES, SUBNET, seen
 from trainyard.rehearsal.judgement import judge_rehearsal
-from trainyard.rehearsal.report import as_json
-from trainyard.review.evaluate import CheckFindings, ReviewContext, review
-from trainyard.review.gates import parse, tripped
+from trainyard.rehearsal.report import rehearsal_json
+from trainyard.review.evaluate import CheckFindings, ReviewContext, review_snapshots
+from trainyard.review.gates import find_tripped_gates, parse_gates
 from trainyard.review.model import Review
 from trainyard.review.proof import RehearsalError, read_rehearsal
 
@@ -61,7 +61,7 @@ def side(
 
 
 def report(tmp_path: Path, change: Change | None = None) -> Any:
-    document = json.loads(as_json(judge_rehearsal(seen())))
+    document = json.loads(rehearsal_json(judge_rehearsal(seen())))
     if change:
         change(document)
     file = tmp_path / "rehearsal.json"
@@ -71,7 +71,7 @@ def report(tmp_path: Path, change: Change | None = None) -> Any:
 
 def reviewed(before: Snapshot, after: Snapshot, rehearsal: Any) -> Review:
     context = ReviewContext(date(2026, 11, 26))
-    return review(before, after, "changed", CheckFindings("Pulumi.ring.yaml"), context, rehearsal)
+    return review_snapshots(before, after, "changed", CheckFindings("Pulumi.ring.yaml"), context, rehearsal)
 
 
 MEET = tcp("source", SUBNET, 7400)
@@ -84,7 +84,7 @@ def test_what_a_rehearsal_needed_is_proven(tmp_path: Path) -> None:
     assert statement.startswith("proven: Allow dynamic-group runs to")
     assert statement.endswith("target.bucket.name = 'b': PutObject")
     assert (found.unproven, found.unneeded) == ((), ())
-    assert tripped([found], parse("unproven")) == ()
+    assert find_tripped_gates([found], parse_gates("unproven")) == ()
 
 
 def test_what_both_sides_let_through_takes_no_proof(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_what_the_rehearsal_had_without_need_is_not_needed(tmp_path: Path) -> No
         f"not needed: {METRICS}",
     ]
     assert (found.proven, found.unproven) == ((), ())
-    assert len(tripped([found], parse("unproven"))) == 2
+    assert len(find_tripped_gates([found], parse_gates("unproven"))) == 2
 
 
 def test_what_another_rule_allowed_before_is_not_needed(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_no_rule_is_proven_where_none_were_in_force(tmp_path: Path) -> None:
 def test_without_a_rehearsal_a_change_is_not_proven_and_a_report_of_another_stack_is_refused(tmp_path: Path) -> None:
     assert len(reviewed(side(), side(ingress=[MEET]), None).unproven) == 1
     file = tmp_path / "rehearsal.json"
-    file.write_text(as_json(judge_rehearsal(seen())))
+    file.write_text(rehearsal_json(judge_rehearsal(seen())))
     with pytest.raises(RehearsalError, match="not other"):
         read_rehearsal(file, "other")
     file.write_text("{}")

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.platform.review import EVERY_PORT, Network, Passage
-from trainyard.review.reach import Reach, changed, is_outside, words
+from trainyard.review.reach import Reach, compare_networks, is_outside, passage_words
 
 NODES = "the nodes"
 BLOCKS = (
@@ -87,7 +87,7 @@ PACKETS = tuple(packets())
 
 
 def reach(before: Iterable[Passage], after: Iterable[Passage]) -> Reach:
-    return changed(Network(tuple(before)), Network(tuple(after)))
+    return compare_networks(Network(tuple(before)), Network(tuple(after)))
 
 
 @given(rules, rules)
@@ -199,8 +199,8 @@ SENTENCES = {
 def test_what_changes_in_words(case: str) -> None:
     before, after, opened, closed = SENTENCES[case]
     found = reach(before, after)
-    assert list(map(words, found.opened)) == opened
-    assert list(map(words, found.closed)) == closed
+    assert list(map(passage_words, found.opened)) == opened
+    assert list(map(passage_words, found.closed)) == closed
 
 
 def test_what_lies_outside() -> None:
@@ -214,9 +214,9 @@ def test_what_lies_outside() -> None:
 
 
 def test_ways_and_public_addresses_are_compared_too() -> None:
-    found = changed(Network(ways=("out",)), Network(ways=("out", "in"), public=(NODES,)))
+    found = compare_networks(Network(ways=("out",)), Network(ways=("out", "in"), public=(NODES,)))
     assert found.ways_opened == ("in", "the nodes: nodes can have public addresses")
-    assert changed(Network(ways=("in",)), Network()).ways_closed == ("in",)
+    assert compare_networks(Network(ways=("in",)), Network()).ways_closed == ("in",)
 
 
 def test_two_hundred_rules_of_each_side_take_no_time() -> None:

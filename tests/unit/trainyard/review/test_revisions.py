@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.review.revisions import CHECKOUT, RevisionError, revision, working_tree
+from trainyard.review.revisions import CHECKOUT, RevisionError, checkout_revision, working_tree
 
 
 def git(folder: Path, *words: str) -> str:
@@ -30,7 +30,7 @@ def stacks(tmp_path: Path) -> Path:
 
 
 def look_and_fail(stacks: Path) -> None:
-    with revision(stacks, "HEAD") as side:
+    with checkout_revision(stacks, "HEAD") as side:
         there = side.file("Pulumi.one.yaml")
         assert there is not None
         assert there.read_text() == "config: {}\n"
@@ -57,7 +57,7 @@ def test_a_revision_is_read_aside_and_the_working_tree_stays(stacks: Path, monke
 
 
 def test_a_repository_of_its_own_is_read_by_this_checkouts_code(stacks: Path) -> None:
-    with revision(stacks, "HEAD") as side:
+    with checkout_revision(stacks, "HEAD") as side:
         assert (side.code, side.remark) == (CHECKOUT, "")
 
 
@@ -71,7 +71,7 @@ def test_a_checkout_inside_the_repository_is_older_only_if_it_is_a_part_of_it(
     recorder.touch()
     git(inside, "init", "-q") if not tracked else git(stacks.parent, "add", "trainyard")
     monkeypatch.setattr("trainyard.review.revisions.CHECKOUT", inside)
-    with revision(stacks, "HEAD") as side:
+    with checkout_revision(stacks, "HEAD") as side:
         assert side.code == inside
         assert side.remark.startswith(remark)
         assert bool(side.remark) == bool(remark)
@@ -86,7 +86,7 @@ def test_the_working_tree_says_whether_it_is_changed(stacks: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nowhere", "--all", "HEAD:stacks", ""])
 def test_what_is_no_revision_is_refused_in_words(name: str, stacks: Path) -> None:
-    with pytest.raises(RevisionError), revision(stacks, name):
+    with pytest.raises(RevisionError), checkout_revision(stacks, name):
         pass
 
 
@@ -100,7 +100,7 @@ def test_what_is_no_revision_is_refused_in_words(name: str, stacks: Path) -> Non
     ],
 )
 def test_what_is_no_revision_comes_with_its_remedy(name: str, remedy: str, stacks: Path) -> None:
-    with pytest.raises(RevisionError, match=remedy), revision(stacks, name):
+    with pytest.raises(RevisionError, match=remedy), checkout_revision(stacks, name):
         pass
 
 
@@ -108,14 +108,14 @@ def test_a_shallow_clone_says_how_to_fetch_what_it_lacks(stacks: Path, tmp_path:
     git(stacks.parent, "clone", "-q", "--depth", "1", f"file://{stacks.parent}", str(tmp_path / "shallow"))
     with (
         pytest.raises(RevisionError, match="git fetch --unshallow"),
-        revision(tmp_path / "shallow" / "stacks", "HEAD~1"),
+        checkout_revision(tmp_path / "shallow" / "stacks", "HEAD~1"),
     ):
         pass
 
 
 def test_before_the_first_commit_all_is_new(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
-    with revision(tmp_path / "stacks", "HEAD") as side:
+    with checkout_revision(tmp_path / "stacks", "HEAD") as side:
         assert side.file("Pulumi.one.yaml") is None
 
 
@@ -123,7 +123,7 @@ def test_a_folder_that_the_change_removes_is_still_there_at_the_revision(stacks:
     git(stacks, "rm", "-rq", ".")
     assert not stacks.exists()
     assert working_tree(stacks).commit
-    with revision(stacks, "HEAD") as side:
+    with checkout_revision(stacks, "HEAD") as side:
         assert side.file("Pulumi.one.yaml")
 
 
@@ -134,7 +134,7 @@ def test_a_link_that_leads_out_of_the_revision_does_not_show_todays_file_as_the_
     (stacks / "Pulumi.two.yaml").symlink_to("../shared.yaml")
     git(stacks.parent, "add", "-A")
     git(stacks.parent, "commit", "-qm", "links")
-    with revision(stacks, "HEAD") as side:
+    with checkout_revision(stacks, "HEAD") as side:
         assert side.file("Pulumi.two.yaml")
         with pytest.raises(RevisionError, match="a link to a file outside of its repository"):
             side.file("Pulumi.one.yaml")
@@ -142,5 +142,5 @@ def test_a_link_that_leads_out_of_the_revision_does_not_show_todays_file_as_the_
 
 def test_a_folder_of_no_repository_has_no_revisions(tmp_path: Path) -> None:
     assert working_tree(tmp_path).commit == ""
-    with pytest.raises(RevisionError, match="not a git repository"), revision(tmp_path, "HEAD"):
+    with pytest.raises(RevisionError, match="not a git repository"), checkout_revision(tmp_path, "HEAD"):
         pass

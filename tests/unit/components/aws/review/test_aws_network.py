@@ -10,8 +10,8 @@ import pytest
 from components.aws.review.platform import AwsReview
 from components.platform.review import ReviewedResource, Snapshot
 from tests.support.reviews import id_of, resource
-from trainyard.review.reach import Reach, changed, is_outside, words
-from trainyard.review.rendezvous import hanging
+from trainyard.review.reach import Reach, compare_networks, is_outside, passage_words
+from trainyard.review.rendezvous import find_hanging_connections
 
 GROUP, TEMPLATE = "aws:ec2/securityGroup:SecurityGroup", "aws:ec2/launchTemplate:LaunchTemplate"
 INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
@@ -56,7 +56,7 @@ def side(
 
 def reach(before: Snapshot, after: Snapshot) -> Reach:
     answers = AwsReview()
-    return changed(answers.network(before), answers.network(after))
+    return compare_networks(answers.network(before), answers.network(after))
 
 
 OPENED = {
@@ -102,7 +102,7 @@ OPENED = {
 def test_what_opens_in_words(case: str) -> None:
     after, expected = OPENED[case]
     found = reach(side(), after)
-    assert list(map(words, found.opened)) == expected
+    assert list(map(passage_words, found.opened)) == expected
     assert found.closed == ()
 
 
@@ -117,11 +117,11 @@ def test_a_rule_in_another_group_of_the_same_machines_shows_nothing() -> None:
 def test_nodes_find_each_other_by_their_group_and_the_services_by_endpoints() -> None:
     whole = side()
     network = AwsReview().network(whole)
-    assert hanging(whole, network) == ()
+    assert find_hanging_connections(whole, network) == ()
     assert not any(is_outside(one, network) for one in network.passages)
     rows = tuple(one for one in whole.resources if one.name not in ("nodes-to-nodes", "to-s3"))
     broken = Snapshot("vision-dev", "aws-dl1", whole.plan, rows)
-    assert [(hang.pair, hang.missing) for hang in hanging(broken, AwsReview().network(broken))] == [
+    assert [(hang.pair, hang.missing) for hang in find_hanging_connections(broken, AwsReview().network(broken))] == [
         ("subnet -> services", "egress at subnet"),
         ("resnet/worker -> resnet/main", "egress at resnet/worker"),
     ]

@@ -11,7 +11,7 @@ import pytest
 from components.oci.review.platform import OciReview
 from components.platform.review import UNKNOWN, Passage, ReviewedResource, Snapshot
 from tests.support.reviews import id_of, resource
-from trainyard.review.reach import Reach, changed, is_outside, words
+from trainyard.review.reach import Reach, compare_networks, is_outside, passage_words
 
 LIST, SUBNET = "oci:Core/securityList:SecurityList", "oci:Core/subnet:Subnet"
 VCN, ROUTES = "oci:Core/vcn:Vcn", "oci:Core/routeTable:RouteTable"
@@ -51,7 +51,7 @@ def side(
 
 def reach(before: Snapshot, after: Snapshot) -> Reach:
     answers = OciReview()
-    return changed(answers.network(before), answers.network(after))
+    return compare_networks(answers.network(before), answers.network(after))
 
 
 def test_rules_become_passages() -> None:
@@ -119,7 +119,7 @@ OPENED = {
 def test_what_opens_in_words(case: str) -> None:
     after, expected = OPENED[case]
     found = reach(side(), after)
-    assert list(map(words, found.opened)) == expected
+    assert list(map(passage_words, found.opened)) == expected
 
 
 def test_routes_and_public_addresses_are_ways() -> None:
@@ -152,7 +152,7 @@ def test_one_more_subnet_leaves_the_rules_of_the_first_alone() -> None:
         SUBNET, "more", cidrBlock="10.0.9.0/24", prohibitPublicIpOnVnic=True, securityListIds=[id_of(LIST, "rules")]
     )
     found = reach(side(), side(extra=(more,)))
-    assert list(map(words, found.opened)) == [
+    assert list(map(passage_words, found.opened)) == [
         "TCP 443 out of the subnet `more`, to the region's services",
         "TCP 29400 into the subnet `more`, from 10.0.0.0/24",
     ]

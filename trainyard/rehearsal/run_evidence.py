@@ -19,7 +19,7 @@ from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from provider.runs.lost import LOCAL_ONLY, read_lost
 from trainyard.rehearsal.model import RankSeen, RunSeen
-from trainyard.rehearsal.node_load import Duty, NodeLoad, node_duty, read_load
+from trainyard.rehearsal.node_load import NodeLoad, node_duty, read_load
 from trainyard.runs.look import nodes_of
 
 Document = Mapping[str, Any]
@@ -30,50 +30,52 @@ _NO_LOG = "(the stack keeps no logs; with --keep, what it printed is in the clou
 _RULE, _FLOW = ("list", "direction", "index", "node"), ("direction", "from", "to", "port", "protocol")
 
 
-def since(document: Document, before: Document | None) -> Document:
+def counts_since(document: Document, before: Document | None) -> Document:
     """The counts of a host's evidence document since an earlier document of the same host."""
     if before is None:
         return document
     return {
         **document,
-        "nodes": [_node(row, before["nodes"]) for row in document["nodes"]],
-        "rules": _rows(document["rules"], before["rules"], _RULE, ("connections", "packets")),
-        "flows": _happened(_rows(document["flows"], before["flows"], _FLOW, ("connections",)), "connections"),
-        "dropped": _happened(_rows(document["dropped"], before["dropped"], _FLOW, ("packets",)), "packets"),
+        "nodes": [_node_since(node, before["nodes"]) for node in document["nodes"]],
+        "rules": [*_rows_since(document["rules"], before["rules"], _RULE, ("connections", "packets"))],
+        "flows": [
+            row
+            for row in _rows_since(document["flows"], before["flows"], _FLOW, ("connections",))
+            if row["connections"]
+        ],
+        "dropped": [
+            row for row in _rows_since(document["dropped"], before["dropped"], _FLOW, ("packets",)) if row["packets"]
+        ],
     }
 
 
-def _rows(
+def _rows_since(
     rows: Iterable[Document], before: Iterable[Document], key: Sequence[str], counted: Sequence[str]
-) -> list[Document]:
+) -> Iterator[Document]:
     earlier = {tuple(row[name] for name in key): row for row in before}
-    made: list[Document] = []
     for row in rows:
         old = earlier.get(tuple(row[name] for name in key), {})
-        made.append({**row, **{name: _more(row[name], old.get(name, 0)) for name in counted}})
-    return made
+        yield {**row, **{name: _count_since(row[name], old.get(name, 0)) for name in counted}}
 
 
-def _happened(rows: Iterable[Document], counted: str) -> list[Document]:
-    return [row for row in rows if row[counted]]
-
-
-def _node(row: Document, before: Iterable[Document]) -> Document:
-    old: Document = next((one for one in before if one["rank"] == row["rank"]), {})
-    carried, seconds, until = old.get("carried") or {}, row.get("processorSeconds"), old.get("processorSeconds")
+def _node_since(node: Document, before: Iterable[Document]) -> Document:
+    old: Document = next((earlier for earlier in before if earlier["rank"] == node["rank"]), {})
+    carried, seconds, until = old.get("carried") or {}, node.get("processorSeconds"), old.get("processorSeconds")
     return {
-        **row,
-        "carried": {peer: _more(count, carried.get(peer, 0)) for peer, count in (row.get("carried") or {}).items()},
+        **node,
+        "carried": {
+            peer: _count_since(count, carried.get(peer, 0)) for peer, count in (node.get("carried") or {}).items()
+        },
         "processorSeconds": seconds - until if seconds is not None and until is not None else seconds,
     }
 
 
-def _more(now: int, before: int) -> int:
+def _count_since(now: int, before: int) -> int:
     """The difference of two counts. A host that was restarted counts from zero."""
     return now - before if now >= before else now
 
 
-def _loads(
+def _loads_by_rank(
     nodes: tuple[RehearsedNode, ...], seen: runs_seen.RunStatus, documents: Mapping[str, Mapping[str, Any]]
 ) -> dict[int, NodeLoad]:
     """The loads by rank. Only enforced firewalls count traffic, so ranks without one are left out."""
@@ -86,12 +88,7 @@ def _loads(
     return loads
 
 
-def _duty(started: StartedRun, node: RehearsedNode) -> Duty:
-    launch = next(one.launch for one in started.run.nodes if one.role == node.role)
-    return node_duty(launch, next(role.carries for role in started.job.roles if role.called == node.role))
-
-
-def _last_lines(who: People, seen: runs_seen.RunStatus, tell: Tell) -> Iterator[str]:
+def _last_lines_of_failed(who: People, seen: runs_seen.RunStatus, tell: Tell) -> Iterator[str]:
     """The last lines of ranks that did not succeed. Those of all ranks are read, so that the users' permission to read
     logs is used in every rehearsal."""
     call = call_of("rehearse", tell)
@@ -111,10 +108,10 @@ def mark_local_only(artifacts: Iterable[Artifact], seen: runs_seen.RunStatus) ->
     """Marks the files that a real cloud would lose. The launcher names the largest ones of each rank."""
     kept = {node.rank: read_lost(node.launcher_status, LOCAL_ONLY) for node in seen.nodes}
     lost = {
-        (f"rank-{rank}" if rank else "", one.name)
+        (f"rank-{rank}" if rank else "", file.name)
         for rank, of_rank in kept.items()
         if of_rank
-        for one in of_rank.largest
+        for file in of_rank.largest
     }
     for artifact in artifacts:
         before, _, name = artifact.name.rpartition(_WORKING_DIRECTORY)
@@ -126,10 +123,10 @@ def _local_only(title: str, seen: runs_seen.RunStatus) -> Iterator[str]:
     for node in seen.nodes:
         kept = read_lost(node.launcher_status, LOCAL_ONLY)
         if kept is not None:
-            named = ", ".join(f"{one.name} ({amount(one.size)}: {one.why})" for one in kept.largest)
+            largest = ", ".join(f"{file.name} ({amount(file.size)}: {file.why})" for file in kept.largest)
             yield (
                 f"{title} rank {node.rank}: {count(kept.files)} came back only from the local cloud; a real cloud would"
-                f" lose {named}. {kept.remedy}"
+                f" lose {largest}. {kept.remedy}"
             )
 
 
@@ -160,26 +157,25 @@ class Evidence:
             own = tuple(node for node, of in zip(nodes, seen.nodes, strict=True) if of.run.id == identifier)
             self._documents.append((document, own))
             self._name(hosts[identifier], own[0].title if len(own) == 1 else f"{job.name}/{run.name}", own[0].machine)
-        loads = _loads(nodes, seen, documents)
-        ranks = tuple(
-            RankSeen(
-                node, of.run.state, "; ".join(filter(None, (of.run.details, why))), of.launcher_status,
-                _duty(started, node), loads.get(node.rank),
-            )
-            for node, of in zip(nodes, seen.nodes, strict=True)
-        )  # fmt: skip
+        loads = _loads_by_rank(nodes, seen, documents)
+        ranks = []
+        for node, of in zip(nodes, seen.nodes, strict=True):
+            launch = next(planned.launch for planned in run.nodes if planned.role == node.role)
+            duty = node_duty(launch, next(role.carries for role in job.roles if role.called == node.role))
+            details = "; ".join(filter(None, (of.run.details, why)))
+            ranks.append(RankSeen(node, of.run.state, details, of.launcher_status, duty, loads.get(node.rank)))
         left = self._platform.artifacts(self._cloud, self._who, self._outputs, started)
         artifacts = tuple(mark_local_only(left, seen))
-        last = tuple(_last_lines(self._who, seen, self._tell))
+        last = tuple(_last_lines_of_failed(self._who, seen, self._tell))
         return RunSeen(
-            job.name, run.name, job.framework, code, where, ranks, artifacts, failed=started.refused, last_lines=last,
-            local_only=tuple(_local_only(f"{job.name}/{run.name}", seen)),
+            job.name, run.name, job.framework, code, where, tuple(ranks), artifacts, failed=started.refused,
+            last_lines=last, local_only=tuple(_local_only(f"{job.name}/{run.name}", seen)),
         )  # fmt: skip
 
     def loads(self, job: str, seen: runs_seen.RunStatus) -> dict[int, NodeLoad]:
         """The load of each rank of a run that is not itself rehearsed, such as an idle run. Nothing of it is kept."""
         documents = self._last(job, [node.run for node in seen.nodes])
-        return _loads(nodes_of(seen, documents), seen, documents)
+        return _loads_by_rank(nodes_of(seen, documents), seen, documents)
 
     def begin(self, started: StartedRun) -> None:
         """Called before a run starts: excludes what hosts that stay between runs have counted until now."""
@@ -193,7 +189,7 @@ class Evidence:
         """The counts of each node since the last call, by the id of its run."""
         hosts = self._hosts(job, nodes)
         now = {host: self._ask(host) for host in hosts.values()}
-        documents = {run: since(now[host], self._before.get(host)) for run, host in hosts.items()}
+        documents = {run: counts_since(now[host], self._before.get(host)) for run, host in hosts.items()}
         self._before |= now
         return documents
 
@@ -218,7 +214,7 @@ class Evidence:
     def dropped_now(self, started: StartedRun) -> list[Mapping[str, Any]]:
         """The packets dropped since the run began. The run may still be running."""
         hosts = set(self._hosts(started.job.name, started.nodes).values())
-        return [row for host in hosts for row in since(self._ask(host), self._before.get(host))["dropped"]]
+        return [row for host in hosts for row in counts_since(self._ask(host), self._before.get(host))["dropped"]]
 
     def calls(self) -> tuple[RecordedCall, ...]:
         rows = self._platform.judged_calls(self._cloud)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from components.platform.circumstances import MOST, OTHER, candidates, combinations, described, fitting, merged, settled
 from components.platform.review import EVERYBODY, Ability, ReviewPlatform
-from trainyard.review.access import AccessChange, access_changes
+from trainyard.review.access_changes import AccessChange, compare_abilities
 
 
 class Platform(ReviewPlatform):
@@ -18,27 +18,27 @@ def abilities(*rows: str) -> frozenset[Ability]:
 
 
 def test_operations_on_alike_resources_are_one_sentence() -> None:
-    found = access_changes(
+    found = compare_abilities(
         abilities("ann read a"), abilities("ann read a", "ann write a", "ann read b", "ann write b"), Platform()
     )
     assert found == (
         AccessChange("ann", "read, write", "b", True, ("read", "write")),
         AccessChange("ann", "write", "a", True, ("write",)),
     )
-    assert [one.sentence for one in access_changes(abilities(), abilities("ann read a", "ann read b"), Platform())] == [
-        "ann may read: a, b"
-    ]
+    assert [
+        one.sentence for one in compare_abilities(abilities(), abilities("ann read a", "ann read b"), Platform())
+    ] == ["ann may read: a, b"]
 
 
 def test_gains_come_before_losses() -> None:
-    found = access_changes(abilities("zoe read a"), abilities("ann read a"), Platform())
+    found = compare_abilities(abilities("zoe read a"), abilities("ann read a"), Platform())
     assert [one.sentence for one in found] == ["ann may read: a", "zoe may no longer read: a"]
-    assert access_changes(abilities("ann read a"), abilities("ann read a"), Platform()) == ()
+    assert compare_abilities(abilities("ann read a"), abilities("ann read a"), Platform()) == ()
 
 
 def test_gains_of_everybody_are_not_repeated() -> None:
     after = abilities(f"{EVERYBODY} read a", "ann read a", "ann write a")
-    assert [one.sentence for one in access_changes(abilities(), after, Platform())] == [
+    assert [one.sentence for one in compare_abilities(abilities(), after, Platform())] == [
         "ann may write: a",
         f"{EVERYBODY} may read: a",
     ]
@@ -46,7 +46,7 @@ def test_gains_of_everybody_are_not_repeated() -> None:
 
 def test_what_something_wider_covers_is_not_repeated() -> None:
     after = abilities("ann read all", "ann read a", "ann write a")
-    assert [one.sentence for one in access_changes(abilities(), after, Platform())] == [
+    assert [one.sentence for one in compare_abilities(abilities(), after, Platform())] == [
         "ann may read: all",
         "ann may write: a",
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,11 +22,11 @@ from components.platform.runs import NodeRun, run_spec
 from components.platform.status import RunStatus, WantedRuns, progress
 from launcher.escaping import terminal
 from localcloud.control import Cloud
-from trainyard.rehearsal.evidence import Evidence
 from trainyard.rehearsal.judgement import Observations
 from trainyard.rehearsal.model import RunSeen
 from trainyard.rehearsal.mutations import MutationOutcome, rule_outcome, statement_outcome
 from trainyard.rehearsal.node_load import NodeLoad, largest_load
+from trainyard.rehearsal.run_evidence import Evidence
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 # How long to wait after a cancel. A machine that cannot reach the bucket, for lack of a rule or statement, never sees
@@ -131,47 +132,56 @@ def confirm_predictions(
     """Makes `many` predicted mutations in the cloud, one at a time, and runs the job again. Returns the outcomes."""
     if not again:
         return ()
-    chosen = sample(seen, again[0], many, seed)
+    chosen = sample_mutations(seen, again[0], many, seed)
     return tuple(
-        _confirm(replace_attempt(again[0], number + 2), mutation, outcome)
+        _confirm_mutation(replace_attempt(again[0], number + 2), mutation, outcome)
         for number, (mutation, outcome) in enumerate(chosen)
     )
 
 
-def sample(seen: Observations, again: RepeatableRun, many: int, seed: int) -> list[tuple[Mutation, MutationOutcome]]:
+def sample_mutations(
+    seen: Observations, again: RepeatableRun, many: int, seed: int
+) -> list[tuple[Mutation, MutationOutcome]]:
     """Deletions that are predicted to make this run fail: half of them of rules, half of statements, if there are
     enough. They are chosen at random, because each one takes a run.
     """
     own = {f"{again.job.name}/{again.run.name}", *(f"{again.job.name} {node.name}" for node in again.run.nodes)}
-    by_rules = [(one, rule_outcome(one, seen.traffic, seen.planned)) for one in rule_mutations(seen.traffic.rules)]
+    rules, statements = rule_mutations(seen.traffic.rules), seen.access.mutations()
+    by_rules = [(rule, rule_outcome(rule, seen.traffic, seen.planned)) for rule in rules]
     by_statements = [
-        (one, statement_outcome(one, seen.calls, seen.access, seen.planned)) for one in seen.access.mutations()
+        (statement, statement_outcome(statement, seen.calls, seen.access, seen.planned)) for statement in statements
     ]
-    random_ = random.Random(seed)
+    shuffled = random.Random(seed)
     piles: list[list[tuple[Mutation, MutationOutcome]]] = []
-    for pile in (by_rules, by_statements):
-        wanted = [
-            (one, out)
-            for one, out in pile
-            if one.kind == "deleted" and out.fate == "fails" and any(one in out.because for one in own)
+    for predictions in (by_rules, by_statements):
+        failing = [
+            (mutation, outcome)
+            for mutation, outcome in predictions
+            if mutation.kind == "deleted" and outcome.fate == "fails" and any(name in outcome.because for name in own)
         ]
-        piles.append(random_.sample(wanted, len(wanted)))
+        piles.append(shuffled.sample(failing, len(failing)))
     chosen: list[tuple[Mutation, MutationOutcome]] = []
     while len(chosen) < many and any(piles):
-        for pile_ in piles:
-            if pile_ and len(chosen) < many:
-                chosen.append(pile_.pop())
+        for pile in piles:
+            if pile and len(chosen) < many:
+                chosen.append(pile.pop())
     return chosen
 
 
-def _confirm(again: RepeatableRun, mutation: Mutation, predicted: MutationOutcome) -> MutationOutcome:
+def _confirm_mutation(again: RepeatableRun, mutation: Mutation, predicted: MutationOutcome) -> MutationOutcome:
     again.tell(f"rehearse: confirming by a run: {mutation.title}")
     evidence = Evidence(again.platform, again.cloud, again.who, again.outputs, again.tell)
     since = evidence.last_call()
     with again.platform.without(again.cloud, mutation):
         started = again.start()
         evidence.begin(started)
-        noticed = _prediction_check(again, mutation, started, evidence, since)
+
+        def noticed() -> bool:
+            if not isinstance(mutation, RuleMutation):
+                return evidence.refused_since(since)
+            first, last = mutation.before.ports or (0, 65535)
+            return any(first <= int(row["port"]) <= last for row in evidence.dropped_now(started))
+
         seen, why = again.watch_to_end(started, noticed)
         failed = bool(started.refused) or seen is None or seen.state != "SUCCEEDED"
         shown = noticed()
@@ -182,24 +192,6 @@ def _confirm(again: RepeatableRun, mutation: Mutation, predicted: MutationOutcom
     return replace(predicted, because=f"{how}: {predicted.because}")
 
 
-def _prediction_check(
-    again: RepeatableRun, mutation: Mutation, started: StartedRun, evidence: Evidence, since: int
-) -> Callable[[], bool]:
-    """Returns a function that tells whether the prediction is confirmed by dropped packets or by a refused call."""
-
-    def dropped() -> bool:
-        if not isinstance(mutation, RuleMutation):
-            return False
-        ports = mutation.before.ports or (0, 65535)
-        rows = evidence.dropped_now(started)
-        return any(ports[0] <= int(row["port"]) <= ports[1] for row in rows)
-
-    def refused() -> bool:
-        return evidence.refused_since(since)
-
-    return dropped if isinstance(mutation, RuleMutation) else refused
-
-
 def compare_with_idle(
     runs: Sequence[RunSeen], finished: Sequence[RepeatableRun], evidence: Evidence
 ) -> tuple[tuple[RunSeen, ...], tuple[str, ...]]:
@@ -208,32 +200,28 @@ def compare_with_idle(
     An idle run has the same nodes and services, and a command that only waits. So its traffic is the cost of joining
     and of heartbeats (trainyard/rehearsal/node_load.py).
     """
-    again = {(one.job.name, one.run.name): one for one in finished}
+    repeatable = {(run.job.name, run.run.name): run for run in finished}
     judged_runs: list[RunSeen] = []
     missing: list[str] = []
     for run in runs:
-        one = again.get((run.job, run.run))
-        if one is None or not any(rank.duty == "serves" and rank.load and rank.load.bytes for rank in run.ranks):
+        again = repeatable.get((run.job, run.run))
+        if again is None or not any(rank.duty == "serves" and rank.load and rank.load.bytes for rank in run.ranks):
             judged_runs.append(run)
             continue
-        idle = _idle_loads(one, _seconds(run), evidence)
+        # How long the command ran, on the node where it ran longest.
+        durations = ((rank.launcher_status or {}).get("ranSeconds") for rank in run.ranks if rank.duty != "serves")
+        seconds = max(_SHORTEST_SECONDS, *(float(value) for value in durations if isinstance(value, int | float)), 0.0)
+        idle = _idle_loads(again, seconds, evidence)
         if not idle:
             what = "whether its service nodes did more than join: the idle run to compare with failed"
             missing.append(f"job {run.job}: {what}")
-        ranks = (replace(rank, idle=_of_role(run, idle, rank.node.role)) for rank in run.ranks)
+        by_role: dict[str, list[NodeLoad]] = defaultdict(list)
+        for rank in run.ranks:
+            by_role[rank.node.role] += [idle[rank.node.rank]] if rank.node.rank in idle else []
+        # Which of several equal nodes has more is chance.
+        ranks = (replace(rank, idle=largest_load(by_role[rank.node.role])) for rank in run.ranks)
         judged_runs.append(replace(run, ranks=tuple(ranks)))
     return tuple(judged_runs), tuple(missing)
-
-
-def _of_role(run: RunSeen, idle: Mapping[int, NodeLoad], role: str) -> NodeLoad | None:
-    """The largest load of the role's idle nodes: which of several equal nodes has more is chance."""
-    return largest_load(idle[rank.node.rank] for rank in run.ranks if rank.node.role == role and rank.node.rank in idle)
-
-
-def _seconds(run: RunSeen) -> float:
-    """How long the command ran, on the node where it ran longest."""
-    durations = ((rank.launcher_status or {}).get("ranSeconds") for rank in run.ranks if rank.duty != "serves")
-    return max(_SHORTEST_SECONDS, *(float(one) for one in durations if isinstance(one, int | float)), 0.0)
 
 
 def _idle_loads(again: RepeatableRun, seconds: float, evidence: Evidence) -> dict[int, NodeLoad]:
@@ -241,19 +229,16 @@ def _idle_loads(again: RepeatableRun, seconds: float, evidence: Evidence) -> dic
     waits = min(seconds, LONGEST_SECONDS)
     name = f"{again.job.name}/{again.run.name}"
     again.tell(f"rehearse: running {name} with a command that only waits {waits:.1f} s, to compare")
-    idle = _idle_run(replace_attempt(again, _IDLE_ATTEMPT), waits)
+    idle = replace_attempt(again, _IDLE_ATTEMPT)
+    # Every node's command (and its wrapper) is replaced.
+    command = ["{python}", "-c", f"import time; time.sleep({waits:.3f})"]
+    nodes = tuple(
+        replace(node, launch={**node.launch, "command": command, "wrap": []}) if node.launch["command"] else node
+        for node in idle.run.nodes
+    )
+    idle = replace(idle, run=replace(idle.run, nodes=nodes))
     started = idle.start()
     seen, why = idle.watch_to_end(started)
     if started.refused or why or seen is None or seen.state != "SUCCEEDED":
         return {}
     return {rank: load.scaled(seconds / waits) for rank, load in evidence.loads(again.job.name, seen).items()}
-
-
-def _idle_run(again: RepeatableRun, seconds: float) -> RepeatableRun:
-    """The same run, but every node's command (and its wrapper) is replaced with one that only waits."""
-    command = ["{python}", "-c", f"import time; time.sleep({seconds:.3f})"]
-    nodes = tuple(
-        replace(node, launch={**node.launch, "command": command, "wrap": []}) if node.launch["command"] else node
-        for node in again.run.nodes
-    )
-    return replace(again, run=replace(again.run, nodes=nodes))
