@@ -5,6 +5,7 @@ nothing else changes. Its runs are real processes, and every command knows them.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -94,7 +95,10 @@ def test_what_the_scaffold_writes_passes_make_check(name: str, tmp_path: Path) -
     """Ruff sorts the import of a platform's own module before or after the others, by its name."""
     made = Checkout(tmp_path, tests=True)
     made.python("tools.scaffold", name, "one more platform")
-    done = made.run("make", "--assume-old=.venv/ready", "check")
+    # The environment is that of the tests: nothing may look newer than it, or `make` would install the copy into it.
+    for file in ("requirements-dev.txt", "pyproject.toml", "catalog/version.py"):
+        os.utime(made.root / file, (0, 0))
+    done = made.run("make", "check", seconds=1800)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

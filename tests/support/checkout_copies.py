@@ -32,10 +32,8 @@ class Checkout:
         (self.root / ".venv").symlink_to(sys.prefix)
         self.env = engine.environment(root / "home") | {"PULUMI_OPTION_COLOR": "never", "PULUMI_SKIP_UPDATE_CHECK": "1"}
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            words, cwd=self.root, env=self.env, capture_output=True, text=True, timeout=LONGEST_SECONDS
-        )
+    def run(self, *words: str, seconds: float = LONGEST_SECONDS) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(words, cwd=self.root, env=self.env, capture_output=True, text=True, timeout=seconds)
 
     def python(self, *words: str) -> str:
         done = self.run(sys.executable, "-m", *words)
