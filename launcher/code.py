@@ -98,13 +98,10 @@ def _matches(pattern: tuple[str, ...], parts: list[str]) -> bool:
     for part in parts:
         if len(pattern) in places:
             return True
-        steps = {at if pattern[at] == _ANY else at + 1 for at in places if _takes(pattern[at], part)}
+        taken = [at for at in places if pattern[at] == _ANY or fnmatchcase(part, pattern[at])]
+        steps = {at if pattern[at] == _ANY else at + 1 for at in taken}
         places = _with_skipped(pattern, steps)
     return len(pattern) in places
-
-
-def _takes(pattern: str, part: str) -> bool:
-    return pattern == _ANY or fnmatchcase(part, pattern)
 
 
 def _with_skipped(pattern: tuple[str, ...], places: set[int]) -> set[int]:

@@ -64,7 +64,9 @@ def _commands(launch: Launch, values: Mapping[str, str], inherited: Mapping[str,
         own = {**values, **placeholders.process_values(launch, local)}
         words = placeholders.all_filled(launch.command, own, "command")
         if launch.wrap:
-            words = [*placeholders.all_filled(launch.wrap, own, "wrap"), *_script_only(words)]
+            # Wrappers such as torchrun take the script alone: `python train.py` is `train.py`.
+            script = words[1:] if words[0] in ("python", "python3") else words
+            words = [*placeholders.all_filled(launch.wrap, own, "wrap"), *script]
         else:
             words = frameworks.wrap_command(launch, _interpreted(words))
         prefix = _prefix(launch.rank, str(local) if count > 1 else "")
@@ -85,11 +87,6 @@ def _prefix(rank: int, part: str) -> str:
 def _interpreted(words: Sequence[str]) -> list[str]:
     """Runs Python scripts with the image's Python, which also replaces `python` if there is no such program."""
     return [sys.executable, "-u", *words] if words[0].endswith(".py") else list(words)
-
-
-def _script_only(words: Sequence[str]) -> list[str]:
-    """Wrappers such as torchrun take the script alone: `python train.py` is `train.py`."""
-    return list(words[1:] if words[0] in ("python", "python3") else words)
 
 
 def code_folder(launch: Launch) -> str:

@@ -103,7 +103,7 @@ class ChildProcesses:
     @property
     def last_line(self) -> str:
         """Their last line that is neither blank nor a complaint."""
-        return _shown(self._output.last)
+        return "".join(whole_lines([self._output.last.decode(errors="replace")])[-1:])
 
     @property
     def bar(self) -> str:
@@ -150,13 +150,14 @@ class ChildProcesses:
     def clear(self, grace: float) -> None:
         """Ends all processes, adopted orphans too, and passes on the rest of their output."""
         self.stop(grace)
+        children = Path(f"/proc/self/task/{os.getpid()}/children")
         while True:
-            left = _children()
+            left = children.read_text().split() if children.exists() else []
             if not left:
                 break
             for pid in left:
                 with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(int(pid), signal.SIGKILL)
             self._reap_adopted()
             time.sleep(_POLL_SECONDS)
         self._output.drain(_DRAIN_SECONDS)
@@ -181,13 +182,3 @@ class ChildProcesses:
             else:
                 with suppress(ChildProcessError):
                     os.waitpid(found.si_pid, 0)
-
-
-def _children() -> list[int]:
-    listed = Path(f"/proc/self/task/{os.getpid()}/children")
-    return [int(pid) for pid in listed.read_text().split()] if listed.exists() else []
-
-
-def _shown(text: bytes) -> str:
-    """The last row of a process's output, as on a terminal."""
-    return "".join(whole_lines([text.decode(errors="replace")])[-1:])

@@ -107,11 +107,7 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
         launch, environment, say, signals, children, board_client, workplace, reporter, pin, watch, retries
     ).run()
     # If the platform ended the node, the code has to say by which signal.
-    return code if signals.received else _for_platform(launch, code, say)
-
-
-def _for_platform(launch: Launch, code: int, say: LinePrinter) -> int:
-    own = launch.identity.exit_code(code)
+    own = code if signals.received else launch.identity.exit_code(code)
     if own != code:
         say(f"ends with code {own} in place of {code}: by that, the platform knows that it is {exits.kind(code)}")
     return own
@@ -122,6 +118,7 @@ def describe(launch: Launch, environment: Mapping[str, str]) -> str:
     addresses = tuple(f"<address of {launch.label(rank).split('(')[1].rstrip(')')}>" for rank in range(launch.nodes))
     place = Place(addresses, addresses[launch.rank], "<interface>")
     work = commands.build_work(launch, place, environment)
+    variables = (*work.commands, *work.services)[0].environment
     lines = [
         f"{launch.run} attempt {launch.attempt}: rank {launch.label(launch.rank)} of {launch.nodes} nodes",
         f"framework: {launch.framework}" + (f" ({launch.strategy})" if launch.strategy else ""),
@@ -133,7 +130,7 @@ def describe(launch: Launch, environment: Mapping[str, str]) -> str:
         *(f"waits until this succeeds: {_words(spec)}" for spec in filter(None, [work.awaited])),
         *(f"starts: {_words(spec)}" for spec in work.commands),
         *(f"keeps of the working directory, of any size: {pattern}" for pattern in launch.keep),
-        *(f"sets {name}={value}" for name, value in sorted(_set_variables(launch, work).items())),
+        *(f"sets {name}={variables[name]}" for name in sorted(launch.environment)),
     ]
     return LinePrinter(secrets=secret_values(environment, launch.secrets)).masked("\n".join(lines))
 
@@ -149,8 +146,3 @@ def _numbers(launch: Launch, label: str) -> str:
 
 def _words(spec: Spec) -> str:
     return f"{spec.prefix}{shell_words(spec.words)}"
-
-
-def _set_variables(launch: Launch, work: commands.Work) -> dict[str, str]:
-    environment = (*work.commands, *work.services)[0].environment
-    return {name: environment[name] for name in launch.environment}

@@ -164,7 +164,7 @@ class StrayFiles:
         elsewhere = temporary | {os.path.realpath(self.environment.get("HOME") or folder)}
         self._places.append(WatchedFolder(first, _moment(first)))
         for path in sorted(elsewhere):
-            if not _is_below(path, first):
+            if path != first and not path.startswith(first.rstrip("/") + "/"):
                 self._places.append(WatchedFolder(path, _moment(path), shared=path in temporary))
 
     def look(self) -> tuple[list[KeptFile], list[Loss], bool]:
@@ -284,10 +284,6 @@ def _is_utf_8(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _moment(folder: str) -> int:

@@ -35,7 +35,9 @@ class Signer:
 
     def headers(self, method: str, target: str, host: str, headers: Mapping[str, str], body: Body) -> dict[str, str]:
         """The given headers and those of the signature."""
-        digest = UNSIGNED if body is not None and not isinstance(body, bytes) else _sha256(body or b"")
+        digest = (
+            UNSIGNED if body is not None and not isinstance(body, bytes) else hashlib.sha256(body or b"").hexdigest()
+        )
         try:
             credentials = self._identity.credentials()
         except AwsError as error:
@@ -126,7 +128,3 @@ def _xml(content: bytes) -> ElementTree.Element | None:
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
     return root
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

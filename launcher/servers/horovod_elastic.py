@@ -197,8 +197,11 @@ def handler_for(driver: Driver) -> type[Any]:
                 self.send_status_code(410)
                 return
             try:
-                _keep_alive(self.connection)
-                slot = driver.world.assigned(host, int(local), lambda: _closed(self.connection))
+                self.connection.settimeout(None)
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                for option, value in _KEEP_ALIVE.items():
+                    self.connection.setsockopt(socket.IPPROTO_TCP, option, value)
+                slot = driver.world.assigned(host, int(local), lambda: _is_closed(self.connection))
                 if slot is not None:
                     self.wfile.write(json.dumps(_variables(slot)).encode() + b"\n")
                     while self.connection.recv(1):
@@ -211,14 +214,7 @@ def handler_for(driver: Driver) -> type[Any]:
     return Handler
 
 
-def _keep_alive(line: socket.socket) -> None:
-    line.settimeout(None)
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in _KEEP_ALIVE.items():
-        line.setsockopt(socket.IPPROTO_TCP, option, value)
-
-
-def _closed(line: socket.socket) -> bool:
+def _is_closed(line: socket.socket) -> bool:
     """Whether a connection is closed. Nothing is ever sent on it, so it is readable only at its end."""
     return bool(select.select([line], [], [], 0)[0])
 

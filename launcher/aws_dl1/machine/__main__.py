@@ -13,7 +13,7 @@ from launcher.aws_dl1.bucket import Store
 from launcher.aws_dl1.fetch import Identity
 from launcher.aws_dl1.machine import equipment
 from launcher.aws_dl1.machine.cluster import Cluster
-from launcher.aws_dl1.machine.facts import Instance, MachinePaths, Settings, machine_paths, read_instance, read_settings
+from launcher.aws_dl1.machine.facts import Instance, MachinePaths, machine_paths, read_instance, read_settings
 from launcher.aws_dl1.machine.serve import Server
 from launcher.aws_dl1.machine.starting import Machine
 from launcher.aws_dl1.machine.wake import WakePipe, wake
@@ -69,15 +69,9 @@ def _serve(here: MachinePaths, environment: Mapping[str, str], say: LinePrinter)
         me = _instance(identity, signals, say)
         folder = Store(identity.environment, say).folder(f"s3://{settings.bucket}/.trainyard/clusters/{settings.job}")
         folder.give_up_when(signals.ended)
-        machine = _machine(here, settings, me, identity, Cluster(folder, me.node, say), say)
+        say(f"{me.instance} is {me.node}, rank {me.rank} of the job {settings.job}")
+        machine = Machine(here, settings, me, here.boot(), identity, Cluster(folder, me.node, say), say)
         return Server(machine, WakePipe(here), signals).run()
-
-
-def _machine(
-    here: MachinePaths, settings: Settings, me: Instance, identity: Identity, cluster: Cluster, say: LinePrinter
-) -> Machine:  # fmt: skip
-    say(f"{me.instance} is {me.node}, rank {me.rank} of the job {settings.job}")
-    return Machine(here, settings, me, here.boot(), identity, cluster, say)
 
 
 def _instance(identity: Identity, signals: Signals, say: LinePrinter) -> Instance:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,15 +34,11 @@ class Peer:
 
 def config(peers: Mapping[str, Peer], inside: bool) -> str:
     """~/.ssh/config. Outside of containers it forwards the agent; inside it has each peer's port."""
-    lines = [line for peer in peers.values() for line in _of_peer(peer)] if inside else []
+    lines = []
+    for peer in peers.values() if inside else ():
+        lines += [f"Host {peer.name} {peer.address}", f"    HostName {peer.address}", f"    Port {peer.port}"]
     everywhere = [*_EVERYWHERE, *(() if inside else ("ForwardAgent yes",))]
     return "\n".join([*lines, "Host *", *(f"    {line}" for line in everywhere)]) + "\n"
-
-
-def _of_peer(peer: Peer) -> Iterator[str]:
-    yield f"Host {peer.name} {peer.address}"
-    yield f"    HostName {peer.address}"
-    yield f"    Port {peer.port}"
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,10 @@ def parse(number: int, content: bytes) -> Ticket:
             image=_text(read["image"]),
             maximum_minutes=None if minutes is None else float(minutes),
             secret=None if read.get("secret") is None else _text(read["secret"]),
-            environments={_name(node["name"]): _environment(node) for node in read["nodes"]},
+            environments={
+                _name(node["name"]): {variable(name): str(value) for name, value in node["environment"].items()}
+                for node in read["nodes"]
+            },
             # A ticket with a launcher but without `code` means a run without code.
             own={key: _archive(read.get(key)) for key in ("code", "launcher") if "launcher" in read or key in read},
         )
@@ -87,10 +90,6 @@ def _archive(value: Any) -> str | None:
     if value is not None and not _ARCHIVE.fullmatch(_text(value)):
         raise ValueError(f"{value!a} is not the name of an archive")
     return None if value is None else str(value)
-
-
-def _environment(node: Mapping[str, Any]) -> dict[str, str]:
-    return {variable(name): str(value) for name, value in node["environment"].items()}
 
 
 def variable(name: str) -> str:
