@@ -99,7 +99,8 @@ def choose(need: Need, rows: Mapping[str, EnvironmentFacts] | None = None) -> Ch
     unless the job has requirements: these may bring it under an unknown name.
     """
     every = environments() if rows is None else rows
-    served = [row for row in every.values() if need.team_own or _serves(row, need)]
+    wished = {need.framework, f"{need.framework}/{need.strategy}"}
+    served = [row for row in every.values() if need.team_own or wished & set(row.serves)]
     parsed = list(_parsed(need.requirements))
     wanted = _modules_to_find(
         need, [one for _, one in parsed], frozenset().union(*(row.offers for row in every.values()))
@@ -107,8 +108,14 @@ def choose(need: Need, rows: Mapping[str, EnvironmentFacts] | None = None) -> Ch
     clashing = {row.name: tuple(_conflicts(parsed, row)) for row in served}
     by_lack = sorted(served, key=lambda row: len(wanted - row.offers))
     fitting = [row for row in by_lack if not clashing[row.name] and (need.requirements or not wanted - row.offers)]
-    # What an environment has need not be downloaded. Of PyTorch and XGBoost it has builds without NVIDIA's libraries.
-    fitting.sort(key=lambda row: (len(wanted - row.offers), len(_to_download(parsed, row))))
+
+    def lacks_and_downloads(row: EnvironmentFacts) -> tuple[int, int]:
+        # What an environment has need not be downloaded. Of PyTorch and XGBoost it has builds without NVIDIA's
+        # libraries.
+        downloads = [text for text, package in parsed if row.version_of(normalized(package.name)) is None]
+        return len(wanted - row.offers), len(downloads)
+
+    fitting.sort(key=lacks_and_downloads)
     if not by_lack:
         return Choice(())
     nearest = fitting[0] if fitting else min(by_lack, key=lambda row: len(clashing[row.name]))
@@ -135,10 +142,6 @@ def requirement_lines(text: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith(("-", "#")))
 
 
-def _serves(row: EnvironmentFacts, need: Need) -> bool:
-    return bool({need.framework, f"{need.framework}/{need.strategy}"} & set(row.serves))
-
-
 def _parsed(requirements: Sequence[str]) -> Iterator[tuple[str, Requirement]]:
     # A lazy import, because only requirements need it.
     if not requirements:
@@ -159,11 +162,6 @@ def _modules_to_find(need: Need, parsed: Sequence[Requirement], offered: Set[str
     imported = {module for module in need.modules & offered if not brings(plain, module)}
     extras = {f"{normalized(one.name)}[{extra}]" for one in parsed for extra in one.extras}
     return imported | {module for extra in extras for module in modules_behind(extra)}
-
-
-def _to_download(parsed: Sequence[tuple[str, Requirement]], row: EnvironmentFacts) -> list[str]:
-    """The requirements whose packages an environment does not have."""
-    return [text for text, one in parsed if row.version_of(normalized(one.name)) is None]
 
 
 def _conflicts(parsed: Sequence[tuple[str, Requirement]], row: EnvironmentFacts) -> Iterator[Conflict]:

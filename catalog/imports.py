@@ -112,15 +112,9 @@ def _has_small_directory(archive: Path) -> bool:
     with archive.open("rb") as file:
         file.seek(-min(_LONGEST_END, archive.stat().st_size), os.SEEK_END)
         end = file.read()
-    stated = [int.from_bytes(end[at + 12 : at + 16], "little") for at in _places(_END, end)]
+    ends = [found.start() for found in re.finditer(re.escape(_END), end)]
+    stated = [int.from_bytes(end[at + 12 : at + 16], "little") for at in ends]
     return _MORE not in end and all(size <= _MOST_DIRECTORY for size in stated)
-
-
-def _places(mark: bytes, content: bytes) -> Iterator[int]:
-    at = content.find(mark)
-    while at >= 0:
-        yield at
-        at = content.find(mark, at + 1)
 
 
 def _packed(archive: Path) -> Iterator[bytes]:

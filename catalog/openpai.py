@@ -169,9 +169,9 @@ class _Pattern:
 @cache
 def _patterns() -> tuple[_Pattern, ...]:
     """All patterns, in the order in which the runtime compares them."""
-    rows = ((row["code"], when) for row in table("openpai_exits")["exit"] for when in row.get("when", ()))
-    return tuple(_Pattern(code, when.get("code"), tuple(_parts(when.get("says", "")))) for code, when in rows)
-
-
-def _parts(says: str) -> list[re.Pattern[bytes]]:
-    return [re.compile(part.encode()) for part in says.split(".*") if part]
+    patterns = []
+    for row in table("openpai_exits")["exit"]:
+        for when in row.get("when", ()):
+            parts = tuple(re.compile(part.encode()) for part in when.get("says", "").split(".*") if part)
+            patterns.append(_Pattern(row["code"], when.get("code"), parts))
+    return tuple(patterns)

@@ -33,7 +33,8 @@ def _value(kind: Any, value: Any, where: str) -> Any:
     arguments = get_args(kind)
     match get_origin(kind):
         case None:
-            return _scalar(kind, value, where)
+            fits = type(value) is kind or (kind is float and type(value) is int)
+            return value if fits else _refuse(where, f"must be {_CALLED[kind]}")
         case origin if origin in (Union, types.UnionType):
             return _one_of(arguments, value, where)
         case origin if origin is Literal:
@@ -53,15 +54,11 @@ def _row(kind: Any, value: Any, where: str) -> Any:
     unknown = next((key for key in value if key not in columns), None)
     if unknown is not None:
         _refuse(where, f"has no column `{unknown}`; it has {', '.join(sorted(columns))}")
-    missing = next((one.name for one in fields(kind) if one.name not in value and _is_demanded(one)), None)
-    if missing is not None:
-        _refuse(where, f"needs `{missing}`")
+    for column in fields(kind):
+        if column.name not in value and column.default is MISSING and column.default_factory is MISSING:
+            _refuse(where, f"needs `{column.name}`")
     below = f"{where}." if where else ""
     return kind(**{key: _value(columns[key], item, f"{below}{key}") for key, item in value.items()})
-
-
-def _is_demanded(column: Any) -> bool:
-    return column.default is MISSING and column.default_factory is MISSING
 
 
 def _one_of(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
@@ -71,12 +68,6 @@ def _one_of(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
     if type(value) in wanted:
         return value
     return _refuse(where, f"must be {' or '.join(_CALLED[kind] for kind in wanted)}")
-
-
-def _scalar(kind: Any, value: Any, where: str) -> Any:
-    if type(value) is kind or (kind is float and type(value) is int):
-        return value
-    return _refuse(where, f"must be {_CALLED[kind]}")
 
 
 def _refuse(where: str, why: str) -> Any:

@@ -58,10 +58,6 @@ def judge_job(job: PolicyJob, ceilings: Mapping[str, float], prices: Mapping[str
     return every(judge_ceiling, [ceiling for ceiling in COUNTED if ceiling in ceilings])
 
 
-def _one(ceilings: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"type": "object", "additionalProperties": False, "properties": dict.fromkeys(ceilings, NUMBER)}
-
-
 def _stack(*resources: JudgedResource, environment: str = "dev", prices: Any = None, **ceilings: float) -> JudgedStack:
     settings = {"ceilings": {"dev": ceilings}, "prices": prices or {}}
     return JudgedStack(resources, environment, settings)
@@ -123,7 +119,11 @@ RULE = StackRule(
             "description": "By environment (`*`: all others), the most that a job takes with all its runs: `nodes` and"
             " `gpus` at once, `usd` in all.",
             "type": "object",
-            "additionalProperties": _one(COUNTED),
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": dict.fromkeys(COUNTED, NUMBER),
+            },
         },
         "prices": {
             "description": "US dollars an hour of a node by shape, before the catalog's, or the rows of a review's"

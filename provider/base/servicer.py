@@ -200,7 +200,8 @@ class _Answer:
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None or _already_answered(self._context):
+        has_answered = self._context.code() is not None
+        if error is None or has_answered:
             return
         if isinstance(error, ProviderError):
             message = str(error)
@@ -235,10 +236,6 @@ class _Kept:
         self._context.set_trailing_metadata([("grpc-status-details-bin", status.SerializeToString())])
         self._context.abort(grpc.StatusCode.UNKNOWN, message)
         raise AssertionError("abort always raises")
-
-
-def _already_answered(context: Any) -> bool:
-    return context.code() is not None
 
 
 def _seal(resource: ProviderResource, outputs: Mapping[str, Any], *models: Properties) -> Any:
