@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from catalog.imports import brings, modules_behind, normalized, stands_for
+from catalog.imports import modules_behind, normalized_name, provides_module, requested_names_of
 from catalog.tables import table
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class EnvironmentFacts:
         """The version of a package, also under its other names. It may be one of several (`versions_in`)."""
         if package in self.provides:
             return self.provides[package]
-        return next((version for name, version in self.provides.items() if package in stands_for(name)), None)
+        return next((version for name, version in self.provides.items() if package in requested_names_of(name)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Choice:
 
 
 @cache
-def environments() -> Mapping[str, EnvironmentFacts]:
+def environment_facts() -> Mapping[str, EnvironmentFacts]:
     """The rows of catalog/environments.toml, in their order."""
     return {
         name: EnvironmentFacts(name, tuple(row["serves"]), frozenset(row["offers"]), row["provides"])
@@ -92,16 +92,16 @@ def environments() -> Mapping[str, EnvironmentFacts]:
     }
 
 
-def choose(need: Need, rows: Mapping[str, EnvironmentFacts] | None = None) -> Choice:
+def choose_environment(need: Need, rows: Mapping[str, EnvironmentFacts] | None = None) -> Choice:
     """The environments that fit a job. `rows`: those of the catalog, perhaps with the versions of this machine.
 
     A requirement that the environment's own package does not meet excludes an environment. So does a missing module,
     unless the job has requirements: these may bring it under an unknown name.
     """
-    every = environments() if rows is None else rows
+    every = environment_facts() if rows is None else rows
     wished = {need.framework, f"{need.framework}/{need.strategy}"}
     served = [row for row in every.values() if need.team_own or wished & set(row.serves)]
-    parsed = list(_parsed(need.requirements))
+    parsed = list(_parse_requirements(need.requirements))
     wanted = _modules_to_find(
         need, [one for _, one in parsed], frozenset().union(*(row.offers for row in every.values()))
     )
@@ -112,7 +112,7 @@ def choose(need: Need, rows: Mapping[str, EnvironmentFacts] | None = None) -> Ch
     def lacks_and_downloads(row: EnvironmentFacts) -> tuple[int, int]:
         # What an environment has need not be downloaded. Of PyTorch and XGBoost it has builds without NVIDIA's
         # libraries.
-        downloads = [text for text, package in parsed if row.version_of(normalized(package.name)) is None]
+        downloads = [text for text, package in parsed if row.version_of(normalized_name(package.name)) is None]
         return len(wanted - row.offers), len(downloads)
 
     fitting.sort(key=lacks_and_downloads)
@@ -142,7 +142,7 @@ def requirement_lines(text: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith(("-", "#")))
 
 
-def _parsed(requirements: Sequence[str]) -> Iterator[tuple[str, Requirement]]:
+def _parse_requirements(requirements: Sequence[str]) -> Iterator[tuple[str, Requirement]]:
     # A lazy import, because only requirements need it.
     if not requirements:
         return
@@ -158,18 +158,18 @@ def _parsed(requirements: Sequence[str]) -> Iterator[tuple[str, Requirement]]:
 def _modules_to_find(need: Need, parsed: Sequence[Requirement], offered: Set[str]) -> Set[str]:
     """The modules that an environment must offer: imported ones that no requirement brings, and those behind the extras
     of a requirement."""
-    plain = {normalized(one.name) for one in parsed if not one.extras}
-    imported = {module for module in need.modules & offered if not brings(plain, module)}
-    extras = {f"{normalized(one.name)}[{extra}]" for one in parsed for extra in one.extras}
+    plain = {normalized_name(one.name) for one in parsed if not one.extras}
+    imported = {module for module in need.modules & offered if not provides_module(plain, module)}
+    extras = {f"{normalized_name(one.name)}[{extra}]" for one in parsed for extra in one.extras}
     return imported | {module for extra in extras for module in modules_behind(extra)}
 
 
 def _conflicts(parsed: Sequence[tuple[str, Requirement]], row: EnvironmentFacts) -> Iterator[Conflict]:
     for text, one in parsed:
-        version = row.version_of(normalized(one.name))
+        version = row.version_of(normalized_name(one.name))
         # Only pip can evaluate a marker, on the interpreter itself.
         if version is None or one.marker:
             continue
         fits = any(one.specifier.contains(each, prereleases=True) for each in versions_in(version))
         if one.url or not fits:
-            yield Conflict(text, normalized(one.name), " or ".join(versions_in(version)))
+            yield Conflict(text, normalized_name(one.name), " or ".join(versions_in(version)))

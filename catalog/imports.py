@@ -21,7 +21,7 @@ from threading import RLock
 from catalog.tables import table
 
 
-def normalized(name: str) -> str:
+def normalized_name(name: str) -> str:
     """The name of a package in the form in which indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -29,17 +29,17 @@ def normalized(name: str) -> str:
 @cache
 def packages_of(module: str) -> tuple[str, ...]:
     """The packages that provide a module, the usual one first."""
-    return (*table("modules")["packages"].get(module, ()), normalized(module))
+    return (*table("modules")["packages"].get(module, ()), normalized_name(module))
 
 
-def brings(packages: Collection[str], module: str) -> bool:
+def provides_module(packages: Collection[str], module: str) -> bool:
     """Whether one of the packages provides a top-level module."""
     # `azure-storage-blob` and `ruamel.yaml` share a top-level module with others.
-    own = normalized(module)
+    own = normalized_name(module)
     return any(name in packages for name in packages_of(module)) or any(name.startswith(f"{own}-") for name in packages)
 
 
-def stands_for(package: str) -> tuple[str, ...]:
+def requested_names_of(package: str) -> tuple[str, ...]:
     """Other names with which people request a package: `tensorflow-cpu` is TensorFlow."""
     return other_names().get(package, ())
 
@@ -69,7 +69,7 @@ _MOST_DIRECTORY = 16_000_000
 _END, _MORE, _LONGEST_END = b"PK\x05\x06", b"PK\x06\x07", (1 << 16) + 22
 
 
-def parse(source: str | bytes) -> ast.Module:
+def parse_python(source: str | bytes) -> ast.Module:
     with _ONE_AT_A_TIME:
         return ast.parse(source)
 
@@ -80,25 +80,25 @@ def imported_modules(code: Path) -> frozenset[str]:
 
     For a module that needs others besides its own package, these are included: `dask.dataframe` needs pandas.
     """
-    return modules_of(_sources(code))
+    return modules_of(_python_sources(code))
 
 
 def modules_of(sources: Iterable[bytes]) -> frozenset[str]:
     """The top-level modules that these scripts import."""
-    named = {name for source in sources for name in _of_source(source)}
+    named = {name for source in sources for name in _imports_of_source(source)}
     return frozenset(top for name in named for top in (name.partition(".")[0], *modules_behind(name)))
 
 
-def _sources(code: Path) -> Iterator[bytes]:
+def _python_sources(code: Path) -> Iterator[bytes]:
     if code.is_dir():
-        yield from (file.read_bytes() for file in _files(code))
+        yield from (file.read_bytes() for file in _python_files(code))
     elif zipfile.is_zipfile(code):
-        yield from _packed(code) if _has_small_directory(code) else ()
+        yield from _packed_sources(code) if _has_small_directory(code) else ()
     elif code.suffix == ".py" and code.is_file() and code.stat().st_size <= MOST_BYTES:
         yield code.read_bytes()
 
 
-def _files(folder: Path) -> list[Path]:
+def _python_files(folder: Path) -> list[Path]:
     files: list[Path] = []
     for place, names, plain in os.walk(folder):
         # Tools use hidden folders, for example for a whole environment in .venv.
@@ -117,7 +117,7 @@ def _has_small_directory(archive: Path) -> bool:
     return _MORE not in end and all(size <= _MOST_DIRECTORY for size in stated)
 
 
-def _packed(archive: Path) -> Iterator[bytes]:
+def _packed_sources(archive: Path) -> Iterator[bytes]:
     try:
         with zipfile.ZipFile(archive) as opened:
             scripts = [item for item in opened.infolist() if item.filename.endswith(".py")]
@@ -131,11 +131,11 @@ def _packed(archive: Path) -> Iterator[bytes]:
         return
 
 
-def _of_source(source: bytes) -> Iterator[str]:
+def _imports_of_source(source: bytes) -> Iterator[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = parse(source)
+            tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):

@@ -48,11 +48,11 @@ def price_of(
     listed_by = _TEAMS_OWN
     if given is None:
         row, listed_by = machine_named(name) or {}, str(table("review")["prices"]["source"])
-    usd = _usd(row, ocpus, memory_gib)
+    usd = _price_of_row(row, ocpus, memory_gib)
     return Price() if usd is None or not isfinite(usd) else Price(usd, str(row.get("source") or listed_by))
 
 
-def _usd(row: Mapping[str, Any], ocpus: float | str | None, memory_gib: float | str | None) -> float | None:
+def _price_of_row(row: Mapping[str, Any], ocpus: float | str | None, memory_gib: float | str | None) -> float | None:
     if "usd_per_hour" in row:
         return float(row["usd_per_hour"])
     if not row.keys() >= {*_BY_SIZE} or ocpus is None or memory_gib is None:
@@ -61,14 +61,14 @@ def _usd(row: Mapping[str, Any], ocpus: float | str | None, memory_gib: float | 
     return by_ocpu * float(ocpus) + by_gib * float(memory_gib)
 
 
-def machines_of(platform: str) -> Mapping[str, Mapping[str, Any]]:
+def machine_types_of(platform: str) -> Mapping[str, Mapping[str, Any]]:
     """The rows of a platform's machine types, by their names. Empty if the catalog has none of this platform."""
     return rows_at(platforms()[platform].machines)
 
 
 def machine_named(shape: str) -> Mapping[str, Any] | None:
     """The row of a machine type. No two platforms have one of the same name. None if the catalog does not have it."""
-    return next((rows[shape] for rows in map(machines_of, platforms()) if shape in rows), None)
+    return next((rows[shape] for rows in map(machine_types_of, platforms()) if shape in rows), None)
 
 
 def accelerators_of(shape: str) -> int | None:

@@ -22,24 +22,24 @@ class UnreadableError(ValueError):
     """The runtime cannot read a plugin's parameters: the task fails before it begins."""
 
 
-def _rule(name: str) -> Mapping[str, Any]:
+def _runtime_rule(name: str) -> Mapping[str, Any]:
     rule: Mapping[str, Any] = table("openpai_runtime")[name]
     return rule
 
 
 def init_failure(rule: str) -> int:
     """The exit code of a task that does not begin because of this rule."""
-    return int(_rule(rule)["code"])
+    return int(_runtime_rule(rule)["code"])
 
 
 def local_grace() -> float:
     """The seconds that a task of the local cluster may continue after it was told to stop."""
-    return float(_rule("stop")["local_grace_seconds"])
+    return float(_runtime_rule("stop")["local_grace_seconds"])
 
 
 def image_problem(uri: str) -> str:
     """Why the image checker refuses a reference, so that no task of the job begins. Empty if it does not."""
-    rule = _rule("image")
+    rule = _runtime_rule("image")
     bare = uri.partition("/")[2] if _has_host(uri) else uri
     repository, *rest = bare.split(":")
     if "@" in repository or "@" in "".join(rest[:1]):
@@ -53,19 +53,19 @@ def image_problem(uri: str) -> str:
 
 def registry_of(uri: str) -> str:
     """The address with which the runtime and the cluster find the password of an image."""
-    rule, host = _rule("registry"), uri.partition("/")[0]
+    rule, host = _runtime_rule("registry"), uri.partition("/")[0]
     return host if _has_host(uri) and host not in rule["hosts"] else str(rule["address"])
 
 
 def same_registry(registry: str) -> str:
     """One spelling for each registry that a job names."""
-    rule = _rule("registry")
+    rule = _runtime_rule("registry")
     return str(rule["address"]) if registry in rule["hosts"] else registry
 
 
 def ignores_password(uri: str, registry: str) -> bool:
     """Whether the image checker calls the registry anonymously, although there is a password."""
-    return not _has_host(uri) and _registry_url(registry) != _rule("registry")["default"]
+    return not _has_host(uri) and _registry_url(registry) != _runtime_rule("registry")["default"]
 
 
 def checker_problem(job: Mapping[str, Any], role: str) -> str:
@@ -102,7 +102,7 @@ def _registry_url(registry: str) -> str:
 
 def changed_in_password(password: str) -> str:
     """The characters that the image checker reads as others, or the whole password if it cannot read it."""
-    rule = _rule("password")
+    rule = _runtime_rule("password")
     return password if password in rule["unreadable"] else "".join(sorted(set(password) & set(rule["escaped"])))
 
 
@@ -124,7 +124,7 @@ def has_reference(command: str) -> bool:
     return _REFERENCE.search(command) is not None
 
 
-def reads(value: Any) -> bool:
+def reads_unchanged(value: Any) -> bool:
     """Whether the runtime reads a part of a plugin's parameters unchanged."""
     try:
         return bool(as_read(str([value])) == [value])
@@ -132,12 +132,12 @@ def reads(value: Any) -> bool:
         return False
 
 
-def reported(code: int, output: bytes) -> int:
+def reported_exit_code(code: int, output: bytes) -> int:
     """The exit code that the runtime reports. `code`: the command's own exit code. `output`: its last output."""
     if code == 0:
         return 0
     output = output.lower()
-    return next((one.code for one in _patterns() if one.matches(code, output)), UNKNOWN_FAILURE)
+    return next((one.code for one in _exit_patterns() if one.matches(code, output)), UNKNOWN_FAILURE)
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class _Pattern:
 
 
 @cache
-def _patterns() -> tuple[_Pattern, ...]:
+def _exit_patterns() -> tuple[_Pattern, ...]:
     """All patterns, in the order in which the runtime compares them."""
     patterns = []
     for row in table("openpai_exits")["exit"]:

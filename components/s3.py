@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from components.platform import calls
 from components.platform.calls import Call, ProviderError
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 T = TypeVar("T")
 
@@ -127,10 +127,10 @@ def error_text(error: Exception) -> str:
     code = code_of(error)
     if code:
         message = _ENCODED.sub("", str(error.response["Error"].get("Message") or ""))  # type: ignore[attr-defined]
-        return terminal(f"{code}: {message}".rstrip(": "))
+        return terminal_line(f"{code}: {message}".rstrip(": "))
     if _is_network(error):
-        return terminal(f"no answer: {error}".splitlines()[0])
-    return terminal(f"{type(error).__name__}: {error}".splitlines()[0])
+        return terminal_line(f"no answer: {error}".splitlines()[0])
+    return terminal_line(f"{type(error).__name__}: {error}".splitlines()[0])
 
 
 def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:

@@ -132,15 +132,15 @@ def active_resources(before: Reading, after: Reading, seconds: float, noise: Noi
     used_names = {
         "output": after.output != before.output,
         "progress": after.progress != before.progress,
-        "processor": increase(before.ticks, after.ticks) / _TICKS >= noise.processor * seconds,
-        "disk": increase(before.disk, after.disk) >= DISK_BYTES_PER_SECOND * seconds,
+        "processor": total_increase(before.ticks, after.ticks) / _TICKS >= noise.processor * seconds,
+        "disk": total_increase(before.disk, after.disk) >= DISK_BYTES_PER_SECOND * seconds,
         "network": after.network - before.network >= noise.network * seconds,
         "GPU": (after.gpu or 0) >= GPU_PERCENT,
     }
     return tuple(name for name, active in used_names.items() if active)
 
 
-def increase(before: Counts, after: Counts) -> int:
+def total_increase(before: Counts, after: Counts) -> int:
     """The sum of the increases. When a parent has waited for a process, its own count includes that of the process."""
     return sum(max(0, count - before.get(process, 0)) for process, count in after.items())
 
@@ -157,11 +157,11 @@ class Meter:
 
     def read(self) -> Reading:
         network = network_bytes(self.proc) if self.own_network else 0
-        below = descendants(self.proc, os.getpid())
+        below = read_descendants(self.proc, os.getpid())
         # Computing happens outside the kernel; polling spends half of its time inside it.
         ticks = {process: int(fields[11]) + int(fields[13]) for process, fields in below.items()}
         disk = {process: disk_bytes(self.proc, process[0]) for process in below}
-        return Reading(self.output(), _state(self.progress_file), ticks, network, disk, self._gpus.busiest())
+        return Reading(self.output(), _size_and_mtime(self.progress_file), ticks, network, disk, self._gpus.busiest())
 
     @property
     def measures(self) -> str:
@@ -172,7 +172,7 @@ class Meter:
         return f"{', '.join(names[:-1])} or {names[-1]} use"
 
 
-def _state(path: str) -> tuple[int, int]:
+def _size_and_mtime(path: str) -> tuple[int, int]:
     try:
         status = os.stat(path)
     except OSError:
@@ -200,7 +200,7 @@ def disk_bytes(proc: Path, pid: int) -> int:
     return 0
 
 
-def descendants(proc: Path, root: int) -> dict[tuple[int, str], list[str]]:
+def read_descendants(proc: Path, root: int) -> dict[tuple[int, str], list[str]]:
     """The fields of `stat`, after the name, of every process below `root`."""
     rows: dict[int, list[str]] = {}
     children: dict[int, list[int]] = {}

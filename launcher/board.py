@@ -59,14 +59,14 @@ def idle_name(generation: int, rank: int, nonce: str, idle_number: int) -> str:
     return f"{FOLDER}g{generation}/{rank:04d}/{nonce}/idle/{idle_number}"
 
 
-def events(listed: Iterable[Stored]) -> list[Event]:
+def parse_board_events(listed: Iterable[Stored]) -> list[Event]:
     """Reads events from a listing of the folder. Skips names that no launcher wrote."""
     found = []
     for item in listed:
         parts = item.name.split("/")
         if len(parts) < 6 or not parts[2].isdigit() or not parts[1][1:].isdigit():
             continue
-        base = (int(parts[1][1:]), int(parts[2]), parts[3], seconds(item.modified))
+        base = (int(parts[1][1:]), int(parts[2]), parts[3], rfc3339_seconds(item.modified))
         if parts[4] == "here":
             found.append(Event(*base, address=parts[5]))
         elif parts[4] == "end" and len(parts) == 7 and parts[6].isdigit():
@@ -76,7 +76,7 @@ def events(listed: Iterable[Stored]) -> list[Event]:
     return found
 
 
-def seconds(text: str) -> float:
+def rfc3339_seconds(text: str) -> float:
     """An RFC 3339 time of UTC as seconds."""
     try:
         fields = [int(text[start:end]) for start, end in ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19))]

@@ -21,7 +21,7 @@ from launcher.board import Board, Event
 from launcher.compatibility import Protocol
 from launcher.document import Launch
 from launcher.errors import LaunchError
-from launcher.settings import number
+from launcher.settings import number_setting
 from launcher.stores import REFUSED, Folder, Open, StoreError
 
 LOST_VARIABLE = "TRAINYARD_LOST_SECONDS"
@@ -96,7 +96,7 @@ class BoardClient:
 
     def __post_init__(self) -> None:
         self.nonce = secrets.token_hex(4)
-        self.lost_after = number(self.environment, LOST_VARIABLE, LOST_SECONDS)
+        self.lost_after = number_setting(self.environment, LOST_VARIABLE, LOST_SECONDS)
         self.refused: str = ""
         self.interval = meeting_interval(self.launch.nodes, 0.0)
         self.watches = self.launch.nodes > 1
@@ -236,7 +236,7 @@ class BoardClient:
         return True
 
     def _read(self) -> None:
-        found = tuple(board.events(self.folder.list(board.FOLDER)))
+        found = tuple(board.parse_board_events(self.folder.list(board.FOLDER)))
         own = [event.at for event in found if event.nonce == self.nonce and event.address]
         since = self._board.since or (min(own) if own else 0.0)
         ours = Board(found, since)
@@ -260,7 +260,7 @@ class BoardClient:
         now = time.monotonic()
         if error.status in REFUSED:
             self._refused_since = self._refused_since or now
-            allowed = number(self.environment, ACCESS_VARIABLE, ACCESS_SECONDS)
+            allowed = number_setting(self.environment, ACCESS_VARIABLE, ACCESS_SECONDS)
             if now - self._refused_since > allowed:
                 self._refuse(
                     f"this run may not use {self.folder.uri}: {error}. Check that the bucket exists, and that the"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from launcher.compatibility import unlink
+from launcher.compatibility import unlink_if_there
 from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError
 from launcher.printing import LinePrinter
@@ -20,7 +20,7 @@ _KEY = "repository-key"
 _ANY = "**"
 
 
-def fetch(launch: Launch, environment: Mapping[str, str], root: Path, say: LinePrinter) -> str:
+def clone_code(launch: Launch, environment: Mapping[str, str], root: Path, say: LinePrinter) -> str:
     """Clones the code and returns its folder; empty if no code comes from git."""
     git = launch.git
     if git is None:
@@ -33,19 +33,19 @@ def fetch(launch: Launch, environment: Mapping[str, str], root: Path, say: LineP
         return str(target)
     git_environment = {**environment, "GIT_TERMINAL_PROMPT": "0"}
     if git.secret:
-        git_environment["GIT_SSH_COMMAND"] = _ssh(root, launch.identity.secret(git.secret, say))
+        git_environment["GIT_SSH_COMMAND"] = _write_ssh_command(root, launch.identity.secret(git.secret, say))
     branch = ["--branch", git.branch] if git.branch else []
     try:
-        _git(["clone", "--quiet", *branch, "--", git.url, str(target)], git_environment)
+        _run_git(["clone", "--quiet", *branch, "--", git.url, str(target)], git_environment)
     finally:
-        unlink(root / _KEY)
+        unlink_if_there(root / _KEY)
     if git.commit:
-        _git(["-C", str(target), "checkout", "--quiet", "--detach", git.commit, "--"], git_environment)
+        _run_git(["-C", str(target), "checkout", "--quiet", "--detach", git.commit, "--"], git_environment)
     say(f"code of {git.url} cloned" + (f" at {git.commit[:12]}" if git.commit else ""))
     return str(target)
 
 
-def _git(words: list[str], environment: Mapping[str, str]) -> None:
+def _run_git(words: list[str], environment: Mapping[str, str]) -> None:
     try:
         done = subprocess.run(
             ["git", *words], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -62,7 +62,7 @@ def _git(words: list[str], environment: Mapping[str, str]) -> None:
         raise MissingError(f"the code cannot be cloned from git: {lines[-1] if lines else f'code {done.returncode}'}")
 
 
-def _ssh(root: Path, key: bytes) -> str:
+def _write_ssh_command(root: Path, key: bytes) -> str:
     file = root / _KEY
     number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(number, "wb") as opened:
@@ -83,14 +83,14 @@ class Patterns:
     def match(self, name: str) -> bool:
         """Whether a pattern matches this file."""
         parts = name.split("/")
-        return any(_matches(pattern, parts) for pattern in self.patterns)
+        return any(_matches_pattern(pattern, parts) for pattern in self.patterns)
 
     def spell(self, folder: str) -> bool:
         """Whether a pattern contains this folder's name literally, without wildcards."""
         return any(folder in pattern for pattern in self.patterns)
 
 
-def _matches(pattern: tuple[str, ...], parts: list[str]) -> bool:
+def _matches_pattern(pattern: tuple[str, ...], parts: list[str]) -> bool:
     """Matches a path. Tracks all positions in the pattern at once, so that several `**` take no exponential time."""
     if not pattern:
         return False

@@ -31,22 +31,22 @@ class Work:
 
 def build_work(launch: Launch, place: Place, environment: Mapping[str, str], code: str = "") -> Work:
     """Everything to run, with its placeholders filled in. Starts nothing."""
-    values = {**placeholders.node_values(launch, place), **frameworks.values(launch, place.addresses)}
+    values = {**placeholders.node_values(launch, place), **frameworks.framework_values(launch, place.addresses)}
     inherited = {**environment, "PYTHONUNBUFFERED": environment.get("PYTHONUNBUFFERED", "1")}
-    inherited |= frameworks.variables(launch, _environment(launch, values, inherited, 0))
+    inherited |= frameworks.framework_variables(launch, _process_environment(launch, values, inherited, 0))
     folder = code or code_folder(launch)
-    commands = tuple(_commands(launch, values, inherited, folder))
-    first = commands[0].environment if commands else _environment(launch, values, inherited, 0)
-    services = frameworks.helpers(launch, place, first, folder)
+    commands = tuple(_command_specs(launch, values, inherited, folder))
+    first = commands[0].environment if commands else _process_environment(launch, values, inherited, 0)
+    services = frameworks.framework_helpers(launch, place, first, folder)
     if launch.start:
-        words = placeholders.all_filled(launch.start, values, "start")
+        words = placeholders.fill_all_placeholders(launch.start, values, "start")
         kind = "service" if commands else ""
-        services.append(Spec(words, first, _prefix(launch.rank, kind), folder, helper=bool(commands)))
+        services.append(Spec(words, first, _output_prefix(launch.rank, kind), folder, helper=bool(commands)))
     if not services and not commands:
         raise LaunchError(f"the role `{launch.role}` has nothing to run: give the job a `command`")
     awaited = None
     if launch.awaits_command:
-        words = _interpreted(placeholders.all_filled(launch.awaits_command, values, "awaits_command"))
+        words = _with_interpreter(placeholders.fill_all_placeholders(launch.awaits_command, values, "awaits_command"))
         awaited = Spec(words, first, "", folder)
     # Without a command, the service itself has to wait: it takes the command's place.
     if not commands:
@@ -54,7 +54,7 @@ def build_work(launch: Launch, place: Place, environment: Mapping[str, str], cod
     return Work(folder, tuple(services), commands, awaited)
 
 
-def _commands(launch: Launch, values: Mapping[str, str], inherited: Mapping[str, str], folder: str) -> list[Spec]:
+def _command_specs(launch: Launch, values: Mapping[str, str], inherited: Mapping[str, str], folder: str) -> list[Spec]:
     if not launch.command:
         return []
     # A wrapper such as torchrun starts the processes itself.
@@ -62,29 +62,31 @@ def _commands(launch: Launch, values: Mapping[str, str], inherited: Mapping[str,
     found = []
     for local in range(count):
         own = {**values, **placeholders.process_values(launch, local)}
-        words = placeholders.all_filled(launch.command, own, "command")
+        words = placeholders.fill_all_placeholders(launch.command, own, "command")
         if launch.wrap:
             # Wrappers such as torchrun take the script alone: `python train.py` is `train.py`.
             script = words[1:] if words[0] in ("python", "python3") else words
-            words = [*placeholders.all_filled(launch.wrap, own, "wrap"), *script]
+            words = [*placeholders.fill_all_placeholders(launch.wrap, own, "wrap"), *script]
         else:
-            words = frameworks.wrap_command(launch, _interpreted(words))
-        prefix = _prefix(launch.rank, str(local) if count > 1 else "")
-        found.append(Spec(words, _environment(launch, values, inherited, local), prefix, folder))
+            words = frameworks.wrap_for_framework(launch, _with_interpreter(words))
+        prefix = _output_prefix(launch.rank, str(local) if count > 1 else "")
+        found.append(Spec(words, _process_environment(launch, values, inherited, local), prefix, folder))
     return found
 
 
-def _environment(launch: Launch, values: Mapping[str, str], inherited: Mapping[str, str], local: int) -> dict[str, str]:
+def _process_environment(
+    launch: Launch, values: Mapping[str, str], inherited: Mapping[str, str], local: int
+) -> dict[str, str]:
     own = {**values, **placeholders.process_values(launch, local)}
-    framework = {name: placeholders.filled(text, own, name) for name, text in launch.environment.items()}
+    framework = {name: placeholders.fill_placeholders(text, own, name) for name, text in launch.environment.items()}
     return {**inherited, **framework}
 
 
-def _prefix(rank: int, part: str) -> str:
+def _output_prefix(rank: int, part: str) -> str:
     return f"[{rank}.{part}] " if part else f"[{rank}] "
 
 
-def _interpreted(words: Sequence[str]) -> list[str]:
+def _with_interpreter(words: Sequence[str]) -> list[str]:
     """Runs Python scripts with the image's Python, which also replaces `python` if there is no such program."""
     return [sys.executable, "-u", *words] if words[0].endswith(".py") else list(words)
 

@@ -23,10 +23,10 @@ else:
 # FIPS systems forbid MD5 for security. As a checksum it is allowed if the call says so.
 _MD5: dict[str, Any] = {"usedforsecurity": False} if sys.version_info >= (3, 9) else {}
 
-__all__ = ["Protocol", "md5", "shell_words", "unlink"]
+__all__ = ["Protocol", "md5_hash", "shell_words", "unlink_if_there"]
 
 
-def md5() -> Any:
+def md5_hash() -> Any:
     return hashlib.md5(**_MD5)
 
 
@@ -35,7 +35,7 @@ def shell_words(words: Sequence[str]) -> str:
     return " ".join(map(shlex.quote, words))
 
 
-def unlink(file: Path) -> None:
+def unlink_if_there(file: Path) -> None:
     """Removes a file, which need not exist."""
     with suppress(FileNotFoundError):
         file.unlink()

@@ -172,7 +172,7 @@ class Launch:
         return f"{rank} ({role.name}-{rank - self.ranks_of(role.name)[0]})"
 
 
-def read(environment: Mapping[str, str]) -> Launch:
+def read_launch(environment: Mapping[str, str]) -> Launch:
     """Reads the document from the environment. LaunchError if it cannot be used."""
     text = environment.get(VARIABLE)
     if not text:
@@ -186,7 +186,7 @@ def read(environment: Mapping[str, str]) -> Launch:
         read_here = " and ".join(map(str, VERSIONS))
         raise LaunchError(f"{VARIABLE} has version {found}, this image reads {read_here}: rebuild the image")
     try:
-        launch = _launch(document, platforms.identity_of(document, environment))
+        launch = _parse_launch(document, platforms.identity_of(document, environment))
         launch = replace(launch, gang=launch.gang and not launch.elastic)
     except KeyError as error:
         raise LaunchError(
@@ -202,7 +202,7 @@ def read(environment: Mapping[str, str]) -> Launch:
     return launch
 
 
-def _launch(document: Mapping[str, Any], identity: Identity) -> Launch:
+def _parse_launch(document: Mapping[str, Any], identity: Identity) -> Launch:
     return Launch(
         identity=identity,
         stack=document["stack"],
@@ -223,12 +223,12 @@ def _launch(document: Mapping[str, Any], identity: Identity) -> Launch:
         checkpoints=document["checkpoints"],
         git=GitRepository(**document["code"]["git"]) if "code" in document else identity.git(),
         peers=dict(document["peers"]),
-        ports={label: _port(row) for label, row in document["ports"].items()},
+        ports={label: _parse_port(row) for label, row in document["ports"].items()},
         start=tuple(document["start"]),
         wrap=tuple(document["wrap"]),
         command=tuple(document["command"]),
         processes=document["processes"],
-        awaits=tuple(_awaited(row) for row in document["awaits"]),
+        awaits=tuple(_parse_awaited(row) for row in document["awaits"]),
         awaits_command=tuple(document.get("awaitsCommand", ())),
         environment=dict(document["environment"]),
         options=dict(document["options"]),
@@ -240,12 +240,12 @@ def _launch(document: Mapping[str, Any], identity: Identity) -> Launch:
     )
 
 
-def _port(row: Mapping[str, Any]) -> Port:
+def _parse_port(row: Mapping[str, Any]) -> Port:
     pair = row["range"]
     numbers = None if pair is None else (pair[0], pair[1])
     return Port(numbers, row["listens"], row["pinned"], int(row.get("reserved", 0)))
 
 
-def _awaited(row: Mapping[str, Any]) -> Awaited:
+def _parse_awaited(row: Mapping[str, Any]) -> Awaited:
     label = str(row.get("label", ""))
     return Awaited(row["role"], 0 if label else row["port"], row.get("every", False), label)

@@ -19,7 +19,7 @@ _IN_URL = (re.compile(r"(://[^/\s:@]*:)([^/\s]+)(?=@)"), re.compile(r"(\bhttps?:
 _ANYWHERE, _AT_BEGINNING = re.compile(r"##(?=\[)"), re.compile(r"^(\s*:)(?=:)")
 
 
-def terminal(text: str) -> str:
+def terminal_line(text: str) -> str:
     """One line for a terminal or a log: no control character, no break, no password of a URL."""
     shown = (letter if letter.isprintable() else "\ufffd" for letter in without_passwords(text).expandtabs(4))
     return _ANYWHERE.sub("## ", "".join(shown))
@@ -27,15 +27,15 @@ def terminal(text: str) -> str:
 
 def terminal_lines(text: str) -> str:
     """The same for several lines. None of them is a command to a workflow's runner."""
-    return "\n".join(_AT_BEGINNING.sub(r"\1 ", terminal(line)) for line in text.split("\n"))
+    return "\n".join(_AT_BEGINNING.sub(r"\1 ", terminal_line(line)) for line in text.split("\n"))
 
 
-def json_text(text: str) -> str:
+def escape_json(text: str) -> str:
     """JSON whose strings are not commands to a workflow's runner. Its value stays the same."""
     return _ANYWHERE.sub(r"#\\u0023", text)
 
 
-def passwords(text: str) -> set[str]:
+def passwords_in_urls(text: str) -> set[str]:
     """The passwords in URLs, both as they are written there and decoded."""
     found = {password for pattern in _IN_URL for _, password in pattern.findall(text)}
     return found | set(map(unquote, found))

@@ -33,12 +33,12 @@ SYMPTOMS = {
 }
 
 
-def symptom(last_line: str) -> str:
+def symptom_of(last_line: str) -> str:
     """What the last line of output says, to stand behind the code; empty if nothing is known."""
     return next((f": {words}" for pattern, words in SYMPTOMS.items() if pattern.search(last_line)), "")
 
 
-def kind(code: int) -> str:
+def failure_kind(code: int) -> str:
     """The kind of a failure, by which launcher/retries.py decides on a retry."""
     return KINDS.get(code, (UNKNOWN, ""))[0]
 
@@ -48,7 +48,7 @@ def of_process(returncode: int) -> int:
     return SIGNALLED - returncode if returncode < 0 else returncode
 
 
-def describe(code: int) -> str:
+def describe_exit(code: int) -> str:
     """For people: `code 3`, `SIGKILL (code 137)`."""
     if code > SIGNALLED:
         try:

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO
 
-from launcher.board import seconds
+from launcher.board import rfc3339_seconds
 from launcher.errors import MissingError
 from launcher.printing import LinePrinter
 from launcher.readiness import Wait
@@ -109,7 +109,7 @@ class Fence:
         return _Guarded(file, self._is_overdue)  # type: ignore[return-value]  # as much of a file as an upload needs
 
     def _is_overdue(self) -> bool:
-        return _now() - self._renewed_at > self.lost_after * _OVERDUE
+        return _boottime() - self._renewed_at > self.lost_after * _OVERDUE
 
     def _first_claim(self, wait: Wait, access_seconds: float) -> bool:
         """Makes the claim. Returns False if the store refuses it for good."""
@@ -137,7 +137,7 @@ class Fence:
         """Lists all tokens, and notices a newer start."""
         listed = folder.list("")
         claims = {item.name[len(_CLAIMS) :]: item for item in listed if item.name.startswith(_CLAIMS)}
-        newest = max(claims, key=lambda start: (seconds(claims[start].modified), start), default=self.start)
+        newest = max(claims, key=lambda start: (rfc3339_seconds(claims[start].modified), start), default=self.start)
         with self._lock:
             if newest != self.start and not self.excluded:
                 self.excluded = True
@@ -149,26 +149,26 @@ class Fence:
         listed. A writer whose last renewal is older than its timeout counts as dead: by our clock, or by the store's
         clock when we made our claim.
         """
-        claims = [seconds(item.modified) for item in listed if item.name == f"{_CLAIMS}{self.start}"]
+        claims = [rfc3339_seconds(item.modified) for item in listed if item.name == f"{_CLAIMS}{self.start}"]
         found = []
         for item in listed:
-            start, rank, lost_after = _writer(item.name)
+            start, rank, lost_after = _parse_writer(item.name)
             if not start or start == self.start:
                 continue
-            silent = _now() - first_seen.setdefault((item.name, item.modified), _now())
-            if max([silent, *(claim - seconds(item.modified) for claim in claims)]) < lost_after:
+            silent = _boottime() - first_seen.setdefault((item.name, item.modified), _boottime())
+            if max([silent, *(claim - rfc3339_seconds(item.modified) for claim in claims)]) < lost_after:
                 found.append(rank)
         return found
 
     def _tidy(self, listed: list[Stored]) -> None:
         """Removes the tokens of older starts: the newer claim has made them void."""
         for item in listed:
-            if (_writer(item.name)[0] or item.name[len(_CLAIMS) :]) != self.start:
+            if (_parse_writer(item.name)[0] or item.name[len(_CLAIMS) :]) != self.start:
                 with suppress(StoreError):
                     self._folder.remove(item.name)
 
     def _renew(self, folder: Folder) -> None:
-        begun = _now()
+        begun = _boottime()
         folder.put(self._own, b"{}")
         self._renewed_at = begun
 
@@ -181,7 +181,7 @@ class Fence:
                 self._look(folder)
 
 
-def _writer(name: str) -> tuple[str, str, float]:
+def _parse_writer(name: str) -> tuple[str, str, float]:
     """Start, rank and timeout of an object of a writer; empty for any other object."""
     parts = name[len(_WRITING) :].split("/") if name.startswith(_WRITING) else []
     if len(parts) != 3 or not parts[1].isdigit() or not parts[2].isdigit():
@@ -189,7 +189,7 @@ def _writer(name: str) -> tuple[str, str, float]:
     return parts[0], str(int(parts[1])), float(parts[2])
 
 
-def _now() -> float:
+def _boottime() -> float:
     """Seconds by a clock that also runs while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 

@@ -34,15 +34,15 @@ def describe_losses(losses: Sequence[Loss], bucket: bool, fate: str = WITH_NODE)
     if not losses:
         return
     files, size = sum(loss.files for loss in losses), sum(loss.size for loss in losses)
-    yield f"{count(files)} ({amount(size)}) that training made {fate}"
+    yield f"{count_files(files)} ({format_size(size)}) that training made {fate}"
     largest = _largest_first(losses)
     for loss in largest[:_MOST_NAMED]:
-        several = f", {count(loss.files)}" if loss.files > 1 else ""
-        yield f"  {amount(loss.size)}{several}  {shown(loss.name)}: {loss.why}"
+        several = f", {count_files(loss.files)}" if loss.files > 1 else ""
+        yield f"  {format_size(loss.size)}{several}  {shown_name(loss.name)}: {loss.why}"
     rest = largest[_MOST_NAMED:]
     if rest:
-        yield f"  and {sum(loss.files for loss in rest):,} more ({amount(sum(loss.size for loss in rest))})"
-    yield _remedy(largest) if bucket else _WITHOUT_BUCKET
+        yield f"  and {sum(loss.files for loss in rest):,} more ({format_size(sum(loss.size for loss in rest))})"
+    yield _how_to_keep(largest) if bucket else _WITHOUT_BUCKET
 
 
 def loss_record(losses: Sequence[Loss], bucket: bool) -> dict[str, Any] | None:
@@ -54,10 +54,10 @@ def loss_record(losses: Sequence[Loss], bucket: bool) -> dict[str, Any] | None:
         "files": sum(loss.files for loss in losses),
         "bytes": sum(loss.size for loss in losses),
         "largest": [
-            {"name": shown(loss.name), "bytes": loss.size, "files": loss.files, "why": loss.why}
+            {"name": shown_name(loss.name), "bytes": loss.size, "files": loss.files, "why": loss.why}
             for loss in largest[:_MOST_NAMED]
         ],
-        "remedy": _remedy(largest) if bucket else _WITHOUT_BUCKET,
+        "remedy": _how_to_keep(largest) if bucket else _WITHOUT_BUCKET,
     }
 
 
@@ -65,7 +65,7 @@ def _largest_first(losses: Sequence[Loss]) -> list[Loss]:
     return sorted(losses, key=lambda loss: (-loss.size, loss.name))
 
 
-def _remedy(losses: Sequence[Loss]) -> str:
+def _how_to_keep(losses: Sequence[Loss]) -> str:
     inside = [loss.name for loss in losses if loss.inside]
     example = next((name for name in inside if name.isprintable() and len(name) <= _LONGEST_NAME), "")
     outside = "write it below the folder $TRAINYARD_OUTPUT"
@@ -76,11 +76,11 @@ def _remedy(losses: Sequence[Loss]) -> str:
     return f"To keep such a file of the working directory, give the job `keep: {named}`. Or {outside}."
 
 
-def count(files: int) -> str:
+def count_files(files: int) -> str:
     return f"{files:,} file{'s' * (files != 1)}"
 
 
-def amount(size: float) -> str:
+def format_size(size: float) -> str:
     """A size as people read it, in powers of 1000."""
     unit = 0
     while size >= 999.95 and unit < len(_UNITS) - 1:
@@ -88,7 +88,7 @@ def amount(size: float) -> str:
     return f"{size:.1f} {_UNITS[unit]}" if unit else f"{size:.0f} B"
 
 
-def shown(name: str) -> str:
+def shown_name(name: str) -> str:
     """A name in one line of the log, escaped as by Python."""
     text = name if name.isprintable() else ascii(name)[1:-1]
     return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 40]}…{text[-39:]}"

@@ -37,7 +37,7 @@ def source_towards(host: str) -> str:
         return str(probe.getsockname()[0])
 
 
-def interface_of(address: str) -> str:
+def interface_with_address(address: str) -> str:
     """The name of the interface with this address. Loopback has a whole block of addresses."""
     if address.startswith("127.") or address == "::1":
         return "lo"
@@ -69,7 +69,7 @@ def _interface_of_ipv6(address: str) -> str:
     return ""
 
 
-def answers(host: str, port: int, seconds: float = 1.0) -> bool:
+def port_answers(host: str, port: int, seconds: float = 1.0) -> bool:
     """Whether a port accepts connections."""
     try:
         with socket.create_connection((host, port), timeout=seconds):

@@ -12,14 +12,14 @@ from launcher.board import FAILED, RETRY, STOPPED, SUCCEEDED, Board
 from launcher.board_client import BoardClient
 from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError, PeerFailedError
-from launcher.peers import named
+from launcher.peers import name_ranks
 from launcher.pin import Pin
 from launcher.placeholders import Place
 from launcher.printing import LinePrinter
 from launcher.processes import ChildProcesses
 from launcher.readiness import StoppedError, Wait, peers_timeout
-from launcher.retries import Final, Retries, Verdict, verdict
-from launcher.settings import number
+from launcher.retries import Final, Retries, Verdict, run_verdict
+from launcher.settings import number_setting
 from launcher.stalls import Stalls
 from launcher.status import StatusReporter
 from launcher.supervise import GRACE_SECONDS, GRACE_VARIABLE, READY_SECONDS, READY_VARIABLE, Ended, Life, Signals
@@ -88,12 +88,12 @@ class Node:
         self._claimed = False
         wait = self._wait("the other nodes", _REMEDY)
         request = peers.PeerRequest(self.launch, self.environment, self._generation, wait, self.board_client)
-        members = peers.find(request)
+        members = peers.find_addresses(request)
         address, self._main = members[self.launch.rank], members.get(0, "")
         other = next((peer for peer in members.values() if peer != address), address)
         platform_address = self.launch.identity.address()
         addresses_of_node = (platform_address or network.source_towards(other), address)
-        interface = next(filter(None, map(network.interface_of, addresses_of_node)), "")
+        interface = next(filter(None, map(network.interface_with_address, addresses_of_node)), "")
         if self.launch.nodes > 1:
             everyone = len(members) == self.launch.nodes
             who = f"all {len(members)} nodes" if everyone else f"{len(members)} of {self.launch.nodes} nodes"
@@ -115,8 +115,8 @@ class Node:
             self.launch, place, work, self.children, self.signals, self.say, self._outside,
             lambda: self._started(place),
             self.workplace.before_the_end, self._release,
-            grace=number(self.environment, GRACE_VARIABLE, GRACE_SECONDS),
-            ready_seconds=number(self.environment, READY_VARIABLE, READY_SECONDS),
+            grace=number_setting(self.environment, GRACE_VARIABLE, GRACE_SECONDS),
+            ready_seconds=number_setting(self.environment, READY_VARIABLE, READY_SECONDS),
         )  # fmt: skip
         began = time.monotonic()
         try:
@@ -176,7 +176,7 @@ class Node:
             return ""
         if outcome.succeeded and not self.launch.service:
             self._complete_since = self._complete_since or time.monotonic()
-            linger = number(self.environment, LINGER_VARIABLE, LINGER_SECONDS)
+            linger = number_setting(self.environment, LINGER_VARIABLE, LINGER_SECONDS)
             if time.monotonic() - self._complete_since < linger:
                 return ""
         return self._explain(outcome)
@@ -201,14 +201,14 @@ class Node:
         lost = self.board_client.lost() if self.board_client is not None else []
         if self.board_client is not None and lost and lost != self._lost:
             self._lost = lost
-            self.say(f"{named(self.launch, lost)} sent no heartbeat for {self.board_client.lost_after:.0f} s")
-        return verdict(self.launch, [*known.finals(self.launch), *(Final(rank, False, None) for rank in lost)])
+            self.say(f"{name_ranks(self.launch, lost)} sent no heartbeat for {self.board_client.lost_after:.0f} s")
+        return run_verdict(self.launch, [*known.finals(self.launch), *(Final(rank, False, None) for rank in lost)])
 
     def _explain(self, outcome: Verdict) -> str:
         label = self.launch.label(outcome.rank)
         if outcome.code == 0 or (outcome.succeeded and outcome.code is None):
             return f"the run is complete: rank {label} was the last one it needed"
-        how = "was lost" if outcome.code is None else f"failed with {exits.describe(outcome.code)}"
+        how = "was lost" if outcome.code is None else f"failed with {exits.describe_exit(outcome.code)}"
         if self.launch.elastic and outcome.rank:
             how += f", and training needs {self.launch.fewest} nodes (`minNodes`)"
         return f"rank {label} {how}" + (", which does not fail the run (completion policy)" * outcome.succeeded)
@@ -216,7 +216,7 @@ class Node:
     def _decide(self, ended: Ended) -> int | None:
         """The exit code; None to start again."""
         if ended.signal:
-            return self._finish(FAILED, ended.code, f"was asked to end by {exits.describe(ended.code)}")
+            return self._finish(FAILED, ended.code, f"was asked to end by {exits.describe_exit(ended.code)}")
         if ended.stopped and ended.stopped == self.stalls.reason:
             self.stalls.print_last_lines(self._known())
             return self._after_failure(exits.STALLED, ended.stopped)
@@ -250,11 +250,11 @@ class Node:
     def _main_serves(self) -> bool:
         """Whether the main node's rendezvous answers. Then its worker is there, too."""
         ports = (self.launch.awaited_port(awaited, 0) for awaited in self.launch.awaits)
-        return all(network.answers(self._main, port) for port in ports)
+        return all(network.port_answers(self._main, port) for port in ports)
 
     def _after_main(self, code: int) -> int | None:
         """Decides after the end of the main node's part, without which this node cannot go on."""
-        why = f"ended with {exits.describe(code)} when the main node's part had ended"
+        why = f"ended with {exits.describe_exit(code)} when the main node's part had ended"
         self.say(why)
         while not self._news(_LOOK_SECONDS):
             if self.board_client is None or not self.board_client.watches or self._main_serves():
@@ -295,17 +295,17 @@ class Node:
                 why = self.stalls.reason
                 self.stalls.print_last_lines(known)
             if culprit is not None and culprit.rank != self.launch.rank:
-                first = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.describe(culprit.code)}"
+                first = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.describe_exit(culprit.code)}"
                 # All ranks stall together, so none failed first.
                 why, named_first = why or first, None if why else culprit.rank
-                self.say(f"ended with {exits.describe(code)}: {why}")
+                self.say(f"ended with {exits.describe_exit(code)}: {why}")
                 if culprit.how == FAILED:
                     return self._finish(STOPPED, culprit.code or 1, why, named_first)
                 self._generation += 1
                 return None
         if not retries:
-            symptom = exits.symptom(self.children.last_line)
-            text = f"ended with {exits.describe(code)}{symptom}{self.retries.why_no_retry(code)}"
+            symptom = exits.symptom_of(self.children.last_line)
+            text = f"ended with {exits.describe_exit(code)}{symptom}{self.retries.why_no_retry(code)}"
             return self._finish(FAILED, code, why or text)
         self._generation += 0 if alone else 1
         self._pause(code)
@@ -314,7 +314,7 @@ class Node:
     def _pause(self, code: int) -> None:
         """Waits for the next retry. Ends early if other nodes decide something; the next meeting deals with that."""
         pause = self.retries.charge(code, self._ran)
-        why = f"{exits.describe(code)}, {self.retries.describe(code, pause)}"
+        why = f"{exits.describe_exit(code)}, {self.retries.describe(code, pause)}"
         self.say(f"ended with {why}")
         self.reporter.change(state="retrying", code=code, reason=why)
         wait = Wait(self.say, lambda: "the retry", pause, "", self.signals.ended)

@@ -215,13 +215,13 @@ class BucketFolder(ABC):
         headers = {"content-type": "application/json", "content-length": str(len(content))}
         if new:
             headers["if-none-match"] = "*"
-        return _etag(self.connection.call("PUT", self._target(name), content, headers))
+        return _etag_of_answer(self.connection.call("PUT", self._target(name), content, headers))
 
     def put_file(self, name: str, file: IO[bytes], size: int, mtime: float, md5: str) -> str:
         """Streams a file and returns its etag. The store verifies size and digest."""
         headers = {"content-type": "application/octet-stream", "content-length": str(size), "content-md5": md5}
         headers[self.mtime_header] = repr(mtime)
-        return _etag(self.connection.call("PUT", self._target(name), file, headers))
+        return _etag_of_answer(self.connection.call("PUT", self._target(name), file, headers))
 
     def get(self, name: str) -> bytes | None:
         """The content of an object; None if there is no such object."""
@@ -247,7 +247,7 @@ class BucketFolder(ABC):
         finally:
             if os.path.exists(draft):
                 os.remove(draft)
-        return _etag(answer)
+        return _etag_of_answer(answer)
 
     def remove(self, name: str) -> None:
         """Removes an object; it need not exist."""
@@ -261,6 +261,6 @@ class BucketFolder(ABC):
         return f"{self.place}/{quote(self.prefix + name)}"
 
 
-def _etag(answer: StoreAnswer) -> str:
+def _etag_of_answer(answer: StoreAnswer) -> str:
     headers: Mapping[str, str] = answer.headers
     return headers.get("etag", "")

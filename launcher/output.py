@@ -179,7 +179,7 @@ class Output:
     def show(self, process: subprocess.Popen[bytes], prefix: str) -> None:
         """Prints the process's lines, each whole and with the prefix."""
         mark = prefix.encode()
-        self._add(process, _Stream(lambda lines: _say(mark, lines), part_prefix(prefix).encode()))
+        self._add(process, _Stream(lambda lines: _write_lines(mark, lines), part_prefix(prefix).encode()))
 
     def give(self, process: subprocess.Popen[bytes], take: Take) -> None:
         """Gives the process's lines to `take`. An empty list means the end of the output."""
@@ -223,7 +223,7 @@ class Output:
         if part:
             self._passed_at = time.monotonic()
             self.last, self.bar = part, first.tail
-            _say(first.part, [part])
+            _write_lines(first.part, [part])
         return 0.0
 
     def _pass_on(self, stream: _Stream, data: bytes) -> None:
@@ -270,11 +270,11 @@ def _open_character(text: bytes) -> int:
     return 0
 
 
-def _say(prefix: bytes, lines: Sequence[bytes]) -> None:
-    _write(b"".join(prefix + line + b"\n" for line in lines))
+def _write_lines(prefix: bytes, lines: Sequence[bytes]) -> None:
+    _write_to_stdout(b"".join(prefix + line + b"\n" for line in lines))
 
 
-def _write(data: bytes) -> None:
+def _write_to_stdout(data: bytes) -> None:
     with suppress(OSError):
         while data:
             data = data[os.write(1, data) :]

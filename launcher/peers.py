@@ -22,10 +22,10 @@ _BELIEVED_AFTER = 30.0
 _TURN = 0.02
 
 
-def gather(launch: Launch, board_client: BoardClient, generation: int, wait: Wait) -> dict[int, str]:
+def gather_addresses(launch: Launch, board_client: BoardClient, generation: int, wait: Wait) -> dict[int, str]:
     """Waits until all ranks that are still part of the run have arrived in a generation. Returns their addresses."""
     missing = [rank for rank in range(launch.nodes) if rank != launch.rank]
-    wait.what = lambda: named(launch, missing)
+    wait.what = lambda: name_ranks(launch, missing)
     seen: Board | None = None
     lost: list[int] = []
     while True:
@@ -42,7 +42,7 @@ def gather(launch: Launch, board_client: BoardClient, generation: int, wait: Wai
                 return {rank: event.address for rank, event in here.items() if rank not in gone}
             _give_up(launch, seen, missing, gone, wait)
             if lost and not launch.spares(lost[0], len(gone | set(lost))):
-                why = f"{named(launch, lost)} sent no heartbeat for {board_client.lost_after:.0f} s"
+                why = f"{name_ranks(launch, lost)} sent no heartbeat for {board_client.lost_after:.0f} s"
                 raise PeerFailedError(lost[0], None, why)
         if not wait.turn(_TURN):
             raise MissingError(wait.timeout_message())
@@ -67,7 +67,7 @@ def _give_up(launch: Launch, known: Board, missing: list[int], gone: frozenset[i
             raise MissingError(f"rank {label} has already finished and does not start again")
 
 
-def named(launch: Launch, ranks: list[int]) -> str:
+def name_ranks(launch: Launch, ranks: list[int]) -> str:
     """The first ranks for people, and the number of the others."""
     shown = ", ".join(launch.label(rank) for rank in ranks[:8])
     more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
@@ -85,16 +85,16 @@ class PeerRequest:
     board_client: BoardClient | None
 
 
-def find(request: PeerRequest) -> dict[int, str]:
+def find_addresses(request: PeerRequest) -> dict[int, str]:
     """The addresses of all nodes that take part, by rank. MissingError names those that did not arrive."""
     source = request.launch.peers["from"]
-    ask = _SOURCES.get(source) or platforms.peers_of(source).find
+    ask = _SOURCES.get(source) or platforms.peers_of(source).find_peer_addresses
     found: dict[int, str] = ask(request)
     if source != "bucket" and request.board_client is not None and request.board_client.watches:
         request.board_client.arrive(request.generation, found[request.launch.rank])
         if request.generation:
             # The addresses have not changed, but all nodes must have ended before any starts again.
-            members = gather(request.launch, request.board_client, request.generation, request.wait)
+            members = gather_addresses(request.launch, request.board_client, request.generation, request.wait)
             found = {rank: found[rank] for rank in members}
     return found
 
@@ -113,7 +113,7 @@ def _from_bucket(request: PeerRequest) -> dict[int, str]:
     ):
         raise MissingError(request.board_client.foreign_nodes.alone)
     request.board_client.arrive(request.generation, address)
-    return gather(request.launch, request.board_client, request.generation, request.wait)
+    return gather_addresses(request.launch, request.board_client, request.generation, request.wait)
 
 
 def _from_list(request: PeerRequest) -> dict[int, str]:

@@ -54,11 +54,11 @@ def node_values(launch: Launch, place: Place) -> dict[str, str]:
             values[f"address.{role.name}"] = place.addresses[ranks[0]]
     for label, port in launch.ports.items():
         if port.reserved:
-            values |= _port_words(label, launch.port_numbers(label, launch.rank))
+            values |= _port_values(label, launch.port_numbers(label, launch.rank))
     return values
 
 
-def _port_words(label: str, numbers: Sequence[int]) -> dict[str, str]:
+def _port_values(label: str, numbers: Sequence[int]) -> dict[str, str]:
     """A port or a range, in each notation that programs use. Ports with gaps between them are no range: then a program
     gets 0, and chooses a free port itself."""
     first, last = numbers[0], numbers[-1]
@@ -78,7 +78,7 @@ def process_values(launch: Launch, local: int) -> dict[str, str]:
     return {"local": str(local), "process": str(launch.rank * launch.processes + local)}
 
 
-def filled(text: str, values: Mapping[str, str], where: str) -> str:
+def fill_placeholders(text: str, values: Mapping[str, str], where: str) -> str:
     """`text` with its placeholders filled in."""
 
     def value(match: re.Match[str]) -> str:
@@ -90,6 +90,6 @@ def filled(text: str, values: Mapping[str, str], where: str) -> str:
     return _PLACEHOLDER.sub(value, text)
 
 
-def all_filled(words: Sequence[str], values: Mapping[str, str], where: str) -> list[str]:
+def fill_all_placeholders(words: Sequence[str], values: Mapping[str, str], where: str) -> list[str]:
     """Each word with its placeholders filled in."""
-    return [filled(word, values, where) for word in words]
+    return [fill_placeholders(word, values, where) for word in words]

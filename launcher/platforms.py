@@ -140,7 +140,7 @@ PLATFORMS = (
 
 def store_of(uri: str) -> ModuleType:
     """The module that opens a folder with this address."""
-    scheme = _scheme(uri)
+    scheme = _scheme_of_uri(uri)
     for row in PLATFORMS:
         if scheme in row.stores:
             return import_module(row.stores[scheme])
@@ -158,21 +158,21 @@ def peers_of(source: str) -> ModuleType:
 
 def identity_of(document: Mapping[str, Any], environment: Mapping[str, str]) -> Identity:
     """The identity of this node; a neutral one if no platform fits."""
-    module = next(_fitting(document, environment), "")
+    module = next(_fitting_identities(document, environment), "")
     own: type[Identity] = import_module(module).NodeIdentity if module else Identity
     return own(document, environment)
 
 
-def _fitting(document: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
+def _fitting_identities(document: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
     """The modules that fit. The document decides first: people may try a node on a machine of another platform."""
     rows = [row for row in PLATFORMS if row.identity]
-    source, scheme = document["peers"]["from"], _scheme(document["folder"] or "")
+    source, scheme = document["peers"]["from"], _scheme_of_uri(document["folder"] or "")
     yield from (row.identity for row in rows if source in row.peers)
     yield from (row.identity for row in rows if scheme in row.stores)
     yield from (row.identity for row in rows if any(name.startswith(row.prefixes) for name in environment))
 
 
-def variables() -> dict[str, str]:
+def platform_variables() -> dict[str, str]:
     """The platforms' own variables and their purposes, for `--help`."""
     found: dict[str, str] = {}
     for row in PLATFORMS:
@@ -180,6 +180,6 @@ def variables() -> dict[str, str]:
     return found
 
 
-def _scheme(uri: str) -> str:
+def _scheme_of_uri(uri: str) -> str:
     scheme, found, _ = uri.partition("://")
     return scheme if found else ""

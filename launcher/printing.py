@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from launcher.escaping import MASK, passwords, terminal, without_passwords
+from launcher.escaping import MASK, passwords_in_urls, terminal_line, without_passwords
 
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|SECRETS?|TOKENS?|API_?KEYS?|ACCESS_?KEYS?|PRIVATE_?(?:KEYS?|PEM)|RPST"
@@ -27,7 +27,7 @@ class LinePrinter:
         self._secrets = sorted({text for text in secrets if len(text) >= _SHORTEST}, key=len, reverse=True)
 
     def __call__(self, text: str) -> None:
-        line = f"[{self._prefix}] {terminal(self.masked(text))}\n".encode(errors="replace")
+        line = f"[{self._prefix}] {terminal_line(self.masked(text))}\n".encode(errors="replace")
         with suppress(OSError):  # nobody reads our output any more: training goes on without it
             os.write(1, line)
 
@@ -41,5 +41,5 @@ class LinePrinter:
 def secret_values(environment: Mapping[str, str], named: Iterable[str]) -> set[str]:
     """The values of variables that the stack declares secret, and of those whose names suggest it."""
     names = {*named, *(name for name in environment if _SECRET_NAME.search(name))}
-    in_urls = {password for value in environment.values() for password in passwords(value)}
+    in_urls = {password for value in environment.values() for password in passwords_in_urls(value)}
     return {environment[name] for name in names if environment.get(name)} | in_urls

@@ -16,7 +16,7 @@ from launcher.network import missing_program
 from launcher.placeholders import Place
 from launcher.printing import LinePrinter
 from launcher.processes import ChildProcesses, SideProcess, Spec
-from launcher.settings import number
+from launcher.settings import number_setting
 
 _ASK_EVERY = 0.2
 _SAY_EVERY = 10.0
@@ -57,7 +57,9 @@ class Readiness:
         if now - self._asked < _ASK_EVERY:
             return self._last or "…"
         self._asked = now
-        self._last = self._closed_port() or frameworks.waits_for(self.launch, self.place) or self._failing_command(now)
+        self._last = (
+            self._closed_port() or frameworks.what_command_awaits(self.launch, self.place) or self._failing_command(now)
+        )
         if self._last and now - self._said > _SAY_EVERY:
             self._said = now
             self.say(f"waiting for {self._last}")
@@ -71,7 +73,7 @@ class Readiness:
                 if (rank, port) in self._answered:
                     continue
                 address = self.place.addresses[rank]
-                if not network.answers(address, port):
+                if not network.port_answers(address, port):
                     return f"port {port} of rank {self.launch.label(rank)} to answer at {address}:{port}"
                 self._answered.add((rank, port))
         return ""
@@ -94,11 +96,11 @@ class Readiness:
             self._heard = f", and printed: {self._side_process.last_line}"
         if code in _NEVER:
             raise LaunchError(
-                f"{words} ended with {exits.describe(code)}{self._heard}: correct {_WRONG}, or what it runs"
+                f"{words} ended with {exits.describe_exit(code)}{self._heard}: correct {_WRONG}, or what it runs"
             )
         if code is None:
             return f"{words} to succeed: it has run for {now - self._tried:.0f} s{self._heard}"
-        lacks = f"{words} to succeed: it ended with {exits.describe(code)}{self._heard}"
+        lacks = f"{words} to succeed: it ended with {exits.describe_exit(code)}{self._heard}"
         if now - self._tried >= _TRY_EVERY:
             self._side_process = None
         return lacks
@@ -159,4 +161,4 @@ class Wait:
 
 def peers_timeout(environment: Mapping[str, str]) -> float:
     """The timeout of waits for other nodes."""
-    return number(environment, PEERS_VARIABLE, PEERS_SECONDS)
+    return number_setting(environment, PEERS_VARIABLE, PEERS_SECONDS)

@@ -115,12 +115,12 @@ class Lines:
         if goes_on:
             return []
         del self._open[key]
-        return _labelled(label, drawing)
+        return _with_label(label, drawing)
 
     def unfinished(self) -> list[tuple[str, str]]:
         """The incomplete lines in their present form, each with its source, always in the same order."""
         drawings = sorted(self._open.items(), key=lambda item: (len(item[0][0]), item[0]))
-        return [(source, line) for (source, label), drawing in drawings for line in _labelled(label, drawing)]
+        return [(source, line) for (source, label), drawing in drawings for line in _with_label(label, drawing)]
 
 
 def whole_lines(texts: Iterable[str]) -> list[str]:
@@ -143,6 +143,6 @@ def _bar_and_text(row: str) -> tuple[str, ...]:
     return (found[1], found[2].strip()) if found else (row,)
 
 
-def _labelled(label: str, drawing: Drawing) -> list[str]:
+def _with_label(label: str, drawing: Drawing) -> list[str]:
     rows = [part for row in drawing.rows for part in _bar_and_text(row)]
     return [f"[{label}] {row}" if label else row for row in rows]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from launcher import exits
 from launcher.document import Launch
-from launcher.settings import number
+from launcher.settings import number_setting
 
 MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
 # Thirty days, for runs whose maximum runtime is not set.
@@ -38,7 +38,7 @@ class Retries:
     @classmethod
     def of(cls, count: int, environment: Mapping[str, str]) -> Retries:
         """A policy with the maximum runtime that the platform has set."""
-        return cls(count, number(environment, MAXIMUM_VARIABLE, MAXIMUM_MINUTES))
+        return cls(count, number_setting(environment, MAXIMUM_VARIABLE, MAXIMUM_MINUTES))
 
     @property
     def has_retried(self) -> bool:
@@ -47,22 +47,22 @@ class Retries:
 
     def allows_retry(self, code: int, ran: float) -> bool:
         """Whether a node that failed with this code starts again. `ran`: for how many seconds it had run."""
-        kind = exits.kind(code)
+        kind = exits.failure_kind(code)
         if kind == exits.TRANSIENT:
-            return _pause(kind, self._in_a_row(ran)) < self._left()
+            return _retry_backoff(kind, self._in_a_row(ran)) < self._left()
         return kind == exits.UNKNOWN and (self.count < 0 or self.counted < self.count)
 
     def charge(self, code: int, ran: float) -> float:
         """Counts a failure that is retried. Returns the seconds until the retry."""
-        if exits.kind(code) == exits.TRANSIENT:
+        if exits.failure_kind(code) == exits.TRANSIENT:
             self.transient = self._in_a_row(ran)
-            return _pause(exits.TRANSIENT, self.transient)
+            return _retry_backoff(exits.TRANSIENT, self.transient)
         self.counted += 1
-        return _pause(exits.UNKNOWN, self.counted)
+        return _retry_backoff(exits.UNKNOWN, self.counted)
 
     def describe(self, code: int, pause: float) -> str:
         """Describes a retry, for the log and the node's status."""
-        kind = exits.kind(code)
+        kind = exits.failure_kind(code)
         when = f"the retry starts in {pause:.0f} s" if pause >= 1 else "the retry starts at once"
         if kind == exits.TRANSIENT:
             until = f"the maximum runtime ends this in {self._left() / 60:.0f} min"
@@ -72,7 +72,7 @@ class Retries:
 
     def why_no_retry(self, code: int) -> str:
         """Why there is no retry; empty if the code alone explains it."""
-        if exits.kind(code) != exits.TRANSIENT:
+        if exits.failure_kind(code) != exits.TRANSIENT:
             return ""
         return (
             f", {self.transient + 1} in a row: the maximum runtime of {self.minutes:g} min leaves no time for another"
@@ -86,7 +86,7 @@ class Retries:
         return max(0.0, self.minutes * 60 - (time.monotonic() - self._began))
 
 
-def _pause(kind: str, times: int) -> float:
+def _retry_backoff(kind: str, times: int) -> float:
     """The backoff: twice as long each time."""
     return min(_FIRST_PAUSE * 2.0 ** min(times - 1, 20), _LONGEST_PAUSE[kind])
 
@@ -109,7 +109,7 @@ class Verdict:
     code: int | None
 
 
-def verdict(launch: Launch, finals: Iterable[Final]) -> Verdict | None:
+def run_verdict(launch: Launch, finals: Iterable[Final]) -> Verdict | None:
     """How the run ended; None while it goes on. `finals` are in order of time: the first one that decides counts."""
     succeeded: Counter[str] = Counter()
     failed: Counter[str] = Counter()

@@ -13,7 +13,7 @@ from launcher.errors import LaunchError
 _OFF, _ON = ("", "0"), ("1",)
 
 
-def number(environment: Mapping[str, str], name: str, default: float) -> float:
+def number_setting(environment: Mapping[str, str], name: str, default: float) -> float:
     """A number of 0 or more, such as seconds. Unset and empty mean the default."""
     text = environment.get(name)
     if not text:
@@ -27,7 +27,7 @@ def number(environment: Mapping[str, str], name: str, default: float) -> float:
     return value
 
 
-def flag(environment: Mapping[str, str], name: str) -> bool:
+def flag_setting(environment: Mapping[str, str], name: str) -> bool:
     """Whether a variable is on. Any value but `0`, `1` and nothing is an error."""
     text = environment.get(name, "")
     if text not in (*_OFF, *_ON):
@@ -43,8 +43,8 @@ def writable_folder(environment: Mapping[str, str], name: str) -> str:
     return path
 
 
-def check(environment: Mapping[str, str], names: Iterable[str]) -> None:
+def check_numbers(environment: Mapping[str, str], names: Iterable[str]) -> None:
     """Validates all numbers before anything starts, because some are read only when a run ends."""
     for name in names:
         if name.endswith(("_SECONDS", "_MINUTES", "_MEGABYTES")):
-            number(environment, name, 0.0)
+            number_setting(environment, name, 0.0)

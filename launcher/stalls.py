@@ -21,7 +21,7 @@ from launcher.activity import LOOPBACK, Meter, Noise, Reading, active_resources,
 from launcher.board import FAILED, RETRY, SUCCEEDED, Board
 from launcher.board_client import BoardClient
 from launcher.document import Launch
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from launcher.printing import LinePrinter
 from launcher.stores import StoreError
 
@@ -134,7 +134,7 @@ class Stalls:
     @property
     def reason(self) -> str:
         """The reason that each rank of a stalled run gives."""
-        return f"stalled: no {self.meter.measures} on any rank for {_duration(self.limit)} (`stallMinutes`)"
+        return f"stalled: no {self.meter.measures} on any rank for {_format_duration(self.limit)} (`stallMinutes`)"
 
     @property
     def _idle(self) -> bool:
@@ -148,13 +148,13 @@ class Stalls:
         if idle:
             self._last = self._line()
         board_client.report_idle(self._generation, self._idle_number, {_LINE: self._last})
-        text = f"idle: no {self.meter.measures} on this node for {_duration(self.limit)}" if idle else ""
+        text = f"idle: no {self.meter.measures} on this node for {_format_duration(self.limit)}" if idle else ""
         self.say(f"{text}; the run ends when no rank does anything" if idle else f"active again: {self._used()}")
         self.report(text)
 
     def _line(self) -> str:
         """The processes' last line, escaped and cut."""
-        return terminal(self.say.masked(self.last_line())[:_LONGEST_LINE]).strip()
+        return terminal_line(self.say.masked(self.last_line())[:_LONGEST_LINE]).strip()
 
     def _used(self) -> str:
         return ", ".join(self._active)
@@ -185,14 +185,14 @@ class Stalls:
             for rank, event in sorted(idle.items()):
                 if rank != self.launch.rank:
                     content = folder.get(self.board_client.idle_object(event))
-                    self.say(f"rank {self.launch.label(rank)} printed last: {_line_of(content) or _NOTHING}")
+                    self.say(f"rank {self.launch.label(rank)} printed last: {_last_line_in(content) or _NOTHING}")
         except StoreError as error:
             self.say(f"what the other ranks printed last cannot be read: {error}")
         finally:
             folder.close()
 
 
-def _line_of(content: bytes | None) -> str:
+def _last_line_in(content: bytes | None) -> str:
     try:
         found = json.loads(content or b"{}").get(_LINE)
     except (ValueError, AttributeError, RecursionError):
@@ -200,5 +200,5 @@ def _line_of(content: bytes | None) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     return f"{seconds / 60:g} min" if seconds >= 60 else f"{seconds:g} s"

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from launcher import commands, exits, pin, platforms, settings
 from launcher.compatibility import shell_words
-from launcher.document import Launch, read
+from launcher.document import Launch, read_launch
 from launcher.errors import LaunchError
-from launcher.escaping import terminal, terminal_lines
+from launcher.escaping import terminal_line, terminal_lines
 from launcher.network import require_packages
 from launcher.placeholders import Place
 from launcher.printing import LinePrinter, secret_values
@@ -52,29 +52,29 @@ EXIT_CODES = (
 def main(arguments: list[str]) -> int:
     """Returns the exit code."""
     if arguments in (["--help"], ["-h"]):
-        named = {**VARIABLES, **platforms.variables()}
+        named = {**VARIABLES, **platforms.platform_variables()}
         width = max(map(len, named))
         print(_HELP + "\n".join(f"  {name:{width}}  {what}" for name, what in named.items()) + f"\n\nIt {EXIT_CODES}.")
         return 0
     if arguments not in ([], ["--check"]):
-        shown = terminal(" ".join(arguments))
+        shown = terminal_line(" ".join(arguments))
         print(f"launcher: unknown arguments `{shown}`: see python -I -m launcher --help", file=sys.stderr)
         return 64
     environment = dict(os.environ)
     try:
-        settings.check(environment, VARIABLES)
-        launch = read(environment)
+        settings.check_numbers(environment, VARIABLES)
+        launch = read_launch(environment)
         if arguments:
-            print(terminal_lines(describe(launch, environment)))
+            print(terminal_lines(describe_node(launch, environment)))
             return 0
         require_packages(launch, environment)
-        return _run(launch, environment)
+        return _run_node(launch, environment)
     except LaunchError as error:
         LinePrinter()(f"{error}")
         return exits.CONFIGURATION
 
 
-def _run(launch: Launch, environment: Mapping[str, str]) -> int:
+def _run_node(launch: Launch, environment: Mapping[str, str]) -> int:
     from launcher import stalls
     from launcher.activity import Meter, noise_of
     from launcher.node import Node
@@ -82,12 +82,12 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     from launcher.processes import ChildProcesses
     from launcher.retries import Retries, in_start_folder
     from launcher.status import TRANSPORT_VARIABLE, StatusReporter
-    from launcher.stores import opener
+    from launcher.stores import folder_opener
     from launcher.supervise import Signals
     from launcher.workplace import Workplace
 
     say = LinePrinter(f"{launch.rank}.launcher", secret_values(environment, launch.secrets))
-    launch, open_folder = in_start_folder(launch), opener(environment, say)
+    launch, open_folder = in_start_folder(launch), folder_opener(environment, say)
     signals, children = Signals(), ChildProcesses(noise_of(launch.framework, launch.processes))
     workplace = Workplace(launch, environment, say, open_folder)
     board_client = None
@@ -99,7 +99,7 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     reporter = StatusReporter(
         launch, board_client, str(workplace.progress), lambda: say.masked(children.bar), transport
     )
-    limit = settings.number(environment, stalls.VARIABLE, launch.stall_minutes * 60)
+    limit = settings.number_setting(environment, stalls.VARIABLE, launch.stall_minutes * 60)
     meter = Meter(lambda: children.written, str(workplace.progress))
     watch = stalls.Stalls(launch, limit, board_client, meter, say, lambda: children.last_line, reporter.idle)
     pin, retries = Pin(launch, environment, say), Retries.of(launch.retries, environment)
@@ -109,11 +109,12 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     # If the platform ended the node, the code has to say by which signal.
     own = code if signals.received else launch.identity.exit_code(code)
     if own != code:
-        say(f"ends with code {own} in place of {code}: by that, the platform knows that it is {exits.kind(code)}")
+        kind = exits.failure_kind(code)
+        say(f"ends with code {own} in place of {code}: by that, the platform knows that it is {kind}")
     return own
 
 
-def describe(launch: Launch, environment: Mapping[str, str]) -> str:
+def describe_node(launch: Launch, environment: Mapping[str, str]) -> str:
     """What the node would start, for people. Unknown addresses are shown as `<address of worker-0>`."""
     addresses = tuple(f"<address of {launch.label(rank).split('(')[1].rstrip(')')}>" for rank in range(launch.nodes))
     place = Place(addresses, addresses[launch.rank], "<interface>")
@@ -123,19 +124,23 @@ def describe(launch: Launch, environment: Mapping[str, str]) -> str:
         f"{launch.run} attempt {launch.attempt}: rank {launch.label(launch.rank)} of {launch.nodes} nodes",
         f"framework: {launch.framework}" + (f" ({launch.strategy})" if launch.strategy else ""),
         f"peers come from: {launch.peers['from']}",
-        *(f"listens on {label}: {_numbers(launch, label)}" for label, port in launch.ports.items() if port.listens),
-        *filter(None, [pin.describe(launch, environment)]),
-        *(f"starts beside the command: {_words(spec)}" for spec in work.services),
+        *(
+            f"listens on {label}: {_port_numbers_text(launch, label)}"
+            for label, port in launch.ports.items()
+            if port.listens
+        ),
+        *filter(None, [pin.describe_pinning(launch, environment)]),
+        *(f"starts beside the command: {_command_text(spec)}" for spec in work.services),
         *(f"waits for port {one.label or one.port} of {'every ' * one.every}{one.role}" for one in launch.awaits),
-        *(f"waits until this succeeds: {_words(spec)}" for spec in filter(None, [work.awaited])),
-        *(f"starts: {_words(spec)}" for spec in work.commands),
+        *(f"waits until this succeeds: {_command_text(spec)}" for spec in filter(None, [work.awaited])),
+        *(f"starts: {_command_text(spec)}" for spec in work.commands),
         *(f"keeps of the working directory, of any size: {pattern}" for pattern in launch.keep),
         *(f"sets {name}={variables[name]}" for name in sorted(launch.environment)),
     ]
     return LinePrinter(secrets=secret_values(environment, launch.secrets)).masked("\n".join(lines))
 
 
-def _numbers(launch: Launch, label: str) -> str:
+def _port_numbers_text(launch: Launch, label: str) -> str:
     if launch.ports[label].reserved:
         return ", ".join(map(str, launch.port_numbers(label, launch.rank)))
     ports = launch.ports[label].range
@@ -144,5 +149,5 @@ def _numbers(launch: Launch, label: str) -> str:
     return str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"
 
 
-def _words(spec: Spec) -> str:
+def _command_text(spec: Spec) -> str:
     return f"{spec.prefix}{shell_words(spec.words)}"

@@ -124,7 +124,7 @@ class StatusReporter:
             with open(self.progress_file, "rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
                 lines = file.read().split(b"\n")[:-1]
-            return finite(json.loads(lines[-1])) if lines else None
+            return finite_json(json.loads(lines[-1])) if lines else None
         except (OSError, ValueError, RecursionError):
             return None
 
@@ -142,12 +142,12 @@ class StatusReporter:
             self.board_client.post(f"status/{self.launch.rank}.json", asdict(self._status))
 
 
-def finite(value: Any, depth: int = 0) -> Any:
+def finite_json(value: Any, depth: int = 0) -> Any:
     """A script's value as valid JSON: `NaN` and the like become text, and deep nesting is cut."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, (dict, list)) and depth == _DEEPEST:
         return "…"
     if isinstance(value, dict):
-        return {key: finite(item, depth + 1) for key, item in value.items()}
-    return [finite(item, depth + 1) for item in value] if isinstance(value, list) else value
+        return {key: finite_json(item, depth + 1) for key, item in value.items()}
+    return [finite_json(item, depth + 1) for item in value] if isinstance(value, list) else value

@@ -83,7 +83,7 @@ class Store(Protocol):
 Open = Callable[[str], Folder]
 
 
-def opener(environment: Mapping[str, str], say: LinePrinter) -> Open:
+def folder_opener(environment: Mapping[str, str], say: LinePrinter) -> Open:
     """Returns a function that opens folders by their addresses, each with a connection of its own."""
     stores: dict[str, Store] = {}
 

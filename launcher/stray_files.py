@@ -17,8 +17,8 @@ from pathlib import Path
 
 from launcher.code import Patterns
 from launcher.losses import Loss
-from launcher.settings import number
-from launcher.sync import DRAFTS, NOT_UTF_8, Stamp, stamp_of
+from launcher.settings import number_setting
+from launcher.sync import DRAFTS, NOT_UTF_8, Stamp, stamp_of_status
 from launcher.walking import Budget, regular_files
 
 # Programs mark their caches with such a file (https://bford.info/cachedir/).
@@ -81,7 +81,7 @@ def cache_of(name: str, is_folder: bool) -> Cache | None:
     return None
 
 
-def is_tagged(folder: int) -> bool:
+def has_cache_tag(folder: int) -> bool:
     """Whether an open folder contains the tag of a cache."""
     try:
         tag = os.open(_TAG, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
@@ -116,7 +116,7 @@ class Limits:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Limits:
-        given = number(environment, LIMIT_VARIABLE, 0.0) * _MEGABYTE
+        given = number_setting(environment, LIMIT_VARIABLE, 0.0) * _MEGABYTE
         return cls(given, given) if environment.get(LIMIT_VARIABLE) else cls()
 
     def exceeded(self, size: int, left: float, files: int) -> str:
@@ -162,10 +162,10 @@ class StrayFiles:
         first = os.path.realpath(folder)
         temporary = {os.path.realpath(path) for path in (_TEMPORARY, self.environment.get("TMPDIR") or _TEMPORARY)}
         elsewhere = temporary | {os.path.realpath(self.environment.get("HOME") or folder)}
-        self._places.append(WatchedFolder(first, _moment(first)))
+        self._places.append(WatchedFolder(first, _file_system_time(first)))
         for path in sorted(elsewhere):
             if path != first and not path.startswith(first.rstrip("/") + "/"):
-                self._places.append(WatchedFolder(path, _moment(path), shared=path in temporary))
+                self._places.append(WatchedFolder(path, _file_system_time(path), shared=path in temporary))
 
     def look(self) -> tuple[list[KeptFile], list[Loss], bool]:
         """The files to keep, the files that are lost, and whether there were too many to look at all of them."""
@@ -203,7 +203,7 @@ class StrayFiles:
             if place.shared and (status.st_ctime_ns <= place.moment or status.st_uid != os.geteuid()):
                 return False
             spelled = self.keep.spell(name.rpartition("/")[2])
-            return spelled or not (_is_unnamed(cache_of(name, is_folder=True)) or is_tagged(folder))
+            return spelled or not (_is_unnamed(cache_of(name, is_folder=True)) or has_cache_tag(folder))
 
         return enters
 
@@ -224,7 +224,7 @@ class _Choice:
         if not _is_utf_8(name):
             self._lost.append(Loss(name, status.st_size, NOT_UTF_8, inside=True))
         elif self.keep.match(name):
-            self._asked.append(KeptFile(name, stamp_of(status), asked=True))
+            self._asked.append(KeptFile(name, stamp_of_status(status), asked=True))
         elif cache is not None:
             top, row = cache
             size, files, _ = self._cached.get(top, (0, 0, ""))
@@ -232,7 +232,7 @@ class _Choice:
         elif name.endswith(DRAFTS):
             self._lost.append(Loss(name, status.st_size, "a draft by its name", inside=True))
         else:
-            self._others.append(KeptFile(name, stamp_of(status), asked=False))
+            self._others.append(KeptFile(name, stamp_of_status(status), asked=False))
 
     def made(self) -> tuple[list[KeptFile], list[Loss]]:
         lost = [*self._lost]
@@ -286,7 +286,7 @@ def _is_utf_8(name: str) -> bool:
     return True
 
 
-def _moment(folder: str) -> int:
+def _file_system_time(folder: str) -> int:
     """The time now by the clock of the folder's file system. Files that are created after this call are newer."""
     with suppress(OSError), tempfile.NamedTemporaryFile(dir=folder, prefix=".trainyard-") as mark:
         first = os.fstat(mark.fileno()).st_ctime_ns

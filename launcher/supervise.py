@@ -139,7 +139,7 @@ class Life:
         for spec, code in ended:
             if code or (spec.helper and self.children.running):
                 if spec.helper:
-                    self.say(f"{spec.prefix.strip()} ended with {exits.describe(code)} while it was needed")
+                    self.say(f"{spec.prefix.strip()} ended with {exits.describe_exit(code)} while it was needed")
                 return Ended(code or 1)
         if waiting or [spec for spec in self.children.running if not spec.helper]:
             return None

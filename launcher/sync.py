@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Tuple
 
-from launcher.compatibility import md5 as md5_digest
+from launcher.compatibility import md5_hash as md5_digest
 from launcher.fence import Fence, FencedError
 from launcher.printing import LinePrinter
 from launcher.stores import NOT_TAKEN, ChangedError, Folder, StoreError
@@ -64,7 +64,7 @@ class Sync:
                 continue  # a name that leads out of the folder is not a checkpoint of ours
             path.parent.mkdir(parents=True, exist_ok=True)
             etag = self.folder.get_file(item.name, str(path))
-            self._known[name] = (_stamp(path) or (0, 0), etag)
+            self._known[name] = (_stamp_of_file(path) or (0, 0), etag)
             fetched += 1
         return fetched
 
@@ -123,7 +123,7 @@ class Sync:
             folders.sort()
             for name in sorted(names):
                 path = Path(parent) / name
-                stamp = None if name.endswith(DRAFTS) or path.is_symlink() else _stamp(path)
+                stamp = None if name.endswith(DRAFTS) or path.is_symlink() else _stamp_of_file(path)
                 if stamp is not None:
                     yield str(path.relative_to(self.local)), stamp
 
@@ -178,7 +178,7 @@ class Sync:
                     break
                 digest.update(chunk)
                 left -= len(chunk)
-            if stamp_of(os.fstat(file.fileno())) != stamp:
+            if stamp_of_status(os.fstat(file.fileno())) != stamp:
                 return None
             md5 = base64.b64encode(digest.digest()).decode()
             body = file if self.fence is None else self.fence.guarded(file)
@@ -207,16 +207,16 @@ class Sync:
             self._known.pop(name, None)
 
 
-def _stamp(path: Path) -> Stamp | None:
+def _stamp_of_file(path: Path) -> Stamp | None:
     """The stamp of a file; None if it has gone, or is not a regular file."""
     try:
         found = path.stat()
     except OSError:
         return None
-    return stamp_of(found) if stat.S_ISREG(found.st_mode) else None
+    return stamp_of_status(found) if stat.S_ISREG(found.st_mode) else None
 
 
-def stamp_of(status: os.stat_result) -> Stamp:
+def stamp_of_status(status: os.stat_result) -> Stamp:
     """Size and modification time, which change with the content of a file."""
     return status.st_size, status.st_mtime_ns
 
@@ -230,14 +230,14 @@ def open_for_writing(folder: Path) -> set[str]:
         try:
             for number in os.listdir(f"/proc/{entry}/fd"):
                 path = os.readlink(f"/proc/{entry}/fd/{number}")
-                if path.startswith(prefix) and _writes(f"/proc/{entry}/fdinfo/{number}"):
+                if path.startswith(prefix) and _is_open_for_writing(f"/proc/{entry}/fdinfo/{number}"):
                     found.add(path)
         except OSError:
             continue  # not ours, or gone
     return found
 
 
-def _writes(fdinfo: str) -> bool:
+def _is_open_for_writing(fdinfo: str) -> bool:
     with open(fdinfo, encoding="ascii") as file:
         for line in file:
             if line.startswith("flags:"):

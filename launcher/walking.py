@@ -59,7 +59,7 @@ def regular_files(root: str, enters: Enters, budget: Budget, within: str = "") -
             device = status.st_dev if device < 0 else device
             if status.st_dev != device or (name != within and not enters(name, status, folder)):
                 continue
-            for below, entry in _entries(name, folder, budget):
+            for below, entry in _folder_entries(name, folder, budget):
                 if stat.S_ISREG(entry.st_mode):
                     yield below, entry
                 elif stat.S_ISDIR(entry.st_mode):
@@ -71,7 +71,7 @@ def regular_files(root: str, enters: Enters, budget: Budget, within: str = "") -
             os.close(folder)
 
 
-def _entries(name: str, folder: int, budget: Budget) -> Iterator[tuple[str, os.stat_result]]:
+def _folder_entries(name: str, folder: int, budget: Budget) -> Iterator[tuple[str, os.stat_result]]:
     try:
         with os.scandir(folder) as entries:
             for entry in entries:

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from launcher.board_client import ACCESS_SECONDS, ACCESS_VARIABLE, LOST_SECONDS, LOST_VARIABLE
-from launcher.code import Patterns, fetch
+from launcher.code import Patterns, clone_code
 from launcher.document import Launch
 from launcher.errors import MissingError
 from launcher.fence import SUFFIX, Fence
-from launcher.losses import ON_A_REAL_CLOUD, Loss, amount, count, describe_losses, loss_record
+from launcher.losses import ON_A_REAL_CLOUD, Loss, count_files, describe_losses, format_size, loss_record
 from launcher.printing import LinePrinter
 from launcher.readiness import Wait
 from launcher.retries import start_name
-from launcher.settings import number, writable_folder
+from launcher.settings import number_setting, writable_folder
 from launcher.stores import Open, StoreError
 from launcher.stray_files import KeptFile, StrayFiles, lost_elsewhere
 from launcher.sync import Sync
@@ -71,7 +71,7 @@ class Workplace:
 
     def _fence_of(self, uri: str) -> Fence:
         start = start_name(self.launch) or f"attempt-{self.launch.attempt}"
-        lost_after = number(self.environment, LOST_VARIABLE, LOST_SECONDS)
+        lost_after = number_setting(self.environment, LOST_VARIABLE, LOST_SECONDS)
         return Fence(lambda: self.open_folder(uri + SUFFIX), start, self.launch.rank, self.say, lost_after)
 
     @property
@@ -114,7 +114,7 @@ class Workplace:
 
     def code(self) -> str:
         """The folder of code from git; empty if the image contains the code, or the platform brings it."""
-        return fetch(self.launch, self.environment, self.root, self.say)
+        return clone_code(self.launch, self.environment, self.root, self.say)
 
     def begin(self, folder: str) -> None:
         """Called before training begins in this folder. Files that it makes there are found at the end."""
@@ -125,7 +125,7 @@ class Workplace:
         if self._checkpoints is None or self._fence is None:
             return
         try:
-            self._fence.enter(wait, number(self.environment, ACCESS_VARIABLE, ACCESS_SECONDS))
+            self._fence.enter(wait, number_setting(self.environment, ACCESS_VARIABLE, ACCESS_SECONDS))
             with self._lock:
                 count = self._checkpoints.restore()
         except (StoreError, OSError) as error:
@@ -208,7 +208,7 @@ class Workplace:
             self.say(f"the files in {self.output} could not be uploaded to the bucket: {error}")
             return False
         if number_put:
-            self.say(f"{count(number_put)} of output put into {uri}/{self._below}")
+            self.say(f"{count_files(number_put)} of output put into {uri}/{self._below}")
         return True
 
     def _save_kept(self, uri: str, kept: list[KeptFile], lost: list[Loss]) -> bool:
@@ -230,7 +230,7 @@ class Workplace:
             else:
                 files, size = files + 1, size + one.stamp[0]
         if files:
-            made = f"{count(files)} ({amount(size)}) that training made in its working directory"
+            made = f"{count_files(files)} ({format_size(size)}) that training made in its working directory"
             self.say(f"{made} put into {uri}/{remote}")
         return whole
 

@@ -86,11 +86,11 @@ reason holds.
 """
 
 
-def document() -> str:
-    return "\n".join([HEAD, *_list(), *(line for rule in all_rules() for line in _rule(rule))])
+def rules_page() -> str:
+    return "\n".join([HEAD, *_rule_table(), *(line for rule in all_rules() for line in _rule_section(rule))])
 
 
-def _list() -> Iterator[str]:
+def _rule_table() -> Iterator[str]:
     yield "| rule | level | what it demands |"
     yield "| --- | --- | --- |"
     for rule in all_rules():
@@ -98,24 +98,24 @@ def _list() -> Iterator[str]:
     yield ""
 
 
-def _rule(rule: PolicyRule | StackRule) -> Iterator[str]:
+def _rule_section(rule: PolicyRule | StackRule) -> Iterator[str]:
     yield f"## {rule.id}"
     yield ""
-    yield _wrapped(f"{rule.asks} Remedy: {rule.remedy}.")
+    yield _wrap_paragraph(f"{rule.asks} Remedy: {rule.remedy}.")
     yield ""
     judges = "It judges whole stacks, by their" if isinstance(rule, StackRule) else "It judges"
-    yield _wrapped(f"{judges} {', '.join(f'`{kind}`' for kind in rule.types)}.")
+    yield _wrap_paragraph(f"{judges} {', '.join(f'`{kind}`' for kind in rule.types)}.")
     yield ""
     if isinstance(rule, StackRule):
         for name, schema in rule.settings.items():
-            yield _wrapped(f"- Setting `{name}`: {schema['description']}", "  ")
+            yield _wrap_paragraph(f"- Setting `{name}`: {schema['description']}", "  ")
     for title, examples in (("Passes", rule.passes), ("Fails", rule.fails), ("Unknown", rule.unknown)):
         if examples:
-            yield _wrapped(f"- {title}: {'; '.join(examples)}", "  ")
+            yield _wrap_paragraph(f"- {title}: {'; '.join(examples)}", "  ")
     yield ""
 
 
-def _wrapped(paragraph: str, indent: str = "") -> str:
+def _wrap_paragraph(paragraph: str, indent: str = "") -> str:
     """Lines of the page's width. Text in backticks stays on one line."""
     whole = _CODE.sub(lambda code: code[0].replace(" ", _SPACE), paragraph)
     lines = fill(whole, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
@@ -123,4 +123,4 @@ def _wrapped(paragraph: str, indent: str = "") -> str:
 
 
 if __name__ == "__main__":
-    print(document(), end="")
+    print(rules_page(), end="")

@@ -29,7 +29,7 @@ class DocumentError(ValueError):
     """A document is invalid. The message says why."""
 
 
-def statements_of(document: Any) -> Sequence[Mapping[str, Any]]:
+def statements_in_document(document: Any) -> Sequence[Mapping[str, Any]]:
     """The statements of a document; none where there is no document. Raises DocumentError."""
     if not document:
         return ()
@@ -49,7 +49,7 @@ def statements_of(document: Any) -> Sequence[Mapping[str, Any]]:
 def readable_statements(document: Any) -> Sequence[Mapping[str, Any]]:
     """The statements of a document; none if it is invalid, which the rule statements-parse reports."""
     try:
-        return statements_of(document)
+        return statements_in_document(document)
     except DocumentError:
         return ()
 

@@ -60,10 +60,10 @@ def jobs_of(stack: JudgedStack) -> tuple[PolicyJob, ...]:
     for resource in stack.of(*TYPES):
         named = resource.tags.get(JOB_TAG) or resource.name.partition("/")[0]
         by_name.setdefault(str(named), []).append(resource)
-    return tuple(_job(name, of_it) for name, of_it in by_name.items())
+    return tuple(_policy_job(name, of_it) for name, of_it in by_name.items())
 
 
-def _job(name: str, of_it: Iterable[JudgedResource]) -> PolicyJob:
+def _policy_job(name: str, of_it: Iterable[JudgedResource]) -> PolicyJob:
     by_type: dict[str, list[JudgedResource]] = {kind: [] for kind in TYPES}
     for resource in of_it:
         by_type[resource.type].append(resource)
@@ -141,83 +141,89 @@ def dollars_at_most(job: PolicyJob, prices: Mapping[str, Any], targets: bool = F
     """
     usd = machine_of(job, prices, targets).usd
     if not job.runs:
-        return nodes_at_once(job) * _hours(_minutes_of_job(job.job), 0, job.name) * usd() if job.job else 0.0
+        return nodes_at_once(job) * _bounded_hours(_minutes_of_job(job.job), 0, job.name) * usd() if job.job else 0.0
     return sum(nodes_of_run(run) * _hours_of_run(run) * usd() for run in job.runs)
 
 
 def _hours_of_run(run: JudgedResource) -> float:
-    minutes = run.properties.get("maximumRuntimeMinutes") or _missing(run, "maximumRuntimeMinutes")
-    return _hours(minutes, retries_of(run), run.name)
+    minutes = run.properties.get("maximumRuntimeMinutes") or _raise_missing(run, "maximumRuntimeMinutes")
+    return _bounded_hours(minutes, retries_of(run), run.name)
 
 
-def _hours(minutes: Any, retries: int, name: str) -> float:
+def _bounded_hours(minutes: Any, retries: int, name: str) -> float:
     hours = longest_hours(float(minutes), retries)
-    return hours if hours is not None else _unknown(f"retry.count` of `{name}", "has no limit, so nothing bounds it")
+    return (
+        hours
+        if hours is not None
+        else _raise_not_known(f"retry.count` of `{name}", "has no limit, so nothing bounds it")
+    )
 
 
 def machine_of(job: PolicyJob, prices: Mapping[str, Any], targets: bool = False) -> JobMachine:
     if job.template is not None:
         shape = str(job.template.properties.get("instanceType"))
-        return _machine(shape, lambda: price_of(shape, prices))
+        return _job_machine(shape, lambda: price_of(shape, prices))
     if job.job is not None:
         return _machine_of_oci(job.job, prices, targets)
     names = " ".join(sorted({str(run.properties.get("platform")) for run in job.runs}))
-    return JobMachine("", lambda: _unknown("accelerators"), _usd(names, lambda: price_of(names, prices)))
+    return JobMachine(
+        "", lambda: _raise_not_known("accelerators"), _price_in_usd(names, lambda: price_of(names, prices))
+    )
 
 
 def _machine_of_oci(job: JudgedResource, prices: Mapping[str, Any], targets: bool) -> JobMachine:
-    details = _infrastructure(job)
+    details = _infrastructure_of_job(job)
     if details.get("computeTargetId") is not None:
         resources = (details.get("resourceConfiguration") or {}).get("resourceRequestConfiguration") or {}
         # The compute target is paid for, whether or not a job uses it. Only the team knows the price of a target of
         # another stack.
         price = Price(0.0) if targets else price_of(COMPUTE_TARGET, prices)
         gpus = float(resources.get("gpus") or 0)
-        return JobMachine("a compute target", lambda: gpus, _usd(COMPUTE_TARGET, lambda: price))
+        return JobMachine("a compute target", lambda: gpus, _price_in_usd(COMPUTE_TARGET, lambda: price))
     shape = str(details.get("shapeName"))
     size = details.get("jobShapeConfigDetails") or {}
-    return _machine(shape, lambda: price_of(shape, prices, size.get("ocpus"), size.get("memoryInGbs")))
+    return _job_machine(shape, lambda: price_of(shape, prices, size.get("ocpus"), size.get("memoryInGbs")))
 
 
-def _machine(shape: str, price: Callable[[], Price]) -> JobMachine:
+def _job_machine(shape: str, price: Callable[[], Price]) -> JobMachine:
     def accelerators() -> float:
         number = accelerators_of(shape)
-        return number if number is not None else _unknown(shape, "is not a shape of the catalog")
+        return number if number is not None else _raise_not_known(shape, "is not a shape of the catalog")
 
-    return JobMachine(shape, accelerators, _usd(shape, price))
+    return JobMachine(shape, accelerators, _price_in_usd(shape, price))
 
 
-def _usd(what: str, price: Callable[[], Price]) -> Callable[[], float]:
+def _price_in_usd(what: str, price: Callable[[], Price]) -> Callable[[], float]:
     def usd() -> float:
         known = price().usd_per_hour
-        return known if known is not None else _unknown(what, NO_PRICE)
+        return known if known is not None else _raise_not_known(what, NO_PRICE)
 
     return usd
 
 
-def _infrastructure(job: JudgedResource) -> Mapping[str, Any]:
-    groups = _groups(job)
+def _infrastructure_of_job(job: JudgedResource) -> Mapping[str, Any]:
+    groups = _node_groups_of(job)
     where = groups[0] if groups else job.properties
     return where.get("jobInfrastructureConfigurationDetails") or {}
 
 
-def _groups(job: JudgedResource) -> list[Mapping[str, Any]]:
+def _node_groups_of(job: JudgedResource) -> list[Mapping[str, Any]]:
     details = job.properties.get("jobNodeConfigurationDetails") or {}
     return [*(details.get("jobNodeGroupConfigurationDetailsLists") or ())]
 
 
 def _nodes_of_job(job: JudgedResource) -> int:
-    groups = _groups(job)
+    groups = _node_groups_of(job)
     if groups:
         return sum(int(group.get("replicas") or 1) for group in groups)
     nodes = launch_tag(job).get("nodes")
-    return int(nodes) if nodes else int(_unknown(f"{LAUNCH_TAG}` (a tag) of `{job.name}"))
+    return int(nodes) if nodes else int(_raise_not_known(f"{LAUNCH_TAG}` (a tag) of `{job.name}"))
 
 
 def _minutes_of_job(job: JudgedResource) -> Any:
     parts = ("jobConfigurationDetails", "jobNodeConfigurationDetails")
     found = [(job.properties.get(part) or {}).get("maximumRuntimeInMinutes") for part in parts]
-    return next(filter(None, found), None) or _missing(job, "maximumRuntimeInMinutes")
+    return next(filter(None, found), None) or _raise_missing(job, "maximumRuntimeInMinutes")
 
 
 def _gpus_of_protocol(run: JudgedResource) -> float:
@@ -228,9 +234,9 @@ def _gpus_of_protocol(run: JudgedResource) -> float:
     )
 
 
-def _missing(resource: JudgedResource, key: str) -> float:
-    return _unknown(f"{key}` of `{resource.name}", "is not set, so nothing bounds it")
+def _raise_missing(resource: JudgedResource, key: str) -> float:
+    return _raise_not_known(f"{key}` of `{resource.name}", "is not set, so nothing bounds it")
 
 
-def _unknown(what: str, why: str = "is not known") -> float:
+def _raise_not_known(what: str, why: str = "is not known") -> float:
     raise NotKnownError(what, why)

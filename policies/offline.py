@@ -9,13 +9,13 @@ from typing import Any
 
 from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
 from policies.rule import JudgedResource, Unknown
-from policies.settings import read_settings, read_waivers
+from policies.settings import read_rule_settings, read_waivers
 from policies.verdicts import PolicyContext, PolicyResult, judge_all
 
 MASKED = "is a secret, which only a deployment reads"
 
 
-def verdicts(side: Snapshot, config: Mapping[str, Any] | None, on: date) -> tuple[PolicyResult, ...]:
+def results_of_snapshot(side: Snapshot, config: Mapping[str, Any] | None, on: date) -> tuple[PolicyResult, ...]:
     """The results on one side. `config`: the content of a file for `--policy-pack-config`. `on`: the date for waivers.
 
     Raises PolicyConfigError.
@@ -23,22 +23,22 @@ def verdicts(side: Snapshot, config: Mapping[str, Any] | None, on: date) -> tupl
     terms = PolicyContext(
         on=on,
         environment=str(side.plan.get("environment") or ""),
-        settings=read_settings(config or {}),
+        settings=read_rule_settings(config or {}),
         waivers=read_waivers(side.plan.get("waivers")),
     )
-    return tuple(judge_all([judged(one) for one in side.resources], terms))
+    return tuple(judge_all([as_judged_resource(one) for one in side.resources], terms))
 
 
-def judged(resource: ReviewedResource) -> JudgedResource:
-    properties = {key: _value(value, key) for key, value in resource.inputs.items()}
+def as_judged_resource(resource: ReviewedResource) -> JudgedResource:
+    properties = {key: _with_unknowns(value, key) for key, value in resource.inputs.items()}
     return JudgedResource(resource.type, properties, resource.name, resource.urn, resource.protect)
 
 
-def _value(value: Any, path: str) -> Any:
+def _with_unknowns(value: Any, path: str) -> Any:
     if isinstance(value, Mapping):
-        return {key: _value(item, f"{path}.{key}") for key, item in value.items()}
+        return {key: _with_unknowns(item, f"{path}.{key}") for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_value(item, f"{path}[{index}]") for index, item in enumerate(value)]
+        return [_with_unknowns(item, f"{path}[{index}]") for index, item in enumerate(value)]
     if value == UNKNOWN:
         return Unknown(path)
     return Unknown(path, MASKED) if value == SECRET else value

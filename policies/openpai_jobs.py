@@ -13,14 +13,14 @@ RUN = "trainyard:index:Run"
 SECRETS = "secrets"
 
 
-def protocol_of(resource: JudgedResource) -> Mapping[str, Any]:
+def protocol_of_run(resource: JudgedResource) -> Mapping[str, Any]:
     """The run's protocol. A run on another platform has none."""
     protocol = resource.properties.get("protocol")
-    return {} if protocol is None else _known(protocol)
+    return {} if protocol is None else _known_or_empty(protocol)
 
 
 def roles_of(resource: JudgedResource) -> Mapping[str, Mapping[str, Any]]:
-    return _known(protocol_of(resource).get("taskRoles") or {})
+    return _known_or_empty(protocol_of_run(resource).get("taskRoles") or {})
 
 
 def plain_texts(value: Any) -> Iterator[str | Unknown]:
@@ -43,7 +43,7 @@ def commands_of(protocol: Mapping[str, Any]) -> Iterator[str | Unknown]:
         yield from plain_texts([*(deployment.get("taskRoles") or {}).values()])
 
 
-def job(**differences: Any) -> JudgedResource:
+def sample_openpai_run(**differences: Any) -> JudgedResource:
     """A run that passes every rule, for the examples of rules. `differences` replace keys of its protocol."""
     role = {
         "instances": 2,
@@ -66,6 +66,6 @@ def job(**differences: Any) -> JudgedResource:
     return JudgedResource(RUN, {"platform": "openpai", "protocol": {**whole, **differences}})
 
 
-def _known(value: Any) -> Mapping[str, Any]:
+def _known_or_empty(value: Any) -> Mapping[str, Any]:
     """The value, or {}. Raises NotKnownError if a preview does not know the value."""
     return value if value else {}

@@ -18,7 +18,7 @@ from google.protobuf import empty_pb2
 from catalog.engine_values import OUTPUT, SECRET, SIGNATURE, UNKNOWNS
 from catalog.secret_looks import without_tokens
 from catalog.version import VERSION
-from launcher.escaping import terminal, terminal_lines
+from launcher.escaping import terminal_line, terminal_lines
 from policies.rule import JudgedResource, PolicyRule, StackRule, Unknown, all_rules
 from policies.settings import (
     ADVISORY,
@@ -30,14 +30,14 @@ from policies.settings import (
     settings_of,
     waivers_from_json,
 )
-from policies.verdicts import PolicyContext, PolicyResult, judge_resource, judge_stack
+from policies.verdicts import PolicyContext, PolicyResult, judge_single_resource, judge_stack
 
 if TYPE_CHECKING:
     from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc, plugin_pb2
 else:
     from trainyard.engine.protocol import analyzer_pb2, analyzer_pb2_grpc, plugin_pb2
 
-__all__ = ["Pack", "analyzer_pb2", "analyzer_pb2_grpc", "message", "plain", "plugin_pb2"]
+__all__ = ["Pack", "analyzer_pb2", "analyzer_pb2_grpc", "plain_properties", "plugin_pb2", "result_message"]
 
 NAME = "trainyard"
 LATER = (
@@ -64,7 +64,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         self._lock = threading.Lock()
 
     def GetAnalyzerInfo(self, request: Any, context: Any) -> Any:  # noqa: N802  # the names are the protocol's
-        listed = [*(_described(rule) for rule in all_rules()), _later()]
+        listed = [*(_policy_info(rule) for rule in all_rules()), _not_known_yet_info()]
         return analyzer_pb2.AnalyzerInfo(name=NAME, version=VERSION, supportsConfig=True, policies=listed)
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -81,20 +81,20 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
     def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
         """The engine has validated the configuration by the schemas of GetAnalyzerInfo."""
         settings = {
-            name: RuleSettings(_WORDS[given.enforcementLevel], plain(given.properties))
+            name: RuleSettings(_WORDS[given.enforcementLevel], plain_properties(given.properties))
             for name, given in request.policyConfig.items()
         }
         self._terms = replace(self._terms, settings=settings)
         return empty_pb2.Empty()
 
     def Analyze(self, request: Any, context: Any) -> Any:  # noqa: N802
-        resource = _resource(request)
+        resource = _judged_resource(request)
         with self._lock:
             self._seen[resource.urn] = resource
-        return self._answer(judge_resource(resource, self._now()))
+        return self._answer(judge_single_resource(resource, self._now()))
 
     def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802
-        resources = [self._seen.get(one.urn) or _resource(one) for one in request.resources]
+        resources = [self._seen.get(one.urn) or _judged_resource(one) for one in request.resources]
         return self._answer(judge_stack(resources, self._now()))
 
     def Remediate(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -114,58 +114,60 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
             policyPackName=NAME,
             policyPackVersion=VERSION,
             description=asks,
-            message=f"{asks}\n{message(result)}",
+            message=f"{asks}\n{result_message(result)}",
             urn=result.urn,
             enforcementLevel=_LEVELS[result.level],
         )
 
 
-def message(result: PolicyResult) -> str:
+def result_message(result: PolicyResult) -> str:
     """A result as text for people, escaped for a terminal."""
     of = f"{result.resource}: " if result.resource else ""
     if result.outcome == "unknown":
-        return terminal(without_tokens(f"{of}{result.rule}: {result.because}"))
-    waived = f"{terminal(result.waiver)}\n" if result.waiver else ""
+        return terminal_line(without_tokens(f"{of}{result.rule}: {result.because}"))
+    waived = f"{terminal_line(result.waiver)}\n" if result.waiver else ""
     return without_tokens(waived) + terminal_lines(without_tokens(f"{of}{result.because}\nremedy: {result.remedy}"))
 
 
-def _resource(request: Any) -> JudgedResource:
-    return JudgedResource(request.type, plain(request.properties), request.name, request.urn, request.options.protect)
+def _judged_resource(request: Any) -> JudgedResource:
+    return JudgedResource(
+        request.type, plain_properties(request.properties), request.name, request.urn, request.options.protect
+    )
 
 
-def _described(rule: PolicyRule | StackRule) -> Any:
+def _policy_info(rule: PolicyRule | StackRule) -> Any:
     info = analyzer_pb2.PolicyInfo(
         name=rule.id,
         description=rule.asks,
         enforcementLevel=_LEVELS[rule.level],
         remediation_steps=rule.remedy,
-        policy_type=_kind(isinstance(rule, StackRule)),
+        policy_type=_policy_type(isinstance(rule, StackRule)),
     )
     info.configSchema.properties.update(settings_of(rule))
     return info
 
 
-def _later() -> Any:
+def _not_known_yet_info() -> Any:
     return analyzer_pb2.PolicyInfo(
-        name=NOT_KNOWN_YET, description=LATER, enforcementLevel=_LEVELS[ADVISORY], policy_type=_kind(False)
+        name=NOT_KNOWN_YET, description=LATER, enforcementLevel=_LEVELS[ADVISORY], policy_type=_policy_type(False)
     )
 
 
-def _kind(of_stack: bool) -> Any:
+def _policy_type(of_stack: bool) -> Any:
     return analyzer_pb2.POLICY_TYPE_STACK if of_stack else analyzer_pb2.POLICY_TYPE_RESOURCE
 
 
-def plain(struct: Any) -> dict[str, Any]:
+def plain_properties(struct: Any) -> dict[str, Any]:
     """The properties in a message. Secrets are judged like other values. No message repeats one."""
-    return {key: _value(value, key) for key, value in struct.fields.items()}
+    return {key: _plain_value(value, key) for key, value in struct.fields.items()}
 
 
-def _value(value: Any, path: str) -> Any:
+def _plain_value(value: Any, path: str) -> Any:
     kind = value.WhichOneof("kind")
     if kind == "struct_value":
-        return _object(value.struct_value.fields, path)
+        return _plain_object(value.struct_value.fields, path)
     if kind == "list_value":
-        return [_value(item, f"{path}[{index}]") for index, item in enumerate(value.list_value.values)]
+        return [_plain_value(item, f"{path}[{index}]") for index, item in enumerate(value.list_value.values)]
     if kind == "number_value":
         number = value.number_value
         return int(number) if number.is_integer() else number
@@ -174,9 +176,9 @@ def _value(value: Any, path: str) -> Any:
     return value.bool_value if kind == "bool_value" else None
 
 
-def _object(fields: Any, path: str) -> Any:
+def _plain_object(fields: Any, path: str) -> Any:
     """A mapping, or the value in an object with a signature. Files and archives stay mappings."""
     signature = fields[SIGNATURE].string_value if SIGNATURE in fields else ""
     if signature in (SECRET, OUTPUT):
-        return _value(fields["value"], path) if "value" in fields else Unknown(path)
-    return {key: _value(item, f"{path}.{key}") for key, item in fields.items()}
+        return _plain_value(fields["value"], path) if "value" in fields else Unknown(path)
+    return {key: _plain_value(item, f"{path}.{key}") for key, item in fields.items()}

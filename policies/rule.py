@@ -25,11 +25,11 @@ class PolicyVerdict:
 PASS = PolicyVerdict("pass")
 
 
-def fail(because: str) -> PolicyVerdict:
+def fail_because(because: str) -> PolicyVerdict:
     return PolicyVerdict("fail", because)
 
 
-def unknown(because: str) -> PolicyVerdict:
+def unknown_because(because: str) -> PolicyVerdict:
     return PolicyVerdict("unknown", because)
 
 
@@ -60,16 +60,16 @@ class Unknown:
         return f"Unknown({self._path!r})"
 
 
-def attempt(judge: Callable[[T], PolicyVerdict], value: T) -> PolicyVerdict:
+def attempt_verdict(judge: Callable[[T], PolicyVerdict], value: T) -> PolicyVerdict:
     try:
         return judge(value)
     except NotKnownError as missing:
-        return unknown(f"`{missing.path}` {missing.why}")
+        return unknown_because(f"`{missing.path}` {missing.why}")
 
 
-def every(judge: Callable[[Any], PolicyVerdict], items: Iterable[Any]) -> PolicyVerdict:
+def verdict_on_every(judge: Callable[[Any], PolicyVerdict], items: Iterable[Any]) -> PolicyVerdict:
     """One verdict on many items: fail if any fails, else unknown if any is unknown, else pass."""
-    verdicts = [attempt(judge, item) for item in items]
+    verdicts = [attempt_verdict(judge, item) for item in items]
     for outcome in ("fail", "unknown"):
         reasons = dict.fromkeys(verdict.because for verdict in verdicts if verdict.outcome == outcome)
         if reasons:
@@ -77,9 +77,9 @@ def every(judge: Callable[[Any], PolicyVerdict], items: Iterable[Any]) -> Policy
     return PASS
 
 
-def either(*verdicts: Callable[[], PolicyVerdict]) -> PolicyVerdict:
+def verdict_of_either(*verdicts: Callable[[], PolicyVerdict]) -> PolicyVerdict:
     """One pass is enough. Without one, an unknown decides, because it may turn out to be a pass."""
-    each = [attempt(lambda verdict: verdict(), verdict) for verdict in verdicts]
+    each = [attempt_verdict(lambda verdict: verdict(), verdict) for verdict in verdicts]
     by_outcome = {verdict.outcome: verdict for verdict in reversed(each)}
     return by_outcome.get("pass") or by_outcome.get("unknown") or by_outcome["fail"]
 
@@ -130,7 +130,7 @@ class PolicyRule:
 
     def verdict(self, resource: JudgedResource) -> PolicyVerdict:
         """The rule's verdict on a resource of one of its types."""
-        return attempt(self.judge, resource)
+        return attempt_verdict(self.judge, resource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +173,13 @@ class StackRule:
         try:
             found = tuple(self.judge(stack))
         except NotKnownError as missing:
-            return ((None, unknown(f"`{missing.path}` {missing.why}")),)
+            return ((None, unknown_because(f"`{missing.path}` {missing.why}")),)
         return tuple((judged, verdict) for judged, verdict in found if verdict.outcome != "pass")
 
 
-def each(judge: Judge, resources: Iterable[JudgedResource]) -> Iterator[StackVerdict]:
+def verdicts_on_each(judge: Judge, resources: Iterable[JudgedResource]) -> Iterator[StackVerdict]:
     """A verdict on each of these resources of a stack."""
-    return ((resource, attempt(judge, resource)) for resource in resources)
+    return ((resource, attempt_verdict(judge, resource)) for resource in resources)
 
 
 def is_tagged(resource: JudgedResource, tag: str, value: str) -> bool:
@@ -198,7 +198,7 @@ def all_rules() -> tuple[PolicyRule | StackRule, ...]:
 
 
 @cache
-def rules() -> tuple[PolicyRule, ...]:
+def resource_rules() -> tuple[PolicyRule, ...]:
     """The rules that judge one resource at a time."""
     return tuple(rule for rule in all_rules() if isinstance(rule, PolicyRule))
 
@@ -209,9 +209,9 @@ def stack_rules() -> tuple[StackRule, ...]:
     return tuple(rule for rule in all_rules() if isinstance(rule, StackRule))
 
 
-def refusing(resource: JudgedResource) -> frozenset[str]:
+def refusing_rules(resource: JudgedResource) -> frozenset[str]:
     """The ids of the mandatory rules that refuse a resource."""
-    concerned = (rule for rule in rules() if resource.type in rule.types and rule.level == "mandatory")
+    concerned = (rule for rule in resource_rules() if resource.type in rule.types and rule.level == "mandatory")
     return frozenset(rule.id for rule in concerned if rule.verdict(resource).outcome == "fail")
 
 
@@ -250,7 +250,7 @@ def judge_value(value: RequiredValue, because: str) -> Judge:
     """The judge of one comparison, for rules that have other rows too."""
 
     def judge(resource: JudgedResource) -> PolicyVerdict:
-        return PASS if value.holds(value.read(resource)) else fail(because)
+        return PASS if value.holds(value.read(resource)) else fail_because(because)
 
     return judge
 

@@ -66,36 +66,36 @@ def settings_of(rule: PolicyRule | StackRule) -> Mapping[str, Any]:
     return {**SHARED, **(rule.settings if isinstance(rule, StackRule) else {})}
 
 
-def read_settings(config: Mapping[str, Any]) -> Mapping[str, RuleSettings]:
+def read_rule_settings(config: Mapping[str, Any]) -> Mapping[str, RuleSettings]:
     """The settings by rule, from the content of a configuration file. Raises PolicyConfigError."""
     schemas = {rule.id: settings_of(rule) for rule in all_rules()} | {NOT_KNOWN_YET: {}}
     for name in config:
         if name != ALL and name not in schemas:
             raise PolicyConfigError(f"`{name}` is not a rule of the pack (docs/policies.md lists them)")
-    everywhere = _level(ALL, config[ALL]) if ALL in config else None
-    return {name: _settings(name, config.get(name), everywhere, schema) for name, schema in schemas.items()}
+    everywhere = _valid_level(ALL, config[ALL]) if ALL in config else None
+    return {name: _settings_of_rule(name, config.get(name), everywhere, schema) for name, schema in schemas.items()}
 
 
-def _settings(name: str, value: Any, everywhere: str | None, schema: Mapping[str, Any]) -> RuleSettings:
+def _settings_of_rule(name: str, value: Any, everywhere: str | None, schema: Mapping[str, Any]) -> RuleSettings:
     if value is None:
         return RuleSettings(everywhere)
     if not isinstance(value, Mapping):
-        return RuleSettings(_level(name, value))
+        return RuleSettings(_valid_level(name, value))
     properties = {key: item for key, item in value.items() if key != "enforcementLevel"}
-    wrong = [*_wrong(properties, schema)]
+    wrong = [*_settings_problems(properties, schema)]
     if wrong:
         raise PolicyConfigError(f"`{name}`: {'; '.join(wrong)}")
-    level = _level(name, value["enforcementLevel"]) if "enforcementLevel" in value else everywhere
+    level = _valid_level(name, value["enforcementLevel"]) if "enforcementLevel" in value else everywhere
     return RuleSettings(level, properties)
 
 
-def _level(name: str, value: Any) -> str:
+def _valid_level(name: str, value: Any) -> str:
     if value not in (*LEVELS, _SAME_AS_MANDATORY):
         raise PolicyConfigError(f"`{name}`: {value!r} is not a level; use {', '.join(LEVELS)}")
     return str(value)
 
 
-def _wrong(properties: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+def _settings_problems(properties: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
     from jsonschema import Draft202012Validator
 
     whole = {"type": "object", "additionalProperties": False, "properties": schema}
@@ -130,7 +130,7 @@ def read_waivers(value: Any) -> Mapping[str, Waiver]:
     """The waivers of a stack, by rule. Those without a reason or a date are ignored: `trainyard check` reports them."""
     if not isinstance(value, Mapping):
         return {}
-    found = {str(rule): _waiver(row) for rule, row in value.items() if isinstance(row, Mapping)}
+    found = {str(rule): _parse_waiver(row) for rule, row in value.items() if isinstance(row, Mapping)}
     return {rule: waiver for rule, waiver in found.items() if waiver is not None}
 
 
@@ -142,7 +142,7 @@ def waivers_from_json(text: str) -> Mapping[str, Waiver]:
         return {}
 
 
-def _waiver(row: Mapping[str, Any]) -> Waiver | None:
+def _parse_waiver(row: Mapping[str, Any]) -> Waiver | None:
     reason = str(row.get("reason") or "").strip()
     try:
         return Waiver(reason, date.fromisoformat(str(row.get("until")))) if reason else None

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any, Literal
 
 from policies.rule import JudgedResource, JudgedStack, NotKnownError, PolicyRule, PolicyVerdict, StackRule
-from policies.rule import rules as resource_rules
+from policies.rule import resource_rules as resource_rules
 from policies.rule import stack_rules as rules_of_stacks
 from policies.settings import ADVISORY, DISABLED, NOT_KNOWN_YET, RuleSettings, Waiver
 
@@ -50,31 +50,31 @@ class PolicyContext:
         return self.of(rule.id).level_in(environment, rule.level)
 
 
-def judge_resource(resource: JudgedResource, terms: PolicyContext) -> Iterator[PolicyResult]:
+def judge_single_resource(resource: JudgedResource, terms: PolicyContext) -> Iterator[PolicyResult]:
     """The results of the rules for single resources."""
-    environment = terms.environment or environment_of((resource,))
+    environment = terms.environment or environment_of_resources((resource,))
     for rule in resource_rules():
         if resource.type in rule.types and terms.level(rule, environment) != DISABLED:
-            yield from _result(rule, resource, rule.verdict(resource), terms, environment)
+            yield from _policy_results(rule, resource, rule.verdict(resource), terms, environment)
 
 
 def judge_stack(resources: Sequence[JudgedResource], terms: PolicyContext) -> Iterator[PolicyResult]:
     """The results of the rules for whole stacks."""
-    environment = terms.environment or environment_of(resources)
+    environment = terms.environment or environment_of_resources(resources)
     for rule in rules_of_stacks():
         if terms.level(rule, environment) != DISABLED:
             stack = JudgedStack(tuple(resources), environment, terms.of(rule.id).properties)
             for resource, verdict in rule.verdicts(stack):
-                yield from _result(rule, resource, verdict, terms, environment)
+                yield from _policy_results(rule, resource, verdict, terms, environment)
 
 
 def judge_all(resources: Sequence[JudgedResource], terms: PolicyContext) -> Iterator[PolicyResult]:
     for resource in resources:
-        yield from judge_resource(resource, terms)
+        yield from judge_single_resource(resource, terms)
     yield from judge_stack(resources, terms)
 
 
-def environment_of(resources: Iterable[JudgedResource]) -> str:
+def environment_of_resources(resources: Iterable[JudgedResource]) -> str:
     """The environment, from the first resource whose tag names one."""
     for resource in resources:
         try:
@@ -86,7 +86,7 @@ def environment_of(resources: Iterable[JudgedResource]) -> str:
     return ""
 
 
-def _result(
+def _policy_results(
     rule: PolicyRule | StackRule,
     resource: JudgedResource | None,
     verdict: PolicyVerdict,

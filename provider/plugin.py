@@ -36,7 +36,7 @@ class KeyPairResource(ProviderResource):
 
     def check(self, call: Call, old: Properties, new: Properties) -> CheckedInputs:
         inputs = {**_DEFAULTS, **{key: value for key, value in new.items() if value is not None}}
-        return CheckedInputs(inputs, tuple(_failures(inputs)))
+        return CheckedInputs(inputs, tuple(_key_pair_failures(inputs)))
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         return unknown_where_missing({**(old_outputs or {}), **inputs}, OUTPUTS)
@@ -82,7 +82,7 @@ def make_pair() -> Properties:
     }
 
 
-def _failures(inputs: Properties) -> Iterator[InputFailure]:
+def _key_pair_failures(inputs: Properties) -> Iterator[InputFailure]:
     for key in sorted(set(inputs) - INPUTS - {"__defaults"}):
         yield InputFailure(key, f"A key pair has no input `{key}`; it has {', '.join(sorted(INPUTS))}.")
     rotation = inputs["rotation"]

@@ -28,9 +28,9 @@ def built_in_keys(key_of_job: str) -> dict[str, dict[str, Any]]:
     """Every key of the built-in frameworks, with each framework's description of it, and example values."""
     texts: dict[str, dict[str, list[str]]] = {}
     examples: dict[str, list[Any]] = {}
-    for name in frameworks.names():
-        for strategy in frameworks.document(name).get("strategies") or (None,):
-            for key, text, values in _described_keys(frameworks.framework(name, strategy), key_of_job):
+    for name in frameworks.framework_names():
+        for strategy in frameworks.framework_document(name).get("strategies") or (None,):
+            for key, text, values in _described_keys(frameworks.framework_row(name, strategy), key_of_job):
                 framework_names = texts.setdefault(key, {}).setdefault(text, [])
                 framework_names += [name] if name not in framework_names else []
                 examples.setdefault(key, values)
@@ -138,8 +138,8 @@ def _serving_others(platform: str) -> dict[str, Any]:
 def _with_built_in_frameworks(definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Adds the built-in frameworks: names, strategies, roles, options and ports. (Commands read the frameworks
     instead.)"""
-    of_job, names = definitions[_JOB]["properties"], frameworks.names()
-    strategies = {name: [*frameworks.document(name).get("strategies", ())] for name in names}
+    of_job, names = definitions[_JOB]["properties"], frameworks.framework_names()
+    strategies = {name: [*frameworks.framework_document(name).get("strategies", ())] for name in names}
     lists = "".join(f" {name}: {', '.join(own)}." for name, own in strategies.items() if own)
     # An editor offers the examples in this order: the usual framework first.
     usual = of_job["framework"]["examples"]

@@ -18,7 +18,7 @@ from typing import Any
 
 from catalog import frameworks
 from catalog.imports import imported_modules
-from catalog.machines import machines_of
+from catalog.machines import machine_types_of
 from catalog.platforms import PlatformRow, platforms
 from catalog.tables import rows_at
 from schemas.job_code import code_files
@@ -106,10 +106,10 @@ class Facts:
             return own.rows.get(job.strategy)
         if job.framework not in _known_frameworks():
             return None
-        declared = frameworks.document(job.framework).get("strategies", {})
+        declared = frameworks.framework_document(job.framework).get("strategies", {})
         if job.strategy is not None and job.strategy not in declared:
             return None
-        return frameworks.framework(job.framework, job.strategy)
+        return frameworks.framework_row(job.framework, job.strategy)
 
     def known_jobs(self, stack: Stack) -> Iterator[tuple[str, Job, frameworks.Framework]]:
         """The jobs whose framework and strategy are known, with their names."""
@@ -122,12 +122,12 @@ class Facts:
         if own is not None:
             return tuple(own.columns.get("strategies", ()))
         is_built_in = framework in _known_frameworks()
-        return tuple(frameworks.document(framework).get("strategies", ())) if is_built_in else ()
+        return tuple(frameworks.framework_document(framework).get("strategies", ())) if is_built_in else ()
 
 
 @cache
 def _known_frameworks() -> tuple[str, ...]:
-    return frameworks.names()
+    return frameworks.framework_names()
 
 
 def gather_facts(stack: Stack, folder: Path, on: date | None = None) -> Facts:
@@ -140,7 +140,7 @@ def gather_facts(stack: Stack, folder: Path, on: date | None = None) -> Facts:
     region = platforms()[stack.platform].region
     return Facts(
         platforms=platforms(),
-        shapes=machines_of(stack.platform),
+        shapes=machine_types_of(stack.platform),
         regions=rows_at(region.names) if region else {},
         realms=rows_at(region.realms) if region else {},
         own_frameworks={
@@ -205,10 +205,10 @@ def _read_own_framework(name: str, file: Path, root: Path) -> OwnFramework:
     try:
         if not Path(os.path.realpath(file)).is_relative_to(root):
             return OwnFramework(problem="is outside the project")
-        columns = frameworks.whole(tomllib.loads(file.read_text("utf-8")))
-        framework = frameworks.parse(columns)
+        columns = frameworks.with_extended_columns(tomllib.loads(file.read_text("utf-8")))
+        framework = frameworks.parse_framework(columns)
         rows: dict[str | None, frameworks.Framework] = {None: framework}
-        rows |= {strategy: frameworks.parse(columns, strategy) for strategy in framework.strategies}
+        rows |= {strategy: frameworks.parse_framework(columns, strategy) for strategy in framework.strategies}
     except OSError as problem:
         return OwnFramework(problem=f"cannot be read: {problem.strerror}")
     except (ValueError, RecursionError) as problem:

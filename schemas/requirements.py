@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from catalog.imports import normalized
+from catalog.imports import normalized_name
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -124,7 +124,7 @@ class _RefusedError(Exception):
 
 def read_requirements(file: Path, shown_as: str, root: Path, build: tuple[str, ...]) -> PackageList:
     """The packages of a file inside the project. It never raises because of the file's content."""
-    reader = _Reader(root, file.parent, tuple(normalized(name) for name in build))
+    reader = _Reader(root, file.parent, tuple(normalized_name(name) for name in build))
     lines = tuple(reader.read(file, shown_as))
     problems, hashed = reader.problems, next((line for line in lines if line.hashed), None)
     for line in lines:
@@ -223,9 +223,9 @@ class _Reader:
         url = requirement.url or ""
         hashed = bool(hashes or _URL_HASH.search(url))
         if url:
-            _require_fetchable(requirement.name, url, hashed, normalized(requirement.name) in self.build)
+            _require_fetchable(requirement.name, url, hashed, normalized_name(requirement.name) in self.build)
         parts = [_canonical_spelling(requirement), *(f"--hash={digest}" for digest in hashes)]
-        return PackageLine(" ".join(parts), normalized(requirement.name), hashed, file, number)
+        return PackageLine(" ".join(parts), normalized_name(requirement.name), hashed, file, number)
 
     def _wrong(self, code: str, file: str, line: int, message: str, remedy: str) -> None:
         self.problems.append(LineProblem(code, file, line, message, remedy))
@@ -261,7 +261,7 @@ def _canonical_spelling(requirement: Requirement) -> str:
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
     versions = f" @ {requirement.url}" if requirement.url else ",".join(sorted(map(str, requirement.specifier)))
     marker = f" ; {requirement.marker}" if requirement.marker else ""
-    return f"{normalized(requirement.name)}{extras}{versions}{marker}"
+    return f"{normalized_name(requirement.name)}{extras}{versions}{marker}"
 
 
 def _require_fetchable(name: str, url: str, hashed: bool, may_build: bool) -> None:

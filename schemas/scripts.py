@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from catalog.imports import parse
+from catalog.imports import parse_python
 
 # Limits: more files than any script imports, and larger ones than people write.
 MOST_FILES = 300
@@ -172,7 +172,7 @@ def _parse_script(file: Path, _changed: int, _size: int) -> _Source:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = parse(file.read_bytes())
+            tree = parse_python(file.read_bytes())
         certain = {id(node) for node in _certain_imports(tree.body)}
         statements = tuple(
             statement for node in ast.walk(tree) for statement in _import_statements(node, id(node) in certain)

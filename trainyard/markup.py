@@ -8,7 +8,7 @@ import re
 from html import escape
 
 from catalog.secret_looks import without_tokens
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 _MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|^[-+=#](?=[\s=#-])|(?<=^\d)[.)](?=\s)")
 _LINK = re.compile(r":(?=//)|(?<=\bwww)\.", re.IGNORECASE)
@@ -33,19 +33,19 @@ def escape_mermaid(text: str) -> str:
 
 def escape_sarif(text: str) -> str:
     """A message of SARIF 2.1.0, in which square brackets are links."""
-    return re.sub(r"([\\\[\]])", r"\\\1", terminal(_with_plain_spaces(without_tokens(text))))
+    return re.sub(r"([\\\[\]])", r"\\\1", terminal_line(_with_plain_spaces(without_tokens(text))))
 
 
 def escape_annotation(text: str, of_property: bool = False) -> str:
     """The text of a workflow command, or the value of one of its properties."""
-    text = "\n".join(map(terminal, without_tokens(text).split("\n")))
+    text = "\n".join(map(terminal_line, without_tokens(text).split("\n")))
     for letter in "%\r\n" + ":," * of_property:
         text = text.replace(letter, f"%{ord(letter):02X}")
     return text
 
 
 def _on_one_line(text: str) -> str:
-    return " ".join(terminal(_with_plain_spaces(without_tokens(text))).split())
+    return " ".join(terminal_line(_with_plain_spaces(without_tokens(text))).split())
 
 
 def _with_plain_spaces(text: str) -> str:

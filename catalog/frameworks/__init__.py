@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from catalog.frameworks.columns import FrameworkError, extended, read
+from catalog.frameworks.columns import FrameworkError, extend_columns, read_columns
 from catalog.frameworks.validation import require_valid
 
 __all__ = ["FrameworkError"]
@@ -167,34 +167,34 @@ class Framework:
         return next((row for row in self.ports if row.label == label), None)
 
 
-def names() -> tuple[str, ...]:
+def framework_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in HERE.glob("*.toml")))
 
 
 @cache
-def document(name: str) -> Mapping[str, Any]:
-    return whole(tomllib.loads((HERE / f"{name}.toml").read_text("utf-8")))
+def framework_document(name: str) -> Mapping[str, Any]:
+    return with_extended_columns(tomllib.loads((HERE / f"{name}.toml").read_text("utf-8")))
 
 
-def whole(data: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_extended_columns(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """The columns of a file together with those of the built-in framework that it extends."""
     name = data.get("extends")
     if name is None:
         return data
-    if name not in names():
-        raise FrameworkError(f"`extends` must be one of {', '.join(names())}")
-    return extended(document(name), data)
+    if name not in framework_names():
+        raise FrameworkError(f"`extends` must be one of {', '.join(framework_names())}")
+    return extend_columns(framework_document(name), data)
 
 
 @cache
-def framework(name: str, strategy: str | None = None) -> Framework:
+def framework_row(name: str, strategy: str | None = None) -> Framework:
     """The row of a known framework; without a strategy, its default one."""
-    return parse(document(name), strategy)
+    return parse_framework(framework_document(name), strategy)
 
 
-def parse(data: Mapping[str, Any], strategy: str | None = None) -> Framework:
+def parse_framework(data: Mapping[str, Any], strategy: str | None = None) -> Framework:
     """A framework from a file's columns. A strategy adds roles, ports and options to the shared ones."""
-    columns = read(Document, whole(data))
+    columns = read_columns(Document, with_extended_columns(data))
     chosen = strategy or columns.default_strategy
     if chosen is not None and chosen not in columns.strategies:
         raise FrameworkError(f"has no strategy `{chosen}`")

@@ -17,9 +17,9 @@ class FrameworkError(ValueError):
     """A framework's file is invalid."""
 
 
-def read(kind: type[T], data: Any) -> T:
+def read_columns(kind: type[T], data: Any) -> T:
     """`data` as the columns of `kind`. The first value that does not fit raises a FrameworkError with its name."""
-    return cast(T, _value(kind, data, ""))
+    return cast(T, _read_value(kind, data, ""))
 
 
 @cache
@@ -27,61 +27,63 @@ def _columns(kind: Any) -> Mapping[str, Any]:
     return get_type_hints(kind)
 
 
-def _value(kind: Any, value: Any, where: str) -> Any:
+def _read_value(kind: Any, value: Any, where: str) -> Any:
     if is_dataclass(kind):
-        return _row(kind, value, where)
+        return _read_row(kind, value, where)
     arguments = get_args(kind)
     match get_origin(kind):
         case None:
             fits = type(value) is kind or (kind is float and type(value) is int)
-            return value if fits else _refuse(where, f"must be {_CALLED[kind]}")
+            return value if fits else _raise_framework_error(where, f"must be {_CALLED[kind]}")
         case origin if origin in (Union, types.UnionType):
             return _one_of(arguments, value, where)
         case origin if origin is Literal:
-            return value if value in arguments else _refuse(where, f"must be one of {', '.join(arguments)}")
+            return (
+                value if value in arguments else _raise_framework_error(where, f"must be one of {', '.join(arguments)}")
+            )
         case origin if origin is tuple:
-            items = value if isinstance(value, list) else _refuse(where, "must be a list")
-            return tuple(_value(arguments[0], item, f"{where}[{index}]") for index, item in enumerate(items))
+            items = value if isinstance(value, list) else _raise_framework_error(where, "must be a list")
+            return tuple(_read_value(arguments[0], item, f"{where}[{index}]") for index, item in enumerate(items))
         case _:
-            part = value if isinstance(value, Mapping) else _refuse(where, "must be a table")
-            return {key: _value(arguments[1], item, f"{where}.{key}") for key, item in part.items()}
+            part = value if isinstance(value, Mapping) else _raise_framework_error(where, "must be a table")
+            return {key: _read_value(arguments[1], item, f"{where}.{key}") for key, item in part.items()}
 
 
-def _row(kind: Any, value: Any, where: str) -> Any:
+def _read_row(kind: Any, value: Any, where: str) -> Any:
     if not isinstance(value, Mapping):
-        _refuse(where, "must be a table")
+        _raise_framework_error(where, "must be a table")
     columns = _columns(kind)
     unknown = next((key for key in value if key not in columns), None)
     if unknown is not None:
-        _refuse(where, f"has no column `{unknown}`; it has {', '.join(sorted(columns))}")
+        _raise_framework_error(where, f"has no column `{unknown}`; it has {', '.join(sorted(columns))}")
     for column in fields(kind):
         if column.name not in value and column.default is MISSING and column.default_factory is MISSING:
-            _refuse(where, f"needs `{column.name}`")
+            _raise_framework_error(where, f"needs `{column.name}`")
     below = f"{where}." if where else ""
-    return kind(**{key: _value(columns[key], item, f"{below}{key}") for key, item in value.items()})
+    return kind(**{key: _read_value(columns[key], item, f"{below}{key}") for key, item in value.items()})
 
 
 def _one_of(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
     wanted = [kind for kind in kinds if kind is not types.NoneType]
     if len(wanted) == 1:
-        return _value(wanted[0], value, where)
+        return _read_value(wanted[0], value, where)
     if type(value) in wanted:
         return value
-    return _refuse(where, f"must be {' or '.join(_CALLED[kind] for kind in wanted)}")
+    return _raise_framework_error(where, f"must be {' or '.join(_CALLED[kind] for kind in wanted)}")
 
 
-def _refuse(where: str, why: str) -> Any:
+def _raise_framework_error(where: str, why: str) -> Any:
     raise FrameworkError(f"`{where}` {why}" if where else why)
 
 
-def extended(base: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
+def extend_columns(base: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
     """The columns of both. Tables keep the rows of `base` that `own` does not name. Lists begin with the items of
     `own`, and a port replaces the one with its label. Every other value of `own` replaces that of `base`."""
     made = {**base, **own}
     for column in base.keys() & own.keys():
         before, now = base[column], own[column]
         if column == "ports" and _are_tables(before) and _are_tables(now):
-            made[column] = _ports(before, now)
+            made[column] = _merge_ports(before, now)
         elif isinstance(before, Mapping) and isinstance(now, Mapping):
             made[column] = {**before, **now}
         elif isinstance(before, list) and isinstance(now, list):
@@ -89,7 +91,7 @@ def extended(base: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, An
     return {column: value for column, value in made.items() if column != "extends"}
 
 
-def _ports(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _merge_ports(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     replaced = {port.get("label"): port for port in now}
     kept = [replaced.pop(port["label"], port) for port in before]
     return [*kept, *(port for port in now if port.get("label") in replaced)]

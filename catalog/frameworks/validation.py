@@ -44,14 +44,14 @@ def waiting_problems(framework: Framework) -> Iterator[str]:
             if row is None:
                 yield f"{where} awaits `{label}`, which is not the label of a port"
             else:
-                yield from _awaited_port(where, name, role, row)
+                yield from _awaited_port_problems(where, name, role, row)
         for label in role.awaits_every:
-            yield from _of_every(framework, where, label)
+            yield from _awaited_everywhere_problems(framework, where, label)
         if _starts_only(role) and name in _awaited_starts(framework, name):
             yield f"{where} waits for nodes that wait for it, so none of them would ever start"
 
 
-def _awaited_port(where: str, name: str, role: RoleRow, row: PortRow) -> Iterator[str]:
+def _awaited_port_problems(where: str, name: str, role: RoleRow, row: PortRow) -> Iterator[str]:
     if row.default == "all" or row.pinned == "kernel-range":
         yield f"{where} awaits `{row.label}`, but the kernel picks its ports, so the port to ask is unknown"
     if row.protocol == "udp":
@@ -61,7 +61,7 @@ def _awaited_port(where: str, name: str, role: RoleRow, row: PortRow) -> Iterato
         yield f"{where} awaits `{row.label}`, which it may not reach: add `{name}` to the port's `reached_from`"
 
 
-def _of_every(framework: Framework, where: str, label: str) -> Iterator[str]:
+def _awaited_everywhere_problems(framework: Framework, where: str, label: str) -> Iterator[str]:
     """Before the command starts, only the program of a role's `start` can answer on its nodes."""
     row = framework.port(label)
     for name in row.listens if row else ():
@@ -95,24 +95,24 @@ def _awaited_starts(framework: Framework, name: str) -> set[str]:
 
 def require_valid(framework: Framework) -> None:
     """Raises FrameworkError for the first problem."""
-    for complaint in _complaints(framework):
+    for complaint in _framework_problems(framework):
         raise FrameworkError(complaint)
 
 
-def _complaints(framework: Framework) -> Iterator[str]:
-    yield from _of_roles(framework)
+def _framework_problems(framework: Framework) -> Iterator[str]:
+    yield from _role_problems(framework)
     for name, row in framework.options.items():
-        yield from _of_option(f"`options.{name}`", row)
+        yield from _option_problems(f"`options.{name}`", row)
         if row.several_need is not None and row.several_need not in framework.options:
             yield f"`options.{name}`: `several_need` names the option `{row.several_need}`, which does not exist"
     for port in framework.ports:
-        yield from _of_port(framework, port)
-    yield from _of_names(framework)
+        yield from _port_problems(framework, port)
+    yield from _reference_problems(framework)
     yield from waiting_problems(framework)
-    yield from _of_texts(framework)
+    yield from _placeholder_problems(framework)
 
 
-def _of_roles(framework: Framework) -> Iterator[str]:
+def _role_problems(framework: Framework) -> Iterator[str]:
     for kind, names in (("roles", framework.roles), ("options", framework.options)):
         wrong = next((name for name in names if not _NAME.fullmatch(name)), None)
         if wrong is not None:
@@ -133,17 +133,17 @@ def _of_roles(framework: Framework) -> Iterator[str]:
         yield f"`ports` has the label `{next(label for label in labels if labels.count(label) > 1)}` twice"
 
 
-def _of_option(where: str, row: OptionRow) -> Iterator[str]:
+def _option_problems(where: str, row: OptionRow) -> Iterator[str]:
     wanted = _TYPES[row.type]
     if type(row.default) not in wanted:
         yield f"{where}: `default` is not of the type {row.type}"
     elif row.values and row.default not in row.values:
         yield f"{where}: `default` is not one of its `values`"
-    elif isinstance(row.default, int | float) and not _within(row.default, row.minimum, row.maximum):
+    elif isinstance(row.default, int | float) and not _is_within_bounds(row.default, row.minimum, row.maximum):
         yield f"{where}: `default` is outside `minimum` and `maximum`"
 
 
-def _within(value: float, least: float | None, most: float | None) -> bool:
+def _is_within_bounds(value: float, least: float | None, most: float | None) -> bool:
     """Whether a value is within bounds. `nan` never is, and is not a bound either."""
     bounds = [bound for bound in (least, most) if bound is not None]
     return all(map(math.isfinite, (value, *bounds))) and all(
@@ -151,21 +151,21 @@ def _within(value: float, least: float | None, most: float | None) -> bool:
     )
 
 
-def _of_port(framework: Framework, port: PortRow) -> Iterator[str]:
+def _port_problems(framework: Framework, port: PortRow) -> Iterator[str]:
     where = f"the port `{port.label}`"
     if not port.listens:
         yield f"{where} needs a role that `listens`"
     for role in (*port.listens, *port.reached_from):
         if role not in framework.roles:
-            yield f"{where} names the role `{role}`, and {_listed(framework.roles)} there are"
-    size = _size(port.default)
+            yield f"{where} names the role `{role}`, and {_list_or_none(framework.roles)} there are"
+    size = _port_range_size(port.default)
     if size is None:
         yield f'{where}: `default` must be a port, a range such as "8700-8800", or "all"'
     elif not 1 <= port.minimum_size <= size:
         yield f"{where}: `default` has fewer ports than `minimum_size`"
 
 
-def _size(default: int | str) -> int | None:
+def _port_range_size(default: int | str) -> int | None:
     """How many ports a default has. None if it is invalid."""
     if default == "all":
         return _HIGHEST_PORT
@@ -176,26 +176,28 @@ def _size(default: int | str) -> int | None:
     return last - first + 1 if 0 < first <= last <= _HIGHEST_PORT else None
 
 
-def _of_names(framework: Framework) -> Iterator[str]:
+def _reference_problems(framework: Framework) -> Iterator[str]:
     """Other columns must name existing options and roles."""
     for port in framework.ports:
-        yield from _option(framework, port.when, f"the port `{port.label}`: `when`")
-        yield from _option(framework, port.per_node, f"the port `{port.label}`: `per_node`", "integer")
-    yield from _option(framework, framework.processes, "`processes`", "integer")
+        yield from _named_option_problems(framework, port.when, f"the port `{port.label}`: `when`")
+        yield from _named_option_problems(framework, port.per_node, f"the port `{port.label}`: `per_node`", "integer")
+    yield from _named_option_problems(framework, framework.processes, "`processes`", "integer")
     for wrap in framework.wraps:
-        yield from _option(framework, wrap.when, "`wraps`: `when`")
+        yield from _named_option_problems(framework, wrap.when, "`wraps`: `when`")
     added = (("`start_options`", framework.start_options), ("`ads.start_options`", _of_ads(framework)))
     for where, extra in ((where, extra) for where, extras in added for extra in extras):
-        yield from _option(framework, extra.when, f"{where}: `when`")
+        yield from _named_option_problems(framework, extra.when, f"{where}: `when`")
         if extra.role not in framework.roles:
-            yield f"{where} names the role `{extra.role}`, and {_listed(framework.roles)} there are"
+            yield f"{where} names the role `{extra.role}`, and {_list_or_none(framework.roles)} there are"
 
 
 def _of_ads(framework: Framework) -> tuple[StartOption, ...]:
     return framework.ads.start_options if framework.ads else ()
 
 
-def _option(framework: Framework, name: str | None, where: str, kind: str | None = None) -> Iterator[str]:
+def _named_option_problems(
+    framework: Framework, name: str | None, where: str, kind: str | None = None
+) -> Iterator[str]:
     if name is None:
         return
     row = framework.options.get(name)
@@ -205,11 +207,11 @@ def _option(framework: Framework, name: str | None, where: str, kind: str | None
         yield f"{where} names the option `{name}`, which is not of the type {kind}"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_or_none(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "no roles"
 
 
-def _of_texts(framework: Framework) -> Iterator[str]:
+def _placeholder_problems(framework: Framework) -> Iterator[str]:
     """Finds unknown placeholders, which would stay in the text."""
     planned = {f"option.{name}" for name in framework.options} | {"nodes"}
     planned |= {f"port.{port.label}{end}" for port in framework.ports for end in FORMS_OF_A_PORT}
@@ -230,10 +232,10 @@ def _of_texts(framework: Framework) -> Iterator[str]:
             ("`ads.environment`", framework.ads.environment, planned),
         ]
     for where, part, answered in texts:
-        yield from _unanswered(where, part, answered)
+        yield from _unknown_placeholders(where, part, answered)
 
 
-def _unanswered(where: str, part: Any, answered: set[str]) -> Iterator[str]:
+def _unknown_placeholders(where: str, part: Any, answered: set[str]) -> Iterator[str]:
     if isinstance(part, Mapping):
         wrong = next((name for name in part if not _VARIABLE.fullmatch(name)), None)
         if wrong is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from catalog.frameworks import Framework, framework, parse
+from catalog.frameworks import Framework, framework_row, parse_framework
 from catalog.platforms import require_capability
 from catalog.tables import table
 from components.plan.launch import RolePart, fill_references, launch_document, role_part, stall_minutes
@@ -122,7 +122,7 @@ def plan_of(judged: Judged) -> Plan:
 
 
 def _framework(name: str, strategy: str | None, own: Mapping[str, Mapping[str, Any]]) -> Framework:
-    return parse(own[name], strategy) if name in own else framework(name, strategy)
+    return parse_framework(own[name], strategy) if name in own else framework_row(name, strategy)
 
 
 def _packages(job: Job, listed: PackageList | None) -> PackagesPlan | None:

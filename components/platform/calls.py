@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 # The engine's variable: with "true", one failed resource does not stop resources that do not depend on it.
 GO_ON = "PULUMI_CONTINUE_ON_ERROR"
@@ -125,7 +125,7 @@ class PersonReporter:
     tell: Tell
 
     def info(self, message: str) -> None:
-        self.tell(terminal(message))
+        self.tell(terminal_line(message))
 
     warning = info
 

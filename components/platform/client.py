@@ -15,7 +15,7 @@ from components.platform.calls import Call, ProviderError
 from components.platform.inputs import own_inputs
 from components.platform.runs import UNSUCCESSFUL, NodeRun, RunSpec, overall
 from components.platform.values import Properties, canonical
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -250,7 +250,7 @@ def wait_for_end(call: Call, runs: Runs, nodes: list[NodeRun], minutes: float) -
 def reason_to_wait(nodes: Sequence[NodeRun]) -> str:
     """The platform's message about nodes that have not begun, or ""."""
     waiting = (node for node in nodes if node.state == "ACCEPTED" and node.details)
-    return next((terminal(node.details) for node in waiting), "")
+    return next((terminal_line(node.details) for node in waiting), "")
 
 
 class _Watch:

@@ -47,7 +47,7 @@ class Signer:
 
     def refusal(self, status: int, content: bytes) -> Refusal | None:
         """Classifies a refusal by S3's own error code."""
-        root = _xml(content)
+        root = _parse_xml(content)
         name = root.findtext("Code") if root is not None else None
         if root is None or not name:
             return None
@@ -71,7 +71,7 @@ class Store:
         if not match:
             raise LaunchError(f"`{uri}` is not a folder in a bucket: write s3://<bucket>/<folder>")
         if self._signer is None:
-            self._signer = _signer(self._environment)
+            self._signer = _open_signer(self._environment)
         endpoint, place = bucket_place(self._environment, quote(match[1], safe=""), self._signer.region)
         return BucketFolder(uri, Connection(endpoint, self._signer, self._say), place, match[2])
 
@@ -86,10 +86,10 @@ class BucketFolder(object_store.BucketFolder):
         """Lists page by page. Names come encoded, because XML cannot express some characters."""
         token = ""
         while True:
-            query = f"encoding-type=url&list-type=2&max-keys={self.page_size}&prefix={encoded(prefix)}"
+            query = f"encoding-type=url&list-type=2&max-keys={self.page_size}&prefix={encode_query_value(prefix)}"
             if token:
-                query = f"continuation-token={encoded(token)}&{query}"
-            page = _xml(self.connection.call("GET", f"{self.place or '/'}?{query}").content)
+                query = f"continuation-token={encode_query_value(token)}&{query}"
+            page = _parse_xml(self.connection.call("GET", f"{self.place or '/'}?{query}").content)
             if page is None:
                 raise StoreError(0, f"the answer of {self.host} to a list is not XML")
             for row in page.iter("Contents"):
@@ -101,12 +101,12 @@ class BucketFolder(object_store.BucketFolder):
                 return
 
 
-def encoded(text: str) -> str:
+def encode_query_value(text: str) -> str:
     """A value of a query, encoded as signatures require."""
     return quote(text, safe="-_.~")
 
 
-def _signer(environment: Mapping[str, str]) -> Signer:
+def _open_signer(environment: Mapping[str, str]) -> Signer:
     try:
         signer = Signer(Identity(environment))
     except (AwsError, OSError, http.client.HTTPException) as error:
@@ -119,7 +119,7 @@ def _signer(environment: Mapping[str, str]) -> Signer:
     return signer
 
 
-def _xml(content: bytes) -> ElementTree.Element | None:
+def _parse_xml(content: bytes) -> ElementTree.Element | None:
     """An answer of S3, its element names without their namespace."""
     try:
         root = ElementTree.fromstring(content)

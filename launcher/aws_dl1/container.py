@@ -20,8 +20,8 @@ from launcher import network
 from launcher.aws_dl1 import host_nic
 from launcher.aws_dl1.identity import CODE_VARIABLE
 from launcher.aws_dl1.machine import options, ssh
-from launcher.aws_dl1.machine.facts import write
-from launcher.compatibility import unlink
+from launcher.aws_dl1.machine.facts import write_atomically
+from launcher.compatibility import unlink_if_there
 from launcher.errors import LaunchError, MissingError
 from launcher.printing import LinePrinter
 from launcher.status import TRANSPORT_VARIABLE
@@ -57,15 +57,17 @@ def main() -> int:
     start = Path(options.START)
     home = Path(environment.get("HOME") or "/root")
     try:
-        prepare(environment, start, Path(options.CODE), home, say)
+        prepare_container(environment, start, Path(options.CODE), home, say)
     except (LaunchError, MissingError, OSError) as error:
         say(str(error))
         return 78
-    os.execve(sys.executable, [sys.executable, "-I", "-c", options.program("launcher.start", "[]")], environment)
+    os.execve(
+        sys.executable, [sys.executable, "-I", "-c", options.isolated_program("launcher.start", "[]")], environment
+    )
     return 0
 
 
-def prepare(environment: dict[str, str], start: Path, code: Path, home: Path, say: LinePrinter) -> None:
+def prepare_container(environment: dict[str, str], start: Path, code: Path, home: Path, say: LinePrinter) -> None:
     """Does everything before the launcher starts. Leaves variables that the stack sets as they are."""
     variables = json.loads((start / VARIABLES).read_text("utf-8")) if (start / VARIABLES).exists() else {}
     environment.update(variables)
@@ -125,8 +127,8 @@ def serve_ssh(environment: Mapping[str, str], shown: Path, home: Path, say: Line
         say("the image has no sshd, so other nodes cannot reach this container by SSH: most scripts do not need that")
         return
     port, key, configuration = environment[PORT_VARIABLE], home / ".ssh" / "host_key", home / ".ssh" / "sshd_config"
-    unlink(key)
-    write(configuration, _CONFIGURATION.format(port=port, key=key).encode())
+    unlink_if_there(key)
+    write_atomically(configuration, _CONFIGURATION.format(port=port, key=key).encode())
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, parents=True, exist_ok=True)
     made = subprocess.run(
@@ -138,7 +140,7 @@ def serve_ssh(environment: Mapping[str, str], shown: Path, home: Path, say: Line
     # In this session, so that sshd always ends with the container.
     process = subprocess.Popen([sshd, "-D", "-e", "-f", str(configuration)], stdin=subprocess.DEVNULL)
     until = time.monotonic() + _SSHD_SECONDS
-    while not network.answers("127.0.0.1", int(port)):
+    while not network.port_answers("127.0.0.1", int(port)):
         if process.poll() is not None or time.monotonic() > until:
             raise MissingError(f"sshd cannot be started on port {port}: see its output above")
         time.sleep(0.02)

@@ -61,21 +61,21 @@ def choose_transport(environment: Mapping[str, str], fabric: Fabric) -> Transpor
         return Transport(
             {"FI_PROVIDER": _SOCKETS}, f"TCP sockets: libfabric {fabric.libfabric} of the image finds no EFA"
         )
-    missing = _missing(fabric)
+    missing = _why_not_gaudi_direct(fabric)
     if missing:
         return Transport({}, f"libfabric over the host's memory: {missing}")
     words = f"Gaudi Direct over EFA (kernel {fabric.kernel}, libfabric {fabric.libfabric})"
     return Transport({"HCCL_OVER_OFI": None, **_DIRECT}, words)
 
 
-def _missing(fabric: Fabric) -> str:
+def _why_not_gaudi_direct(fabric: Fabric) -> str:
     """Why Gaudi Direct is not possible; empty if it is."""
     if not fabric.libfabric:
         return "the image has no fi_info, so it is unknown whether its libfabric has Gaudi Direct"
     lacks = [
         f"{name} {version}, and {'.'.join(map(str, needed))} is needed"
         for name, version, needed in (("kernel", fabric.kernel, _KERNEL), ("libfabric", fabric.libfabric, _LIBFABRIC))
-        if numbers(version) < needed
+        if version_numbers(version) < needed
     ]
     return f"Gaudi Direct is not possible ({'; '.join(lacks)})" if lacks else ""
 
@@ -86,17 +86,19 @@ def detect_fabric(kernel: str, environment: Mapping[str, str], folders: Collecti
     program = next((name for name in (f"{folder}/fi_info" for folder in every) if os.access(name, os.X_OK)), "")
     if not program:
         return Fabric(kernel, "", False)
-    version = re.search(r"^libfabric: *(\S+)", _output_of([program, "--version"], environment) or "", re.MULTILINE)
-    return Fabric(kernel, version[1] if version else "", _output_of([program, "-p", "efa"], environment) is not None)
+    version = re.search(r"^libfabric: *(\S+)", _command_output([program, "--version"], environment) or "", re.MULTILINE)
+    return Fabric(
+        kernel, version[1] if version else "", _command_output([program, "-p", "efa"], environment) is not None
+    )
 
 
-def numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
     """The numbers that a version begins with."""
     match = re.match(r"\d+(\.\d+)*", version.strip())
     return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
-def _output_of(words: list[str], environment: Mapping[str, str]) -> str | None:
+def _command_output(words: list[str], environment: Mapping[str, str]) -> str | None:
     """The output of a command; None if it fails."""
     try:
         done = subprocess.run(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from launcher.aws_dl1.fetch import AwsError
 from launcher.aws_dl1.fetch import Identity as AwsIdentity
-from launcher.aws_dl1.services import secret
+from launcher.aws_dl1.services import read_aws_secret
 from launcher.errors import MissingError
 from launcher.platforms import Identity
 from launcher.printing import LinePrinter
@@ -30,6 +30,6 @@ class NodeIdentity(Identity):
     def secret(self, name: str, say: LinePrinter) -> bytes:
         """From AWS Secrets Manager, by its name or ARN."""
         try:
-            return secret(AwsIdentity(self.environment), name).encode()
+            return read_aws_secret(AwsIdentity(self.environment), name).encode()
         except (AwsError, OSError, http.client.HTTPException, ValueError, KeyError) as error:
             raise MissingError(f"the secret {name} cannot be read from AWS Secrets Manager: {error}") from None

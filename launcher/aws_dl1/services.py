@@ -18,7 +18,7 @@ _TARGETS = {
 _HOSTS = {"ecr": "api.ecr"}
 
 
-def ask(identity: Identity, service: str, operation: str, parameters: Mapping[str, Any]) -> Any:
+def call_json_service(identity: Identity, service: str, operation: str, parameters: Mapping[str, Any]) -> Any:
     """Calls an operation. AwsError: it was refused."""
     headers = {
         "content-type": "application/x-amz-json-1.1",
@@ -28,6 +28,6 @@ def ask(identity: Identity, service: str, operation: str, parameters: Mapping[st
     return json.loads(call(identity, service, "POST", f"{url}/", headers, json.dumps(parameters).encode()) or b"{}")
 
 
-def secret(identity: Identity, name: str) -> str:
+def read_aws_secret(identity: Identity, name: str) -> str:
     """The current value of a secret of AWS Secrets Manager, by its name or ARN."""
-    return str(ask(identity, "secretsmanager", "GetSecretValue", {"SecretId": name})["SecretString"])
+    return str(call_json_service(identity, "secretsmanager", "GetSecretValue", {"SecretId": name})["SecretString"])

@@ -15,36 +15,36 @@ from launcher.processes import Spec
 _MODULES = {name: f"launcher.frameworks.{name}" for name in ("accelerate", "dask", "horovod", "tensorflow")}
 
 
-def _module(launch: Launch) -> ModuleType | None:
+def _framework_module(launch: Launch) -> ModuleType | None:
     name = _MODULES.get(launch.framework)
     return import_module(name) if name else None
 
 
-def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
+def framework_values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
     """Placeholders that only this framework has."""
-    found: Mapping[str, str] = getattr(_module(launch), "values", lambda *_: {})(launch, addresses)
+    found: Mapping[str, str] = getattr(_framework_module(launch), "values", lambda *_: {})(launch, addresses)
     return found
 
 
-def variables(launch: Launch, environment: Mapping[str, str]) -> Mapping[str, str]:
+def framework_variables(launch: Launch, environment: Mapping[str, str]) -> Mapping[str, str]:
     """Variables that depend on the machine, and so cannot be in the launch document."""
-    found: Mapping[str, str] = getattr(_module(launch), "variables", lambda *_: {})(launch, environment)
+    found: Mapping[str, str] = getattr(_framework_module(launch), "variables", lambda *_: {})(launch, environment)
     return found
 
 
-def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder: str) -> list[Spec]:
+def framework_helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder: str) -> list[Spec]:
     """Processes that the framework needs beside the command on this node."""
-    found: list[Spec] = getattr(_module(launch), "helpers", lambda *_: [])(launch, place, environment, folder)
+    found: list[Spec] = getattr(_framework_module(launch), "helpers", lambda *_: [])(launch, place, environment, folder)
     return found
 
 
-def wrap_command(launch: Launch, words: Sequence[str]) -> list[str]:
+def wrap_for_framework(launch: Launch, words: Sequence[str]) -> list[str]:
     """The command line of a process of the command, perhaps wrapped."""
-    found: list[str] = getattr(_module(launch), "wrap_command", lambda _, words: list(words))(launch, words)
+    found: list[str] = getattr(_framework_module(launch), "wrap_command", lambda _, words: list(words))(launch, words)
     return found
 
 
-def waits_for(launch: Launch, place: Place) -> str:
+def what_command_awaits(launch: Launch, place: Place) -> str:
     """What the command still waits for; empty if it may start."""
-    found: str = getattr(_module(launch), "waits_for", lambda *_: "")(launch, place)
+    found: str = getattr(_framework_module(launch), "waits_for", lambda *_: "")(launch, place)
     return found

@@ -29,7 +29,7 @@ def waits_for(launch: Launch, place: Place) -> str:
     if launch.role != _SCHEDULER or not launch.command or not port:
         return ""
     wanted = sum(role.replicas for role in launch.roles if role.service) * int(launch.options.get("workers", 1))
-    found = _workers(place.address, port)
+    found = _registered_workers(place.address, port)
     if found is None:
         return "the scheduler to serve"
     return "" if found >= wanted else f"Dask workers: {found} of {wanted} have registered with the scheduler"
@@ -41,11 +41,11 @@ def _page_port(launch: Launch, place: Place) -> int:
     if _PAGES not in words[:-1]:
         return 0
     page = words[words.index(_PAGES) + 1]
-    port = placeholders.filled(page, placeholders.node_values(launch, place), "start").rpartition(":")[2]
+    port = placeholders.fill_placeholders(page, placeholders.node_values(launch, place), "start").rpartition(":")[2]
     return int(port) if port.isdigit() else 0
 
 
-def _workers(address: str, port: int) -> int | None:
+def _registered_workers(address: str, port: int) -> int | None:
     connection = http.client.HTTPConnection(address, port, timeout=2)
     try:
         connection.request("GET", _COUNTS)

@@ -24,10 +24,10 @@ def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
     task = {}
     of_ranks = [role.name for role in launch.roles for _ in range(role.replicas)]
     for rank, role in enumerate(of_ranks):
-        members = cluster.setdefault(_task(launch, role), [])
+        members = cluster.setdefault(_task_type(launch, role), [])
         if rank == launch.rank:
-            task = {"type": _task(launch, role), "index": len(members)}
-        members.append(f"{addresses[rank]}:{_port(launch, role, rank)}")
+            task = {"type": _task_type(launch, role), "index": len(members)}
+        members.append(f"{addresses[rank]}:{_task_port(launch, role, rank)}")
     return {"tf_config": json.dumps({"cluster": cluster, "task": task})}
 
 
@@ -38,13 +38,13 @@ def variables(launch: Launch, environment: Mapping[str, str]) -> dict[str, str]:
     return {} if chosen else {_KERAS_2: "1"}
 
 
-def _task(launch: Launch, role: str) -> str:
+def _task_type(launch: Launch, role: str) -> str:
     """TensorFlow's name of a role."""
     served = any(one.name == _SERVERS for one in launch.roles)
     return role if role != _LEADER else _CHIEF if served else _WORKER
 
 
-def _port(launch: Launch, role: str, rank: int) -> int:
+def _task_port(launch: Launch, role: str, rank: int) -> int:
     """The port named after the role. A role without one (the chief of parameter servers) uses that of the workers."""
     label = role if role in launch.ports else next(iter(launch.ports))
     ports = launch.port_numbers(label, rank)

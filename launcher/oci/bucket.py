@@ -14,7 +14,7 @@ from launcher import object_store
 from launcher.errors import LaunchError, MissingError
 from launcher.object_store import Connection
 from launcher.oci.principal import Signer, storage_endpoint
-from launcher.peers import PeerRequest, named
+from launcher.peers import PeerRequest, name_ranks
 from launcher.printing import LinePrinter
 from launcher.stores import Stored
 
@@ -64,19 +64,19 @@ class BucketFolder(object_store.BucketFolder):
                 return
 
 
-def find(request: PeerRequest) -> dict[int, str]:
+def find_peer_addresses(request: PeerRequest) -> dict[int, str]:
     """Reads OCI's file of addresses whenever it has changed, until it names every rank."""
     path = request.environment.get(VARIABLE)
     if not path:
         raise LaunchError(f"{VARIABLE} is not set: OCI Data Science sets it to the file of addresses in node groups")
     missing = list(range(request.launch.nodes))
-    request.wait.what = lambda: named(request.launch, missing)
+    request.wait.what = lambda: name_ranks(request.launch, missing)
     seen: tuple[int, int, int] | None = None
     addresses: dict[int, str] = {}
     while True:
-        stamp = _stamp(path)
+        stamp = _file_stamp(path)
         if stamp is not None and stamp != seen:
-            seen, addresses = stamp, _read(path, addresses)
+            seen, addresses = stamp, _read_addresses(path, addresses)
             missing[:] = [rank for rank in range(request.launch.nodes) if rank not in addresses]
         if not missing:
             return {rank: addresses[rank] for rank in range(request.launch.nodes)}
@@ -84,7 +84,7 @@ def find(request: PeerRequest) -> dict[int, str]:
             raise MissingError(request.wait.timeout_message())
 
 
-def _stamp(path: str) -> tuple[int, int, int] | None:
+def _file_stamp(path: str) -> tuple[int, int, int] | None:
     try:
         found = os.stat(path)
     except OSError:
@@ -92,7 +92,7 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _read(path: str, known: dict[int, str]) -> dict[int, str]:
+def _read_addresses(path: str, known: dict[int, str]) -> dict[int, str]:
     """The addresses in the file, or the previous ones while the file is being written."""
     try:
         with open(path, encoding="utf-8") as file:

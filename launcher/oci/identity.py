@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from launcher.board import SUCCEEDED, Event, seconds
+from launcher.board import SUCCEEDED, Event, rfc3339_seconds
 from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError
 from launcher.object_store import Connection
@@ -18,7 +18,7 @@ from launcher.oci.principal import Signer, secrets_endpoint
 from launcher.platforms import GitRepository, Identity
 from launcher.printing import LinePrinter
 from launcher.readiness import peers_timeout
-from launcher.settings import flag
+from launcher.settings import flag_setting
 from launcher.stores import Folder, Open, Stored, StoreError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class NodeIdentity(Identity):
     def secret(self, name: str, say: LinePrinter) -> bytes:
         """Reads a secret from the vault, by its OCID."""
 
-        return read(self.environment, name, say)
+        return read_oci_secret(self.environment, name, say)
 
     def unpacked(self) -> Path | None:
         """The folder of the job's artifact in the home of the node's user."""
@@ -98,7 +98,7 @@ class NodeIdentity(Identity):
 
     def foreign_nodes(self, launch: Launch, open_folder: Open) -> ForeignNodes | None:
         """Nodes whose images ADS built."""
-        if not flag(self.environment, ADS_VARIABLE) or launch.nodes == 1:
+        if not flag_setting(self.environment, ADS_VARIABLE) or launch.nodes == 1:
             return None
 
         return connect_ads(launch, open_folder, self.environment)
@@ -160,7 +160,7 @@ class Ads:
         for item in listed:
             mode = item.name.partition("_")[0]
             named = item.name.endswith("_config.json") and "/" not in item.name and mode in found
-            if named and seconds(item.modified) >= since - self.oldest:
+            if named and rfc3339_seconds(item.modified) >= since - self.oldest:
                 address = self._address(item, mode)
                 if address and address not in ours:
                     found[mode].append(address)
@@ -169,11 +169,11 @@ class Ads:
     def _address(self, item: Stored, mode: str) -> str:
         key = (item.name, item.etag)
         if key not in self._known:
-            self._known[key] = _read(self.folder.get(item.name), next(iter(self.files[mode])))
+            self._known[key] = _read_key(self.folder.get(item.name), next(iter(self.files[mode])))
         return self._known[key]
 
 
-def _read(content: bytes | None, key: str) -> str:
+def _read_key(content: bytes | None, key: str) -> str:
     try:
         read: Any = json.loads(content or b"{}")
         return str(read.get(key) or "")
@@ -197,7 +197,7 @@ def connect_ads(launch: Launch, open_folder: Open, environment: Mapping[str, str
     return Ads(launch, open_folder(uri), _FILES[cluster], mode, environment["JOB_RUN_OCID"], peers_timeout(environment))
 
 
-def read(environment: Mapping[str, str], ocid: str, say: LinePrinter) -> bytes:
+def read_oci_secret(environment: Mapping[str, str], ocid: str, say: LinePrinter) -> bytes:
     """The content of a secret's current version."""
     connection = Connection(secrets_endpoint(environment), Signer(environment), say)
     try:

@@ -57,12 +57,12 @@ class PrivateKey:
             over_p, over_q = pow(block, self.dp, self.p), pow(block, self.dq, self.q)
             signature = over_q + self.q * (self.qinv * (over_p - over_q) % self.p)
             sound = pow(signature, self.e, self.n) == block
-            return signature.to_bytes(size, "big") if sound else _unsound()
+            return signature.to_bytes(size, "big") if sound else _raise_unsound_key()
         except (ValueError, ZeroDivisionError, OverflowError):
-            return _unsound()
+            return _raise_unsound_key()
 
 
-def _unsound() -> bytes:
+def _raise_unsound_key() -> bytes:
     raise KeyFormError("the private key's numbers do not fit together")
 
 
@@ -74,11 +74,11 @@ def read_pem(text: str) -> PrivateKey:
             body = text.split(begin, 1)[1].split(end, 1)[0]
             if "ENCRYPTED" in body:
                 raise KeyFormError("the private key is encrypted, which only OCI's own SDK can read")
-            return _key(body, wrapped=form == "PRIVATE KEY")
+            return _decode_private_key(body, wrapped=form == "PRIVATE KEY")
     raise KeyFormError("the private key is not an RSA key in PEM form")
 
 
-def _key(body: str, wrapped: bool) -> PrivateKey:
+def _decode_private_key(body: str, wrapped: bool) -> PrivateKey:
     try:
         inside = _Der(base64.b64decode("".join(body.split()), validate=True)).take(_SEQUENCE)
         if wrapped:
@@ -146,10 +146,10 @@ class Signer:
         return Refusal(text, BAD_DIGEST if status == NOT_TAKEN and "MD5" in text else kind)
 
     def _token(self) -> str:
-        return _content(self._environment, _TOKEN).strip()
+        return _read_variable_or_file(self._environment, _TOKEN).strip()
 
     def _key(self) -> PrivateKey:
-        text = _content(self._environment, _KEY)
+        text = _read_variable_or_file(self._environment, _KEY)
         digest = hashlib.sha256(text.encode()).hexdigest()
         if self._read is None or self._read[0] != digest:
             try:
@@ -159,7 +159,7 @@ class Signer:
         return self._read[1]
 
 
-def _content(environment: Mapping[str, str], name: str) -> str:
+def _read_variable_or_file(environment: Mapping[str, str], name: str) -> str:
     """The text of a variable, or of the file that it names."""
     value = environment.get(name)
     if not value:
@@ -174,15 +174,17 @@ def _content(environment: Mapping[str, str], name: str) -> str:
 
 def storage_endpoint(environment: Mapping[str, str]) -> str:
     """The endpoint of the object store."""
-    return _endpoint(environment, "oci_object_storage.ObjectStorageClient", "objectstorage.{region}.oraclecloud.com")
+    return _oci_endpoint(
+        environment, "oci_object_storage.ObjectStorageClient", "objectstorage.{region}.oraclecloud.com"
+    )
 
 
 def secrets_endpoint(environment: Mapping[str, str]) -> str:
     """The endpoint from which secrets are read."""
-    return _endpoint(environment, "oci_secrets.SecretsClient", "secrets.vaults.{region}.oci.oraclecloud.com")
+    return _oci_endpoint(environment, "oci_secrets.SecretsClient", "secrets.vaults.{region}.oci.oraclecloud.com")
 
 
-def _endpoint(environment: Mapping[str, str], client: str, address: str) -> str:
+def _oci_endpoint(environment: Mapping[str, str], client: str, address: str) -> str:
     """The endpoint in the environment, otherwise OCI's own in the run's region."""
     for entry in environment.get(_OVERRIDES, "").split(";"):
         name, _, url = entry.partition("=")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from launcher import exits
 from launcher.errors import LaunchError
-from launcher.peers import PeerRequest, gather
+from launcher.peers import PeerRequest, gather_addresses
 from launcher.platforms import Identity
 
 VARIABLES: Mapping[str, str] = {}
@@ -37,7 +37,7 @@ class NodeIdentity(Identity):
 
     def start(self, rank: int, nodes: int) -> str:
         """A name from the job's name and the number of its attempt. OpenPAI never reuses a job's name."""
-        return start_of(self.environment.get(_JOB, ""), self.environment.get(_ATTEMPT, ""))
+        return start_of_attempt(self.environment.get(_JOB, ""), self.environment.get(_ATTEMPT, ""))
 
     def ports(self, label: str, role: str, index: int) -> tuple[int, ...]:
         """The ports that OpenPAI reserved. It chooses each one by itself, so there may be gaps between them."""
@@ -59,7 +59,7 @@ class NodeIdentity(Identity):
 
     def exit_code(self, code: int) -> int:
         """Makes OpenPAI see the same kind of failure in a script's exit code as other platforms do."""
-        kind = exits.kind(code)
+        kind = exits.failure_kind(code)
         if kind == exits.PERMANENT and code not in _PERMANENT:
             return _PERMANENT_CODE
         if kind == exits.UNKNOWN and code in _TRANSIENT | _PERMANENT:
@@ -67,7 +67,7 @@ class NodeIdentity(Identity):
         return code
 
 
-def start_of(job: str, attempt: str) -> str:
+def start_of_attempt(job: str, attempt: str) -> str:
     """The name of an attempt of a job. Its two parts are known to OpenPAI's REST server, too."""
     name = job.rpartition("~")[2][-_LETTERS:].lstrip("-_")
     return "-".join(filter(None, (name, attempt))) if name else ""
@@ -88,7 +88,7 @@ def _in_controller(role: str) -> str:
     return "".join(letter for letter in role.lower() if letter.isascii() and letter.isalnum())
 
 
-def find(request: PeerRequest) -> dict[int, str]:
+def find_peer_addresses(request: PeerRequest) -> dict[int, str]:
     """Reads the addresses from the environment. Usually no node has to wait for another."""
     launch, variables = request.launch, request.environment
     names = [host_variable(role.name, index) for role in launch.roles for index in range(role.replicas)]
@@ -101,4 +101,4 @@ def find(request: PeerRequest) -> dict[int, str]:
         return {rank: variables[name] for rank, name in enumerate(names)}
     if not alone or request.board_client is None or not own:
         raise LaunchError(f"{missing[0]} is not set: OpenPAI sets such a variable to the address of each task")
-    return gather(launch, request.board_client, request.generation, request.wait)
+    return gather_addresses(launch, request.board_client, request.generation, request.wait)

@@ -87,7 +87,7 @@ class Pin:
             self._before = ""
 
 
-def describe(launch: Launch, environment: Mapping[str, str]) -> str:
+def describe_pinning(launch: Launch, environment: Mapping[str, str]) -> str:
     """For `--check`: how ports would be kept."""
     pin = Pin(launch, environment, LinePrinter())
     if pin.range() is None:

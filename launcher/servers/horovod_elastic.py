@@ -32,7 +32,7 @@ _KEEP_ALIVE = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEP
 Slot = Tuple[str, int]
 
 
-def node_of(host: str) -> int:
+def node_of_host(host: str) -> int:
     """The node of a host name. Horovod's hosts are lives of nodes: `2.0`, and `2.1` after node 2 has started again."""
     return int(host.partition(".")[0])
 
@@ -71,7 +71,7 @@ class World:
             if host in self._left:
                 return False
             self._here.setdefault(host, set()).add(local)
-            self._left |= {life for life in self._here if node_of(life) == node_of(host) and life != host}
+            self._left |= {life for life in self._here if node_of_host(life) == node_of_host(host) and life != host}
             self._came = time.monotonic()
             self._settle()
             return True
@@ -115,7 +115,7 @@ class World:
     def _coming(self) -> list[str]:
         """Newcomers whose processes have all connected, in the order of nodes."""
         all_there = (host for host, found in self._here.items() if len(found) == self.processes)
-        return sorted((host for host in all_there if host not in self._members), key=node_of)
+        return sorted((host for host in all_there if host not in self._members), key=node_of_host)
 
     def _settle(self) -> None:
         """Begins a new world if all its processes are there."""
@@ -125,7 +125,7 @@ class World:
         if any((host, local) not in self._ready for host in staying for local in range(self.processes)):
             return
         late = time.monotonic() - self._came > self.late_seconds
-        if not staying and (not coming or node_of(coming[0]) != 0 or (len(coming) < self.nodes and not late)):
+        if not staying and (not coming or node_of_host(coming[0]) != 0 or (len(coming) < self.nodes and not late)):
             return
         members = [*staying, *coming]
         if len(members) >= self.least:
@@ -142,8 +142,8 @@ class World:
         self._slots = {(slot.hostname, slot.local_rank): slot for slot in slots}
         self._ready.clear()
         self._round += 1
-        nodes = ", ".join(str(node_of(host)) for host in members)
-        without = f"; gone: {', '.join(str(node_of(host)) for host in gone)}" if gone else ""
+        nodes = ", ".join(str(node_of_host(host)) for host in members)
+        without = f"; gone: {', '.join(str(node_of_host(host)) for host in gone)}" if gone else ""
         self.say(
             f"Horovod's world {self._round}: {len(slots)} processes on nodes {nodes} in the order of ranks{without}"
         )
@@ -175,7 +175,7 @@ class Driver:
         """Notifies rank 0 that a node wants to join: all meet again at the next commit."""
         from horovod.runner.elastic.worker import HostUpdateResult, WorkerNotificationClient  # type: ignore[import-not-found,unused-ignore]
 
-        main = next((slot for slot in self.services if node_of(slot[0]) == 0 and slot[1] == 0), None)
+        main = next((slot for slot in self.services if node_of_host(slot[0]) == 0 and slot[1] == 0), None)
         if main is None:
             return  # it has not reached `hvd.elastic.run` yet
         try:
@@ -203,7 +203,7 @@ def handler_for(driver: Driver) -> type[Any]:
                     self.connection.setsockopt(socket.IPPROTO_TCP, option, value)
                 slot = driver.world.assigned(host, int(local), lambda: _is_closed(self.connection))
                 if slot is not None:
-                    self.wfile.write(json.dumps(_variables(slot)).encode() + b"\n")
+                    self.wfile.write(json.dumps(_slot_variables(slot)).encode() + b"\n")
                     while self.connection.recv(1):
                         pass
             except OSError:
@@ -219,7 +219,7 @@ def _is_closed(line: socket.socket) -> bool:
     return bool(select.select([line], [], [], 0)[0])
 
 
-def _variables(slot: Any) -> dict[str, str]:
+def _slot_variables(slot: Any) -> dict[str, str]:
     names = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
     return {f"HOROVOD_{name.upper()}": str(getattr(slot, name)) for name in names}
 

@@ -27,7 +27,7 @@ def main(words: list[str]) -> int:
         line = socket.create_connection(rendezvous, timeout=_SAY_EVERY)
         who = f"{environment['HOROVOD_HOSTNAME']}:{environment['HOROVOD_LOCAL_RANK']}"
         line.sendall(f"POST /join/{who} HTTP/1.0\r\n\r\n".encode())
-        place = json.loads(_answer(line))
+        place = json.loads(_wait_for_answer(line))
     except (OSError, ValueError, RecursionError) as error:
         print(f"could not join the others: {error or 'the rendezvous has ended'}", flush=True)
         return _TEMPORARY
@@ -41,7 +41,7 @@ def main(words: list[str]) -> int:
         return _NOT_THERE
 
 
-def _answer(line: socket.socket) -> str:
+def _wait_for_answer(line: socket.socket) -> str:
     """Waits for one line of JSON. ValueError: something else came, or the connection was closed."""
     found = b""
     while not found.endswith(b"\n"):

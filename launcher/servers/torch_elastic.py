@@ -20,7 +20,7 @@ _LAST_CALL_SECONDS, _LOOK_SECONDS = "10", "1"
 
 def main(words: list[str]) -> None:
     address, rank, *options = words
-    announced = _first(address) if rank == _MAIN else address
+    announced = _sortable_address(address) if rank == _MAIN else address
     # Its option for this, `--local_addr`, is not in every release.
     socket.getfqdn = lambda name="": announced
     serves = f"is_host={int(rank == _MAIN)},last_call_timeout={_LAST_CALL_SECONDS}"
@@ -28,7 +28,7 @@ def main(words: list[str]) -> None:
     run_module("torch.distributed.run", run_name="__main__", alter_sys=True)
 
 
-def _first(address: str) -> str:
+def _sortable_address(address: str) -> str:
     """The same address as one hexadecimal number, which sorts before every address of four decimal ones."""
     found = ipaddress.ip_address(address)
     return f"{int(found):#010x}" if found.version == 4 else address

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import unquote, urlsplit
 
-from launcher.compatibility import md5 as md5_digest
+from launcher.compatibility import md5_hash as md5_digest
 from launcher.errors import LaunchError
 from launcher.printing import LinePrinter
 from launcher.stores import EXISTS, NOT_TAKEN, ChangedError, Stored, StoreError
@@ -76,13 +76,15 @@ class SharedFolder:
                     # Another node may remove it meanwhile.
                     with suppress(FileNotFoundError):
                         status = path.stat()
-                        yield Stored(found, _text(status.st_ctime_ns), status.st_size, _etag(status))
+                        yield Stored(
+                            found, _format_nanoseconds(status.st_ctime_ns), status.st_size, _etag_of_file(status)
+                        )
 
     def put(self, name: str, content: bytes, new: bool = False) -> str:
         """A small object."""
         with _store_errors(), self._draft(name) as (draft, target):
             draft.write_bytes(content)
-            return _moved(draft, target, new)
+            return _move_draft(draft, target, new)
 
     def put_file(self, name: str, file: IO[bytes], size: int, mtime: float, md5: str) -> str:
         """Copies a file. ChangedError if size or digest have changed."""
@@ -96,7 +98,7 @@ class SharedFolder:
             if base64.b64encode(digest.digest()).decode() != md5:
                 raise ChangedError(NOT_TAKEN, f"{name} changed while it was being put")
             os.utime(draft, (mtime, mtime))
-            return _moved(draft, target)
+            return _move_draft(draft, target)
 
     def get(self, name: str) -> bytes | None:
         """A small object."""
@@ -119,7 +121,7 @@ class SharedFolder:
             finally:
                 with suppress(FileNotFoundError):
                     os.remove(draft)
-        return _etag(status)
+        return _etag_of_file(status)
 
     def remove(self, name: str) -> None:
         """Removes a file. Its folder stays, because another node may be about to write there."""
@@ -145,7 +147,7 @@ class SharedFolder:
                 draft.unlink()
 
 
-def _moved(draft: Path, target: Path, new: bool = False) -> str:
+def _move_draft(draft: Path, target: Path, new: bool = False) -> str:
     """Moves a draft and returns its etag, even if another node has replaced the file since."""
     with open(draft, "rb") as held:
         if new:
@@ -153,14 +155,14 @@ def _moved(draft: Path, target: Path, new: bool = False) -> str:
             draft.unlink()
         else:
             draft.replace(target)
-        return _etag(os.fstat(held.fileno()))
+        return _etag_of_file(os.fstat(held.fileno()))
 
 
-def _etag(status: os.stat_result) -> str:
+def _etag_of_file(status: os.stat_result) -> str:
     return f"{status.st_ino:x}-{status.st_ctime_ns:x}-{status.st_size:x}"
 
 
-def _text(nanoseconds: int) -> str:
+def _format_nanoseconds(nanoseconds: int) -> str:
     seconds, rest = divmod(nanoseconds, 10**9)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:09d}Z"
 

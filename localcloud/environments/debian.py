@@ -15,7 +15,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from catalog.imports import normalized
+from catalog.imports import normalized_name
 from localcloud.environments import apt
 from localcloud.environments.commands import MakeError, MakeProgress
 from localcloud.environments.rows import EnvironmentRow
@@ -113,7 +113,7 @@ def _use_python(python: Path, script: Path) -> None:
 def _accept_own_versions(modules: Path) -> None:
     """Removes unmet requirements from the packages' metadata. pip checks them, also when it installs layers. But these
     packages fit together: Debian has tested its versions, and packages that were left out are not needed."""
-    versions = {normalized(one.name): one.version for one in metadata.distributions(path=[str(modules)])}
+    versions = {normalized_name(one.name): one.version for one in metadata.distributions(path=[str(modules)])}
     for file in (*modules.glob("*.dist-info/METADATA"), *modules.glob("*.egg-info/PKG-INFO")):
         head, blank, description = file.read_text("utf-8").partition("\n\n")
         lines = [line for line in head.splitlines() if not _is_unmet(line, versions)]
@@ -126,5 +126,5 @@ def _is_unmet(line: str, versions: Mapping[str, str]) -> bool:
     asked = Requirement(line.removeprefix(_ASKS))
     if "extra" in str(asked.marker):
         return False
-    version = versions.get(normalized(asked.name))
+    version = versions.get(normalized_name(asked.name))
     return version is None or not asked.specifier.contains(version, prereleases=True)

@@ -16,8 +16,16 @@ from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
-from catalog.environments import Choice, EnvironmentFacts, Need, choose, environments, requirement_lines, versions_in
-from catalog.imports import normalized
+from catalog.environments import (
+    Choice,
+    EnvironmentFacts,
+    Need,
+    choose_environment,
+    environment_facts,
+    requirement_lines,
+    versions_in,
+)
+from catalog.imports import normalized_name
 from localcloud.environments import cache, layout, port_shim
 from localcloud.environments.cache import Stamp
 from localcloud.environments.layout import Layout
@@ -120,12 +128,12 @@ def find_for(need: Need, packages: str = "") -> Environment | MissingEnvironment
 
 def choose_here(need: Need) -> Choice:
     """The choice by catalog.environments, with the versions on this machine."""
-    return choose(need, facts_here())
+    return choose_environment(need, facts_here())
 
 
 def facts_here() -> Mapping[str, EnvironmentFacts]:
     """The catalog's rows, with the versions on this machine."""
-    return {name: replace(facts, provides=versions_of(rows()[name])) for name, facts in environments().items()}
+    return {name: replace(facts, provides=versions_of(rows()[name])) for name, facts in environment_facts().items()}
 
 
 def requirements_of(packages: str) -> tuple[str, ...]:
@@ -144,7 +152,7 @@ def versions_of(row: EnvironmentRow) -> Mapping[str, str]:
         return {name: version for name, version in names.items() if version != "?"}
     made = locate(row)
     stamp = None if isinstance(made, MissingEnvironment) else cache.stamp_of(made[0])
-    actual = {normalized(name): version for name, version in stamp.versions.items()} if stamp else {}
+    actual = {normalized_name(name): version for name, version in stamp.versions.items()} if stamp else {}
     return {name: _nearer(version, actual.get(name, "")) for name, version in row.provides.items()}
 
 

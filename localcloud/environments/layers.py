@@ -25,7 +25,7 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from catalog.environments import versions_in
-from catalog.imports import stands_for
+from catalog.imports import requested_names_of
 from localcloud.environments import cache, port_shim
 from localcloud.environments.cache import Stamp
 from localcloud.environments.commands import DiskGuard, MakeError, MakeProgress, pip, run_watched
@@ -248,7 +248,7 @@ def _known_as(base: Environment, below: Mapping[str, BasePackage]) -> Mapping[st
     known = {}
     for name, version in versions_of(rows()[base.name]).items():
         if one := below.get(name):
-            for other in (name, *stands_for(name)):
+            for other in (name, *requested_names_of(name)):
                 known[other] = BasePackage(one.version if len(versions_in(version)) > 1 else version, one.modules)
     return known
 

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from catalog.environments import EnvironmentFacts, environments
+from catalog.environments import EnvironmentFacts, environment_facts
 
 HERE = Path(__file__).parent
 
@@ -62,7 +62,7 @@ class EnvironmentRow:
 def rows() -> Mapping[str, EnvironmentRow]:
     with (HERE / "rows.toml").open("rb") as file:
         recipes = tomllib.load(file)
-    return {name: _row(facts, recipes[name]) for name, facts in environments().items()}
+    return {name: _row(facts, recipes[name]) for name, facts in environment_facts().items()}
 
 
 def _row(facts: EnvironmentFacts, columns: dict[str, Any]) -> EnvironmentRow:

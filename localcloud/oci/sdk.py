@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from catalog.imports import parse
+from catalog.imports import parse_python
 from catalog.tables import table
 
 _SUBTYPE_KEY = re.compile(r"type = object_dictionary\['(\w+)'\]")
@@ -80,7 +80,7 @@ def _model_files(service: str) -> Mapping[str, str]:
 def model(service: str, name: str) -> Model:
     """The model `name` of the SDK's package `service`; KeyError if there is none."""
     source = (_package() / service / "models" / f"{_model_files(service)[name]}.py").read_text()
-    body = next(node for node in parse(source).body if isinstance(node, ast.ClassDef)).body
+    body = next(node for node in parse_python(source).body if isinstance(node, ast.ClassDef)).body
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
     types, wire_names = _tables(next(f for f in functions if f.name == "__init__"))
     required, allowed = _constraints(functions)

@@ -7,7 +7,16 @@ from catalog import frameworks
 from components.values.projections import rule_readers, security_rules_of
 from components.values.protocols import TCP
 from components.values.security_rules import SecurityRule
-from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail, unknown
+from policies.rule import (
+    PASS,
+    JudgedResource,
+    PolicyRule,
+    PolicyVerdict,
+    Unknown,
+    fail_because,
+    unknown_because,
+    verdict_on_every,
+)
 
 # A rule of a group of OCI has no tags to give a reason in. A default group of AWS exists anyway.
 NOT_JUDGED = (
@@ -26,7 +35,9 @@ NEARLY_ALL = 60_000
 
 def judge(resource: JudgedResource) -> PolicyVerdict:
     rules = security_rules_of(resource.type, resource.properties)
-    opened = every(lambda rule: fail("opens every TCP port") if opens_every_port(rule) else PASS, rules)
+    opened = verdict_on_every(
+        lambda rule: fail_because("opens every TCP port") if opens_every_port(rule) else PASS, rules
+    )
     return needed_by(str(resource.tags.get(TAG) or "")) if opened.outcome == "fail" else opened
 
 
@@ -43,20 +54,20 @@ def opens_every_port(rule: SecurityRule) -> bool:
 def needed_by(named: str) -> PolicyVerdict:
     """Whether a framework named in the tag needs every port."""
     names = [name for name in named.replace(",", " ").split() if name]
-    own = [name for name in names if name not in (PROOF_OF_CONCEPT, *frameworks.names())]
+    own = [name for name in names if name not in (PROOF_OF_CONCEPT, *frameworks.framework_names())]
     if any(name == PROOF_OF_CONCEPT or (name not in own and picks_ports(name)) for name in names):
         return PASS
     if own:
-        return unknown(f"opens every TCP port for {', '.join(own)}, a framework the catalog does not know")
+        return unknown_because(f"opens every TCP port for {', '.join(own)}, a framework the catalog does not know")
     why = f", but the ports of {', '.join(names)} can be chosen" if names else f" and has no tag `{TAG}`"
-    return fail(f"opens every TCP port{why}")
+    return fail_because(f"opens every TCP port{why}")
 
 
 def picks_ports(name: str) -> bool:
     """Whether the framework always uses a port that its options cannot choose, in any strategy."""
-    document = frameworks.document(name)
+    document = frameworks.framework_document(name)
     strategies = (None, *document.get("strategies", {}))
-    rows = (row for strategy in strategies for row in frameworks.framework(name, strategy).ports)
+    rows = (row for strategy in strategies for row in frameworks.framework_row(name, strategy).ports)
     return any(row.when is None and (row.default == "all" or row.pinned == "kernel-range") for row in rows)
 
 

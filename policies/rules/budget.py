@@ -17,8 +17,8 @@ from policies.rule import (
     StackRule,
     StackVerdict,
     Unknown,
-    every,
-    fail,
+    fail_because,
+    verdict_on_every,
 )
 from policies.settings import in_environment
 
@@ -41,7 +41,7 @@ PRICE = {
 }
 
 
-def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
+def judge_budget(stack: JudgedStack) -> Iterator[StackVerdict]:
     ceilings = in_environment(stack.settings.get("ceilings") or {}, stack.environment)
     targets = bool(stack.of(TARGET))
     if ceilings:
@@ -53,24 +53,28 @@ def judge_job(job: PolicyJob, ceilings: Mapping[str, float], prices: Mapping[str
     def judge_ceiling(ceiling: str) -> PolicyVerdict:
         count, words = COUNTED[ceiling]
         taken, most = float(count(job, prices, targets)), float(ceilings[ceiling])
-        return fail(f"the job `{job.name}` takes {words.format(taken, most)}") if taken > most else PASS
+        return fail_because(f"the job `{job.name}` takes {words.format(taken, most)}") if taken > most else PASS
 
-    return every(judge_ceiling, [ceiling for ceiling in COUNTED if ceiling in ceilings])
+    return verdict_on_every(judge_ceiling, [ceiling for ceiling in COUNTED if ceiling in ceilings])
 
 
-def _stack(*resources: JudgedResource, environment: str = "dev", prices: Any = None, **ceilings: float) -> JudgedStack:
+def _stack_with_ceilings(
+    *resources: JudgedResource, environment: str = "dev", prices: Any = None, **ceilings: float
+) -> JudgedStack:
     settings = {"ceilings": {"dev": ceilings}, "prices": prices or {}}
     return JudgedStack(resources, environment, settings)
 
 
-def _run(nodes: int = 4, minutes: Any = 60, retries: int = 0, job: str = "resnet", **more: Any) -> JudgedResource:
+def _run_of_nodes(
+    nodes: int = 4, minutes: Any = 60, retries: int = 0, job: str = "resnet", **more: Any
+) -> JudgedResource:
     environment_of_node = {"TRAINYARD_LAUNCH": json.dumps({"retry": {"count": retries}, "ports": {}})}
     listed = [{"name": f"worker-{number}", "environment": environment_of_node} for number in range(nodes)]
     inputs = {"nodes": listed, "maximumRuntimeMinutes": minutes, "tags": {"job": job}, **more}
     return JudgedResource(RUN, {"platform": "oci", **inputs}, f"{job}/base")
 
 
-def _job(shape: Any = "VM.GPU.A10.2", size: Any = None, **tags: str) -> JudgedResource:
+def _job_with_shape(shape: Any = "VM.GPU.A10.2", size: Any = None, **tags: str) -> JudgedResource:
     where = {"shapeName": shape, "jobShapeConfigDetails": size}
     return _job_on(where, **tags)
 
@@ -91,13 +95,13 @@ FLEX = "VM.Standard.E5.Flex"
 ON_TARGET = _job_on({"computeTargetId": "ocid1.datasciencecomputetarget.oc1..a"})
 
 
-def _openpai(instances: int) -> JudgedResource:
+def _openpai_run(instances: int) -> JudgedResource:
     role = {"instances": instances, "resourcePerInstance": {"gpu": 4}}
     protocol = {"taskRoles": {"worker": role}, "jobRetryCount": 0}
-    return _run(instances, platform="openpai", protocol=protocol)
+    return _run_of_nodes(instances, platform="openpai", protocol=protocol)
 
 
-def _machines(count: int) -> tuple[JudgedResource, ...]:
+def _aws_machines(count: int) -> tuple[JudgedResource, ...]:
     tags = {"tags": {"job": "resnet"}}
     template = JudgedResource(
         "aws:ec2/launchTemplate:LaunchTemplate", {"instanceType": "dl1.24xlarge", **tags}, "resnet"
@@ -113,7 +117,7 @@ RULE = StackRule(
     remedy="take fewer nodes or runs, a smaller shape, a shorter `maximumRuntimeMinutes` or fewer retries; or raise the"
     " ceiling in the pack's configuration (`budget`: `ceilings`)",
     types=(*TYPES, TARGET),
-    judge=judge,
+    judge=judge_budget,
     settings={
         "ceilings": {
             "description": "By environment (`*`: all others), the most that a job takes with all its runs: `nodes` and"
@@ -133,37 +137,59 @@ RULE = StackRule(
         },
     },
     passes={
-        "no ceiling": JudgedStack((_job(), _run(400)), "dev"),
-        "no ceiling for this environment": _stack(_job(), _run(400), environment="prod", nodes=1),
-        "as many as the ceiling": _stack(_job(), _run(4), nodes=4, gpus=8, usd=16),
-        "machines that runs share": _stack(*_machines(2), _run(2), _run(2), nodes=2, gpus=16),
-        "a price of the team's own": _stack(_job(), _run(4), usd=4, prices={"VM.GPU.A10.2": 1}),
-        "a job without runs": _stack(_job(launch="nodes=4 ports=29400"), nodes=4, usd=16),
-        "a flexible shape": _stack(_job(FLEX, {"ocpus": 10, "memoryInGbs": 50}), _run(1), usd=0.4),
-        "a compute target of the stack": _stack(ON_TARGET, JudgedResource(TARGET, {}, "pool"), _run(1), usd=1),
-        "a job of OpenPAI": _stack(_openpai(2), nodes=2, gpus=8),
+        "no ceiling": JudgedStack((_job_with_shape(), _run_of_nodes(400)), "dev"),
+        "no ceiling for this environment": _stack_with_ceilings(
+            _job_with_shape(), _run_of_nodes(400), environment="prod", nodes=1
+        ),
+        "as many as the ceiling": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(4), nodes=4, gpus=8, usd=16),
+        "machines that runs share": _stack_with_ceilings(
+            *_aws_machines(2), _run_of_nodes(2), _run_of_nodes(2), nodes=2, gpus=16
+        ),
+        "a price of the team's own": _stack_with_ceilings(
+            _job_with_shape(), _run_of_nodes(4), usd=4, prices={"VM.GPU.A10.2": 1}
+        ),
+        "a job without runs": _stack_with_ceilings(_job_with_shape(launch="nodes=4 ports=29400"), nodes=4, usd=16),
+        "a flexible shape": _stack_with_ceilings(
+            _job_with_shape(FLEX, {"ocpus": 10, "memoryInGbs": 50}), _run_of_nodes(1), usd=0.4
+        ),
+        "a compute target of the stack": _stack_with_ceilings(
+            ON_TARGET, JudgedResource(TARGET, {}, "pool"), _run_of_nodes(1), usd=1
+        ),
+        "a job of OpenPAI": _stack_with_ceilings(_openpai_run(2), nodes=2, gpus=8),
     },
     fails={
-        "nodes": _stack(_job(), _run(5), nodes=4),
-        "nodes of several runs": _stack(_job(), _run(3), _run(3), nodes=4),
-        "accelerators": _stack(_job(), _run(4), gpus=7),
-        "dollars": _stack(_job(), _run(4, 61), usd=16),
-        "dollars, by retries": _stack(_job(), _run(4, retries=1), usd=16),
-        "dollars of a flexible shape": _stack(_job(FLEX, {"ocpus": 10, "memoryInGbs": 51}), _run(1), usd=0.4),
-        "machines": _stack(*_machines(3), _run(2), nodes=2),
-        "accelerators of machines": _stack(*_machines(3), _run(2), gpus=16),
-        "a job without runs": _stack(_job(launch="nodes=5 ports=29400"), nodes=4),
-        "a job of OpenPAI": _stack(_openpai(3), gpus=8),
-        "every other environment": JudgedStack((_job(), _run(5)), "dev", {"ceilings": {"*": {"nodes": 4}}}),
+        "nodes": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(5), nodes=4),
+        "nodes of several runs": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(3), _run_of_nodes(3), nodes=4),
+        "accelerators": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(4), gpus=7),
+        "dollars": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(4, 61), usd=16),
+        "dollars, by retries": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(4, retries=1), usd=16),
+        "dollars of a flexible shape": _stack_with_ceilings(
+            _job_with_shape(FLEX, {"ocpus": 10, "memoryInGbs": 51}), _run_of_nodes(1), usd=0.4
+        ),
+        "machines": _stack_with_ceilings(*_aws_machines(3), _run_of_nodes(2), nodes=2),
+        "accelerators of machines": _stack_with_ceilings(*_aws_machines(3), _run_of_nodes(2), gpus=16),
+        "a job without runs": _stack_with_ceilings(_job_with_shape(launch="nodes=5 ports=29400"), nodes=4),
+        "a job of OpenPAI": _stack_with_ceilings(_openpai_run(3), gpus=8),
+        "every other environment": JudgedStack(
+            (_job_with_shape(), _run_of_nodes(5)), "dev", {"ceilings": {"*": {"nodes": 4}}}
+        ),
     },
     unknown={
-        "a shape without a price": _stack(*_machines(2), _run(2), usd=1000),
-        "a flexible shape without its memory": _stack(_job(FLEX, {"ocpus": 1}), _run(1), usd=1000),
-        "retries without limit": _stack(_job(), _run(1, retries=-1), usd=1000),
-        "a compute target of somebody else": _stack(ON_TARGET, _run(1), usd=1000),
-        "a shape that the catalog does not know": _stack(_job("VM.New"), _run(2), gpus=1000),
-        "a shape decided elsewhere": _stack(_job(Unknown("shapeName")), _run(2), gpus=1000),
-        "a job that does not say its nodes": _stack(_job(), nodes=4),
-        "a runtime decided elsewhere": _stack(_job(), _run(2, Unknown("maximumRuntimeMinutes")), usd=1000),
+        "a shape without a price": _stack_with_ceilings(*_aws_machines(2), _run_of_nodes(2), usd=1000),
+        "a flexible shape without its memory": _stack_with_ceilings(
+            _job_with_shape(FLEX, {"ocpus": 1}), _run_of_nodes(1), usd=1000
+        ),
+        "retries without limit": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(1, retries=-1), usd=1000),
+        "a compute target of somebody else": _stack_with_ceilings(ON_TARGET, _run_of_nodes(1), usd=1000),
+        "a shape that the catalog does not know": _stack_with_ceilings(
+            _job_with_shape("VM.New"), _run_of_nodes(2), gpus=1000
+        ),
+        "a shape decided elsewhere": _stack_with_ceilings(
+            _job_with_shape(Unknown("shapeName")), _run_of_nodes(2), gpus=1000
+        ),
+        "a job that does not say its nodes": _stack_with_ceilings(_job_with_shape(), nodes=4),
+        "a runtime decided elsewhere": _stack_with_ceilings(
+            _job_with_shape(), _run_of_nodes(2, Unknown("maximumRuntimeMinutes")), usd=1000
+        ),
     },
 )

@@ -17,10 +17,10 @@ from policies.rule import (
     StackRule,
     StackVerdict,
     Unknown,
-    each,
-    fail,
+    fail_because,
     is_tagged,
-    unknown,
+    unknown_because,
+    verdicts_on_each,
 )
 
 GROUP = "oci:Identity/dynamicGroup:DynamicGroup"
@@ -32,25 +32,25 @@ PROOF_OF_CONCEPT = "proof-of-concept"
 TRIAL_TAG = "tenancy-wide"
 
 
-def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
+def judge_dynamic_groups(stack: JudgedStack) -> Iterator[StackVerdict]:
     if any(is_tagged(policy, TRIAL_TAG, PROOF_OF_CONCEPT) for policy in stack.of(POLICY)):
         return
     here = Compartments.of(stack)
-    yield from each(lambda group: judge_group(group, here), stack.of(GROUP, DOMAIN_GROUP))
+    yield from verdicts_on_each(lambda group: judge_group_scope(group, here), stack.of(GROUP, DOMAIN_GROUP))
 
 
-def judge_group(group: JudgedResource, here: Compartments) -> PolicyVerdict:
+def judge_group_scope(group: JudgedResource, here: Compartments) -> PolicyVerdict:
     text = str(group.properties.get("matchingRule"))
     try:
         compartments = allowed_values(parse_rule(text), *COMPARTMENTS)
     except StatementError as problem:
-        return fail(f"`{text}`: {problem}")
+        return fail_because(f"`{text}`: {problem}")
     if compartments is None:
-        return fail(f"`{text}` matches in every compartment")
+        return fail_because(f"`{text}` matches in every compartment")
     others = sorted(one for one in compartments if one not in here.known)
     if others and here.has_unknown:
-        return unknown(f"whether {', '.join(others)} is a compartment of this stack is not known yet")
-    return fail(f"`{text}` matches in {', '.join(others)}, where nothing of this stack is") if others else PASS
+        return unknown_because(f"whether {', '.join(others)} is a compartment of this stack is not known yet")
+    return fail_because(f"`{text}` matches in {', '.join(others)}, where nothing of this stack is") if others else PASS
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ JOB = JudgedResource("oci:DataScience/job:Job", {"compartmentId": TRAINING}, "re
 MEMBERS = "resource.type = 'datasciencejobrun'"
 
 
-def _stack(rule: object, *others: JudgedResource, kind: str = GROUP) -> JudgedStack:
+def _stack_with_group(rule: object, *others: JudgedResource, kind: str = GROUP) -> JudgedStack:
     return JudgedStack((*others, JudgedResource(kind, {"matchingRule": rule}, "runs")))
 
 
@@ -91,25 +91,27 @@ RULE = StackRule(
     remedy="add `resource.compartment.id = '…'` to the rule, in `all {…}`; in a trial, tag the stack's policy"
     f" `{TRIAL_TAG}: {PROOF_OF_CONCEPT}`",
     types=(GROUP, DOMAIN_GROUP),
-    judge=judge,
+    judge=judge_dynamic_groups,
     passes={
-        "its compartment": _stack(f"all {{{MEMBERS}, resource.compartment.id = '{TRAINING}'}}", JOB),
-        "its compartment, in a domain": _stack(f"resource.compartment.id = '{TRAINING}'", JOB, kind=DOMAIN_GROUP),
-        "instances of its compartment": _stack(f"instance.compartment.id = '{TRAINING}'", JOB),
-        "a trial": _stack(MEMBERS, JOB, _trial()),
+        "its compartment": _stack_with_group(f"all {{{MEMBERS}, resource.compartment.id = '{TRAINING}'}}", JOB),
+        "its compartment, in a domain": _stack_with_group(
+            f"resource.compartment.id = '{TRAINING}'", JOB, kind=DOMAIN_GROUP
+        ),
+        "instances of its compartment": _stack_with_group(f"instance.compartment.id = '{TRAINING}'", JOB),
+        "a trial": _stack_with_group(MEMBERS, JOB, _trial()),
         "no group": JudgedStack((JOB,)),
     },
     fails={
-        "every compartment": _stack(MEMBERS, JOB),
-        "its compartment, or any": _stack(f"any {{{MEMBERS}, resource.compartment.id = '{TRAINING}'}}", JOB),
-        "another compartment": _stack("resource.compartment.id = 'ocid1.compartment.oc1..audit'", JOB),
-        "all but one": _stack(f"resource.compartment.id != '{TRAINING}'", JOB),
-        "no rule that OCI reads": _stack("everything", JOB),
-        "every compartment, in a domain": _stack(MEMBERS, JOB, kind=DOMAIN_GROUP),
+        "every compartment": _stack_with_group(MEMBERS, JOB),
+        "its compartment, or any": _stack_with_group(f"any {{{MEMBERS}, resource.compartment.id = '{TRAINING}'}}", JOB),
+        "another compartment": _stack_with_group("resource.compartment.id = 'ocid1.compartment.oc1..audit'", JOB),
+        "all but one": _stack_with_group(f"resource.compartment.id != '{TRAINING}'", JOB),
+        "no rule that OCI reads": _stack_with_group("everything", JOB),
+        "every compartment, in a domain": _stack_with_group(MEMBERS, JOB, kind=DOMAIN_GROUP),
     },
     unknown={
-        "a rule decided elsewhere": _stack(Unknown("matchingRule"), JOB),
-        "a compartment that is made later": _stack(
+        "a rule decided elsewhere": _stack_with_group(Unknown("matchingRule"), JOB),
+        "a compartment that is made later": _stack_with_group(
             f"resource.compartment.id = '{TRAINING}'",
             JudgedResource(JOB.type, {"compartmentId": Unknown("compartmentId")}, "resnet"),
         ),

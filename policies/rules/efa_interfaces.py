@@ -4,25 +4,27 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because
 
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 EFA = ("efa", "efa-only")
 
 
-def judge(resource: JudgedResource) -> PolicyVerdict:
+def judge_efa_interfaces(resource: JudgedResource) -> PolicyVerdict:
     interfaces: Sequence[Mapping[str, Any]] = resource.properties.get("networkInterfaces") or ()
     efa = [one for one in interfaces if one.get("interfaceType") in EFA]
     if not efa:
         return PASS
     cards = [int(one.get("networkCardIndex") or 0) for one in efa]
     if len(set(cards)) < len(cards):
-        return fail("two EFA interfaces share a network card")
+        return fail_because("two EFA interfaces share a network card")
     wrong = [one for one in efa if int(one.get("deviceIndex") or 0) != min(int(one.get("networkCardIndex") or 0), 1)]
     if wrong:
-        return fail("an EFA interface has the wrong deviceIndex: 0 on network card 0, 1 on the others")
+        return fail_because("an EFA interface has the wrong deviceIndex: 0 on network card 0, 1 on the others")
     if not all(_has_groups(one) for one in efa):
-        return fail("an EFA interface names no security group, and the VPC's own group need not let EFA through")
+        return fail_because(
+            "an EFA interface names no security group, and the VPC's own group need not let EFA through"
+        )
     return PASS
 
 
@@ -32,11 +34,11 @@ def _has_groups(interface: Mapping[str, Any]) -> bool:
     return isinstance(groups, Unknown) or bool(groups)
 
 
-def _template(*interfaces: Mapping[str, Any]) -> JudgedResource:
+def _template_with_interfaces(*interfaces: Mapping[str, Any]) -> JudgedResource:
     return JudgedResource(TEMPLATE, {"networkInterfaces": list(interfaces)})
 
 
-def _efa(card: Any, device: Any, **more: Any) -> dict[str, Any]:
+def _efa_interface(card: Any, device: Any, **more: Any) -> dict[str, Any]:
     own = {"interfaceType": "efa", "networkCardIndex": card, "deviceIndex": device, "securityGroups": ["sg-0a1b2c3d"]}
     return {**own, **more}
 
@@ -47,17 +49,23 @@ RULE = PolicyRule(
     asks="Each EFA interface has a network card of its own, and a security group.",
     remedy="set networkCardIndex 0, 1, 2 and 3, deviceIndex 0 on card 0 and 1 on the others, and securityGroups",
     types=(TEMPLATE,),
-    judge=judge,
+    judge=judge_efa_interfaces,
     passes={
-        "four": _template(*(_efa(card, min(card, 1)) for card in range(4))),
-        "one": _template(_efa(0, 0)),
+        "four": _template_with_interfaces(*(_efa_interface(card, min(card, 1)) for card in range(4))),
+        "one": _template_with_interfaces(_efa_interface(0, 0)),
         "none": JudgedResource(TEMPLATE, {"imageId": "ami-0a1b2c3d"}),
-        "a group that is made later": _template(_efa(0, 0, securityGroups=Unknown("securityGroups"))),
+        "a group that is made later": _template_with_interfaces(
+            _efa_interface(0, 0, securityGroups=Unknown("securityGroups"))
+        ),
     },
     fails={
-        "two on one card": _template(_efa(0, 0), _efa(0, 1)),
-        "the same device twice": _template(_efa(0, 0), _efa(1, 0)),
-        "no group": _template(_efa(0, 0, securityGroups=[])),
+        "two on one card": _template_with_interfaces(_efa_interface(0, 0), _efa_interface(0, 1)),
+        "the same device twice": _template_with_interfaces(_efa_interface(0, 0), _efa_interface(1, 0)),
+        "no group": _template_with_interfaces(_efa_interface(0, 0, securityGroups=[])),
     },
-    unknown={"a card decided elsewhere": _template(_efa(Unknown("networkInterfaces[0].networkCardIndex"), 0))},
+    unknown={
+        "a card decided elsewhere": _template_with_interfaces(
+            _efa_interface(Unknown("networkInterfaces[0].networkCardIndex"), 0)
+        )
+    },
 )

@@ -5,29 +5,29 @@ one plain request, such as a web page that a library was tricked into fetching."
 from collections.abc import Mapping
 from typing import Any
 
-from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail
+from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail_because
 
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 INSTANCE = "aws:ec2/instance:Instance"
 REQUIRED, OFF = "required", "disabled"
 
 
-def judge_template(resource: JudgedResource) -> PolicyVerdict:
+def judge_template_metadata(resource: JudgedResource) -> PolicyVerdict:
     options: Mapping[str, Any] = resource.properties.get("metadataOptions") or {}
     if options.get("httpEndpoint") == OFF or options.get("httpTokens") == REQUIRED:
         return PASS
-    return fail("its metadata service answers without a token")
+    return fail_because("its metadata service answers without a token")
 
 
-def judge_instance(resource: JudgedResource) -> PolicyVerdict:
+def judge_instance_metadata(resource: JudgedResource) -> PolicyVerdict:
     """Options that an instance does not set come from its launch template."""
     from_template = resource.properties.get("launchTemplate") is not None
     if from_template and resource.properties.get("metadataOptions") is None:
         return PASS
-    return judge_template(resource)
+    return judge_template_metadata(resource)
 
 
-ROWS: Mapping[str, Judge] = {TEMPLATE: judge_template, INSTANCE: judge_instance}
+ROWS: Mapping[str, Judge] = {TEMPLATE: judge_template_metadata, INSTANCE: judge_instance_metadata}
 
 RULE = PolicyRule(
     id="imdsv2",

@@ -5,7 +5,7 @@ from typing import Any
 
 from components.values.projections import rule_readers, security_rules_of
 from components.values.security_rules import SecurityRule, address_block
-from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because, verdict_on_every
 
 LIST = "oci:Core/securityList:SecurityList"
 GROUP_RULE = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"
@@ -18,7 +18,7 @@ WIDEST_PRIVATE = 8
 
 
 def judge(resource: JudgedResource) -> PolicyVerdict:
-    return every(judge_ingress, security_rules_of(resource.type, resource.properties))
+    return verdict_on_every(judge_ingress, security_rules_of(resource.type, resource.properties))
 
 
 def judge_ingress(rule: SecurityRule) -> PolicyVerdict:
@@ -26,7 +26,7 @@ def judge_ingress(rule: SecurityRule) -> PolicyVerdict:
 
 
 def judge_source(source: Any) -> PolicyVerdict:
-    return fail(f"lets {source} in") if source and is_anywhere(str(source)) else PASS
+    return fail_because(f"lets {source} in") if source and is_anywhere(str(source)) else PASS
 
 
 def is_anywhere(peer: str) -> bool:

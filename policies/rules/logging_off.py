@@ -15,7 +15,7 @@ from policies.rule import (
     RequiredValue,
     Unknown,
     by_type,
-    fail,
+    fail_because,
     judge_value,
 )
 
@@ -26,7 +26,7 @@ OF_A_JOB = RequiredValue(
 )
 
 
-def judge_run(resource: JudgedResource) -> PolicyVerdict:
+def judge_run_logs(resource: JudgedResource) -> PolicyVerdict:
     row = platforms().get(str(resource.properties.get("platform")))
     if row is None or not row.run_logs:
         return PASS
@@ -35,14 +35,14 @@ def judge_run(resource: JudgedResource) -> PolicyVerdict:
     for key in path:
         values = values.get(key) or {}
     # The place may be created by the same `up`, so an unknown value is enough.
-    return PASS if isinstance(place := values.get(last), Unknown) or place else fail(NO_LOGS)
+    return PASS if isinstance(place := values.get(last), Unknown) or place else fail_because(NO_LOGS)
 
 
-def _run(cluster: Any) -> JudgedResource:
+def _run_on_cluster(cluster: Any) -> JudgedResource:
     return JudgedResource(RUN, {"platform": "aws-dl1", "cluster": cluster})
 
 
-ROWS: Mapping[str, Judge] = {JOB: judge_value(OF_A_JOB, NO_LOGS), RUN: judge_run}
+ROWS: Mapping[str, Judge] = {JOB: judge_value(OF_A_JOB, NO_LOGS), RUN: judge_run_logs}
 
 RULE = PolicyRule(
     id="logging-off",
@@ -54,16 +54,16 @@ RULE = PolicyRule(
     judge=by_type(ROWS),
     passes={
         **{name: OF_A_JOB.example(JOB, value) for name, value in OF_A_JOB.passes.items()},
-        "a group of AWS": _run({"logGroup": "vision-dev-training"}),
-        "a group that is made later": _run({"logGroup": Unknown("cluster.logGroup")}),
+        "a group of AWS": _run_on_cluster({"logGroup": "vision-dev-training"}),
+        "a group that is made later": _run_on_cluster({"logGroup": Unknown("cluster.logGroup")}),
         "a run of a job of OCI": JudgedResource(RUN, {"platform": "oci"}),
     },
     fails={
         **{name: OF_A_JOB.example(JOB, value) for name, value in OF_A_JOB.fails.items()},
-        "no group of AWS": _run({"job": "resnet"}),
+        "no group of AWS": _run_on_cluster({"job": "resnet"}),
     },
     unknown={
         "decided elsewhere": OF_A_JOB.example(JOB, Unknown(OF_A_JOB.path)),
-        "a cluster decided elsewhere": _run(Unknown("cluster")),
+        "a cluster decided elsewhere": _run_on_cluster(Unknown("cluster")),
     },
 )

@@ -2,17 +2,17 @@
 """Training that hangs costs as much as training that works, so every job needs a maximum runtime."""
 
 from policies.openpai_jobs import RUN
-from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, either, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because, verdict_of_either
 
 JOB = "oci:DataScience/job:Job"
 # The property that holds it: of a job of single nodes, or of its node groups together.
 PARTS = ("jobConfigurationDetails", "jobNodeConfigurationDetails")
 
 
-def judge(resource: JudgedResource) -> PolicyVerdict:
+def judge_maximum_runtime(resource: JudgedResource) -> PolicyVerdict:
     if resource.type == RUN:
         return judge_minutes(resource.properties.get("maximumRuntimeMinutes"))
-    return either(*(lambda part=part: judge_part(resource, part) for part in PARTS))
+    return verdict_of_either(*(lambda part=part: judge_part(resource, part) for part in PARTS))
 
 
 def judge_part(resource: JudgedResource, part: str) -> PolicyVerdict:
@@ -24,7 +24,7 @@ def judge_minutes(minutes: object) -> PolicyVerdict:
     return (
         PASS
         if minutes and float(str(minutes)) > 0
-        else fail("has no maximum runtime, so it may run, and cost, without end")
+        else fail_because("has no maximum runtime, so it may run, and cost, without end")
     )
 
 
@@ -34,7 +34,7 @@ RULE = PolicyRule(
     asks="Every job and run has a maximum runtime.",
     remedy="set maximumRuntimeInMinutes (`maximumRuntimeMinutes` of the job in the stack file)",
     types=(JOB, RUN),
-    judge=judge,
+    judge=judge_maximum_runtime,
     passes={
         "a job of single nodes": JudgedResource(JOB, {"jobConfigurationDetails": {"maximumRuntimeInMinutes": "1440"}}),
         "a job of node groups": JudgedResource(JOB, {"jobNodeConfigurationDetails": {"maximumRuntimeInMinutes": "60"}}),

@@ -4,17 +4,17 @@
 from typing import Any
 
 from components.values.resource_types import all_resource_types
-from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because
 
 WANTED = ("stack", "team", "environment")
 
 
-def judge(resource: JudgedResource) -> PolicyVerdict:
+def judge_tags(resource: JudgedResource) -> PolicyVerdict:
     missing = [name for name in WANTED if not resource.tags.get(name)]
-    return fail(f"has no tag {', '.join(f'`{name}`' for name in missing)}") if missing else PASS
+    return fail_because(f"has no tag {', '.join(f'`{name}`' for name in missing)}") if missing else PASS
 
 
-def _bucket(**tags: Any) -> JudgedResource:
+def _tagged_bucket(**tags: Any) -> JudgedResource:
     return JudgedResource("oci:ObjectStorage/bucket:Bucket", {"freeformTags": tags})
 
 
@@ -24,9 +24,9 @@ RULE = PolicyRule(
     asks=f"Everything that can be tagged says its {', '.join(WANTED[:-1])} and {WANTED[-1]}.",
     remedy="add them to freeformTags (to tags, for a run or a resource of AWS)",
     types=tuple(sorted(token for token, row in all_resource_types().items() if row.tags)),
-    judge=judge,
+    judge=judge_tags,
     passes={
-        "all three": _bucket(stack="vision-dev", team="vision", environment="dev", owner="ann"),
+        "all three": _tagged_bucket(stack="vision-dev", team="vision", environment="dev", owner="ann"),
         "a run": JudgedResource(
             "trainyard:index:Run", {"tags": {"stack": "vision-dev", "team": "vision", "environment": "dev"}}
         ),
@@ -34,11 +34,13 @@ RULE = PolicyRule(
     fails={
         "none at all on AWS": JudgedResource("aws:ec2/instance:Instance", {"launchTemplate": {"id": "lt-0a1b2c3d"}}),
         "none at all": JudgedResource("oci:Core/vcn:Vcn", {}),
-        "one is missing": _bucket(stack="vision-dev", team="vision"),
-        "one is empty": _bucket(stack="vision-dev", team="", environment="dev"),
+        "one is missing": _tagged_bucket(stack="vision-dev", team="vision"),
+        "one is empty": _tagged_bucket(stack="vision-dev", team="", environment="dev"),
     },
     unknown={
-        "a tag of another resource": _bucket(stack="vision-dev", team=Unknown("freeformTags.team"), environment="dev"),
+        "a tag of another resource": _tagged_bucket(
+            stack="vision-dev", team=Unknown("freeformTags.team"), environment="dev"
+        ),
         "all decided elsewhere": JudgedResource("oci:Core/vcn:Vcn", {"freeformTags": Unknown("freeformTags")}),
     },
 )

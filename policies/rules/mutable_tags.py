@@ -14,9 +14,9 @@ from policies.rule import (
     StackRule,
     StackVerdict,
     Unknown,
-    attempt,
-    fail,
-    unknown,
+    attempt_verdict,
+    fail_because,
+    unknown_because,
 )
 
 JOB = "oci:DataScience/job:Job"
@@ -26,12 +26,12 @@ DIGEST = "@sha256:"
 LATEST = "latest"
 
 
-def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
+def judge_images(stack: JudgedStack) -> Iterator[StackVerdict]:
     """Judges each image once, at the first job that runs it."""
     judged: set[str] = set()
     for resource in stack.of(RUN, JOB):
-        for image in _images(resource):
-            verdict = attempt(lambda one: judge_image(str(one), stack), image)
+        for image in _images_of_resource(resource):
+            verdict = attempt_verdict(lambda one: judge_image(str(one), stack), image)
             reason = verdict.because or str(image)
             if reason not in judged:
                 judged.add(reason)
@@ -43,14 +43,14 @@ def judge_image(image: str, stack: JudgedStack) -> PolicyVerdict:
         return PASS
     path, _, tag = image.rpartition(":") if ":" in image.rpartition("/")[2] else (image, "", LATEST)
     if tag == LATEST:
-        return fail(f"`{image}` is another image whenever somebody pushes one")
-    immutable = _immutable(path, stack)
+        return fail_because(f"`{image}` is another image whenever somebody pushes one")
+    immutable = _is_repository_immutable(path, stack)
     if immutable is None:
-        return unknown(f"whether `{image}` can be pushed again: its repository is not in this stack")
-    return PASS if immutable else fail(f"`{image}` can be pushed again")
+        return unknown_because(f"whether `{image}` can be pushed again: its repository is not in this stack")
+    return PASS if immutable else fail_because(f"`{image}` can be pushed again")
 
 
-def _immutable(path: str, stack: JudgedStack) -> bool | None:
+def _is_repository_immutable(path: str, stack: JudgedStack) -> bool | None:
     """Whether the tags of an image's repository are immutable. None: the repository is not of this stack."""
     for resource in stack.of(REPOSITORY, AWS_REPOSITORY):
         name = str(resource.properties.get("displayName") or resource.properties.get("name"))
@@ -61,7 +61,7 @@ def _immutable(path: str, stack: JudgedStack) -> bool | None:
     return None
 
 
-def _images(resource: JudgedResource) -> Iterator[object]:
+def _images_of_resource(resource: JudgedResource) -> Iterator[object]:
     properties = resource.properties
     if resource.type == RUN:
         found = [properties.get("image")]
@@ -73,11 +73,11 @@ def _images(resource: JudgedResource) -> Iterator[object]:
     yield from (image for image in found if image is not None)
 
 
-def _stack(image: object, *repositories: JudgedResource) -> JudgedStack:
+def _stack_with_image(image: object, *repositories: JudgedResource) -> JudgedStack:
     return JudgedStack((*repositories, JudgedResource(RUN, {"image": image}, "resnet/base")))
 
 
-def _repository(immutable: object) -> JudgedResource:
+def _sample_repository(immutable: object) -> JudgedResource:
     return JudgedResource(REPOSITORY, {"displayName": "vision/dt", "isImmutable": immutable}, "repository")
 
 
@@ -91,28 +91,28 @@ RULE = StackRule(
     asks="The image of a job is the same whenever a run starts.",
     remedy="name the image by its digest, or set `trainyard:registry: { immutable: true }`",
     types=(RUN, JOB),
-    judge=judge,
+    judge=judge_images,
     passes={
-        "by its digest": _stack(BY_DIGEST, _repository(False)),
-        "a tag of an immutable repository": _stack(IMAGE, _repository(True)),
-        "a tag of an immutable repository of AWS": _stack(
+        "by its digest": _stack_with_image(BY_DIGEST, _sample_repository(False)),
+        "a tag of an immutable repository": _stack_with_image(IMAGE, _sample_repository(True)),
+        "a tag of an immutable repository of AWS": _stack_with_image(
             "123456789012.dkr.ecr.us-east-1.amazonaws.com/vision/gaudi:1.15",
             JudgedResource(AWS_REPOSITORY, {"name": "vision/gaudi", "imageTagMutability": "IMMUTABLE"}, "repository"),
         ),
     },
     fails={
-        "a tag of a repository that takes it again": _stack(IMAGE, _repository(False)),
-        "latest": _stack("nvcr.io/nvidia/pytorch:latest"),
-        "no tag": _stack("localhost:5000/pytorch"),
+        "a tag of a repository that takes it again": _stack_with_image(IMAGE, _sample_repository(False)),
+        "latest": _stack_with_image("nvcr.io/nvidia/pytorch:latest"),
+        "no tag": _stack_with_image("localhost:5000/pytorch"),
         "a job's image": JudgedStack(
             (
-                _repository(False),
+                _sample_repository(False),
                 JudgedResource(JOB, {"jobEnvironmentConfigurationDetails": {"image": IMAGE}}, "resnet"),
             )
         ),
         "a group's image": JudgedStack(
             (
-                _repository(None),
+                _sample_repository(None),
                 JudgedResource(
                     JOB,
                     {
@@ -128,8 +128,8 @@ RULE = StackRule(
         ),
     },
     unknown={
-        "a repository that is not of this stack": _stack("nvcr.io/nvidia/pytorch:24.01-py3"),
-        "an image decided elsewhere": _stack(Unknown("image")),
-        "a repository decided elsewhere": _stack(IMAGE, _repository(Unknown("isImmutable"))),
+        "a repository that is not of this stack": _stack_with_image("nvcr.io/nvidia/pytorch:24.01-py3"),
+        "an image decided elsewhere": _stack_with_image(Unknown("image")),
+        "a repository decided elsewhere": _stack_with_image(IMAGE, _sample_repository(Unknown("isImmutable"))),
     },
 )

@@ -15,9 +15,9 @@ from policies.rule import (
     StackRule,
     StackVerdict,
     Unknown,
-    each,
-    fail,
-    unknown,
+    fail_because,
+    unknown_because,
+    verdicts_on_each,
 )
 
 PROOF_OF_CONCEPT = "proof-of-concept"
@@ -30,25 +30,25 @@ TYPES = (
 )
 
 
-def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
+def judge_trials(stack: JudgedStack) -> Iterator[StackVerdict]:
     names: Sequence[str] = stack.settings.get("production") or WORDS
-    yield from each(lambda one: judge_resource(one, stack.environment, names), stack.of(*TYPES))
+    yield from verdicts_on_each(lambda one: judge_trial_resource(one, stack.environment, names), stack.of(*TYPES))
 
 
-def judge_resource(resource: JudgedResource, of_stack: str, names: Sequence[str]) -> PolicyVerdict:
+def judge_trial_resource(resource: JudgedResource, of_stack: str, names: Sequence[str]) -> PolicyVerdict:
     tag = next((tag for tag in TAGS if resource.tags.get(tag) == PROOF_OF_CONCEPT), None)
     if tag is None:
         return PASS
     reason = f"has the tag `{tag}: {PROOF_OF_CONCEPT}`"
     environment = of_stack or str(resource.tags.get("environment") or "")
     if not environment:
-        return unknown(f"{reason}, and nothing says in which environment it is")
+        return unknown_because(f"{reason}, and nothing says in which environment it is")
     if is_production(environment, names):
-        return fail(f"{reason} in the environment `{environment}`")
+        return fail_because(f"{reason} in the environment `{environment}`")
     return PASS
 
 
-def _stack(tag: str, environment: Any, kind: int = 0, **settings: Any) -> JudgedStack:
+def _stack_with_trial(tag: str, environment: Any, kind: int = 0, **settings: Any) -> JudgedStack:
     tags = {tag: PROOF_OF_CONCEPT, "environment": environment}
     properties = {"tags" if TYPES[kind].startswith("aws:") else "freeformTags": tags}
     return JudgedStack((JudgedResource(TYPES[kind], properties, "open"),), settings=settings)
@@ -61,7 +61,7 @@ RULE = StackRule(
     remedy="use `least-privilege` or `documented` as the mode of `trainyard:access`, and `least` or `documented` as"
     " that of `trainyard:network`",
     types=TYPES,
-    judge=judge,
+    judge=judge_trials,
     settings={
         "production": {
             "description": "Names, or words of names, of environments that are production.",
@@ -71,21 +71,21 @@ RULE = StackRule(
         }
     },
     passes={
-        "a trial in its own environment": _stack("tenancy-wide", "poc", 1),
-        "a name that only begins alike": _stack("all-tcp", "product-search"),
+        "a trial in its own environment": _stack_with_trial("tenancy-wide", "poc", 1),
+        "a name that only begins alike": _stack_with_trial("all-tcp", "product-search"),
         "production, without a trial": JudgedStack(
             (JudgedResource(TYPES[0], {"freeformTags": {"all-tcp": "horovod", "environment": "prod"}}, "rules"),)
         ),
-        "another word for production": _stack("all-tcp", "prod", production=["live"]),
+        "another word for production": _stack_with_trial("all-tcp", "prod", production=["live"]),
     },
     fails={
-        "every port": _stack("all-tcp", "prod"),
-        "the whole tenancy": _stack("tenancy-wide", "eu-prod", 1),
-        "every action of AWS": _stack("wildcard-policies", "production", 2),
-        "a word of the team's own": _stack("all-tcp", "live", production=["live"]),
+        "every port": _stack_with_trial("all-tcp", "prod"),
+        "the whole tenancy": _stack_with_trial("tenancy-wide", "eu-prod", 1),
+        "every action of AWS": _stack_with_trial("wildcard-policies", "production", 2),
+        "a word of the team's own": _stack_with_trial("all-tcp", "live", production=["live"]),
     },
     unknown={
-        "no environment": _stack("all-tcp", ""),
-        "an environment decided elsewhere": _stack("all-tcp", Unknown("freeformTags.environment")),
+        "no environment": _stack_with_trial("all-tcp", ""),
+        "an environment decided elsewhere": _stack_with_trial("all-tcp", Unknown("freeformTags.environment")),
     },
 )

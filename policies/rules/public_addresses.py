@@ -4,7 +4,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, either, every, fail
+from policies.rule import (
+    PASS,
+    Judge,
+    JudgedResource,
+    PolicyRule,
+    PolicyVerdict,
+    Unknown,
+    by_type,
+    fail_because,
+    verdict_of_either,
+    verdict_on_every,
+)
 
 SUBNET = "oci:Core/subnet:Subnet"
 # Either of them prevents public addresses. OCI's default for both is false.
@@ -20,9 +31,9 @@ REASONS = ("chosen", "nat")
 
 def judge_subnet(resource: JudgedResource) -> PolicyVerdict:
     def prohibited(by: str) -> PolicyVerdict:
-        return PASS if resource.properties.get(by) else fail("its nodes may get public addresses")
+        return PASS if resource.properties.get(by) else fail_because("its nodes may get public addresses")
 
-    return either(*(lambda by=by: prohibited(by) for by in PROHIBITIONS))
+    return verdict_of_either(*(lambda by=by: prohibited(by) for by in PROHIBITIONS))
 
 
 def judge_aws_subnet(resource: JudgedResource) -> PolicyVerdict:
@@ -31,19 +42,19 @@ def judge_aws_subnet(resource: JudgedResource) -> PolicyVerdict:
     return with_reason(resource, "its nodes get public addresses")
 
 
-def judge_instance(resource: JudgedResource) -> PolicyVerdict:
+def judge_instance_address(resource: JudgedResource) -> PolicyVerdict:
     if not is_set(resource.properties.get("associatePublicIpAddress")):
         return PASS
     return with_reason(resource, "it gets a public address")
 
 
-def judge_template(resource: JudgedResource) -> PolicyVerdict:
+def judge_template_addresses(resource: JudgedResource) -> PolicyVerdict:
     def judge_interface(interface: Mapping[str, Any]) -> PolicyVerdict:
         if not is_set(interface.get("associatePublicIpAddress")):
             return PASS
         return with_reason(resource, "its nodes get public addresses")
 
-    return every(judge_interface, resource.properties.get("networkInterfaces") or ())
+    return verdict_on_every(judge_interface, resource.properties.get("networkInterfaces") or ())
 
 
 def judge_address(resource: JudgedResource) -> PolicyVerdict:
@@ -51,7 +62,7 @@ def judge_address(resource: JudgedResource) -> PolicyVerdict:
 
 
 def with_reason(resource: JudgedResource, otherwise: str) -> PolicyVerdict:
-    return PASS if resource.tags.get(TAG) in REASONS else fail(otherwise)
+    return PASS if resource.tags.get(TAG) in REASONS else fail_because(otherwise)
 
 
 def is_set(value: Any) -> bool:
@@ -62,8 +73,8 @@ def is_set(value: Any) -> bool:
 ROWS: Mapping[str, Judge] = {
     SUBNET: judge_subnet,
     AWS_SUBNET: judge_aws_subnet,
-    INSTANCE: judge_instance,
-    TEMPLATE: judge_template,
+    INSTANCE: judge_instance_address,
+    TEMPLATE: judge_template_addresses,
     ADDRESS: judge_address,
 }
 

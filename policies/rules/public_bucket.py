@@ -4,7 +4,17 @@
 from collections.abc import Mapping
 
 from policies.documents import BUCKET_POLICY, is_open_to_all, readable_statements
-from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, every, fail
+from policies.rule import (
+    PASS,
+    Judge,
+    JudgedResource,
+    PolicyRule,
+    PolicyVerdict,
+    Unknown,
+    by_type,
+    fail_because,
+    verdict_on_every,
+)
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
 PRIVATE = "NoPublicAccess"
@@ -17,24 +27,24 @@ OPEN_ACLS = ("public-read", "public-read-write", "authenticated-read")
 
 def judge_bucket(resource: JudgedResource) -> PolicyVerdict:
     access = resource.properties.get("accessType") or PRIVATE
-    return PASS if access == PRIVATE else fail(f"accessType {access} lets anybody read objects")
+    return PASS if access == PRIVATE else fail_because(f"accessType {access} lets anybody read objects")
 
 
 def judge_acl(resource: JudgedResource) -> PolicyVerdict:
     acl = resource.properties.get("acl")
-    return fail(f"acl {acl} lets anybody read objects") if acl in OPEN_ACLS else PASS
+    return fail_because(f"acl {acl} lets anybody read objects") if acl in OPEN_ACLS else PASS
 
 
 def judge_block(resource: JudgedResource) -> PolicyVerdict:
     def judge_part(part: str) -> PolicyVerdict:
-        return PASS if resource.properties.get(part) else fail(f"{part} is not set")
+        return PASS if resource.properties.get(part) else fail_because(f"{part} is not set")
 
-    return every(judge_part, BLOCKED)
+    return verdict_on_every(judge_part, BLOCKED)
 
 
-def judge_policy(resource: JudgedResource) -> PolicyVerdict:
+def judge_bucket_policy(resource: JudgedResource) -> PolicyVerdict:
     opened = any(is_open_to_all(one) for one in readable_statements(resource.properties.get("policy")))
-    return fail("its policy lets anybody in") if opened else PASS
+    return fail_because("its policy lets anybody in") if opened else PASS
 
 
 ROWS: Mapping[str, Judge] = {
@@ -42,7 +52,7 @@ ROWS: Mapping[str, Judge] = {
     AWS_BUCKET: judge_acl,
     BUCKET_ACL: judge_acl,
     BLOCK: judge_block,
-    BUCKET_POLICY: judge_policy,
+    BUCKET_POLICY: judge_bucket_policy,
 }
 
 RULE = PolicyRule(

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 
 from policies.documents import REPOSITORY_POLICY, is_open_to_all, readable_statements
-from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail
+from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail_because
 
 REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
 
@@ -14,21 +14,21 @@ EVERYBODY = "anybody can pull its images"
 
 
 def judge_repository(resource: JudgedResource) -> PolicyVerdict:
-    return fail(EVERYBODY) if resource.properties.get("isPublic") else PASS
+    return fail_because(EVERYBODY) if resource.properties.get("isPublic") else PASS
 
 
-def judge_policy(resource: JudgedResource) -> PolicyVerdict:
+def judge_repository_policy(resource: JudgedResource) -> PolicyVerdict:
     opened = any(is_open_to_all(one) for one in readable_statements(resource.properties.get("policy")))
-    return fail(EVERYBODY) if opened else PASS
+    return fail_because(EVERYBODY) if opened else PASS
 
 
 def judge_public_repository(resource: JudgedResource) -> PolicyVerdict:
-    return fail(EVERYBODY)
+    return fail_because(EVERYBODY)
 
 
 ROWS: Mapping[str, Judge] = {
     REPOSITORY: judge_repository,
-    REPOSITORY_POLICY: judge_policy,
+    REPOSITORY_POLICY: judge_repository_policy,
     PUBLIC_REPOSITORY: judge_public_repository,
 }
 

@@ -7,8 +7,18 @@ from typing import Any
 
 from components.oci.iam.parse import parse
 from components.oci.iam.statement import StatementError
-from policies.documents import IDENTITY_POLICIES, RESOURCE_POLICIES, ROLE, DocumentError, statements_of
-from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, every, fail
+from policies.documents import IDENTITY_POLICIES, RESOURCE_POLICIES, ROLE, DocumentError, statements_in_document
+from policies.rule import (
+    PASS,
+    Judge,
+    JudgedResource,
+    PolicyRule,
+    PolicyVerdict,
+    Unknown,
+    by_type,
+    fail_because,
+    verdict_on_every,
+)
 
 POLICY = "oci:Identity/policy:Policy"
 DOCUMENTS = {**IDENTITY_POLICIES, **RESOURCE_POLICIES}
@@ -24,47 +34,47 @@ CHARACTERS = {
 MOST_CHARACTERS = 10_240
 
 
-def judge_policy(resource: JudgedResource) -> PolicyVerdict:
-    return every(judge_statement, resource.properties.get("statements") or ())
+def judge_policy_syntax(resource: JudgedResource) -> PolicyVerdict:
+    return verdict_on_every(judge_statement_syntax, resource.properties.get("statements") or ())
 
 
-def judge_document(resource: JudgedResource) -> PolicyVerdict:
+def judge_document_syntax(resource: JudgedResource) -> PolicyVerdict:
     document = resource.properties.get(DOCUMENTS[resource.type])
     try:
-        statements = statements_of(document)
+        statements = statements_in_document(document)
     except DocumentError as problem:
-        return fail(f"its document: {problem}")
+        return fail_because(f"its document: {problem}")
     text = document if isinstance(document, str) else json.dumps(document, default=str)
     if len("".join(text.split())) > CHARACTERS.get(resource.type, MOST_CHARACTERS):
-        return fail(f"its document has more than {CHARACTERS.get(resource.type, MOST_CHARACTERS)} characters")
-    return every(judge_parts, statements)
+        return fail_because(f"its document has more than {CHARACTERS.get(resource.type, MOST_CHARACTERS)} characters")
+    return verdict_on_every(judge_parts, statements)
 
 
 def judge_parts(statement: Mapping[str, Any]) -> PolicyVerdict:
     missing = [" or ".join(keys) for keys in PARTS if not any(key in statement for key in keys)]
     if missing:
-        return fail(f"a statement has no {', '.join(missing)}")
-    return PASS if statement["Effect"] in ("Allow", "Deny") else fail("an Effect is neither Allow nor Deny")
+        return fail_because(f"a statement has no {', '.join(missing)}")
+    return PASS if statement["Effect"] in ("Allow", "Deny") else fail_because("an Effect is neither Allow nor Deny")
 
 
-def judge_statement(text: Any) -> PolicyVerdict:
+def judge_statement_syntax(text: Any) -> PolicyVerdict:
     text = str(text)
     try:
         parse(text)
     except StatementError as problem:
-        return fail(f"`{text}`: {problem}")
+        return fail_because(f"`{text}`: {problem}")
     return PASS
 
 
-def _policy(*statements: Any) -> JudgedResource:
+def _policy_with_statements(*statements: Any) -> JudgedResource:
     return JudgedResource(POLICY, {"statements": list(statements)})
 
 
-def _document(text: Any, kind: str = "aws:iam/policy:Policy") -> JudgedResource:
+def _document_of_type(text: Any, kind: str = "aws:iam/policy:Policy") -> JudgedResource:
     return JudgedResource(kind, {DOCUMENTS[kind]: text})
 
 
-ROWS: Mapping[str, Judge] = {POLICY: judge_policy, **dict.fromkeys(DOCUMENTS, judge_document)}
+ROWS: Mapping[str, Judge] = {POLICY: judge_policy_syntax, **dict.fromkeys(DOCUMENTS, judge_document_syntax)}
 READS = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::vision-dev-training/*"}
 
 RULE = PolicyRule(
@@ -76,24 +86,28 @@ RULE = PolicyRule(
     types=tuple(ROWS),
     judge=by_type(ROWS),
     passes={
-        "a document": _document(json.dumps({"Statement": READS})),
-        "a group": _policy("Allow group scientists to read metrics in compartment id ocid1.compartment.oc1..vision"),
-        "narrowed": _policy(
+        "a document": _document_of_type(json.dumps({"Statement": READS})),
+        "a group": _policy_with_statements(
+            "Allow group scientists to read metrics in compartment id ocid1.compartment.oc1..vision"
+        ),
+        "narrowed": _policy_with_statements(
             "Allow dynamic-group runs to manage objects in compartment training where target.bucket.name = 'vision'"
         ),
     },
     fails={
-        "not JSON": _document("Allow group scientists to read metrics in tenancy"),
-        "no action": _document({"Statement": [{"Effect": "Allow", "Resource": "*"}]}),
-        "neither allowed nor denied": _document({"Statement": {**READS, "Effect": "allow"}}),
-        "longer than AWS takes": _document(json.dumps({"Statement": [READS] * 80})),
-        "nobody trusted": _document('{"Version": "2012-10-17"}', ROLE),
-        "two verbs": _policy("Allow group scientists to use read metrics in tenancy"),
-        "no quotes": _policy("Allow group scientists to read repos in tenancy where target.repo.name = vision/dt"),
-        "beside an unknown one": _policy(Unknown("statements[0]"), "Allow everybody everything"),
+        "not JSON": _document_of_type("Allow group scientists to read metrics in tenancy"),
+        "no action": _document_of_type({"Statement": [{"Effect": "Allow", "Resource": "*"}]}),
+        "neither allowed nor denied": _document_of_type({"Statement": {**READS, "Effect": "allow"}}),
+        "longer than AWS takes": _document_of_type(json.dumps({"Statement": [READS] * 80})),
+        "nobody trusted": _document_of_type('{"Version": "2012-10-17"}', ROLE),
+        "two verbs": _policy_with_statements("Allow group scientists to use read metrics in tenancy"),
+        "no quotes": _policy_with_statements(
+            "Allow group scientists to read repos in tenancy where target.repo.name = vision/dt"
+        ),
+        "beside an unknown one": _policy_with_statements(Unknown("statements[0]"), "Allow everybody everything"),
     },
     unknown={
-        "names another resource": _policy(Unknown("statements[0]")),
-        "a document of another resource": _document(Unknown("policy")),
+        "names another resource": _policy_with_statements(Unknown("statements[0]")),
+        "a document of another resource": _document_of_type(Unknown("policy")),
     },
 )

@@ -3,30 +3,30 @@
 
 from typing import Any
 
-from policies.openpai_jobs import RUN, job, roles_of
-from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
+from policies.openpai_jobs import RUN, roles_of, sample_openpai_run
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because, verdict_on_every
 
 # The smallest valid limits. 0 accelerators is a limit too.
 LEAST = {"cpu": 1, "memoryMB": 1, "gpu": 0}
 
 
-def judge(resource: JudgedResource) -> PolicyVerdict:
-    return every(judge_role, roles_of(resource).items())
+def judge_task_limits(resource: JudgedResource) -> PolicyVerdict:
+    return verdict_on_every(judge_role_limits, roles_of(resource).items())
 
 
-def judge_role(role: tuple[str, Any]) -> PolicyVerdict:
+def judge_role_limits(role: tuple[str, Any]) -> PolicyVerdict:
     name, properties = role
     resources = properties.get("resourcePerInstance") or {}
     missing = [key for key, least in LEAST.items() if not is_limit(resources.get(key), least)]
-    return fail(f"the task role `{name}` has no limit of {', '.join(missing)}") if missing else PASS
+    return fail_because(f"the task role `{name}` has no limit of {', '.join(missing)}") if missing else PASS
 
 
 def is_limit(value: Any, least: int) -> bool:
     return value is not None and float(value) >= least
 
 
-def _resources(**resources: Any) -> JudgedResource:
-    return job(role={"resourcePerInstance": resources})
+def _run_with_resources(**resources: Any) -> JudgedResource:
+    return sample_openpai_run(role={"resourcePerInstance": resources})
 
 
 RULE = PolicyRule(
@@ -36,20 +36,20 @@ RULE = PolicyRule(
     remedy="set cpu, memoryMB and gpu of resourcePerInstance (in the stack file: a row of `trainyard:skus`, named by"
     " `shape`)",
     types=(RUN,),
-    judge=judge,
+    judge=judge_task_limits,
     passes={
-        "all three": job(),
+        "all three": sample_openpai_run(),
         "a run on another platform": JudgedResource(RUN, {"platform": "oci"}),
-        "no accelerators": _resources(cpu=4.0, memoryMB=8192.0, gpu=0.0),
+        "no accelerators": _run_with_resources(cpu=4.0, memoryMB=8192.0, gpu=0.0),
     },
     fails={
-        "none": job(role={"resourcePerInstance": None}),
-        "no memory": _resources(cpu=4, gpu=1),
-        "no processors": _resources(cpu=0, memoryMB=8192, gpu=1),
-        "accelerators left open": _resources(cpu=4, memoryMB=8192),
+        "none": sample_openpai_run(role={"resourcePerInstance": None}),
+        "no memory": _run_with_resources(cpu=4, gpu=1),
+        "no processors": _run_with_resources(cpu=0, memoryMB=8192, gpu=1),
+        "accelerators left open": _run_with_resources(cpu=4, memoryMB=8192),
     },
     unknown={
         "decided elsewhere": JudgedResource(RUN, {"protocol": Unknown("protocol")}),
-        "memory of another resource": _resources(cpu=4, memoryMB=Unknown("memoryMB"), gpu=1),
+        "memory of another resource": _run_with_resources(cpu=4, memoryMB=Unknown("memoryMB"), gpu=1),
     },
 )

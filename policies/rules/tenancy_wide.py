@@ -5,7 +5,7 @@ from typing import Any
 
 from components.oci.iam.parse import parse
 from components.oci.iam.statement import StatementError, Tenancy, VerbGrant
-from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because, verdict_on_every
 
 POLICY = "oci:Identity/policy:Policy"
 # The freeform tag that says why the whole tenancy is meant: for a trial, or because the stack chose that scope.
@@ -13,13 +13,14 @@ TAG = "tenancy-wide"
 PROOF_OF_CONCEPT, CHOSEN = "proof-of-concept", "chosen"
 
 
-def judge(resource: JudgedResource) -> PolicyVerdict:
-    return every(
-        lambda text: judge_statement(str(text), resource.tags.get(TAG)), resource.properties.get("statements") or ()
+def judge_tenancy_access(resource: JudgedResource) -> PolicyVerdict:
+    return verdict_on_every(
+        lambda text: judge_tenancy_statement(str(text), resource.tags.get(TAG)),
+        resource.properties.get("statements") or (),
     )
 
 
-def judge_statement(text: str, meant: Any) -> PolicyVerdict:
+def judge_tenancy_statement(text: str, meant: Any) -> PolicyVerdict:
     try:
         statement = parse(text)
     except StatementError:
@@ -27,11 +28,11 @@ def judge_statement(text: str, meant: Any) -> PolicyVerdict:
     if not isinstance(statement.location, Tenancy) or meant == PROOF_OF_CONCEPT:
         return PASS
     if isinstance(statement.grant, VerbGrant) and statement.grant.resource_type == "all-resources":
-        return fail(f"`{text}` grants everything in the tenancy")
-    return PASS if meant == CHOSEN else fail(f"`{text}` covers the whole tenancy")
+        return fail_because(f"`{text}` grants everything in the tenancy")
+    return PASS if meant == CHOSEN else fail_because(f"`{text}` covers the whole tenancy")
 
 
-def _policy(tag: str, *statements: Any) -> JudgedResource:
+def _tagged_policy(tag: str, *statements: Any) -> JudgedResource:
     return JudgedResource(POLICY, {"statements": list(statements), "freeformTags": {TAG: tag} if tag else {}})
 
 
@@ -45,15 +46,15 @@ RULE = PolicyRule(
     remedy=f"grant it in the team's compartment; if you mean the tenancy, tag the policy `{TAG}: {CHOSEN}`"
     f" (`{PROOF_OF_CONCEPT}` if everything should be open)",
     types=(POLICY,),
-    judge=judge,
+    judge=judge_tenancy_access,
     passes={
-        "a compartment": _policy("", "Allow group scientists to read metrics in compartment training"),
-        "everything, for a trial": _policy(PROOF_OF_CONCEPT, EVERYTHING),
-        "the tenancy by choice": _policy(CHOSEN, METRICS),
+        "a compartment": _tagged_policy("", "Allow group scientists to read metrics in compartment training"),
+        "everything, for a trial": _tagged_policy(PROOF_OF_CONCEPT, EVERYTHING),
+        "the tenancy by choice": _tagged_policy(CHOSEN, METRICS),
     },
     fails={
-        "the tenancy, without a tag": _policy("", METRICS),
-        "everything, not for a trial": _policy(CHOSEN, EVERYTHING),
+        "the tenancy, without a tag": _tagged_policy("", METRICS),
+        "everything, not for a trial": _tagged_policy(CHOSEN, EVERYTHING),
     },
-    unknown={"names another resource": _policy("", Unknown("statements[0]"))},
+    unknown={"names another resource": _tagged_policy("", Unknown("statements[0]"))},
 )

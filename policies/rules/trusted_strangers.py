@@ -9,19 +9,21 @@ from policies.documents import (
     is_open_to_all,
     readable_statements,
 )
-from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because, verdict_on_every
 
 # The rules public-bucket and public-repository judge buckets and repositories.
 TYPES = tuple(kind for kind in RESOURCE_POLICIES if kind not in (BUCKET_POLICY, REPOSITORY_POLICY))
 KEY = "aws:kms/key:Key"
 
 
-def judge(resource: JudgedResource) -> PolicyVerdict:
+def judge_trust(resource: JudgedResource) -> PolicyVerdict:
     statements = readable_statements(resource.properties.get(RESOURCE_POLICIES[resource.type]))
-    return every(lambda one: fail("it trusts anybody in any account") if is_open_to_all(one) else PASS, statements)
+    return verdict_on_every(
+        lambda one: fail_because("it trusts anybody in any account") if is_open_to_all(one) else PASS, statements
+    )
 
 
-def _role(principal: str, more: str = "") -> JudgedResource:
+def _role_trusting(principal: str, more: str = "") -> JudgedResource:
     statement = f'{{"Effect": "Allow", "Principal": {principal}, "Action": "sts:AssumeRole"{more}}}'
     return JudgedResource(ROLE, {"assumeRolePolicy": f'{{"Version": "2012-10-17", "Statement": [{statement}]}}'})
 
@@ -32,16 +34,16 @@ RULE = PolicyRule(
     asks="Roles, keys and secrets trust those that they name, never everybody.",
     remedy="name a service or the accounts as Principal, or narrow `*` by a condition such as aws:PrincipalOrgID",
     types=TYPES,
-    judge=judge,
+    judge=judge_trust,
     passes={
-        "a service": _role('{"Service": "ec2.amazonaws.com"}'),
-        "an account": _role('{"AWS": "arn:aws:iam::123456789012:root"}'),
-        "a company": _role('"*"', ', "Condition": {"StringEquals": {"aws:PrincipalOrgID": "o-0a1b2c3d4e"}}'),
+        "a service": _role_trusting('{"Service": "ec2.amazonaws.com"}'),
+        "an account": _role_trusting('{"AWS": "arn:aws:iam::123456789012:root"}'),
+        "a company": _role_trusting('"*"', ', "Condition": {"StringEquals": {"aws:PrincipalOrgID": "o-0a1b2c3d4e"}}'),
         "AWS's default of a key": JudgedResource(KEY, {"description": "training data"}),
     },
     fails={
-        "everybody": _role('"*"'),
-        "every account": _role('{"AWS": ["123456789012", "*"]}'),
+        "everybody": _role_trusting('"*"'),
+        "every account": _role_trusting('{"AWS": ["123456789012", "*"]}'),
         "everybody but one": JudgedResource(
             ROLE, {"assumeRolePolicy": '{"Statement": {"Effect": "Allow", "NotPrincipal": {"AWS": "123456789012"}}}'}
         ),

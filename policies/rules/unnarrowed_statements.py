@@ -16,9 +16,9 @@ from policies.rule import (
     PolicyVerdict,
     Unknown,
     by_type,
-    every,
-    fail,
+    fail_because,
     is_tagged,
+    verdict_on_every,
 )
 
 POLICY = "oci:Identity/policy:Policy"
@@ -35,16 +35,18 @@ PROOF_OF_CONCEPT = "proof-of-concept"
 TRIAL_TAGS = ("tenancy-wide", "wildcard-policies")
 
 
-def judge_policy(resource: JudgedResource) -> PolicyVerdict:
-    return _outside_trials(resource, every(judge_statement, resource.properties.get("statements") or ()))
+def judge_unnarrowed_policy(resource: JudgedResource) -> PolicyVerdict:
+    return _outside_trials(
+        resource, verdict_on_every(judge_unnarrowed_statement, resource.properties.get("statements") or ())
+    )
 
 
-def judge_document(resource: JudgedResource) -> PolicyVerdict:
+def judge_unnarrowed_document(resource: JudgedResource) -> PolicyVerdict:
     statements = readable_statements(resource.properties.get(IDENTITY_POLICIES[resource.type]))
-    return _outside_trials(resource, every(judge_statement_of_aws, statements))
+    return _outside_trials(resource, verdict_on_every(judge_statement_of_aws, statements))
 
 
-def judge_statement(text: Any) -> PolicyVerdict:
+def judge_unnarrowed_statement(text: Any) -> PolicyVerdict:
     try:
         statement = parse(str(text))
     except StatementError:
@@ -55,7 +57,7 @@ def judge_statement(text: Any) -> PolicyVerdict:
         for kind, variable in NARROWED_BY.items()
         if kind in granted and allowed_values(statement.condition, variable) is None
     }
-    return fail(f"`{text}` has no {' and no '.join(sorted(missing))}") if missing else PASS
+    return fail_because(f"`{text}` has no {' and no '.join(sorted(missing))}") if missing else PASS
 
 
 def judge_statement_of_aws(statement: Mapping[str, Any]) -> PolicyVerdict:
@@ -64,7 +66,7 @@ def judge_statement_of_aws(statement: Mapping[str, Any]) -> PolicyVerdict:
     for resource in map(str, as_list(statement.get("Resource"))):
         for ending, what in ANY_OF_AWS.items():
             if resource.startswith(ending) if ending.startswith("arn:") else resource.endswith(ending):
-                return fail(f"grants {', '.join(map(str, as_list(statement.get('Action'))))} on every {what}")
+                return fail_because(f"grants {', '.join(map(str, as_list(statement.get('Action'))))} on every {what}")
     return PASS
 
 
@@ -73,17 +75,20 @@ def _outside_trials(resource: JudgedResource, verdict: PolicyVerdict) -> PolicyV
     return PASS if trial and verdict.outcome == "fail" else verdict
 
 
-def _policy(*statements: Any, trial: bool = False) -> JudgedResource:
+def _policy_or_trial(*statements: Any, trial: bool = False) -> JudgedResource:
     tags = {"tenancy-wide": PROOF_OF_CONCEPT} if trial else {}
     return JudgedResource(POLICY, {"statements": list(statements), "freeformTags": tags})
 
 
-def _document(action: str, resource: Any) -> JudgedResource:
+def _document_allowing(action: str, resource: Any) -> JudgedResource:
     statement = {"Effect": "Allow", "Action": action, "Resource": resource}
     return JudgedResource("aws:iam/policy:Policy", {"policy": {"Statement": [statement]}})
 
 
-ROWS: Mapping[str, Judge] = {POLICY: judge_policy, **dict.fromkeys(IDENTITY_POLICIES, judge_document)}
+ROWS: Mapping[str, Judge] = {
+    POLICY: judge_unnarrowed_policy,
+    **dict.fromkeys(IDENTITY_POLICIES, judge_unnarrowed_document),
+}
 OBJECTS = "Allow dynamic-group runs to manage objects in compartment training"
 IMAGES = "Allow dynamic-group runs to read repos in compartment training"
 
@@ -97,28 +102,36 @@ RULE = PolicyRule(
     types=tuple(ROWS),
     judge=by_type(ROWS),
     passes={
-        "its bucket": _policy(f"{OBJECTS} where target.bucket.name = 'vision'"),
-        "its bucket, and more": _policy(f"{OBJECTS} where all {{target.bucket.name = 'a', request.region = 'iad'}}"),
-        "its repository": _policy(f"{IMAGES} where target.repo.name = 'vision/dt'"),
-        "what has no bucket": _policy("Allow group scientists to read metrics in compartment training"),
-        "for a trial": _policy("Allow dynamic-group runs to manage all-resources in tenancy", trial=True),
-        "a bucket of AWS": _document("s3:GetObject", "arn:aws:s3:::vision-dev-training/*"),
-        "a repository of AWS": _document("ecr:BatchGetImage", "arn:aws:ecr:us-east-1:123456789012:repository/vision"),
+        "its bucket": _policy_or_trial(f"{OBJECTS} where target.bucket.name = 'vision'"),
+        "its bucket, and more": _policy_or_trial(
+            f"{OBJECTS} where all {{target.bucket.name = 'a', request.region = 'iad'}}"
+        ),
+        "its repository": _policy_or_trial(f"{IMAGES} where target.repo.name = 'vision/dt'"),
+        "what has no bucket": _policy_or_trial("Allow group scientists to read metrics in compartment training"),
+        "for a trial": _policy_or_trial("Allow dynamic-group runs to manage all-resources in tenancy", trial=True),
+        "a bucket of AWS": _document_allowing("s3:GetObject", "arn:aws:s3:::vision-dev-training/*"),
+        "a repository of AWS": _document_allowing(
+            "ecr:BatchGetImage", "arn:aws:ecr:us-east-1:123456789012:repository/vision"
+        ),
     },
     fails={
-        "every bucket": _policy(OBJECTS),
-        "every repository": _policy(IMAGES),
-        "every bucket, by a family": _policy("Allow group scientists to manage object-family in compartment training"),
-        "every bucket but one": _policy(f"{OBJECTS} where target.bucket.name != 'audit'"),
-        "a pattern of every name": _policy(f"{OBJECTS} where target.bucket.name = /*/"),
-        "its bucket, or any in a region": _policy(
+        "every bucket": _policy_or_trial(OBJECTS),
+        "every repository": _policy_or_trial(IMAGES),
+        "every bucket, by a family": _policy_or_trial(
+            "Allow group scientists to manage object-family in compartment training"
+        ),
+        "every bucket but one": _policy_or_trial(f"{OBJECTS} where target.bucket.name != 'audit'"),
+        "a pattern of every name": _policy_or_trial(f"{OBJECTS} where target.bucket.name = /*/"),
+        "its bucket, or any in a region": _policy_or_trial(
             f"{OBJECTS} where any {{target.bucket.name = 'a', request.region = 'iad'}}"
         ),
-        "every bucket of AWS": _document("s3:GetObject", ["arn:aws:s3:::*"]),
-        "every repository of AWS": _document("ecr:BatchGetImage", "arn:aws:ecr:us-east-1:123456789012:repository/*"),
+        "every bucket of AWS": _document_allowing("s3:GetObject", ["arn:aws:s3:::*"]),
+        "every repository of AWS": _document_allowing(
+            "ecr:BatchGetImage", "arn:aws:ecr:us-east-1:123456789012:repository/*"
+        ),
     },
     unknown={
-        "names another resource": _policy(Unknown("statements[0]")),
+        "names another resource": _policy_or_trial(Unknown("statements[0]")),
         "a document of another resource": JudgedResource("aws:iam/policy:Policy", {"policy": Unknown("policy")}),
     },
 )

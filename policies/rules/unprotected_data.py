@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pulumi destroy`, or a change that replaces a bucket, deletes what it keeps. Protection makes both stop and ask."""
 
-from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, fail_because
 
 TYPES = (
     "oci:ObjectStorage/bucket:Bucket",
@@ -13,10 +13,10 @@ TYPES = (
 SCRATCH_ENVIRONMENT = "local"
 
 
-def judge(resource: JudgedResource) -> PolicyVerdict:
+def judge_protection(resource: JudgedResource) -> PolicyVerdict:
     # The engine does not tell a pack whether the resource also survives the stack (retainOnDelete).
     is_safe = resource.protect or resource.tags.get("environment") == SCRATCH_ENVIRONMENT
-    return PASS if is_safe else fail("it is deleted with the stack, and its content too")
+    return PASS if is_safe else fail_because("it is deleted with the stack, and its content too")
 
 
 RULE = PolicyRule(
@@ -26,7 +26,7 @@ RULE = PolicyRule(
     asks="Buckets and repositories are protected, and outlive a mistake.",
     remedy="protect it (`keep: true` under `trainyard:bucket` or `trainyard:registry`, which is the default)",
     types=TYPES,
-    judge=judge,
+    judge=judge_protection,
     passes={
         **{kind.rsplit(":", 1)[0].split("/")[0]: JudgedResource(kind, {}, protect=True) for kind in TYPES},
         "of a stack for one machine": JudgedResource(TYPES[0], {"freeformTags": {"environment": SCRATCH_ENVIRONMENT}}),

@@ -22,10 +22,10 @@ from policies.rule import (
     StackRule,
     StackVerdict,
     Unknown,
-    each,
-    every,
-    fail,
-    unknown,
+    fail_because,
+    unknown_because,
+    verdict_on_every,
+    verdicts_on_each,
 )
 
 LIST = "oci:Core/securityList:SecurityList"
@@ -61,7 +61,7 @@ class Used:
 
 def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
     used = used_ports(stack)
-    yield from each(lambda one: judge_resource(one, used), stack.of(*TYPES))
+    yield from verdicts_on_each(lambda one: judge_resource(one, used), stack.of(*TYPES))
 
 
 def judge_resource(resource: JudgedResource, used: Used) -> PolicyVerdict:
@@ -74,9 +74,13 @@ def judge_resource(resource: JudgedResource, used: Used) -> PolicyVerdict:
         if opened[1] - opened[0] >= EVERY_PORT[1] - 1 or lent.covers(opened):
             return PASS
         shown = str(opened[0]) if opened[0] == opened[1] else f"{opened[0]}-{opened[1]}"
-        return unknown(f"{shown}: {lent.unknown}") if lent.unknown else fail(f"{shown} is open, and no job uses it")
+        return (
+            unknown_because(f"{shown}: {lent.unknown}")
+            if lent.unknown
+            else fail_because(f"{shown} is open, and no job uses it")
+        )
 
-    return every(judge_ports, [*opened_by(resource)])
+    return verdict_on_every(judge_ports, [*opened_by(resource)])
 
 
 def opened_by(resource: JudgedResource) -> Iterator[Ports]:
@@ -109,15 +113,15 @@ def used_ports(stack: JudgedStack) -> Used:
 def _with_frameworks(used: Used, named: str) -> Used:
     """The used ports, with those of frameworks whose jobs are in other stacks."""
     names = [name for name in named.replace(",", " ").split() if name]
-    own = [name for name in names if name not in frameworks.names()]
+    own = [name for name in names if name not in frameworks.framework_names()]
     ports = [ports for name in names if name not in own for ports in _of_framework(name)]
     unknowns = [used.unknown, f"the catalog does not know {', '.join(own)}" if own else ""]
     return Used((*used.ports, *ports), "; ".join(filter(None, unknowns)))
 
 
 def _of_framework(name: str) -> Iterator[Ports]:
-    strategies = (None, *frameworks.document(name).get("strategies", {}))
-    for row in (row for strategy in strategies for row in frameworks.framework(name, strategy).ports):
+    strategies = (None, *frameworks.framework_document(name).get("strategies", {}))
+    for row in (row for strategy in strategies for row in frameworks.framework_row(name, strategy).ports):
         yield from ports_of_tag(str(row.default))
 
 

@@ -27,7 +27,7 @@ from components.platform.values import (
     secret_texts,
     value_at,
 )
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 _MOST = 4
 _LONGEST_VALUE = 48
@@ -43,28 +43,28 @@ class _Line:
     replaces: bool
 
 
-def reasons(diff: Diff, old: Properties, new: Properties) -> list[str]:
+def diff_reasons(diff: Diff, old: Properties, new: Properties) -> list[str]:
     """The reasons, those of a replacement first. `old` and `new` mark secrets, which are named but never shown."""
     # Hide secrets before texts are shortened: a part of a secret would not be recognized.
     texts = secret_texts(old, new)
-    hidden = _hidden(old, texts), _hidden(new, texts)
+    hidden = _without_secrets(old, texts), _without_secrets(new, texts)
     lines = [
         _Line(path, redact(text, texts), change.replaces)
         for key, change in diff.changes.items()
-        for path, text in ([(key, change.reason)] if change.reason else _lines(key, *hidden))
+        for path, text in ([(key, change.reason)] if change.reason else _lines_of_key(key, *hidden))
     ]
-    merged = sorted(_merged(lines), key=lambda line: not line.replaces)
-    shown = [terminal(f"{line.path}{':' if line.text else ''} {line.text}".strip()) for line in merged[:_MOST]]
+    merged = sorted(_merge_lines(lines), key=lambda line: not line.replaces)
+    shown = [terminal_line(f"{line.path}{':' if line.text else ''} {line.text}".strip()) for line in merged[:_MOST]]
     # The engine sorts the lines. This sign comes after every letter, so the count stays last.
     return [*shown, *([f"… {len(merged) - _MOST} more"] if len(merged) > _MOST else [])]
 
 
-def _hidden(value: Any, texts: frozenset[str]) -> Any:
+def _without_secrets(value: Any, texts: frozenset[str]) -> Any:
     """The value with every secret text replaced, also inside texts that are not marked as secret."""
     if isinstance(value, Mapping):
-        return {key: _hidden(item, texts) for key, item in value.items()}
+        return {key: _without_secrets(item, texts) for key, item in value.items()}
     if isinstance(value, list):
-        return [_hidden(item, texts) for item in value]
+        return [_without_secrets(item, texts) for item in value]
     return redact(value, texts) if isinstance(value, str) else value
 
 
@@ -73,66 +73,66 @@ def as_path(reason: str) -> str:
     return '["' + reason.replace('"', '\\"') + '"]'
 
 
-def _lines(path: str, old: Properties, new: Properties) -> Iterator[tuple[str, str]]:
+def _lines_of_key(path: str, old: Properties, new: Properties) -> Iterator[tuple[str, str]]:
     before, after = value_at(path, old), value_at(path, new)
     if before in (MISSING, None) and after in (MISSING, None):
         return
-    yield from _compare(path, before, after)
+    yield from _compare_values(path, before, after)
 
 
-def _compare(path: str, old: Any, new: Any) -> Iterator[tuple[str, str]]:
+def _compare_values(path: str, old: Any, new: Any) -> Iterator[tuple[str, str]]:
     if isinstance(old, Secret) or isinstance(new, Secret):
         yield path, _SECRET
         return
-    old, new = _decoded(old), _decoded(new)
+    old, new = _decode_json(old), _decode_json(new)
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted({**old, **new}):
             before, after = old.get(key, MISSING), new.get(key, MISSING)
-            if before is not after and (MISSING in (before, after) or not _same(before, after)):
-                yield from _compare(join(path, key), before, after)
+            if before is not after and (MISSING in (before, after) or not _are_equal(before, after)):
+                yield from _compare_values(join(path, key), before, after)
     elif isinstance(old, list) and isinstance(new, list):
-        yield from _of_lists(path, old, new)
+        yield from _compare_lists(path, old, new)
     elif old in (MISSING, None):
-        yield path, f"+ {_shown(new)}"
+        yield path, f"+ {_short_form(new)}"
     elif new in (MISSING, None):
-        yield path, f"- {_shown(old)}"
+        yield path, f"- {_short_form(old)}"
     else:
-        yield path, f"{_shown(old)} -> {_shown(new)}"
+        yield path, f"{_short_form(old)} -> {_short_form(new)}"
 
 
-def _same(old: Any, new: Any) -> bool:
+def _are_equal(old: Any, new: Any) -> bool:
     marked = isinstance(old, Secret) or isinstance(new, Secret) or UNKNOWN in (old, new)
     return old is new if marked and UNKNOWN in (old, new) else canonical(reveal(old)) == canonical(reveal(new))
 
 
-def _of_lists(path: str, old: list[Any], new: list[Any]) -> Iterator[tuple[str, str]]:
+def _compare_lists(path: str, old: list[Any], new: list[Any]) -> Iterator[tuple[str, str]]:
     if len(old) == len(new) and all(isinstance(item, Mapping) for item in (*old, *new)):
         for index, (before, after) in enumerate(zip(old, new, strict=True)):
-            if not _same(before, after):
-                yield from _compare(f"{path}[{index}]", before, after)
+            if not _are_equal(before, after):
+                yield from _compare_values(f"{path}[{index}]", before, after)
     elif any(isinstance(item, Mapping | list) for item in (*old, *new)):
-        gone, come = _counts(old) - _counts(new), _counts(new) - _counts(old)
+        gone, come = _count_items(old) - _count_items(new), _count_items(new) - _count_items(old)
         yield path, ", ".join(f"{sign}{sum(some.values())}" for sign, some in (("+", come), ("-", gone)) if some)
     else:
-        yield from _of_words(path, old, new)
+        yield from _compare_words(path, old, new)
 
 
-def _counts(items: list[Any]) -> Counter[str]:
+def _count_items(items: list[Any]) -> Counter[str]:
     return Counter(canonical(reveal(item)) for item in items)
 
 
-def _of_words(path: str, old: list[Any], new: list[Any]) -> Iterator[tuple[str, str]]:
+def _compare_words(path: str, old: list[Any], new: list[Any]) -> Iterator[tuple[str, str]]:
     """Compares word by word, as for a command line: an additional argument does not change those after it."""
     matcher = SequenceMatcher(a=[canonical(reveal(word)) for word in old], b=[canonical(reveal(word)) for word in new])
     for kind, first, end, start, stop in matcher.get_opcodes():
-        gone, come = " ".join(map(_shown, old[first:end])), " ".join(map(_shown, new[start:stop]))
+        gone, come = " ".join(map(_short_form, old[first:end])), " ".join(map(_short_form, new[start:stop]))
         if kind == "replace":
-            yield f"{path}[{first}]", f"{_cut(gone)} -> {_cut(come)}"
+            yield f"{path}[{first}]", f"{_cut_in_the_middle(gone)} -> {_cut_in_the_middle(come)}"
         elif kind != "equal":
-            yield f"{path}[{first}]", f"- {_cut(gone)}" if gone else f"+ {_cut(come)}"
+            yield f"{path}[{first}]", f"- {_cut_in_the_middle(gone)}" if gone else f"+ {_cut_in_the_middle(come)}"
 
 
-def _decoded(value: Any) -> Any:
+def _decode_json(value: Any) -> Any:
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value
     try:
@@ -141,28 +141,28 @@ def _decoded(value: Any) -> Any:
         return value
 
 
-def _shown(value: Any) -> str:
+def _short_form(value: Any) -> str:
     if isinstance(value, Secret):
         return _SECRET
     if value is UNKNOWN:
         return _LATER
     if isinstance(value, Mapping):
         name = value.get("name")
-        return _shown(name) if name else f"{{{len(value)}}}"
+        return _short_form(name) if name else f"{{{len(value)}}}"
     if isinstance(value, list):
-        return " ".join(map(_shown, value)) if all(isinstance(item, str) for item in value) else f"[{len(value)}]"
+        return " ".join(map(_short_form, value)) if all(isinstance(item, str) for item in value) else f"[{len(value)}]"
     if isinstance(value, str) and _PLAIN.fullmatch(value):
-        return _cut(value)
-    return _cut(json.dumps(value, ensure_ascii=False))
+        return _cut_in_the_middle(value)
+    return _cut_in_the_middle(json.dumps(value, ensure_ascii=False))
 
 
-def _cut(text: str) -> str:
+def _cut_in_the_middle(text: str) -> str:
     """Keeps both ends of a long text: long names of resources often differ at the end only."""
     half = _LONGEST_VALUE // 2
     return text if len(text) <= _LONGEST_VALUE else f"{text[:half]}…{text[-half:]}"
 
 
-def _merged(lines: list[_Line]) -> Iterator[_Line]:
+def _merge_lines(lines: list[_Line]) -> Iterator[_Line]:
     """Merges equal lines about several items of a list."""
     alike = Counter((_FIRST_INDEX.sub("[*]", line.path, count=1), line.text) for line in lines)
     done = set()

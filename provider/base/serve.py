@@ -33,7 +33,7 @@ class Served:
         self.server.stop(grace=_SECONDS_TO_ANSWER).wait()
 
 
-def start(plugin: Plugin, engine_address: str = "") -> Served:
+def start_plugin(plugin: Plugin, engine_address: str = "") -> Served:
     server = LoopbackServer(ThreadPoolExecutor(max_workers=_MOST_AT_ONCE), options=UNLIMITED_MESSAGES)
     servicer = Servicer(plugin, Engine(engine_address))
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
@@ -48,7 +48,7 @@ def main(plugin: Plugin, arguments: Sequence[str]) -> NoReturn:
     # as soon as it knows our port.
     parent = os.getppid()
     addresses = [argument for argument in arguments if not argument.startswith("-")]
-    served = start(plugin, addresses[-1] if addresses else "")
+    served = start_plugin(plugin, addresses[-1] if addresses else "")
     over = threading.Event()
     # Ctrl-C may reach the whole process group during calls. We end only after the engine has requested a stop, as
     # it does before it sends its own interrupt. The engine gives all plugins of a stack five seconds together.

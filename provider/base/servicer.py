@@ -27,13 +27,13 @@ from components.platform.values import (
     secret_texts,
 )
 from launcher.escaping import terminal_lines
-from provider.base.reasons import as_path, reasons
+from provider.base.reasons import as_path, diff_reasons
 from provider.base.resource import Plugin, ProviderResource
 from provider.base.wire import (
     Engine,
     UrnReporter,
-    decode,
-    encode,
+    decode_struct,
+    encode_struct,
     plugin_pb2,
     provider_pb2,
     provider_pb2_grpc,
@@ -85,13 +85,13 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         return empty_pb2.Empty()
 
     def CheckConfig(self, request: Any, context: Any) -> Any:  # noqa: N802
-        news = decode(request.news)
+        news = decode_struct(request.news)
         with _Answer(context, news):
             checked = self._plugin.check_config(reveal(news))
             return _check_response(checked.inputs, checked.failures, news)
 
     def DiffConfig(self, request: Any, context: Any) -> Any:  # noqa: N802
-        old, new = decode(request.old_inputs or request.olds), decode(request.news)
+        old, new = decode_struct(request.old_inputs or request.olds), decode_struct(request.news)
         with _Answer(context, old, new):
             replacing = set(self._plugin.replacing_config(reveal(old), reveal(new)))
             keys = [key for key in sorted({**old, **new}) if reveal(old.get(key)) != reveal(new.get(key))]
@@ -99,7 +99,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             return _diff_response(diff, old, new, self._plugin.diffs_for_people())
 
     def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
-        config = decode(request.args)
+        config = decode_struct(request.args)
         with _Answer(context, config):
             without_unknown = {key: value for key, value in config.items() if not has_unknown(value)}
             self._plugin.configure(reveal(without_unknown))
@@ -108,35 +108,39 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     # -- resources
 
     def Check(self, request: Any, context: Any) -> Any:  # noqa: N802
-        old, new = decode(request.olds), decode(request.news)
+        old, new = decode_struct(request.olds), decode_struct(request.news)
         with _Answer(context, old, new):
             if old:
                 self._inputs_in_state[request.urn] = canonical(reveal(old))
             call = self._call(request, new, seed=request.randomSeed)
             checked = self._resource(call.type).check(call, reveal(old), reveal(new))
-            return _check_response(checked.inputs, tuple(filter(_counts, checked.failures)), new)
+            return _check_response(checked.inputs, tuple(filter(_is_worth_reporting, checked.failures)), new)
 
     def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
-        old, outputs, new = decode(request.old_inputs), decode(request.olds), decode(request.news)
+        old, outputs, new = decode_struct(request.old_inputs), decode_struct(request.olds), decode_struct(request.news)
         with _Answer(context, old, outputs, new):
             call = self._call(request, new)
             diff = self._resource(call.type).diff(call, reveal(old), reveal(outputs), reveal(new))
             return _diff_response(diff, old, new, self._plugin.diffs_for_people())
 
     def Create(self, request: Any, context: Any) -> Any:  # noqa: N802
-        inputs = decode(request.properties)
+        inputs = decode_struct(request.properties)
         with _Answer(context, inputs):
             call = self._call(request, inputs)
             resource = self._resource(call.type)
             if request.preview:
-                return provider_pb2.CreateResponse(properties=_seal(resource, resource.preview(inputs, None), inputs))
+                return provider_pb2.CreateResponse(
+                    properties=_encode_outputs(resource, resource.preview(inputs, None), inputs)
+                )
             anew = self._inputs_in_state.get(request.urn) == canonical(reveal(inputs))
             with _Kept(context, resource, inputs):
                 created = resource.create(replace(call, anew=anew), reveal(inputs))
-            return provider_pb2.CreateResponse(id=created.id, properties=_seal(resource, created.outputs, inputs))
+            return provider_pb2.CreateResponse(
+                id=created.id, properties=_encode_outputs(resource, created.outputs, inputs)
+            )
 
     def Read(self, request: Any, context: Any) -> Any:  # noqa: N802
-        outputs, inputs = decode(request.properties), decode(request.inputs)
+        outputs, inputs = decode_struct(request.properties), decode_struct(request.inputs)
         with _Answer(context, outputs, inputs):
             call = self._call(request, outputs, inputs)
             resource = self._resource(call.type)
@@ -146,35 +150,37 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
                 return provider_pb2.ReadResponse()
             return provider_pb2.ReadResponse(
                 id=live.id,
-                properties=_seal(resource, live.outputs, inputs, outputs),
-                inputs=encode(seal(live.inputs, inputs)),
+                properties=_encode_outputs(resource, live.outputs, inputs, outputs),
+                inputs=encode_struct(seal(live.inputs, inputs)),
             )
 
     def Update(self, request: Any, context: Any) -> Any:  # noqa: N802
-        outputs, old, new = decode(request.olds), decode(request.old_inputs), decode(request.news)
+        outputs, old, new = decode_struct(request.olds), decode_struct(request.old_inputs), decode_struct(request.news)
         with _Answer(context, outputs, old, new):
             call = self._call(request, outputs, old, new)
             resource = self._resource(call.type)
             if request.preview:
-                return provider_pb2.UpdateResponse(properties=_seal(resource, resource.preview(new, outputs), new))
+                return provider_pb2.UpdateResponse(
+                    properties=_encode_outputs(resource, resource.preview(new, outputs), new)
+                )
             with _Kept(context, resource, new, outputs):
                 updated = resource.update(call, request.id, reveal(outputs), reveal(old), reveal(new))
-            return provider_pb2.UpdateResponse(properties=_seal(resource, updated, new, outputs))
+            return provider_pb2.UpdateResponse(properties=_encode_outputs(resource, updated, new, outputs))
 
     def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
-        outputs, inputs = decode(request.properties), decode(request.old_inputs)
+        outputs, inputs = decode_struct(request.properties), decode_struct(request.old_inputs)
         with _Answer(context, outputs, inputs):
             call = self._call(request, outputs, inputs)
             self._resource(call.type).delete(call, request.id, reveal(outputs), reveal(inputs))
         return empty_pb2.Empty()
 
     def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802
-        args = decode(request.args)
+        args = decode_struct(request.args)
         with _Answer(context, args):
             function = self._plugin.function(request.tok)
             if function is None:
                 raise ProviderError(f"The provider `{self._plugin.name}` has no function `{request.tok}`.")
-            return provider_pb2.InvokeResponse(**{"return": encode(seal(function(reveal(args)), args))})
+            return provider_pb2.InvokeResponse(**{"return": encode_struct(seal(function(reveal(args)), args))})
 
     def _call(self, request: Any, *values: Properties, seed: bytes = b"") -> Call:
         _, _, type_chain, *name = request.urn.split("::", 3)
@@ -227,9 +233,9 @@ class _Kept:
         message = terminal_lines(redact(str(error), secret_texts(self._inputs, *self._olds)))
         detail = provider_pb2.ErrorResourceInitFailed(
             id=error.resource_id,
-            properties=_seal(self._resource, error.outputs, self._inputs, *self._olds),
+            properties=_encode_outputs(self._resource, error.outputs, self._inputs, *self._olds),
             reasons=[message],
-            inputs=encode(self._inputs),
+            inputs=encode_struct(self._inputs),
         )
         status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=message)
         status.details.add().Pack(detail)
@@ -238,12 +244,12 @@ class _Kept:
         raise AssertionError("abort always raises")
 
 
-def _seal(resource: ProviderResource, outputs: Mapping[str, Any], *models: Properties) -> Any:
+def _encode_outputs(resource: ProviderResource, outputs: Mapping[str, Any], *models: Properties) -> Any:
     marked = {key: Secret(value) if key in resource.secret_outputs else value for key, value in outputs.items()}
-    return encode(seal(marked, *models))
+    return encode_struct(seal(marked, *models))
 
 
-def _counts(failure: InputFailure) -> bool:
+def _is_worth_reporting(failure: InputFailure) -> bool:
     """Whether a failure counts. After an error, an engine that continues also checks the resources that depend on the
     failed one, without its outputs, and creates none of them. A missing input would only be a consequence of the first
     error."""
@@ -253,7 +259,7 @@ def _counts(failure: InputFailure) -> bool:
 def _check_response(inputs: Properties, failures: tuple[InputFailure, ...], model: Properties) -> Any:
     texts = secret_texts(model)
     return provider_pb2.CheckResponse(
-        inputs=encode(seal(inputs, model)),
+        inputs=encode_struct(seal(inputs, model)),
         failures=[
             provider_pb2.CheckFailure(property=f.property, reason=terminal_lines(redact(f.reason, texts)))
             for f in failures
@@ -262,7 +268,7 @@ def _check_response(inputs: Properties, failures: tuple[InputFailure, ...], mode
 
 
 def _diff_response(diff: Diff, old: Properties, new: Properties, for_people: bool) -> Any:
-    words = reasons(diff, old, new) if for_people else []
+    words = diff_reasons(diff, old, new) if for_people else []
     changes = elementwise(diff.changes, reveal(old), reveal(new))
     detailed = {
         path: provider_pb2.PropertyDiff(kind=_KINDS[change.kind] + change.replaces, inputDiff=True)

@@ -44,8 +44,8 @@ __all__ = [
     "UNLIMITED_MESSAGES",
     "Engine",
     "UrnReporter",
-    "decode",
-    "encode",
+    "decode_struct",
+    "encode_struct",
     "engine_pb2",
     "engine_pb2_grpc",
     "plugin_pb2",
@@ -55,16 +55,16 @@ __all__ = [
 ]
 
 
-def decode(struct: struct_pb2.Struct) -> Properties:
-    return {key: _decode(value) for key, value in struct.fields.items()}
+def decode_struct(struct: struct_pb2.Struct) -> Properties:
+    return {key: _decode_value(value) for key, value in struct.fields.items()}
 
 
-def _decode(value: struct_pb2.Value) -> Any:
+def _decode_value(value: struct_pb2.Value) -> Any:
     kind = value.WhichOneof("kind")
     if kind == "struct_value":
-        return _decode_object(decode(value.struct_value))
+        return _decode_object(decode_struct(value.struct_value))
     if kind == "list_value":
-        return [_decode(item) for item in value.list_value.values]
+        return [_decode_value(item) for item in value.list_value.values]
     if kind == "number_value":
         number = value.number_value
         return int(number) if number.is_integer() else number
@@ -85,21 +85,21 @@ def _decode_object(fields: Properties) -> Any:
     return fields
 
 
-def encode(properties: Mapping[str, Any]) -> struct_pb2.Struct:
+def encode_struct(properties: Mapping[str, Any]) -> struct_pb2.Struct:
     struct = struct_pb2.Struct()
-    struct.update({key: _encode(value) for key, value in properties.items()})
+    struct.update({key: _encode_value(value) for key, value in properties.items()})
     return struct
 
 
-def _encode(value: Any) -> Any:
+def _encode_value(value: Any) -> Any:
     if value is UNKNOWN:
         return UNKNOWN_TEXT
     if isinstance(value, Secret):
-        return {SIGNATURE: SECRET, "value": _encode(reveal(value.value))}
+        return {SIGNATURE: SECRET, "value": _encode_value(reveal(value.value))}
     if isinstance(value, Mapping):
-        return {str(key): _encode(item) for key, item in value.items()}
+        return {str(key): _encode_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_encode(item) for item in value]
+        return [_encode_value(item) for item in value]
     return value
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from components.platform.calls import Call, ProviderError
 from components.platform.client import Runs
 from components.platform.runs import NodeRun, is_blank_line
-from launcher.escaping import terminal
-from launcher.losses import amount, count
+from launcher.escaping import terminal_line
+from launcher.losses import count_files, format_size
 
 _MOST_NAMED, _LONGEST, _LARGEST = 10, 300, 2**53
 # The keys of a rank's status, and what happens to the files.
@@ -50,35 +50,45 @@ class Lost:
 def read_lost(status: Mapping[str, Any] | None, key: str = LOST) -> Lost | None:
     """None if all files were kept, or if the rank has not reported yet."""
     row = (status or {}).get(key)
-    if not isinstance(row, Mapping) or not _count(row.get("files")):
+    if not isinstance(row, Mapping) or not _valid_count(row.get("files")):
         return None
     rows = row.get("largest")
     named = [one for one in (rows if isinstance(rows, list) else [])[:_MOST_NAMED] if isinstance(one, Mapping)]
-    return Lost(_count(row["files"]), _count(row.get("bytes")), tuple(map(_file, named)), _text(row, "remedy"))
+    return Lost(
+        _valid_count(row["files"]),
+        _valid_count(row.get("bytes")),
+        tuple(map(_parse_lost_file, named)),
+        _valid_text(row, "remedy"),
+    )
 
 
-def _file(row: Mapping[str, Any]) -> LostFile:
-    return LostFile(_text(row, "name"), _count(row.get("bytes")), _count(row.get("files")), _text(row, "why"))
+def _parse_lost_file(row: Mapping[str, Any]) -> LostFile:
+    return LostFile(
+        _valid_text(row, "name"),
+        _valid_count(row.get("bytes")),
+        _valid_count(row.get("files")),
+        _valid_text(row, "why"),
+    )
 
 
 def total_words(statuses: Iterable[Mapping[str, Any] | None]) -> str:
     """The files of one rank, or of several together, that were not kept, or that only the local cloud keeps. Empty if
     all files are kept."""
     reported = list(statuses)
-    return "; ".join(filter(None, (_total(reported, key, fate) for key, fate in _FATES.items())))
+    return "; ".join(filter(None, (_total_of_fate(reported, key, fate) for key, fate in _FATES.items())))
 
 
-def _total(statuses: Iterable[Mapping[str, Any] | None], key: str, fate: str) -> str:
+def _total_of_fate(statuses: Iterable[Mapping[str, Any] | None], key: str, fate: str) -> str:
     found = [lost for status in statuses if (lost := read_lost(status, key)) is not None]
     files, size = sum(lost.files for lost in found), sum(lost.size for lost in found)
-    return f"{count(files)} ({amount(size)}) {fate}" if files else ""
+    return f"{count_files(files)} ({format_size(size)}) {fate}" if files else ""
 
 
-def _count(value: Any) -> int:
+def _valid_count(value: Any) -> int:
     return value if type(value) is int and 0 <= value <= _LARGEST else 0
 
 
-def _text(row: Mapping[str, Any], key: str) -> str:
+def _valid_text(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     return value[:_LONGEST] if isinstance(value, str) else ""
 
@@ -96,7 +106,7 @@ def first_failure(lines: Iterable[str], nodes: Sequence[NodeRun]) -> FirstFailur
     if not matches:
         return None
     named = {node.name: node for node in nodes}
-    return FirstFailure(named.get(matches[-1]["node"]), terminal(matches[-1]["why"]))
+    return FirstFailure(named.get(matches[-1]["node"]), terminal_line(matches[-1]["why"]))
 
 
 class LastLines:
@@ -122,5 +132,5 @@ class LastLines:
         if isinstance(result, ProviderError):
             return [f"Its log could not be read: {result.cause}"]
         whose = f" ({node.name})" if who else ""
-        quoted = [f"  {terminal(line)}" for line in lines if not is_blank_line(line)]
+        quoted = [f"  {terminal_line(line)}" for line in lines if not is_blank_line(line)]
         return [f"Its last lines{whose}:", *quoted] if quoted else ["It wrote no log lines."]

@@ -23,7 +23,7 @@ from components.platform.runs import (
 from components.platform.values import Change, Diff, DiffRules, Properties, compare
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 from provider.runs.lost import LastLines, first_failure
-from provider.runs.starting import JobTries, Turns, failure_mark, marks_of, reason_to_start, remedy
+from provider.runs.starting import JobTries, Turns, failure_mark, marks_of, reason_to_start, remedy_for_mark
 
 _LAST_LINES = 20
 # Words for states for which the platform gives no reason.
@@ -97,7 +97,7 @@ class RunResource(ProviderResource):
         for failure in missing(inputs):
             raise ProviderError(failure.reason)
         nodes = self._bring_up(call, inputs, [])
-        return CreatedResource(nodes[0].id, _reached(outputs(inputs, nodes)))
+        return CreatedResource(nodes[0].id, _with_until_reached(outputs(inputs, nodes)))
 
     def update(
         self,
@@ -116,8 +116,8 @@ class RunResource(ProviderResource):
         nodes = remembered(recorded, seen)
         if not _has_reached(outputs_before, new["until"]):
             nodes = self._bring_up(call, new, nodes)
-        state = _timed(outputs(new, nodes), outputs_before)
-        return _reached({**state, **(marks_of(outputs_before) if state["state"] == "FAILED" else {})})
+        state = _with_former_times(outputs(new, nodes), outputs_before)
+        return _with_until_reached({**state, **(marks_of(outputs_before) if state["state"] == "FAILED" else {})})
 
     def read(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> LiveResource | None:  # noqa: A002
         runs = self._platforms().of(inputs, id)
@@ -133,10 +133,10 @@ class RunResource(ProviderResource):
             live_inputs = {**inputs, **{key: live_inputs[key] for key in labels if key in inputs}}
         else:
             live_inputs = with_defaults(live_inputs)
-        state = _timed(outputs(live_inputs, nodes), outputs_before)
+        state = _with_former_times(outputs(live_inputs, nodes), outputs_before)
         if not inputs:
             # `import` does not wait for the run.
-            state = _reached(state)
+            state = _with_until_reached(state)
         reached = {_REACHED: outputs_before[_REACHED]} if _REACHED in outputs_before else {}
         return LiveResource(id, {**state, **reached, **marks_of(outputs_before)}, live_inputs)
 
@@ -152,7 +152,7 @@ class RunResource(ProviderResource):
             wait_for_end(call, runs, nodes, _MINUTES_TO_END)
         except NotInTimeError as late:
             raise ProviderError(
-                f"The run was cancelled but has not ended within {late.minutes:g} minutes: {_states(nodes)}.",
+                f"The run was cancelled but has not ended within {late.minutes:g} minutes: {_states_of_nodes(nodes)}.",
                 "Run the same command again to wait longer.",
             ) from None
         runs.release(call, nodes)
@@ -184,7 +184,7 @@ class RunResource(ProviderResource):
         except Exception as error:
             if not nodes:
                 raise
-            raise _kept(error, spec, inputs, nodes) from error
+            raise _failure_with_state(error, spec, inputs, nodes) from error
         if broken(nodes):
             raise self._failure(call, runs, spec, inputs, nodes)
         return nodes
@@ -233,18 +233,20 @@ class RunResource(ProviderResource):
         mark = failure_mark(kept)
         if not never_began(kept):
             cause += lines.quoted(lost, who)
-        return PartialFailureError(nodes[0].id, {**kept, **mark}, "\n".join(cause), remedy(mark))
+        return PartialFailureError(nodes[0].id, {**kept, **mark}, "\n".join(cause), remedy_for_mark(mark))
 
 
-def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]) -> PartialFailureError:
+def _failure_with_state(
+    error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]
+) -> PartialFailureError:
     run_id, state = nodes[0].id, outputs(inputs, nodes)
     if isinstance(error, NotInTimeError):
-        cause = f"The run {spec.display_name} is not {spec.until} after {error}: {_states(nodes)}."
+        cause = f"The run {spec.display_name} is not {spec.until} after {error}: {_states_of_nodes(nodes)}."
         return PartialFailureError(
             run_id, state, cause, "The run continues. Run the same command again to wait for it."
         )
     if isinstance(error, Cancelled):
-        cause = f"Stopped waiting for the run {spec.display_name}: {_states(nodes)}."
+        cause = f"Stopped waiting for the run {spec.display_name}: {_states_of_nodes(nodes)}."
         return PartialFailureError(run_id, state, cause, "The run continues. `up` waits again; `destroy` cancels it.")
     if isinstance(error, ProviderError):
         return PartialFailureError(run_id, state, error.cause, error.remedy)
@@ -272,19 +274,19 @@ def _without_records(call: Call, runs: Runs, state: LiveResource, recorded: list
         return state
     call.report.warning(
         f"run {name}: its records are gone, and when it was last seen it had not ended "
-        f"({_states(recorded)}): the next `up` starts it anew."
+        f"({_states_of_nodes(recorded)}): the next `up` starts it anew."
     )
     return None
 
 
-def _timed(state: Properties, before: Properties) -> Properties:
+def _with_former_times(state: Properties, before: Properties) -> Properties:
     """Keeps the times of a run that has ended: a node whose record is gone no longer reports them."""
     same = [node["id"] for node in state["nodeRuns"]] == [node["id"] for node in before.get("nodeRuns") or ()]
     times: Properties = {key: before[key] for key in ("startedAt", "finishedAt") if key in before}
     return {**state, **times} if same and "finishedAt" in times else state
 
 
-def _reached(state: Properties) -> Properties:
+def _with_until_reached(state: Properties) -> Properties:
     return {**state, _REACHED: state["until"]}
 
 
@@ -297,6 +299,6 @@ def _node_runs(state: Properties) -> list[NodeRun]:
     return [NodeRun(node["name"], node["id"], node["state"], node.get("details") or "") for node in recorded]
 
 
-def _states(nodes: list[NodeRun]) -> str:
+def _states_of_nodes(nodes: list[NodeRun]) -> str:
     why = reason_to_wait(nodes)
     return ", ".join(f"{node.name} {node.state}" for node in nodes) + (f" ({why})" if why else "")

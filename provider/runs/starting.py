@@ -15,7 +15,7 @@ from components.platform.client import Runs, wait_for_end
 from components.platform.inputs import own_inputs
 from components.platform.runs import RunSpec, Try, never_began
 from components.platform.values import Diff, Properties, canonical, changed_keys
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 # The state key of a run that `up` saw fail before it began. Nothing ran, so the next `up` always starts it again.
 UNBEGUN = "__unbegun"
@@ -53,7 +53,7 @@ def marks_of(state: Properties) -> Properties:
     return {key: state[key] for key in (UNBEGUN, FAILED) if key in state}
 
 
-def remedy(mark: Properties) -> str:
+def remedy_for_mark(mark: Properties) -> str:
     if UNBEGUN in mark:
         return _NOT_BEGUN
     if FAILED not in mark:
@@ -64,23 +64,24 @@ def remedy(mark: Properties) -> str:
 def reason_to_start(state: Properties, inputs: Properties) -> str:
     """The reason why the next `up` starts a failed run again, with the highest cost. Empty if it does not."""
     if state.get(UNBEGUN):
-        return f"failed before it began: starts again, {_cost(inputs)}"
+        return f"failed before it began: starts again, {_cost_in_node_hours(inputs)}"
     if state.get(FAILED) and retries_failed():
-        return f"failed in an earlier `up`: starts again, {_cost(inputs)}"
+        return f"failed in an earlier `up`: starts again, {_cost_in_node_hours(inputs)}"
     return ""
 
 
-def _cost(inputs: Properties) -> str:
+def _cost_in_node_hours(inputs: Properties) -> str:
     # A row for several equal nodes has `replicas`. An unknown number counts as one.
     nodes = sum(many if isinstance(many := node.get("replicas"), int) else 1 for node in inputs["nodes"])
     minutes = inputs.get("maximumRuntimeMinutes")
-    each = _count(nodes, "node")
+    each = _count_with_unit(nodes, "node")
     if not isinstance(minutes, int):
         return f"without a limit in time ({each}, no maximum runtime)"
-    return f"at most {_count(nodes * minutes / 60, 'node-hour')} ({each} x {_count(minutes / 60, 'hour')})"
+    total = _count_with_unit(nodes * minutes / 60, "node-hour")
+    return f"at most {total} ({each} x {_count_with_unit(minutes / 60, 'hour')})"
 
 
-def _count(number: float, what: str) -> str:
+def _count_with_unit(number: float, what: str) -> str:
     shown = f"{number:,.2f}".rstrip("0").rstrip(".")
     return f"{shown} {what}{'' if shown == '1' else 's'}"
 
@@ -109,7 +110,7 @@ class JobTries:
             call.report.warning(f"the job is replaced; whether tries of it are alive is not known: {error.cause}")
             return
         if alive:
-            call.report.warning(f"the job is replaced, which ends its tries: {_names(alive)}")
+            call.report.warning(f"the job is replaced, which ends its tries: {_titles_of_tries(alive)}")
 
     def end(self, call: Call, runs: Runs, old: Properties, minutes: float) -> None:
         """Ends the tries that cannot continue without this run."""
@@ -120,7 +121,7 @@ class JobTries:
         alive = [one for one in runs.tries(call, old, patiently=True) if job_goes or one.like in ("", run)]
         if not alive:
             return
-        call.report.warning(f"its tries end with it: {_names(alive)}; waiting until they have ended")
+        call.report.warning(f"its tries end with it: {_titles_of_tries(alive)}; waiting until they have ended")
         nodes = [node for one in alive for node in one.nodes]
         runs.cancel(call, nodes)
         wait_for_end(call, runs, nodes, minutes)
@@ -137,8 +138,8 @@ def _job_of(inputs: Properties) -> str:
     return canonical(named) if named else ""
 
 
-def _names(tries: Sequence[Try]) -> str:
-    return terminal(", ".join(sorted(one.title for one in tries)))
+def _titles_of_tries(tries: Sequence[Try]) -> str:
+    return terminal_line(", ".join(sorted(one.title for one in tries)))
 
 
 _FIRST_PAUSE, _GROWTH, _LONGEST_PAUSE = 0.5, 1.5, 20.0

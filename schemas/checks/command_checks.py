@@ -83,7 +83,7 @@ def _other_framework(program: str, job: Job, facts: Facts) -> str | None:
     if job.framework in facts.own_frameworks:
         return None
     names = (name for name in facts.framework_names() if name not in (job.framework, *facts.own_frameworks))
-    return next((name for name in names if program in frameworks.document(name).get("stands_for", ())), None)
+    return next((name for name in names if program in frameworks.framework_document(name).get("stands_for", ())), None)
 
 
 def _started_program(words: tuple[str, ...]) -> str:

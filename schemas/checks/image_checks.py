@@ -9,8 +9,8 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from catalog.environments import Choice, Conflict, Need, choose, requirement_lines, requirement_of
-from catalog.imports import brings, packages_of
+from catalog.environments import Choice, Conflict, Need, choose_environment, requirement_lines, requirement_of
+from catalog.imports import packages_of, provides_module
 from catalog.tables import table
 from schemas.facts import Facts, UnnamedFile
 from schemas.findings import Wrong, at, rule
@@ -149,7 +149,7 @@ def missing_module(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         listed = facts.packages[name].names if name in facts.packages else frozenset()
         certain = facts.scripts[name].certain if name in facts.scripts else ()
         foreign = [item for item in certain if item.module not in {*sys.stdlib_module_names, "__main__"}]
-        missing = [item for item in foreign if not brings(brought | listed, item.module)]
+        missing = [item for item in foreign if not provides_module(brought | listed, item.module)]
         for file, module, line in ((item.file, item.module, item.line) for item in missing[:MOST_MISSING]):
             message = f"{file}:{line} imports `{module}`, which comes neither with {job.framework} nor with "
             message += f"`{job.requirements.file}`" if job.requirements else "`requirements`, which the job lacks"
@@ -175,7 +175,10 @@ def _environment_choices(stack: Stack, facts: Facts) -> Iterator[tuple[str, Choi
             framework, lines = facts.framework(job), requirement_lines(facts.packages[name].text)
             modules, own = facts.modules.get(name, frozenset()), job.framework in facts.own_frameworks
             # In the same form as in trainyard/local/environments.py.
-            yield name, choose(Need(job.framework, framework.strategy if framework else None, modules, lines, own))
+            yield (
+                name,
+                choose_environment(Need(job.framework, framework.strategy if framework else None, modules, lines, own)),
+            )
 
 
 @rule("TY846", "requirements that no local environment of a job meets together with its code", severity="warning")

@@ -23,5 +23,5 @@ def test_no_two_nodes_of_a_log_group_share_a_stream_and_both_sides_name_it() -> 
     tickets = [_ticket(stack, job, run) for stack in ("dev", "prod") for job in ("one", "two") for run in ("base", "x")]
     names = [ticket.stream(node) for ticket in tickets for node in ticket.node_names]
     assert len(set(names)) == len(names) == 16
-    read = [(of_machine.parse(ticket.number, ticket.body), ticket) for ticket in tickets]
+    read = [(of_machine.parse_ticket(ticket.number, ticket.body), ticket) for ticket in tickets]
     assert [one.stream(ticket.cluster.job, node) for one, ticket in read for node in ticket.node_names] == names

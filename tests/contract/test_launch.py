@@ -19,7 +19,7 @@ from components.oci.client.job_runs import start_of
 from components.plan.launch import VERSION, VERSION_WITH_KEEP, VERSION_WITH_WAITS
 from components.plan.model import NodePlan
 from components.platform.status import parse_status
-from launcher.document import VARIABLE, VERSIONS, read
+from launcher.document import VARIABLE, VERSIONS, read_launch
 from launcher.errors import LaunchError
 from launcher.placeholders import Place, node_values, process_values
 from launcher.retries import start_name
@@ -45,7 +45,7 @@ def test_the_launcher_reads_what_the_plan_writes(name: str) -> None:
     for node in nodes(name):
         written = json.loads(json.dumps(node.launch))
         validator.validate(written)
-        launch = read({VARIABLE: json.dumps(written), "NODE_RANK": str(node.rank)})
+        launch = read_launch({VARIABLE: json.dumps(written), "NODE_RANK": str(node.rank)})
         assert (launch.node, launch.role, launch.rank) == (node.name, node.role, node.rank)
         assert launch.start == tuple(written["start"])
         assert launch.command == tuple(written["command"])
@@ -75,7 +75,7 @@ def test_the_documents_code_matches_the_schema() -> None:
     git = {"url": "https://git.example.com/t.git", "branch": "main", "commit": "9f2c1e7", "secret": "key"}
     written = {**json.loads(json.dumps(node.launch)), "version": 3, "folder": "file:///runs/x", "code": {"git": git}}
     jsonschema.validate(written, SCHEMA)
-    told = read({VARIABLE: json.dumps(written), "OCI__RUNTIME_URI": "https://elsewhere.example.com/t.git"}).git
+    told = read_launch({VARIABLE: json.dumps(written), "OCI__RUNTIME_URI": "https://elsewhere.example.com/t.git"}).git
     assert told is not None
     assert (
         vars(told)
@@ -85,7 +85,7 @@ def test_the_documents_code_matches_the_schema() -> None:
     with pytest.raises(jsonschema.ValidationError, match=r"2 is not one of \[3, 4, 5\]"):
         jsonschema.validate({**written, "version": 2}, SCHEMA)
     with pytest.raises(LaunchError, match="unexpected keyword argument 'tag'"):
-        read({VARIABLE: json.dumps({**written, "code": {"git": {**git, "tag": "v1"}}})})
+        read_launch({VARIABLE: json.dumps({**written, "code": {"git": {**git, "tag": "v1"}}})})
 
 
 def test_keep_is_only_in_the_documents_of_its_job() -> None:
@@ -98,7 +98,7 @@ def test_keep_is_only_in_the_documents_of_its_job() -> None:
         written = json.loads(json.dumps(node.launch))
         jsonschema.validate(written, SCHEMA)
         assert written == {**before.launch, "version": VERSION_WITH_KEEP, "keep": ["model.pt", "results/**"]}
-        assert read({VARIABLE: json.dumps(written)}).keep == ("model.pt", "results/**")
+        assert read_launch({VARIABLE: json.dumps(written)}).keep == ("model.pt", "results/**")
         with pytest.raises(jsonschema.ValidationError, match=r"3 is not one of \[4, 5\]"):
             jsonschema.validate({**written, "version": 3}, SCHEMA)
     assert all("keep" not in node.launch for name in EXAMPLES for node in nodes(name))
@@ -136,7 +136,7 @@ def test_documents_of_earlier_releases_are_read_unchanged(state: Path) -> None:
             "PAI_CURRENT_TASK_ROLE_NAME": node["role"], "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": str(index),
             **variables,
         }  # fmt: skip
-        launch = read(told)
+        launch = read_launch(told)
         # A task role of OpenPAI has one document for all its tasks.
         assert node["name"] in (launch.node, f"{launch.node}-{index}")
         assert (launch.rank, launch.role) == (node["rank"], node["role"])
@@ -151,7 +151,7 @@ def test_another_version_is_refused_with_the_remedy() -> None:
     node = next(nodes("oci-pytorch-ddp"))
     later = {**node.launch, "version": max(VERSIONS) + 1}
     with pytest.raises(LaunchError, match="rebuild the image"):
-        read({VARIABLE: json.dumps(later)})
+        read_launch({VARIABLE: json.dumps(later)})
 
 
 def test_the_schema_refuses_a_key_it_does_not_know() -> None:
@@ -162,7 +162,7 @@ def test_the_schema_refuses_a_key_it_does_not_know() -> None:
 
 def test_every_placeholder_of_a_framework_file_is_known_to_the_launcher() -> None:
     node = next(nodes("oci-pytorch-ddp"))
-    launch = read({VARIABLE: json.dumps(node.launch), "NODE_RANK": "0"})
+    launch = read_launch({VARIABLE: json.dumps(node.launch), "NODE_RANK": "0"})
     values = node_values(launch, Place(("10.0.0.2",) * launch.nodes, "10.0.0.2", "eth0"))
     assert {name for name in values if "." not in name} == validation.OF_A_NODE
     assert {name for name in values if "." in name} >= {"address.main", "addresses.main"}

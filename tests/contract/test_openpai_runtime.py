@@ -17,7 +17,14 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.openpai import changed_in_password, checker_problem, ignores_password, image_problem, reads, reported
+from catalog.openpai import (
+    changed_in_password,
+    checker_problem,
+    ignores_password,
+    image_problem,
+    reads_unchanged,
+    reported_exit_code,
+)
 from components.openpai.protocol import with_secrets
 from localcloud.openpai.hosts.assignments import scripts_of
 from tests.support.cluster_tasks import attempt_of
@@ -29,14 +36,14 @@ OURS: dict[str, Callable[..., Any]] = {
     "images": lambda uri: not image_problem(uri),
     "registries": lambda uri, registry: not ignores_password(uri, registry),
     "passwords": lambda text: not changed_in_password(text),
-    "texts": reads,
+    "texts": reads_unchanged,
     "secrets": with_secrets,
     "checks": lambda rows, secrets: (
         not checker_problem(
             {"prerequisites": rows, "secrets": secrets, "taskRoles": {"main": {"dockerImage": "image"}}}, "main"
         )
     ),
-    "ends": lambda code, said: reported(code, said.encode()),
+    "ends": lambda code, said: reported_exit_code(code, said.encode()),
 }
 # Both kinds of quotes, backslashes, lines, a here-document, and what one command leaves to the next.
 BEFORE = [

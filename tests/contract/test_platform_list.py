@@ -57,7 +57,9 @@ def names_in(source: str, names: set[str]) -> Iterator[str]:
         return  # most modules, which need not be parsed
     tree = ast.parse(source)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    examples = [call for call in calls if ast.unparse(call.func) in ("JudgedResource", "_run")]
+    examples = [
+        call for call in calls if ast.unparse(call.func) in ("JudgedResource", "_run_of_nodes", "_run_on_cluster")
+    ]
     data: set[ast.AST] = {one.value for call in examples for one in call.keywords if one.arg == "platform"}
     for inner in (inner for call in examples for inner in ast.walk(call) if isinstance(inner, ast.Dict)):
         data |= {value for key, value in zip(inner.keys, inner.values, strict=True)

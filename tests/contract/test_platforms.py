@@ -75,8 +75,8 @@ def test_a_platform_says_what_it_does_not_train_and_whether_it_deploys(platform:
     row = PLATFORMS[platform]
     codes = [code for code, _ in findings(tmp_path, platform, {}, {})]
     assert ("TY902" in codes) is not row.deploys
-    for name in frameworks.names():
-        role = next(iter(frameworks.framework(name).roles))
+    for name in frameworks.framework_names():
+        role = next(iter(frameworks.framework_row(name).roles))
         refused = [words for code, words in findings(tmp_path, platform, {}, {"framework": name, "roles": {role: 1}})
                    if code == "TY903"]  # fmt: skip
         trained = name in (row.trains or [name])

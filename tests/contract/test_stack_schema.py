@@ -207,11 +207,11 @@ def test_every_key_has_a_description_and_valid_examples(where: str, part: dict[s
         assert not list(validator.iter_errors(example)), example
 
 
-@pytest.mark.parametrize("name", frameworks.names())
+@pytest.mark.parametrize("name", frameworks.framework_names())
 def test_an_editor_knows_the_roles_options_and_ports_of_built_in_frameworks(name: str) -> None:
     job = SCHEMA["$defs"]["job"]["properties"]
-    for strategy in frameworks.document(name).get("strategies") or (None,):
-        row = frameworks.framework(name, strategy)
+    for strategy in frameworks.framework_document(name).get("strategies") or (None,):
+        row = frameworks.framework_row(name, strategy)
         texts = {
             "roles": {role: spec.why for role, spec in row.roles.items()},
             "options": {option: spec.meaning for option, spec in row.options.items()},
@@ -226,8 +226,12 @@ def test_an_editor_knows_the_roles_options_and_ports_of_built_in_frameworks(name
 
 def test_an_editor_completes_the_names_of_frameworks_and_strategies() -> None:
     job = SCHEMA["$defs"]["job"]["properties"]
-    assert set(job["framework"]["examples"]) == set(frameworks.names())
-    strategies = {one for name in frameworks.names() for one in frameworks.document(name).get("strategies", ())}
+    assert set(job["framework"]["examples"]) == set(frameworks.framework_names())
+    strategies = {
+        one
+        for name in frameworks.framework_names()
+        for one in frameworks.framework_document(name).get("strategies", ())
+    }
     assert set(job["strategy"]["examples"]) == strategies
 
 
@@ -241,4 +245,4 @@ def test_schema_and_catalog_know_the_same_platforms_and_frameworks() -> None:
     config = OCI["$defs"]["config"]["properties"]
     assert config["trainyard:platform"]["enum"] == list(platforms())
     said = SCHEMA["$defs"]["job"]["properties"]["framework"]["description"]
-    assert all(name in said for name in frameworks.names())
+    assert all(name in said for name in frameworks.framework_names())

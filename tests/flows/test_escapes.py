@@ -183,13 +183,13 @@ def test_watch_sends_a_terminal_no_control_characters_of_a_run(planted: Planted)
 
 
 def test_each_kind_of_output_has_its_escape_function() -> None:
-    assert escaping.terminal("a\x1b[31m\tb\nc") == "a\ufffd[31m  b\ufffdc"
+    assert escaping.terminal_line("a\x1b[31m\tb\nc") == "a\ufffd[31m  b\ufffdc"
     assert escaping.terminal_lines(" ::error::x\n##[error]x\nstd::x") == " : :error::x\n## [error]x\nstd::x"
     assert markup.escape_markdown("a|b\\|c <x> [y](http://z) _p_ q_r @s #1\n# t") == (
         "a\\|b\\\\\\|c &lt;x&gt; \\[y\\](http&#58;//z) \\_p\\_ q_r @&#8203;s #&#8203;1 # t"
     )
     assert markup.escape_sarif("see [here](http://x) \\o/\n\x1b") == "see \\[here\\](http://x) \\\\o/ \ufffd"
     assert markup.escape_annotation("a%\n\x1b:,", of_property=True) == "a%25%0A\ufffd%3A%2C"
-    assert escaping.terminal("git+https://ann:pass@host/x https://token@host ssh://git@host a:b@c") == (
+    assert escaping.terminal_line("git+https://ann:pass@host/x https://token@host ssh://git@host a:b@c") == (
         "git+https://ann:****@host/x https://****@host ssh://git@host a:b@c"
     )

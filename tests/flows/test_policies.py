@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from catalog.version import VERSION
-from policies.offline import verdicts
+from policies.offline import results_of_snapshot
 from policies.pack import NAME
-from policies.rule import Examples, JudgedResource, PolicyRule, StackRule, rules, stack_rules
+from policies.rule import Examples, JudgedResource, PolicyRule, StackRule, resource_rules, stack_rules
 from policies.settings import NOT_KNOWN_YET
 from tests.support.policy_examples import snapshot, written
 from trainyard import engine
@@ -75,7 +75,7 @@ def as_row(resource: JudgedResource) -> tuple[str, str, Any, bool]:
 
 
 def examples(kind: str) -> Iterator[tuple[PolicyRule, JudgedResource]]:
-    for rule in rules():
+    for rule in resource_rules():
         of_kind: Examples = getattr(rule, kind)
         for number, example in enumerate(of_kind.values()):
             yield rule, replace(example, name=f"{rule.id}-{kind}-{number}")
@@ -85,7 +85,7 @@ def offline(resources: Sequence[JudgedResource], config: Mapping[str, Any], **pl
     """A review's verdicts in the form of the engine's output. A verdict without a resource is on the stack."""
     return {
         (one.level, NOT_KNOWN_YET if one.outcome == "unknown" else one.rule, one.resource or "examples-dev")
-        for one in verdicts(snapshot(resources, **plan), config, date.today())
+        for one in results_of_snapshot(snapshot(resources, **plan), config, date.today())
     }
 
 
@@ -154,7 +154,7 @@ def test_a_waiver_has_the_same_effect_for_the_engine_and_a_review(
     assert words in said
     opened = JudgedResource(BUCKET, inputs, "data", protect=True)
     assert told(said) == {(level, "public-bucket", "data")} == offline([opened], {}, waivers=waivers)
-    (result,) = verdicts(snapshot([opened], waivers=waivers), {}, date.today())
+    (result,) = results_of_snapshot(snapshot([opened], waivers=waivers), {}, date.today())
     assert (result.outcome, result.waiver) == ("waived" if went_on else "fail", words)
 
 

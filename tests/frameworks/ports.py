@@ -50,7 +50,7 @@ def _planned(field: Field, example: Example) -> Iterator[str]:
 
 def _documented(field: Field, example: Example) -> Iterator[str]:
     """The documented ports, and the ports of a framework that a documented port represents."""
-    rows = frameworks.framework(example.framework, example.strategy).ports
+    rows = frameworks.framework_row(example.framework, example.strategy).ports
     known = {str(row.default) for row in rows if row.documented}
     began = time.monotonic()
 

@@ -12,7 +12,7 @@ import pytest
 from catalog.platforms import require_capability
 from components.platform.review import ReviewPlatform, Snapshot
 from policies.jobs import PolicyJob, accelerators_at_once, dollars_at_most, jobs_of, machine_of, nodes_at_once
-from policies.offline import judged
+from policies.offline import as_judged_resource
 from policies.rule import JudgedStack, NotKnownError
 from policies.rules.budget import TARGET
 from tests.programs.conftest import Record, Written
@@ -33,7 +33,7 @@ def known(answer: Answer) -> float | None:
 
 
 def by_resources(side: Snapshot, prices: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    stack = JudgedStack(tuple(map(judged, side.resources)))
+    stack = JudgedStack(tuple(map(as_judged_resource, side.resources)))
     targets = bool(stack.of(TARGET))
     return {job.name: _of_job(job, prices, targets) for job in jobs_of(stack)}
 

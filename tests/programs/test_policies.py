@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from policies.rule import JudgedResource, JudgedStack, Unknown, rules, stack_rules
+from policies.rule import JudgedResource, JudgedStack, Unknown, resource_rules, stack_rules
 from policies.verdicts import PolicyContext, judge_all
 from tests.programs.conftest import Record, Written
 from tests.support.examples import DL1_EXAMPLES, EXAMPLES, OPENPAI_EXAMPLES, PLATFORM
@@ -78,7 +78,7 @@ def test_every_rule_judges_some_resource(
     names: tuple[str, ...], package: str, never: list[str], record: Record
 ) -> None:
     made = {resource.type for name in names for resource in record(name).made()}
-    of_package = {rule.id: {kind for kind in rule.types if kind.startswith(f"{package}:")} for rule in rules()}
+    of_package = {rule.id: {kind for kind in rule.types if kind.startswith(f"{package}:")} for rule in resource_rules()}
     assert [rule for rule, types in of_package.items() if types and not made & types] == never
 
 
@@ -91,7 +91,7 @@ def test_open_resources_pass_only_with_their_reason(record: Record) -> None:
         [made] = record(name).of(kind).values()
         without = {tag: text for tag, text in made.inputs["freeformTags"].items() if tag != rule}
         assert without != made.inputs["freeformTags"]
-        [asked] = [one for one in rules() if one.id == rule]
+        [asked] = [one for one in resource_rules() if one.id == rule]
         assert asked.verdict(JudgedResource(made.type, {**made.inputs, "freeformTags": without})).outcome == "fail"
 
 
@@ -163,6 +163,6 @@ def test_a_public_address_on_aws_passes_only_with_its_reason(changed: Written) -
 
     [address] = changed("aws-dl1-resnet", elastic).of("Eip").values()
     tags = {tag: text for tag, text in address.inputs["tags"].items() if tag != "public-address"}
-    [rule] = [one for one in rules() if one.id == "public-addresses"]
+    [rule] = [one for one in resource_rules() if one.id == "public-addresses"]
     assert rule.verdict(JudgedResource(address.type, address.inputs)).outcome == "pass"
     assert rule.verdict(JudgedResource(address.type, {**address.inputs, "tags": tags})).outcome == "fail"

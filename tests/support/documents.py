@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from launcher.document import VARIABLE, Launch, read
+from launcher.document import VARIABLE, Launch, read_launch
 from schemas.model import NOTHING
 from tests.support.samples import job, plan
 
@@ -21,4 +21,4 @@ def document(number: int = 0, **changes: Any) -> dict[str, Any]:
 
 def launch(number: int = 0, environment: Mapping[str, str] = NOTHING, **changes: Any) -> Launch:
     """The same, as the launcher reads it on a node with this environment."""
-    return read({**environment, VARIABLE: json.dumps(document(number, **changes))})
+    return read_launch({**environment, VARIABLE: json.dumps(document(number, **changes))})

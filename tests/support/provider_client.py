@@ -13,8 +13,15 @@ from google.protobuf import empty_pb2
 
 from components.platform.values import Properties
 from provider.base.resource import Plugin
-from provider.base.serve import start
-from provider.base.wire import decode, encode, engine_pb2_grpc, provider_pb2, provider_pb2_grpc, status_pb2
+from provider.base.serve import start_plugin
+from provider.base.wire import (
+    decode_struct,
+    encode_struct,
+    engine_pb2_grpc,
+    provider_pb2,
+    provider_pb2_grpc,
+    status_pb2,
+)
 
 
 @dataclass
@@ -57,7 +64,7 @@ def _kept(error: Any, urn: str, inputs: Properties) -> Resource | None:
             status = status_pb2.Status.FromString(value)
             detail = provider_pb2.ErrorResourceInitFailed()
             status.details[0].Unpack(detail)
-            return Resource(urn, inputs, detail.id, decode(detail.properties))
+            return Resource(urn, inputs, detail.id, decode_struct(detail.properties))
     return None
 
 
@@ -71,7 +78,7 @@ class EngineSide:
         self._channel.close()
 
     def configure(self, **config: Any) -> None:
-        self._ask("Configure", provider_pb2.ConfigureRequest(args=encode(config)))
+        self._ask("Configure", provider_pb2.ConfigureRequest(args=encode_struct(config)))
 
     def urn(self, token: str, name: str) -> str:
         return f"urn:pulumi:test::project::{token}::{name}"
@@ -82,24 +89,27 @@ class EngineSide:
         answer = self._ask(
             "Check",
             provider_pb2.CheckRequest(
-                urn=self.urn(token, name), olds=encode(old or {}), news=encode(inputs), randomSeed=name.encode() * 8
+                urn=self.urn(token, name),
+                olds=encode_struct(old or {}),
+                news=encode_struct(inputs),
+                randomSeed=name.encode() * 8,
             ),
         )
-        return decode(answer.inputs), [f"{failure.property}: {failure.reason}" for failure in answer.failures]
+        return decode_struct(answer.inputs), [f"{failure.property}: {failure.reason}" for failure in answer.failures]
 
     def create(self, token: str, name: str, inputs: Properties, old: Properties | None = None) -> Resource:
         checked, failures = self.check(token, name, inputs, old)
         assert not failures, failures
         urn = self.urn(token, name)
-        request = provider_pb2.CreateRequest(urn=urn, properties=encode(checked))
+        request = provider_pb2.CreateRequest(urn=urn, properties=encode_struct(checked))
         answer = self._ask("Create", request, urn, checked)
-        return Resource(urn, checked, answer.id, decode(answer.properties))
+        return Resource(urn, checked, answer.id, decode_struct(answer.properties))
 
     def preview(self, token: str, name: str, inputs: Properties) -> Properties:
         checked, failures = self.check(token, name, inputs)
         assert not failures, failures
-        request = provider_pb2.CreateRequest(urn=self.urn(token, name), properties=encode(checked), preview=True)
-        return decode(self._ask("Create", request).properties)
+        request = provider_pb2.CreateRequest(urn=self.urn(token, name), properties=encode_struct(checked), preview=True)
+        return decode_struct(self._ask("Create", request).properties)
 
     def diff(self, resource: Resource, inputs: Properties) -> Any:
         checked, failures = self._recheck(resource, inputs)
@@ -109,9 +119,9 @@ class EngineSide:
             provider_pb2.DiffRequest(
                 urn=resource.urn,
                 id=resource.id,
-                olds=encode(resource.outputs),
-                old_inputs=encode(resource.inputs),
-                news=encode(checked),
+                olds=encode_struct(resource.outputs),
+                old_inputs=encode_struct(resource.inputs),
+                news=encode_struct(checked),
             ),
         )
 
@@ -121,12 +131,12 @@ class EngineSide:
         request = provider_pb2.UpdateRequest(
             urn=resource.urn,
             id=resource.id,
-            olds=encode(resource.outputs),
-            old_inputs=encode(resource.inputs),
-            news=encode(checked),
+            olds=encode_struct(resource.outputs),
+            old_inputs=encode_struct(resource.inputs),
+            news=encode_struct(checked),
         )
         answer = self._ask("Update", request, resource.urn, checked)
-        return Resource(resource.urn, checked, resource.id, decode(answer.properties))
+        return Resource(resource.urn, checked, resource.id, decode_struct(answer.properties))
 
     def refresh(self, resource: Resource) -> Resource | None:
         return self._read(resource.urn, resource.id, resource.outputs, resource.inputs)
@@ -135,22 +145,28 @@ class EngineSide:
         return self._read(self.urn(token, name), id, {}, {})
 
     def _read(self, urn: str, id: str, outputs: Properties, inputs: Properties) -> Resource | None:  # noqa: A002
-        request = provider_pb2.ReadRequest(urn=urn, id=id, properties=encode(outputs), inputs=encode(inputs))
+        request = provider_pb2.ReadRequest(
+            urn=urn, id=id, properties=encode_struct(outputs), inputs=encode_struct(inputs)
+        )
         answer = self._ask("Read", request, urn, inputs)
-        return Resource(urn, decode(answer.inputs), answer.id, decode(answer.properties)) if answer.id else None
+        return (
+            Resource(urn, decode_struct(answer.inputs), answer.id, decode_struct(answer.properties))
+            if answer.id
+            else None
+        )
 
     def delete(self, resource: Resource) -> None:
         request = provider_pb2.DeleteRequest(
             urn=resource.urn,
             id=resource.id,
-            properties=encode(resource.outputs),
-            old_inputs=encode(resource.inputs),
+            properties=encode_struct(resource.outputs),
+            old_inputs=encode_struct(resource.inputs),
         )
         self._ask("Delete", request)
 
     def invoke(self, token: str, args: Properties) -> Properties:
-        answer = self._ask("Invoke", provider_pb2.InvokeRequest(tok=token, args=encode(args)))
-        return decode(getattr(answer, "return"))
+        answer = self._ask("Invoke", provider_pb2.InvokeRequest(tok=token, args=encode_struct(args)))
+        return decode_struct(getattr(answer, "return"))
 
     def cancel(self) -> None:
         self._ask("Cancel", empty_pb2.Empty())
@@ -174,7 +190,7 @@ def engine_side(plugin: Plugin) -> Iterator[EngineSide]:
     engine_pb2_grpc.add_EngineServicer_to_server(heard, engine)
     port = engine.add_insecure_port("127.0.0.1:0")
     engine.start()
-    served = start(plugin, f"127.0.0.1:{port}")
+    served = start_plugin(plugin, f"127.0.0.1:{port}")
     client = EngineSide(served.port, heard)
     try:
         yield client

@@ -79,13 +79,13 @@ config:
 
 def write_own(folder: Path, name: str, text: str) -> Path:
     (folder / "own.toml").write_text(text.replace(f'name = "{name}"', 'name = "own"', 1), "utf-8", "surrogatepass")
-    roles = ", ".join(f"{role}: {max(1, row.minimum)}" for role, row in frameworks.framework(name).roles.items())
+    roles = ", ".join(f"{role}: {max(1, row.minimum)}" for role, row in frameworks.framework_row(name).roles.items())
     file = folder / "Pulumi.own.yaml"
     file.write_text(STACK.format(roles=roles))
     return file
 
 
-@pytest.mark.parametrize("name", frameworks.names())
+@pytest.mark.parametrize("name", frameworks.framework_names())
 def test_a_built_in_framework_also_works_as_a_teams_own(name: str, tmp_path: Path) -> None:
     text = (frameworks.HERE / f"{name}.toml").read_text("utf-8")
     if name == "tensorflow":
@@ -99,7 +99,7 @@ def test_mutated_frameworks_give_findings_or_a_plan_and_never_a_traceback(portio
     seeds = range(FIRST + portion, FIRST + min(portion + PORTION, COUNT))
     for seed in seeds:
         random = Random(seed)
-        name = random.choice(frameworks.names())
+        name = random.choice(frameworks.framework_names())
         mutated = of_text(random, (frameworks.HERE / f"{name}.toml").read_text("utf-8"))
         result = judge_file(write_own(tmp_path, name, mutated))
         sound(result)

@@ -17,7 +17,7 @@ from catalog.platforms import platforms
 from components.platform.client import Where
 from components.platform.files import Store, StoredObject, StoreRequest, TransferError, store_opener
 from components.platform.streams import local_path
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from schemas.load import load_file, stack_name
 from schemas.model import Stack
 from schemas.name_suggestions import count_noun, suggest_name
@@ -232,4 +232,4 @@ def object_json(item: StoredObject) -> dict[str, Any]:
 
 
 def object_line(item: StoredObject, name: str) -> str:
-    return f"{size_words(item.size):>10}  {item.modified.replace('T', ' ').rstrip('Z'):19}  {terminal(name)}"
+    return f"{size_words(item.size):>10}  {item.modified.replace('T', ' ').rstrip('Z'):19}  {terminal_line(name)}"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from catalog.secret_looks import without_tokens
-from launcher.escaping import json_text, terminal, terminal_lines
+from launcher.escaping import escape_json, terminal_line, terminal_lines
 
 # Colours, as click writes them. No other escape sequence is printed.
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
@@ -62,19 +62,19 @@ def print_data(text: str) -> None:
 
 def print_json(text: str) -> None:
     """Print JSON, SARIF included."""
-    print_data(json_text(without_tokens(text)))
+    print_data(escape_json(without_tokens(text)))
 
 
 def ask_yes_or_no(question: str, abort: bool = False) -> bool:
     """Ask yes or no. Without a terminal nobody can answer, so the command ends and names `--yes`."""
     if not sys.stdin.isatty():
-        raise click.UsageError(f"There is no terminal to ask at: {terminal(question)}\nTo answer yes, add --yes.")
-    return click.confirm(terminal(question), abort=abort)
+        raise click.UsageError(f"There is no terminal to ask at: {terminal_line(question)}\nTo answer yes, add --yes.")
+    return click.confirm(terminal_line(question), abort=abort)
 
 
 def ask_secret(question: str) -> str:
     """Ask for a value that the terminal does not show."""
-    answer: str = click.prompt(terminal(question), hide_input=True, err=True)
+    answer: str = click.prompt(terminal_line(question), hide_input=True, err=True)
     return answer
 
 
@@ -92,7 +92,7 @@ def escape_unencodable() -> None:
 
 
 def _escaped_line(text: str) -> str:
-    return terminal(without_tokens(text))
+    return terminal_line(without_tokens(text))
 
 
 def _escaped_lines(text: str) -> str:

@@ -24,7 +24,7 @@ from components.platform.files import (
     store_opener,
 )
 from components.platform.status import LONGEST_BYTES, RunStatus, parse_json
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from provider.runs.lost import LOCAL_ONLY, LOST, Lost, read_lost
 from schemas.load import load_file
 from schemas.name_suggestions import count_noun
@@ -79,16 +79,18 @@ def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[R
     found, refused, openers = [], list[str](), dict[str, StoreOpener]()
     for run in selection.runs(history=history):
         if run.folder is None:
-            say_aside(f"{terminal(run.title)}: its folder is unknown, because its image does not contain the launcher")
+            say_aside(
+                f"{terminal_line(run.title)}: its folder is unknown, because its image does not contain the launcher"
+            )
             continue
         try:
             found.append(_find_output(selection, run, run.folder, purpose, openers, history))
         except TransferError as error:
             if selection.wanted.stack:
-                refused.append("\n".join([f"{terminal(run.title)}: {error}", *_lost_lines(run)]))
+                refused.append("\n".join([f"{terminal_line(run.title)}: {error}", *_lost_lines(run)]))
                 continue
             # Other stacks may be on platforms whose files can be fetched.
-            say_aside(f"{terminal(run.stack)} {terminal(run.title)}: {error}")
+            say_aside(f"{terminal_line(run.stack)} {terminal_line(run.title)}: {error}")
     if refused:
         raise TransferError("\n".join(refused))
     return found
@@ -171,7 +173,7 @@ def show_outputs(outputs: Sequence[RunOutput], form: str) -> None:
     for output in outputs:
         run = output.run
         going = "" if run.over else ", still going: what is there so far"
-        say(f"{terminal(run.title)}  {run.state}{going}  {terminal(output.address)}")
+        say(f"{terminal_line(run.title)}  {run.state}{going}  {terminal_line(output.address)}")
         count = total = 0
         for item in output.files():
             say(f"  {object_line(item, item.name[len(output.prefix) :])}")
@@ -182,7 +184,7 @@ def show_outputs(outputs: Sequence[RunOutput], form: str) -> None:
         fetchable = fetchable or (count > 0 and not here)
         prefix, kept = output.checkpoints()
         if sizes := [item.size for item in kept]:
-            where = terminal(f"{output.store.address}/{prefix}")
+            where = terminal_line(f"{output.store.address}/{prefix}")
             say(f"  checkpoints: {count_noun(len(sizes), 'file')}, {size_words(sum(sizes))}, in {where}")
             if not here:
                 say(f"  `trainyard data get {shlex.quote(run.stack)} {shlex.quote(prefix)} --to DIR` fetches them")
@@ -205,8 +207,8 @@ def _lost_lines(run: RunStatus) -> Iterator[str]:
         yield f"  {fate} of rank {rank}: {count_noun(lost.files, 'file')}, {size_words(lost.size)}"
         for entry in lost.largest:
             several = f" ({count_noun(entry.files, 'file')})" if entry.files > 1 else ""
-            yield f"  {size_words(entry.size):>10}  {terminal(entry.name)}{several}: {terminal(entry.why)}"
-        yield f"  {terminal(lost.remedy)}"
+            yield f"  {size_words(entry.size):>10}  {terminal_line(entry.name)}{several}: {terminal_line(entry.why)}"
+        yield f"  {terminal_line(lost.remedy)}"
 
 
 def fetch_outputs(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
@@ -226,7 +228,7 @@ def fetch_outputs(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> No
         say("These runs have left no files so far.")
     for output in outputs:
         lines = list(_lost_lines(output.run))
-        for line in [terminal(output.run.title), *lines] if lines else ():
+        for line in [terminal_line(output.run.title), *lines] if lines else ():
             say(line)
     if not report.expected_bytes + report.moved + report.there + len(report.problems):
         return

@@ -19,7 +19,7 @@ import click
 
 from catalog.secret_looks import without_tokens
 from catalog.version import VERSION
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from schemas.findings import Finding, Path, dotted_path
 from schemas.judge import Judged, titles_by_code
 from schemas.load import stack_name
@@ -76,13 +76,12 @@ def findings_text(judged: Sequence[Judged], colour: bool) -> str:
             where = ":".join(str(part) for part in (finding.file, finding.line, finding.column) if part)
             head = paint(f"{finding.severity} {finding.code}", fg=_COLOURS[finding.severity], bold=True)
             path = dotted_path(finding.path)
-            lines.append(
-                f"{terminal(where)}: {head} {terminal(f'{path}: ' if path else '')}{terminal(finding.message)}"
-            )
+            message = terminal_line(f"{path}: " if path else "") + terminal_line(finding.message)
+            lines.append(f"{terminal_line(where)}: {head} {message}")
             is_shown = 0 < finding.line <= len(shown_lines) and not _SECRET_PLACES & set(finding.path)
             if is_shown and (line := shown_lines[finding.line - 1][:400].strip()[:160]):
-                lines.append(f"    {terminal(line)}")
-            lines.append(f"    {paint('remedy:', bold=True)} {terminal(_remedy_from_here(finding))}")
+                lines.append(f"    {terminal_line(line)}")
+            lines.append(f"    {paint('remedy:', bold=True)} {terminal_line(_remedy_from_here(finding))}")
     return "\n".join([*lines, findings_summary(judged)])
 
 
@@ -190,7 +189,7 @@ def _sarif_of_finding(finding: Finding) -> dict[str, Any]:
         place["region"] = {"startLine": finding.line, "startColumn": max(1, finding.column)}
     location: dict[str, Any] = {"physicalLocation": place}
     if path := dotted_path(finding.path):
-        location["logicalLocations"] = [{"fullyQualifiedName": terminal(path)}]
+        location["logicalLocations"] = [{"fullyQualifiedName": terminal_line(path)}]
     return {
         "ruleId": finding.code,
         "level": finding.severity,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from components.platform.status import RunStatus
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from schemas.name_suggestions import count_noun, suggest_name
 from trainyard.cli.out import ask_yes_or_no, print_json, redraw_lines, say, say_aside, say_in_colour
 from trainyard.cli.run_selection import RunSelection, run_arguments
@@ -255,10 +255,10 @@ class Follower:
         """`growing` is called after `lines` is read. `last`: nothing comes after these lines."""
         if not self.draws:
             for line in lines:
-                say(terminal(line))
+                say(terminal_line(line))
             self._print(growing(), last)
             return
-        new, bars = [*map(terminal, lines)], [*map(terminal, growing())]
+        new, bars = [*map(terminal_line, lines)], [*map(terminal_line, growing())]
         if last:
             new, bars = [*new, *bars], []
         size = shutil.get_terminal_size()
@@ -273,6 +273,6 @@ class Follower:
             return
         for bar in bars:
             if last or bar not in self._printed:
-                say(terminal(bar))
+                say(terminal_line(bar))
         if bars:
             self._printed, self._printed_at = set(bars), time.monotonic()

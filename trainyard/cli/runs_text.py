@@ -12,7 +12,7 @@ import click
 
 from components.plan.show import json_text, table
 from components.platform.status import MachineSeen, NodeStatus, RunStatus, duration, find_cause, progress, reason_of
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from provider.runs.lost import total_words
 from schemas.name_suggestions import count_noun
 from trainyard.runs.ranking import RESULT, Ranking
@@ -34,7 +34,7 @@ def run_blocks_text(runs: Sequence[RunStatus], now: datetime, colour: bool = Fal
         rows += [
             (str(node.rank), node.run.name, node.state, node_took(node, now), about_node(node)) for node in run.nodes
         ]
-        lines += [*map(terminal, table(rows)), *(f"  {line}" for line in problems_of(run))]
+        lines += [*map(terminal_line, table(rows)), *(f"  {line}" for line in problems_of(run))]
     return "\n".join(lines)
 
 
@@ -52,12 +52,12 @@ def machines_text(machines: Sequence[MachineSeen], now: datetime) -> str:
         for machine in machines
     ]
     up = sum(machine.up for machine in machines)
-    return "\n".join([f"machines, {up} of {len(rows)} up:", *map(terminal, table(rows))]) if rows else ""
+    return "\n".join([f"machines, {up} of {len(rows)} up:", *map(terminal_line, table(rows))]) if rows else ""
 
 
 def head_of(run: RunStatus, colour: bool) -> str:
     attempt = f", attempt {run.attempt}" if run.attempt is not None else ""
-    head = terminal(f"{run.stack} {run.title}")
+    head = terminal_line(f"{run.stack} {run.title}")
     return f"{head}: {coloured_state(run.state, colour)}{attempt}, accepted {run.created:%Y-%m-%d %H:%M:%S}"
 
 
@@ -77,9 +77,9 @@ def problems_of(run: RunStatus) -> Iterator[str]:
     """The rank that failed first, and dropped connections, escaped for a terminal."""
     first_cause = find_cause(run)
     if first_cause is not None:
-        yield terminal(first_cause.words)
+        yield terminal_line(first_cause.words)
     for dropped in (run.dropped or ())[:_MOST_DROPPED]:
-        yield terminal(f"dropped: {dropped.pair}, {count_noun(dropped.packets, 'packet')}: {dropped.missing}")
+        yield terminal_line(f"dropped: {dropped.pair}, {count_noun(dropped.packets, 'packet')}: {dropped.missing}")
     left = len(run.dropped or ()) - _MOST_DROPPED
     if left > 0:
         yield f"and packets of {count_noun(left, 'other pair')}"
@@ -188,14 +188,14 @@ def ranking_text(ranking: Ranking, now: datetime, colour: bool = False, width: i
         if metric is None:
             words = about_run(run)[:_LONGEST_WORDS]
             about = f"{run.title}, {run.state}" + (f": {words}" if words else "")
-            rest.append(f"no {terminal(ranking.by)}: {terminal(about)}")
+            rest.append(f"no {terminal_line(ranking.by)}: {terminal_line(about)}")
             continue
         source = metric.source if metric.source == RESULT else "last progress"
         cells = (f"{metric.value:.6g}", source, run.title, run.state, run_took(run, now), _attempt_text(run))
         rows.append((str(len(rows) + 1), *cells))
         states.append(run.state)
     head = ("place", ranking.by, "of", "run", "state", "for", "attempt")
-    title = f"by {terminal(ranking.by)}, {order} first ({other} turns it around)"
+    title = f"by {terminal_line(ranking.by)}, {order} first ({other} turns it around)"
     return "\n".join([title, *_in_columns(head, rows, states, colour, width), *rest])
 
 
@@ -242,9 +242,9 @@ def _in_columns(
     """Aligned lines. A line that is wider than the terminal is cut, so that each run stays one line."""
     if not rows:
         return
-    cells = [tuple(map(terminal, row)) for row in (head, *rows)]
+    cells = [tuple(map(terminal_line, row)) for row in (head, *rows)]
     place = head.index("state")
     start = sum(max(len(row[column]) for row in cells) + 2 for column in range(place))
-    for line, state in zip(table(cells, indent=""), ["", *map(terminal, states)], strict=True):
+    for line, state in zip(table(cells, indent=""), ["", *map(terminal_line, states)], strict=True):
         cut = line if width is None or len(line) <= width else line[: width - 1] + "…"
         yield with_coloured_state(cut, start, state, colour and bool(state))

@@ -14,7 +14,7 @@ import click
 
 from components.platform.progress import ProgressPoint, metric_names, thin
 from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from schemas.name_suggestions import count_noun
 from trainyard.cli.out import redraw_lines, say
 from trainyard.cli.runs_text import about_node, head_of, node_took, problems_of, reason_of_state, with_coloured_state
@@ -106,7 +106,7 @@ class Screen:
         series = self.history.observe(run, now.timestamp())
         names = metric_names([point for points in series.values() for point in points])
         for curve_width, gone in _LAYOUTS:
-            head = (*_COLUMNS, terminal(names[0] if names else "")[:curve_width], "")
+            head = (*_COLUMNS, terminal_line(names[0] if names else "")[:curve_width], "")
             rows = [self._row(node, now, series.get(node.rank, ()), names, curve_width) for node in run.nodes]
             lines, starts = _align_columns([head, *rows], gone)
             if starts[-1] + min(_LAST_WIDTH, max(len(row[-1]) for row in rows)) <= width:
@@ -114,14 +114,14 @@ class Screen:
         state = [name for name in _COLUMNS if name not in gone].index("state")
         yield lines[0][:width].rstrip()
         for node, line in zip(run.nodes, lines[1:], strict=True):
-            yield with_coloured_state(line[:width].rstrip(), starts[state], terminal(node.state), self.colour)
+            yield with_coloured_state(line[:width].rstrip(), starts[state], terminal_line(node.state), self.colour)
 
     def _row(
         self, node: NodeStatus, now: datetime, points: Sequence[ProgressPoint], names: Sequence[str], curve_width: int
     ) -> tuple[str, ...]:
         cells = (str(node.rank), node.run.name, node.state, node_took(node, now))
         if not points:
-            return (*map(terminal, (*cells, "", "", about_node(node))),)
+            return (*map(terminal_line, (*cells, "", "", about_node(node))),)
         last, curve = points[-1], self._curve(points, names, curve_width)
         metrics = [
             f"{name[:_LONGEST_NAME]} {_format_number(last.metrics[name])}" for name in names if name in last.metrics
@@ -129,7 +129,7 @@ class Screen:
         rest = "; ".join(filter(None, (", ".join(metrics), reason_of_state(node))))
         total = f"/{_format_number(last.total)}" if last.total is not None else ""
         step = f"{_format_number(last.step)}{total}" if last.step is not None else ""
-        return (*map(terminal, (*cells, step)), curve.ljust(curve_width), terminal(rest))
+        return (*map(terminal_line, (*cells, step)), curve.ljust(curve_width), terminal_line(rest))
 
     def _curve(self, points: Sequence[ProgressPoint], names: Sequence[str], width: int) -> str:
         """The curve of the rank's first metric, or of its steps."""
@@ -157,13 +157,13 @@ class Screen:
                 key, state = (run.stack, run.title, node.rank), ": ".join(filter(None, (node.state, about_node(node))))
                 if self._printed.get(key) != state:
                     self._printed[key] = state
-                    yield terminal(f"{run.title} rank {node.rank} {node.run.name}: {state}") + self._aside(
+                    yield terminal_line(f"{run.title} rank {node.rank} {node.run.name}: {state}") + self._aside(
                         run, node, now
                     )
             for line in problems_of(run) if run.over else ():
                 if (run.stack, run.title, line) not in self._printed_problems:
                     self._printed_problems.add((run.stack, run.title, line))
-                    yield f"{terminal(run.title)}: {line}"
+                    yield f"{terminal_line(run.title)}: {line}"
 
     def _aside(self, run: RunStatus, node: NodeStatus, now: datetime) -> str:
         if not self.is_terminal:

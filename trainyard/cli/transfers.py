@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import click
 
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from schemas.name_suggestions import count_noun
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.waiting import show_while
@@ -50,9 +50,9 @@ def _progress_line(report: TransferReport, verb: str, seconds: float) -> str:
 def print_problems(report: TransferReport, verb: str) -> None:
     """The files that were not moved, each with its reason."""
     for name, why in report.remarks[:_MOST_PROBLEMS]:
-        say_aside(f"{terminal(name)}: {terminal(why)}")
+        say_aside(f"{terminal_line(name)}: {terminal_line(why)}")
     for name, why in report.problems[:_MOST_PROBLEMS]:
-        say_aside(f"not {verb}: {terminal(name)}: {terminal(why)}")
+        say_aside(f"not {verb}: {terminal_line(name)}: {terminal_line(why)}")
     if len(report.problems) > _MOST_PROBLEMS:
         say_aside(f"… and {len(report.problems) - _MOST_PROBLEMS} more")
 

@@ -15,7 +15,7 @@ from components.platform.client import RunClients, Runs, Where
 from components.platform.local import LocalPlatform, Row, lost_lines, own_lines, reporting_nodes
 from components.platform.runs import TERMINAL, NodeRun
 from components.platform.status import WantedRuns
-from launcher.escaping import terminal, terminal_lines
+from launcher.escaping import terminal_line, terminal_lines
 from localcloud import admin, control
 from provider.runs.starting import marks_of
 from schemas.name_suggestions import count_noun
@@ -137,14 +137,14 @@ class _Account:
             say(f"  rules    not enforced between its nodes: {unenforced}")
         for key, title in self.platform.shown_outputs:
             if key in self.outputs:
-                say(terminal(f"  {title:8} {self.outputs[key]}"))
+                say(terminal_line(f"  {title:8} {self.outputs[key]}"))
         for machine in self.platform.machines(self.cloud, list(self.place.states()[0].made()), say_aside):
-            say(terminal(f"  machine  {machine}"))
+            say(terminal_line(f"  machine  {machine}"))
 
     def say_run(self, run: RunAtEnd) -> None:
         say(run.line)
         for line in self._printed(run):
-            say(terminal(f"{_INDENT}{line}"))
+            say(terminal_line(f"{_INDENT}{line}"))
         self._say_left(run)
 
     def print_unawaited(self) -> None:
@@ -166,7 +166,7 @@ class _Account:
         for run in failed:
             # Pulumi's error has the reason already.
             reason = "" if run.urn in messages else str(run.report.get("reason") or "")
-            say(f"{run.line}{f': {terminal(reason)}' if reason else ''}")
+            say(f"{run.line}{f': {terminal_line(reason)}' if reason else ''}")
             for line in terminal_lines(messages.get(run.urn) or "\n".join(self._words(run))).splitlines():
                 say(f"{_INDENT}{line}")
             self._say_left(run)
@@ -174,7 +174,7 @@ class _Account:
         if others:
             say(f"\nPulumi ended with {count_noun(len(others), 'error')}:")
         for error in others:
-            say(terminal(f"  {error.title}"))
+            say(terminal_line(f"  {error.title}"))
             for line in terminal_lines(error.message).splitlines():
                 say(f"    {line}")
 
@@ -214,7 +214,7 @@ class _Account:
         if planned := self._plan_of(run):
             nodes = run.report["nodes"]
             for line in self.platform.list_results(self.cloud, self.outputs, planned, nodes, say_aside):
-                say(terminal(f"  left     {line}"))
+                say(terminal_line(f"  left     {line}"))
 
 
 def _waited_for(before: Row | None, now: Row) -> bool:

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from trainyard.engine.build import build
 from trainyard.engine.download import MirrorError, download
 from trainyard.engine.isolated import why_committed
@@ -68,7 +68,7 @@ def engine_on_path(env: Mapping[str, str], progress: Progress) -> Path | None:
     version = version_of(Path(pulumi), env)
     if at_least(version, OLDEST_ENGINE):
         return Path(pulumi).absolute().parent
-    what = f"is {terminal(version)}, older than {OLDEST_ENGINE}" if version else "does not run"
+    what = f"is {terminal_line(version)}, older than {OLDEST_ENGINE}" if version else "does not run"
     progress.say(f"{pulumi} {what}: looking for another Pulumi engine")
     return None
 
@@ -81,7 +81,7 @@ def _make(folder: Path, machine: Machine, env: Mapping[str, str], progress: Prog
     except MirrorError:
         raise
     except EngineError as problem:
-        progress.say(f"Pulumi's release cannot be downloaded ({terminal(str(problem).splitlines()[0])})")
+        progress.say(f"Pulumi's release cannot be downloaded ({terminal_line(str(problem).splitlines()[0])})")
 
     def fill(part: Path) -> None:
         build(part, env, progress)

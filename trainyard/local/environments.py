@@ -72,7 +72,7 @@ def need_of(job: JobPlan, stacks: Path) -> Need:
     folder = job.code.folder if job.code else None
     modules = imported_modules(stacks / folder) if folder else frozenset[str]()
     lines = requirement_lines(job.packages.text) if job.packages else ()
-    return Need(job.framework, job.strategy, modules, lines, job.framework not in frameworks.names())
+    return Need(job.framework, job.strategy, modules, lines, job.framework not in frameworks.framework_names())
 
 
 def chosen_for(jobs: Iterable[JobPlan], stacks: Path) -> tuple[JobEnvironment, ...]:

@@ -20,7 +20,7 @@ from components.platform.inputs import with_defaults
 from components.platform.rehearsal import People, Placeholders, RehearsalPlatform, StartedRun
 from components.platform.runs import NodeRun, run_spec
 from components.platform.status import RunStatus, WantedRuns, progress
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from localcloud.control import Cloud
 from trainyard.rehearsal.judgement import Observations
 from trainyard.rehearsal.model import RunSeen
@@ -53,7 +53,7 @@ class RunProgress:
             )
             if self._known.get(node.rank) != now:
                 self._known[node.rank] = now
-                self._tell(terminal(f"  {run.title} rank {node.rank} {node.run.name}: {now}"))
+                self._tell(terminal_line(f"  {run.title} rank {node.rank} {node.run.name}: {now}"))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from components.platform.evidence import AccessFacts, RecordedCall
 from components.platform.rehearsal import Artifact, People, RehearsalPlatform, StartedRun
 from components.platform.runs import NodeRun, is_blank_line
 from components.platform.traffic import RehearsedNode, Traffic, read_traffic
-from launcher.losses import amount, count
+from launcher.losses import count_files, format_size
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from provider.runs.lost import LOCAL_ONLY, read_lost
@@ -123,11 +123,9 @@ def _local_only(title: str, seen: runs_seen.RunStatus) -> Iterator[str]:
     for node in seen.nodes:
         kept = read_lost(node.launcher_status, LOCAL_ONLY)
         if kept is not None:
-            largest = ", ".join(f"{file.name} ({amount(file.size)}: {file.why})" for file in kept.largest)
-            yield (
-                f"{title} rank {node.rank}: {count(kept.files)} came back only from the local cloud; a real cloud would"
-                f" lose {largest}. {kept.remedy}"
-            )
+            largest = ", ".join(f"{file.name} ({format_size(file.size)}: {file.why})" for file in kept.largest)
+            files = f"{count_files(kept.files)} came back only from the local cloud"
+            yield f"{title} rank {node.rank}: {files}; a real cloud would lose {largest}. {kept.remedy}"
 
 
 class Evidence:

@@ -173,7 +173,7 @@ def _with_pack(made: Review, before: Snapshot, after: Snapshot, config: Mapping[
     now: list[Remark] = []
     try:
         for side, remarks in ((before, then), (after, now)):
-            for result in offline.verdicts(side, config, on) if side.resources else ():
+            for result in offline.results_of_snapshot(side, config, on) if side.resources else ():
                 place, because = result.resource, result.because
                 outcome, waiver = result.outcome, result.waiver
                 remarks.append(Remark(result.rule, result.level, place, because, result.remedy, 0, outcome, waiver))

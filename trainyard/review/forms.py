@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from catalog.version import VERSION
 from components.plan.show import json_text, plain
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from trainyard.markup import escape_sarif
 from trainyard.review.gates import TrippedGate
 from trainyard.review.markdown import review_markdown
@@ -98,22 +98,22 @@ def _sarif_result(review: Review, rule: str, level: str, message: str, line: int
 
 def review_text(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:
     """A verdict for each stack first, then the stacks that need a decision."""
-    lines = [terminal(review_verdict(review)) for review in reviews]
+    lines = [terminal_line(review_verdict(review)) for review in reviews]
     for review in reviews:
         if not review.has_decisions:
             continue
         shown, notes = review_sections(review), review_footnotes(review)
         if len(reviews) > 1 and (shown or notes):
-            lines += ["", terminal(review.stack)]
+            lines += ["", terminal_line(review.stack)]
         for section in shown:
             lines += ["", section.title]
             for item in section.items:
-                lines.append(f"  {'!' if item.urgent else '-'} {terminal(item.words)}")
-                lines += [f"      {terminal(detail)}" for detail in item.details]
+                lines.append(f"  {'!' if item.urgent else '-'} {terminal_line(item.words)}")
+                lines += [f"      {terminal_line(detail)}" for detail in item.details]
         if notes:
-            lines += ["", *(f"  {terminal(note)}" for note in notes)]
+            lines += ["", *(f"  {terminal_line(note)}" for note in notes)]
     if gates:
-        lines += ["", *(terminal(f"gate {gate.gate}: {gate.stack}: {gate.because}") for gate in gates)]
+        lines += ["", *(terminal_line(f"gate {gate.gate}: {gate.stack}: {gate.because}") for gate in gates)]
     return "\n".join(lines)
 
 
@@ -170,7 +170,7 @@ def _html_picture(shown: Picture) -> Iterator[str]:
 
 
 def _html_text(text: str) -> str:
-    return escape(terminal(" ".join(text.split())), quote=True)
+    return escape(terminal_line(" ".join(text.split())), quote=True)
 
 
 FORMS: Mapping[str, Callable[[Sequence[Review], Sequence[TrippedGate]], str]] = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from components.plan.model import INTERNET, SERVICES, SUBNET
 from components.platform.review import Snapshot
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from trainyard.review.model import Edge, Picture
 
 _EVERY_NODE = "every node"
@@ -112,8 +112,8 @@ def picture_svg(shown: Picture) -> str:
 
 
 def _wrap_name(name: str) -> list[str]:
-    return wrap(terminal(name), _LETTERS, break_on_hyphens=False) or [""]
+    return wrap(terminal_line(name), _LETTERS, break_on_hyphens=False) or [""]
 
 
 def _svg_text(text: str) -> str:
-    return escape(terminal(text), quote=True)
+    return escape(terminal_line(text), quote=True)

@@ -13,7 +13,7 @@ from typing import Any
 from components.aws.client.queue import NodeReport, Queue
 from components.platform.calls import Call, ProviderError
 from components.s3 import CAPACITY_CODES, attempt, code_of, pages
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 WAKE = "/opt/trainyard/bin/trainyard-node wake"
 _DOCUMENT = "AWS-RunShellScript"
@@ -101,7 +101,7 @@ def _rank(instance: Instance) -> tuple[bool, datetime]:
 def _instance(row: Mapping[str, Any]) -> Instance:
     reason = (row.get("StateReason") or {}).get("Message") or row.get("StateTransitionReason") or ""
     return Instance(
-        row["InstanceId"], _tags(row).get("node", ""), row["State"]["Name"], row["LaunchTime"], terminal(reason),
+        row["InstanceId"], _tags(row).get("node", ""), row["State"]["Name"], row["LaunchTime"], terminal_line(reason),
         row.get("InstanceLifecycle") == _SPOT,
     )  # fmt: skip
 
@@ -161,7 +161,7 @@ class _BringUp:
             report = current(one, reports.get(name))
             if one is not None and report is not None and report.state == "failed":
                 raise ProviderError(
-                    f"The node {name} cannot work: {terminal(report.text('reason')) or 'it gives no reason'} "
+                    f"The node {name} cannot work: {terminal_line(report.text('reason')) or 'it gives no reason'} "
                     f"(instance {one.id}).",
                     "Correct the cause and replace the instance: `pulumi up --replace` with its URN (or `trainyard up "
                     "STACK --local --replace` with it). "
@@ -236,7 +236,7 @@ def _phase(instance: Instance | None, report: NodeReport | None) -> str:
         return "no instance yet"
     if instance.state != "running":
         return instance.state
-    return "booting" if report is None else terminal(report.state)
+    return "booting" if report is None else terminal_line(report.state)
 
 
 def _listed(waiting: Mapping[str, str]) -> str:
@@ -254,7 +254,7 @@ def wake(queue: Queue, instances: Sequence[Instance], why: str, patient: bool = 
         client.send_command,
         InstanceIds=[one.id for one in running],
         DocumentName=_DOCUMENT,
-        Comment=terminal(why)[:100],
+        Comment=terminal_line(why)[:100],
         Parameters={"commands": [WAKE]},
     )
     began, pause = time.monotonic(), _FIRST_PAUSE

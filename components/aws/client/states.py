@@ -12,7 +12,7 @@ from components.aws.client.machines import Instance
 from components.aws.client.queue import ENDED, QueueView
 from components.aws.client.tickets import Ticket
 from components.platform.runs import DELETED, NodeRun
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 _GONE_RECORD = "its ticket is no longer in the queue"
 _LONGEST_DETAILS = 2000
@@ -92,9 +92,9 @@ def _lost(start: Mapping[str, Any], instance: Instance | None) -> str:
     """The reason why a running node cannot continue, or ""."""
     began_on = start.get("instance")
     if instance is None:
-        return f"its instance {terminal(str(began_on))} is gone"
+        return f"its instance {terminal_line(str(began_on))} is gone"
     if isinstance(began_on, str) and began_on and began_on != instance.id:
-        return f"its instance {terminal(began_on)} was replaced while it ran"
+        return f"its instance {terminal_line(began_on)} was replaced while it ran"
     return instance.words if instance.down else ""
 
 
@@ -109,4 +109,4 @@ def _time(start: Mapping[str, Any], key: str) -> str | None:
 
 def _text(start: Mapping[str, Any], key: str) -> str | None:
     value = start.get(key)
-    return terminal(value)[:_LONGEST_DETAILS] if isinstance(value, str) and value else None
+    return terminal_line(value)[:_LONGEST_DETAILS] if isinstance(value, str) and value else None

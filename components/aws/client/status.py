@@ -18,7 +18,7 @@ from components.platform.client import RunReader
 from components.platform.runs import NodeRun, launch_document
 from components.platform.status import MachineSeen, NodeStatus, RunStatus, WantedRuns, run_key
 from components.s3 import ACCESS_CODES, code_of
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 _LONGEST_REASON = 500
 
@@ -105,7 +105,9 @@ class Looker(RunReader):
                 continue
             report = None if one.down else machines.current(one, reports.get(name))
             doing, reason = (
-                (report.state, terminal(report.text("reason"))[:_LONGEST_REASON]) if report is not None else ("", "")
+                (report.state, terminal_line(report.text("reason"))[:_LONGEST_REASON])
+                if report is not None
+                else ("", "")
             )
             yield MachineSeen(job, name, one.id, one.state, doing, one.launched, reason)
 

@@ -32,7 +32,7 @@ from components.platform.traffic import RuleInForce
 from components.values.protocols import TCP, parse_protocol, protocol_name
 from components.values.security_rules import DIRECTIONS, Direction, Ports, SecurityRule, address_block
 from localcloud import admin
-from policies.rule import JudgedResource, refusing
+from policies.rule import JudgedResource, refusing_rules
 
 _OUTPUT = "output/"
 # A policy: its name, its ARN (empty for an inline policy), and its statements.
@@ -219,7 +219,7 @@ class AwsPlannedNeeds(PlannedNeeds):
         return tuple(sorted(f"{action} on {on}" for action, on, _ in _parts(json.loads(text)) - planned))
 
     def refused_list(self, in_force: Iterable[RuleInForce]) -> frozenset[str]:
-        return frozenset().union(*(refusing(self._group_rule(rule)) for rule in in_force))
+        return frozenset().union(*(refusing_rules(self._group_rule(rule)) for rule in in_force))
 
     def refused_policies(self, policies: Iterable[PolicyInForce]) -> frozenset[str]:
         refused: set[str] = set()
@@ -227,7 +227,7 @@ class AwsPlannedNeeds(PlannedNeeds):
         for policy in (one for one in policies if one.statements):
             body = {"Version": "2012-10-17", "Statement": [json.loads(text) for text in policy.statements]}
             properties = {"policy": json.dumps(body), "tags": dict(self.policy_tags)}
-            refused |= refusing(JudgedResource(_POLICY, properties))
+            refused |= refusing_rules(JudgedResource(_POLICY, properties))
         return frozenset(refused)
 
     def _group_rule(self, rule: RuleInForce) -> JudgedResource:

@@ -49,7 +49,7 @@ from components.platform.values import Properties
 from components.values.protocols import EVERY_PROTOCOL, protocol_name
 from components.values.security_rules import address_block
 from localcloud import admin
-from policies.rule import JudgedResource, refusing
+from policies.rule import JudgedResource, refusing_rules
 
 _OUTPUT = "output/"
 _SECURITY_LIST = "oci:Core/securityList:SecurityList"
@@ -167,13 +167,15 @@ class OciPlannedNeeds(PlannedNeeds):
         for rule in in_force:
             listed[rule.direction].append(_properties(rule))
         sides = {f"{side}SecurityRules": rows for side, rows in listed.items()}
-        return refusing(JudgedResource(_SECURITY_LIST, {**sides, "freeformTags": dict(self.list_tags)}))
+        return refusing_rules(JudgedResource(_SECURITY_LIST, {**sides, "freeformTags": dict(self.list_tags)}))
 
     def refused_policies(self, policies: Iterable[PolicyInForce]) -> frozenset[str]:
         refused: set[str] = set()
         for policy in policies:
             tags = dict(self.policy_tags)
-            refused |= refusing(JudgedResource(_POLICY, {"statements": list(policy.statements), "freeformTags": tags}))
+            refused |= refusing_rules(
+                JudgedResource(_POLICY, {"statements": list(policy.statements), "freeformTags": tags})
+            )
         return frozenset(refused)
 
 

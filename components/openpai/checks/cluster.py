@@ -14,7 +14,7 @@ from catalog.openpai import (
     has_reference,
     ignores_password,
     image_problem,
-    reads,
+    reads_unchanged,
     registry_of,
     same_registry,
 )
@@ -168,7 +168,7 @@ def password(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 def unreadable(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for path, value in _texts(job):
-            if all(map(reads, _texts_in(value))):
+            if all(map(reads_unchanged, _texts_in(value))):
                 continue
             message = (
                 "OpenPAI's runtime reads such a text as YAML between quotes that it chose: backslashes, line breaks "
@@ -176,7 +176,7 @@ def unreadable(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             )
             yield Wrong((*at("jobs", name), *path), message, "write it without them")
         for path, command in _commands(job):
-            if reads(command) or not has_reference(command):
+            if reads_unchanged(command) or not has_reference(command):
                 continue
             message = (
                 "a command with a reference arrives only without backslashes, line breaks and both kinds of quotes"

@@ -16,7 +16,7 @@ from components.openpai.protocol import LONGEST_TEXT, problems, text_of
 from components.platform import calls
 from components.platform.calls import Call, ProviderError
 from components.platform.runs import RunSpec
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 T = TypeVar("T")
 
@@ -132,7 +132,7 @@ def _judged(spec: RunSpec, name: str) -> str:
     job = job_of(spec, name)
     wrongs = problems(job)
     if wrongs:
-        lines = "\n".join(f"  {terminal(str(wrong))}" for wrong in wrongs)
+        lines = "\n".join(f"  {terminal_line(str(wrong))}" for wrong in wrongs)
         raise ProviderError(
             f"The job of {spec.display_name} breaks OpenPAI's protocol:\n{lines}",
             "`trainyard check` shows this for a stack file. Correct the `protocol` of a run that was written by hand.",
@@ -153,7 +153,7 @@ def _refuse_other_user(session: Session, user: str) -> None:
     owner = user_of_token(session.token)
     if owner and owner != user:
         raise ProviderError(
-            f"The token ({session.token_from}) is that of the user {terminal(owner)}, and `user` of "
+            f"The token ({session.token_from}) is that of the user {terminal_line(owner)}, and `user` of "
             f"`trainyard:cluster` is {user}.",
             "Name the user of the token, or use a token of that user.",
         )
@@ -166,7 +166,7 @@ def _which_clusters(session: Session, call: Call, error: ProviderError) -> str:
         answer = ask(session, call, "List the virtual clusters", "virtual-clusters")
     except ProviderError:
         return error.remedy
-    names = ", ".join(sorted(terminal(str(name)) for name in answer)) if isinstance(answer, Mapping) else ""
+    names = ", ".join(sorted(terminal_line(str(name)) for name in answer)) if isinstance(answer, Mapping) else ""
     mine = _granted(session, call)
     allowed = f" {session.user} may use {', '.join(mine)}." if mine else ""
     return f"The cluster has these virtual clusters: {names or 'none'}.{allowed} `virtualCluster` of " + (
@@ -180,7 +180,7 @@ def _granted(session: Session, call: Call) -> list[str]:
     except ProviderError:
         return []
     names = answer.get("virtualCluster") if isinstance(answer, Mapping) else None
-    return sorted(terminal(str(name)) for name in names) if isinstance(names, list) else []
+    return sorted(terminal_line(str(name)) for name in names) if isinstance(names, list) else []
 
 
 def _which_storages(session: Session, call: Call) -> str:
@@ -189,7 +189,7 @@ def _which_storages(session: Session, call: Call) -> str:
     except ProviderError:
         return "The cluster's administrators say who may use which storage."
     rows: Any = answer.get("storages") if isinstance(answer, Mapping) else None
-    names = [terminal(str(row.get("name"))) for row in rows or () if isinstance(row, Mapping)]
+    names = [terminal_line(str(row.get("name"))) for row in rows or () if isinstance(row, Mapping)]
     return (
         f"{session.user} may use these storages: {', '.join(sorted(names)) or 'none'}. `name` of `trainyard:storage` "
         "names one; the cluster's administrators say who may use which."

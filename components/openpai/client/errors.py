@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from components.platform.calls import ProviderError
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 GONE = frozenset({"NoJobError", "NoJobConfigError", "NoTaskError", "NoTaskLogError"})
 TAKEN = "ConflictJobError"
@@ -89,7 +89,7 @@ def redirection(uri: str, target: str) -> ProviderError:
     parts = urlsplit(target)
     there = f"{parts.scheme}://{parts.netloc}" if parts.netloc else target
     return ProviderError(
-        f"{uri} redirects to {terminal(there)}.",
+        f"{uri} redirects to {terminal_line(there)}.",
         "The token is not sent to another address. If that address is the cluster's, write it as `uri`.",
     )
 
@@ -121,12 +121,12 @@ def tls_remedy(error: BaseException) -> str | None:
 def error_text(error: Exception) -> str:
     """The error in one line. It is escaped, because the cluster repeats texts of users."""
     if isinstance(error, ApiError):
-        return terminal(str(error).splitlines()[0])
+        return terminal_line(str(error).splitlines()[0])
     if isinstance(error, urllib.error.URLError):
-        return terminal(f"no answer: {error.reason}".splitlines()[0])
+        return terminal_line(f"no answer: {error.reason}".splitlines()[0])
     if is_network(error):
-        return terminal(f"no answer: {str(error) or type(error).__name__}".splitlines()[0])
-    return terminal(f"{type(error).__name__}: {error}".splitlines()[0])
+        return terminal_line(f"no answer: {str(error) or type(error).__name__}".splitlines()[0])
+    return terminal_line(f"{type(error).__name__}: {error}".splitlines()[0])
 
 
 def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:

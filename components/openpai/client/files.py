@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from catalog.platforms import platforms, require_capability
 from components.openpai.client.status import storages_folder
 from components.platform.files import Store, StoredObject, StoreOpener, StoreOpeners, StoreRequest, TransferError
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 BUCKET_KEY, STORAGE_KEY = "trainyard:bucket", "trainyard:storage"
 
@@ -64,9 +64,9 @@ class OpenPaiOpener:
         """The reason why nothing can be transferred, and the place of the files. A job may name any folder."""
         name, below = self._name, self._below(path)
         called = f"the storage {name}" if name else "a storage"
-        inside = f", in {terminal(below)}" if below else ""
+        inside = f", in {terminal_line(below)}" if below else ""
         if self.request.where.cloud is not None:
-            folder = terminal(str(self._local_folder(below)))
+            folder = terminal_line(str(self._local_folder(below)))
             where = f"The local cloud keeps them in {folder}: copy them from there"
         else:
             where = (

@@ -28,7 +28,7 @@ from components.platform.calls import Call, ProviderError
 from components.platform.client import LineMerger, RunClients, RunReader, Runs, Where
 from components.platform.runs import NodeRun, RunSpec, Try, liked_by
 from components.platform.values import Properties
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 if TYPE_CHECKING:
     from components.openpai.client.status import Storages
@@ -150,7 +150,7 @@ class OpenPaiRuns(Runs):
             return ""
         rows = answer.get("data") if isinstance(answer, Mapping) else None
         messages = (row.get("message") for row in rows or () if isinstance(row, Mapping))
-        return next((terminal(text) for text in messages if isinstance(text, str) and text), "")
+        return next((terminal_line(text) for text in messages if isinstance(text, str) and text), "")
 
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
         for user, name in _jobs_of(nodes):

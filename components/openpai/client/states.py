@@ -13,7 +13,7 @@ from typing import Any
 from components.openpai.client.jobs import RunId, moment_of
 from components.openpai.protocol.text import STOPPED, code_in, exit_of
 from components.platform.runs import DELETED, NodeRun
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 
 _OVER = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 _LONGEST_DETAILS = 2000
@@ -184,4 +184,4 @@ def _first_line(text: Any) -> str:
 
 
 def _fit(text: str) -> str:
-    return terminal(text)[:_LONGEST_DETAILS]
+    return terminal_line(text)[:_LONGEST_DETAILS]

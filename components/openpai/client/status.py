@@ -20,7 +20,7 @@ from components.platform.calls import Call, read_at_once
 from components.platform.client import RunReader
 from components.platform.runs import NodeRun
 from components.platform.status import LONGEST_BYTES, NodeStatus, RunStatus, WantedRuns, parse_status, run_key
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from launcher.redraws import Lines, whole_lines
 from launcher.walking import open_file
 
@@ -178,7 +178,7 @@ class Looker(RunReader):
 
     def _named(self, run: RunStatus, job: Job) -> RunStatus:
         """The current names. A run that has ended may still be renamed."""
-        tags = {key: terminal(value) for key, value in job.tags.items()}
+        tags = {key: terminal_line(value) for key, value in job.tags.items()}
         return replace(run, stack=tags.get("stack", ""), job=tags.get("job", ""), name=tags.get("run", ""))
 
 

@@ -13,10 +13,10 @@ from launcher.aws_dl1.bucket import Store
 from launcher.aws_dl1.fetch import Identity
 from launcher.aws_dl1.machine import equipment
 from launcher.aws_dl1.machine.cluster import Cluster
-from launcher.aws_dl1.machine.facts import Instance, MachinePaths, machine_paths, read_instance, read_settings
+from launcher.aws_dl1.machine.facts import Instance, MachinePaths, machine_paths, read_instance, read_machine_settings
 from launcher.aws_dl1.machine.serve import Server
 from launcher.aws_dl1.machine.starting import Machine
-from launcher.aws_dl1.machine.wake import WakePipe, wake
+from launcher.aws_dl1.machine.wake import WakePipe, wake_server
 from launcher.errors import LaunchError, MissingError
 from launcher.escaping import terminal_lines
 from launcher.exits import CONFIGURATION, TEMPORARY
@@ -38,14 +38,14 @@ def main(arguments: list[str]) -> int:
     say = LinePrinter("machine", secret_values(environment, ()))
     try:
         if arguments == ["serve"]:
-            return _serve(here, environment, say)
+            return _serve_queue(here, environment, say)
         # Further arguments name a start. They are only for people who read the list of commands.
         if arguments[:1] == ["wake"]:
-            woken = wake(here)
+            woken = wake_server(here)
             print("woken" if woken else "the program is not up; it looks into the queue when it comes up")
             return 0
         if arguments == ["check"]:
-            return _check(here)
+            return _print_equipment(here)
     except LaunchError as error:
         say(str(error))
         return CONFIGURATION
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     return _USAGE
 
 
-def _serve(here: MachinePaths, environment: Mapping[str, str], say: LinePrinter) -> int:
+def _serve_queue(here: MachinePaths, environment: Mapping[str, str], say: LinePrinter) -> int:
     signals = Signals()
     here.run.mkdir(parents=True, exist_ok=True)
     with (here.run / "serve.lock").open("w") as lock:
@@ -64,9 +64,9 @@ def _serve(here: MachinePaths, environment: Mapping[str, str], say: LinePrinter)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise MissingError("another program of this machine serves the queue: end that one first") from None
-        settings = read_settings(here)
+        settings = read_machine_settings(here)
         identity = Identity({**environment, "AWS_REGION": settings.region})
-        me = _instance(identity, signals, say)
+        me = _wait_for_instance(identity, signals, say)
         folder = Store(identity.environment, say).folder(f"s3://{settings.bucket}/.trainyard/clusters/{settings.job}")
         folder.give_up_when(signals.ended)
         say(f"{me.instance} is {me.node}, rank {me.rank} of the job {settings.job}")
@@ -74,7 +74,7 @@ def _serve(here: MachinePaths, environment: Mapping[str, str], say: LinePrinter)
         return Server(machine, WakePipe(here), signals).run()
 
 
-def _instance(identity: Identity, signals: Signals, say: LinePrinter) -> Instance:
+def _wait_for_instance(identity: Identity, signals: Signals, say: LinePrinter) -> Instance:
     """Retries, because the metadata service shows an instance's tags a moment after its start."""
     until = time.monotonic() + _TAGS_SECONDS
     while True:
@@ -87,8 +87,8 @@ def _instance(identity: Identity, signals: Signals, say: LinePrinter) -> Instanc
         time.sleep(1.0)
 
 
-def _check(here: MachinePaths) -> int:
-    checked = equipment.check(read_settings(here), here)
+def _print_equipment(here: MachinePaths) -> int:
+    checked = equipment.check_equipment(read_machine_settings(here), here)
     for row in checked:
         print(terminal_lines(f"{row.what}: {row.problem}\n  {row.remedy}" if row.problem else f"{row.what}: there"))
     return 1 if any(row.problem for row in checked) else 0

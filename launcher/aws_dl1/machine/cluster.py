@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from launcher.aws_dl1.machine.tickets import Ticket, TicketError, parse
-from launcher.board import seconds
+from launcher.aws_dl1.machine.tickets import Ticket, TicketError, parse_ticket
+from launcher.board import rfc3339_seconds
 from launcher.printing import LinePrinter
 from launcher.stores import Folder
 
@@ -19,7 +19,7 @@ _TICKET = re.compile(r"queue/([0-9]{8})\.json")
 _STATE = re.compile(r"starts/([0-9]{8})/([A-Za-z0-9][A-Za-z0-9._-]*)\.json")
 
 
-def rfc3339(moment: float) -> str:
+def format_rfc3339(moment: float) -> str:
     """A time in the form that all objects use."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
 
@@ -53,7 +53,9 @@ class Cluster:
         tickets = []
         for row in self.folder.list("queue/"):
             match = _TICKET.fullmatch(row.name)
-            ticket = self._read(row.name, row.etag, lambda text, n=match: parse(int(n[1]), text)) if match else None
+            ticket = (
+                self._read(row.name, row.etag, lambda text, n=match: parse_ticket(int(n[1]), text)) if match else None
+            )
             if ticket is not None:
                 tickets.append(ticket)
         states: dict[int, dict[str, Mapping[str, Any]]] = {}
@@ -63,7 +65,7 @@ class Cluster:
             if name == "cancel" and number.isdigit():
                 canceled.add(int(number))
             match = _STATE.fullmatch(row.name)
-            state = self._read(row.name, row.etag, read_state) if match else None
+            state = self._read(row.name, row.etag, read_node_state) if match else None
             if match and state is not None:
                 states.setdefault(int(match[1]), {})[match[2]] = state
         return Queue(tickets, states, frozenset(canceled))
@@ -78,7 +80,7 @@ class Cluster:
         found = {}
         for node in ticket.names:
             row = rows.get(f"starts/{ticket.number:08}/{node}.json")
-            state = self._read(row.name, row.etag, read_state) if row else None
+            state = self._read(row.name, row.etag, read_node_state) if row else None
             if state is not None:
                 found[node] = state
         return found
@@ -93,7 +95,7 @@ class Cluster:
         """Whether a node has not renewed its report for `longer_than` seconds."""
         content = self.folder.get(f"nodes/{node}.json")
         try:
-            at = seconds(str(read_state(content or b"")["at"]))
+            at = rfc3339_seconds(str(read_node_state(content or b"")["at"]))
         except (TicketError, KeyError):
             return True
         return time.time() - at > longer_than
@@ -112,7 +114,7 @@ class Cluster:
         return cached[1]
 
 
-def read_state(content: bytes) -> Mapping[str, Any]:
+def read_node_state(content: bytes) -> Mapping[str, Any]:
     """A node's report or its state of a start. Raises TicketError for anything else."""
     try:
         state = json.loads(content)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from launcher.aws_dl1.fetch import AwsError, Identity
-from launcher.aws_dl1.services import ask
+from launcher.aws_dl1.services import call_json_service
 from launcher.errors import LaunchError, MissingError
 from launcher.printing import LinePrinter
 
@@ -30,7 +30,7 @@ class CommandError(Exception):
     """A program that is missing or failed; the text has its last line."""
 
 
-def run(words: Sequence[str], seconds: float = _SECONDS, given: str = "") -> str:
+def run_program(words: Sequence[str], seconds: float = _SECONDS, given: str = "") -> str:
     """Runs a program and returns its output."""
     try:
         done = subprocess.run(words, input=given.encode(), capture_output=True, timeout=seconds, check=False)
@@ -55,11 +55,11 @@ class Container:
     error: str
 
 
-def inspect(name: str) -> Container | None:
+def inspect_container(name: str) -> Container | None:
     """The state of a container; None if there is no such container."""
     try:
         state: Mapping[str, Any] = json.loads(
-            run(["docker", "inspect", "--type=container", "--format={{json .State}}", name])
+            run_program(["docker", "inspect", "--type=container", "--format={{json .State}}", name])
         )
     except CommandError as error:
         if "No such" in str(error):
@@ -71,7 +71,7 @@ def inspect(name: str) -> Container | None:
     )
 
 
-def wait(name: str, ended: Callable[[], None]) -> None:
+def wait_for_container(name: str, ended: Callable[[], None]) -> None:
     """Calls `ended` when the container has ended, or docker has failed. So `ended` has to inspect the container."""
     with suppress(OSError):
         subprocess.run(
@@ -81,23 +81,23 @@ def wait(name: str, ended: Callable[[], None]) -> None:
     ended()
 
 
-def stop(name: str, seconds: int) -> None:
+def stop_container(name: str, seconds: int) -> None:
     """Sends SIGTERM, and SIGKILL after `seconds`."""
-    run(["docker", "stop", f"--time={seconds}", name], seconds + _SECONDS)
+    run_program(["docker", "stop", f"--time={seconds}", name], seconds + _SECONDS)
 
 
-def remove(name: str) -> None:
+def remove_container(name: str) -> None:
     """Removes a container with the files that it has written inside."""
-    run(["docker", "rm", "--force", "--volumes", name])
+    run_program(["docker", "rm", "--force", "--volumes", name])
 
 
-def pull(identity: Identity, image: str, say: LinePrinter, stopped: Callable[[], bool]) -> None:
+def pull_image(identity: Identity, image: str, say: LinePrinter, stopped: Callable[[], bool]) -> None:
     """Pulls an image. LaunchError: it does not exist. MissingError: it could not be pulled in time."""
     started = time.monotonic()
     for number in range(1, _TRIES + 1):
         try:
-            _log_in(identity, image)
-            run(["docker", "pull", "--quiet", image], _PULL_SECONDS)
+            _log_in_to_registry(identity, image)
+            run_program(["docker", "pull", "--quiet", image], _PULL_SECONDS)
             say(f"image {image} is here after {time.monotonic() - started:.1f} s")
             return
         except (CommandError, AwsError, OSError, http.client.HTTPException) as error:
@@ -110,12 +110,12 @@ def pull(identity: Identity, image: str, say: LinePrinter, stopped: Callable[[],
     raise MissingError(f"the image {image} cannot be pulled ({problem}): check the way to its registry, and access")
 
 
-def _log_in(identity: Identity, image: str) -> None:
+def _log_in_to_registry(identity: Identity, image: str) -> None:
     match = _ECR.fullmatch(image)
     if not match:
         return
     there = Identity({**identity.environment, "AWS_REGION": match[2]})
     there.metadata = identity.metadata
-    tokens = ask(there, "ecr", "GetAuthorizationToken", {})["authorizationData"]
+    tokens = call_json_service(there, "ecr", "GetAuthorizationToken", {})["authorizationData"]
     user, _, password = base64.b64decode(tokens[0]["authorizationToken"]).decode().partition(":")
-    run(["docker", "login", "--username", user, "--password-stdin", match[1]], given=password)
+    run_program(["docker", "login", "--username", user, "--password-stdin", match[1]], given=password)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from launcher.aws_dl1.machine.commands import CommandError, run
+from launcher.aws_dl1.machine.commands import CommandError, run_program
 from launcher.aws_dl1.machine.facts import MachinePaths, Settings
 from launcher.aws_dl1.machine.options import RUNTIME
 
@@ -25,60 +25,60 @@ class Equipment:
     remedy: str
 
 
-def check(settings: Settings, paths: MachinePaths) -> list[Equipment]:
+def check_equipment(settings: Settings, paths: MachinePaths) -> list[Equipment]:
     """Checks everything that runs need."""
     remedy = _IMAGE.format(settings.release)
     rows: list[tuple[str, Callable[[], str], str]] = [
-        ("docker with the runtime habana", _runtime, remedy),
-        (f"{CARDS} Gaudi cards", _cards, remedy),
-        ("ssh-keygen", _ssh, remedy),
+        ("docker with the runtime habana", _runtime_problem, remedy),
+        (f"{CARDS} Gaudi cards", _cards_problem, remedy),
+        ("ssh-keygen", _ssh_problem, remedy),
     ]
     if settings.efa_interfaces:
         what = f"{settings.efa_interfaces} EFA interfaces"
-        rows.append((what, lambda: _efa(settings.efa_interfaces, paths), _PLACEMENT))
+        rows.append((what, lambda: _efa_problem(settings.efa_interfaces, paths), _PLACEMENT))
     return [Equipment(what, problem(), remedy) for what, problem, remedy in rows]
 
 
-def problems(equipment: list[Equipment]) -> str:
+def equipment_problems(equipment: list[Equipment]) -> str:
     """All problems in one line; empty if there are none."""
     return "; ".join(f"{one.problem}: {one.remedy}" for one in equipment if one.problem)
 
 
-def _runtime() -> str:
+def _runtime_problem() -> str:
     try:
-        runtimes = json.loads(run(["docker", "info", "--format={{json .}}"])).get("Runtimes") or {}
+        runtimes = json.loads(run_program(["docker", "info", "--format={{json .}}"])).get("Runtimes") or {}
     except (CommandError, ValueError, AttributeError) as error:
         return f"docker does not answer ({error})"
     return "" if RUNTIME in runtimes else f"docker has no runtime `{RUNTIME}`, only {', '.join(sorted(runtimes))}"
 
 
-def _cards() -> str:
+def _cards_problem() -> str:
     try:
-        count = len(run(["hl-smi", "-Q", "index", "-f", "csv,noheader"]).split("\n")) - 1
+        count = len(run_program(["hl-smi", "-Q", "index", "-f", "csv,noheader"]).split("\n")) - 1
     except CommandError as error:
         return f"the driver of Gaudi does not answer ({error})"
     return "" if count >= CARDS else f"the driver shows {count} of {CARDS} Gaudi cards"
 
 
-def _ssh() -> str:
+def _ssh_problem() -> str:
     try:
-        run(["sh", "-c", "command -v ssh-keygen"])
+        run_program(["sh", "-c", "command -v ssh-keygen"])
     except CommandError:
         return "there is no ssh-keygen"
     return ""
 
 
-def _efa(wanted: int, paths: MachinePaths) -> str:
+def _efa_problem(wanted: int, paths: MachinePaths) -> str:
     """Counts interfaces. libfabric lists each one per transport: `rdmap16s27-rdm` and `-dgrm` are one interface."""
     try:
-        count = len(set(_domains(run(["fi_info", "-p", "efa"]))))
+        count = len(set(_efa_domains(run_program(["fi_info", "-p", "efa"]))))
     except CommandError as error:
         devices = "" if paths.rdma_devices.is_dir() else ", and there is no /dev/infiniband"
         return f"libfabric finds no EFA ({error}){devices}"
     return "" if count >= wanted else f"libfabric finds {count} EFA interfaces of {wanted}"
 
 
-def _domains(text: str) -> Iterator[str]:
+def _efa_domains(text: str) -> Iterator[str]:
     for line in text.splitlines():
         key, _, value = line.strip().partition(":")
         if key == "domain":

@@ -68,7 +68,7 @@ class MachinePaths:
         try:
             return file.read_text("ascii")
         except FileNotFoundError:
-            write(file, uuid.uuid4().hex.encode())
+            write_atomically(file, uuid.uuid4().hex.encode())
             return file.read_text("ascii")
 
 
@@ -77,7 +77,7 @@ def machine_paths(environment: Mapping[str, str]) -> MachinePaths:
     return MachinePaths(Path(environment.get(ROOT_VARIABLE) or "/"))
 
 
-def write(file: Path, content: bytes, mode: int = 0o600) -> None:
+def write_atomically(file: Path, content: bytes, mode: int = 0o600) -> None:
     """Writes a draft beside the file and moves it there, so that a power cut leaves no partial file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.{os.getpid()}")
@@ -91,10 +91,10 @@ def write(file: Path, content: bytes, mode: int = 0o600) -> None:
 
 
 def write_json(file: Path, content: Mapping[str, Any]) -> None:
-    write(file, json.dumps(content).encode())
+    write_atomically(file, json.dumps(content).encode())
 
 
-def read_json(file: Path) -> dict[str, Any] | None:
+def read_json_object(file: Path) -> dict[str, Any] | None:
     """The content of a file; None if it does not exist or is not whole."""
     try:
         content = json.loads(file.read_bytes())
@@ -103,7 +103,7 @@ def read_json(file: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def remove(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -135,7 +135,7 @@ class Instance:
     address: str
 
 
-def read_settings(paths: MachinePaths) -> Settings:
+def read_machine_settings(paths: MachinePaths) -> Settings:
     """Reads the settings. LaunchError if user data wrote something else."""
     try:
         content = json.loads(paths.settings.read_text("utf-8"))
@@ -169,7 +169,7 @@ def read_instance(metadata: Metadata) -> Instance:
     return Instance(instance, node, int(rank or 0), address)
 
 
-def interruption(metadata: Metadata) -> str:
+def spot_interruption(metadata: Metadata) -> str:
     """The notice that AWS takes this spot instance back, for people; empty if there is none."""
     try:
         text = metadata.get(_INTERRUPTION)

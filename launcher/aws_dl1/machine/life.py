@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from launcher import exits
 from launcher.aws_dl1.machine import commands, record
-from launcher.aws_dl1.machine.cluster import rfc3339
-from launcher.aws_dl1.machine.facts import interruption
+from launcher.aws_dl1.machine.cluster import format_rfc3339
+from launcher.aws_dl1.machine.facts import spot_interruption
 from launcher.aws_dl1.machine.logs import Forwarder, Stream, say_into
 from launcher.aws_dl1.machine.record import Record
-from launcher.aws_dl1.machine.starting import Machine, Starting, clean, container_name, in_progress
+from launcher.aws_dl1.machine.starting import Machine, Starting, clean_start, container_name, in_progress
 from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, SUCCEEDED, Ticket
 from launcher.errors import LaunchError, MissingError
 from launcher.printing import LinePrinter
@@ -73,7 +73,7 @@ class Life:
     def run(self, elsewhere: bool) -> bool:
         """Returns False if the program left before the start's end. `elsewhere`: the bucket says that this node began
         the start, but this disk has no record of it."""
-        kept = record.read(self.machine.paths, self.ticket.number)
+        kept = record.read_record(self.machine.paths, self.ticket.number)
         if kept is None:
             kept = self._accepted()
             end = End(FAILED, None, _ELSEWHERE) if elsewhere else None
@@ -96,7 +96,7 @@ class Life:
 
     def _accepted(self) -> Record:
         began = time.time()
-        folder = record.folder_of(self.machine.paths, self.ticket.number)
+        folder = record.start_folder(self.machine.paths, self.ticket.number)
         kept = Record(self.ticket.number, self.machine.boot, folder, began=began)
         kept.state = in_progress(self.machine.me.instance, began)
         kept.save()
@@ -131,7 +131,7 @@ class Life:
         if self.stream is not None:
             forwarder = Forwarder(self.stream, starting.container, kept.folder / "delivered.json")
             forwarder.start()
-        threading.Thread(target=commands.wait, args=(starting.container, self.wake), daemon=True).start()
+        threading.Thread(target=commands.wait_for_container, args=(starting.container, self.wake), daemon=True).start()
         end = self._watch(starting.container)
         if end is not None and forwarder is not None:
             forwarder.finish()
@@ -144,7 +144,7 @@ class Life:
             if container is None:
                 return self._reason or End(FAILED, None, _GONE)
             if container.code is not None:
-                return self._reason or _ended(container)
+                return self._reason or _end_of_container(container)
             self._reason = self._reason or self._stopped()
             if self._reason is not None and not self._told_to_end:
                 self._stop(name, self._reason)
@@ -158,7 +158,7 @@ class Life:
     def _stop(self, name: str, reason: End) -> None:
         self.say(f"{self.ticket.start} is to end: {reason.details}")
         try:
-            commands.stop(name, reason.grace)
+            commands.stop_container(name, reason.grace)
             self._told_to_end = True
         except commands.CommandError as error:
             self.machine.say(f"docker does not stop the container: {error}")
@@ -182,7 +182,7 @@ class Life:
                 self.machine.say(f"the bucket does not say whether {self.ticket.start} is canceled: {error}")
         if now - self._asked >= _SPOT_SECONDS:
             self._asked = now
-            notice = interruption(self.machine.identity.metadata)
+            notice = spot_interruption(self.machine.identity.metadata)
             if notice:
                 return End(FAILED, None, notice, _SPOT_GRACE_SECONDS)
         limit = self.ticket.maximum_minutes
@@ -195,7 +195,7 @@ class Life:
         name = container_name(self.machine.settings.job, self.ticket.number)
         for number in range(_DOCKER_TRIES):
             try:
-                return commands.inspect(name)
+                return commands.inspect_container(name)
             except commands.CommandError as error:
                 if number == _DOCKER_TRIES - 1:
                     raise MissingError(f"docker does not answer what became of the container: {error}") from None
@@ -207,7 +207,7 @@ class Life:
             # A state without a port tells the other nodes that this one will not start.
             kept.state.pop("sshPort", None)
         kept.phase = record.ENDED
-        kept.state.update(state=end.state, finishedAt=rfc3339(time.time()))
+        kept.state.update(state=end.state, finishedAt=format_rfc3339(time.time()))
         kept.state.update(
             {key: value for key, value in (("code", end.code), ("details", end.details)) if value or value == 0}
         )
@@ -218,11 +218,11 @@ class Life:
 def remove_container(machine: Machine, kept: Record) -> None:
     """Removes the container of an ended start, and the files that were made for it: no secret stays on the disk."""
     try:
-        commands.remove(container_name(machine.settings.job, kept.number))
+        commands.remove_container(container_name(machine.settings.job, kept.number))
     except commands.CommandError as error:
         if "No such" not in str(error):
             machine.say(f"the container of start {kept.number} stays: {error}")
-    clean(machine.paths, kept)
+    clean_start(machine.paths, kept)
 
 
 class _ConsoleAndLog(LinePrinter):
@@ -238,8 +238,10 @@ class _ConsoleAndLog(LinePrinter):
             say_into(self._life.stream, f"[machine] {self._life.machine.say.masked(text)}")
 
 
-def _ended(container: commands.Container) -> End:
+def _end_of_container(container: commands.Container) -> End:
     if container.code == 0:
         return End(SUCCEEDED, 0)
     why = "the machine's memory was used up" if container.out_of_memory else container.error
-    return End(FAILED, container.code, f"ended with {exits.describe(container.code or 0)}{f': {why}' if why else ''}")
+    return End(
+        FAILED, container.code, f"ended with {exits.describe_exit(container.code or 0)}{f': {why}' if why else ''}"
+    )

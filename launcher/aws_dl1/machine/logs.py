@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from launcher.aws_dl1.fetch import AwsError, Identity
-from launcher.aws_dl1.machine.facts import read_json, write_json
-from launcher.aws_dl1.services import ask
+from launcher.aws_dl1.machine.facts import read_json_object, write_json
+from launcher.aws_dl1.services import call_json_service
 from launcher.printing import LinePrinter
 
 # CloudWatch's own limits of a batch; each event counts 26 bytes in addition.
@@ -46,7 +46,7 @@ class Stream:
             self._make()
         request = {"logGroupName": self.group, "logStreamName": self.name, "logEvents": events}
         try:
-            answer = ask(self.identity, "logs", "PutLogEvents", request)
+            answer = call_json_service(self.identity, "logs", "PutLogEvents", request)
         except AwsError as error:
             self._made = error.name != _MISSING
             raise
@@ -55,7 +55,9 @@ class Stream:
 
     def _make(self) -> None:
         try:
-            ask(self.identity, "logs", "CreateLogStream", {"logGroupName": self.group, "logStreamName": self.name})
+            call_json_service(
+                self.identity, "logs", "CreateLogStream", {"logGroupName": self.group, "logStreamName": self.name}
+            )
         except AwsError as error:
             if error.name != _EXISTS:
                 raise
@@ -71,7 +73,7 @@ class Forwarder:
         self._room = threading.Condition()
         self._ended = False
         self._hurry = 0.0
-        position = read_json(mark) or {}
+        position = read_json_object(mark) or {}
         self._moment, self._same = str(position.get("moment", "")), int(position.get("same", 0))
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._writer = threading.Thread(target=self._write, daemon=True)
@@ -119,13 +121,13 @@ class Forwarder:
         while True:
             with self._room:
                 self._room.wait_for(lambda: self._ended, timeout=pause)
-                batch = list(_batch(self._lines))
+                batch = list(_next_batch(self._lines))
                 if not batch and self._ended:
                     return
             if not batch:
                 continue
             try:
-                self._stream.put([event for line in batch for event in _events(*line)])
+                self._stream.put([event for line in batch for event in _log_events(*line)])
             except (AwsError, OSError, http.client.HTTPException, ValueError) as error:
                 if pause == _FLUSH_SECONDS:
                     self._stream.say(f"CloudWatch does not take the run's lines ({error}); trying again")
@@ -155,7 +157,7 @@ def say_into(stream: Stream, text: str) -> None:
         stream.say(f"CloudWatch does not take this line: {error}")
 
 
-def _batch(lines: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def _next_batch(lines: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     size, count = 0, 0
     for line in lines:
         parts = 1 + len(line[1].encode()) // _LONGEST
@@ -165,14 +167,14 @@ def _batch(lines: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         yield line
 
 
-def _events(moment: str, text: str) -> Iterator[dict[str, Any]]:
+def _log_events(moment: str, text: str) -> Iterator[dict[str, Any]]:
     content = text.encode()
     for begin in range(0, max(len(content), 1), _LONGEST):
         part = content[begin : begin + _LONGEST].decode(errors="replace")
-        yield {"timestamp": _milliseconds(moment), "message": part or " "}
+        yield {"timestamp": _docker_milliseconds(moment), "message": part or " "}
 
 
-def _milliseconds(moment: str) -> int:
+def _docker_milliseconds(moment: str) -> int:
     """The milliseconds of a time by docker, which has nanoseconds."""
     try:
         whole = calendar.timegm(time.strptime(moment[:19], "%Y-%m-%dT%H:%M:%S"))

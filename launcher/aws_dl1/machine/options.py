@@ -10,7 +10,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from launcher.aws_dl1.host_nic import numbers
+from launcher.aws_dl1.host_nic import version_numbers
 
 # As the documents of Gaudi start containers on DL1. --init reaps the orphans of training.
 RUNTIME = "habana"
@@ -41,7 +41,7 @@ def host_nic(kind: str, release: str, efa_interfaces: int, interface: str) -> di
     """Variables for HCCL over the host's network. `interface`: the one that leads to the other machines."""
     by_name = {"HCCL_SOCKET_IFNAME": interface} if interface else {}
     if kind == _SOCKETS:
-        if numbers(release) < _SOCKETS_OF_HCCL_BEFORE:
+        if version_numbers(release) < _SOCKETS_OF_HCCL_BEFORE:
             return {"HCCL_OVER_TCP": "1", **by_name}
         return {"HCCL_OVER_OFI": "1", "FI_PROVIDER": "tcp", **by_name}
     return {"HCCL_OVER_OFI": "1", **({"FI_PROVIDER": "efa"} if efa_interfaces else {}), **by_name}
@@ -49,7 +49,7 @@ def host_nic(kind: str, release: str, efa_interfaces: int, interface: str) -> di
 
 def fork_safety(kernel: str, rdma_core: str) -> dict[str, str]:
     """FI_EFA_FORK_SAFE, unless kernel and rdma-core are new enough. An unknown version counts as old."""
-    if numbers(kernel) >= _FORK_SAFE_KERNEL and numbers(rdma_core) >= _FORK_SAFE_RDMA_CORE:
+    if version_numbers(kernel) >= _FORK_SAFE_KERNEL and version_numbers(rdma_core) >= _FORK_SAFE_RDMA_CORE:
         return {}
     return {"FI_EFA_FORK_SAFE": "1"}
 
@@ -76,12 +76,12 @@ def run_words(
     ]  # fmt: skip
 
 
-def program(module: str, arguments: str = "") -> str:
+def isolated_program(module: str, arguments: str = "") -> str:
     """A program of the launcher for `python -I -c`. So no module from PYTHONPATH or the working directory, which belong
     to the image and the team, can replace it. Training gets both unchanged."""
     return f"import sys; sys.path.insert(0, {LAUNCHER!r}); from {module} import main; sys.exit(main({arguments}))"
 
 
-def kernel() -> str:
+def kernel_release() -> str:
     """The release of the machine's kernel, which its containers share."""
     return platform.release()

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launcher.aws_dl1.machine.facts import MachinePaths, read_json, write_json
+from launcher.aws_dl1.machine.facts import MachinePaths, read_json_object, write_json
 
 ACCEPTED, STARTING, RUNNING, ENDED = "accepted", "starting", "running", "ended"
 
@@ -28,33 +28,33 @@ class Record:
         write_json(self.folder / "record.json", {**asdict(self), "folder": ""})
 
 
-def read(paths: MachinePaths, number: int) -> Record | None:
+def read_record(paths: MachinePaths, number: int) -> Record | None:
     """The record of a start; None if this machine has not begun it."""
-    folder = folder_of(paths, number)
-    row = read_json(folder / "record.json")
-    return _record(row, folder) if row else None
+    folder = start_folder(paths, number)
+    row = read_json_object(folder / "record.json")
+    return _parse_record(row, folder) if row else None
 
 
-def folder_of(paths: MachinePaths, number: int) -> Path:
+def start_folder(paths: MachinePaths, number: int) -> Path:
     return paths.starts / f"{number:08}"
 
 
-def ended(paths: MachinePaths) -> Iterator[Record]:
+def ended_records(paths: MachinePaths) -> Iterator[Record]:
     """The records of ended starts."""
     for folder in sorted(paths.starts.glob("[0-9]" * 8)):
-        row = read_json(folder / "record.json")
-        record = _record(row, folder) if row else None
+        row = read_json_object(folder / "record.json")
+        record = _parse_record(row, folder) if row else None
         if record is not None and record.phase == ENDED:
             yield record
 
 
 def goes_on(paths: MachinePaths, boot: str) -> bool:
     """Whether a start that began in this boot has not ended."""
-    every = (read_json(folder / "record.json") for folder in paths.starts.glob("[0-9]" * 8))
+    every = (read_json_object(folder / "record.json") for folder in paths.starts.glob("[0-9]" * 8))
     return any(row["boot"] == boot and row["phase"] != ENDED for row in every if row)
 
 
-def _record(row: Mapping[str, Any], folder: Path) -> Record:
+def _parse_record(row: Mapping[str, Any], folder: Path) -> Record:
     return Record(
         int(row["number"]), str(row["boot"]), folder, str(row["phase"]), float(row["began"]), dict(row["state"])
     )

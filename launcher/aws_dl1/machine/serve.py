@@ -13,13 +13,13 @@ from typing import Any
 
 from launcher.aws_dl1.fetch import AwsError
 from launcher.aws_dl1.machine import commands, disks, equipment, record, ssh
-from launcher.aws_dl1.machine.cluster import Queue, rfc3339
-from launcher.aws_dl1.machine.facts import interruption, read_json, write_json
+from launcher.aws_dl1.machine.cluster import Queue, format_rfc3339
+from launcher.aws_dl1.machine.facts import read_json_object, spot_interruption, write_json
 from launcher.aws_dl1.machine.life import End, Life, remove_container
 from launcher.aws_dl1.machine.starting import Machine, has_container_files, in_progress, switch_program
-from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, IN_PROGRESS, Ticket, turn
+from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, IN_PROGRESS, Ticket, next_turn
 from launcher.aws_dl1.machine.wake import WakePipe
-from launcher.aws_dl1.services import secret
+from launcher.aws_dl1.services import read_aws_secret
 from launcher.errors import MissingError
 from launcher.stores import StoreError
 from launcher.supervise import Signals
@@ -51,11 +51,11 @@ class Server:
         """Runs until a signal comes."""
         self.signals.target = lambda _: self.wake_pipe.wake()
         self._since = self._came_up()
-        for kept in record.ended(self.machine.paths):
+        for kept in record.ended_records(self.machine.paths):
             if has_container_files(kept.folder):
                 remove_container(self.machine, kept)
         self._report(PREPARING)
-        disks.prepare(self.machine.paths, self.machine.say)
+        disks.prepare_disks(self.machine.paths, self.machine.say)
         while not self.signals.ended() and not self._prepare():
             self._turn_unfit()
         while not self.signals.ended():
@@ -74,19 +74,19 @@ class Server:
     def _came_up(self) -> str:
         """When this program first began in this boot."""
         file = self.machine.paths.run / "since.json"
-        kept = read_json(file)
+        kept = read_json_object(file)
         if kept is None:
-            kept = {"since": rfc3339(time.time())}
+            kept = {"since": format_rfc3339(time.time())}
             write_json(file, kept)
         return str(kept["since"])
 
     def _prepare(self) -> bool:
         """Whether the machine can take runs. Its report says what it lacks, so nobody waits in vain."""
         machine = self.machine
-        checked = equipment.check(machine.settings, machine.paths)
+        checked = equipment.check_equipment(machine.settings, machine.paths)
         for row in checked:
             machine.say(f"{row.what}: {row.problem or 'there'}")
-        problem = equipment.problems(checked)
+        problem = equipment.equipment_problems(checked)
         if not problem:
             try:
                 self._install(self._key())
@@ -99,12 +99,12 @@ class Server:
         machine = self.machine
         if private.strip() != machine.ssh_key.private.strip():
             machine.ssh_key = ssh.key_pair(private, machine.paths.run)
-            ssh.install(machine.paths.home / ".ssh", machine.ssh_key, ssh.config({}, inside=False))
+            ssh.install_ssh_files(machine.paths.home / ".ssh", machine.ssh_key, ssh.ssh_config({}, inside=False))
 
     def _renew_key(self) -> None:
         """Reads the key again before each start, so that a rotated key needs no new machine."""
         try:
-            self._install(secret(self.machine.identity, self.machine.settings.ssh_secret))
+            self._install(read_aws_secret(self.machine.identity, self.machine.settings.ssh_secret))
         except (AwsError, OSError, http.client.HTTPException, ValueError, KeyError, MissingError) as error:
             self.machine.say(f"the SSH key cannot be read again, so this start uses the previous one: {error}")
 
@@ -114,7 +114,7 @@ class Server:
         name = self.machine.settings.ssh_secret
         while True:
             try:
-                return secret(self.machine.identity, name)
+                return read_aws_secret(self.machine.identity, name)
             except (AwsError, OSError, http.client.HTTPException, ValueError, KeyError) as error:
                 if time.monotonic() > until or self.signals.ended():
                     raise MissingError(f"the SSH key cannot be read from the secret {name}: {error}") from None
@@ -127,7 +127,7 @@ class Server:
         try:
             self._renew()
             found = self.machine.cluster.look()
-            now = turn(self.machine.me.node, found.tickets, found.names())
+            now = next_turn(self.machine.me.node, found.tickets, found.names())
             if now.ticket is not None and not now.waits_for:
                 self._refuse(now.ticket)
             self._stop_when_idle(found, frozenset())
@@ -147,7 +147,7 @@ class Server:
                 **in_progress(self.machine.me.instance, now),
                 "state": end.state,
                 "details": end.details,
-                "finishedAt": rfc3339(now),
+                "finishedAt": format_rfc3339(now),
             },
         )
 
@@ -156,7 +156,7 @@ class Server:
         self._renew()
         found = self.machine.cluster.look()
         self._cancel(found, 0)
-        now = turn(self.machine.me.node, found.tickets, found.names())
+        now = next_turn(self.machine.me.node, found.tickets, found.names())
         if now.ticket is None:
             self._stop_when_idle(found, now.goes_on - {self.machine.me.node})
             self._pause(_WAITING_SECONDS if now.goes_on else self._until_idle())
@@ -222,7 +222,7 @@ class Server:
             return self._report(READY)
         self.machine.say(f"no run for {minutes:g} minutes: the machine stops; the next run starts it again")
         try:
-            commands.run(["shutdown", "-h", "now"])
+            commands.run_program(["shutdown", "-h", "now"])
         except commands.CommandError as error:
             self.machine.say(f"the machine cannot stop: {error}")
             self._report(READY, str(error))
@@ -237,7 +237,7 @@ class Server:
             return
         self.machine.say(f"no run for {minutes:g} minutes, and no bucket: the machine stops")
         try:
-            commands.run(["shutdown", "-h", "now"])
+            commands.run_program(["shutdown", "-h", "now"])
         except commands.CommandError as refused:
             self.machine.say(f"the machine cannot stop: {refused}")
 
@@ -249,7 +249,7 @@ class Server:
 
     def _renew(self) -> None:
         if time.monotonic() - self._reported >= _RENEW_SECONDS:
-            notice = interruption(self.machine.identity.metadata)
+            notice = spot_interruption(self.machine.identity.metadata)
             self._report(self._state, notice or self._reason)
 
     def _report(self, state: str, reason: str = "") -> None:
@@ -261,7 +261,7 @@ class Server:
         self._state, self._reason, self._reported = state, reason, time.monotonic()
         report: dict[str, Any] = {
             "instance": self.machine.me.instance, "boot": self.machine.boot, "state": state, "reason": reason,
-            "at": rfc3339(time.time()), "address": self.machine.me.address, "since": self._since,
+            "at": format_rfc3339(time.time()), "address": self.machine.me.address, "since": self._since,
         }  # fmt: skip
         try:
             self.machine.cluster.put_report(report)

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from launcher.aws_dl1.machine.commands import CommandError, run
-from launcher.aws_dl1.machine.facts import write
-from launcher.compatibility import unlink
+from launcher.aws_dl1.machine.commands import CommandError, run_program
+from launcher.aws_dl1.machine.facts import write_atomically
+from launcher.compatibility import unlink_if_there
 from launcher.errors import MissingError
 
 _PRIVATE, _PUBLIC, _AUTHORIZED, _CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys", "config"
@@ -32,7 +32,7 @@ class Peer:
     port: int
 
 
-def config(peers: Mapping[str, Peer], inside: bool) -> str:
+def ssh_config(peers: Mapping[str, Peer], inside: bool) -> str:
     """~/.ssh/config. Outside of containers it forwards the agent; inside it has each peer's port."""
     lines = []
     for peer in peers.values() if inside else ():
@@ -53,41 +53,45 @@ def key_pair(private: str, folder: Path) -> KeyPair:
     """Derives the public half from the private one. `folder` holds the key meanwhile."""
     text = private.strip() + "\n"
     file = folder / "key"
-    write(file, text.encode())
+    write_atomically(file, text.encode())
     try:
         # Without the comment that a key file may have.
-        public = " ".join(run(["ssh-keygen", "-y", "-P", "", "-f", str(file)]).split()[:2])
+        public = " ".join(run_program(["ssh-keygen", "-y", "-P", "", "-f", str(file)]).split()[:2])
     except CommandError as error:
         raise MissingError(f"the cluster's SSH key cannot be used ({error}): let its stack make a new one") from None
     finally:
-        unlink(file)
+        unlink_if_there(file)
     return KeyPair(text, f"{public} {_COMMENT}\n")
 
 
 def write_files(folder: Path, key: KeyPair, configuration: str) -> None:
     """Writes the files that a container installs for its own user."""
-    write(folder / _PRIVATE, key.private.encode())
-    write(folder / _PUBLIC, key.public.encode())
-    write(folder / _CONFIG, configuration.encode())
+    write_atomically(folder / _PRIVATE, key.private.encode())
+    write_atomically(folder / _PUBLIC, key.public.encode())
+    write_atomically(folder / _CONFIG, configuration.encode())
 
 
 def install_files(folder: Path, shown: Path) -> None:
     """Installs the files that `write_files` wrote; runs in the container."""
     key = KeyPair(*((shown / name).read_text("utf-8") for name in (_PRIVATE, _PUBLIC)))
-    install(folder, key, (shown / _CONFIG).read_text("utf-8"))
+    install_ssh_files(folder, key, (shown / _CONFIG).read_text("utf-8"))
 
 
-def install(folder: Path, key: KeyPair, configuration: str) -> None:
+def install_ssh_files(folder: Path, key: KeyPair, configuration: str) -> None:
     """Installs key and configuration with the modes that ssh requires. Other lines in these files stay."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(_FOLDER_MODE)
-    write(folder / _PRIVATE, key.private.encode(), _FILE_MODE)
-    write(folder / _PUBLIC, key.public.encode(), _FILE_MODE)
-    write(folder / _AUTHORIZED, _with(folder / _AUTHORIZED, key.public.splitlines()).encode(), _FILE_MODE)
-    write(folder / _CONFIG, _with(folder / _CONFIG, configuration.splitlines()).encode(), _FILE_MODE)
+    write_atomically(folder / _PRIVATE, key.private.encode(), _FILE_MODE)
+    write_atomically(folder / _PUBLIC, key.public.encode(), _FILE_MODE)
+    write_atomically(
+        folder / _AUTHORIZED, _with_our_lines(folder / _AUTHORIZED, key.public.splitlines()).encode(), _FILE_MODE
+    )
+    write_atomically(
+        folder / _CONFIG, _with_our_lines(folder / _CONFIG, configuration.splitlines()).encode(), _FILE_MODE
+    )
 
 
-def _with(file: Path, lines: list[str]) -> str:
+def _with_our_lines(file: Path, lines: list[str]) -> str:
     """The content of a user's file with our lines in it. They replace those of the last time."""
     kept = []
     ours = False

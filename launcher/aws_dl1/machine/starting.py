@@ -21,12 +21,12 @@ from launcher.aws_dl1 import container as inside
 from launcher.aws_dl1 import host_nic
 from launcher.aws_dl1.fetch import AwsError, Identity, flaw, program_words, unpacked
 from launcher.aws_dl1.machine import commands, options, record, ssh
-from launcher.aws_dl1.machine.cluster import Cluster, rfc3339
-from launcher.aws_dl1.machine.facts import Instance, MachinePaths, Settings, remove, write, write_json
+from launcher.aws_dl1.machine.cluster import Cluster, format_rfc3339
+from launcher.aws_dl1.machine.facts import Instance, MachinePaths, Settings, remove_folder, write_atomically, write_json
 from launcher.aws_dl1.machine.record import Record
-from launcher.aws_dl1.machine.tickets import ENDS, IN_PROGRESS, Ticket, variable
-from launcher.aws_dl1.services import secret
-from launcher.compatibility import unlink
+from launcher.aws_dl1.machine.tickets import ENDS, IN_PROGRESS, Ticket, require_variable_name
+from launcher.aws_dl1.services import read_aws_secret
+from launcher.compatibility import unlink_if_there
 from launcher.errors import LaunchError, MissingError
 from launcher.network import ADDRESS_VARIABLE
 from launcher.platforms import START_VARIABLE
@@ -75,7 +75,7 @@ class Starting:
         code, launcher = self._fetched("code"), self._fetched("launcher")
         if launcher is None:
             raise LaunchError("neither the ticket nor the machine names a launcher: start the run again by its stack")
-        commands.pull(machine.identity, ticket.image, self.say, lambda: bool(self.stopped()))
+        commands.pull_image(machine.identity, ticket.image, self.say, lambda: bool(self.stopped()))
         port = ssh.free_port(machine.settings.ssh_port)
         self.record.state.update(address=machine.me.address, sshPort=port)
         self._put()
@@ -90,7 +90,7 @@ class Starting:
         words = options.run_words(
             self.container,
             ticket.image,
-            options.program(inside.__name__),
+            options.isolated_program(inside.__name__),
             machine.settings.efa_interfaces,
             {name: own.get(name, value) for name, value in options.ENVIRONMENT.items()},
             self.record.folder / _VARIABLES,
@@ -98,16 +98,16 @@ class Starting:
             self._made_scratch(),
         )
         try:
-            commands.run(words, 600)
+            commands.run_program(words, 600)
         except commands.CommandError as error:
-            if commands.inspect(self.container) is None:
+            if commands.inspect_container(self.container) is None:
                 raise LaunchError(f"docker does not start the container: {error}") from None
             self.say(f"the container exists already ({error}): this program started it before it was restarted")
         self.record.phase = record.RUNNING
         self.record.save()
 
     def _made_scratch(self) -> Path:
-        folder = _scratch(self.machine.paths, self.ticket.number)
+        folder = _scratch_folder(self.machine.paths, self.ticket.number)
         folder.mkdir(parents=True, exist_ok=True)
         # The image may run as any user.
         folder.chmod(0o1777)
@@ -145,18 +145,18 @@ class Starting:
             there = {node: row for node, row in rows.items() if row.get("sshPort")}
             missing = set(self.ticket.names) - set(there)
             if not missing:
-                return {node: _peer(node, row) for node, row in there.items()}
+                return {node: _parse_peer(node, row) for node, row in there.items()}
             if not wait.turn(_LOOK_SECONDS):
                 raise MissingError(wait.timeout_message())
 
     def _show(self, peers: Mapping[str, ssh.Peer], port: int) -> None:
         """Writes the files for the container, and the file with its variables. Only root may read them."""
         shown = self.record.folder / _SHOWN
-        ssh.write_files(shown / inside.SSH, self.machine.ssh_key, ssh.config(peers, inside=True))
+        ssh.write_files(shown / inside.SSH, self.machine.ssh_key, ssh.ssh_config(peers, inside=True))
         plain, hidden = self._variables(port)
         write_json(shown / inside.VARIABLES, hidden)
         lines = "".join(f"{name}={value}\n" for name, value in plain.items())
-        write(self.record.folder / _VARIABLES, lines.encode())
+        write_atomically(self.record.folder / _VARIABLES, lines.encode())
 
     def _variables(self, port: int) -> tuple[dict[str, str], dict[str, str]]:
         """The variables for docker's file, and those that docker must not know or cannot take (line breaks)."""
@@ -166,10 +166,10 @@ class Starting:
             "AWS_REGION": machine.settings.region,
             **options.host_nic(
                 machine.settings.host_nic, machine.settings.release, machine.settings.efa_interfaces,
-                network.interface_of(mine.address),
+                network.interface_with_address(mine.address),
             ),
             **self._own(ticket.environments[mine.node]),
-            options.KERNEL_VARIABLE: options.kernel(),
+            options.KERNEL_VARIABLE: options.kernel_release(),
             options.SCRATCH_VARIABLE: options.SCRATCH,
             inside.PORT_VARIABLE: str(port),
             ADDRESS_VARIABLE: mine.address,
@@ -196,9 +196,11 @@ class Starting:
         if name is None:
             return {}
         try:
-            values = json.loads(secret(self.machine.identity, name))
+            values = json.loads(read_aws_secret(self.machine.identity, name))
             keys = {key: key.rpartition("/") for key in values}
-            return {variable(own): str(values[key]) for key, (of, _, own) in keys.items() if of in ("", node)}
+            return {
+                require_variable_name(own): str(values[key]) for key, (of, _, own) in keys.items() if of in ("", node)
+            }
         except (AwsError, OSError, http.client.HTTPException) as error:
             raise MissingError(f"the run's secret variables cannot be read from {name}: {error}") from None
         except (ValueError, AttributeError, RecursionError):
@@ -208,17 +210,17 @@ class Starting:
 
     def clean(self) -> None:
         """Removes the container's files, so that no secret stays on the disk."""
-        clean(self.machine.paths, self.record)
+        clean_start(self.machine.paths, self.record)
 
 
-def clean(paths: MachinePaths, record: Record) -> None:
+def clean_start(paths: MachinePaths, record: Record) -> None:
     """Removes the files that were made for a start's container, and its scratch folder."""
-    remove(record.folder / _SHOWN)
-    unlink(record.folder / _VARIABLES)
-    remove(_scratch(paths, record.number))
+    remove_folder(record.folder / _SHOWN)
+    unlink_if_there(record.folder / _VARIABLES)
+    remove_folder(_scratch_folder(paths, record.number))
 
 
-def _scratch(paths: MachinePaths, number: int) -> Path:
+def _scratch_folder(paths: MachinePaths, number: int) -> Path:
     return paths.scratch / "starts" / f"{number:08}"
 
 
@@ -234,10 +236,10 @@ def container_name(job: str, number: int) -> str:
 
 def in_progress(instance: str, began: float) -> dict[str, Any]:
     """The first state of a start."""
-    return {"state": IN_PROGRESS, "startedAt": rfc3339(began), "instance": instance}
+    return {"state": IN_PROGRESS, "startedAt": format_rfc3339(began), "instance": instance}
 
 
-def _peer(node: str, row: Mapping[str, Any]) -> ssh.Peer:
+def _parse_peer(node: str, row: Mapping[str, Any]) -> ssh.Peer:
     """Reads another node's state. Another node wrote it, so it is validated before it goes into ssh's configuration."""
     address, port = str(row.get("address")), int(row["sshPort"])
     if not all(part.isdigit() for part in address.split(".")):
@@ -249,7 +251,11 @@ def switch_program(machine: Machine, ticket: Ticket) -> None:
     """Becomes the program that the ticket names, unless that is this one or does not start here. The start has not
     begun yet, so the new program finds it in the queue."""
     running, name = Path(__file__).resolve().parents[3], ticket.own.get("launcher")
-    if name is None or running.parent != machine.paths.launchers.resolve() or record.read(machine.paths, ticket.number):
+    if (
+        name is None
+        or running.parent != machine.paths.launchers.resolve()
+        or record.read_record(machine.paths, ticket.number)
+    ):
         return
     try:
         folder = unpacked(machine.identity, machine.settings.bucket, name, machine.paths.launchers)

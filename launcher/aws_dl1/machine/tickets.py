@@ -45,7 +45,7 @@ class Ticket:
         return "/".join(part for part in (self.stack, job, self.run, self.start, node) if part)
 
 
-def parse(number: int, content: bytes) -> Ticket:
+def parse_ticket(number: int, content: bytes) -> Ticket:
     """Reads a ticket. TicketError if it is not valid."""
     try:
         read: dict[str, Any] = json.loads(content)
@@ -55,17 +55,23 @@ def parse(number: int, content: bytes) -> Ticket:
         ticket = Ticket(
             number=number,
             start=f"s{number:08}",
-            stack=_text(read["stack"]) if read.get("stack") else "",
-            run=_text(read["run"]),
-            image=_text(read["image"]),
+            stack=_require_text(read["stack"]) if read.get("stack") else "",
+            run=_require_text(read["run"]),
+            image=_require_text(read["image"]),
             maximum_minutes=None if minutes is None else float(minutes),
-            secret=None if read.get("secret") is None else _text(read["secret"]),
+            secret=None if read.get("secret") is None else _require_text(read["secret"]),
             environments={
-                _name(node["name"]): {variable(name): str(value) for name, value in node["environment"].items()}
+                _require_node_name(node["name"]): {
+                    require_variable_name(name): str(value) for name, value in node["environment"].items()
+                }
                 for node in read["nodes"]
             },
             # A ticket with a launcher but without `code` means a run without code.
-            own={key: _archive(read.get(key)) for key in ("code", "launcher") if "launcher" in read or key in read},
+            own={
+                key: _require_archive_name(read.get(key))
+                for key in ("code", "launcher")
+                if "launcher" in read or key in read
+            },
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise TicketError(f"it is not a ticket: {error!r}") from None
@@ -74,25 +80,25 @@ def parse(number: int, content: bytes) -> Ticket:
     return ticket
 
 
-def _text(value: Any) -> str:
+def _require_text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError(f"{value!a} is not a text")
     return value
 
 
-def _name(value: Any) -> str:
-    if not _NAME.fullmatch(_text(value)):
+def _require_node_name(value: Any) -> str:
+    if not _NAME.fullmatch(_require_text(value)):
         raise ValueError(f"{value!a} is not a node's name")
     return str(value)
 
 
-def _archive(value: Any) -> str | None:
-    if value is not None and not _ARCHIVE.fullmatch(_text(value)):
+def _require_archive_name(value: Any) -> str | None:
+    if value is not None and not _ARCHIVE.fullmatch(_require_text(value)):
         raise ValueError(f"{value!a} is not the name of an archive")
     return None if value is None else str(value)
 
 
-def variable(name: str) -> str:
+def require_variable_name(name: str) -> str:
     """The name, if it is valid for a variable. Otherwise ValueError."""
     if not _VARIABLE.fullmatch(name):
         raise ValueError(f"{name!a} is not a variable's name")
@@ -109,7 +115,7 @@ class Turn:
     goes_on: frozenset[str]
 
 
-def turn(node: str, tickets: Sequence[Ticket], states: Mapping[int, Mapping[str, str]]) -> Turn:
+def next_turn(node: str, tickets: Sequence[Ticket], states: Mapping[int, Mapping[str, str]]) -> Turn:
     """A ticket begins when all its nodes have ended every earlier ticket that names them."""
     ordered = sorted(tickets, key=lambda ticket: ticket.number)
 

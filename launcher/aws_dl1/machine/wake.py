@@ -11,7 +11,7 @@ from pathlib import Path
 from launcher.aws_dl1.machine.facts import MachinePaths
 
 
-def _pipe(paths: MachinePaths) -> Path:
+def _pipe_path(paths: MachinePaths) -> Path:
     return paths.run / "wake"
 
 
@@ -21,9 +21,9 @@ class WakePipe:
     def __init__(self, paths: MachinePaths) -> None:
         paths.run.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
-            os.mkfifo(_pipe(paths), 0o600)
+            os.mkfifo(_pipe_path(paths), 0o600)
         # Opened for writing too: without any writer a reader would see the end of the file.
-        self.number = os.open(_pipe(paths), os.O_RDWR | os.O_NONBLOCK)
+        self.number = os.open(_pipe_path(paths), os.O_RDWR | os.O_NONBLOCK)
 
     def wake(self) -> None:
         """Wakes this program itself."""
@@ -36,10 +36,10 @@ class WakePipe:
             os.read(self.number, 4096)
 
 
-def wake(paths: MachinePaths) -> bool:
+def wake_server(paths: MachinePaths) -> bool:
     """Wakes the program. Returns False if it does not run: it reads the queue by itself when it begins."""
     try:
-        number = os.open(_pipe(paths), os.O_WRONLY | os.O_NONBLOCK)
+        number = os.open(_pipe_path(paths), os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:
         if error.errno in (errno.ENXIO, errno.ENOENT):
             return False

@@ -14,7 +14,7 @@ from components.aws.client.queue import LONGEST_BYTES, QueueView
 from components.aws.client.runs import StatusFolder, parse_folder, start_folder
 from components.aws.client.tickets import ROOT, Cluster, Ticket
 from components.platform.runs import NodeRun, launch_document
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions import machine_view
 from localcloud.console.platform import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
@@ -166,7 +166,7 @@ def instance_of(one: Any) -> Instance:
     """moto's instance as an `Instance`, which AWS's clients otherwise read from EC2's responses."""
     reason = one.state_reason.message or one.state_transition_reason or ""
     return Instance(
-        one.id, tags_of(one).get("node", ""), one.state, with_zone(one.launch_time), terminal(str(reason)),
+        one.id, tags_of(one).get("node", ""), one.state, with_zone(one.launch_time), terminal_line(str(reason)),
         one.lifecycle == "spot",
     )  # fmt: skip
 

@@ -136,7 +136,7 @@ def stand_in_name(store: StateStore, address: str, document: str, modules: froze
     framework, strategy, packages = _wanted(document)
     if not framework:
         return ""
-    need = Need(framework, strategy, modules, team_own=framework not in frameworks.names())
+    need = Need(framework, strategy, modules, team_own=framework not in frameworks.framework_names())
     chosen = find_for(need, packages)
     if isinstance(chosen, Environment):
         return chosen.name

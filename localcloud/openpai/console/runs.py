@@ -14,7 +14,7 @@ from components.openpai.client import states
 from components.openpai.client.jobs import Job, RunId, run_id, start_of
 from components.openpai.client.states import JobDetail
 from components.platform.runs import NodeRun
-from launcher.escaping import terminal
+from launcher.escaping import terminal_line
 from localcloud.console.platform import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
 from localcloud.openpai import views
 from localcloud.openpai.rest import Parts
@@ -84,10 +84,10 @@ def _run(parts: Parts, row: JobRow, marks: tuple[str, ...]) -> OpenPaiRun:
         logs[rank] = log_of.get(run.task_key, "")
         nodes.append(_node(rank, name, role, run, detail, waits))
     folder = f"{job.folder}/{start_of(job.name, detail.attempt)}" if job and job.folder else None
-    title = terminal(job.title) if job else row.job
+    title = terminal_line(job.title) if job else row.job
     return OpenPaiRun(
         key=nodes[0].run.id if nodes else str(RunId(row.user, row.job, "", 0)),
-        stack=terminal(job.tags.get("stack", ""))[:_LONGEST_TITLE] if job else "",
+        stack=terminal_line(job.tags.get("stack", ""))[:_LONGEST_TITLE] if job else "",
         title=title[:_LONGEST_TITLE],
         attempt=job.attempt if job and job.attempt < 10**6 else None,
         created=row.submitted,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from catalog.openpai import UNKNOWN_FAILURE, reported
+from catalog.openpai import UNKNOWN_FAILURE, reported_exit_code
 from localcloud.hosts import evidence, node_setup
 from localcloud.hosts.assignment import Assignment, Outline, RunVerdict
 from localcloud.hosts.fabric import NO_NODES, Fabric
@@ -207,7 +207,7 @@ def _task_exit(result: Mapping[str, Any], tail: bytes) -> TaskExit:
     code = UNKNOWN_FAILURE if code is None else 128 - code if code < 0 else int(code)
     if code == 0:
         return TaskExit(0)
-    return TaskExit(reported(code, tail), f"The command ended with code {code}")
+    return TaskExit(reported_exit_code(code, tail), f"The command ended with code {code}")
 
 
 def _result(folder: Path) -> Mapping[str, Any] | None:

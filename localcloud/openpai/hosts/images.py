@@ -53,7 +53,9 @@ def stand_in_name(attempt: TaskAttempt) -> str:
     if not framework:
         return ""
     modules = modules_of(_scripts(attempt))
-    chosen = find_for(Need(framework, strategy, modules, team_own=framework not in frameworks.names()), packages)
+    chosen = find_for(
+        Need(framework, strategy, modules, team_own=framework not in frameworks.framework_names()), packages
+    )
     if isinstance(chosen, Environment):
         return chosen.name
     raise CannotStartError(_missing(attempt.image.uri, chosen))

@@ -45,14 +45,14 @@ def test_an_empty_disk_is_formatted_and_mounted_and_one_with_a_file_system_stays
 ) -> None:
     blank, full = devices
     run("mkfs.ext4", "-q", "-L", "theirs", full)
-    assert disks.make([full]) == ""
+    assert disks.make_file_system([full]) == ""
     assert run("blkid", "-p", "-o", "value", "-s", "LABEL", full) == "theirs"
-    assert disks.make([full, blank]) == blank
+    assert disks.make_file_system([full, blank]) == blank
     assert run("blkid", "-p", "-o", "value", "-s", "LABEL", blank) == "trainyard"
-    assert disks.make([full, blank]) == "", "the second time it has one"
+    assert disks.make_file_system([full, blank]) == "", "the second time it has one"
     folder = tmp_path / "scratch"
     try:
-        disks.mount(blank, folder)
+        disks.mount_device(blank, folder)
         (folder / "written").write_text("it may be written")
         assert os.path.ismount(folder)
     finally:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from components.platform.status import parse_status
-from launcher.aws_dl1.host_nic import numbers
+from launcher.aws_dl1.host_nic import version_numbers
 from launcher.aws_dl1.machine.tickets import ENDS
 from tests.support.aws_clients import AwsClients
 from tests.support.cloud_fixture import local_cloud
@@ -148,7 +148,7 @@ def test_the_container_has_the_settings_of_the_documents(world: World, first: di
     lines = first["main-0"]
     told = next(line for line in lines if "told {" in line)
     # The simulated libfabric is new enough; the kernel is this machine's.
-    direct = numbers(platform.release()) >= (5, 12)
+    direct = version_numbers(platform.release()) >= (5, 12)
     wanted = (None, "efa", "1", "1") if direct else ("1", "efa", None, None)
     assert (
         "'HCCL_OVER_OFI': {!r}, 'FI_PROVIDER': {!r}, 'FI_EFA_USE_DEVICE_RDMA': {!r}, 'RDMAV_FORK_SAFE': {!r}".format(

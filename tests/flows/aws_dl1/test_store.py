@@ -13,16 +13,16 @@ import pytest
 
 from launcher.aws_dl1.bucket import BucketFolder
 from launcher.aws_dl1.fetch import AwsError, Identity
-from launcher.aws_dl1.services import secret
+from launcher.aws_dl1.services import read_aws_secret
 from launcher.printing import LinePrinter
-from launcher.stores import EXISTS, StoreError, opener
+from launcher.stores import EXISTS, StoreError, folder_opener
 from tests.support.aws_machines import REGION, Instance, client, metadata, role
 
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": REGION}
 
 
 def test_objects_of_a_folder_are_put_listed_read_and_removed(aws: str, bucket: str, tmp_path: Path) -> None:
-    folder = opener({**KEYS, "AWS_ENDPOINT_URL": aws}, LinePrinter())(f"s3://{bucket}/resnet/base")
+    folder = folder_opener({**KEYS, "AWS_ENDPOINT_URL": aws}, LinePrinter())(f"s3://{bucket}/resnet/base")
     folder.put("peers/1", b"one", new=True)
     with pytest.raises(StoreError) as refused:
         folder.put("peers/1", b"two", new=True)
@@ -40,7 +40,7 @@ def test_objects_of_a_folder_are_put_listed_read_and_removed(aws: str, bucket: s
 
 def test_a_list_continues_after_a_page(aws: str, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BucketFolder, "page_size", 2)
-    folder = opener({**KEYS, "AWS_ENDPOINT_URL": aws}, LinePrinter())(f"s3://{bucket}")
+    folder = folder_opener({**KEYS, "AWS_ENDPOINT_URL": aws}, LinePrinter())(f"s3://{bucket}")
     names = [f"many/{number} +" for number in range(5)]
     for name in names:
         folder.put(name, b"")
@@ -48,7 +48,7 @@ def test_a_list_continues_after_a_page(aws: str, bucket: str, monkeypatch: pytes
 
 
 def test_a_file_keeps_its_modification_time(aws: str, bucket: str, tmp_path: Path) -> None:
-    folder = opener({**KEYS, "AWS_ENDPOINT_URL": aws}, LinePrinter())(f"s3://{bucket}/output")
+    folder = folder_opener({**KEYS, "AWS_ENDPOINT_URL": aws}, LinePrinter())(f"s3://{bucket}/output")
     md5 = base64.b64encode(hashlib.md5(b"model", usedforsecurity=False).digest()).decode()
     folder.put_file("model.pt", io.BytesIO(b"model"), 5, 1_700_000_000.25, md5)
     folder.get_file("model.pt", str(tmp_path / "model.pt"))
@@ -80,6 +80,6 @@ def test_credentials_of_the_role_are_fetched_with_a_token_and_renewed(aws: str, 
 def test_a_secret_is_read_by_the_role_and_a_missing_one_is_named(aws: str) -> None:
     client(aws, "secretsmanager").create_secret(Name="key", SecretString="content")
     identity = Identity({**KEYS, "AWS_ENDPOINT_URL": aws})
-    assert secret(identity, "key") == "content"
+    assert read_aws_secret(identity, "key") == "content"
     with pytest.raises(AwsError, match="ResourceNotFoundException"):
-        secret(identity, "none")
+        read_aws_secret(identity, "none")

@@ -18,7 +18,7 @@ import pytest
 
 from components.plan.model import NodePlan
 from launcher.printing import LinePrinter
-from launcher.stores import EXISTS, ChangedError, Folder, StoreError, opener
+from launcher.stores import EXISTS, ChangedError, Folder, StoreError, folder_opener
 from tests.support.nodes import BUCKET, Nodes, Place, nodes, planned, waited
 from tests.support.repository import repository
 from tests.support.samples import plan
@@ -94,7 +94,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Folder]:
     else:
         place: Place = request.getfixturevalue("place")
         environment, uri = place.environment, f"oci://{BUCKET}@{place.namespace}/contract/{tmp_path.name}"
-    with closing(opener(environment, LinePrinter())(uri)) as opened:
+    with closing(folder_opener(environment, LinePrinter())(uri)) as opened:
         yield opened
 
 
@@ -142,7 +142,7 @@ def test_both_stores_handle_files_alike(folder: Folder, tmp_path: Path) -> None:
 
 
 def test_object_names_that_leave_the_folder_are_refused(tmp_path: Path) -> None:
-    folder = opener({}, LinePrinter())((tmp_path / "below").as_uri())
+    folder = folder_opener({}, LinePrinter())((tmp_path / "below").as_uri())
     for name in ("../up", "/etc/x", "a/../../up", "a//b", ""):
         with pytest.raises(StoreError, match="not a name that a file can have"):
             folder.put(name, b"x")

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.environments import Need, choose, requirement_lines
+from catalog.environments import Need, choose_environment, requirement_lines
 
 
 def dask(*requirements: str, modules: str = "dask") -> str:
-    return choose(Need("dask", None, frozenset(modules.split()), requirements)).fitting[0].name
+    return choose_environment(Need("dask", None, frozenset(modules.split()), requirements)).fitting[0].name
 
 
 def pytorch(*requirements: str) -> str:
-    return choose(Need("pytorch", None, frozenset({"torch"}), requirements)).fitting[0].name
+    return choose_environment(Need("pytorch", None, frozenset({"torch"}), requirements)).fitting[0].name
 
 
 def test_a_requirement_chooses_the_release_of_the_framework() -> None:
@@ -25,17 +25,19 @@ def test_a_requirement_chooses_the_release_of_the_framework() -> None:
 
 
 def test_a_requirement_that_decides_is_named() -> None:
-    choice = choose(Need("pytorch", None, frozenset({"torch", "torchvision"}), ("tqdm", "pillow==10")))
+    choice = choose_environment(Need("pytorch", None, frozenset({"torch", "torchvision"}), ("tqdm", "pillow==10")))
     assert choice.decision == (
         "`pytorch-1.13`, not `pytorch`, which does not meet `pillow==10` (pillow 11.1.0); it has no `torchvision`"
     )
-    assert not choose(Need("pytorch", None, frozenset({"torch"}), ("torch>=2",))).decision
-    assert not choose(Need("pytorch", None, frozenset({"torch"}), ("torch==9",))).decision, "no environment fits"
-    assert not choose(Need("dask", None, frozenset({"dask", "pandas"}))).decision, "the code decided"
+    assert not choose_environment(Need("pytorch", None, frozenset({"torch"}), ("torch>=2",))).decision
+    assert not choose_environment(Need("pytorch", None, frozenset({"torch"}), ("torch==9",))).decision, (
+        "no environment fits"
+    )
+    assert not choose_environment(Need("dask", None, frozenset({"dask", "pandas"}))).decision, "the code decided"
 
 
 def test_what_no_release_meets_is_named_with_the_nearest() -> None:
-    choice = choose(Need("pytorch", None, frozenset({"torch"}), ("torch==2.3.1", "numpy>=2")))
+    choice = choose_environment(Need("pytorch", None, frozenset({"torch"}), ("torch==2.3.1", "numpy>=2")))
     assert not choice.fitting
     assert choice.nearest
     assert choice.nearest.name == "pytorch"
@@ -59,7 +61,7 @@ def test_a_marker_is_pip_s_to_judge() -> None:
     ],
 )
 def test_the_framework_s_own_name_is_satisfied(line: str, name: str) -> None:
-    assert choose(Need("tensorflow", None, frozenset({"tensorflow"}), (line,))).fitting[0].name == name
+    assert choose_environment(Need("tensorflow", None, frozenset({"tensorflow"}), (line,))).fitting[0].name == name
 
 
 def test_a_dask_job_gets_what_its_code_imports_whatever_else_it_asks_for() -> None:
@@ -76,12 +78,12 @@ def test_what_the_requirements_bring_need_not_be_in_the_environment() -> None:
 
 
 def test_what_requirements_may_bring_by_another_name_refuses_nothing() -> None:
-    choice = choose(Need("dask", None, frozenset({"dask", "torch"}), ("something-with-torch",)))
+    choice = choose_environment(Need("dask", None, frozenset({"dask", "torch"}), ("something-with-torch",)))
     assert choice.fitting[0].name == "own"
 
 
 def test_without_requirements_a_module_that_nobody_has_is_lacking() -> None:
-    choice = choose(Need("dask", None, frozenset({"lightgbm", "torch"})))
+    choice = choose_environment(Need("dask", None, frozenset({"lightgbm", "torch"})))
     assert (choice.fitting, choice.lacks) == ((), ("torch",))
     assert choice.nearest
     assert choice.nearest.name == "dask-ml"
@@ -89,7 +91,9 @@ def test_without_requirements_a_module_that_nobody_has_is_lacking() -> None:
 
 def test_a_team_s_own_framework_takes_any_environment_with_its_modules() -> None:
     def chosen(module: str, team_own: bool) -> list[str]:
-        return [row.name for row in choose(Need("script", None, frozenset({module}), team_own=team_own)).fitting]
+        return [
+            row.name for row in choose_environment(Need("script", None, frozenset({module}), team_own=team_own)).fitting
+        ]
 
     assert chosen("argparse", True)[0] == "own"
     assert chosen("torch", True)[0] == "pytorch"

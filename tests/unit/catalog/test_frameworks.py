@@ -31,8 +31,8 @@ def complaint(text: str) -> str:
 
 
 def every_strategy(columns: dict[str, Any]) -> None:
-    for strategy in (None, *frameworks.parse(columns).strategies):
-        frameworks.parse(columns, strategy)
+    for strategy in (None, *frameworks.parse_framework(columns).strategies):
+        frameworks.parse_framework(columns, strategy)
 
 
 # A text of the file, its replacement, and the expected message.
@@ -165,7 +165,7 @@ def test_every_node_of_a_role_needs_something_that_listens_before_the_command() 
 
 
 def test_a_file_that_extends_another_says_only_what_differs() -> None:
-    base, made = frameworks.framework("pytorch"), frameworks.parse(tomllib.loads(EXTENDING))
+    base, made = frameworks.framework_row("pytorch"), frameworks.parse_framework(tomllib.loads(EXTENDING))
     assert (made.roles, made.ports, made.options, made.wraps) == (base.roles, base.ports, base.options, base.wraps)
     assert made.environment == {**base.environment, "PL_TRAINER_NUM_NODES": "{nodes}"}
     assert made.gang
@@ -192,10 +192,10 @@ def test_what_a_file_names_again_is_its_own() -> None:
     default = 2
     why = "why"
     """
-    made = frameworks.parse(tomllib.loads('stands_for = ["x"]\n' + EXTENDING + text))
+    made = frameworks.parse_framework(tomllib.loads('stands_for = ["x"]\n' + EXTENDING + text))
     assert made.roles["main"].maximum is None
     assert [(port.label, port.default) for port in made.ports] == [("rendezvous", 29400), ("data", 1), ("more", 2)]
-    assert made.stands_for == ("x", *frameworks.framework("pytorch").stands_for)
+    assert made.stands_for == ("x", *frameworks.framework_row("pytorch").stands_for)
 
 
 @pytest.mark.parametrize("name", ['"keras"', '"lightning2"', "3", '["pytorch"]'])
@@ -213,7 +213,7 @@ def test_a_role_needs_something_to_run() -> None:
 
 
 def test_the_page_s_example_is_a_framework() -> None:
-    row = frameworks.parse(tomllib.loads(RAY))
+    row = frameworks.parse_framework(tomllib.loads(RAY))
     assert list(row.roles) == ["head", "worker"]
     assert [port.label for port in row.ports] == ["head", "worker", "manager", "objects"]
 

@@ -17,7 +17,7 @@ from catalog.imports import imported_modules
 _SWITCHES = """
 import ast, gc, threading, time
 from pathlib import Path
-from catalog.imports import parse
+from catalog.imports import parse_python
 
 class Slow:
     def __init__(self):
@@ -32,7 +32,7 @@ def work(depth, end):
     while time.monotonic() < end and not failures:
         Slow(), Slow()
         try:
-            parse(source)
+            parse_python(source)
         except SystemError as error:
             failures.append(str(error))
 

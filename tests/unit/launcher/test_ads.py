@@ -12,7 +12,7 @@ import pytest
 
 from launcher.board import Board, Event
 from launcher.board_client import ForeignNodes
-from launcher.document import VARIABLE, read
+from launcher.document import VARIABLE, read_launch
 from launcher.errors import LaunchError
 from launcher.object_store import Connection
 from launcher.oci import identity
@@ -65,7 +65,7 @@ def exchange(
 ) -> ForeignNodes | None:
     """The search of a node with this environment for nodes with images of ADS."""
     text = json.dumps(document(number, peers={"from": source}))
-    made = read({VARIABLE: text, **environment})
+    made = read_launch({VARIABLE: text, **environment})
     return made.identity.foreign_nodes(made, open_folder)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.code import fetch
+from launcher.code import clone_code
 from launcher.errors import LaunchError
 from launcher.oci.identity import NodeIdentity
 from launcher.platforms import GitRepository
@@ -47,9 +47,9 @@ def test_no_untrusted_text_becomes_an_option_of_git(
     note, environment = called
     monkeypatch.setenv("PATH", environment["PATH"])
     with pytest.raises(LaunchError, match="take for an option"):
-        fetch(replace(launch(0), git=git), environment, tmp_path, LinePrinter())
+        clone_code(replace(launch(0), git=git), environment, tmp_path, LinePrinter())
     assert not note.exists()
-    fetch(replace(launch(0), git=GitRepository(_URL, "main", "9f2c1e7", "")), environment, tmp_path, LinePrinter())
+    clone_code(replace(launch(0), git=GitRepository(_URL, "main", "9f2c1e7", "")), environment, tmp_path, LinePrinter())
     assert len(note.read_text().splitlines()) == 2
 
 
@@ -57,4 +57,4 @@ def test_variables_of_oci_are_untrusted_too(called: tuple[Path, Mapping[str, str
     told = {"OCI__RUNTIME_URI": _URL, "OCI__RUNTIME_GIT_COMMIT": "--orphan=x"}
     git = NodeIdentity({"peers": {"from": "bucket"}}, told).git()
     with pytest.raises(LaunchError, match="--orphan=x"):
-        fetch(replace(launch(0), git=git), called[1], tmp_path, LinePrinter())
+        clone_code(replace(launch(0), git=git), called[1], tmp_path, LinePrinter())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from launcher.document import Launch, Role
-from launcher.retries import Final, verdict
+from launcher.retries import Final, run_verdict
 from tests.support.documents import launch
 
 
@@ -48,7 +48,7 @@ WELL, BADLY = True, False
 def test_a_run_ends_by_its_completion_policy(
     what: str, roles: list[Role], gang: bool, endings: list[tuple[int, bool]], expected: tuple[bool, int] | None
 ) -> None:
-    found = verdict(run(*roles, gang=gang), [Final(rank, well, 0 if well else 3) for rank, well in endings])
+    found = run_verdict(run(*roles, gang=gang), [Final(rank, well, 0 if well else 3) for rank, well in endings])
     assert (found and (found.succeeded, found.rank)) == expected, what
 
 
@@ -62,7 +62,7 @@ def test_later_events_never_change_a_verdict(
     """Nodes learn of ends one after the other. A node that learns of them later must reach the same decision."""
     made = run(role("main", 2, failed or 1, succeeded), role("worker", 4, failed or 1, succeeded), gang=gang)
     finals = [Final(rank, well[rank], 0 if well[rank] else 3) for rank in order]
-    verdicts = [verdict(made, finals[:count]) for count in range(len(finals) + 1)]
+    verdicts = [run_verdict(made, finals[:count]) for count in range(len(finals) + 1)]
     decided = [one for one in verdicts if one is not None]
     assert decided, "when everything has ended the run has"
     assert all(one == decided[0] for one in decided)
@@ -84,5 +84,5 @@ def test_an_elastic_run_needs_its_main_node_and_so_many_others(
 ) -> None:
     options = {"elastic": True, "minNodes": 2}
     made = replace(launch(framework="horovod", options=options), roles=(role("main", 1), role("worker", 2, failed=-1)))
-    found = verdict(made, [Final(rank, well, 0 if well else 3) for rank, well in endings])
+    found = run_verdict(made, [Final(rank, well, 0 if well else 3) for rank, well in endings])
     assert (found and (found.succeeded, found.rank)) == expected

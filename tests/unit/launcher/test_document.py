@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from launcher.document import VARIABLE, read
+from launcher.document import VARIABLE, read_launch
 from launcher.errors import LaunchError
 from launcher.escaping import MASK
-from launcher.placeholders import filled
+from launcher.placeholders import fill_placeholders
 from launcher.printing import LinePrinter, secret_values
 from launcher.start import VARIABLES
 from tests.support.documents import document, launch
@@ -51,7 +51,7 @@ ROOT = Path(__file__).parents[3]
 )
 def test_unusable_documents_are_refused(text: str, why: str) -> None:
     with pytest.raises(LaunchError, match=why):
-        read({VARIABLE: text})
+        read_launch({VARIABLE: text})
 
 
 def test_ranks_and_roles() -> None:
@@ -66,16 +66,16 @@ def test_ranks_and_roles() -> None:
 def test_a_rank_of_openpai_follows_from_its_task() -> None:
     text = json.dumps(document(rank=None, role="worker", peers={"from": "openpai"}))
     told = {"PAI_CURRENT_TASK_ROLE_NAME": "worker", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": "1"}
-    assert read({VARIABLE: text, **told}).rank == 2
+    assert read_launch({VARIABLE: text, **told}).rank == 2
     with pytest.raises(LaunchError, match="do not name a task"):
-        read({VARIABLE: text})
+        read_launch({VARIABLE: text})
 
 
 def test_an_unknown_placeholder_is_refused_with_the_known_ones() -> None:
-    assert filled("{rank} of {nodes}", {"rank": "1", "nodes": "2"}, "command") == "1 of 2"
-    assert filled('{"json": {}}', {}, "TF_CONFIG") == '{"json": {}}'
+    assert fill_placeholders("{rank} of {nodes}", {"rank": "1", "nodes": "2"}, "command") == "1 of 2"
+    assert fill_placeholders('{"json": {}}', {}, "TF_CONFIG") == '{"json": {}}'
     with pytest.raises(LaunchError, match=r"`command` has the unknown placeholder \{rang\}.*\{rank\}"):
-        filled("{rang}", {"rank": "1"}, "command")
+        fill_placeholders("{rang}", {"rank": "1"}, "command")
 
 
 def test_secrets_are_masked_by_name_and_by_the_list_of_the_stack(capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,13 +11,13 @@ import pytest
 
 from launcher import frameworks
 from launcher.activity import Gpus
-from launcher.document import Launch, read
+from launcher.document import Launch, read_launch
 from tests.support.examples import plan
 
 
 def launch(example: str) -> Launch:
     (job,) = plan(example).jobs.values()
-    return read({"TRAINYARD_LAUNCH": json.dumps(dict(job.runs["base"].nodes[0].launch))})
+    return read_launch({"TRAINYARD_LAUNCH": json.dumps(dict(job.runs["base"].nodes[0].launch))})
 
 
 @pytest.fixture
@@ -29,23 +29,23 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 def test_accelerate_is_told_that_there_is_no_gpu(gpus: list[bool]) -> None:
     job = launch("oci-accelerate")
-    assert frameworks.variables(job, {}) == {"ACCELERATE_USE_CPU": "true"}
-    assert frameworks.variables(job, {"ACCELERATE_USE_CPU": "false"}) == {}, "what the job says counts"
+    assert frameworks.framework_variables(job, {}) == {"ACCELERATE_USE_CPU": "true"}
+    assert frameworks.framework_variables(job, {"ACCELERATE_USE_CPU": "false"}) == {}, "what the job says counts"
     gpus[0] = True
-    assert frameworks.variables(job, {}) == {}
+    assert frameworks.framework_variables(job, {}) == {}
 
 
 def test_keras_2_trains_on_several_workers_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     several, one = launch("oci-tensorflow-multi-worker"), launch("oci-tensorflow-mirrored")
     installed = [ModuleSpec("tf_keras", None)]
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: next(iter(installed), None))
-    assert frameworks.variables(several, {}) == {"TF_USE_LEGACY_KERAS": "1"}
-    assert frameworks.variables(several, {"TF_USE_LEGACY_KERAS": "0"}) == {}, "what the job says counts"
-    assert frameworks.variables(one, {}) == {}, "Keras 3 trains there"
+    assert frameworks.framework_variables(several, {}) == {"TF_USE_LEGACY_KERAS": "1"}
+    assert frameworks.framework_variables(several, {"TF_USE_LEGACY_KERAS": "0"}) == {}, "what the job says counts"
+    assert frameworks.framework_variables(one, {}) == {}, "Keras 3 trains there"
     installed.clear()
-    assert frameworks.variables(several, {}) == {}
+    assert frameworks.framework_variables(several, {}) == {}
 
 
 def test_other_frameworks_get_no_machine_variables(gpus: list[bool]) -> None:
     assert not gpus[0]
-    assert frameworks.variables(launch("oci-pytorch-ddp"), {}) == {}
+    assert frameworks.framework_variables(launch("oci-pytorch-ddp"), {}) == {}

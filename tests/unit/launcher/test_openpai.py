@@ -14,7 +14,7 @@ import pytest
 from launcher import placeholders, start
 from launcher.board import Board, Event
 from launcher.errors import LaunchError
-from launcher.openpai.identity import NodeIdentity, find
+from launcher.openpai.identity import NodeIdentity, find_peer_addresses
 from launcher.peers import PeerRequest
 from launcher.placeholders import Place
 from tests.support.documents import document, launch
@@ -49,7 +49,7 @@ def test_ports_come_by_label_from_the_task_that_listens() -> None:
         "span": "901-902", "span:colon": "901:902", "span:first": "901", "span:last": "902",
     }  # fmt: skip
     text = "--at {address.main}:{port.rendezvous} --ports {port.span:colon}"
-    assert placeholders.filled(text, values, "start") == "--at 10.1.0.1:31007 --ports 901:902"
+    assert placeholders.fill_placeholders(text, values, "start") == "--at 10.1.0.1:31007 --ports 901:902"
     assert list(of_openpai().port_numbers("data-ports", 1)) == [20001, 20002, 31311], "each task has its own"
 
 
@@ -60,8 +60,8 @@ def test_such_a_document_is_described_by_its_schema() -> None:
     jsonschema.validate(document(2, **told, awaits=awaits), schema)
     node = of_openpai(awaits=awaits)
     assert node.awaited_port(node.awaits[0], 0) == 31007
-    assert "waits for port rendezvous of main" in start.describe(node, TOLD)
-    assert "listens on data-ports: 20002, 20002, 31311" in start.describe(node, TOLD)
+    assert "waits for port rendezvous of main" in start.describe_node(node, TOLD)
+    assert "listens on data-ports: 20002, 20002, 31311" in start.describe_node(node, TOLD)
 
 
 @pytest.mark.parametrize(("told", "why"), [("", "reserves no ports by the label"), ("31007;reboot", "sets it to port")])
@@ -97,7 +97,7 @@ class _BoardClient:
 def test_a_node_that_knows_all_addresses_announces_itself(gang: bool) -> None:
     board_client: Any = _BoardClient()
     wait: Any = None
-    members = find(PeerRequest(of_openpai(gang=gang), TOLD, 0, wait, board_client))
+    members = find_peer_addresses(PeerRequest(of_openpai(gang=gang), TOLD, 0, wait, board_client))
     assert members == {0: "10.1.0.1", 1: "10.1.0.2", 2: "10.1.0.3"}
     assert board_client.arrived == ([] if gang else [(0, "10.1.0.3")])
 

@@ -33,7 +33,7 @@ def test_the_page_lists_the_codes_of_each_kind() -> None:
 
 def test_the_page_names_what_each_framework_is_told() -> None:
     for name in ("dask", "pytorch"):
-        assert all(f"`{variable}`" in PAGE for variable in frameworks.framework(name).environment), name
+        assert all(f"`{variable}`" in PAGE for variable in frameworks.framework_row(name).environment), name
 
 
 def test_the_page_lists_what_is_not_kept_and_why() -> None:

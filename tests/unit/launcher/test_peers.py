@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from launcher import peers
-from launcher.board import Board, Event, end_name, events, here_name, seconds
+from launcher.board import Board, Event, end_name, here_name, parse_board_events, rfc3339_seconds
 from launcher.errors import LaunchError, MissingError
 from launcher.peers import PeerRequest
 from launcher.printing import LinePrinter
@@ -40,7 +40,7 @@ def test_the_metadata_file_is_read_until_it_names_everybody(tmp_path: Path) -> N
     for timer in timers:
         timer.start()
     try:
-        found = peers.find(request({"from": "cluster-metadata"}, {"CLUSTER_NODES_METADATA_FILE": str(file)}))
+        found = peers.find_addresses(request({"from": "cluster-metadata"}, {"CLUSTER_NODES_METADATA_FILE": str(file)}))
     finally:
         for timer in timers:
             timer.join()
@@ -53,14 +53,14 @@ def test_ranks_that_the_metadata_file_lacks_are_named(tmp_path: Path) -> None:
     with pytest.raises(
         MissingError, match=r"after 0 s: waited for ranks 1 \(worker-0\), 2 \(worker-1\)\. Remedy: do this"
     ):
-        peers.find(request({"from": "cluster-metadata"}, {"CLUSTER_NODES_METADATA_FILE": str(file)}, 0.3))
+        peers.find_addresses(request({"from": "cluster-metadata"}, {"CLUSTER_NODES_METADATA_FILE": str(file)}, 0.3))
 
 
 def test_openpai_names_every_task() -> None:
     told = {"PAI_HOST_IP_main_0": "10.1.0.1", "PAI_HOST_IP_worker_0": "10.1.0.2", "PAI_HOST_IP_worker_1": "10.1.0.3"}
-    assert peers.find(request({"from": "openpai"}, told)) == {0: "10.1.0.1", 1: "10.1.0.2", 2: "10.1.0.3"}
+    assert peers.find_addresses(request({"from": "openpai"}, told)) == {0: "10.1.0.1", 1: "10.1.0.2", 2: "10.1.0.3"}
     with pytest.raises(LaunchError, match="PAI_HOST_IP_worker_1 is not set"):
-        peers.find(request({"from": "openpai"}, {**told, "PAI_HOST_IP_worker_1": ""}))
+        peers.find_addresses(request({"from": "openpai"}, {**told, "PAI_HOST_IP_worker_1": ""}))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_openpai_names_every_task() -> None:
 )
 def test_unusable_sources_are_refused(source: dict[str, object], why: str) -> None:
     with pytest.raises(LaunchError, match=why):
-        peers.find(request(source, {}))
+        peers.find_addresses(request(source, {}))
 
 
 def test_a_wait_ends_when_the_node_is_asked_to() -> None:
@@ -91,9 +91,9 @@ def test_names_of_objects_are_read_as_they_are_written() -> None:
         Stored("peers/g2/0007/nonce/surprise/x", at, 2, "e"),
         Stored("peers/nothing", at, 2, "e"),
     ]
-    moment = seconds(at)
+    moment = rfc3339_seconds(at)
     assert moment % 1 == 0.25
-    assert events(listed) == [
+    assert parse_board_events(listed) == [
         Event(2, 7, "nonce", moment, address="10.0.0.7"),
         Event(2, 7, "nonce", moment, how="retry", code=137),
     ]

@@ -14,7 +14,7 @@ from launcher.errors import LaunchError, MissingError
 from launcher.network import own_address
 from launcher.printing import LinePrinter
 from launcher.retries import start_name
-from launcher.stores import opener
+from launcher.stores import folder_opener
 from tests.support.documents import launch
 
 LAUNCHER = Path(__file__).parents[3] / "launcher"
@@ -68,12 +68,12 @@ def test_a_neutral_identity_assumes_nothing() -> None:
 def test_an_unknown_store_is_refused_with_the_known_ones() -> None:
     for uri in ("gs://bucket/train", "bucket/train", "/runs/train"):
         with pytest.raises(LaunchError, match=rf"cannot open `{uri}`, only oci://, s3://, file://: rebuild it"):
-            opener({}, LinePrinter())(uri)
+            folder_opener({}, LinePrinter())(uri)
     for uri in ("file://host/runs", "file:runs", "file:///runs?x", "oci://bucket/train"):
         with pytest.raises(
             (LaunchError, MissingError), match=r"write file:///path|cannot open|OCI_RESOURCE_PRINCIPAL_REGION"
         ):
-            opener({}, LinePrinter())(uri)
+            folder_opener({}, LinePrinter())(uri)
 
 
 def test_a_node_of_a_shared_folder_needs_an_address_variable() -> None:

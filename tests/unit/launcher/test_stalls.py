@@ -14,7 +14,7 @@ import pytest
 
 from launcher import activity, board, exits
 from launcher.activity import Gpus, Meter, Reading, active_resources, network_bytes
-from launcher.board import Board, events, here_name, idle_name
+from launcher.board import Board, here_name, idle_name, parse_board_events
 from launcher.printing import LinePrinter
 from launcher.retries import Retries
 from launcher.stalls import Idleness, Stalls
@@ -130,7 +130,7 @@ def stored(name: str) -> Stored:
 
 
 def seen(*names: str) -> Board:
-    return Board(tuple(events(map(stored, names))), board.seconds("2026-05-01T12:00:00Z"))
+    return Board(tuple(parse_board_events(map(stored, names))), board.rfc3339_seconds("2026-05-01T12:00:00Z"))
 
 
 def test_the_last_report_of_the_current_launcher_of_a_rank_counts() -> None:

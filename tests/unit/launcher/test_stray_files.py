@@ -11,8 +11,8 @@ import pytest
 from launcher.code import Patterns
 from launcher.losses import Loss, describe_losses
 from launcher.printing import LinePrinter
-from launcher.stores import Folder, opener
-from launcher.sync import CHANGED, Sync, stamp_of
+from launcher.stores import Folder, folder_opener
+from launcher.sync import CHANGED, Sync, stamp_of_status
 from launcher.walking import Budget, open_file, regular_files
 
 
@@ -78,9 +78,9 @@ def test_nothing_is_opened_through_a_link(folders: tuple[Path, Path]) -> None:
 
 
 def test_an_output_file_that_moved_behind_a_link_is_not_uploaded(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    store: Folder = opener({}, LinePrinter())((tmp_path / "store").as_uri())
+    store: Folder = folder_opener({}, LinePrinter())((tmp_path / "store").as_uri())
     sync = Sync(folders[0], store, "output", LinePrinter())
-    stamp = stamp_of((folders[0] / "results" / "file").stat())
+    stamp = stamp_of_status((folders[0] / "results" / "file").stat())
     assert sync.put("results/file", stamp) == ""
     swapped(*folders)
     os.utime(folders[1] / "file", ns=(stamp[1], stamp[1]))

@@ -3,14 +3,14 @@
 
 import json
 
-from launcher.document import read
+from launcher.document import read_launch
 from launcher.frameworks import tensorflow
 from tests.support.examples import plan
 
 
 def values(example: str, addresses: tuple[str, ...], rank: int = 0) -> dict[str, str]:
     (job,) = plan(example).jobs.values()
-    launch = read({"TRAINYARD_LAUNCH": json.dumps(dict(job.runs["base"].nodes[rank].launch))})
+    launch = read_launch({"TRAINYARD_LAUNCH": json.dumps(dict(job.runs["base"].nodes[rank].launch))})
     return dict(tensorflow.values(launch, addresses))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from launcher import commands, exits
-from launcher.document import read
+from launcher.document import read_launch
 from launcher.output import ends_of_logs
 from launcher.placeholders import Place
 from tests.support.examples import plan
@@ -18,7 +18,7 @@ from tests.support.examples import plan
 def environment(example: str, **own: str) -> dict[str, str]:
     (job,) = plan(example).jobs.values()
     (run,) = list(job.runs.values())[:1]
-    launch = read({"TRAINYARD_LAUNCH": json.dumps(dict(run.nodes[0].launch))})
+    launch = read_launch({"TRAINYARD_LAUNCH": json.dumps(dict(run.nodes[0].launch))})
     addresses = tuple(f"10.0.0.{host}" for host in range(2, 2 + launch.nodes))
     work = commands.build_work(launch, Place(addresses, addresses[0], "eth0"), own)
     return dict(work.commands[0].environment)
@@ -43,8 +43,8 @@ def test_xgboost_on_dask_is_told_the_port_of_its_tracker() -> None:
     ],
 )
 def test_a_host_that_cannot_be_reached_is_named_as_the_cause(line: str) -> None:
-    assert "trainyard data put" in exits.symptom(line)
-    assert exits.symptom("RuntimeError: CUDA out of memory") == ""
+    assert "trainyard data put" in exits.symptom_of(line)
+    assert exits.symptom_of("RuntimeError: CUDA out of memory") == ""
 
 
 # As raylet and abseil write them (names and addresses shortened).

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from components.platform.review import SECRET, ReviewedResource, Snapshot
-from policies.offline import verdicts
-from policies.pack import Pack, analyzer_pb2, message
-from policies.rule import JudgedResource, PolicyRule, StackRule, rules, stack_rules
+from policies.offline import results_of_snapshot
+from policies.pack import Pack, analyzer_pb2, result_message
+from policies.rule import JudgedResource, PolicyRule, StackRule, resource_rules, stack_rules
 from policies.settings import NOT_KNOWN_YET, PolicyConfigError
 from tests.support.policy_examples import asked, asked_of_stack, configured, named, snapshot
 
@@ -30,7 +30,7 @@ def by_engine(resources: Sequence[JudgedResource], config: Mapping[str, Any], **
     pack = Pack(lambda: TODAY)
     pack.ConfigureStack(configured(**plan), None)
     request = analyzer_pb2.ConfigureAnalyzerRequest()
-    every: tuple[PolicyRule | StackRule, ...] = (*rules(), *stack_rules())
+    every: tuple[PolicyRule | StackRule, ...] = (*resource_rules(), *stack_rules())
     for rule in every:
         said = dict(config.get(rule.id, {}))
         request.policyConfig[rule.id].enforcementLevel = LEVELS[said.pop("enforcementLevel", rule.level)]
@@ -49,8 +49,8 @@ def by_engine(resources: Sequence[JudgedResource], config: Mapping[str, Any], **
 
 def offline(resources: Sequence[JudgedResource], config: Mapping[str, Any], **plan: Any) -> Heard:
     return {
-        (NOT_KNOWN_YET if one.outcome == "unknown" else one.rule, LEVELS[one.level], one.urn, message(one))
-        for one in verdicts(snapshot(resources, **plan), config, TODAY)
+        (NOT_KNOWN_YET if one.outcome == "unknown" else one.rule, LEVELS[one.level], one.urn, result_message(one))
+        for one in results_of_snapshot(snapshot(resources, **plan), config, TODAY)
     }
 
 
@@ -61,7 +61,7 @@ def offline(resources: Sequence[JudgedResource], config: Mapping[str, Any], **pl
     ids=["plain", "waived", "ended"],
 )
 def test_examples_of_resources_get_the_same_verdicts(kind: str, plan: dict[str, Any]) -> None:
-    resources = named((one for rule in rules() for one in getattr(rule, kind).values()), kind)
+    resources = named((one for rule in resource_rules() for one in getattr(rule, kind).values()), kind)
     heard = by_engine(resources, {}, **plan)
     assert heard == offline(resources, {}, **plan)
     assert heard
@@ -84,7 +84,9 @@ def bucket(**properties: Any) -> JudgedResource:
 
 def test_a_result_says_all_that_a_report_needs() -> None:
     [result] = [
-        one for one in verdicts(snapshot([bucket()], waivers=WAIVERS), {}, TODAY) if one.rule == "public-bucket"
+        one
+        for one in results_of_snapshot(snapshot([bucket()], waivers=WAIVERS), {}, TODAY)
+        if one.rule == "public-bucket"
     ]
     assert (result.outcome, result.level, result.resource) == ("waived", "advisory", "data-0")
     assert result.waiver == "waived until 2026-12-31: a public data set"
@@ -92,7 +94,7 @@ def test_a_result_says_all_that_a_report_needs() -> None:
     assert result.remedy
     [result] = [
         one
-        for one in verdicts(snapshot([bucket()], waivers=WAIVERS), {}, date(2027, 1, 1))
+        for one in results_of_snapshot(snapshot([bucket()], waivers=WAIVERS), {}, date(2027, 1, 1))
         if one.rule == "public-bucket"
     ]
     assert (result.outcome, result.level, result.waiver) == ("fail", "mandatory", "its waiver ended on 2026-12-31")
@@ -102,14 +104,14 @@ def test_a_result_says_all_that_a_report_needs() -> None:
 def test_a_masked_secret_is_unknown_and_never_a_pass() -> None:
     protocol = {"secrets": {"key": SECRET}, "parameters": {"note": "plain"}, "taskRoles": {}}
     run = ReviewedResource("trainyard:index:Run", "r", "urn", "", {"platform": "openpai", "protocol": protocol})
-    found = verdicts(Snapshot("dev", "openpai", {}, (run,)), {}, TODAY)
+    found = results_of_snapshot(Snapshot("dev", "openpai", {}, (run,)), {}, TODAY)
     [secret] = [one for one in found if one.rule == "plain-secrets"]
     assert secret.outcome == "unknown"
     assert secret.because == "`protocol.secrets.key` is a secret, which only a deployment reads"
 
 
 def test_one_level_for_all_rules() -> None:
-    found = verdicts(snapshot([bucket()]), {"all": "advisory", "missing-tags": "mandatory"}, TODAY)
+    found = results_of_snapshot(snapshot([bucket()]), {"all": "advisory", "missing-tags": "mandatory"}, TODAY)
     assert {one.rule: one.level for one in found if one.outcome == "fail"} == {
         "public-bucket": "advisory",
         "missing-tags": "mandatory",
@@ -128,4 +130,4 @@ def test_one_level_for_all_rules() -> None:
 )
 def test_a_wrong_configuration_says_what_is_wrong(config: dict[str, Any], said: str) -> None:
     with pytest.raises(PolicyConfigError, match=said):
-        verdicts(snapshot([]), config, TODAY)
+        results_of_snapshot(snapshot([]), config, TODAY)

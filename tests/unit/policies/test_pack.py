@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from policies.pack import Pack, analyzer_pb2, plain
+from policies.pack import Pack, analyzer_pb2, plain_properties
 from policies.rule import JudgedResource, StackRule, Unknown, all_rules, stack_rules
 from policies.settings import NOT_KNOWN_YET
 from tests.support.hostile import PLANTED, orders
@@ -99,7 +99,7 @@ def test_other_types_are_left_alone() -> None:
 def test_properties_are_plain_values_with_the_path_of_what_is_unknown() -> None:
     secret = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "value": "s3cret"}
     given = JudgedResource(BUCKET, {"rules": [{"min": 1.0}, {"min": LATER}, LATER], "name": "n", "key": secret})
-    read = plain(asked(given).properties)
+    read = plain_properties(asked(given).properties)
     assert read["rules"][0] == {"min": 1}
     assert (read["name"], read["key"]) == ("n", "s3cret")
     assert repr(read["rules"][1]["min"]) == repr(Unknown("rules[1].min"))

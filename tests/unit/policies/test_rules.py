@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from policies.describe import document
+from policies.describe import rules_page
 from policies.rule import (
     RULES,
     JudgedResource,
@@ -18,7 +18,7 @@ from policies.rule import (
     StackRule,
     Unknown,
     all_rules,
-    rules,
+    resource_rules,
     stack_rules,
 )
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def examples() -> Iterator[object]:
-    for rule in rules():
+    for rule in resource_rules():
         for outcome, named in (("pass", rule.passes), ("fail", rule.fails), ("unknown", rule.unknown)):
             for name, resource in named.items():
                 yield pytest.param(rule, resource, outcome, id=f"{rule.id}-{outcome}-{name}".replace(" ", "_"))
@@ -83,7 +83,7 @@ def test_a_rule_is_complete(rule: PolicyRule | StackRule) -> None:
     assert len(set(rule.types)) == len(rule.types)
 
 
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", resource_rules(), ids=lambda rule: rule.id)
 def test_a_resource_with_unknown_properties_does_not_pass(rule: PolicyRule) -> None:
     for resource in rule.fails.values():
         hidden = JudgedResource(resource.type, {key: Unknown(key) for key in resource.properties})
@@ -109,4 +109,4 @@ def test_a_rule_imports_only_the_pack_the_policy_language_rows_and_the_catalog()
 
 def test_the_page_of_policies_is_up_to_date() -> None:
     written = (ROOT / "docs" / "policies.md").read_text()
-    assert written == document(), "run: python -m policies.describe > docs/policies.md"
+    assert written == rules_page(), "run: python -m policies.describe > docs/policies.md"

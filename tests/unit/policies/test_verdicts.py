@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from policies.rule import PASS, NotKnownError, PolicyVerdict, Unknown, attempt, either, every, fail, unknown
+from policies.rule import (
+    PASS,
+    NotKnownError,
+    PolicyVerdict,
+    Unknown,
+    attempt_verdict,
+    fail_because,
+    unknown_because,
+    verdict_of_either,
+    verdict_on_every,
+)
 
 USES: dict[str, Callable[[Any], object]] = {
     "truth": bool,
@@ -34,8 +44,8 @@ def test_any_use_of_an_unknown_value_is_refused(use: Callable[[Any], object]) ->
 
 
 def test_refusal_becomes_the_verdict_and_names_the_value() -> None:
-    verdict = attempt(lambda value: PASS if value else fail("no"), Unknown("a.b[0]"))
-    assert verdict == unknown("`a.b[0]` is not known yet")
+    verdict = attempt_verdict(lambda value: PASS if value else fail_because("no"), Unknown("a.b[0]"))
+    assert verdict == unknown_because("`a.b[0]` is not known yet")
 
 
 @pytest.mark.parametrize(
@@ -43,26 +53,28 @@ def test_refusal_becomes_the_verdict_and_names_the_value() -> None:
     [
         ([], "pass"),
         ([PASS, PASS], "pass"),
-        ([PASS, unknown("x")], "unknown"),
-        ([unknown("x"), fail("y"), PASS], "fail"),
+        ([PASS, unknown_because("x")], "unknown"),
+        ([unknown_because("x"), fail_because("y"), PASS], "fail"),
     ],
 )
 def test_the_worst_verdict_of_several_is_taken(parts: list[PolicyVerdict], outcome: str) -> None:
-    assert every(lambda part: part, parts).outcome == outcome
+    assert verdict_on_every(lambda part: part, parts).outcome == outcome
 
 
 def test_every_failure_is_reported_once() -> None:
-    assert every(lambda part: part, [fail("a"), fail("b"), fail("a")]).because == "a; b"
+    assert (
+        verdict_on_every(lambda part: part, [fail_because("a"), fail_because("b"), fail_because("a")]).because == "a; b"
+    )
 
 
 @pytest.mark.parametrize(
     ("parts", "outcome"),
     [
-        ([fail("a"), PASS], "pass"),
-        ([unknown("a"), PASS], "pass"),
-        ([fail("a"), unknown("b")], "unknown"),
-        ([fail("a"), fail("b")], "fail"),
+        ([fail_because("a"), PASS], "pass"),
+        ([unknown_because("a"), PASS], "pass"),
+        ([fail_because("a"), unknown_because("b")], "unknown"),
+        ([fail_because("a"), fail_because("b")], "fail"),
     ],
 )
 def test_one_pass_is_enough_for_either(parts: list[PolicyVerdict], outcome: str) -> None:
-    assert either(*(lambda part=part: part for part in parts)).outcome == outcome
+    assert verdict_of_either(*(lambda part=part: part for part in parts)).outcome == outcome

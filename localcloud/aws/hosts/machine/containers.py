@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from catalog.environments import EnvironmentFacts, Need, choose
+from catalog.environments import EnvironmentFacts, Need, choose_environment
 from catalog.imports import imported_modules
 from localcloud.aws.hosts.machine import channels
 from localcloud.aws.hosts.machine.channels import PACKAGE, PROGRAMS, START, Answer, ContainerState
@@ -182,7 +182,7 @@ class Containers:
         }
         lines = next(iter(rows.values()))["requirements"]
         unknown = not any(framework in row.serves for row in facts.values())
-        choice = choose(Need(framework, strategy, modules, tuple(lines), team_own=unknown), facts)
+        choice = choose_environment(Need(framework, strategy, modules, tuple(lines), team_own=unknown), facts)
         best = choice.fitting[0] if choice.fitting else choice.nearest
         return rows[best.name] if best else next(iter(rows.values()))
 

@@ -51,7 +51,7 @@ _each = st.fixed_dictionaries({}, optional={"each": st.fixed_dictionaries({"lr":
 
 @st.composite
 def roles(draw: st.DrawFn, framework: str, strategy: str | None) -> dict[str, Any]:
-    rows = frameworks.framework(framework, strategy).roles
+    rows = frameworks.framework_row(framework, strategy).roles
     made = {}
     for name, row in rows.items():
         replicas = draw(st.integers(row.minimum, min(row.maximum or 4, 4)))
@@ -64,8 +64,8 @@ def roles(draw: st.DrawFn, framework: str, strategy: str | None) -> dict[str, An
 
 @st.composite
 def jobs(draw: st.DrawFn) -> dict[str, Any]:
-    framework = draw(st.sampled_from(frameworks.names()))
-    strategies: list[str | None] = [*frameworks.framework(framework).strategies]
+    framework = draw(st.sampled_from(frameworks.framework_names()))
+    strategies: list[str | None] = [*frameworks.framework_row(framework).strategies]
     strategy = draw(st.sampled_from(strategies or [None]))
     plain = framework in table("openpai")["plain"] and draw(st.booleans())
     job: dict[str, Any] = {

@@ -17,9 +17,9 @@ from schemas.model import Role, Run, Shape
 from tests.support.oci_plans import oci_plan
 
 ROWS = [
-    frameworks.framework(name, strategy)
-    for name in frameworks.names()
-    for strategy in (frameworks.framework(name).strategies or (None,))
+    frameworks.framework_row(name, strategy)
+    for name in frameworks.framework_names()
+    for strategy in (frameworks.framework_row(name).strategies or (None,))
 ]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.frameworks import framework, names
+from catalog.frameworks import framework_names, framework_row
 from components.oci.client.registry import has_gpu, is_arm
 from components.platform.images import IMAGES, PROJECT, Additions, Recipe, make_context, recipe
 from tests.support import dockerfiles
@@ -22,11 +22,11 @@ PACKAGE = re.compile(r"[a-z0-9][a-z0-9.-]*==[\w.+!]+ (?:\\\n    )?--hash=sha256:
 
 
 def _strategies(name: str) -> list[str | None]:
-    return [None] if name == "own" else list(framework(name, None).strategies) or [None]
+    return [None] if name == "own" else list(framework_row(name, None).strategies) or [None]
 
 
 def _recipes() -> Iterator[Recipe]:
-    for name in (*names(), "own"):
+    for name in (*framework_names(), "own"):
         for strategy in _strategies(name):
             for gpu in (False, True):
                 yield recipe(name, strategy, gpu)
@@ -46,7 +46,7 @@ def chosen(request: pytest.FixtureRequest) -> Recipe:
 
 
 def test_every_framework_has_an_image_for_nodes_with_and_without_a_gpu() -> None:
-    for name in names():
+    for name in framework_names():
         titles = [title for title in RECIPES if title.startswith(name)]
         assert {title.rpartition(", ")[2] for title in titles} == {"cpu", "gpu"}
         for title in titles:
@@ -150,8 +150,8 @@ def test_what_is_compiled_was_measured() -> None:
 
 def test_the_table_has_no_row_without_a_framework() -> None:
     rows = tomllib.loads((FOLDER / "images.toml").read_text("utf-8"))
-    assert set(rows) == {*names(), "own"}
-    for name in names():
+    assert set(rows) == {*framework_names(), "own"}
+    for name in framework_names():
         if "dockerfile" not in rows[name]:
             assert set(rows[name]) == set(_strategies(name))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from launcher.aws_dl1.machine.disks import Disks, read
+from launcher.aws_dl1.machine.disks import Disks, parse_disks
 
 STORE, EBS = "Amazon EC2 NVMe Instance Storage        ", "Amazon Elastic Block Store              "
 
@@ -45,4 +45,4 @@ ARRAY = disk("md127", None, "raid0", fstype="ext4", label="trainyard", mountpoin
     ],
 )
 def test_only_idle_disks_of_the_machine_itself_are_used(rows: list[dict[str, Any]], wanted: Disks) -> None:
-    assert read(json.dumps({"blockdevices": rows})) == wanted
+    assert parse_disks(json.dumps({"blockdevices": rows})) == wanted

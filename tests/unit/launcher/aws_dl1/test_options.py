@@ -136,7 +136,7 @@ def test_containers_have_the_options_of_the_gaudi_documents() -> None:
 
 
 def test_ssh_configuration_forwards_the_agent_outside_of_containers_only() -> None:
-    outside, inside = ssh.config({}, inside=False), ssh.config({}, inside=True)
+    outside, inside = ssh.ssh_config({}, inside=False), ssh.ssh_config({}, inside=True)
     for text in (outside, inside):
         assert "Host *\n    StrictHostKeyChecking no\n" in text
     assert "ForwardAgent yes" in outside
@@ -145,6 +145,6 @@ def test_ssh_configuration_forwards_the_agent_outside_of_containers_only() -> No
 
 def test_peers_have_the_ports_that_their_hosts_chose() -> None:
     peers = {"main-0": ssh.Peer("main-0", "10.0.0.1", 3022), "worker-0": ssh.Peer("worker-0", "10.0.0.2", 4022)}
-    text = ssh.config(peers, inside=True)
+    text = ssh.ssh_config(peers, inside=True)
     assert "Host worker-0 10.0.0.2\n    HostName 10.0.0.2\n    Port 4022\n" in text
     assert text.index("Port 4022") < text.index("Host *")

@@ -8,13 +8,22 @@ from typing import Any
 
 import pytest
 
-from launcher.aws_dl1.machine.cluster import read_state
-from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, IN_PROGRESS, SUCCEEDED, Ticket, TicketError, parse, turn
+from launcher.aws_dl1.machine.cluster import read_node_state
+from launcher.aws_dl1.machine.tickets import (
+    CANCELED,
+    FAILED,
+    IN_PROGRESS,
+    SUCCEEDED,
+    Ticket,
+    TicketError,
+    next_turn,
+    parse_ticket,
+)
 
 
 def ticket(number: int, *nodes: str, **more: Any) -> Ticket:
     rows = [{"name": node, "environment": {}} for node in nodes]
-    return parse(number, json.dumps({"version": 1, "run": "base", "image": "i", "nodes": rows, **more}).encode())
+    return parse_ticket(number, json.dumps({"version": 1, "run": "base", "image": "i", "nodes": rows, **more}).encode())
 
 
 A1, A2, A3 = ticket(1, "a", "b"), ticket(2, "a", "b"), ticket(3, "b")
@@ -42,13 +51,13 @@ A1, A2, A3 = ticket(1, "a", "b"), ticket(2, "a", "b"), ticket(3, "b")
 def test_a_node_starts_the_next_ticket_that_nobody_runs(
     node: str, tickets: list[Ticket], states: dict[int, dict[str, str]], number: int | None, waits_for: dict[str, int]
 ) -> None:
-    found = turn(node, tickets, states)
+    found = next_turn(node, tickets, states)
     assert (found.ticket.number if found.ticket else None, dict(found.waits_for)) == (number, waits_for)
 
 
 def test_unended_nodes_of_shared_tickets_are_listed() -> None:
-    assert turn("a", [A1, A2, A3], {1: {"a": SUCCEEDED, "b": SUCCEEDED}, 2: {"a": SUCCEEDED}}).goes_on == {"b"}
-    assert turn("a", [A1, A3], {1: {"a": SUCCEEDED, "b": FAILED}}).goes_on == frozenset()
+    assert next_turn("a", [A1, A2, A3], {1: {"a": SUCCEEDED, "b": SUCCEEDED}, 2: {"a": SUCCEEDED}}).goes_on == {"b"}
+    assert next_turn("a", [A1, A3], {1: {"a": SUCCEEDED, "b": FAILED}}).goes_on == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -69,9 +78,9 @@ def test_unended_nodes_of_shared_tickets_are_listed() -> None:
 def test_an_invalid_ticket_is_refused(change: dict[str, Any]) -> None:
     content = {"version": 1, "run": "base", "image": "i", "nodes": [{"name": "a", "environment": {}}], **change}
     with pytest.raises(TicketError):
-        parse(1, json.dumps(content).encode())
+        parse_ticket(1, json.dumps(content).encode())
     with pytest.raises(TicketError):
-        parse(1, b"[" * 100000)
+        parse_ticket(1, b"[" * 100000)
 
 
 def test_the_code_of_a_ticket_replaces_that_of_the_machine() -> None:
@@ -91,5 +100,5 @@ def test_the_code_of_a_ticket_replaces_that_of_the_machine() -> None:
 )  # fmt: skip
 def test_invalid_objects_of_other_nodes_do_not_end_the_program(state: Any) -> None:
     with pytest.raises(TicketError):
-        read_state(json.dumps(state).encode())
-    assert read_state(b'{"state": "READY", "sshPort": 3022}') == {"state": "READY", "sshPort": 3022}
+        read_node_state(json.dumps(state).encode())
+    assert read_node_state(b'{"state": "READY", "sshPort": 3022}') == {"state": "READY", "sshPort": 3022}

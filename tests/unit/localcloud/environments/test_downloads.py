@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from catalog.environments import Need, choose
+from catalog.environments import Need, choose_environment
 from localcloud.environments import downloads
 from localcloud.environments.commands import MakeError
 from localcloud.environments.downloads import (
@@ -84,5 +84,5 @@ def test_libraries_of_cards_are_left_out_where_they_can_be(monkeypatch: pytest.M
 )
 def test_a_job_gets_the_environment_that_has_what_it_requires(need: Need, name: str) -> None:
     """What an environment has need not be downloaded, and is built for processors."""
-    choice = choose(need)
+    choice = choose_environment(need)
     assert (choice.fitting[0].name, choice.decision) == (name, "")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from catalog import frameworks
-from catalog.environments import Need, choose
+from catalog.environments import Need, choose_environment
 from catalog.imports import imported_modules
 from localcloud.environments.rows import HERE, rows
 from tests.support.examples import STACKS
@@ -41,13 +41,13 @@ CODE = {
 
 def test_every_framework_is_served() -> None:
     served = {framework.partition("/")[0] for row in rows().values() for framework in row.serves}
-    assert served == set(frameworks.names())
+    assert served == set(frameworks.framework_names())
 
 
 @pytest.mark.parametrize("code", CODE)
 def test_an_example_gets_the_environment_that_has_its_modules(code: str) -> None:
     framework, strategy, name = CODE[code]
-    assert choose(Need(framework, strategy, imported_modules(STACKS / code))).fitting[0].name == name
+    assert choose_environment(Need(framework, strategy, imported_modules(STACKS / code))).fitting[0].name == name
 
 
 def test_every_example_with_code_is_in_the_table() -> None:

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.platform.values import UNKNOWN, Change, Diff, DiffRules, Secret, compare, reveal
-from provider.base.reasons import as_path, reasons
+from provider.base.reasons import as_path, diff_reasons
 
 _RULES = DiffRules(replace=frozenset({"nodes", "image"}))
 
 
 def _words(old: Any, new: Any) -> list[str]:
-    return reasons(compare(reveal(old), reveal(new), _RULES), old, new)
+    return diff_reasons(compare(reveal(old), reveal(new), _RULES), old, new)
 
 
 def _nodes(*commands: list[str], **more: Any) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def test_what_replaces_comes_first_and_the_rest_is_counted() -> None:
 
 
 def test_a_reason_of_its_own_wins() -> None:
-    assert reasons(Diff({"state": Change("update", True, "starts again")}), {}, {}) == ["state: starts again"]
+    assert diff_reasons(Diff({"state": Change("update", True, "starts again")}), {}, {}) == ["state: starts again"]
 
 
 _TREES = st.recursive(

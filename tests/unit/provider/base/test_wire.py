@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.platform.values import UNKNOWN, Secret, has_unknown, redact, reveal, seal, secret_texts
-from provider.base.wire import decode, encode
+from provider.base.wire import decode_struct, encode_struct
 
 _LEAVES = st.none() | st.booleans() | st.integers(-(2**50), 2**50) | st.text(max_size=8) | st.just(UNKNOWN)
 _PLAIN = st.recursive(
@@ -18,7 +18,7 @@ _PROPERTIES = st.dictionaries(st.text(min_size=1, max_size=5), _PLAIN | _PLAIN.m
 
 @given(_PROPERTIES)
 def test_properties_survive_encoding_and_decoding(properties: dict[str, Any]) -> None:
-    assert decode(encode(properties)) == properties
+    assert decode_struct(encode_struct(properties)) == properties
 
 
 @given(_PROPERTIES)
@@ -52,14 +52,14 @@ def test_an_output_value_is_its_value_or_unknown() -> None:
     struct.update(
         {"known": {**signature, "value": 1}, "secret": {**signature, "value": "x", "secret": True}, "un": signature}
     )
-    assert decode(struct) == {"known": 1, "secret": Secret("x"), "un": UNKNOWN}
+    assert decode_struct(struct) == {"known": 1, "secret": Secret("x"), "un": UNKNOWN}
 
 
 def test_a_resource_is_its_id() -> None:
     signature = {"4dabf18193072939515e22adb298388d": "5cf8f73096256a8f31e491e813e4eb8e"}
     struct = struct_pb2.Struct()
     struct.update({"a": {**signature, "urn": "urn:x", "id": "1"}, "b": {**signature, "urn": "urn:x"}})
-    assert decode(struct) == {"a": "1", "b": "urn:x"}
+    assert decode_struct(struct) == {"a": "1", "b": "urn:x"}
 
 
 def test_texts_of_secrets_are_cut_out_of_messages() -> None:

@@ -27,7 +27,7 @@ def storages(tmp_path: Path) -> Storages:
 
 
 def test_a_start_is_called_as_its_launchers_call_it() -> None:
-    from launcher.openpai.identity import start_of as launchers
+    from launcher.openpai.identity import start_of_attempt as launchers
 
     for name in ("train-0123abcd", "-" * 3 + "a" * 80, "a" * 60 + "-0123abcd-2"):
         assert start_of(name, 3) == launchers(f"anna~{name}", "3")
