@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from schemas.model import Secret
+from schemas.scalars import is_secret
 
 T = TypeVar("T")
 _Reader = Callable[[Any], Any]
@@ -159,7 +160,7 @@ def _union_reader(arguments: tuple[Any, ...]) -> _Reader:
 
 
 def _read_secret(value: Any) -> Secret:
-    if isinstance(value, Mapping) and set(value) == {"secure"} and isinstance(value["secure"], str):
+    if is_secret(value) and isinstance(value["secure"], str):
         return Secret(value["secure"] or None)
     raise ShapeError("is not a secret")
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path as FilePath
 from typing import Any
 
+from catalog.nested import map_values
 from catalog.platforms import platforms, require_capability
 from schemas.compose import schema_of, without_keys
 from schemas.convert import ShapeError, camel_case, seal_secrets, structure_model, types_by_key
 from schemas.findings import Finding, Path
 from schemas.model import Stack
 from schemas.name_suggestions import nearest_name
-from schemas.scalars import finite_number, within_64_bits
+from schemas.scalars import finite_number, holds_secret, is_secret, within_64_bits
 from schemas.shape import Problem, key_namespaces, platform_of, shape_problems
 from schemas.source import Source, read_source
 from schemas.stack_file import StackFile
@@ -89,7 +90,7 @@ def load_config(
         hint = _type_of_key(model, key)
         value = text if hint in _TEXTS else _parse_json_text(text)
         if key in secret_keys and hint is not None:
-            value = _with_secrets(value, in_file[key]) if _holds_secret(in_file.get(key)) else seal_secrets(hint, value)
+            value = _with_secrets(value, in_file[key]) if holds_secret(in_file.get(key)) else seal_secrets(hint, value)
         config[key] = value
     return _finish_loading(source, {"config": config}, name, file.parent if file else FilePath(), opaque=False)
 
@@ -127,19 +128,9 @@ def _parse_json_text(text: str) -> Any:
         return text
 
 
-def _is_secret(value: Any) -> bool:
-    return isinstance(value, Mapping) and set(value) == {"secure"} and isinstance(value["secure"], str)
-
-
-def _holds_secret(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return _is_secret(value) or any(_holds_secret(item) for item in value.values())
-    return isinstance(value, list) and any(_holds_secret(item) for item in value)
-
-
 def _with_secrets(value: Any, in_file: Any) -> Any:
     """`value`, with each text wrapped as a secret that is `secure:` in the file."""
-    if _is_secret(in_file):
+    if is_secret(in_file):
         return {"secure": value} if isinstance(value, str) else value
     if isinstance(value, Mapping) and isinstance(in_file, Mapping):
         return {key: _with_secrets(item, in_file.get(key)) for key, item in value.items()}
@@ -232,7 +223,7 @@ def _is_nearly_our_namespace(namespace: str) -> bool:
 def _build_stack(data: Mapping[str, Any], name: str, opaque: bool) -> Stack | None:
     config: Mapping[str, Any] = data["config"]
     if opaque:
-        config = _without_ciphertext(config)
+        config = map_values(config, lambda part: {"secure": ""} if is_secret(part) else part)
     platform = platform_of(data)
     model = require_capability(platform, StackFile).model
     own = {camel_case(column.name) for column in fields(model)} - {"name", "region"}
@@ -242,13 +233,3 @@ def _build_stack(data: Mapping[str, Any], name: str, opaque: bool) -> Stack | No
         return structure_model(model, {**values, "name": name, "region": region})
     except ShapeError:
         return None
-
-
-def _without_ciphertext(value: Any) -> Any:
-    if _is_secret(value):
-        return {"secure": ""}
-    if isinstance(value, Mapping):
-        return {key: _without_ciphertext(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_ciphertext(item) for item in value]
-    return value

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from catalog.nested import Path, walk_values
 
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -72,11 +74,17 @@ def _resolve_integer(sign: str, digits: str, text: str) -> int | float | str:
 
 
 def is_secret(value: Any) -> bool:
+    """Whether a value of a stack file is a secret: `secure:`, and nothing beside it. The shape says what is below."""
     return isinstance(value, Mapping) and set(value) == {"secure"}
 
 
 def holds_secret(value: Any) -> bool:
     """Whether a secret is anywhere in the value."""
-    if isinstance(value, Mapping):
-        return is_secret(value) or any(map(holds_secret, value.values()))
-    return isinstance(value, list) and any(map(holds_secret, value))
+    return any(is_secret(part) for _, part in walk_values(value))
+
+
+def secrets_in(value: Any) -> Iterator[tuple[Path, str]]:
+    """The encrypted text of each secret in the value, with its place."""
+    for path, part in walk_values(value):
+        if is_secret(part) and isinstance(part["secure"], str):
+            yield path, part["secure"]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from catalog.nested import map_values
 from catalog.tables import table
 from components.aws.plan import AwsDl1Plan
 from components.plan.model import Grant
@@ -45,9 +46,12 @@ def named_resource(plan: AwsDl1Plan, name: str, bucket: str | None = None) -> Na
     values = _values(plan, bucket or plan.bucket.name)
     there = _has_users(plan, row.get("of"))
     arns = [arn for pattern in row["arns"] for arn in _arns(pattern, values, _of_jobs(plan)) if there]
-    return NamedResource(
-        tuple(dict.fromkeys(arns)), _filled(row.get("only", {}), values), row["words"].format(**values)
-    )
+
+    def fill(part: Any) -> Any:
+        return part if isinstance(part, Mapping | list) else str(part).format(**values)
+
+    condition = map_values(row.get("only", {}), fill)
+    return NamedResource(tuple(dict.fromkeys(arns)), condition, row["words"].format(**values))
 
 
 def _has_users(plan: AwsDl1Plan, kind: str | None) -> bool:
@@ -75,12 +79,6 @@ def _of_jobs(plan: AwsDl1Plan) -> dict[str, Sequence[str]]:
         "reservation": [cluster.reservation for cluster in clusters if cluster.reservation],
         "placement_group": [cluster.placement_group for cluster in clusters if cluster.placement_group],
     }
-
-
-def _filled(value: Any, values: Mapping[str, str]) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _filled(item, values) for key, item in value.items()}
-    return [_filled(item, values) for item in value] if isinstance(value, list) else str(value).format(**values)
 
 
 def _values(plan: AwsDl1Plan, bucket: str) -> dict[str, str]:

@@ -11,10 +11,11 @@ knows are texts that begin with UNKNOWN. They are equal on both sides, so they m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from catalog.nested import walk_texts
 from catalog.platforms import Capability
 from components.values.protocols import EVERY_PROTOCOL, protocol_name
 from components.values.resource_types import LostWith, find_resource_type
@@ -253,7 +254,7 @@ class OfflineStack:
 
     def texts(self) -> frozenset[str]:
         """Every text of the file. Resources that they name are assumed to exist."""
-        return frozenset(_texts(self.config))
+        return frozenset(walk_texts(self.config))
 
 
 class OfflineCloud(Capability):
@@ -279,14 +280,3 @@ class OfflineCloud(Capability):
     def borrowed(self) -> tuple[str, ...]:
         """The outputs of another stack that a stack may use."""
         return ()
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)

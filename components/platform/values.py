@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from catalog.nested import map_values, walk_values
+
 Properties = dict[str, Any]
 
 # Shorter secrets are not hidden in texts: they occur by chance so often that much of the output would be hidden.
@@ -51,23 +53,11 @@ def _without_nulls(value: Any) -> Any:
 
 def reveal(value: Any) -> Any:
     """The same value with every `Secret` replaced by its content."""
-    if isinstance(value, Secret):
-        return reveal(value.value)
-    if isinstance(value, Mapping):
-        return {key: reveal(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [reveal(item) for item in value]
-    return value
+    return map_values(value, lambda part: reveal(part.value) if isinstance(part, Secret) else part)
 
 
 def has_unknown(value: Any) -> bool:
-    if isinstance(value, Secret):
-        return has_unknown(value.value)
-    if isinstance(value, Mapping):
-        return any(has_unknown(item) for item in value.values())
-    if isinstance(value, list):
-        return any(has_unknown(item) for item in value)
-    return value is UNKNOWN
+    return any(part is UNKNOWN for _, part in walk_values(reveal(value)))
 
 
 def secret_texts(*values: Any) -> frozenset[str]:
@@ -94,7 +84,11 @@ def seal(value: Any, *models: Any) -> Any:
     texts = secret_texts(*models)
     for model in models:
         value = _seal_places(value, model)
-    return _seal_texts(value, texts) if texts else value
+
+    def seal_text(part: Any) -> Any:
+        return Secret(part) if isinstance(part, str) and any(text in part for text in texts) else part
+
+    return map_values(value, seal_text) if texts else value
 
 
 def _seal_places(value: Any, model: Any) -> Any:
@@ -102,27 +96,13 @@ def _seal_places(value: Any, model: Any) -> Any:
         return value if isinstance(value, Secret) else Secret(value)
     if isinstance(model, Mapping) and isinstance(value, Mapping):
         return {key: _seal_places(item, model.get(key)) for key, item in value.items()}
-    if isinstance(model, list) and isinstance(value, list) and _has_secret(model):
+    if (
+        isinstance(model, list)
+        and isinstance(value, list)
+        and any(isinstance(part, Secret) for _, part in walk_values(model))
+    ):
         if len(model) == len(value):
             return [_seal_places(item, marked) for item, marked in zip(value, model, strict=True)]
-        return Secret(value)
-    return value
-
-
-def _has_secret(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return any(_has_secret(item) for item in value.values())
-    if isinstance(value, list):
-        return any(_has_secret(item) for item in value)
-    return isinstance(value, Secret)
-
-
-def _seal_texts(value: Any, texts: frozenset[str]) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _seal_texts(item, texts) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_seal_texts(item, texts) for item in value]
-    if isinstance(value, str) and any(text in value for text in texts):
         return Secret(value)
     return value
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from catalog.nested import walk_texts
 from components.oci.iam.statement import fits
 from localcloud.oci.errors import etag_mismatch
 from localcloud.oci.log_query import FITS
 from localcloud.oci.ocids import new_ocid
 from localcloud.server import http
 from localcloud.server.cloud import StateFile
-from localcloud.server.http import texts_in
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS resources (
@@ -168,7 +168,7 @@ class StateStore(StateFile):
 
 
 def ocids_in(value: Any) -> Iterator[str]:
-    return (text for text in texts_in(value) if text.startswith("ocid1."))
+    return (text for text in walk_texts(value) if text.startswith("ocid1."))
 
 
 def _resource(row: tuple[Any, ...]) -> StoredResource:

@@ -115,18 +115,6 @@ def _masked(parameter: str) -> str:
     return f"{name}{mark}{_MASK}" if mark and unquote_plus(name).lower() in _SECRET_PARAMETERS else parameter
 
 
-def texts_in(value: Any) -> Iterator[str]:
-    """All texts in a JSON value, at any depth, without the keys."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from texts_in(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from texts_in(item)
-
-
 def values_at(value: Any, path: str) -> Iterator[Any]:
     """The values at a path such as `rules[].source`; none if the value does not have that structure."""
     name, _, rest = path.partition(".")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+from catalog.nested import map_values
 from components.platform.values import (
     MISSING,
     UNKNOWN,
@@ -47,7 +48,11 @@ def diff_reasons(diff: Diff, old: Properties, new: Properties) -> list[str]:
     """The reasons, those of a replacement first. `old` and `new` mark secrets, which are named but never shown."""
     # Hide secrets before texts are shortened: a part of a secret would not be recognized.
     texts = secret_texts(old, new)
-    hidden = _without_secrets(old, texts), _without_secrets(new, texts)
+
+    def hide(part: Any) -> Any:
+        return redact(part, texts) if isinstance(part, str) else part
+
+    hidden = map_values(old, hide), map_values(new, hide)
     lines = [
         _Line(path, redact(text, texts), change.replaces)
         for key, change in diff.changes.items()
@@ -57,15 +62,6 @@ def diff_reasons(diff: Diff, old: Properties, new: Properties) -> list[str]:
     shown = [terminal_line(f"{line.path}{':' if line.text else ''} {line.text}".strip()) for line in merged[:_MOST]]
     # The engine sorts the lines. This sign comes after every letter, so the count stays last.
     return [*shown, *([f"… {len(merged) - _MOST} more"] if len(merged) > _MOST else [])]
-
-
-def _without_secrets(value: Any, texts: frozenset[str]) -> Any:
-    """The value with every secret text replaced, also inside texts that are not marked as secret."""
-    if isinstance(value, Mapping):
-        return {key: _without_secrets(item, texts) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_secrets(item, texts) for item in value]
-    return redact(value, texts) if isinstance(value, str) else value
 
 
 def as_path(reason: str) -> str:

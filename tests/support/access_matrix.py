@@ -12,12 +12,12 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote
 
+from catalog.nested import walk_texts
 from catalog.tables import table
 from localcloud.oci import sdk, services
 from localcloud.oci.operations import ApiOperation
 from localcloud.oci.references import kinds_of, rows_of
 from localcloud.oci.services.network.gateways import gateway_services
-from localcloud.server.http import texts_in
 from tests.support.two_teams import Team, now
 
 ROWS = services.operations()
@@ -183,7 +183,7 @@ def question(
     if "body" in elsewhere and row.method in ("GET", "DELETE"):
         body = own
     text = "&".join(f"{name}={quote(part, safe='')}" for name, part in query.items())
-    sent = tuple(texts_in(value)) if spot else ()
+    sent = tuple(walk_texts(value)) if spot else ()
     return Question(row.method, f"{path}?{text}" if text else path, body, headers, sent)
 
 

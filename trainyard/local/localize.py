@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from components.plan.model import Plan
 from components.platform.local import Config, LocalFile
 from schemas.name_suggestions import count_noun
+from schemas.scalars import secrets_in
 from trainyard.local.environments import why_untrained
 
 _JOBS, _ACCEPTED = "trainyard:jobs", "accepted"
@@ -45,7 +46,7 @@ def _uses(made: LocalFile) -> None:
 
 
 def _secrets(made: LocalFile) -> None:
-    for path, _ in list(_secure(made.config)):
+    for path, _ in list(secrets_in(made.config)):
         *parents, last = path
         holder: Any = made.config
         for step in parents:
@@ -95,16 +96,7 @@ def _until(run: Mapping[str, Any] | None) -> str:
 
 
 def holds_secrets(config: Config) -> bool:
-    return any(_secure(config))
-
-
-def _secure(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
-    if isinstance(value, dict) and set(value) == {"secure"} and isinstance(value["secure"], str):
-        yield path, value["secure"]
-        return
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield from _secure(item, (*path, key))
+    return any(secrets_in(config))
 
 
 def _pulumi_path(path: tuple[Any, ...]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from catalog.nested import map_values
 from components.plan.model import RUN_TYPE
 from components.platform.inputs import with_defaults
 from components.platform.replacing import TRIGGER
@@ -180,17 +181,13 @@ def _with_replaced_ids(resource: ReviewedResource, new_ids: Mapping[str, str]) -
     pattern = re.compile("|".join(rf"(?<![\w-]){re.escape(known)}(?![\w-])" for known in longest_first))
     followed: list[str] = []
 
-    def renew(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {key: renew(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [renew(item) for item in value]
-        if isinstance(value, str) and (hit := pattern.search(value)):
+    def renew(part: Any) -> Any:
+        if isinstance(part, str) and (hit := pattern.search(part)):
             followed.append(new_ids[hit[0]])
-            return pattern.sub(UNKNOWN, value)
-        return value
+            return pattern.sub(UNKNOWN, part)
+        return part
 
-    shown = replace(resource, inputs=renew(resource.inputs), trigger=renew(resource.trigger))
+    shown = replace(resource, inputs=map_values(resource.inputs, renew), trigger=map_values(resource.trigger, renew))
     return shown, followed[0] if followed else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ import yaml
 from google.protobuf.json_format import MessageToDict
 
 from catalog import engine_values
+from catalog.nested import map_values
 from components.platform.review import OfflineCloud, OfflineStack, unknown
+from schemas.scalars import holds_secret, is_secret, secrets_in
 
 STACK_OUTPUTS = "pulumi:pulumi:readStackOutputs"
 STACK_RESOURCES = "pulumi:pulumi:readStackResourceOutputs"
@@ -25,15 +27,15 @@ _SHORTEST = 8
 
 def plain_property(value: Any) -> Any:
     """A value of the engine's protocol. Secrets and unknowns become one-key mappings, whole numbers integers."""
-    if isinstance(value, dict):
-        if value.get(engine_values.SIGNATURE) == engine_values.SECRET:
-            return {"(secret)": plain_property(value.get("value"))}
-        return {key: plain_property(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [plain_property(item) for item in value]
-    if value == engine_values.UNKNOWN_TEXT:
-        return {"(unknown)": True}
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+    def change(part: Any) -> Any:
+        if isinstance(part, dict) and part.get(engine_values.SIGNATURE) == engine_values.SECRET:
+            return {"(secret)": plain_property(part.get("value"))}
+        if part == engine_values.UNKNOWN_TEXT:
+            return {"(unknown)": True}
+        return int(part) if isinstance(part, float) and part.is_integer() else part
+
+    return map_values(value, change)
 
 
 def unpack_message(message: Any) -> Any:
@@ -156,45 +158,15 @@ def read_stack_configuration(file: Path) -> tuple[dict[str, str], list[str]]:
     """A stack file's configuration as Pulumi passes it to a program (objects as JSON), and the keys with secrets."""
     written = yaml.safe_load(file.read_text("utf-8"))["config"]
     values = {key: value if isinstance(value, str) else "" for key, value in written.items()}
-    secret = [key for key, value in written.items() if _contains_encrypted(value)]
+    secret = [key for key, value in written.items() if holds_secret(value)]
     for key, value in written.items():
-        opened = _plain_config(value)
+        # Secrets stay encrypted: there is no key here, and the encrypted text can stand for the secret.
+        opened = map_values(value, lambda part: part["secure"] if is_secret(part) else part)
         values[key] = opened if isinstance(opened, str) else json.dumps(opened)
     return values, secret
 
 
-def _is_encrypted(value: Any) -> bool:
-    return isinstance(value, Mapping) and set(value) == {"secure"}
-
-
-def _contains_encrypted(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return _is_encrypted(value) or any(map(_contains_encrypted, value.values()))
-    return isinstance(value, list) and any(map(_contains_encrypted, value))
-
-
-def _plain_config(value: Any) -> Any:
-    """Secrets stay encrypted: there is no key here, and the encrypted text can stand for the secret."""
-    if _is_encrypted(value):
-        return value["secure"]
-    if isinstance(value, Mapping):
-        return {key: _plain_config(item) for key, item in value.items()}
-    return [_plain_config(item) for item in value] if isinstance(value, list) else value
-
-
 def encrypted_texts(file: Path) -> tuple[str, ...]:
     """The encrypted texts of the file, the longest first."""
-    found = set(_walk_encrypted_texts(yaml.safe_load(file.read_text("utf-8")).get("config")))
+    found = {text for _, text in secrets_in(yaml.safe_load(file.read_text("utf-8")).get("config"))}
     return tuple(sorted((text for text in found if len(text) >= _SHORTEST), key=lambda text: (-len(text), text)))
-
-
-def _walk_encrypted_texts(value: Any) -> Iterator[str]:
-    if _is_encrypted(value):
-        if isinstance(value["secure"], str) and value["secure"]:
-            yield value["secure"]
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _walk_encrypted_texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _walk_encrypted_texts(item)

@@ -20,6 +20,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
+from catalog.nested import map_values
 from components.plan.show import plain
 from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
 from schemas.convert import camel_case
@@ -169,13 +170,12 @@ def resource_of_recording(row: Mapping[str, Any]) -> ReviewedResource:
 
 def mask_marked_values(value: Any) -> Any:
     """The value with SECRET and UNKNOWN in place of the marked values."""
-    if isinstance(value, Mapping):
-        if set(value) == {_SECRET_KEY}:
-            return SECRET
-        if set(value) == {_UNKNOWN_KEY}:
-            return UNKNOWN
-        return {key: mask_marked_values(item) for key, item in value.items()}
-    return [mask_marked_values(item) for item in value] if isinstance(value, list) else value
+    marks = {_SECRET_KEY: SECRET, _UNKNOWN_KEY: UNKNOWN}
+
+    def change(part: Any) -> Any:
+        return marks.get(next(iter(part)), part) if isinstance(part, Mapping) and len(part) == 1 else part
+
+    return map_values(value, change)
 
 
 def secret_digests(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

@@ -11,16 +11,12 @@ from typing import Any
 from components.aws.client.queue import Queue
 from components.aws.client.tickets import RunId, Ticket
 from components.platform.calls import Call
+from components.platform.log_lines import ENTRIES_OF_A_LINE, LogMerger, look_for_lines, name_of_node
 from components.platform.status import NodeStatus, RunStatus
 from components.s3 import Session, read_if_exists
-from launcher.redraws import Lines, whole_lines
+from launcher.redraws import whole_lines
 
-# CloudWatch shows lines some seconds after they are written.
-_LOOKS = 5
-_SECONDS_BETWEEN_LOOKS = 2.0
 _MOST = 10_000
-# A redrawn line, such as a progress bar, has several entries (launcher/redraws.py).
-_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +29,14 @@ class LogEvent:
 
 def last_lines(session: Session, call: Call, ticket: Ticket, node: str, limit: int, patiently: bool) -> list[str]:
     """The last lines of a node, oldest first."""
-    looks = _LOOKS if patiently else 1
-    for look in range(looks):
-        answer = _page(session, call, ticket, node, limit=min(limit * _PARTS, _MOST), startFromHead=False)
-        if answer is not None and answer["events"]:
-            return whole_lines(str(event.get("message") or "").rstrip() for event in answer["events"])[-limit:]
-        if look + 1 < looks:
-            call.report.status("waiting for the last log lines")
-            call.stop.wait(_SECONDS_BETWEEN_LOOKS)
-    return []
+
+    def read() -> list[str]:
+        entries = min(limit * ENTRIES_OF_A_LINE, _MOST)
+        answer = _page(session, call, ticket, node, limit=entries, startFromHead=False)
+        events = answer["events"] if answer is not None else ()
+        return whole_lines(str(event.get("message") or "").rstrip() for event in events)[-limit:]
+
+    return look_for_lines(call, read, patiently)
 
 
 def lines_after(
@@ -72,28 +67,19 @@ def _page(session: Session, call: Call, ticket: Ticket, node: str, **options: An
 
 
 @dataclass
-class LogMerger:
-    """Lines of several nodes. Repeated calls return each line only once."""
-
+class AwsLogMerger(LogMerger):
     session: Session
     call: Call
-    ranks: frozenset[int] = frozenset()
     _after: dict[str, str | None] = field(default_factory=dict)
     _tickets: dict[str, Ticket | None] = field(default_factory=dict)
-    _whole: Lines = field(default_factory=Lines)
 
     def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
-        """The lines since the last call, with prefixes."""
         lines: list[tuple[int, str, str]] = []
         for node in (node for run in runs for node in run.nodes if node.log is not None):
             if not self.ranks or node.rank in self.ranks:
                 lines += self._of(node)
-        for _, prefix, text in sorted(lines, key=lambda line: line[0]):
-            yield from (f"{prefix}{whole}" for whole in self._whole.add(prefix, text))
-
-    def unfinished(self) -> Iterator[str]:
-        """The incomplete last lines, as they currently are."""
-        return (f"{prefix}{text}" for prefix, text in self._whole.unfinished())
+        for _, name, text in sorted(lines, key=lambda line: line[0]):
+            yield from self.add(name, text)
 
     def _of(self, node: NodeStatus) -> Iterator[tuple[int, str, str]]:
         ticket = self._ticket(node.run.id)
@@ -101,9 +87,7 @@ class LogMerger:
             return
         for event, after in lines_after(self.session, self.call, ticket, node.run.name, self._after.get(node.run.id)):
             self._after[node.run.id] = after
-            # The launcher already puts the node's name before its own lines.
-            text = event.text.removeprefix(f"[{node.run.name}] ")
-            yield event.time, f"[{node.rank} {node.run.name}] ", text
+            yield event.time, name_of_node(node), event.text
 
     def _ticket(self, run_id: str) -> Ticket | None:
         if run_id not in self._tickets:

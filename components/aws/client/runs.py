@@ -212,7 +212,7 @@ class AwsRuns(Runs):
         return Looker(self, wanted)
 
     def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
-        return logs.LogMerger(self.session, call, ranks)
+        return logs.AwsLogMerger(self.session, call, ranks=ranks)
 
     def place_of(self, run: RunStatus) -> StatusFolder | None:
         return parse_folder(run.folder)

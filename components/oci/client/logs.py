@@ -12,12 +12,10 @@ from typing import Any
 from components.oci.client.calls import attempt
 from components.oci.client.session import Session, sdk_module
 from components.platform.calls import Call
+from components.platform.log_lines import ENTRIES_OF_A_LINE, LogMerger, look_for_lines, name_of_node
 from components.platform.status import NodeStatus, RunStatus
-from launcher.redraws import Lines, whole_lines
+from launcher.redraws import whole_lines
 
-# The search finds lines some seconds after they are written.
-_LOOKS = 5
-_SECONDS_BETWEEN_LOOKS = 2.0
 # The longest period of one search.
 SPAN = timedelta(days=13)
 # Added to the end of a search, so that the newest lines show even if our clock is behind the service's.
@@ -25,8 +23,6 @@ _AHEAD = timedelta(minutes=5)
 _PAGE = 500
 # Runs in one query: the length of a query is limited.
 _SOURCES = 20
-# A redrawn line, such as a progress bar, has several entries (launcher/redraws.py).
-_PARTS = 4
 # The longest time between a line's own timestamp and its appearance in the search.
 _LATE = timedelta(seconds=90)
 
@@ -48,15 +44,12 @@ def last_lines(session: Session, call: Call, run: Any, limit: int, patiently: bo
     if place is None:
         return []
     query = f"search \"{place}\" | where source = '{run.id}' | sort by datetime desc"
-    looks = _LOOKS if patiently else 1
-    for look in range(looks):
-        lines = _page(session, call, query, datetime.now(UTC) - SPAN, limit * _PARTS)[0]
-        if lines:
-            return whole_lines(line.text for line in lines[::-1])[-limit:]
-        if look + 1 < looks:
-            call.report.status("waiting for the last log lines")
-            call.stop.wait(_SECONDS_BETWEEN_LOOKS)
-    return []
+
+    def read() -> list[str]:
+        lines = _page(session, call, query, datetime.now(UTC) - SPAN, limit * ENTRIES_OF_A_LINE)[0]
+        return whole_lines(line.text for line in lines[::-1])[-limit:]
+
+    return look_for_lines(call, read, patiently)
 
 
 def place_of(run: Any) -> str | None:
@@ -125,18 +118,13 @@ def _line(entry: Any) -> LogLine | None:
 
 
 @dataclass
-class LogMerger:
-    """Lines of several job runs. Repeated calls return each line only once."""
-
+class OciLogMerger(LogMerger):
     session: Session
     call: Call
-    ranks: frozenset[int] = frozenset()
     _until: datetime | None = None
     _given: set[str] = field(default_factory=set)
-    _whole: Lines = field(default_factory=Lines)
 
     def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
-        """The lines since the last call, with prefixes."""
         named: dict[tuple[str, str], str] = {}
         places: dict[str, dict[str, None]] = {}
         oldest = datetime.now(UTC)
@@ -144,7 +132,7 @@ class LogMerger:
             oldest = min(oldest, run.created)
             for node in run.nodes:
                 if node.log is not None:
-                    named |= dict.fromkeys(_keys(run, node), _prefix(node))
+                    named |= dict.fromkeys(_keys(run, node), name_of_node(node))
                     places.setdefault(node.log, {})[node.run.id] = None
         since, self._until = self._until or oldest - _LATE, datetime.now(UTC)
         lines: list[LogLine] = []
@@ -153,19 +141,9 @@ class LogMerger:
         for line in sorted(lines, key=lambda line: line.time):
             if line.id not in self._given:
                 self._given.add(line.id)
-                if self._is_selected(line, named):
-                    prefix, text = split_prefix(line, named)
-                    yield from (f"{prefix}{whole}" for whole in self._whole.add(prefix, text))
-
-    def unfinished(self) -> Iterator[str]:
-        """The incomplete last lines, as they currently are."""
-        return (f"{prefix}{text}" for prefix, text in self._whole.unfinished())
-
-    def _is_selected(self, line: LogLine, named: Mapping[tuple[str, str], str]) -> bool:
-        if not self.ranks:
-            return True
-        prefix = _of(line, named)
-        return any(prefix.startswith(f"{rank} ") for rank in self.ranks)
+                name = find_node_name(line, named)
+                if not self.ranks or name.startswith(tuple(f"{rank} " for rank in self.ranks)):
+                    yield from self.add(name, line.text)
 
 
 def _keys(run: RunStatus, node: NodeStatus) -> list[tuple[str, str]]:
@@ -174,15 +152,5 @@ def _keys(run: RunStatus, node: NodeStatus) -> list[tuple[str, str]]:
     return [(node.run.id, f"{node.role}/{node.rank}")] if shared else [(node.run.id, "")]
 
 
-def _prefix(node: NodeStatus) -> str:
-    return f"{node.rank} {node.run.name}"
-
-
-def _of(line: LogLine, named: Mapping[tuple[str, str], str]) -> str:
+def find_node_name(line: LogLine, named: Mapping[tuple[str, str], str]) -> str:
     return named.get((line.source, "")) or named.get((line.source, line.subject)) or line.subject or "?"
-
-
-def split_prefix(line: LogLine, named: Mapping[tuple[str, str], str]) -> tuple[str, str]:
-    """A line's node, and its text without the node's name, which the launcher already puts before its own lines."""
-    prefix = _of(line, named)
-    return f"[{prefix}] ", line.text.removeprefix(f"[{prefix.partition(' ')[2]}] ")

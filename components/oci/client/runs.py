@@ -204,7 +204,7 @@ class OciRuns(Runs):
         return Looker(self, wanted)
 
     def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
-        return logs.LogMerger(self.session, call, ranks)
+        return logs.OciLogMerger(self.session, call, ranks=ranks)
 
     def place_of(self, run: RunStatus) -> StatusFolder | None:
         return parse_folder(run.folder)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from catalog.nested import map_values, walk_texts
 from components.oci.local import removal
 from components.oci.local.removal import RemovalReader, empty_buckets, end_other_runs, list_results
 from components.oci.local.stand_ins import KINDS, StandIns
@@ -150,13 +151,13 @@ def _targets(config: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 def _ocids(made: LocalFile, stand_ins: StandIns) -> None:
     stood: dict[str, str] = {}
     # In the order of the table and not of the file, so that a subnet's VCN and a log's group come first.
-    ocids = {text for _, text in _texts(made.config) if is_ocid(text)}
+    ocids = {text for text in walk_texts(made.config) if is_ocid(text)}
     order = list(KINDS)
     for ocid in sorted(ocids, key=lambda one: (order.index(_type(one)) if _type(one) in KINDS else 0, one)):
         local = stand_ins.of(ocid)
         if local is not None and local != ocid:
             stood[ocid] = local
-    made.config = _replaced(made.config, stood)
+    made.config = map_values(made.config, lambda part: stood.get(part, part) if isinstance(part, str) else part)
     words = [KINDS[_type(ocid)].row.words for ocid in stood if _type(ocid) in KINDS]
     if words:
         made.remarks.append(f"{', '.join(dict.fromkeys(words))}: the file names existing ones; empty ones stand in")
@@ -164,22 +165,6 @@ def _ocids(made: LocalFile, stand_ins: StandIns) -> None:
 
 def _type(ocid: str) -> str:
     return ocid.split(".")[1]
-
-
-def _texts(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
-    if isinstance(value, str):
-        yield path, value
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield from _texts(item, (*path, key))
-
-
-def _replaced(value: Any, by: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return by.get(value, value)
-    if isinstance(value, dict):
-        return {key: _replaced(item, by) for key, item in value.items()}
-    return [_replaced(item, by) for item in value] if isinstance(value, list) else value
 
 
 def ready_images(cloud: LocalCloud, plan: Plan, borrowed: str = "") -> None:

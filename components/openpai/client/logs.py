@@ -11,15 +11,13 @@ from components.openpai.client.jobs import RunId
 from components.openpai.client.session import Answer, Session
 from components.openpai.client.states import JobDetail
 from components.platform.calls import Call, ProviderError
+from components.platform.log_lines import look_for_lines
 from launcher.redraws import whole_lines
 
 # The file with both streams in their order, or else one of them.
 _FILES = ("all", "stdout", "stderr")
 # The retry limit is short: a cluster's log server may be down while everything else works.
 _SECONDS_FOR_LINES = 10.0
-# The log API shows lines some seconds after they are written.
-_LOOKS = 4
-_SECONDS_BETWEEN_LOOKS = 1.0
 _NO_MORE = 416
 
 
@@ -53,18 +51,15 @@ def attempts_of(run: RunId, detail: JobDetail) -> LogPlace | None:
 
 def last_lines(session: Session, call: Call, run: RunId, place: LogPlace, limit: int, patiently: bool) -> list[str]:
     """The last lines of a node, oldest first."""
-    looks = _LOOKS if patiently else 1
-    for look in range(looks):
+
+    def read() -> list[str]:
         address = _address(session, call, run, place, tail=True)
         answer = _read(session, call, address, {}) if address else None
         # The cluster returns the last bytes, so the first line may be incomplete.
         lines = whole_lines(_text(answer.body).removesuffix("\n").split("\n")) if answer and answer.body else []
-        if lines:
-            return lines[-limit:]
-        if look + 1 < looks:
-            call.report.status("waiting for the last log lines")
-            call.stop.wait(_SECONDS_BETWEEN_LOOKS)
-    return []
+        return lines[-limit:]
+
+    return look_for_lines(call, read, patiently, looks=4, seconds_between=1.0)
 
 
 def text_after(session: Session, call: Call, run: RunId, place: LogPlace) -> tuple[list[str], str, LogPlace]:

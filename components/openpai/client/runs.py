@@ -186,9 +186,9 @@ class OpenPaiRuns(Runs):
         return Looker(self, wanted)
 
     def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
-        from components.openpai.client.status import LogMerger
+        from components.openpai.client.status import OpenPaiLogMerger
 
-        return LogMerger(self, call, ranks)
+        return OpenPaiLogMerger(self, call, ranks=ranks)
 
     def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
         from components.openpai.client.deployed import prepare

@@ -18,10 +18,11 @@ from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.states import JobDetail
 from components.platform.calls import Call, read_at_once
 from components.platform.client import RunReader
+from components.platform.log_lines import LogMerger, name_of_node, split_prefix
 from components.platform.runs import NodeRun
 from components.platform.status import LONGEST_BYTES, NodeStatus, RunStatus, WantedRuns, parse_status, run_key
 from launcher.escaping import terminal_line
-from launcher.redraws import Lines, whole_lines
+from launcher.redraws import whole_lines
 from launcher.walking import open_file
 
 # The number of jobs that are read in parallel.
@@ -29,19 +30,14 @@ _AT_ONCE = 8
 
 
 @dataclass
-class LogMerger:
-    """Lines of several nodes. Repeated calls return each line only once."""
-
+class OpenPaiLogMerger(LogMerger):
     runs: OpenPaiRuns
     call: Call
-    ranks: frozenset[int] = frozenset()
     _places: dict[str, LogPlace] = field(default_factory=dict)
-    _whole: Lines = field(default_factory=Lines)
-    # By the prefix of a node: its incomplete last line.
+    # By the name of a node: its incomplete last line.
     _ends: dict[str, str] = field(default_factory=dict)
 
     def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
-        """The lines since the last call, with prefixes."""
         for run in runs:
             nodes = [node for node in run.nodes if node.log is not None and (not self.ranks or node.rank in self.ranks)]
             main = RunId.parse(nodes[0].run.id) if nodes else None
@@ -52,11 +48,10 @@ class LogMerger:
                     yield from self._of(node, detail)
 
     def unfinished(self) -> Iterator[str]:
-        """The incomplete last lines, as they currently are."""
-        for prefix, text in self._whole.unfinished():
-            yield f"{prefix}{text}"
-        for prefix, end in self._ends.items():
-            yield from (f"{prefix}{text}" for text in whole_lines([end]))
+        yield from super().unfinished()
+        for name, end in self._ends.items():
+            prefix, own = split_prefix(name, end)
+            yield from (f"{prefix}{text}" for text in whole_lines([own]))
 
     def _of(self, node: NodeStatus, detail: JobDetail) -> Iterator[str]:
         run = RunId.parse(node.run.id)
@@ -73,26 +68,18 @@ class LogMerger:
 
     def _lines(self, node: NodeStatus, run: RunId, place: LogPlace) -> Iterator[str]:
         lines, rest, self._places[node.run.id] = logs.text_after(self.runs.session, self.call, run, place)
-        prefix, mark = _prefix(node), _mark(node)
-        self._ends.pop(prefix, None)
+        name = name_of_node(node)
+        self._ends.pop(name, None)
         for line in lines:
-            yield from (f"{prefix}{text}" for text in self._whole.add(prefix, line.removeprefix(mark)))
+            yield from self.add(name, line)
         if rest:
-            self._ends[prefix] = rest.removeprefix(mark)
+            self._ends[name] = rest
 
     def _end(self, node: NodeStatus) -> Iterator[str]:
         """The last line of an attempt that has ended."""
-        prefix = _prefix(node)
-        yield from (f"{prefix}{text}" for text in self._whole.add(prefix, self._ends.pop(prefix, "")) if text)
-
-
-def _prefix(node: NodeStatus) -> str:
-    return f"[{node.rank} {node.run.name}] "
-
-
-def _mark(node: NodeStatus) -> str:
-    """The prefix of the launcher's own lines. It is removed, because it repeats the node's name."""
-    return f"[{node.run.name}] "
+        name = name_of_node(node)
+        if end := self._ends.pop(name, ""):
+            yield from self.add(name, end)
 
 
 def storages_folder(home: Path) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from components.oci.client.logs import LogLine, LogMerger
+from components.oci.client.logs import LogLine, OciLogMerger
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus, find_cause, parse_status
 from provider.runs.lost import read_lost
@@ -103,7 +103,7 @@ def test_lines_are_merged_by_time_without_repetition(monkeypatch: pytest.MonkeyP
         LogLine(2, "b", "run1", "", "second"),
     ]
     monkeypatch.setattr("components.oci.client.logs.lines_since", lambda *_: iter(lines))
-    merged = LogMerger(None, None)  # type: ignore[arg-type]  # neither is asked: the lines are given
+    merged = OciLogMerger(None, None)  # type: ignore[arg-type]  # neither is asked: the lines are given
     seen = [run(node(0), node(1))]
     assert list(merged.new(seen)) == ["[0 worker-0] first", "[1 worker-1] second", "[0 worker-0] third"]
     lines.append(LogLine(4, "d", "run1", "", "fourth"))
@@ -113,7 +113,7 @@ def test_lines_are_merged_by_time_without_repetition(monkeypatch: pytest.MonkeyP
 def test_one_rank_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [LogLine(1, "a", "run0", "", "of 0"), LogLine(2, "b", "run1", "", "of 1")]
     monkeypatch.setattr("components.oci.client.logs.lines_since", lambda *_: iter(lines))
-    merged = LogMerger(None, None, frozenset({1}))  # type: ignore[arg-type]
+    merged = OciLogMerger(None, None, ranks=frozenset({1}))  # type: ignore[arg-type]
     assert list(merged.new([run(node(0), node(1))])) == ["[1 worker-1] of 1"]
 
 

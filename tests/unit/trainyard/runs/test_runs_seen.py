@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from components.oci.client import job_runs
-from components.oci.client.logs import LogLine, split_prefix
+from components.oci.client.logs import LogLine, find_node_name
 from components.oci.client.status import _launched, _nodes, is_wanted
+from components.platform.log_lines import split_prefix
 from components.platform.status import WantedRuns, duration, parse_status, progress
 
 
@@ -27,9 +28,17 @@ def test_progress_is_shown_whatever_a_script_wrote(report: Any, words: str) -> N
 
 def test_a_line_says_its_rank_once() -> None:
     named = {("run0", ""): "0 main-0", ("group", "worker/2"): "2 worker-1"}
-    assert split_prefix(LogLine(1, "a", "run0", "0", "[main-0] epoch 1"), named) == ("[0 main-0] ", "epoch 1")
-    assert split_prefix(LogLine(1, "b", "run0", "0", "epoch 1"), named) == ("[0 main-0] ", "epoch 1")
-    assert split_prefix(LogLine(1, "c", "group", "worker/2", "epoch 1"), named) == ("[2 worker-1] ", "epoch 1")
+    assert split_prefix(
+        find_node_name(LogLine(1, "a", "run0", "0", "[main-0] epoch 1"), named), "[main-0] epoch 1"
+    ) == ("[0 main-0] ", "epoch 1")
+    assert split_prefix(find_node_name(LogLine(1, "b", "run0", "0", "epoch 1"), named), "epoch 1") == (
+        "[0 main-0] ",
+        "epoch 1",
+    )
+    assert split_prefix(find_node_name(LogLine(1, "c", "group", "worker/2", "epoch 1"), named), "epoch 1") == (
+        "[2 worker-1] ",
+        "epoch 1",
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"7", b"{", b"\xff\xfe", b"[" * 60_000, b'{"a":' * 20_000, b"NaN"])
