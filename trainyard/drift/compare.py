@@ -56,26 +56,29 @@ class EffectDifferences:
 def compare(side: LiveSide, effects: EffectDifferences) -> Iterator[Remark]:
     """Yields all differences except those of runs."""
     yield from effects.remarks
-    live = {one.urn: one for one in side.snapshot.resources}
+    live = {resource.urn: resource for resource in side.snapshot.resources}
     for urn, words in side.undeclared.items():
         if words:
             yield Remark("undeclared", f"{words}: no stack declares it", urn)
     judged = side.judged if effects.judged else {}
-    for one in side.declared.resources:
-        if one.urn not in live:
-            yield Remark("gone", f"{title(one)} is gone", one.urn)
-        else:
-            yield from _changes(one, live[one.urn], judged.get(one.type, frozenset()))
+    for resource in side.declared.resources:
+        if resource.urn not in live:
+            yield Remark("gone", f"{title(resource)} is gone", resource.urn)
+            continue
+        declared, now = resource.inputs, live[resource.urn].inputs
+        for key in sorted({*declared, *now} - judged.get(resource.type, frozenset())):
+            for path, before, after in _leaves(key, declared.get(key, _NOTHING), now.get(key, _NOTHING)):
+                yield Remark("changed", f"{title(resource)}: {path}: {_change(path, before, after)}", resource.urn)
 
 
 def compare_effects(review: ReviewPlatform, declared: Snapshot, live: Snapshot) -> EffectDifferences:
     """Compares what rules and statements allow, as `trainyard review` does and in the same words."""
     before, after = review.network(declared), review.network(live)
     reached = reach.compare_networks(before, after)
-    remarks = [Remark("opens", _reach_words(one, after)) for one in reached.opened]
-    remarks += [Remark("opens", one) for one in reached.ways_opened]
-    remarks += [Remark("closes", _reach_words(one, before)) for one in reached.closed]
-    remarks += [Remark("closes", one) for one in reached.ways_closed]
+    remarks = [Remark("opens", _reach_words(passage, after)) for passage in reached.opened]
+    remarks += [Remark("opens", way) for way in reached.ways_opened]
+    remarks += [Remark("closes", _reach_words(passage, before)) for passage in reached.closed]
+    remarks += [Remark("closes", way) for way in reached.ways_closed]
     abilities_before, abilities_now = review.abilities((declared, live))
     for change in compare_abilities(abilities_before, abilities_now, review):
         remarks.append(Remark("gains" if change.gained else "loses", change.sentence))
@@ -102,7 +105,7 @@ def compare_runs(declared: Mapping[tuple[str, str], str], seen: Iterable[RunStat
 
 
 def in_order(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
-    return tuple(sorted(dict.fromkeys(remarks), key=lambda one: KINDS.index(one.kind)))
+    return tuple(sorted(dict.fromkeys(remarks), key=lambda remark: KINDS.index(remark.kind)))
 
 
 def title(resource: ReviewedResource) -> str:
@@ -111,12 +114,6 @@ def title(resource: ReviewedResource) -> str:
     names = ("displayName", "name", "bucket", "secretName")
     name = next((str(resource.inputs[key]) for key in names if resource.inputs.get(key)), resource.name)
     return f"{kind} {name}"
-
-
-def _changes(declared: ReviewedResource, live: ReviewedResource, judged: frozenset[str]) -> Iterator[Remark]:
-    for key in sorted({*declared.inputs, *live.inputs} - judged):
-        for path, before, after in _leaves(key, declared.inputs.get(key, _NOTHING), live.inputs.get(key, _NOTHING)):
-            yield Remark("changed", f"{title(declared)}: {path}: {_change(path, before, after)}", declared.urn)
 
 
 def _leaves(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -137,8 +134,8 @@ def _change(path: str, before: Any, after: Any) -> str:
         return "another value" if _NOTHING not in (before, after) else "a secret was added or removed"
     if not (isinstance(before, list) and isinstance(after, list)):
         return f"{_shown(path, before)}, now {_shown(path, after)}"
-    removed, added = [one for one in before if one not in after], [one for one in after if one not in before]
-    parts = [f"{word} {_shown(path, one)}" for word, rows in (("without", removed), ("with", added)) for one in rows]
+    removed = [f"without {_shown(path, item)}" for item in before if item not in after]
+    parts = [*removed, *(f"with {_shown(path, item)}" for item in after if item not in before)]
     return "; ".join(("now " + parts[0], *parts[1:])) if parts else "now in another order"
 
 

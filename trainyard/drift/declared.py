@@ -50,25 +50,13 @@ def of_export(text: str, stack: str, platform: str) -> Declared:
     """Reads the state from the output of `pulumi stack export`."""
     try:
         rows = json.loads(text)["deployment"]["resources"]
-        _require_stack(rows, stack)
+        stacks = {str(row["urn"]).split("::")[0].rpartition(":")[2] for row in rows}
+        if stacks and stack not in stacks:
+            # Compared with the state of another stack, drift of this stack would not show.
+            raise DriftError(f"this is the state of the stack {', '.join(sorted(stacks))}, not of {stack}")
         return of_state(rows, stack, platform)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DriftError("this is not the state of a stack that is up: `pulumi stack export` prints one") from None
-
-
-def _require_stack(rows: Iterable[Mapping[str, Any]], stack: str) -> None:
-    """Refuses the state of another stack. Compared with it, drift of this stack would not show."""
-    named = {str(row["urn"]).split("::")[0].rpartition(":")[2] for row in rows}
-    if named and stack not in named:
-        raise DriftError(f"this is the state of the stack {', '.join(sorted(named))}, not of {stack}")
-
-
-def _require_platform(rows: Iterable[Mapping[str, Any]], stack: str, platform: str) -> None:
-    """Refuses a state of another platform. Nothing in it is in this platform's cloud, so drift would not show."""
-    roots = (row for row in rows if row["type"] == _STACK_TYPE)
-    there = next((name for row in roots if (name := platform_with(row.get("outputs") or {}))), platform)
-    if there != platform:
-        raise DriftError(f"{stack} is up on `{there}`, and its file says `{platform}`")
 
 
 def export(stack: str, file: Path) -> str:
@@ -104,12 +92,16 @@ def with_names(declared: Declared, config: Mapping[str, Any]) -> Declared:
 
 def of_state(rows: Iterable[Mapping[str, Any]], stack: str, platform: str) -> Declared:
     rows = list(rows)
-    _require_platform(rows, stack, platform)
+    roots = (row for row in rows if row["type"] == _STACK_TYPE)
+    there = next((name for row in roots if (name := platform_with(row.get("outputs") or {}))), platform)
+    if there != platform:
+        # Nothing in the state is in this platform's cloud, so drift would not show.
+        raise DriftError(f"{stack} is up on `{there}`, and its file says `{platform}`")
     made = [row for row in rows if not row.get("delete") and not row.get("external")]
     resources = tuple(
         resource_of_state(str(row["urn"]), row) for row in made if not str(row["type"]).startswith("pulumi:")
     )
-    if not any(one.id for one in resources):
+    if not any(resource.id for resource in resources):
         raise DriftError(f"nothing of {stack} is up: its state is empty")
     return Declared(Snapshot(stack, platform, {}, resources), dict(_runs(made)))
 

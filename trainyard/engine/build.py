@@ -32,7 +32,7 @@ REMEDY = (
 
 
 def build(folder: Path, env: Mapping[str, str], progress: Progress) -> None:
-    """Compiles `pulumi` into `folder`, and adds the script that dynamic providers need."""
+    """Compiles `pulumi` into `folder`, and adds the script that dynamic providers need, from the SDK's module."""
     go = find_go(folder, env, progress)
     env, own_folder = _with_go_folders(go, folder, env)
     progress.say(f"building the Pulumi engine {ENGINE_VERSION} from source, once: 3 to 6 minutes on two cores")
@@ -44,7 +44,10 @@ def build(folder: Path, env: Mapping[str, str], progress: Progress) -> None:
         "-o", str(folder / "pulumi"), PACKAGE,
     ]  # fmt: skip
     _run_go(command, env, progress)
-    _add_dynamic_providers(go, folder, env)
+    # The script that starts Python's dynamic providers belongs beside `pulumi`.
+    starter = _module(go, SDK, env) / "python" / "dist" / "pulumi-resource-pulumi-python"
+    shutil.copyfile(starter, folder / starter.name)
+    os.chmod(folder / starter.name, 0o755)
     for own in (_own_go(folder), _source(folder), own_folder):
         shutil.rmtree(own, ignore_errors=True)
 
@@ -186,11 +189,3 @@ def _run_go(command: list[str], env: Mapping[str, str], progress: Progress) -> N
 
 def _last_lines(lines: "collections.deque[str] | list[str]") -> str:
     return "\n".join(f"  {line}" for line in list(lines)[-LINES_SHOWN:])
-
-
-def _add_dynamic_providers(go: str, folder: Path, env: Mapping[str, str]) -> None:
-    """Copies the script that starts Python's dynamic providers from the SDK's module. It belongs beside `pulumi`."""
-    starter = _module(go, SDK, env) / "python" / "dist" / "pulumi-resource-pulumi-python"
-    target = folder / starter.name
-    shutil.copyfile(starter, target)
-    os.chmod(target, 0o755)

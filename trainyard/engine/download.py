@@ -42,30 +42,26 @@ def download(folder: Path, machine: Machine, env: Mapping[str, str], progress: P
     releases = (env.get(MIRROR_VARIABLE) or RELEASES).rstrip("/")
     if releases == "off":
         raise EngineError(f"{MIRROR_VARIABLE} is off")
-    wanted = _given_checksum(env)
-    schemes = _schemes(releases, wanted)
+    given = env.get(CHECKSUM_VARIABLE, "").strip()
+    if given and not _SHA256.fullmatch(given):
+        raise MirrorError(f"{CHECKSUM_VARIABLE} is {given!a}: give the archive's SHA-256, 64 hexadecimal digits")
+    expected = given.lower()
+    schemes = _schemes(releases, expected)
     name = f"pulumi-v{ENGINE_VERSION}-{machine.os}-{_PROCESSORS.get(machine.processor, machine.processor)}.tar.gz"
     page = f"{releases}/v{ENGINE_VERSION}"
     archive = folder / name
     try:
-        if not wanted:
+        if not expected:
             with _open(f"{page}/pulumi-{ENGINE_VERSION}-checksums.txt", schemes) as listing:
-                wanted = _checksum(listing.read(_LONGEST_LISTING).decode(), name)
+                expected = _checksum(listing.read(_LONGEST_LISTING).decode(), name)
         with _open(f"{page}/{name}", schemes) as source:
             checksum = _save(source, archive, progress)
     except (OSError, ValueError, HTTPException) as problem:
         raise EngineError(f"{page}: {problem}") from problem
-    if checksum != wanted:
-        raise EngineError(f"{page}/{name}: its SHA-256 is {checksum}, expected is {wanted}")
+    if checksum != expected:
+        raise EngineError(f"{page}/{name}: its SHA-256 is {checksum}, expected is {expected}")
     _unpack(archive, folder)
     archive.unlink()
-
-
-def _given_checksum(env: Mapping[str, str]) -> str:
-    text = env.get(CHECKSUM_VARIABLE, "").strip()
-    if text and not _SHA256.fullmatch(text):
-        raise MirrorError(f"{CHECKSUM_VARIABLE} is {text!a}: give the archive's SHA-256, 64 hexadecimal digits")
-    return text.lower()
 
 
 def _schemes(releases: str, checksum: str) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class Folders:
         """Raises OtherFolderError unless each of these is a folder of the project."""
         known: set[tuple[int, int]] = set()
         for folder in filter(None, folders):
-            known = known or {key for one in self._project_folders() if (key := _identity(one))}
+            known = known or {key for own in self._project_folders() if (key := _identity(own))}
             if _identity(Path(folder)) not in known and not self._is_installed(folder) and not self._is_ours(folder):
                 raise OtherFolderError(
                     f"{folder} does not belong to the project that the engine was started for. The host runs only the "
@@ -127,28 +127,20 @@ def _named_by(folder: Path) -> Iterator[Path]:
     """The program's folder, and the plugins and packages that files in `folder` name by path."""
     for manifest in _manifests(folder):
         content = _read(manifest)
-        paths = [content.get("main"), *_plugin_paths(content.get("plugins")), *_package_paths(content.get("packages"))]
+        kinds = [kind for kind in _values(content.get("plugins")) if isinstance(kind, list)]
+        plugins = [plugin for kind in kinds for plugin in kind if isinstance(plugin, dict)]
+        packages = [
+            package.get("source") if isinstance(package, dict) else package
+            for package in _values(content.get("packages"))
+        ]
+        paths = [content.get("main"), *(plugin.get("path") for plugin in plugins), *packages]
         for path in (folder / path for path in paths if isinstance(path, str)):
             # `main`, or a plugin, may be the file itself.
             yield path if path.is_dir() else path.parent
 
 
-def _plugin_paths(plugins: Any) -> Iterator[Any]:
-    for kind in _values(plugins):
-        yield from (plugin.get("path") for plugin in _items(kind) if isinstance(plugin, dict))
-
-
-def _package_paths(packages: Any) -> Iterator[Any]:
-    for package in _values(packages):
-        yield package.get("source") if isinstance(package, dict) else package
-
-
 def _values(mapping: Any) -> Iterable[Any]:
     return mapping.values() if isinstance(mapping, dict) else ()
-
-
-def _items(items: Any) -> Iterable[Any]:
-    return items if isinstance(items, list) else ()
 
 
 def _options(manifest: Path) -> Mapping[str, object]:

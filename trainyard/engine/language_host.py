@@ -160,7 +160,8 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         except OSError as problem:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, _cannot_start(folder, problem))
         for stream, chunk in self.children.output(child, context):
-            yield _plugin_output(stream, chunk)
+            printed: dict[str, Any] = {stream: chunk}
+            yield language_pb2.RunPluginResponse(**printed)
         yield language_pb2.RunPluginResponse(exitcode=child.returncode)
 
     def Cancel(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
@@ -233,12 +234,6 @@ def _verdict(exit_code: int) -> Any:
     return language_pb2.RunResponse(error=f"the program {how}")
 
 
-def _plugin_output(stream: str, chunk: bytes) -> Any:
-    if stream == "stdout":
-        return language_pb2.RunPluginResponse(stdout=chunk)
-    return language_pb2.RunPluginResponse(stderr=chunk)
-
-
 def _cannot_start(folder: str, problem: OSError) -> str:
     if problem.errno != errno.E2BIG:
         return f"{folder}: the plugin cannot be started: {problem}"
@@ -246,14 +241,6 @@ def _cannot_start(folder: str, problem: OSError) -> str:
         f"{folder}: the plugin cannot be started: the engine gives it the whole stack configuration in one\n"
         "environment variable, and Linux allows 128 KiB there. Make the stack file smaller, or split the stack."
     )
-
-
-def _wait_for_end(done: threading.Event) -> None:
-    """Returns on a request to stop, or when the engine that started this host is gone: its death sends no signal."""
-    engine = os.getppid()
-    while not done.wait(0.5):
-        if os.getppid() != engine:
-            return
 
 
 def main() -> int:
@@ -278,7 +265,10 @@ def main() -> int:
     host.knows_callers = server.knows_callers
     server.start()
     print(port, flush=True)
-    _wait_for_end(done)
+    # Until a request to stop, or until the engine that started this host is gone: its death sends no signal.
+    engine = os.getppid()
+    while not done.wait(0.5) and os.getppid() == engine:
+        pass
     host.children.stop_all()
     server.stop(0).wait()
     return 0

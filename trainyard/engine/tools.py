@@ -86,20 +86,15 @@ def _write_plugin(home: Path, stand_in: StandIn, env: Mapping[str, str]) -> None
     plugin, script = plugin_path(home, stand_in), script_for(stand_in.module)
     if plugin is None:
         return
-    if not _wants_real_plugin(stand_in, env):
+    choice = env.get(stand_in.variable, "")
+    if choice not in ("", "real"):
+        raise EngineError(f"{stand_in.variable} is {choice!a}: write `real` for Pulumi's own plugin, or leave it out")
+    if not choice:
         plugin.parent.mkdir(parents=True, exist_ok=True)
         write_script(plugin, script)
     elif plugin.is_file() and plugin.read_bytes() == script.encode():
         plugin.unlink()
         plugin.parent.rmdir()
-
-
-def _wants_real_plugin(stand_in: StandIn, env: Mapping[str, str]) -> bool:
-    """Whether Pulumi's own plugin is to be used, and not the one for the local cloud."""
-    wanted = env.get(stand_in.variable, "")
-    if wanted not in ("", "real"):
-        raise EngineError(f"{stand_in.variable} is {wanted!a}: write `real` for Pulumi's own plugin, or leave it out")
-    return wanted == "real"
 
 
 def plugin_path(home: Path, stand_in: StandIn) -> Path | None:
@@ -117,19 +112,16 @@ def plugin_path(home: Path, stand_in: StandIn) -> Path | None:
 def _write_language_host(folder: Path, engine: Path, env: Mapping[str, str]) -> None:
     beside = engine / LANGUAGE_HOST
     bundled = beside.is_file() and not is_trampoline(beside)
-    if bundled or _on_path_elsewhere(LANGUAGE_HOST, folder, engine, env):
+    others = [
+        place for place in env.get("PATH", os.defpath).split(os.pathsep) if place not in (str(folder), str(engine))
+    ]
+    other = shutil.which(LANGUAGE_HOST, path=os.pathsep.join(others))
+    if bundled or (other is not None and not is_trampoline(Path(other)) and not is_ours(Path(other))):
         for name in (LANGUAGE_HOST, OWN_LANGUAGE_HOST):
             (folder / name).unlink(missing_ok=True)
         return
     write_script(folder / OWN_LANGUAGE_HOST, script_for("trainyard.engine.language_host"))
     link(folder / LANGUAGE_HOST, beside if beside.is_file() else folder / OWN_LANGUAGE_HOST)
-
-
-def _on_path_elsewhere(name: str, folder: Path, engine: Path, env: Mapping[str, str]) -> bool:
-    ours = {str(folder), str(engine)}
-    others = [place for place in env.get("PATH", os.defpath).split(os.pathsep) if place not in ours]
-    other = shutil.which(name, path=os.pathsep.join(others))
-    return other is not None and not is_trampoline(Path(other)) and not is_ours(Path(other))
 
 
 def is_ours(path: Path) -> bool:

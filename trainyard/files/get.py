@@ -50,20 +50,21 @@ class Get:
     def fetch(self, wanted: Iterable[WantedObject]) -> None:
         """Returns when all objects are here. Objects that could not be fetched become problems of the report."""
         with Workers() as workers:
-            for one in wanted:
-                if one.path.endswith("/") and not one.item.size:
+            for found in wanted:
+                item = found.item
+                if found.path.endswith("/") and not item.size:
                     continue  # an empty object whose name ends in a slash is a client's marker of a folder
-                steps, why = local_path(one.path)
+                steps, why = local_path(found.path)
                 why = why or self._clash(steps)
                 if why:
-                    self.report.problem(one.item.name, why)
+                    self.report.problem(item.name, why)
                     continue
-                self.report.add(expected=one.item.size)
-                if one.item.size <= streams.PART_BYTES:
-                    workers.give(partial(self._small, one.item, steps))
+                self.report.add(expected=item.size)
+                if item.size <= streams.PART_BYTES:
+                    workers.give(partial(self._small, item, steps))
                 else:
                     workers.finish()
-                    self._large(workers, one.item, steps)
+                    self._large(workers, item, steps)
             workers.finish()
 
     def _clash(self, steps: tuple[str, ...]) -> str:

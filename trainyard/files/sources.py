@@ -121,4 +121,5 @@ def _used_stacks(file: Path) -> dict[str, Stack]:
     from schemas.across_stacks import find_neighbours
     from schemas.judge import judge_file
 
-    return {one.stack.name: one.stack for one in find_neighbours([file], [judge_file(file)]) if one.stack}
+    neighbours = find_neighbours([file], [judge_file(file)])
+    return {neighbour.stack.name: neighbour.stack for neighbour in neighbours if neighbour.stack}

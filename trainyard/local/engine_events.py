@@ -35,16 +35,15 @@ def errors_in(log: Path) -> list[EngineDiagnostic]:
     """Each error once; none if the engine ended before it wrote anything."""
     if not log.exists():
         return []
-    events = (_event(line) for line in log.read_text("utf-8", "replace").split("\n"))
-    return list(dict.fromkeys(error for event in events for error in _errors(event)))
-
-
-def _event(line: str) -> Mapping[str, Any]:
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return {}  # the last line of an engine that was killed
-    return event if isinstance(event, Mapping) else {}
+    errors: dict[EngineDiagnostic, None] = {}
+    for line in log.read_text("utf-8", "replace").split("\n"):
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue  # the last line of an engine that was killed
+        if isinstance(event, Mapping):
+            errors |= dict.fromkeys(_errors(event))
+    return list(errors)
 
 
 def _errors(event: Mapping[str, Any]) -> Iterator[EngineDiagnostic]:

@@ -50,16 +50,15 @@ class JobEnvironment:
         """The requirement that no environment of the framework meets, with its line. Empty if there is none."""
         if self.row or not self.choice.conflicts or not self.choice.nearest:
             return ""
-        one, packages = self.choice.conflicts[0], self.job.packages
+        conflict, packages = self.choice.conflicts[0], self.job.packages
         lines = packages.text.splitlines() if packages else []
         places = packages.places if packages else ()
         place = next(
-            (at for at, line in zip(places, lines, strict=False) if requirement_of(line) == one.requirement), ""
+            (at for at, line in zip(places, lines, strict=False) if requirement_of(line) == conflict.requirement), ""
         )
         where = f"{place}: " if place else ""
-        return (
-            f"{where}`{one.requirement}` does not fit {one.has}, which the environment `{self.choice.nearest.name}` has"
-        )
+        nearest = self.choice.nearest.name
+        return f"{where}`{conflict.requirement}` does not fit {conflict.has}, which the environment `{nearest}` has"
 
 
 def environment_of(job: JobPlan, stacks: Path) -> Environment | MissingEnvironment:
@@ -84,7 +83,7 @@ def chosen_for(jobs: Iterable[JobPlan], stacks: Path) -> tuple[JobEnvironment, .
 def require_fitting(jobs: Iterable[JobPlan], stacks: Path) -> None:
     """Raises LocalStackError if no environment of a job's framework meets the job's requirements."""
     chosen = chosen_for(jobs, stacks)
-    if conflicts := [f"job {one.job.name}: {one.conflict}" for one in chosen if one.conflict]:
+    if conflicts := [f"job {job.job.name}: {job.conflict}" for job in chosen if job.conflict]:
         raise LocalStackError("\n".join([*conflicts, FIT]))
 
 
@@ -94,7 +93,7 @@ def require_makeable(jobs: Iterable[JobPlan], stacks: Path) -> None:
     every = tuple(jobs)
     require_fitting(every, stacks)
     chosen = chosen_for(every, stacks)
-    if blocked := [one for name in _names(chosen) if (one := obstacle(rows()[name]))]:
+    if blocked := [reason for name in _names(chosen) if (reason := obstacle(rows()[name]))]:
         raise LocalStackError("\n".join(_refusal(blocked, chosen)))
 
 
@@ -107,22 +106,22 @@ def make_environments(jobs: Iterable[JobPlan], stacks: Path, tell: MakeProgress)
     for line in decisions(every, stacks):
         tell.say(line)
     chosen = chosen_for(every, stacks)
-    able = [one for one in chosen if one.row and not one.obstacle]
+    able = [environment for environment in chosen if environment.row and not environment.obstacle]
     if len(missing := rows_to_make(_names(able))) > 1:
         tell.say(f"making the local environments of this stack: {cost(missing)}, once per machine")
-    for one in able:
-        assert one.row
+    for environment in able:
+        assert environment.row
         try:
-            base, packages = make(one.row.name, tell), one.job.packages
+            base, packages = make(environment.row.name, tell), environment.job.packages
             if packages:
                 make_layer(base, Wanted(packages.text, packages.digest, packages.file, packages.places), tell)
         except (MakeError, OSError) as error:
-            raise LocalStackError(f"job {one.job.name}: {error}") from None
+            raise LocalStackError(f"job {environment.job.name}: {error}") from None
 
 
 def decisions(jobs: Iterable[JobPlan], stacks: Path) -> tuple[str, ...]:
     """A line for each job whose requirements changed the choice of its environment."""
-    every = ((one.job, one.choice.decision) for one in chosen_for(jobs, stacks))
+    every = ((environment.job, environment.choice.decision) for environment in chosen_for(jobs, stacks))
     return tuple(
         f"job {job.name} runs in the environment {decision}: {job.packages.file}"
         for job, decision in every
@@ -132,12 +131,14 @@ def decisions(jobs: Iterable[JobPlan], stacks: Path) -> tuple[str, ...]:
 
 def what_to_make(plan: Plan, stacks: Path) -> str:
     """The text that says what `up` will make first. Empty if everything is installed."""
-    chosen = [one for one in chosen_for(plan.jobs.values(), stacks) if one.row and not one.obstacle]
+    every = chosen_for(plan.jobs.values(), stacks)
+    chosen = [environment for environment in every if environment.row and not environment.obstacle]
     missing = rows_to_make(_names(chosen))
+    jobs = [environment.job for environment in chosen]
     without = [
-        one.job.packages.file
-        for one in chosen
-        if one.job.packages and isinstance(environment_of(one.job, stacks), MissingEnvironment)
+        job.packages.file
+        for job in jobs
+        if job.packages and isinstance(environment_of(job, stacks), MissingEnvironment)
     ]
     listed = f"the packages of {', '.join(dict.fromkeys(without))}" if without else ""
     return " and ".join(filter(None, [f"the environments {cost(missing)}" if missing else "", listed]))
@@ -171,16 +172,19 @@ def absent_modules(environment: Environment, code: Path) -> tuple[str, ...]:
 
 
 def _names(chosen: Iterable[JobEnvironment]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.row.name for one in chosen if one.row))
+    return tuple(dict.fromkeys(environment.row.name for environment in chosen if environment.row))
 
 
 def _refusal(blocked: list[Obstacle], chosen: Iterable[JobEnvironment]) -> Iterator[str]:
     """A line for each environment, then what to type: one command for all Debian packages."""
-    for one in blocked:
-        jobs = ", ".join(other.job.name for other in chosen if other.row and other.row.name == one.name)
-        yield f"job {jobs} needs the local environment `{one.name}`, which cannot be made here: {one.reason}"
-    rows_of = [rows()[one.name] for one in blocked]
-    absent = dict.fromkeys(name for row in rows_of for name in missing_packages(row))
-    remedies = [packages_command([one.name for one in blocked], list(absent))] if absent else []
-    remedies += [one.remedy for one in blocked if not missing_packages(rows()[one.name])]
+    names, remedies = [], []
+    absent: dict[str, None] = {}
+    for reason in blocked:
+        jobs = ", ".join(other.job.name for other in chosen if other.row and other.row.name == reason.name)
+        yield f"job {jobs} needs the local environment `{reason.name}`, which cannot be made here: {reason.reason}"
+        packages = missing_packages(rows()[reason.name])
+        names.append(reason.name)
+        absent |= dict.fromkeys(packages)
+        remedies += [] if packages else [reason.remedy]
+    remedies[:0] = [packages_command(names, list(absent))] if absent else []
     yield f"First: {'; '.join(dict.fromkeys(remedies))}"

@@ -31,18 +31,13 @@ def localize(
     """
     made = LocalFile(deepcopy(dict(written)))
     stand_in(made)
-    _uses(made)
+    if uses := made.config.get("trainyard:uses"):
+        # A file backend calls every organization `organization`.
+        uses["stack"] = f"organization/trainyard/{uses['stack'].rpartition('/')[2]}"
     if not keeps_secrets:
         _secrets(made)
     _runs(made, plan, stacks)
     return made
-
-
-def _uses(made: LocalFile) -> None:
-    uses = made.config.get("trainyard:uses")
-    if uses:
-        # A file backend calls every organization `organization`.
-        uses["stack"] = f"organization/trainyard/{uses['stack'].rpartition('/')[2]}"
 
 
 def _secrets(made: LocalFile) -> None:
@@ -52,7 +47,8 @@ def _secrets(made: LocalFile) -> None:
         for step in parents:
             holder = holder[step]
         stand_in = f"stand-in-{hashlib.sha256(repr(path).encode()).hexdigest()[:16]}"
-        made.secrets[_pulumi_path(path)] = stand_in
+        steps = (f"[{step}]" if isinstance(step, int) else f'["{step}"]' for step in path[1:])
+        made.secrets[f"{path[0]}{''.join(steps)}"] = stand_in
         # The key must exist before Pulumi can set it, and a list must keep its order.
         holder[last] = stand_in
     if made.secrets:
@@ -97,8 +93,3 @@ def _until(run: Mapping[str, Any] | None) -> str:
 
 def holds_secrets(config: Config) -> bool:
     return any(secrets_in(config))
-
-
-def _pulumi_path(path: tuple[Any, ...]) -> str:
-    first, *rest = path
-    return str(first) + "".join(f"[{step}]" if isinstance(step, int) else f'["{step}"]' for step in rest)

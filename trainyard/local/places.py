@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -45,21 +46,17 @@ def project_stacks() -> Path:
         # A project's name is the namespace of its keys.
         if f"{project.get('name')}:" == NAMESPACE:
             return folder / str(project.get("stackConfigDir") or "")
-        if folder == Path() and (here := next((one for one in (folder, Path("stacks")) if _has_stacks(one)), None)):
+        if folder == Path() and (here := next(filter(_has_stacks, (folder, Path("stacks"))), None)):
             return here
     return EXAMPLES
 
 
 def _has_stacks(folder: Path) -> bool:
-    return any(NAMESPACE.encode() in _beginning(file) for file in folder.glob(_FILES) if file.is_file())
-
-
-def _beginning(file: Path) -> bytes:
-    try:
-        with file.open("rb") as content:
-            return content.read(_READ_BYTES)
-    except OSError:
-        return b""
+    for file in filter(Path.is_file, folder.glob(_FILES)):
+        with suppress(OSError), file.open("rb") as content:
+            if NAMESPACE.encode() in content.read(_READ_BYTES):
+                return True
+    return False
 
 
 def _project(file: Path) -> Mapping[str, Any]:

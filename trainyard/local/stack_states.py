@@ -43,7 +43,11 @@ def rename_warnings(rows: Sequence[Row], plan: Plan, platform: LocalPlatform) ->
     jobs = _renamed(before, {name: job.was for name, job in plan.jobs.items()})
     for name in jobs.gone if jobs else ():
         lost = platform.lost_with_job(sum(key.startswith(f"{name}/") for key in runs))
-        yield _of_job(name, jobs.new, lost)
+        yield (
+            f"job {name} is not in the stack file any more, and {', '.join(jobs.new)} {_is(jobs.new)} new: if it was "
+            f"renamed, {lost}, and they are trained anew, in another folder of the bucket, without the checkpoints of "
+            f"{name}.\n    To continue with what it has: `was: {name}` under {_one_of(jobs.new)} in the stack file."
+        )
     for name, job in plan.jobs.items():
         if was := next((former for former in (name, *job.was) if former in before), None):
             yield from _of_runs(name, was, job, runs)
@@ -54,7 +58,7 @@ def _of_runs(name: str, was: str, job: JobPlan, runs: Mapping[str, Row]) -> Iter
     renamed = _renamed(mine, {key: run.was for key, run in job.runs.items()})
     for key in renamed.gone if renamed else ():
         yield (
-            f"run {name}/{key} is not in the stack file any more, and {_listed(renamed.new)} {_is(renamed.new)} new: "
+            f"run {name}/{key} is not in the stack file any more, and {', '.join(renamed.new)} {_is(renamed.new)} new: "
             "if it was renamed, it is trained anew, in another folder of the bucket, without the checkpoints of "
             f"{key}.\n"
             f"    To continue with what it has: `was: {key}` under {_one_of(renamed.new)} in the stack file."
@@ -62,18 +66,10 @@ def _of_runs(name: str, was: str, job: JobPlan, runs: Mapping[str, Row]) -> Iter
     roles = _renamed(_roles(mine.values()), {role.name: (role.called,) for role in job.roles})
     for key in roles.gone if roles else ():
         yield (
-            f"role {key} of job {name} is not in the stack file any more, and {_listed(roles.new)} {_is(roles.new)} "
-            f"new: if it was renamed, {count_noun(len(mine), 'run')} of the job {_are(mine)} trained anew.\n"
+            f"role {key} of job {name} is not in the stack file any more, and {', '.join(roles.new)} {_is(roles.new)} "
+            f"new: if it was renamed, {count_noun(len(mine), 'run')} of the job {_is(mine)} trained anew.\n"
             f"    To leave them as they are: `was: {key}` under {_one_of(roles.new)} in the stack file."
         )
-
-
-def _of_job(name: str, new: Sequence[str], lost: str) -> str:
-    return (
-        f"job {name} is not in the stack file any more, and {_listed(new)} {_is(new)} new: if it was renamed, "
-        f"{lost}, and they are trained anew, in another folder of the bucket, without the checkpoints of {name}.\n"
-        f"    To continue with what it has: `was: {name}` under {_one_of(new)} in the stack file."
-    )
 
 
 def _renamed(before: Collection[str], now: Mapping[str, tuple[str, ...]]) -> Renamed:
@@ -84,32 +80,21 @@ def _renamed(before: Collection[str], now: Mapping[str, tuple[str, ...]]) -> Ren
 
 def _roles(rows: Collection[Row]) -> set[str]:
     """The roles of the runs' nodes. A node with a secret in its environment is encrypted as a whole, and left out."""
-    nodes = [node for row in rows for node in _list(row["inputs"].get("nodes")) if isinstance(node, Mapping)]
+    listed = (row["inputs"].get("nodes") for row in rows)
+    nodes = [node for nodes in listed if isinstance(nodes, list) for node in nodes if isinstance(node, Mapping)]
     return {str(node["role"]) for node in nodes if isinstance(node.get("role"), str)}
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 def _name(row: Row) -> str:
     return str(row["urn"].rpartition("::")[2])
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
-
-
 def _one_of(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"one of {_listed(names)}"
+    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
 
 
-def _is(names: Sequence[str]) -> str:
+def _is(names: Collection[str]) -> str:
     return "is" if len(names) == 1 else "are"
-
-
-def _are(runs: Collection[str]) -> str:
-    return "is" if len(runs) == 1 else "are"
 
 
 def end_protection(place: LocalStack) -> None:

@@ -97,7 +97,7 @@ class ProgressHistory:
             point = read_point(moment, (node.launcher_status or {}).get("progress"))
             if point is not None and (not own or own[-1].content != point.content):
                 own.append(point)
-                gone = crowded([one.moment for one in own])
+                gone = crowded([known.moment for known in own])
                 if gone is not None:
                     del own[gone]
         return self._points[start]
@@ -135,9 +135,9 @@ class SeveralLooks:
 
     def lines(self, runs: Iterable[RunStatus], ranks: frozenset[int]) -> Iterator[str]:
         wanted = {id(run) for run in runs}
-        for one in self.looks:
-            if mine := [run for run, look in self._seen if look is one and id(run) in wanted]:
-                yield from one.lines(mine, ranks)
+        for look in self.looks:
+            if mine := [run for run, seen_by in self._seen if seen_by is look and id(run) in wanted]:
+                yield from look.lines(mine, ranks)
 
     def unfinished(self, ranks: frozenset[int]) -> Sequence[str]:
         return [line for look in self.looks for line in look.unfinished(ranks)]
@@ -178,22 +178,18 @@ def _seen(where: Where, wanted: WantedRuns, deeply: bool) -> list[RunStatus]:
 
 
 def _current_report(report: RunReport, seen: Mapping[str, NodeRun], causes: Mapping[str, str]) -> RunReport:
-    nodes = [_now(node, seen.get(node["id"])) for node in report["nodes"] or ()]
-    if not any(node["id"] in seen for node in nodes):
-        state = report["state"]
-    else:
+    nodes, is_seen = [], False
+    for node in report["nodes"] or ():
+        if now := seen.get(node["id"]):
+            node, is_seen = {**node, "state": now.state, "details": now.details}, True
+        nodes.append(node)
+    state = report["state"]
+    if is_seen:
         state = overall(NodeRun(node["name"], node["id"], node["state"]) for node in nodes)
-    return {**report, "nodes": nodes, "state": state, "reason": next(_reasons(nodes, causes), "")}
-
-
-def _now(node: Mapping[str, Any], seen: NodeRun | None) -> Mapping[str, Any]:
-    return {**node, "state": seen.state, "details": seen.details} if seen else node
-
-
-def _reasons(nodes: Sequence[Mapping[str, Any]], causes: Mapping[str, str]) -> Iterator[str]:
-    """Reasons of a failure: the launchers' first, then the platform's."""
-    yield from (causes[node["id"]] for node in nodes if node["id"] in causes)
-    yield from (str(node["details"]) for node in nodes if node["state"] == "FAILED" and node.get("details"))
+    # The launchers know more about a failure than the platform.
+    reasons = [causes[node["id"]] for node in nodes if node["id"] in causes]
+    reasons += [str(node["details"]) for node in nodes if node["state"] == "FAILED" and node.get("details")]
+    return {**report, "nodes": nodes, "state": state, "reason": next(iter(reasons), "")}
 
 
 @dataclass
@@ -233,8 +229,8 @@ class TrafficReader:
         # All lines are about one run, whose name is the heading.
         prefix = f"{run.title} "
         dropped = tuple(
-            replace(one, pair=one.pair.replace(prefix, ""), missing=one.missing.replace(prefix, ""))
-            for one in wanted_drops(seen)
+            replace(drop, pair=drop.pair.replace(prefix, ""), missing=drop.missing.replace(prefix, ""))
+            for drop in wanted_drops(seen)
         )
         own = {node.address for node in nodes}
         # Both ends count a connection between two nodes.

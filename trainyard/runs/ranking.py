@@ -45,10 +45,10 @@ def rank_runs(runs: Sequence[RunStatus], results: Results, by: str | None, highe
     """`by` None: the most important metric of these runs. `highest` None: the metric's name decides."""
     by = by or next(iter(metric_choices(runs, results)), "")
     highest = highest_is_best(by) if highest is None else highest
-    found = [RankedRun(run, _metric(run, results, by)) for run in runs]
-    placed = [one for one in found if one.metric is not None]
-    placed.sort(key=lambda one: one.metric.value if one.metric else 0.0, reverse=highest)
-    return Ranking(by, highest, (*placed, *(one for one in found if one.metric is None)))
+    ranked = [RankedRun(run, _metric(run, results, by)) for run in runs]
+    placed = [run for run in ranked if run.metric is not None]
+    placed.sort(key=lambda run: run.metric.value if run.metric else 0.0, reverse=highest)
+    return Ranking(by, highest, (*placed, *(run for run in ranked if run.metric is None)))
 
 
 def metric_choices(runs: Sequence[RunStatus], results: Results) -> list[str]:

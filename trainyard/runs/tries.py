@@ -14,7 +14,7 @@ from components.plan.build import plan_of
 from components.platform.calls import Call, ProviderError
 from components.platform.client import RunClients, Runs, UnknownPlaceError, Where
 from components.platform.inputs import with_defaults
-from components.platform.runs import NodeRun, RunSpec, fingerprint_of_try, run_spec
+from components.platform.runs import NodeRun, fingerprint_of_try, run_spec
 from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, WantedTry, new_name
 from schemas.checks import check_meaning
 from schemas.each import with_each
@@ -42,26 +42,17 @@ def prepare_try(runs: Runs, call: Call, planned: PlannedTry, folder: Path) -> Re
 def start_try(runs: Runs, call: Call, ready: ReadyTry) -> Sequence[NodeRun]:
     """Starts every node. If one cannot be started, or the user interrupts, it ends those that were started: nobody
     would know of them, and they would cost money."""
-    spec = _spec_of_try(ready)
-    with _access_explained(runs, ready.planned):
+    planned = ready.planned
+    spec = run_spec(f"try of {planned.plan.stack}: {planned.title}", with_defaults(dict(ready.inputs)))
+    # The fingerprint marks it as a run that is in no state. The user's access is not new, so there is no wait for it.
+    fingerprint = fingerprint_of_try(planned.like.name if planned.like else "", spec.fingerprint)
+    spec = replace(spec, fingerprint=fingerprint, timeouts=replace(spec.timeouts, access=0.0))
+    with _access_explained(runs, planned):
         try:
             return list(runs.ensure(call, spec, ()))
         except BaseException:
             runs.cancel(call, runs.started(call, spec))
             raise
-
-
-def _spec_of_try(ready: ReadyTry) -> RunSpec:
-    """The spec of a try. Its fingerprint marks it as a run that is in no state."""
-    planned = ready.planned
-    spec = run_spec(f"try of {planned.plan.stack}: {planned.title}", with_defaults(dict(ready.inputs)))
-    like = planned.like.name if planned.like else ""
-    return replace(
-        spec,
-        fingerprint=fingerprint_of_try(like, spec.fingerprint),
-        # The user's access is not new, so there is no wait for it to take effect.
-        timeouts=replace(spec.timeouts, access=0.0),
-    )
 
 
 @contextmanager
@@ -88,7 +79,11 @@ def plan_try(judged: Judged, wanted: WantedTry, region: str | None = None) -> Pl
     name = wanted.name or new_name()
     if name in job.runs:
         raise TryError(f"the job {wanted.job} has a run {name}: give the try another --name")
-    runs = {**({like: job.runs[like]} if like else {}), name: _run(wanted, job.runs[like] if like else Run())}
+    base = job.runs[like] if like else Run()
+    # `attempt` and `was` are not copied, so that the try has a folder of its own.
+    args = base.args if wanted.args is None else wanted.args
+    own = Run(args=args, env={**base.env, **(wanted.env or {})}, until="accepted")
+    runs = {**({like: base} if like else {}), name: own}
     trying = replace(stack, jobs={wanted.job: replace(job, runs=runs)})
     _refuse_findings(replace(judged, stack=trying), wanted.job, name)
     plan = plan_of(replace(judged, stack=trying))
@@ -121,13 +116,6 @@ def _base_run(wanted: WantedTry, job: Job) -> str | None:
     if not job.runs:
         raise TryError(f"the job {wanted.job} has no runs in the stack file: name the job alone")
     raise TryError(f"no run `{wanted.run}` of {wanted.job}: {suggest_name(wanted.run, job.runs)}")
-
-
-def _run(wanted: WantedTry, like: Run) -> Run:
-    """The run `like`, with the arguments and variables of the try. Its `attempt` and `was` are not copied, so that the
-    try has a folder of its own."""
-    args = like.args if wanted.args is None else wanted.args
-    return Run(args=args, env={**like.env, **(wanted.env or {})}, until="accepted")
 
 
 def _refuse_findings(judged: Judged, job: str, name: str) -> None:
