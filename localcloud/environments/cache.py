@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from localcloud.environments.rows import EnvironmentRow
-from trainyard.engine.trusted import open_lock, own_folder, planted
+from trainyard.engine.trusted import open_lock, own_folder, why_planted
 
 STAMP = "ready.json"
 # Raised when folders made by an earlier trainyard must not be used any more.
@@ -48,7 +48,7 @@ def why_not_trusted(*places: Path) -> str:
     """Why the cache must not be used, because other users may write to it; empty if it may be used."""
     folder = cache_folder()
     for place in (folder.parent, folder, *places):
-        if why := planted(place):
+        if why := why_planted(place):
             return f"{place} {why}"
     return ""
 

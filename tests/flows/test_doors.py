@@ -13,7 +13,7 @@ from schemas.load import load_config, load_file
 from schemas.model import Secret
 from schemas.scalars import within_64_bits
 from schemas.source import parse_source
-from trainyard import engine
+from trainyard.engine.obtain import local_stack_environment
 
 pytestmark = pytest.mark.engine
 # Plain scalars on which readers of YAML differ.
@@ -26,7 +26,7 @@ SCALARS = """
 class Project:
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.env = engine.environment(root / "home")
+        self.env = local_stack_environment(root / "home")
         (root / "stacks").mkdir()
         (root / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\nstackConfigDir: stacks\n")
         self.file = root / "stacks" / "Pulumi.dev.yaml"

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from trainyard import engine
+from trainyard.engine.obtain import local_stack_environment
 
 PROJECT = Path(__file__).with_name("engine_project")
 SLOW_SECONDS = 600.0
@@ -32,7 +32,7 @@ class Project:
         # A link for `virtualenv: .venv`, so that the SDK need not be installed again.
         (self.program / ".venv").symlink_to(sys.prefix)
         self.home = root / "home"
-        self.env = engine.environment(self.home) | {
+        self.env = local_stack_environment(self.home) | {
             "PULUMI_OPTION_COLOR": "never",
             "PULUMI_OPTION_NON_INTERACTIVE": "true",
         }

@@ -29,7 +29,7 @@ from tests.support.machine_base import MachineBase
 from tests.support.shadows import write_shadows
 from tests.support.wheels import write_wheel
 from trainyard.images import build_push
-from trainyard.images.tools import NAMES, TOOLS
+from trainyard.images.image_tools import NAMES, TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = "localhost/machine:1"
@@ -260,7 +260,7 @@ def test_an_image_goes_to_the_registry_and_comes_back(yard: Yard, built: str) ->
 
 
 def _is_pulled_back(yard: Yard, digest: str) -> None:
-    place = build_push.endpoint("iad.ocir.io", yard.cloud.env)
+    place = build_push.registry_endpoint("iad.ocir.io", yard.cloud.env)
     folder = yard.folder / "login"
     folder.mkdir()
     session = Session(profile="deployer", config_file=str(yard.cloud.config_file))

@@ -16,7 +16,7 @@ import pytest
 from components.s3 import Session
 from localcloud.control import Cloud
 from tests.support.local_team import LONGEST_SECONDS, summary
-from trainyard.engine.obtain import environment
+from trainyard.engine.obtain import local_stack_environment
 
 pytestmark = pytest.mark.engine
 
@@ -39,7 +39,7 @@ class Stack:
         (self.folder / ".venv").symlink_to(sys.prefix)
         (self.folder / "train.py").write_text("print(1)\n")
         more = {"PULUMI_OPTION_COLOR": "never", "GRPC_VERBOSITY": "NONE"}
-        self.env = environment(root / "home") | dict(cloud.env) | more
+        self.env = local_stack_environment(root / "home") | dict(cloud.env) | more
         self.pulumi("stack", "init", "dev")
         self.pulumi("config", "set", "aws:region", "us-east-1")
         self.pulumi("config", "set", "--path", "aws:defaultTags.tags.owner", "vision")

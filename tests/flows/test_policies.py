@@ -21,7 +21,7 @@ from policies.pack import NAME
 from policies.rule import Examples, JudgedResource, PolicyRule, StackRule, resource_rules, stack_rules
 from policies.settings import NOT_KNOWN_YET
 from tests.support.policy_examples import snapshot, written
-from trainyard import engine
+from trainyard.engine.obtain import local_stack_environment
 
 PROJECT = Path(__file__).with_name("policies_project")
 PACK = Path(__file__).parents[2] / "policies"
@@ -40,7 +40,7 @@ class Project:
         shutil.copytree(PROJECT, root / "examples")
         self.program = root / "examples" / "program"
         (self.program / ".venv").symlink_to(sys.prefix)
-        self.env = engine.environment(root / "home") | {"PULUMI_OPTION_COLOR": "never"}
+        self.env = local_stack_environment(root / "home") | {"PULUMI_OPTION_COLOR": "never"}
         created = self.pulumi("stack", "init", "dev")
         assert created.returncode == 0, created.stderr
 

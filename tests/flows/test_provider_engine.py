@@ -19,7 +19,7 @@ from localcloud import admin, control
 from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import runs_may_log
 from tests.support.waiting import eventually
-from trainyard import engine
+from trainyard.engine.obtain import local_stack_environment
 
 PROJECT = Path(__file__).with_name("provider_project")
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -35,7 +35,7 @@ class Stack:
         shutil.copytree(PROJECT, self.folder)
         for name, target in ((".venv", sys.prefix), ("provider", str(CHECKOUT / "provider"))):
             (self.folder / name).symlink_to(target)
-        self.env = {**engine.environment(root / "home"), **cloud.env, "PULUMI_OPTION_COLOR": "never"}
+        self.env = {**local_stack_environment(root / "home"), **cloud.env, "PULUMI_OPTION_COLOR": "never"}
         self.said = ""
         self("stack", "init", "dev")
         self.set("compartment", cloud.compartment)

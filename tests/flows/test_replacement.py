@@ -29,7 +29,7 @@ from tests.support.cloud_fixture import Clients
 from tests.support.counts import FIRST, wanted
 from tests.support.local_team import LONGEST_SECONDS, summary
 from tests.support.plugin_world import BUCKET, CASES, PROJECT, VCN
-from trainyard.engine.obtain import environment
+from trainyard.engine.obtain import local_stack_environment
 
 pytestmark = pytest.mark.engine
 
@@ -60,7 +60,7 @@ class Changes:
         shutil.copytree(PROGRAM, self.folder)
         (self.folder / ".venv").symlink_to(sys.prefix)
         more = {"PULUMI_OPTION_COLOR": "never", "GRPC_VERBOSITY": "NONE"}
-        self.env = environment(root / "home") | dict(cloud.env) | more
+        self.env = local_stack_environment(root / "home") | dict(cloud.env) | more
         self.pulumi("stack", "init", "dev")
 
     def attempt(self, *words: str) -> "subprocess.CompletedProcess[str]":

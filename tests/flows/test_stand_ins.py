@@ -17,7 +17,7 @@ from localcloud.control import Cloud
 from tests.support.counts import FIRST, wanted
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 from tests.support.local_team import NOT_MADE
-from trainyard.local.localize import localize
+from trainyard.local.localize import localize_config
 
 OCI = [name for name in EXAMPLES if name.startswith("oci-")]
 SUBNET = "ocid1.subnet.oc1.iad.aaaaaaaaanotherteams"
@@ -30,7 +30,7 @@ def stood_in(cloud: Cloud, name: str, subnet: str = "") -> None:
         config["trainyard:network"]["subnet"] = subnet
     known = plan(name)
     stand_ins = StandIns(cloud, print, known.network)
-    localize(config, known, lambda file: stand_in(file, known, cloud, stand_ins), STACKS)
+    localize_config(config, known, lambda file: stand_in(file, known, cloud, stand_ins), STACKS)
 
 
 def made(cloud: Cloud) -> list[tuple[str, str, str]]:

@@ -22,7 +22,7 @@ from components.platform.review import ReviewPlatform
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
 from trainyard.cli.drift import _drift_json, drift_lines
-from trainyard.drift.compare import Drift, EffectDifferences, compare, compare_effects, compare_runs, in_order
+from trainyard.drift.compare import Drift, EffectDifferences, compare_effects, compare_resources, compare_runs, in_order
 from trainyard.drift.declared import Declared, of_export
 
 DRIFTS = Path(__file__).parent / "drifts"
@@ -49,7 +49,7 @@ def drift_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
             require_capability(recorded["platform"], ReviewPlatform), side.declared, side.snapshot
         )
     runs = [_run_status(title, state) for title, state in recorded["runs"].items()]
-    remarks = in_order((*compare(side, effects), *compare_runs(declared.runs, runs)))
+    remarks = in_order((*compare_resources(side, effects), *compare_runs(declared.runs, runs)))
     unread = tuple(dict.fromkeys((*side.unread, *effects.unread)))
     drift = Drift(declared.snapshot.stack, recorded["platform"], remarks, unread)
     return {"json": _drift_json(drift), "lines": list(drift_lines(drift))}

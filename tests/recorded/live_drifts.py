@@ -24,7 +24,7 @@ from tests.recorded.cloud_answers import key_of, serving
 from trainyard.cli.drift import _drift_json
 from trainyard.cli.run_selection import config_of, where_of
 from trainyard.drift.declared import of_export, with_names
-from trainyard.drift.look import find_drift
+from trainyard.drift.find_drift import find_drift
 
 LIVE = Path(__file__).parent / "live"
 _PROFILES = ("DEFAULT", "deployer")

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tools.scaffold import GENERATORS
-from trainyard import engine
+from trainyard.engine.obtain import local_stack_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDED = ROOT / "tests" / "flows" / "paper_project"
@@ -30,7 +30,10 @@ class Checkout:
         self.stack, self.desk = self.root / "stacks/Pulumi.fair.yaml", root / "desk"
         # A link for `virtualenv: .venv`, so that the SDK need not be installed again.
         (self.root / ".venv").symlink_to(sys.prefix)
-        self.env = engine.environment(root / "home") | {"PULUMI_OPTION_COLOR": "never", "PULUMI_SKIP_UPDATE_CHECK": "1"}
+        self.env = local_stack_environment(root / "home") | {
+            "PULUMI_OPTION_COLOR": "never",
+            "PULUMI_SKIP_UPDATE_CHECK": "1",
+        }
 
     def run(self, *words: str, seconds: float = LONGEST_SECONDS) -> subprocess.CompletedProcess[str]:
         return subprocess.run(words, cwd=self.root, env=self.env, capture_output=True, text=True, timeout=seconds)

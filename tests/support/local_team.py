@@ -19,7 +19,7 @@ import yaml
 
 from localcloud import control
 from schemas.model import NOTHING
-from trainyard.engine.obtain import environment
+from trainyard.engine.obtain import local_stack_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "stacks"
@@ -88,7 +88,7 @@ class Team:
         return control.start(self.home / "cloud")
 
     def env(self, more: Mapping[str, str] = NOTHING) -> dict[str, str]:
-        return environment(self.home) | dict(self.cloud.env) | {"PULUMI_OPTION_COLOR": "never", **more}
+        return local_stack_environment(self.home) | dict(self.cloud.env) | {"PULUMI_OPTION_COLOR": "never", **more}
 
     def pulumi(self, *words: str, more: Mapping[str, str] = NOTHING) -> subprocess.CompletedProcess[str]:
         """Runs plain Pulumi. Of our variables, its environment has the cloud's endpoint only."""

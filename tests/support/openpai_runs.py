@@ -24,7 +24,7 @@ from provider.plugin import Trainyard
 from tests.support.cloud_fixture import local_cloud
 from tests.support.openpai_world import USER, OpenPaiWorld, job
 from tests.support.provider_client import EngineSide, Resource, engine_side
-from trainyard.runs.look import Look, look_for
+from trainyard.runs.run_looks import Look, look_for
 
 RUN = "trainyard:index:Run"
 

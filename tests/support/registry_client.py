@@ -54,7 +54,7 @@ class Tool:
     @staticmethod
     def signed_in(cloud: Cloud, profile: str = "deployer") -> Tool:
         session = Session(profile=profile, config_file=str(cloud.config_file))
-        place = build_push.endpoint("iad.ocir.io", cloud.env)
+        place = build_push.registry_endpoint("iad.ocir.io", cloud.env)
         return Tool(cloud, token(session, place))
 
     def ask(self, method: str, path: str, content: bytes = b"", **headers: str) -> Answer:

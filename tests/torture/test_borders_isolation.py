@@ -20,7 +20,7 @@ from tests.support.local_team import ONE_NODE, ROOT
 from tests.support.wheels import write_wheel
 from trainyard.engine.build import _go_from_pypi
 from trainyard.engine.isolated import why_committed
-from trainyard.engine.obtain import environment
+from trainyard.engine.obtain import local_stack_environment
 from trainyard.engine.tools import script_for, write_script
 from trainyard.engine.versions import EngineError
 
@@ -155,7 +155,7 @@ def test_no_state_that_a_commit_brought_is_used(tmp_path: Path) -> None:
         control.start(cloud)
     assert not (cloud / "server.log").exists()
     with pytest.raises(EngineError, match="has files from a commit"):
-        environment(team.root / ".trainyard")
+        local_stack_environment(team.root / ".trainyard")
     team.git("rm", "-r", "--quiet", "--cached", ".trainyard")
     assert not why_committed(cloud)
 

@@ -219,10 +219,10 @@ def env(home: Path | None, profile: str, resource: str | None, pulumi: bool, iso
     principal = issue_resource_principal(cloud, resource) if resource else {}
     variables: dict[str, str] = {}
     if pulumi:
-        from trainyard.engine.obtain import environment
+        from trainyard.engine.obtain import local_stack_environment
 
         # Plain `pulumi` then runs as under `up --local`.
-        for_pulumi = environment(cloud.home.parent)
+        for_pulumi = local_stack_environment(cloud.home.parent)
         variables = {name: value for name, value in for_pulumi.items() if os.environ.get(name) != value}
         for name in (name for name in os.environ if name not in for_pulumi):
             print_data(f"unset {name}")

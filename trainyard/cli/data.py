@@ -31,7 +31,7 @@ from trainyard.cli.planning import (
     stacks_option,
 )
 from trainyard.cli.transfers import end_with, size_words, transfer_progress
-from trainyard.files.sources import bucket_name
+from trainyard.files.sources import stack_bucket_name
 from trainyard.files.workers import TransferReport
 
 # The default folder of uploads. No run writes there.
@@ -84,7 +84,7 @@ def _open_bucket(
     cloud = running_cloud(home, stack_name(file)) if local or home else None
     where = Where(loaded.source.data["config"], cloud, None, say_aside, profile)
     opener = store_opener(StoreRequest(purpose, where, loaded.stack))
-    return StackBucket(loaded.stack, opener.bucket(bucket or bucket_name(file, loaded.stack)))
+    return StackBucket(loaded.stack, opener.bucket(bucket or stack_bucket_name(file, loaded.stack)))
 
 
 @click.group()

@@ -121,7 +121,7 @@ def _find_drift_of_stack(
     from components.platform.local import deployed_files
     from trainyard.cli.run_selection import config_of, where_of
     from trainyard.drift import declared
-    from trainyard.drift.look import find_drift
+    from trainyard.drift.find_drift import find_drift
 
     stack, _ = named_place(named, stacks)
     copy = deployed_files(cloud.home, stacks).get(stack) if cloud is not None else None
@@ -134,7 +134,7 @@ def _find_drift_of_stack(
         elif cloud is not None:
             made = declared.of_local(cloud.home, stack, platform)
         else:
-            made = declared.of_export(declared.export(stack, file), stack, platform)
+            made = declared.of_export(declared.export_state(stack, file), stack, platform)
         made = declared.with_names(made, config)
         where = where_of(file, cloud, place, profile)
         return find_drift(made, where, known)

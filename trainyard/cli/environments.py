@@ -118,7 +118,7 @@ def _make_for(stack: str, stacks: Path, names: tuple[str, ...], apt: bool) -> No
     from localcloud.environments.find import Environment
     from trainyard.cli.planning import find_stack_file, plan_or_exit
     from trainyard.engine.progress import Progress
-    from trainyard.local.environments import chosen_for, environment_of, make_environments, require_fitting
+    from trainyard.local.environments import chosen_for, find_job_environment, make_environments, require_fitting
 
     plan, folder = plan_or_exit(stack, stacks, "text"), find_stack_file(stack, stacks).parent
     jobs = plan.jobs.values()
@@ -128,7 +128,7 @@ def _make_for(stack: str, stacks: Path, names: tuple[str, ...], apt: bool) -> No
         sys.exit(1)
     make_environments(jobs, folder, Progress())
     for job in jobs:
-        environment = environment_of(job, folder)
+        environment = find_job_environment(job, folder)
         holds = environment.says if isinstance(environment, Environment) else environment.reason
         say(f"{job.name}: {environment.name}: {holds}")
 

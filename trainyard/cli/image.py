@@ -15,9 +15,9 @@ from trainyard.cli.errors import ErrorReportingGroup
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import plan_or_exit, running_cloud, stacks_option
 from trainyard.cli.waiting import show_waiting
-from trainyard.images import tools as image_tools
-from trainyard.images.build_push import BuildOptions, Push, choose_recipe, endpoint
-from trainyard.images.build_push import build as build_image
+from trainyard.images import image_tools
+from trainyard.images.build_push import BuildOptions, Push, choose_recipe, registry_endpoint
+from trainyard.images.build_push import build_image as build_image
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -80,7 +80,7 @@ def build(
     recipes = {wanted.address: choose_recipe(wanted, options, platform, say) for wanted in images}
     if not images:
         return
-    builder = image_tools.find(tool, dry_run, say_aside)
+    builder = image_tools.find_tool(tool, dry_run, say_aside)
     for wanted in images:
         build_image(builder, wanted, recipes[wanted.address], options, say)
     if not dry_run:
@@ -115,12 +115,12 @@ def push(
     images = _find_images(plan, platform, namespace, registry, job, dry_run)
     if not images:
         return
-    pushing = Push(image_tools.find(tool, dry_run, say_aside), plan, platform, sign_in, dry_run, say, say_aside)
+    pushing = Push(image_tools.find_tool(tool, dry_run, say_aside), plan, platform, sign_in, dry_run, say, say_aside)
     for built in images:
         if not dry_run:
             with show_waiting(f"asking the registry for {built.address}"):
                 pushing.judge(built, overwrite)
-        pushing.push(built, endpoint(built.host, environment))
+        pushing.push(built, registry_endpoint(built.host, environment))
 
 
 def _variables_of_cloud(local: bool) -> Mapping[str, str]:

@@ -37,8 +37,8 @@ from trainyard.cli.run_selection import RunSelection, where_of
 from trainyard.cli.runs import follow_lines
 from trainyard.cli.waiting import show_waiting
 from trainyard.local.places import hint_of_other_clouds, own_command, stacks_words
-from trainyard.runs.look import look_for
-from trainyard.runs.tries import environment, plan_try, prepare_try, runs_for_try, start_try
+from trainyard.runs.run_looks import look_for
+from trainyard.runs.tries import plan_try, prepare_try, runs_for_try, start_try, try_environment
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 _NAME = re.compile(r"[a-z0-9-]{0,35}[a-z0-9]")
@@ -116,7 +116,7 @@ def _parse_try(
     if name is not None and not _NAME.fullmatch(name):
         raise click.UsageError("--name takes up to 36 lowercase letters, digits and hyphens; it ends with no hyphen")
     named_job, _, run = job.partition("/")
-    return WantedTry(named_job, run or None, f"{PREFIX}{name}" if name else "", args, environment(values))
+    return WantedTry(named_job, run or None, f"{PREFIX}{name}" if name else "", args, try_environment(values))
 
 
 def _say_changes(ready: ReadyTry, anyway: bool) -> None:

@@ -34,7 +34,7 @@ from trainyard.cli.planning import (
 )
 from trainyard.cli.waiting import show_waiting
 from trainyard.local.places import cloud_home, hint_of_other_clouds
-from trainyard.runs.look import Look, SeveralLooks, TrafficReader, look_for
+from trainyard.runs.run_looks import Look, SeveralLooks, TrafficReader, look_for
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud
@@ -188,11 +188,11 @@ def config_of(file: Path | None) -> dict[str, Any]:
 def _bucket_of_file(file: Path) -> str:
     """The stack's bucket. Empty if errors in the file hide its name."""
     from components.platform.files import TransferError
-    from trainyard.files.sources import bucket_name
+    from trainyard.files.sources import stack_bucket_name
 
     stack = load_file(file).stack
     try:
-        return bucket_name(file, stack) if stack is not None else ""
+        return stack_bucket_name(file, stack) if stack is not None else ""
     except TransferError as error:
         raise click.ClickException(str(error)) from None
 

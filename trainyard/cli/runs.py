@@ -151,10 +151,10 @@ def watch(selection: RunSelection, every: float) -> None:
     line.
     """
     from trainyard.cli.runs_watch import Screen, levels_of
-    from trainyard.runs.look import ProgressHistory, recalled
+    from trainyard.runs.run_looks import ProgressHistory, recall_progress
 
     moves = os.environ.get("TERM") != "dumb"
-    history = ProgressHistory(recalled(selection.look, selection.where.cloud))
+    history = ProgressHistory(recall_progress(selection.look, selection.where.cloud))
     screen = Screen(history, sys.stdout.isatty(), moves, _has_colour() and moves, levels_of(sys.stdout))
     while True:
         runs_now = selection.runs()

@@ -18,7 +18,7 @@ from launcher.escaping import terminal_line
 from schemas.name_suggestions import count_noun
 from trainyard.cli.out import redraw_lines, say
 from trainyard.cli.runs_text import about_node, head_of, node_took, problems_of, reason_of_state, with_coloured_state
-from trainyard.runs.look import ProgressHistory
+from trainyard.runs.run_looks import ProgressHistory
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 GAP = " "

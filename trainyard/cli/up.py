@@ -34,7 +34,7 @@ from trainyard.cli.planning import (
 from trainyard.cli.up_summary import print_summary, run_rows
 from trainyard.engine.progress import Progress
 from trainyard.local import stack_states
-from trainyard.local.environments import decisions, make_environments, require_makeable, what_to_make
+from trainyard.local.environments import environment_decisions, make_environments, require_makeable, what_to_make
 from trainyard.local.local_stack import JUDGED, QUIET, LocalStack
 
 
@@ -141,7 +141,7 @@ def preview(place: LocalStack, arguments: list[str], verbose: bool, retry_failed
             f"Bring it up first: {place.command('up', used)}"
         )
     _tell_remarks(place.select(plan, cloud), tell)
-    for line in decisions(plan.jobs.values(), place.file.parent):
+    for line in environment_decisions(plan.jobs.values(), place.file.parent):
         tell(f"  here: {line}")
     if missing := what_to_make(plan, place.file.parent):
         tell(f"  here: `up` makes first, once per machine: {missing}")

@@ -25,8 +25,8 @@ from trainyard.local.engine_events import EngineDiagnostic
 from trainyard.local.environments import why_untrained
 from trainyard.local.local_stack import LocalStack
 from trainyard.local.places import own_command
-from trainyard.local.stack_states import mark_failed
-from trainyard.runs.look import RunReport, TrafficReader, runs_now
+from trainyard.local.stack_states import mark_runs_failed
+from trainyard.runs.run_looks import RunReport, TrafficReader, runs_now
 
 # Log lines shown for each node.
 LAST_LINES = 4
@@ -90,7 +90,7 @@ def print_summary(
     failed = [run for run in runs if run.failed]
     late = {run.urn for run in failed if run.waited and not run.marked}
     if late:
-        mark_failed(place, late)
+        mark_runs_failed(place, late)
     account.say_failed(failed, errors)
     of_runs = {run.urn for run in failed}
     if code:

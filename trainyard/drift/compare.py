@@ -53,7 +53,7 @@ class EffectDifferences:
     unread: tuple[str, ...] = ()
 
 
-def compare(side: LiveSide, effects: EffectDifferences) -> Iterator[Remark]:
+def compare_resources(side: LiveSide, effects: EffectDifferences) -> Iterator[Remark]:
     """Yields all differences except those of runs."""
     yield from effects.remarks
     live = {resource.urn: resource for resource in side.snapshot.resources}
@@ -63,12 +63,14 @@ def compare(side: LiveSide, effects: EffectDifferences) -> Iterator[Remark]:
     judged = side.judged if effects.judged else {}
     for resource in side.declared.resources:
         if resource.urn not in live:
-            yield Remark("gone", f"{title(resource)} is gone", resource.urn)
+            yield Remark("gone", f"{drift_title(resource)} is gone", resource.urn)
             continue
         declared, now = resource.inputs, live[resource.urn].inputs
         for key in sorted({*declared, *now} - judged.get(resource.type, frozenset())):
-            for path, before, after in _leaves(key, declared.get(key, _NOTHING), now.get(key, _NOTHING)):
-                yield Remark("changed", f"{title(resource)}: {path}: {_change(path, before, after)}", resource.urn)
+            for path, before, after in _differing_leaves(key, declared.get(key, _NOTHING), now.get(key, _NOTHING)):
+                yield Remark(
+                    "changed", f"{drift_title(resource)}: {path}: {_change_words(path, before, after)}", resource.urn
+                )
 
 
 def compare_effects(review: ReviewPlatform, declared: Snapshot, live: Snapshot) -> EffectDifferences:
@@ -108,7 +110,7 @@ def in_order(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
     return tuple(sorted(dict.fromkeys(remarks), key=lambda remark: KINDS.index(remark.kind)))
 
 
-def title(resource: ReviewedResource) -> str:
+def drift_title(resource: ReviewedResource) -> str:
     """`security list demo-local-rules`."""
     kind = _HUMPS.sub(" ", resource.type.rpartition(":")[2]).lower()
     names = ("displayName", "name", "bucket", "secretName")
@@ -116,30 +118,30 @@ def title(resource: ReviewedResource) -> str:
     return f"{kind} {name}"
 
 
-def _leaves(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+def _differing_leaves(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
     if before == after:
         return
     maps = isinstance(before, Mapping) and isinstance(after, Mapping)
     if maps and not path.endswith("nvironmentVariables"):
         for key in sorted({*before, *after}):
-            yield from _leaves(f"{path}.{key}", before.get(key, _NOTHING), after.get(key, _NOTHING))
+            yield from _differing_leaves(f"{path}.{key}", before.get(key, _NOTHING), after.get(key, _NOTHING))
     else:
         yield path, before, after
 
 
-def _change(path: str, before: Any, after: Any) -> str:
+def _change_words(path: str, before: Any, after: Any) -> str:
     """The difference in words. For lists and policy documents only the changed items: a policy may have many."""
-    before, after = _statements(before, after) or (before, after)
+    before, after = _policy_statements(before, after) or (before, after)
     if SECRET in (before, after):
         return "another value" if _NOTHING not in (before, after) else "a secret was added or removed"
     if not (isinstance(before, list) and isinstance(after, list)):
-        return f"{_shown(path, before)}, now {_shown(path, after)}"
-    removed = [f"without {_shown(path, item)}" for item in before if item not in after]
-    parts = [*removed, *(f"with {_shown(path, item)}" for item in after if item not in before)]
+        return f"{_shown_value(path, before)}, now {_shown_value(path, after)}"
+    removed = [f"without {_shown_value(path, item)}" for item in before if item not in after]
+    parts = [*removed, *(f"with {_shown_value(path, item)}" for item in after if item not in before)]
     return "; ".join(("now " + parts[0], *parts[1:])) if parts else "now in another order"
 
 
-def _statements(before: Any, after: Any) -> tuple[list[Any], list[Any]] | None:
+def _policy_statements(before: Any, after: Any) -> tuple[list[Any], list[Any]] | None:
     """The statements of two policy documents. None if the values are not policy documents."""
     try:
         one, other = (json.loads(text)["Statement"] for text in (before, after))
@@ -148,20 +150,20 @@ def _statements(before: Any, after: Any) -> tuple[list[Any], list[Any]] | None:
     return tuple(rows if isinstance(rows, list) else [rows] for rows in (one, other))  # type: ignore[return-value]
 
 
-def _shown(path: str, value: Any) -> str:
+def _shown_value(path: str, value: Any) -> str:
     if value is _NOTHING or value is None:
         return "nothing"
-    value = _masked(path.rpartition(".")[2], value)
+    value = _mask_secrets(path.rpartition(".")[2], value)
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
-def _masked(name: str, value: Any) -> Any:
+def _mask_secrets(name: str, value: Any) -> Any:
     """The value with possible secrets masked. Variables of a job are always masked."""
     if isinstance(value, Mapping) and not name.endswith("nvironmentVariables"):
-        return {key: _masked(str(key), item) for key, item in value.items()}
+        return {key: _mask_secrets(str(key), item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_masked(name, item) for item in value]
+        return [_mask_secrets(name, item) for item in value]
     text = str(value)
     hidden = name.endswith("nvironmentVariables") or names_secret(_HUMPS.sub("_", name), text) or holds_secret(text)
     return SECRET if hidden else value

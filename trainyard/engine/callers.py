@@ -81,17 +81,17 @@ class OwnAccountOnly(grpc.ServerInterceptor):  # type: ignore[misc,unused-ignore
         """Chooses the lookup that works here: it must find this server's own socket. If none does, no caller can be
         looked up."""
         self._own = (LOOPBACK, port)
-        self.look_up = next((way for way in WAYS if _finds(way, self._own)), None)
+        self.look_up = next((way for way in WAYS if _finds_listener(way, self._own)), None)
 
     def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
         handler = continuation(details)
-        return handler and _guarded(handler, self._require_own)
+        return handler and _guard_handler(handler, self._require_own)
 
     def _require_own(self, context: grpc.ServicerContext) -> None:
         if self.look_up is None:
             return
         try:
-            caller = self.look_up(_end(context.peer()), self._own)
+            caller = self.look_up(_parse_peer(context.peer()), self._own)
         except (OSError, ValueError):
             # A caller that cannot be found, although lookups work here, may be hiding: refuse it.
             caller = None
@@ -105,7 +105,7 @@ class OwnAccountOnly(grpc.ServerInterceptor):  # type: ignore[misc,unused-ignore
 
 def by_netlink(own: End, other: End) -> int | None:
     """Asks the kernel for this one socket. The time does not depend on how many sockets there are."""
-    packed = (_packed(own), _packed(other))
+    packed = (_pack_address(own), _pack_address(other))
     question = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, 0, 0xFFFFFFFF)
     question += _ENDS.pack(own[1], other[1], *packed) + struct.pack("=I", 0) + _ANY_COOKIE
     header = struct.pack("=IHHII", 16 + len(question), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 0, 0)
@@ -118,7 +118,10 @@ def by_netlink(own: End, other: End) -> int | None:
         return None
     # If no socket has both ends, the kernel answers with one that listens on the port: compare them.
     ports_and_addresses = _ENDS.unpack_from(answer, 20)
-    if ports_and_addresses[:2] != (own[1], other[1]) or tuple(map(_plain, ports_and_addresses[2:])) != packed:
+    if (
+        ports_and_addresses[:2] != (own[1], other[1])
+        or tuple(map(_unmapped_address, ports_and_addresses[2:])) != packed
+    ):
         return None
     uid, inode = struct.unpack_from("=II", answer, 80)
     return _owner_of_socket(uid, inode)
@@ -144,14 +147,14 @@ def _owner_of_socket(uid: int, inode: int) -> int | None:
     return uid if inode else None
 
 
-def _finds(way: Lookup, listener: End) -> bool:
+def _finds_listener(way: Lookup, listener: End) -> bool:
     try:
         return way(listener, NOWHERE) == os.geteuid()
     except OSError:
         return False
 
 
-def _end(peer: str) -> End:
+def _parse_peer(peer: str) -> End:
     """Address and port of a peer in gRPC's notation: `ipv4:127.0.0.1:4711`, `ipv6:%5B::ffff:127.0.0.1%5D:4711`."""
     family, _, rest = unquote(peer).partition(":")
     host, _, port = rest.rpartition(":")
@@ -163,11 +166,11 @@ def _end(peer: str) -> End:
     return str(address), int(port)
 
 
-def _packed(end: End) -> bytes:
+def _pack_address(end: End) -> bytes:
     return socket.inet_aton(end[0]).ljust(16, b"\0")
 
 
-def _plain(address: bytes) -> bytes:
+def _unmapped_address(address: bytes) -> bytes:
     """The address without IPv6's prefix: an IPv6 socket writes IPv4 addresses as `::ffff:127.0.0.1`."""
     mapped = ipaddress.IPv6Address(address).ipv4_mapped
     return mapped.packed.ljust(16, b"\0") if mapped else address
@@ -189,7 +192,7 @@ _HANDLERS = {
 }
 
 
-def _guarded(handler: Any, require: Callable[[grpc.ServicerContext], None]) -> Any:
+def _guard_handler(handler: Any, require: Callable[[grpc.ServicerContext], None]) -> Any:
     """The same handler, which checks the caller before it does anything else."""
     kind, make = _HANDLERS[handler.request_streaming, handler.response_streaming]
     carry_out = getattr(handler, kind)

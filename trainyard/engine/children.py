@@ -59,7 +59,7 @@ class Children:
         pipes = {"stdout": child.stdout, "stderr": child.stderr}
         for stream, pipe in pipes.items():
             assert pipe is not None
-            threading.Thread(target=_forward, args=(stream, pipe, chunks), daemon=True).start()
+            threading.Thread(target=_forward_output, args=(stream, pipe, chunks), daemon=True).start()
         try:
             open_streams = set(pipes)
             while open_streams and not cancelled.is_set():
@@ -74,7 +74,7 @@ class Children:
             if not cancelled.is_set():
                 child.wait()
         finally:
-            stop(child)
+            stop_child(child)
             self.forget(child)
 
     def stop_all(self) -> None:
@@ -85,7 +85,7 @@ class Children:
         for child in running:
             signal_child(child, signal.SIGINT)
         for child in running:
-            stop(child)
+            stop_child(child)
 
 
 def signal_child(child: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
@@ -93,7 +93,7 @@ def signal_child(child: "subprocess.Popen[bytes]", number: signal.Signals) -> No
         child.send_signal(number)
 
 
-def stop(child: "subprocess.Popen[bytes]") -> None:
+def stop_child(child: "subprocess.Popen[bytes]") -> None:
     """Sends SIGTERM to the child, and kills it if it does not end."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         signal_child(child, number)
@@ -104,7 +104,7 @@ def stop(child: "subprocess.Popen[bytes]") -> None:
         return
 
 
-def _forward(stream: str, pipe: IO[bytes], chunks: "queue.SimpleQueue[tuple[str, bytes]]") -> None:
+def _forward_output(stream: str, pipe: IO[bytes], chunks: "queue.SimpleQueue[tuple[str, bytes]]") -> None:
     with pipe:
         while chunk := os.read(pipe.fileno(), CHUNK):
             chunks.put((stream, chunk))
@@ -144,7 +144,7 @@ def wanted_virtualenv(root: Path, options: Mapping[str, object]) -> Path | None:
     return (root / str(name)) if name else None
 
 
-def interpreter(root: Path, options: Mapping[str, object], plugin: bool = False) -> Interpreter:
+def find_interpreter(root: Path, options: Mapping[str, object], plugin: bool = False) -> Interpreter:
     """The Python for a program or plugin. As with Pulumi's own host, a plugin never runs with the Python on PATH."""
     folder = wanted_virtualenv(root, options) or (root / PLUGIN_DEFAULT if plugin else None)
     if folder is None:

@@ -32,7 +32,7 @@ class MirrorError(EngineError):
     """The user's settings of a mirror are invalid. No other source is tried instead."""
 
 
-def download(folder: Path, machine: Machine, env: Mapping[str, str], progress: Progress) -> None:
+def download_engine(folder: Path, machine: Machine, env: Mapping[str, str], progress: Progress) -> None:
     """Puts the release's programs (`pulumi` and its language hosts) into `folder`.
 
     `TRAINYARD_PULUMI_RELEASES` names a mirror of the release pages. `off` turns the download off.
@@ -46,25 +46,25 @@ def download(folder: Path, machine: Machine, env: Mapping[str, str], progress: P
     if given and not _SHA256.fullmatch(given):
         raise MirrorError(f"{CHECKSUM_VARIABLE} is {given!a}: give the archive's SHA-256, 64 hexadecimal digits")
     expected = given.lower()
-    schemes = _schemes(releases, expected)
+    schemes = _allowed_schemes(releases, expected)
     name = f"pulumi-v{ENGINE_VERSION}-{machine.os}-{_PROCESSORS.get(machine.processor, machine.processor)}.tar.gz"
     page = f"{releases}/v{ENGINE_VERSION}"
     archive = folder / name
     try:
         if not expected:
-            with _open(f"{page}/pulumi-{ENGINE_VERSION}-checksums.txt", schemes) as listing:
-                expected = _checksum(listing.read(_LONGEST_LISTING).decode(), name)
-        with _open(f"{page}/{name}", schemes) as source:
-            checksum = _save(source, archive, progress)
+            with _open_address(f"{page}/pulumi-{ENGINE_VERSION}-checksums.txt", schemes) as listing:
+                expected = _published_checksum(listing.read(_LONGEST_LISTING).decode(), name)
+        with _open_address(f"{page}/{name}", schemes) as source:
+            checksum = _save_archive(source, archive, progress)
     except (OSError, ValueError, HTTPException) as problem:
         raise EngineError(f"{page}: {problem}") from problem
     if checksum != expected:
         raise EngineError(f"{page}/{name}: its SHA-256 is {checksum}, expected is {expected}")
-    _unpack(archive, folder)
+    _unpack_programs(archive, folder)
     archive.unlink()
 
 
-def _schemes(releases: str, checksum: str) -> tuple[str, ...]:
+def _allowed_schemes(releases: str, checksum: str) -> tuple[str, ...]:
     """The URL schemes allowed, also for redirections: only TLS, unless the user gives the checksum."""
     scheme = releases.partition("://")[0].lower()
     if scheme == _SECURE and not checksum:
@@ -81,7 +81,7 @@ def _schemes(releases: str, checksum: str) -> tuple[str, ...]:
     return (_SECURE, *_PLAIN) if scheme == "file" else (_SECURE, "http")
 
 
-def _open(address: str, schemes: tuple[str, ...]) -> IO[bytes]:
+def _open_address(address: str, schemes: tuple[str, ...]) -> IO[bytes]:
     """Opens the address. Redirections must keep to these schemes."""
     # Imported here because it is slow, and most commands only need to know where the engine is.
     from urllib import request
@@ -99,7 +99,7 @@ def _open(address: str, schemes: tuple[str, ...]) -> IO[bytes]:
     return answer
 
 
-def _checksum(listing: str, name: str) -> str:
+def _published_checksum(listing: str, name: str) -> str:
     for line in listing.splitlines():
         words = line.split()
         if len(words) == 2 and words[1].removeprefix("*") == name:
@@ -107,7 +107,7 @@ def _checksum(listing: str, name: str) -> str:
     raise ValueError(f"no checksum is published for {name}")
 
 
-def _save(source: IO[bytes], archive: Path, progress: Progress) -> str:
+def _save_archive(source: IO[bytes], archive: Path, progress: Progress) -> str:
     digest, size = hashlib.sha256(), 0
     with archive.open("xb") as target:
         while chunk := source.read(CHUNK):
@@ -118,7 +118,7 @@ def _save(source: IO[bytes], archive: Path, progress: Progress) -> str:
     return digest.hexdigest()
 
 
-def _unpack(archive: Path, folder: Path) -> None:
+def _unpack_programs(archive: Path, folder: Path) -> None:
     """Unpacks the programs. The archive has them as `pulumi/<program>`; only regular files are taken, without the
     folder."""
     try:

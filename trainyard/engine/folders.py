@@ -61,8 +61,12 @@ class Folders:
         """Raises OtherFolderError unless each of these is a folder of the project."""
         known: set[tuple[int, int]] = set()
         for folder in filter(None, folders):
-            known = known or {key for own in self._project_folders() if (key := _identity(own))}
-            if _identity(Path(folder)) not in known and not self._is_installed(folder) and not self._is_ours(folder):
+            known = known or {key for own in self._project_folders() if (key := _folder_identity(own))}
+            if (
+                _folder_identity(Path(folder)) not in known
+                and not self._is_installed(folder)
+                and not self._is_ours(folder)
+            ):
                 raise OtherFolderError(
                     f"{folder} does not belong to the project that the engine was started for. The host runs only the "
                     "project: the folder of its Pulumi.yaml, its `main`, plugins and packages that it names by path, "
@@ -75,7 +79,7 @@ class Folders:
         named = options.get("virtualenv")
         if not named:
             return
-        in_files = [_options(manifest).get("virtualenv") for manifest in _manifests(Path(root))]
+        in_files = [_runtime_options(manifest).get("virtualenv") for manifest in _manifests_in(Path(root))]
         if named not in in_files:
             files = ", ".join(MANIFESTS)
             raise OtherFolderError(f"{root}: none of its files ({files}) names the virtual environment {named}")
@@ -94,7 +98,7 @@ class Folders:
     def _project_folders(self) -> Iterator[Path]:
         """Every folder of the project, and, transitively, the folders that files in them name."""
         starts = [*self._starts, *([self._engine.folder, *_folders_in(self._engine)] if self._engine else [])]
-        waiting = [*starts, *(root for start in starts if (root := _root(start)))]
+        waiting = [*starts, *(root for start in starts if (root := _nearest_project(start)))]
         seen: set[str] = set()
         while waiting:
             folder = waiting.pop()
@@ -113,25 +117,25 @@ def _folders_in(engine: EngineCall) -> Iterator[Path]:
                 yield folder
 
 
-def _root(start: Path) -> Path | None:
+def _nearest_project(start: Path) -> Path | None:
     """The nearest folder from `start` upwards with a Pulumi.yaml, as the engine finds it."""
     real = Path(os.path.realpath(start))
-    return next((folder for folder in (real, *real.parents) if next(_manifests(folder), None)), None)
+    return next((folder for folder in (real, *real.parents) if next(_manifests_in(folder), None)), None)
 
 
-def _manifests(folder: Path) -> Iterator[Path]:
+def _manifests_in(folder: Path) -> Iterator[Path]:
     return (folder / name for name in MANIFESTS if (folder / name).is_file())
 
 
 def _named_by(folder: Path) -> Iterator[Path]:
     """The program's folder, and the plugins and packages that files in `folder` name by path."""
-    for manifest in _manifests(folder):
-        content = _read(manifest)
-        kinds = [kind for kind in _values(content.get("plugins")) if isinstance(kind, list)]
+    for manifest in _manifests_in(folder):
+        content = _read_manifest(manifest)
+        kinds = [kind for kind in _mapping_values(content.get("plugins")) if isinstance(kind, list)]
         plugins = [plugin for kind in kinds for plugin in kind if isinstance(plugin, dict)]
         packages = [
             package.get("source") if isinstance(package, dict) else package
-            for package in _values(content.get("packages"))
+            for package in _mapping_values(content.get("packages"))
         ]
         paths = [content.get("main"), *(plugin.get("path") for plugin in plugins), *packages]
         for path in (folder / path for path in paths if isinstance(path, str)):
@@ -139,17 +143,17 @@ def _named_by(folder: Path) -> Iterator[Path]:
             yield path if path.is_dir() else path.parent
 
 
-def _values(mapping: Any) -> Iterable[Any]:
+def _mapping_values(mapping: Any) -> Iterable[Any]:
     return mapping.values() if isinstance(mapping, dict) else ()
 
 
-def _options(manifest: Path) -> Mapping[str, object]:
-    runtime = _read(manifest).get("runtime")
+def _runtime_options(manifest: Path) -> Mapping[str, object]:
+    runtime = _read_manifest(manifest).get("runtime")
     options = runtime.get("options") if isinstance(runtime, dict) else None
     return options if isinstance(options, dict) else {}
 
 
-def _read(manifest: Path) -> Mapping[str, Any]:
+def _read_manifest(manifest: Path) -> Mapping[str, Any]:
     # Imported late: the engine waits while a host starts, and the host needs YAML only once it runs something.
     import yaml
 
@@ -160,7 +164,7 @@ def _read(manifest: Path) -> Mapping[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
+def _folder_identity(folder: Path) -> tuple[int, int] | None:
     """Device and inode, which stay the same through links and on file systems that ignore case."""
     try:
         status = folder.stat()

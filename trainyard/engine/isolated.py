@@ -51,7 +51,7 @@ def git_output(
     """What git prints about the repository that this folder is part of."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(
-        [*_GIT, "-C", str(_repository(folder)), *arguments],
+        [*_GIT, "-C", str(_nearest_repository(folder)), *arguments],
         env={**own, **_GIT_VARIABLES, **(variables or {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         errors="surrogateescape", check=False, timeout=timeout,
     )  # fmt: skip
@@ -73,7 +73,7 @@ def why_committed(folder: Path) -> str:
     return f"{folder} has files from a commit, and what it holds decides what runs: {remedy}" if is_committed else ""
 
 
-def _repository(folder: Path) -> Path:
+def _nearest_repository(folder: Path) -> Path:
     """The nearest folder with a `.git`. git itself would also take a folder whose files look like a repository, and
     versions before 2.38 know no option against that."""
     nearest = folder.resolve()

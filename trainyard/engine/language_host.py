@@ -27,7 +27,7 @@ from trainyard.engine.children import (
     Children,
     Interpreter,
     NoPythonError,
-    interpreter,
+    find_interpreter,
     signal_child,
     wanted_virtualenv,
 )
@@ -108,7 +108,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def InstallDependencies(self, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802
         self._require(request.info, context, request.directory)
         root = Path(request.info.root_directory or request.directory)
-        folder = self._or_abort(context, lambda: wanted_virtualenv(root, _options(request.info)))
+        folder = self._or_abort(context, lambda: wanted_virtualenv(root, _options_of_request(request.info)))
         commands = []
         if folder and not (folder / "bin" / "python").is_file():
             commands.append(isolated_python("-m", "venv", str(folder)))
@@ -126,7 +126,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
                 context.abort(grpc.StatusCode.INTERNAL, f"`{' '.join(command)}` failed in {root}")
 
     def Run(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        entry = _entry(request)
+        entry = _program_entry(request)
         place = entry if os.path.isdir(entry) else os.path.dirname(entry)
         project_python = self._interpreter(request.info, context, request.pwd, place)
         # The program inherits our output, and the engine shows it.
@@ -137,8 +137,8 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         try:
             context.add_callback(lambda: signal_child(child, signal.SIGINT))
             with contextlib.suppress(BrokenPipeError):
-                child.communicate(json.dumps(_settings(request, self.engine_address)).encode())
-            return _verdict(child.wait())
+                child.communicate(json.dumps(_program_settings(request, self.engine_address)).encode())
+            return _run_response(child.wait())
         finally:
             self._programs.discard(child)
             self.children.forget(child)
@@ -175,7 +175,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     ) -> Interpreter:
         self._require(info, context, *folders)
         project_python: Interpreter = self._or_abort(
-            context, lambda: interpreter(Path(info.root_directory), _options(info), plugin)
+            context, lambda: find_interpreter(Path(info.root_directory), _options_of_request(info), plugin)
         )
         return project_python
 
@@ -183,7 +183,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         """Refuses folders, and a Python, that the project does not name."""
         try:
             self._folders.require(info.root_directory, info.program_directory, *folders)
-            self._folders.require_python(info.root_directory, _options(info))
+            self._folders.require_python(info.root_directory, _options_of_request(info))
         except OtherFolderError as problem:
             context.abort(grpc.StatusCode.PERMISSION_DENIED, str(problem))
 
@@ -194,14 +194,14 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(problem))
 
 
-def _options(info: Any) -> Mapping[str, object]:
+def _options_of_request(info: Any) -> Mapping[str, object]:
     options: dict[str, object] = json_format.MessageToDict(info.options)
     return options
 
 
-def _settings(request: Any, engine_address: str) -> dict[str, Any]:
+def _program_settings(request: Any, engine_address: str) -> dict[str, Any]:
     return {
-        "entry": _entry(request),
+        "entry": _program_entry(request),
         "arguments": list(request.args),
         "parallel": request.parallel,
         "config": dict(request.config),
@@ -219,13 +219,13 @@ def _settings(request: Any, engine_address: str) -> dict[str, Any]:
     }
 
 
-def _entry(request: Any) -> str:
+def _program_entry(request: Any) -> str:
     folder, program = request.info.program_directory or request.pwd, request.info.entry_point or request.program
     entry: str = os.path.normpath(os.path.join(folder, program))
     return entry
 
 
-def _verdict(exit_code: int) -> Any:
+def _run_response(exit_code: int) -> Any:
     if exit_code == 0:
         return language_pb2.RunResponse()
     if exit_code in (TOLD_THE_USER, -signal.SIGINT):

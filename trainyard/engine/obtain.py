@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from launcher.escaping import terminal_line
-from trainyard.engine.build import build
-from trainyard.engine.download import MirrorError, download
+from trainyard.engine.build import build_engine
+from trainyard.engine.download import MirrorError, download_engine
 from trainyard.engine.isolated import why_committed
 from trainyard.engine.progress import Progress
 from trainyard.engine.tools import LANGUAGE_HOST, write_tools, write_trampoline
@@ -47,9 +47,9 @@ def engine_folder(env: Mapping[str, str] | None = None, progress: Progress | Non
     try:
         if is_whole(folder):
             return folder
-        with locked(folder, progress):
+        with hold_engine_lock(folder, progress):
             if not is_whole(folder):
-                _make(folder, machine, env, progress)
+                _make_engine(folder, machine, env, progress)
     except PlantedError as problem:
         raise EngineError(f"{problem}\nOr name another folder in XDG_CACHE_HOME.") from problem
     except OSError as problem:
@@ -73,9 +73,9 @@ def engine_on_path(env: Mapping[str, str], progress: Progress) -> Path | None:
     return None
 
 
-def _make(folder: Path, machine: Machine, env: Mapping[str, str], progress: Progress) -> None:
+def _make_engine(folder: Path, machine: Machine, env: Mapping[str, str], progress: Progress) -> None:
     try:
-        publish(folder, lambda part: download(part, machine, env, progress), env)
+        publish_engine(folder, lambda part: download_engine(part, machine, env, progress), env)
         progress.say(f"downloaded the Pulumi engine into {folder}")
         return
     except MirrorError:
@@ -84,10 +84,10 @@ def _make(folder: Path, machine: Machine, env: Mapping[str, str], progress: Prog
         progress.say(f"Pulumi's release cannot be downloaded ({terminal_line(str(problem).splitlines()[0])})")
 
     def fill(part: Path) -> None:
-        build(part, env, progress)
+        build_engine(part, env, progress)
         write_trampoline(part / LANGUAGE_HOST)
 
-    publish(folder, fill, env)
+    publish_engine(folder, fill, env)
     progress.say(f"built the Pulumi engine into {folder}; every clone uses it from now on")
 
 
@@ -96,13 +96,13 @@ def cache_root(env: Mapping[str, str]) -> Path:
     return Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or Path.home()) / ".cache")
 
 
-def cache_folder(env: Mapping[str, str]) -> Path:
+def engine_cache(env: Mapping[str, str]) -> Path:
     """`$XDG_CACHE_HOME/trainyard/engine`."""
     return cache_root(env).joinpath(*_BELOW_ROOT)
 
 
 def cached_engine(env: Mapping[str, str], machine: Machine) -> Path:
-    return cache_folder(env) / f"{ENGINE_VERSION}-{machine.os}-{machine.processor}"
+    return engine_cache(env) / f"{ENGINE_VERSION}-{machine.os}-{machine.processor}"
 
 
 def is_whole(folder: Path) -> bool:
@@ -127,7 +127,7 @@ def version_of(pulumi: Path, env: Mapping[str, str]) -> str:
 
 
 @contextlib.contextmanager
-def locked(folder: Path, progress: Progress) -> Iterator[None]:
+def hold_engine_lock(folder: Path, progress: Progress) -> Iterator[None]:
     """Holds the lock that a process needs to make `folder`. A second process waits, and says so. A crash releases the
     lock."""
     own_folder(folder.parents[len(_BELOW_ROOT)], *_BELOW_ROOT)
@@ -140,7 +140,7 @@ def locked(folder: Path, progress: Progress) -> Iterator[None]:
         yield
 
 
-def publish(folder: Path, fill: Callable[[Path], None], env: Mapping[str, str]) -> None:
+def publish_engine(folder: Path, fill: Callable[[Path], None], env: Mapping[str, str]) -> None:
     """Lets `fill` make the engine in a sibling folder, checks that it runs, and then renames that folder.
 
     Call it with the lock held. Other unfinished folders are then leftovers of killed processes, and are removed.
@@ -162,7 +162,7 @@ def publish(folder: Path, fill: Callable[[Path], None], env: Mapping[str, str]) 
         shutil.rmtree(part, ignore_errors=True)
 
 
-def environment(home: Path, base: Mapping[str, str] | None = None) -> dict[str, str]:
+def local_stack_environment(home: Path, base: Mapping[str, str] | None = None) -> dict[str, str]:
     """All variables for `pulumi` on a local stack that is kept under `home` (usually `.trainyard`).
 
     PATH leads to an engine (which is made first if the machine has none) and to the plugins of local stacks.

@@ -36,22 +36,22 @@ def main() -> int:
         traceback.print_exc()
         print(NO_SDK.format(python=sys.executable), file=sys.stderr)
         return 1
-    configure(pulumi, settings)
+    configure_pulumi(pulumi, settings)
     entry = settings["entry"]
     sys.argv = [entry, *settings["arguments"]]
     # As with `python __main__.py`, a program can import the modules in its own folder.
     sys.path[0] = str(Path(entry) if Path(entry).is_dir() else Path(entry).parent)
-    return run(pulumi, entry, settings["parallel"])
+    return run_program(pulumi, entry, settings["parallel"])
 
 
-def configure(pulumi: Any, settings: dict[str, Any]) -> None:
+def configure_pulumi(pulumi: Any, settings: dict[str, Any]) -> None:
     pulumi.runtime.set_all_config(settings["config"], settings["secret_keys"])
     parameters = inspect.signature(pulumi.runtime.Settings).parameters
     supported = {key: value for key, value in settings["deployment"].items() if key in parameters}
     pulumi.runtime.configure(pulumi.runtime.Settings(**supported))
 
 
-def run(pulumi: Any, entry: str, parallel: int) -> int:
+def run_program(pulumi: Any, entry: str, parallel: int) -> int:
     import grpc
 
     # A failed deployment leaves futures unresolved on purpose. asyncio's warnings about them would hide the cause.
@@ -70,10 +70,10 @@ def run(pulumi: Any, entry: str, parallel: int) -> int:
     except grpc.RpcError as problem:
         # UNAVAILABLE: the engine has ended. It has reported why, and nobody would read another error.
         if problem.code() != grpc.StatusCode.UNAVAILABLE:
-            pulumi.log.error(unhandled(problem))
+            pulumi.log.error(unhandled_error(problem))
         return TOLD_THE_USER
     except Exception as problem:
-        pulumi.log.error(unhandled(problem))
+        pulumi.log.error(unhandled_error(problem))
         return TOLD_THE_USER
     finally:
         loop.close()
@@ -81,7 +81,7 @@ def run(pulumi: Any, entry: str, parallel: int) -> int:
         sys.stderr.flush()
 
 
-def unhandled(problem: BaseException) -> str:
+def unhandled_error(problem: BaseException) -> str:
     """The traceback from the user's first frame on, without the frames of trainyard, Pulumi and Python before it."""
     frame = problem.__traceback__
     machinery = (__file__, "<frozen runpy>", os.sep + os.path.join("pulumi", "runtime", "stack.py"))
@@ -93,14 +93,14 @@ def unhandled(problem: BaseException) -> str:
     return "Program failed with an unhandled exception:\n" + "".join(lines)
 
 
-def interrupted(number: int, frame: object) -> None:
+def end_on_interrupt(number: int, frame: object) -> None:
     """Ends the program. The engine may send a second interrupt, which is ignored."""
     signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, interrupted)
+    signal.signal(signal.SIGINT, end_on_interrupt)
     try:
         code = main()
     except KeyboardInterrupt:

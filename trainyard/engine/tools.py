@@ -116,15 +116,15 @@ def _write_language_host(folder: Path, engine: Path, env: Mapping[str, str]) -> 
         place for place in env.get("PATH", os.defpath).split(os.pathsep) if place not in (str(folder), str(engine))
     ]
     other = shutil.which(LANGUAGE_HOST, path=os.pathsep.join(others))
-    if bundled or (other is not None and not is_trampoline(Path(other)) and not is_ours(Path(other))):
+    if bundled or (other is not None and not is_trampoline(Path(other)) and not is_own_language_host(Path(other))):
         for name in (LANGUAGE_HOST, OWN_LANGUAGE_HOST):
             (folder / name).unlink(missing_ok=True)
         return
     write_script(folder / OWN_LANGUAGE_HOST, script_for("trainyard.engine.language_host"))
-    link(folder / LANGUAGE_HOST, beside if beside.is_file() else folder / OWN_LANGUAGE_HOST)
+    replace_link(folder / LANGUAGE_HOST, beside if beside.is_file() else folder / OWN_LANGUAGE_HOST)
 
 
-def is_ours(path: Path) -> bool:
+def is_own_language_host(path: Path) -> bool:
     """Whether `path` was written by `write_tools` of this or another checkout."""
     return path.resolve().name == OWN_LANGUAGE_HOST
 
@@ -163,7 +163,7 @@ def write_script(path: Path, text: str) -> None:
     os.replace(part, path)
 
 
-def link(path: Path, target: Path) -> None:
+def replace_link(path: Path, target: Path) -> None:
     if path.is_symlink() and path.readlink() == target:
         return
     part = path.parent / f".{path.name}-{os.getpid()}"

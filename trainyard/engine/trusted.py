@@ -35,11 +35,11 @@ def own_folder(below: Path, *names: str) -> Path:
 
 def require_own(path: Path) -> None:
     """Raises PlantedError unless the path is a file or folder of ours or root's that nobody else may write to."""
-    if why := planted(path):
+    if why := why_planted(path):
         raise PlantedError(f"{path} {why}")
 
 
-def planted(path: Path) -> str:
+def why_planted(path: Path) -> str:
     """Why the path must not be used. Empty if it may be used, or does not exist."""
     try:
         status = path.lstat()
@@ -63,7 +63,7 @@ def private_folder(path: Path) -> Path:
     try:
         path.mkdir(mode=0o700)
     except FileExistsError:
-        _close(path)
+        _close_to_others(path)
     return path
 
 
@@ -71,10 +71,10 @@ def close_below(folder: Path) -> None:
     """Removes other accounts' rights from everything in the folder: Pulumi's engine makes files that all can read."""
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            _close(Path(place, name))
+            _close_to_others(Path(place, name))
 
 
-def _close(path: Path) -> None:
+def _close_to_others(path: Path) -> None:
     """Skips files that another command removes at the same time, and files of other accounts."""
     try:
         mode = path.lstat().st_mode

@@ -31,11 +31,11 @@ class Machine:
         return cls(platform.system().lower(), _MACHINES.get(processor, processor))
 
 
-def numbers(version: str) -> tuple[int, int, int]:
+def version_numbers(version: str) -> tuple[int, int, int]:
     """`v3.250.0`, `go1.26` and so on as numbers that can be compared. (0, 0, 0) if the text has none."""
     match = _NUMBERS.search(version)
     return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else (0, 0, 0)
 
 
 def at_least(version: str, oldest: str) -> bool:
-    return numbers(version) >= numbers(oldest)
+    return version_numbers(version) >= version_numbers(oldest)

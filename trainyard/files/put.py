@@ -69,7 +69,7 @@ class UploadNote:
 @contextmanager
 def upload_note(place: str, name: str, source: Path) -> Iterator[UploadNote]:
     """The note for the upload of `source` to `name`. If another process uses it, this one uploads without a note."""
-    path = _path(f"{place}\n{name}\n{source.resolve()}")
+    path = _note_path(f"{place}\n{name}\n{source.resolve()}")
     with open_lock(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -82,7 +82,7 @@ def upload_note(place: str, name: str, source: Path) -> Iterator[UploadNote]:
             path.unlink(missing_ok=True)
 
 
-def _path(identity: str) -> Path:
+def _note_path(identity: str) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     try:
         folder = own_folder(cache, "trainyard", "uploads")

@@ -32,7 +32,7 @@ class OpenedFile:
     _stamp: tuple[int, int, int]
 
     def require_unchanged(self) -> None:
-        if _stamp(os.fstat(self.file)) != self._stamp:
+        if _file_stamp(os.fstat(self.file)) != self._stamp:
             raise ContentChangedError
 
     def __enter__(self) -> OpenedFile:
@@ -55,12 +55,12 @@ def source_files(source: Path, report: TransferReport) -> Iterator[SourceFile]:
     if stat.S_ISREG(status.st_mode):
         yield SourceFile(source.name, source, status.st_size)
     elif stat.S_ISDIR(status.st_mode):
-        yield from _below(source, "", report)
+        yield from _files_below(source, "", report)
     else:
         raise TransferError(f"{source} is neither a file nor a folder")
 
 
-def _below(folder: Path, prefix: str, report: TransferReport) -> Iterator[SourceFile]:
+def _files_below(folder: Path, prefix: str, report: TransferReport) -> Iterator[SourceFile]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
@@ -71,7 +71,7 @@ def _below(folder: Path, prefix: str, report: TransferReport) -> Iterator[Source
         if entry.is_symlink():
             report.problem(path, "is a link, and links are not followed; put what it points to by its own name")
         elif entry.is_dir(follow_symlinks=False):
-            yield from _below(Path(entry.path), f"{path}/", report)
+            yield from _files_below(Path(entry.path), f"{path}/", report)
         elif entry.is_file(follow_symlinks=False):
             yield SourceFile(path, Path(entry.path), entry.stat(follow_symlinks=False).st_size)
         else:
@@ -81,26 +81,26 @@ def _below(folder: Path, prefix: str, report: TransferReport) -> Iterator[Source
 def open_source(source: SourceFile) -> OpenedFile:
     """Opens a listed file. If it has become a link since, that is not followed; if a pipe, the open does not block."""
     try:
-        file = os.open(source.where, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | _follow(source))
+        file = os.open(source.where, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | _follow_flag(source))
     except OSError as error:
         raise FileProblemError(f"cannot be read: {error.strerror}") from None
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode):
         os.close(file)
         raise FileProblemError("is neither a file nor a folder")
-    return OpenedFile(file, status.st_size, _stamp(status))
+    return OpenedFile(file, status.st_size, _file_stamp(status))
 
 
-def _follow(source: SourceFile) -> int:
+def _follow_flag(source: SourceFile) -> int:
     """A file that the caller named may be a link. Only links that were found in a folder are not followed."""
     return os.O_NOFOLLOW if source.path != source.where.name or not source.where.is_symlink() else 0
 
 
-def _stamp(status: os.stat_result) -> tuple[int, int, int]:
+def _file_stamp(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def bucket_name(file: Path, stack: Stack) -> str:
+def stack_bucket_name(file: Path, stack: Stack) -> str:
     """The name of the stack's bucket. TransferError if it belongs to another stack whose file is not in the folder."""
     owners = _used_stacks(file) if stack.answer("bucket") == "taken" else {}
     seen = {stack.name}

@@ -55,7 +55,7 @@ class TargetFolder:
         """Moves a complete file to its name. Without `replace`, a file that was made there in the meantime stays."""
         try:
             with self._parent(steps, make=True) as folder:
-                if replace or not _link(draft, steps[-1], self.work, folder):
+                if replace or not _link_draft(draft, steps[-1], self.work, folder):
                     os.rename(draft, steps[-1], src_dir_fd=self.work, dst_dir_fd=folder)
         except FileExistsError:
             raise FileProblemError("a file of this name was made there in the meantime") from None
@@ -79,7 +79,7 @@ class TargetFolder:
             os.close(folder)
 
 
-def _link(draft: str, name: str, work: int, folder: int) -> bool:
+def _link_draft(draft: str, name: str, work: int, folder: int) -> bool:
     """Links the draft to its name unless that exists. False if the file system has no hard links."""
     try:
         os.link(draft, name, src_dir_fd=work, dst_dir_fd=folder, follow_symlinks=False)
@@ -98,8 +98,8 @@ def open_target(path: Path) -> Iterator[TargetFolder]:
         path.mkdir(parents=True, exist_ok=True)
         root = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise TransferError(f"cannot fetch into {path}: {_words(error)}") from None
-    work = _workplace(path, root)
+        raise TransferError(f"cannot fetch into {path}: {_folder_problem(error)}") from None
+    work = _open_workplace(path, root)
     try:
         yield TargetFolder(path, root, work)
     finally:
@@ -111,13 +111,13 @@ def open_target(path: Path) -> Iterator[TargetFolder]:
     os.close(root)
 
 
-def _workplace(path: Path, root: int) -> int:
+def _open_workplace(path: Path, root: int) -> int:
     try:
         with suppress(FileExistsError):
             os.mkdir(WORKPLACE, 0o700, dir_fd=root)
         work = os.open(WORKPLACE, _FOLDER, dir_fd=root)
     except OSError as error:
-        raise TransferError(f"cannot write into {path}: {WORKPLACE}: {_words(error)}") from None
+        raise TransferError(f"cannot write into {path}: {WORKPLACE}: {_folder_problem(error)}") from None
     try:
         fcntl.flock(work, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -143,7 +143,7 @@ def _path_problem(error: OSError) -> FileProblemError:
     return FileProblemError(f"cannot be written: {error.strerror}")
 
 
-def _words(error: OSError) -> str:
+def _folder_problem(error: OSError) -> str:
     if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.ELOOP):
         return "it is a link, or not a folder"
     return str(error.strerror)
@@ -218,8 +218,8 @@ def open_draft(
     identity = f"{item.name}\n{item.etag}\n{sorted((ranges or {}).values())[:1]}"
     name = hashlib.sha256(identity.encode()).hexdigest()[:40]
     try:
-        file = _open(target, name)
-        journal = _open(target, _journal_of(name), os.O_APPEND) if ranges else None
+        file = _open_work_file(target, name)
+        journal = _open_work_file(target, _journal_of(name), os.O_APPEND) if ranges else None
         _set_size(target, file, item.size)
     except OSError as error:
         raise_if_full(error, target.path)
@@ -230,14 +230,14 @@ def open_draft(
     try:
         yield draft
     except FileProblemError:
-        _end(draft)
+        _close_draft(draft)
         raise
     # Not closed after other errors: threads may still write to these descriptors, and other files could get their
     # numbers.
-    _end(draft)
+    _close_draft(draft)
 
 
-def _end(draft: Draft) -> None:
+def _close_draft(draft: Draft) -> None:
     """Closes a draft. One without a journal cannot be resumed, and is removed."""
     if draft.journal is None:
         draft.forget()
@@ -246,7 +246,7 @@ def _end(draft: Draft) -> None:
     os.close(draft.file)
 
 
-def _open(target: TargetFolder, name: str, more: int = 0) -> int:
+def _open_work_file(target: TargetFolder, name: str, more: int = 0) -> int:
     """Opens a file of the work folder. Removes a soft or hard link first, so that nothing is written through it."""
     with suppress(FileNotFoundError):
         status = os.lstat(name, dir_fd=target.work)

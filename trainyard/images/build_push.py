@@ -29,14 +29,14 @@ from components.platform.images import (
 )
 from schemas.name_suggestions import suggest_name
 from trainyard.engine.isolated import GitError, git_output
-from trainyard.images import tools
-from trainyard.images.tools import Build, Tool
+from trainyard.images import image_tools
+from trainyard.images.image_tools import Build, Tool
 
 # The registry's address, if it differs from the host in the images' addresses.
 ENDPOINT_VARIABLE = "TRAINYARD_REGISTRY"
 
 
-def endpoint(host: str, environment: Mapping[str, str]) -> Endpoint:
+def registry_endpoint(host: str, environment: Mapping[str, str]) -> Endpoint:
     """Where to reach the registry: at the host itself, unless the environment names another address."""
     address = environment.get(ENDPOINT_VARIABLE, "")
     if not address:
@@ -58,7 +58,7 @@ def login_variables(tool: Tool, folder: Path, place: Endpoint, user: str, secret
     if tool.auth_variable == "DOCKER_CONFIG":
         return {tool.auth_variable: str(_docker_folder(folder, logins))}
     file = folder / "auth.json"
-    _write(file, {"auths": logins})
+    _write_private(file, {"auths": logins})
     return {tool.auth_variable: str(file)}
 
 
@@ -71,14 +71,14 @@ def _docker_folder(folder: Path, logins: Mapping[str, Any]) -> Path:
     except (OSError, ValueError):
         config = {}
     copied = {name: config[name] for name in ("currentContext", "proxies", "cliPluginsExtraDirs") if name in config}
-    _write(folder / "config.json", {**copied, "auths": logins})
+    _write_private(folder / "config.json", {**copied, "auths": logins})
     for name in ("contexts", "cli-plugins", "buildx"):
         if (usual / name).is_dir():
             (folder / name).symlink_to(usual / name)
     return folder
 
 
-def _write(file: Path, content: Mapping[str, Any]) -> None:
+def _write_private(file: Path, content: Mapping[str, Any]) -> None:
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
         json.dump(content, opened)
 
@@ -103,21 +103,21 @@ class Push:
     def push(self, one: WantedImage, place: Endpoint) -> None:
         """Pushes the image, or shows the commands that would."""
         there = place.address(one.address)
-        login = tools.login_words(self.tool, place.host, self.platform.user_of(one))
+        login = image_tools.login_words(self.tool, place.host, self.platform.user_of(one))
         if self.dry_run:
             self.show(f"{one.address}, for {', '.join(job.name for job in one.jobs)}")
-            for words in tools.push_words(self.tool, one.address, there, place.plain_http):
+            for words in image_tools.push_words(self.tool, one.address, there, place.plain_http):
                 self.show(f"  {shlex.join(words)}")
             self.show(f"  {self.platform.by_hand(login)}")
             return
         with TemporaryDirectory(prefix="trainyard-image-") as folder:
             login_environment = self._sign_in(Path(folder), place) if self.sign_in else {}
             digest_file = Path(folder, "digest")
-            for words in tools.push_words(self.tool, one.address, there, place.plain_http, digest_file):
-                code, output = tools.run(self.tool, words, self.show, login_environment)
+            for words in image_tools.push_words(self.tool, one.address, there, place.plain_http, digest_file):
+                code, output = image_tools.run_tool(self.tool, words, self.show, login_environment)
                 if code:
                     raise self.platform.explain_failure(output, self.plan, one, login)
-            digest = tools.pushed_digest(self.tool, there, digest_file)
+            digest = image_tools.pushed_digest(self.tool, there, digest_file)
         self.show(f"Pushed {one.address}" + (f"\n  {digest}" if digest else ""))
 
     def _sign_in(self, folder: Path, place: Endpoint) -> dict[str, str]:
@@ -167,23 +167,23 @@ def choose_recipe(one: WantedImage, options: BuildOptions, platform: ImagePlatfo
     return chosen
 
 
-def build(tool: Tool, one: WantedImage, chosen: Recipe, options: BuildOptions, show: Tell) -> None:
+def build_image(tool: Tool, one: WantedImage, chosen: Recipe, options: BuildOptions, show: Tell) -> None:
     """Build the image, or show the command that would build it."""
     show(f"{one.address}: {chosen.title}, for {', '.join(job.name for job in one.jobs)}")
-    labels = {"VERSION": one.tag, "REVISION": _revision()}
+    labels = {"VERSION": one.tag, "REVISION": _launcher_revision()}
     additions = add_packages(one, options.additions)
     arguments = {**chosen.arguments, **additions.arguments, **labels, **options.arguments}
 
     def words(context: Path) -> list[str]:
         inputs = Build(context, chosen.dockerfile, one.address, PLATFORM, arguments, options.pip_config)
-        return tools.build_words(tool, inputs)
+        return image_tools.build_words(tool, inputs)
 
     if options.dry_run:
         show(f"  {shlex.join(words(Path('CONTEXT')))}")
         return
     with TemporaryDirectory(prefix="trainyard-image-") as folder:
         make_context(Path(folder), additions)
-        code, _ = tools.run(tool, words(Path(folder)), show)
+        code, _ = image_tools.run_tool(tool, words(Path(folder)), show)
     if code:
         raise ImageError(
             f"{tool.name} did not build {one.address}: it ended with {code}\n"
@@ -210,7 +210,7 @@ def add_packages(one: WantedImage, additions: Additions) -> Additions:
     return additions
 
 
-def _revision() -> str:
+def _launcher_revision() -> str:
     """The commit of the launcher that goes into the image, where git can tell."""
     try:
         return git_output(Path(__file__).parent, "describe", "--always", "--dirty", "--abbrev=12", timeout=10)

@@ -42,11 +42,11 @@ def errors_in(log: Path) -> list[EngineDiagnostic]:
         except ValueError:
             continue  # the last line of an engine that was killed
         if isinstance(event, Mapping):
-            errors |= dict.fromkeys(_errors(event))
+            errors |= dict.fromkeys(_errors_of_event(event))
     return list(errors)
 
 
-def _errors(event: Mapping[str, Any]) -> Iterator[EngineDiagnostic]:
+def _errors_of_event(event: Mapping[str, Any]) -> Iterator[EngineDiagnostic]:
     diagnostic = event.get("diagnosticEvent") or {}
     text = str(diagnostic.get("message", "")).strip().removeprefix(_ONE_REASON)
     if diagnostic.get("severity") == "error" and text != _SUMMARY:

@@ -61,7 +61,7 @@ class JobEnvironment:
         return f"{where}`{conflict.requirement}` does not fit {conflict.has}, which the environment `{nearest}` has"
 
 
-def environment_of(job: JobPlan, stacks: Path) -> Environment | MissingEnvironment:
+def find_job_environment(job: JobPlan, stacks: Path) -> Environment | MissingEnvironment:
     """The environment for a job on this machine, chosen by framework, imported modules and requirements."""
     return find_for(need_of(job, stacks), job.packages.digest if job.packages else "")
 
@@ -93,8 +93,8 @@ def require_makeable(jobs: Iterable[JobPlan], stacks: Path) -> None:
     every = tuple(jobs)
     require_fitting(every, stacks)
     chosen = chosen_for(every, stacks)
-    if blocked := [reason for name in _names(chosen) if (reason := obstacle(rows()[name]))]:
-        raise LocalStackError("\n".join(_refusal(blocked, chosen)))
+    if blocked := [reason for name in _environment_names(chosen) if (reason := obstacle(rows()[name]))]:
+        raise LocalStackError("\n".join(_refusal_lines(blocked, chosen)))
 
 
 def make_environments(jobs: Iterable[JobPlan], stacks: Path, tell: MakeProgress) -> None:
@@ -103,11 +103,11 @@ def make_environments(jobs: Iterable[JobPlan], stacks: Path, tell: MakeProgress)
     from localcloud.environments.make import make
 
     every = tuple(jobs)
-    for line in decisions(every, stacks):
+    for line in environment_decisions(every, stacks):
         tell.say(line)
     chosen = chosen_for(every, stacks)
     able = [environment for environment in chosen if environment.row and not environment.obstacle]
-    if len(missing := rows_to_make(_names(able))) > 1:
+    if len(missing := rows_to_make(_environment_names(able))) > 1:
         tell.say(f"making the local environments of this stack: {cost(missing)}, once per machine")
     for environment in able:
         assert environment.row
@@ -119,7 +119,7 @@ def make_environments(jobs: Iterable[JobPlan], stacks: Path, tell: MakeProgress)
             raise LocalStackError(f"job {environment.job.name}: {error}") from None
 
 
-def decisions(jobs: Iterable[JobPlan], stacks: Path) -> tuple[str, ...]:
+def environment_decisions(jobs: Iterable[JobPlan], stacks: Path) -> tuple[str, ...]:
     """A line for each job whose requirements changed the choice of its environment."""
     every = ((environment.job, environment.choice.decision) for environment in chosen_for(jobs, stacks))
     return tuple(
@@ -133,12 +133,12 @@ def what_to_make(plan: Plan, stacks: Path) -> str:
     """The text that says what `up` will make first. Empty if everything is installed."""
     every = chosen_for(plan.jobs.values(), stacks)
     chosen = [environment for environment in every if environment.row and not environment.obstacle]
-    missing = rows_to_make(_names(chosen))
+    missing = rows_to_make(_environment_names(chosen))
     jobs = [environment.job for environment in chosen]
     without = [
         job.packages.file
         for job in jobs
-        if job.packages and isinstance(environment_of(job, stacks), MissingEnvironment)
+        if job.packages and isinstance(find_job_environment(job, stacks), MissingEnvironment)
     ]
     listed = f"the packages of {', '.join(dict.fromkeys(without))}" if without else ""
     return " and ".join(filter(None, [f"the environments {cost(missing)}" if missing else "", listed]))
@@ -153,7 +153,7 @@ def why_untrained(job: JobPlan, stacks: Path) -> str:
         return f"its environment `{blocked.name}` cannot be made on this machine: {blocked.reason} ({blocked.remedy})"
     if chosen.row:
         return ""
-    missing = environment_of(job, stacks)
+    missing = find_job_environment(job, stacks)
     assert isinstance(missing, MissingEnvironment)
     return f"{missing.reason} ({missing.remedy})" if missing.remedy else missing.reason
 
@@ -171,11 +171,11 @@ def absent_modules(environment: Environment, code: Path) -> tuple[str, ...]:
     return tuple(json.loads(done.stdout)) if done.returncode == 0 else ()
 
 
-def _names(chosen: Iterable[JobEnvironment]) -> tuple[str, ...]:
+def _environment_names(chosen: Iterable[JobEnvironment]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(environment.row.name for environment in chosen if environment.row))
 
 
-def _refusal(blocked: list[Obstacle], chosen: Iterable[JobEnvironment]) -> Iterator[str]:
+def _refusal_lines(blocked: list[Obstacle], chosen: Iterable[JobEnvironment]) -> Iterator[str]:
     """A line for each environment, then what to type: one command for all Debian packages."""
     names, remedies = [], []
     absent: dict[str, None] = {}

@@ -26,13 +26,13 @@ from localcloud import control
 from localcloud.code_age import why_older
 from provider.runs.starting import RETRY_FAILED
 from schemas.source import read_source
-from trainyard.engine.obtain import environment
+from trainyard.engine.obtain import local_stack_environment
 from trainyard.engine.tools import tools_home
 from trainyard.engine.trusted import open_lock, private_folder
 from trainyard.local import cloud_use
 from trainyard.local.cloud_use import CloudUse, StackClaim, forget_lost_stacks, replace_file
 from trainyard.local.engine_events import EngineDiagnostic, errors_in
-from trainyard.local.localize import holds_secrets, localize, waited_for_again
+from trainyard.local.localize import holds_secrets, localize_config, waited_for_again
 from trainyard.local.places import hint_of_other_clouds, own_command, stacks_words, why_no_stack
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -68,13 +68,13 @@ class LocalStack:
         self._use: CloudUse | None = None
         self._claim: StackClaim | None = None
         self.file = stacks / f"Pulumi.{stack}.yaml"
-        self.home = (home or default_home()).resolve()
+        self.home = (home or local_stacks_home()).resolve()
         # A stack that is up can be taken down without its file: the copy is enough.
         if not self.file.is_file() and stack not in self.stacks():
             reason = why_no_stack(stack, stacks)
             raise LocalStackError(f"{reason}{hint_of_other_clouds(stack, self.home)}")
         # Otherwise gRPC writes to stderr whenever the peer closes a connection.
-        self.env = environment(self.home) | {"TRAINYARD_STACKS": str(stacks), "GRPC_VERBOSITY": "NONE"}
+        self.env = local_stack_environment(self.home) | {"TRAINYARD_STACKS": str(stacks), "GRPC_VERBOSITY": "NONE"}
         # A run costs nothing here, so `up` retries runs that failed in an earlier `up`.
         self.env[RETRY_FAILED] = "1"
         # Pulumi writes the salt of a new stack into a stack file in the project's folder, which is this one.
@@ -155,7 +155,7 @@ class LocalStack:
     @property
     def platform_name(self) -> str:
         """The platform of this stack. For a stack that is up the copy decides: the team's file may have changed."""
-        return platform_in((_data(self.local_file()) or {}).get("config") or read_source(self.file).data["config"])
+        return platform_in((_load_yaml(self.local_file()) or {}).get("config") or read_source(self.file).data["config"])
 
     @property
     def platform(self) -> LocalPlatform:
@@ -169,8 +169,8 @@ class LocalStack:
                 require_capability(plan.platform, LocalPlatform).stand_in, plan=plan, cloud=cloud, tell=self._tell
             )
             opens = SALT in written and self._opens(written[SALT])
-            local = localize(written["config"], plan, stand_in, self.file.parent, keeps_secrets=opens)
-        local.remarks += waited_for_again((_data(copy) or {}).get("config") or {}, local.config)
+            local = localize_config(written["config"], plan, stand_in, self.file.parent, keeps_secrets=opens)
+        local.remarks += waited_for_again((_load_yaml(copy) or {}).get("config") or {}, local.config)
         salt = {SALT: text} if (text := written[SALT] if opens else self._salt()) else {}
         # Keys keep their order, and long texts are not folded.
         replace_file(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
@@ -280,7 +280,7 @@ class LocalStack:
         return self.home / "pulumi" / "state" / ".pulumi" / "locks"
 
     def _salt(self) -> str:
-        return str((_data(self.local_file()) or {}).get(SALT, ""))
+        return str((_load_yaml(self.local_file()) or {}).get(SALT, ""))
 
     @contextmanager
     def _stand_in_lock(self) -> Iterator[None]:
@@ -290,9 +290,9 @@ class LocalStack:
             yield
 
 
-def default_home() -> Path:
+def local_stacks_home() -> Path:
     return tools_home(os.environ)
 
 
-def _data(file: Path) -> Any:
+def _load_yaml(file: Path) -> Any:
     return yaml.safe_load(file.read_text("utf-8")) if file.exists() else None

@@ -18,7 +18,7 @@ from trainyard.local.environments import why_untrained
 _JOBS, _ACCEPTED = "trainyard:jobs", "accepted"
 
 
-def localize(
+def localize_config(
     written: Mapping[str, Any],
     plan: Plan,
     stand_in: Callable[[LocalFile], None],
@@ -35,12 +35,12 @@ def localize(
         # A file backend calls every organization `organization`.
         uses["stack"] = f"organization/trainyard/{uses['stack'].rpartition('/')[2]}"
     if not keeps_secrets:
-        _secrets(made)
-    _runs(made, plan, stacks)
+        _replace_secrets(made)
+    _mark_untrained_runs(made, plan, stacks)
     return made
 
 
-def _secrets(made: LocalFile) -> None:
+def _replace_secrets(made: LocalFile) -> None:
     for path, _ in list(secrets_in(made.config)):
         *parents, last = path
         holder: Any = made.config
@@ -58,7 +58,7 @@ def _secrets(made: LocalFile) -> None:
         )
 
 
-def _runs(made: LocalFile, plan: Plan, stacks: Path) -> None:
+def _mark_untrained_runs(made: LocalFile, plan: Plan, stacks: Path) -> None:
     has_access = made.has_access or plan.access.create or "access" in plan.taken
     elsewhere = "" if has_access else "its access is made elsewhere (`trainyard rehearse` makes stand-ins for that too)"
     for name, job in plan.jobs.items():
@@ -81,13 +81,13 @@ def waited_for_again(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
         name
         for name, job in jobs.items()
         for key, run in (job.get("runs") or {}).items()
-        if _until(((unawaited.get(name) or {}).get("runs") or {}).get(key)) == _ACCEPTED != _until(run)
+        if _until_of_run(((unawaited.get(name) or {}).get("runs") or {}).get(key)) == _ACCEPTED != _until_of_run(run)
     ]
     words = "`up` waits for its runs from now on, which the diff shows as a changed `until`"
     return [f"job {name}: {words}" for name in dict.fromkeys(again)]
 
 
-def _until(run: Mapping[str, Any] | None) -> str:
+def _until_of_run(run: Mapping[str, Any] | None) -> str:
     return str((run or {}).get("until", ""))
 
 

@@ -42,7 +42,7 @@ def project_stacks() -> Path:
     """
     for folder in (Path(), *Path.cwd().parents):
         file = folder / "Pulumi.yaml"
-        project = _project(file) if file.is_file() else {}
+        project = _read_project(file) if file.is_file() else {}
         # A project's name is the namespace of its keys.
         if f"{project.get('name')}:" == NAMESPACE:
             return folder / str(project.get("stackConfigDir") or "")
@@ -59,7 +59,7 @@ def _has_stacks(folder: Path) -> bool:
     return False
 
 
-def _project(file: Path) -> Mapping[str, Any]:
+def _read_project(file: Path) -> Mapping[str, Any]:
     try:
         project = yaml.safe_load(file.read_text("utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:

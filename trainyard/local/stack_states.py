@@ -38,62 +38,64 @@ class Renamed:
 
 def rename_warnings(rows: Sequence[Row], plan: Plan, platform: LocalPlatform) -> Iterator[str]:
     """Warnings: what a renaming without `was:` would lose, and how to keep it."""
-    before = {_name(row) for row in rows if row["type"] == platform.job_type}
-    runs = {_name(row): row for row in rows if row["type"] == RUN_TYPE}
-    jobs = _renamed(before, {name: job.was for name, job in plan.jobs.items()})
+    before = {_name_in_urn(row) for row in rows if row["type"] == platform.job_type}
+    runs = {_name_in_urn(row): row for row in rows if row["type"] == RUN_TYPE}
+    jobs = _find_renamed(before, {name: job.was for name, job in plan.jobs.items()})
     for name in jobs.gone if jobs else ():
         lost = platform.lost_with_job(sum(key.startswith(f"{name}/") for key in runs))
         yield (
-            f"job {name} is not in the stack file any more, and {', '.join(jobs.new)} {_is(jobs.new)} new: if it was "
-            f"renamed, {lost}, and they are trained anew, in another folder of the bucket, without the checkpoints of "
-            f"{name}.\n    To continue with what it has: `was: {name}` under {_one_of(jobs.new)} in the stack file."
+            f"job {name} is not in the stack file any more, and {', '.join(jobs.new)} "
+            f"{_is_or_are(jobs.new)} new: if it was renamed, {lost}, and they are trained anew, in another folder of "
+            f"the bucket, without the checkpoints of {name}.\n"
+            f"    To continue with what it has: `was: {name}` under {_one_of_names(jobs.new)} in the stack file."
         )
     for name, job in plan.jobs.items():
         if was := next((former for former in (name, *job.was) if former in before), None):
-            yield from _of_runs(name, was, job, runs)
+            yield from _run_rename_warnings(name, was, job, runs)
 
 
-def _of_runs(name: str, was: str, job: JobPlan, runs: Mapping[str, Row]) -> Iterator[str]:
+def _run_rename_warnings(name: str, was: str, job: JobPlan, runs: Mapping[str, Row]) -> Iterator[str]:
     mine = {key.partition("/")[2]: row for key, row in runs.items() if key.startswith(f"{was}/")}
-    renamed = _renamed(mine, {key: run.was for key, run in job.runs.items()})
+    renamed = _find_renamed(mine, {key: run.was for key, run in job.runs.items()})
     for key in renamed.gone if renamed else ():
         yield (
-            f"run {name}/{key} is not in the stack file any more, and {', '.join(renamed.new)} {_is(renamed.new)} new: "
-            "if it was renamed, it is trained anew, in another folder of the bucket, without the checkpoints of "
-            f"{key}.\n"
-            f"    To continue with what it has: `was: {key}` under {_one_of(renamed.new)} in the stack file."
+            f"run {name}/{key} is not in the stack file any more, and {', '.join(renamed.new)} "
+            f"{_is_or_are(renamed.new)} new: if it was renamed, it is trained anew, in another folder of the bucket, "
+            f"without the checkpoints of {key}.\n"
+            f"    To continue with what it has: `was: {key}` under {_one_of_names(renamed.new)} in the stack file."
         )
-    roles = _renamed(_roles(mine.values()), {role.name: (role.called,) for role in job.roles})
+    roles = _find_renamed(_roles_of_runs(mine.values()), {role.name: (role.called,) for role in job.roles})
     for key in roles.gone if roles else ():
         yield (
-            f"role {key} of job {name} is not in the stack file any more, and {', '.join(roles.new)} {_is(roles.new)} "
-            f"new: if it was renamed, {count_noun(len(mine), 'run')} of the job {_is(mine)} trained anew.\n"
-            f"    To leave them as they are: `was: {key}` under {_one_of(roles.new)} in the stack file."
+            f"role {key} of job {name} is not in the stack file any more, and {', '.join(roles.new)} "
+            f"{_is_or_are(roles.new)} new: if it was renamed, {count_noun(len(mine), 'run')} of the job "
+            f"{_is_or_are(mine)} trained anew.\n"
+            f"    To leave them as they are: `was: {key}` under {_one_of_names(roles.new)} in the stack file."
         )
 
 
-def _renamed(before: Collection[str], now: Mapping[str, tuple[str, ...]]) -> Renamed:
+def _find_renamed(before: Collection[str], now: Mapping[str, tuple[str, ...]]) -> Renamed:
     still_named = {former for name, was in now.items() for former in (name, *was)}
     new = (name for name, was in now.items() if not {name, *was} & set(before))
     return Renamed(tuple(sorted(set(before) - still_named)), tuple(new))
 
 
-def _roles(rows: Collection[Row]) -> set[str]:
+def _roles_of_runs(rows: Collection[Row]) -> set[str]:
     """The roles of the runs' nodes. A node with a secret in its environment is encrypted as a whole, and left out."""
     listed = (row["inputs"].get("nodes") for row in rows)
     nodes = [node for nodes in listed if isinstance(nodes, list) for node in nodes if isinstance(node, Mapping)]
     return {str(node["role"]) for node in nodes if isinstance(node.get("role"), str)}
 
 
-def _name(row: Row) -> str:
+def _name_in_urn(row: Row) -> str:
     return str(row["urn"].rpartition("::")[2])
 
 
-def _one_of(names: Sequence[str]) -> str:
+def _one_of_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
 
 
-def _is(names: Collection[str]) -> str:
+def _is_or_are(names: Collection[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
@@ -105,10 +107,10 @@ def end_protection(place: LocalStack) -> None:
         row.pop("protect", None)
         row.pop("retainOnDelete", None)
 
-    _edit(place, unprotect)
+    _edit_state(place, unprotect)
 
 
-def mark_failed(place: LocalStack, urns: Collection[str]) -> None:
+def mark_runs_failed(place: LocalStack, urns: Collection[str]) -> None:
     """Marks runs as failed in the state. They failed during an `up` that no longer waited for them, so the provider did
     not notice."""
 
@@ -116,10 +118,10 @@ def mark_failed(place: LocalStack, urns: Collection[str]) -> None:
         if row["urn"] in urns and not row.get("delete"):
             row["outputs"][FAILED] = True
 
-    _edit(place, mark)
+    _edit_state(place, mark)
 
 
-def _edit(place: LocalStack, change: Callable[[dict[str, Any]], None]) -> None:
+def _edit_state(place: LocalStack, change: Callable[[dict[str, Any]], None]) -> None:
     exported = json.loads(place.state("export", "--stack", place.stack))
     for row in (exported.get("deployment") or {}).get("resources") or ():
         change(row)
@@ -148,13 +150,13 @@ def dependent_stacks(
 ) -> list[DependentStack]:
     """The stacks among `others` that need a resource that is `going`, or the outputs of the stack `own`."""
     candidates = (
-        DependentStack(other, tuple(_on(own, other, going, platform))) for other in others if other is not own
+        DependentStack(other, tuple(_needed_of(own, other, going, platform))) for other in others if other is not own
     )
     return [dependent for dependent in candidates if dependent.on]
 
 
-def _on(own: State, other: State, going: Sequence[Row], platform: LocalPlatform) -> Iterator[str]:
-    if any(row["type"] == _REFERENCE and _names(row, own) for row in other.rows):
+def _needed_of(own: State, other: State, going: Sequence[Row], platform: LocalPlatform) -> Iterator[str]:
+    if any(row["type"] == _REFERENCE and _is_reference_to(row, own) for row in other.rows):
         yield _OUTPUTS
         return
     inputs = json.dumps([row.get("inputs") for row in other.made()])
@@ -163,7 +165,7 @@ def _on(own: State, other: State, going: Sequence[Row], platform: LocalPlatform)
             yield platform.describe_resource(row)
 
 
-def _names(reference: Row, own: State) -> bool:
+def _is_reference_to(reference: Row, own: State) -> bool:
     """Whether a reference names the stack: as `organization/project/stack`, or by `stack` alone in its project."""
     *_, project, stack = f"{own.project}/{reference['inputs']['name']}".split("/")
     return (project, stack) == (own.project, own.stack)

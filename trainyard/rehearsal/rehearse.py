@@ -24,7 +24,7 @@ from schemas.name_suggestions import count_noun
 from trainyard.engine.progress import Progress
 from trainyard.local.environments import (
     absent_modules,
-    environment_of,
+    find_job_environment,
     make_environments,
     require_fitting,
     why_untrained,
@@ -166,7 +166,7 @@ def _set_up(
 def _remarks_on_modules(plan: Plan, stacks: Path) -> Iterator[str]:
     """Remarks on modules that scripts can import and that the local environment lacks. A script may not need them."""
     for name, job in plan.jobs.items():
-        environment, code = environment_of(job, stacks), stacks / "code" / name
+        environment, code = find_job_environment(job, stacks), stacks / "code" / name
         if isinstance(environment, MissingEnvironment) or not code.is_dir():
             continue
         if absent := absent_modules(environment, code):
@@ -202,7 +202,7 @@ def _rehearse_runs(
         own = deployed.written.jobs[job.name].code
         built_in = options.built_in or not (own and own.folder)
         code = "built-in" if built_in and program_of(deployed.written, job.name) else "own"
-        environment = environment_of(job, deployed.place.file.parent)
+        environment = find_job_environment(job, deployed.place.file.parent)
         where = "" if isinstance(environment, MissingEnvironment) else f"environment {environment.name}"
         for run in job.runs.values():
             if reason:
@@ -252,7 +252,7 @@ def _why_not_rehearsed(deployed: DeployedStack, job: JobPlan) -> str:
         return deployed.unisolated
     if not (deployed.place.file.parent / "code" / job.name).exists():
         return "; ".join(deployed.prepared.mapped.not_rehearsed.get(job.name, ()))
-    environment = environment_of(job, deployed.place.file.parent)
+    environment = find_job_environment(job, deployed.place.file.parent)
     if isinstance(environment, MissingEnvironment):
         # All environments that can be made here have been made.
         return f"no local environment for {job.framework}: {why_untrained(job, deployed.place.file.parent)}"

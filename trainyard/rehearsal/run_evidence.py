@@ -20,7 +20,7 @@ from localcloud.control import Cloud, CloudError
 from provider.runs.lost import LOCAL_ONLY, read_lost
 from trainyard.rehearsal.model import RankSeen, RunSeen
 from trainyard.rehearsal.node_load import NodeLoad, node_duty, read_load
-from trainyard.runs.look import nodes_of
+from trainyard.runs.run_looks import rehearsed_nodes
 
 Document = Mapping[str, Any]
 _LAST_LINES = 12
@@ -150,7 +150,7 @@ class Evidence:
             )
         own_runs = [node.run for node in seen.nodes]
         hosts, documents = self._hosts(job.name, own_runs), self._last(job.name, own_runs)
-        nodes = nodes_of(seen, documents)
+        nodes = rehearsed_nodes(seen, documents)
         for identifier, document in documents.items():
             own = tuple(node for node, of in zip(nodes, seen.nodes, strict=True) if of.run.id == identifier)
             self._documents.append((document, own))
@@ -173,7 +173,7 @@ class Evidence:
     def loads(self, job: str, seen: runs_seen.RunStatus) -> dict[int, NodeLoad]:
         """The load of each rank of a run that is not itself rehearsed, such as an idle run. Nothing of it is kept."""
         documents = self._last(job, [node.run for node in seen.nodes])
-        return _loads_by_rank(nodes_of(seen, documents), seen, documents)
+        return _loads_by_rank(rehearsed_nodes(seen, documents), seen, documents)
 
     def begin(self, started: StartedRun) -> None:
         """Called before a run starts: excludes what hosts that stay between runs have counted until now."""

@@ -26,7 +26,7 @@ from schemas.judge import judge_config
 from schemas.scalars import holds_secret
 from schemas.source import read_source
 from trainyard.engine.trusted import private_folder
-from trainyard.local.local_stack import PROJECT, default_home
+from trainyard.local.local_stack import PROJECT, local_stacks_home
 from trainyard.rehearsal.mapping import JOBS, Machines, map_config, stand_in_stack, without_runs
 
 # Built-in programs that train for a few seconds in place of a team's code, by framework or framework/strategy.
@@ -159,7 +159,7 @@ def _put_packages(job: JobPlan, packages: PackagesPlan, stacks: Path) -> dict[st
 def temporary_home(stack: str, keep: bool = False) -> Iterator[Path]:
     """A folder for everything that a rehearsal makes. At the end, or on a signal, its cloud is stopped and the folder
     removed."""
-    root = private_folder(default_home().resolve() / _FOLDER)
+    root = private_folder(local_stacks_home().resolve() / _FOLDER)
     remove_abandoned(root)
     home = Path(tempfile.mkdtemp(prefix=f"{stack[:40]}-", dir=root))
     me = {"pid": os.getpid(), "started": files.start_time(os.getpid())}

@@ -45,7 +45,7 @@ def rank_runs(runs: Sequence[RunStatus], results: Results, by: str | None, highe
     """`by` None: the most important metric of these runs. `highest` None: the metric's name decides."""
     by = by or next(iter(metric_choices(runs, results)), "")
     highest = highest_is_best(by) if highest is None else highest
-    ranked = [RankedRun(run, _metric(run, results, by)) for run in runs]
+    ranked = [RankedRun(run, _metric_of_run(run, results, by)) for run in runs]
     placed = [run for run in ranked if run.metric is not None]
     placed.sort(key=lambda run: run.metric.value if run.metric else 0.0, reverse=highest)
     return Ranking(by, highest, (*placed, *(run for run in ranked if run.metric is None)))
@@ -53,7 +53,7 @@ def rank_runs(runs: Sequence[RunStatus], results: Results, by: str | None, highe
 
 def metric_choices(runs: Sequence[RunStatus], results: Results) -> list[str]:
     """The metrics of these runs, the most important first."""
-    points = [read_point(0.0, line) for run in runs for _, line in _lines(run, results)]
+    points = [read_point(0.0, line) for run in runs for _, line in _metric_documents(run, results)]
     return metric_names([point for point in points if point is not None])
 
 
@@ -62,15 +62,15 @@ def start_id(run: RunStatus) -> str:
     return run.nodes[0].run.id if run.nodes else ""
 
 
-def _metric(run: RunStatus, results: Results, by: str) -> MetricValue | None:
-    for source, line in _lines(run, results):
+def _metric_of_run(run: RunStatus, results: Results, by: str) -> MetricValue | None:
+    for source, line in _metric_documents(run, results):
         value = numbers_in(line).get(by)
         if value is not None:
             return MetricValue(by, value, source)
     return None
 
 
-def _lines(run: RunStatus, results: Results) -> list[tuple[str, Any]]:
+def _metric_documents(run: RunStatus, results: Results) -> list[tuple[str, Any]]:
     """The documents that may hold the metric, in order of precedence: `result.json`, then the reports by rank."""
     result = results.get(start_id(run))
     reports = [(node.launcher_status or {}).get("progress") for node in run.nodes]

@@ -74,7 +74,7 @@ def plan_try(judged: Judged, wanted: WantedTry, region: str | None = None) -> Pl
     if stack is None:
         raise ValueError("a stack with errors has no tries")
     stack = replace(stack, region=region or stack.region)
-    job = _job(stack, wanted.job)
+    job = _job_to_try(stack, wanted.job)
     like = _base_run(wanted, job)
     name = wanted.name or new_name()
     if name in job.runs:
@@ -91,12 +91,12 @@ def plan_try(judged: Judged, wanted: WantedTry, region: str | None = None) -> Pl
     return PlannedTry(plan, planned, planned.runs[like] if like else None, planned.runs[name])
 
 
-def environment(given: Mapping[str, str]) -> dict[str, EnvValue]:
+def try_environment(given: Mapping[str, str]) -> dict[str, EnvValue]:
     """Variables of a command line. One with the name of a secret is treated as a secret: launchers never print it."""
     return {name: Secret(value) if names_secret(name, value) else value for name, value in given.items()}
 
 
-def _job(stack: Stack, name: str) -> Job:
+def _job_to_try(stack: Stack, name: str) -> Job:
     if name in stack.jobs:
         return with_each(stack.jobs[name])
     if not stack.jobs:

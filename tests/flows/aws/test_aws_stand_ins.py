@@ -19,7 +19,7 @@ from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients
 from tests.support.examples import STACKS, stack_file
 from tests.support.programs import require_program
-from trainyard.local.localize import localize
+from trainyard.local.localize import localize_config
 
 NAME = "aws-dl1-existing-vpc"
 LOCAL = AwsLocalPlatform()
@@ -31,7 +31,7 @@ def stood_in(cloud: Cloud) -> LocalFile:
     """The local stack file, as `up --local` makes it before it starts Pulumi."""
     require_program("ssh-keygen")
     config, known = yaml.safe_load(stack_file(NAME).read_text())["config"], written()
-    return localize(config, known, lambda file: LOCAL.stand_in(file, known, cloud, print), STACKS)
+    return localize_config(config, known, lambda file: LOCAL.stand_in(file, known, cloud, print), STACKS)
 
 
 def written() -> AwsDl1Plan:
@@ -93,7 +93,7 @@ def test_a_stand_in_vpc_contains_the_subnets_of_all_stacks(
             file.write_text(yaml.safe_dump(whole))
             plan = aws_dl1_plan(plan_file(file, print))
             stand_in = partial(LOCAL.stand_in, plan=plan, cloud=shared_cloud, tell=print)
-            made = localize(whole["config"], plan, stand_in, STACKS)
+            made = localize_config(whole["config"], plan, stand_in, STACKS)
             vpcs.add(made.config["trainyard:network"]["vpc"])
             (vpc,) = vpcs
             there = aws["ec2"].create_subnet(VpcId=vpc, CidrBlock=subnet)

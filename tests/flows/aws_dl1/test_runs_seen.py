@@ -18,7 +18,7 @@ from schemas.source import read_source
 from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_world
 from tests.support.waiting import eventually
 from trainyard.cli.main import main
-from trainyard.runs.look import runs_now
+from trainyard.runs.run_looks import runs_now
 
 RUN = "trainyard:index:Run"
 FILE = """\

@@ -16,7 +16,7 @@ from localcloud.environments.find import MissingEnvironment
 from schemas.judge import judge_file
 from tests.support.examples import OPENPAI_EXAMPLES, STACKS, stack_file
 from tests.support.rehearsing import Rehearsals
-from trainyard.local.environments import environment_of
+from trainyard.local.environments import find_job_environment
 
 pytestmark = pytest.mark.engine
 
@@ -32,7 +32,7 @@ ASKED = ALONE if os.environ.get("TRAINYARD_TORTURE") else ALWAYS
 def test_an_example_is_rehearsed_and_the_report_lists_its_stand_ins(name: str, tmp_path: Path) -> None:
     plan = openpai_plan(plan_of(judge_file(stack_file(name))))
     ((job, planned),) = plan.jobs.items()
-    missing = environment_of(planned, STACKS)
+    missing = find_job_environment(planned, STACKS)
     if isinstance(missing, MissingEnvironment):
         pytest.skip(f"{missing.name}: {missing.reason}")
     rehearsals = Rehearsals.of_examples(tmp_path, name)

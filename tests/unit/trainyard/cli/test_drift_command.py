@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from trainyard.cli.main import main
-from trainyard.drift import look
+from trainyard.drift import find_drift
 from trainyard.drift.compare import Drift, Remark
 
 STACK = "config:\n  trainyard:platform: oci\n  trainyard:compartment: ocid1.compartment.oc1..here\n"
@@ -40,7 +40,7 @@ def finds(monkeypatch: pytest.MonkeyPatch, *remarks: Remark, unread: tuple[str, 
         asked.append(arguments)
         return Drift("demo", "oci", remarks, unread)
 
-    monkeypatch.setattr(look, "find_drift", found)
+    monkeypatch.setattr(find_drift, "find_drift", found)
     return asked
 
 

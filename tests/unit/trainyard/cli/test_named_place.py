@@ -25,7 +25,7 @@ def test_a_stack_is_named_by_its_file(
     command: str, named: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trainyard.local.local_stack.LocalStack.stacks", lambda self: [])
-    monkeypatch.setattr("trainyard.engine.environment", lambda *_: {})
+    monkeypatch.setattr("trainyard.local.local_stack.local_stack_environment", lambda *_: {})
     done = CliRunner().invoke(main, [command, named.format(tmp_path), "--local"])
     assert done.exit_code != 0
     assert told.replace("{}", str(tmp_path)) in done.output, done.output

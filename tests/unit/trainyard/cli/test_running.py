@@ -29,7 +29,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("TRAINYARD_HOME", raising=False)
     monkeypatch.setattr(tools, "CHECKOUT", tmp_path / "checkout")
     monkeypatch.setattr(control, "running_homes", lambda: iter(()))
-    monkeypatch.setattr(local_stack, "environment", lambda home: {})
+    monkeypatch.setattr(local_stack, "local_stack_environment", lambda home: {})
     return tmp_path / "checkout"
 
 
@@ -41,7 +41,7 @@ def test_every_command_uses_the_same_local_cloud(
         monkeypatch.setenv("TRAINYARD_HOME", variable)
         assert control.default_home() == home / "cloud"
         assert places.cloud_home(None) == home / "cloud"
-        assert local_stack.default_home() == home
+        assert local_stack.local_stacks_home() == home
     assert places.cloud_home(tmp_path) == tmp_path, "it was named"
 
 

@@ -15,7 +15,7 @@ from components.platform.status import NodeStatus, RunStatus, find_cause, parse_
 from provider.runs.lost import read_lost
 from trainyard.cli.runs_text import about_node, run_blocks_text, runs_json
 from trainyard.cli.runs_watch import Screen
-from trainyard.runs.look import ProgressHistory
+from trainyard.runs.run_looks import ProgressHistory
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from components.platform.live import LiveSide
 from components.platform.review import SECRET, ReviewedResource, Snapshot
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
-from trainyard.drift.compare import EffectDifferences, Remark, compare, compare_runs, in_order
+from trainyard.drift.compare import EffectDifferences, Remark, compare_resources, compare_runs, in_order
 
 UNJUDGED, JUDGED = EffectDifferences((), judged=False), EffectDifferences((), judged=True)
 
@@ -28,7 +28,7 @@ def side(declared: list[ReviewedResource], live: list[ReviewedResource], **more:
 
 
 def said(seen: LiveSide, effects: EffectDifferences = UNJUDGED) -> list[tuple[str, str]]:
-    return [(one.kind, one.words) for one in compare(seen, effects)]
+    return [(one.kind, one.words) for one in compare_resources(seen, effects)]
 
 
 def test_what_is_as_declared_gives_no_remark() -> None:

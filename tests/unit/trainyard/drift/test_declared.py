@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from components.platform.review import SECRET
-from trainyard.drift.declared import DriftError, export, of_export, of_local
+from trainyard.drift.declared import DriftError, export_state, of_export, of_local
 
 SIGN = "4dabf18193072939515e22adb298388d"
 URN = "urn:pulumi:demo::trainyard::"
@@ -70,12 +70,12 @@ def test_a_stack_that_is_not_up_has_nothing_to_compare(tmp_path: Path) -> None:
 def test_where_pulumi_cannot_tell_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(DriftError, match="there is no `pulumi` on the PATH"):
-        export("demo", tmp_path / "Pulumi.demo.yaml")
+        export_state("demo", tmp_path / "Pulumi.demo.yaml")
     (tmp_path / "Pulumi.yaml").write_text("name: x\n")
     pulumi = tmp_path / "pulumi"
     pulumi.write_text("#!/bin/sh\necho 'error: no stack named demo found' >&2\nexit 255\n")
     pulumi.chmod(0o755)
     with pytest.raises(DriftError, match="no stack named demo found"):
-        export("demo", tmp_path / "Pulumi.demo.yaml")
+        export_state("demo", tmp_path / "Pulumi.demo.yaml")
     pulumi.write_text('#!/bin/sh\necho "$@"\n')
-    assert export("demo", tmp_path / "Pulumi.demo.yaml") == "stack export --stack demo --non-interactive\n"
+    assert export_state("demo", tmp_path / "Pulumi.demo.yaml") == "stack export --stack demo --non-interactive\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trainyard.engine.obtain import environment
+from trainyard.engine.obtain import local_stack_environment
 from trainyard.engine.tools import (
     LANGUAGE_HOST,
     OWN_LANGUAGE_HOST,
@@ -131,7 +131,7 @@ def test_local_stacks_have_their_own_backend(machine: Any) -> None:
     machine.program("pulumi", "echo v3.999.0")
     home = machine.root / "home"
     mine = machine.env | {"PULUMI_CONFIG_PASSPHRASE": "mine", "PULUMI_ACCESS_TOKEN": "mine", "PULUMI_STACK": "prod"}
-    env = environment(home, mine)
+    env = local_stack_environment(home, mine)
     assert "mine" not in env.values()
     assert "PULUMI_STACK" not in env
     assert env["PATH"].split(":")[:2] == [str(home / "bin"), str(machine.path)]
@@ -140,7 +140,7 @@ def test_local_stacks_have_their_own_backend(machine: Any) -> None:
     assert passphrase.stat().st_mode & 0o077 == 0
     before = passphrase.read_text()
     assert len(before.strip()) >= 32
-    environment(home, mine)
+    local_stack_environment(home, mine)
     assert passphrase.read_text() == before
     assert (home / "pulumi").stat().st_mode & 0o777 == 0o700
     assert names(home / "pulumi") == ["passphrase", "plugins", "state"]
@@ -160,7 +160,7 @@ def test_other_accounts_cannot_read_states(machine: Any) -> None:
     for path in (kept / "local.json", elsewhere):
         path.write_text("{}")
         path.chmod(0o644)
-    environment(home, machine.env)
+    local_stack_environment(home, machine.env)
     open_still = [path for path in (home / "pulumi", *kept.parents[2].rglob("*")) if path.lstat().st_mode & 0o077]
     assert [path for path in open_still if not path.is_symlink()] == []
     assert elsewhere.stat().st_mode & 0o777 == 0o644
@@ -172,7 +172,7 @@ def test_other_accounts_cannot_enter_the_folder_of_local_stacks(machine: Any) ->
     machine.program("pulumi", "echo v3.999.0")
     home = machine.root / "home"
     for _ in ("a new folder", "one of an earlier release"):
-        environment(home, machine.env)
+        local_stack_environment(home, machine.env)
         assert (home / "pulumi").stat().st_mode & 0o077 == 0
         (home / "pulumi").chmod(0o755)
 

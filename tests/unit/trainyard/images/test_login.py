@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from components.platform.images import Endpoint, ImageError
-from trainyard.images.build_push import ENDPOINT_VARIABLE, endpoint, login_variables
-from trainyard.images.tools import NAMES, TOOLS
+from trainyard.images.build_push import ENDPOINT_VARIABLE, login_variables, registry_endpoint
+from trainyard.images.image_tools import NAMES, TOOLS
 
 ROW = dict(zip(NAMES, TOOLS, strict=True))
 ADDRESS = "iad.ocir.io/acme/vision/dt:1.0"
@@ -26,12 +26,12 @@ def _login(file: Path, host: str) -> str:
 
 
 def test_an_image_goes_to_the_host_it_names() -> None:
-    place = endpoint("iad.ocir.io", {})
+    place = registry_endpoint("iad.ocir.io", {})
     assert (place.url, place.address(ADDRESS)) == ("https://iad.ocir.io", ADDRESS)
 
 
 def test_the_environment_may_name_another_registry() -> None:
-    place = endpoint("iad.ocir.io", {ENDPOINT_VARIABLE: "http://127.0.0.1:5000"})
+    place = registry_endpoint("iad.ocir.io", {ENDPOINT_VARIABLE: "http://127.0.0.1:5000"})
     assert place == Endpoint("127.0.0.1:5000", plain_http=True, elsewhere=True)
     assert (place.url, place.address(ADDRESS)) == ("http://127.0.0.1:5000", "127.0.0.1:5000/acme/vision/dt:1.0")
 
@@ -41,7 +41,7 @@ def test_the_environment_may_name_another_registry() -> None:
 )
 def test_an_invalid_endpoint_is_refused(told: str) -> None:
     with pytest.raises(ImageError, match=re.escape(f"{ENDPOINT_VARIABLE} is not a valid address: `{told}`\n")):
-        endpoint("iad.ocir.io", {ENDPOINT_VARIABLE: told})
+        registry_endpoint("iad.ocir.io", {ENDPOINT_VARIABLE: told})
 
 
 @pytest.mark.parametrize("name", ["podman", "buildah"])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from components.platform.images import ImageError
-from trainyard.images import tools as image_tools
-from trainyard.images.tools import NAMES, TOOLS, Build
+from trainyard.images import image_tools
+from trainyard.images.image_tools import NAMES, TOOLS, Build
 
 ADDRESS = "iad.ocir.io/acme/vision/dt:1.0"
 ELSEWHERE = "127.0.0.1:5000/acme/vision/dt:1.0"
@@ -35,25 +35,25 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 def test_the_first_working_tool_is_used(install: Install) -> None:
     install("buildah")
-    assert image_tools.find(None, False, print).name == "buildah"
+    assert image_tools.find_tool(None, False, print).name == "buildah"
     install("podman")
-    assert image_tools.find(None, False, print).name == "podman"
+    assert image_tools.find_tool(None, False, print).name == "podman"
     install("docker")
-    assert image_tools.find(None, False, print).name == "docker"
+    assert image_tools.find_tool(None, False, print).name == "docker"
 
 
 def test_a_tool_that_does_not_answer_is_skipped_and_named(install: Install) -> None:
     install("docker", "echo Cannot connect to the daemon >&2; exit 1")
     install("buildah")
     told: list[str] = []
-    assert image_tools.find(None, False, told.append).name == "buildah"
+    assert image_tools.find_tool(None, False, told.append).name == "buildah"
     assert told == ["Skipped: docker: Cannot connect to the daemon", "Skipped: podman: not on PATH"]
 
 
 def test_without_a_working_tool_the_error_has_each_reason(install: Install) -> None:
     install("docker", "exit 1")
     with pytest.raises(ImageError) as error:
-        image_tools.find(None, False, print)
+        image_tools.find_tool(None, False, print)
     assert "docker: it does not say why" in str(error.value)
     assert "podman: not on PATH" in str(error.value)
     assert "apt install buildah" in str(error.value)
@@ -62,15 +62,15 @@ def test_without_a_working_tool_the_error_has_each_reason(install: Install) -> N
 def test_a_named_tool_is_used_or_none(install: Install) -> None:
     install("docker")
     install("buildah")
-    assert image_tools.find("buildah", False, print).name == "buildah"
+    assert image_tools.find_tool("buildah", False, print).name == "buildah"
     with pytest.raises(ImageError, match="podman: not on PATH"):
-        image_tools.find("podman", False, print)
+        image_tools.find_tool("podman", False, print)
 
 
 @pytest.mark.usefixtures("install")
 def test_a_dry_run_needs_no_working_tool() -> None:
-    assert image_tools.find(None, True, print).name == "docker"
-    assert image_tools.find("podman", True, print).name == "podman"
+    assert image_tools.find_tool(None, True, print).name == "docker"
+    assert image_tools.find_tool("podman", True, print).name == "podman"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -126,7 +126,7 @@ def test_a_login_takes_its_token_from_standard_input(name: str) -> None:
 def test_the_output_of_a_tool_is_shown_and_its_end_returned(install: Install) -> None:
     shown: list[str] = []
     install("docker", "echo $DOCKER_BUILDKIT; echo wrong >&2; exit 3")
-    code, said = image_tools.run(ROW["docker"], ["docker"], shown.append)
+    code, said = image_tools.run_tool(ROW["docker"], ["docker"], shown.append)
     assert (code, said.split()) == (3, ["1", "wrong"])
     assert shown == ["1", "wrong"]
 
@@ -147,5 +147,5 @@ def test_a_tool_that_cannot_be_started_is_skipped(install: Install, tmp_path: Pa
     (tmp_path / "podman").write_text("no program")
     (tmp_path / "podman").chmod(0o755)
     install("buildah")
-    assert image_tools.find(None, False, print).name == "buildah"
+    assert image_tools.find_tool(None, False, print).name == "buildah"
     assert os.environ["PATH"] == str(tmp_path)

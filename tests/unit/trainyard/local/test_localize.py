@@ -17,7 +17,7 @@ from localcloud.control import Cloud
 from localcloud.environments.make import Obstacle
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 from trainyard.local import environments
-from trainyard.local.localize import localize, waited_for_again
+from trainyard.local.localize import localize_config, waited_for_again
 
 CLOUD = Cloud(
     Path("cloud"), 1, "http://127.0.0.1:1", "ocid1.tenancy.oc1..local", "ocid1.compartment.oc1..local", "ns",
@@ -60,7 +60,7 @@ def local(name: str, **changes: Any) -> tuple[Any, Made]:
 
 
 def made_local(name: str, config: dict[str, Any], made: Made) -> LocalFile:
-    return localize(config, plan(name), lambda file: stand_in(file, plan(name), CLOUD, made), STACKS)  # type: ignore[arg-type]
+    return localize_config(config, plan(name), lambda file: stand_in(file, plan(name), CLOUD, made), STACKS)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -16,7 +16,7 @@ from components.platform.calls import call_of
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
 from trainyard.cli.runs_watch import Screen
-from trainyard.runs.look import ProgressHistory
+from trainyard.runs.run_looks import ProgressHistory
 
 BEGAN = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 NAMED = {"group": "ocid1.loggroup.a", "log": "ocid1.log.a"}

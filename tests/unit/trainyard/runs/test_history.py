@@ -10,7 +10,7 @@ from components.platform.progress import MOST_POINTS, ProgressPoint
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
 from trainyard.cli.runs_watch import BLOCKS, Screen
-from trainyard.runs.look import ProgressHistory
+from trainyard.runs.run_looks import ProgressHistory
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 

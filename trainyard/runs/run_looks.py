@@ -103,7 +103,7 @@ class ProgressHistory:
         return self._points[start]
 
 
-def recalled(look: Look | SeveralLooks, cloud: LocalCloud | None) -> Callable[[RunStatus], Series]:
+def recall_progress(look: Look | SeveralLooks, cloud: LocalCloud | None) -> Callable[[RunStatus], Series]:
     """Returns a function that reads a run's earlier reports from the local cloud. Real clouds keep none."""
 
     def recall(run: RunStatus) -> Series:
@@ -157,10 +157,10 @@ class SeveralLooks:
 
 def runs_now(outputs: Mapping[str, Any], where: Where, wanted: WantedRuns) -> list[tuple[str, str, RunReport]]:
     """Job, name and current report of each run. A run that cannot be read keeps the report in `outputs`."""
-    seen = _seen(where, wanted, deeply=False)
+    seen = _read_runs(where, wanted, deeply=False)
     if any(run.state == "FAILED" for run in seen):
         # Only the launchers know which rank failed first.
-        seen = _seen(where, wanted, deeply=True) or seen
+        seen = _read_runs(where, wanted, deeply=True) or seen
     nodes = {node.run.id: node.run for run in seen for node in run.nodes}
     causes = {node.run.id: cause.words for run in seen if (cause := find_cause(run)) for node in run.nodes}
     return [
@@ -170,7 +170,7 @@ def runs_now(outputs: Mapping[str, Any], where: Where, wanted: WantedRuns) -> li
     ]
 
 
-def _seen(where: Where, wanted: WantedRuns, deeply: bool) -> list[RunStatus]:
+def _read_runs(where: Where, wanted: WantedRuns, deeply: bool) -> list[RunStatus]:
     try:
         return look_for(where, wanted).look(deeply=deeply)
     except (ProviderError, UnknownPlaceError):
@@ -220,7 +220,7 @@ class TrafficReader:
             }
         except CloudError:
             return None
-        nodes = nodes_of(run, documents)
+        nodes = rehearsed_nodes(run, documents)
         members = {
             identifier: [node for node, of in zip(nodes, run.nodes, strict=True) if of.run.id == identifier]
             for identifier in documents
@@ -240,7 +240,7 @@ class TrafficReader:
         return ConnectionsSeen(dropped, counted, used, len(seen.rules) - used) if seen.enforced else None
 
 
-def nodes_of(seen: RunStatus, documents: Mapping[str, Mapping[str, Any]]) -> tuple[RehearsedNode, ...]:
+def rehearsed_nodes(seen: RunStatus, documents: Mapping[str, Mapping[str, Any]]) -> tuple[RehearsedNode, ...]:
     """Every rank with its address. The document of a job run with one node has rank 0, one with node groups has the
     rank of each node."""
     ids = [node.run.id for node in seen.nodes]

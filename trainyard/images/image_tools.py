@@ -81,13 +81,13 @@ def login_words(tool: Tool, host: str, user: str) -> str:
     return f"{tool.name} login {host} --username '{user}' --password-stdin"
 
 
-def find(name: str | None, dry_run: bool, tell: Tell) -> Tool:
+def find_tool(name: str | None, dry_run: bool, tell: Tell) -> Tool:
     """The named tool, else the first that is installed and works. A dry run does not need a working one."""
     passed_over: list[str] = []
     for tool in TOOLS:
         if name not in (None, tool.name):
             continue
-        why = _why_not(tool)
+        why = _why_unusable(tool)
         if not why or (dry_run and name):
             for line in passed_over:
                 tell(f"Skipped: {line}")
@@ -102,7 +102,7 @@ def find(name: str | None, dry_run: bool, tell: Tell) -> Tool:
     )
 
 
-def _why_not(tool: Tool) -> str:
+def _why_unusable(tool: Tool) -> str:
     """Why a tool cannot be used; empty when it can."""
     if shutil.which(tool.name) is None:
         return "not on PATH"
@@ -120,7 +120,7 @@ def _why_not(tool: Tool) -> str:
     return lines[-1]
 
 
-def run(tool: Tool, words: Sequence[str], show: Tell, more: Mapping[str, str] | None = None) -> tuple[int, str]:
+def run_tool(tool: Tool, words: Sequence[str], show: Tell, more: Mapping[str, str] | None = None) -> tuple[int, str]:
     """Run a tool and show each line as it comes. Returns the exit code and the last part of the output."""
     environment = {**os.environ, **tool.environment, **(more or {})}
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:

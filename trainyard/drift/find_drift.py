@@ -13,13 +13,13 @@ from trainyard.drift.compare import (
     Drift,
     EffectDifferences,
     Remark,
-    compare,
     compare_effects,
+    compare_resources,
     compare_runs,
     in_order,
 )
 from trainyard.drift.declared import Declared
-from trainyard.runs.look import look_for
+from trainyard.runs.run_looks import look_for
 
 _NOT_EVALUATED = EffectDifferences((), judged=False)
 
@@ -33,13 +33,13 @@ def find_drift(declared: Declared, where: Where, known: tuple[str, ...] = ()) ->
     effects = _NOT_EVALUATED
     if not isinstance(review, Lacks):
         effects = compare_effects(review, side.declared, side.snapshot)
-    runs, unread = _runs(declared, where)
-    remarks = in_order((*compare(side, effects), *runs))
+    runs, unread = _compare_declared_runs(declared, where)
+    remarks = in_order((*compare_resources(side, effects), *runs))
     unread = tuple(dict.fromkeys((*side.unread, *effects.unread, *unread)))
     return Drift(declared.snapshot.stack, platform, remarks, unread)
 
 
-def _runs(declared: Declared, where: Where) -> tuple[tuple[Remark, ...], tuple[str, ...]]:
+def _compare_declared_runs(declared: Declared, where: Where) -> tuple[tuple[Remark, ...], tuple[str, ...]]:
     """Remarks on runs, and the reason if they could not be read."""
     if not declared.runs:
         return (), ()
