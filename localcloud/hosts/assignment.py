@@ -186,7 +186,7 @@ def judge_run(outline: Outline, results: Mapping[int, Mapping[str, Any]]) -> Run
     reasons = []
     for group in groups:
         ranks = [rank for rank, name in enumerate(names) if name == group.name]
-        failed = [rank for rank in ranks if rank in results and not _succeeded(results[rank])]
+        failed = [rank for rank in ranks if rank in results and not _has_succeeded(results[rank])]
         if len(ranks) - len(failed) < group.minimum_success:
             states.append("FAILED")
             reasons.append(_reason(group, failed[0], results[failed[0]], outline.minutes))
@@ -197,7 +197,7 @@ def judge_run(outline: Outline, results: Mapping[int, Mapping[str, Any]]) -> Run
     return RunVerdict(state, reasons[0] if reasons else "", named)
 
 
-def _succeeded(result: Mapping[str, Any]) -> bool:
+def _has_succeeded(result: Mapping[str, Any]) -> bool:
     return bool(result["reason"] == "exited" and result["code"] == 0)
 
 

@@ -120,30 +120,27 @@ def _flows(node: NodeEvidence, seen: _Seen, kind: str, counted: str, free: bool 
     """The flows that rules decided, or (`free`) those that only the cloud's own rules let through."""
     implied = [rule for rule in node.rules if rule.implied]
     for direction in DIRECTIONS:
-        for one in sorted(seen.sets.get(f"{kind}_{direction}", ()), key=lambda one: one.key):
-            peer, protocol, port = one.key
-            if free != any(rule.direction == direction and _is_peer(peer, rule) for rule in implied):
+        own_blocks = [block for rule in implied if rule.direction == direction for block in rule.peers]
+        for flow in sorted(seen.sets.get(f"{kind}_{direction}", ()), key=lambda flow: flow.key):
+            peer, protocol, port = flow.key
+            if free != any(IPv4Address(peer) in block for block in own_blocks):
                 continue
             ends = (peer, node.address) if direction == "ingress" else (node.address, peer)
             yield {
                 "direction": direction, "from": ends[0], "to": ends[1], "port": port,
                 # nft prints names only if the system has a list of protocols. The smallest Debian has none.
                 "protocol": protocol_name(protocol),
-                counted: one.packets,
+                counted: flow.packets,
             }  # fmt: skip
-
-
-def _is_peer(address: str, rule: FirewallRule) -> bool:
-    return any(IPv4Address(address) in block for block in rule.peers)
 
 
 def _carried(node: NodeEvidence, seen: _Seen) -> dict[str, int]:
     """The bytes of content that were exchanged with each peer, in both directions together."""
     carried: Counter[str] = Counter()
     for direction in ("ingress", "egress"):
-        for one in seen.sets.get(f"carried_{direction}", ()):
-            (peer,) = one.key
-            carried[peer] += max(0, one.bytes - firewall.HEADERS * one.packets)
+        for element in seen.sets.get(f"carried_{direction}", ()):
+            (peer,) = element.key
+            carried[peer] += max(0, element.bytes - firewall.HEADERS * element.packets)
     return dict(sorted(carried.items()))
 
 

@@ -41,7 +41,13 @@ def main(spec: dict[str, Any], gate: int, report: int) -> NoReturn:
         kernel.end_with_parent(signal.SIGKILL)
         kernel.allow_inspection(True)  # while users are mapped: that writes to files of these processes
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        user_settings = _build_sandbox(spec["sandbox"])
+        sandbox = spec["sandbox"]
+        os.umask(0o022)  # another user must be able to enter the folders that are made here
+        kernel.unshare(kernel.NEW_MOUNTS | kernel.NEW_HOSTNAME | kernel.NEW_IPC)
+        socket.sethostname(sandbox["hostname"])
+        if sandbox["ports"]:  # set here, because processes inside may not
+            Path(_PORT_RANGE).write_text("{} {}".format(*sandbox["ports"]))
+        user_settings = folders.build(sandbox)
         command = _start(spec, user_settings, gate, report)
         os.close(user_settings)
         kernel.allow_inspection(False)
@@ -50,15 +56,6 @@ def main(spec: dict[str, Any], gate: int, report: int) -> NoReturn:
     except BaseException as error:
         _send(report, {"error": f"its sandbox on this machine cannot be made: {error}"})
     os._exit(0)
-
-
-def _build_sandbox(sandbox: dict[str, Any]) -> int:
-    os.umask(0o022)  # another user must be able to enter the folders that are made here
-    kernel.unshare(kernel.NEW_MOUNTS | kernel.NEW_HOSTNAME | kernel.NEW_IPC)
-    socket.sethostname(sandbox["hostname"])
-    if sandbox["ports"]:  # set here, because processes inside may not
-        Path(_PORT_RANGE).write_text("{} {}".format(*sandbox["ports"]))
-    return folders.build(sandbox)
 
 
 def _start(spec: dict[str, Any], user_settings: int, gate: int, report: int) -> int:

@@ -62,11 +62,11 @@ def open_without_links(path: str) -> int:
 
 def mount_at(staged: str, target: str) -> None:
     """Moves a mounted folder to `target`, and makes that folder if needed."""
-    wanted = Path(target)
-    there = next(one for one in (wanted, *wanted.parents) if one.is_dir())
-    if there != wanted and os.stat(there).st_dev != os.stat("/").st_dev:
+    path = Path(target)
+    there = next(folder for folder in (path, *path.parents) if folder.is_dir())
+    if there != path and os.stat(there).st_dev != os.stat("/").st_dev:
         _make_extensible(there)
-    wanted.mkdir(parents=True, exist_ok=True)
+    path.mkdir(parents=True, exist_ok=True)
     kernel.move_mount(staged, target)
 
 
@@ -105,7 +105,12 @@ def build(sandbox: dict[str, Any]) -> int:
             (root / name).symlink_to(target)
     shared = f"mode=1777,size={sandbox['limits']['memory'] // 2}"
     kernel.mount_memory(str(root / "dev/shm"), shared, _SAFE | kernel.NO_PROGRAMS)
-    _system_files(root)
+    # The kernel's file systems: this node's processes, network and terminals.
+    flags = kernel.NO_SETUID | kernel.NO_PROGRAMS
+    kernel.mount_kind("devpts", str(root / "dev/pts"), "newinstance,ptmxmode=0666,mode=620", flags)
+    flags |= kernel.NO_DEVICES
+    kernel.mount_kind("proc", str(root / "proc"), flags=flags)
+    kernel.mount_kind("sysfs", str(root / "sys"), flags=flags | kernel.READ_ONLY)
     _groups(root, sandbox)
     staged = [_stage(root, number, source) for number, (source, *_) in enumerate(sandbox["folders"])]
     # From here on all paths stay inside, also through links.
@@ -118,7 +123,14 @@ def build(sandbox: dict[str, Any]) -> int:
     users = os.open("/proc/sys/user", os.O_RDONLY | os.O_DIRECTORY)
     for name in (*_CLOSED, *_EMPTY):
         _protect_proc(Path("/proc", name))
-    _protect_mounts({*writable, *(target for _, target in sandbox["own"])})
+    # Every mount except the node's own becomes read-only, and ignores set-user-id bits and devices.
+    open_ = {*writable, *(target for _, target in sandbox["own"]), "/proc", "/dev/shm", "/dev/pts"}
+    for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
+        # The kernel's list escapes some characters as octal numbers.
+        path = os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), line.split()[4]))
+        flags = kernel.NO_SETUID | (0 if path in open_ else kernel.READ_ONLY)
+        devices = path.startswith("/dev/") or path in _EMPTY_FILES
+        kernel.close_mount(path, flags | (0 if devices else kernel.NO_DEVICES))
     return users
 
 
@@ -184,31 +196,18 @@ def _bind(source: str, target: Path) -> None:
     except FileNotFoundError:
         return
     try:
-        _bind_held(held, target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        kind = os.fstat(held).st_mode
+        if stat.S_ISLNK(kind):
+            target.symlink_to(os.readlink("", dir_fd=held))
+            return
+        if stat.S_ISDIR(kind):
+            target.mkdir(exist_ok=True)
+        elif not target.exists():  # within a folder that is shown already, the file exists
+            target.touch()
+        kernel.bind_mount_all(f"/proc/self/fd/{held}", str(target))
     finally:
         os.close(held)
-
-
-def _bind_held(held: int, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    kind = os.fstat(held).st_mode
-    if stat.S_ISLNK(kind):
-        target.symlink_to(os.readlink("", dir_fd=held))
-        return
-    if stat.S_ISDIR(kind):
-        target.mkdir(exist_ok=True)
-    elif not target.exists():  # within a folder that is shown already, the file exists
-        target.touch()
-    kernel.bind_mount_all(f"/proc/self/fd/{held}", str(target))
-
-
-def _system_files(root: Path) -> None:
-    """Mounts the kernel's file systems: this node's processes, network and terminals."""
-    flags = kernel.NO_SETUID | kernel.NO_PROGRAMS
-    kernel.mount_kind("devpts", str(root / "dev/pts"), "newinstance,ptmxmode=0666,mode=620", flags)
-    flags |= kernel.NO_DEVICES
-    kernel.mount_kind("proc", str(root / "proc"), flags=flags)
-    kernel.mount_kind("sysfs", str(root / "sys"), flags=flags | kernel.READ_ONLY)
 
 
 def _groups(root: Path, sandbox: dict[str, Any]) -> None:
@@ -232,18 +231,3 @@ def _protect_proc(path: Path) -> None:
         kernel.mount_memory(str(path), "size=4k,mode=555", _SAFE)
     else:
         kernel.bind_mount_all("/dev/null", str(path))
-
-
-def _protect_mounts(own: Iterable[str]) -> None:
-    """Makes every mount read-only except the node's own, and ignores set-user-id bits and devices."""
-    open_ = {*own, "/proc", "/dev/shm", "/dev/pts"}
-    for path in _mounts():
-        flags = kernel.NO_SETUID | (0 if path in open_ else kernel.READ_ONLY)
-        devices = path.startswith("/dev/") or path in _EMPTY_FILES
-        kernel.close_mount(path, flags | (0 if devices else kernel.NO_DEVICES))
-
-
-def _mounts() -> list[str]:
-    """The paths of all mounts. The kernel's list escapes some characters as octal numbers."""
-    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
-    return [os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), line.split()[4])) for line in lines]

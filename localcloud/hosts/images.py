@@ -115,13 +115,24 @@ def programs(parts: Layout, variables: Mapping[str, str]) -> tuple[Shown, ...]:
     named = [path for name in _NAMED for path in variables.get(name, "").split(os.pathsep) if os.path.isabs(path)]
     ways = [way for prefix in parts.prefixes for way in _parts(prefix, own)]
     ways += [way for path in named for way in _trusted(Path(path))]
-    return tuple(dict.fromkeys(_worth_showing(ways)))
+    # Without those that every node sees anyway, or that would show a home or this checkout.
+    return tuple(
+        dict.fromkeys(
+            (str(source), str(target))
+            for source, target in ways
+            if os.path.lexists(source) and not any(map(_is_left_out, (source, target)))
+        )
+    )
 
 
 def _parts(prefix: Path, own: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
     if prefix.is_relative_to(cache.cache_folder()):
         for part in _PARTS:
-            yield from _cached(prefix / part)
+            # Links are resolved only in the cache's own path: the packages in it are not trusted.
+            path = prefix / part
+            real = cache.cache_folder().resolve() / path.relative_to(cache.cache_folder())
+            yield real, path
+            yield real, real
     elif prefix in own or _is_system(prefix):
         for part in _PARTS:
             yield from _trusted(prefix / part)
@@ -129,24 +140,10 @@ def _parts(prefix: Path, own: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
         raise CannotStartError(f"{prefix} is neither an environment nor an interpreter of this machine: not shown")
 
 
-def _cached(path: Path) -> Iterator[tuple[Path, Path]]:
-    """A path in the cache. Links are resolved only in the cache's own path: the packages in it are not trusted."""
-    real = cache.cache_folder().resolve() / path.relative_to(cache.cache_folder())
-    yield real, path
-    yield real, real
-
-
 def _trusted(path: Path) -> Iterator[tuple[Path, Path]]:
     """A path as it is written, and with all links resolved."""
     yield path.parent.resolve() / path.name, Path(os.path.normpath(path))
     yield path.resolve(), path.resolve()
-
-
-def _worth_showing(ways: Iterable[tuple[Path, Path]]) -> Iterator[Shown]:
-    """The existing paths, without those that every node sees anyway, or that would show a home or this checkout."""
-    for source, target in ways:
-        if os.path.lexists(source) and not any(map(_is_left_out, (source, target))):
-            yield str(source), str(target)
 
 
 def _is_left_out(path: Path) -> bool:
@@ -179,11 +176,7 @@ def write_python(folder: Path, interpreter: Path, parts: Layout, launcher: str) 
         # This also reads the environment's own `.pth` files. Python finds a base environment by itself.
         below = "" if parts.is_base else f"import site; site.addsitedir({str(site)!r})\n"
         (own / "trainyard.pth").write_text(below + FINDS.format(launcher=launcher), "utf-8")
-    _show_to_all(folder)
-
-
-def _show_to_all(folder: Path) -> None:
-    """Makes the folder readable for the run's user: the cloud's umask may have closed it."""
+    # For the run's user: the cloud's umask may have closed it.
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)

@@ -39,19 +39,29 @@ def main(arguments: list[str]) -> int:
         child_process.send(control, {})
         child_process.receive(control)  # the hosts have mapped this user now: it is root inside
         _FORWARD.write_text("1")
-        _enable_loopback()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            up = struct.pack("16sh14x", b"lo", _IFF_UP)
+            fcntl.ioctl(any_socket, _SIOCSIFFLAGS, up)
         _try_own_proc()
         child_process.send(control, {}, [os.open(path, os.O_RDONLY) for path in ("/proc/self/ns/user", _OWN)])
     except OSError as error:
         child_process.send(control, {"error": f"{_REFUSED} ({error})"})
         return 1
-    return _serve(control)
-
-
-def _enable_loopback() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        up = struct.pack("16sh14x", b"lo", _IFF_UP)
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, up)
+    verbs: Mapping[str, Callable[..., Answer]] = {"open": _open, "run": _run, "listen": _listen, "close": _close}
+    while True:
+        try:
+            request, _ = child_process.receive(control)
+        except EOFError:
+            return 0
+        lent: list[int] = []
+        try:
+            answer, lent = verbs[request.pop("verb")](**request)
+        except (OSError, subprocess.SubprocessError) as error:
+            answer = {"error": str(error)}
+        child_process.send(control, answer, lent)
+        if isinstance(answer, dict) and answer.get("handed over"):
+            for file in lent:
+                os.close(file)
 
 
 def _try_own_proc() -> None:
@@ -74,24 +84,6 @@ def _try_own_proc() -> None:
     os.wait()
     if outcome != _FITS:
         raise OSError(outcome.decode(errors="replace") or "a node cannot have processes of its own")
-
-
-def _serve(control: socket.socket) -> int:
-    verbs: Mapping[str, Callable[..., Answer]] = {"open": _open, "run": _run, "listen": _listen, "close": _close}
-    while True:
-        try:
-            request, _ = child_process.receive(control)
-        except EOFError:
-            return 0
-        lent: list[int] = []
-        try:
-            answer, lent = verbs[request.pop("verb")](**request)
-        except (OSError, subprocess.SubprocessError) as error:
-            answer = {"error": str(error)}
-        child_process.send(control, answer, lent)
-        if isinstance(answer, dict) and answer.get("handed over"):
-            for file in lent:
-                os.close(file)
 
 
 def _open(count: int) -> Answer:

@@ -32,6 +32,7 @@ _UNPACKING, _ARTIFACT = "unpacking.py", "artifact"
 SETTINGS = "etc"
 # The folder of settings on the disk of a whole machine.
 _ETC = "etc"
+_LOCALHOST = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
 _TURN_SECONDS = 0.05
 Results = dict[int, dict[str, Any]]
 
@@ -65,7 +66,8 @@ def prepare(assignment: Assignment, places: Sequence[NodePlace]) -> list[NodeSet
     nodes = [_node(assignment, rank, place, len(places)) for rank, place in enumerate(places)]
     write_node_list(assignment.folder, [])
     (assignment.folder / SETTINGS).mkdir(exist_ok=True)
-    for name, content in {**images.FILES, "hosts": "".join(_hosts(assignment.name, nodes))}.items():
+    hosts = "".join(f"{node.place.address} {host_name(assignment.name, node.rank)}\n" for node in nodes)
+    for name, content in {**images.FILES, "hosts": _LOCALHOST + hosts}.items():
         _write_whole(assignment.folder / SETTINGS / name, content)
     return nodes
 
@@ -88,15 +90,6 @@ def host_name(run: str, rank: int) -> str:
     return f"{words or 'run'}-{rank}"
 
 
-def _localhost() -> Iterator[str]:
-    yield "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
-
-
-def _hosts(run: str, nodes: Sequence[NodeSetup]) -> Iterator[str]:
-    yield from _localhost()
-    yield from (f"{node.place.address} {host_name(run, node.rank)}\n" for node in nodes)
-
-
 def _write_whole(path: Path, content: str) -> None:
     draft = path.with_name(f"{path.name}.new")
     draft.write_text(content)
@@ -111,13 +104,22 @@ def _node(assignment: Assignment, rank: int, place: NodePlace, count: int) -> No
     given = assignment.folder / GIVEN
     seen = NodePaths() if place.entry else NodePaths(str(folder), str(temporary), str(given), images.project())
     work = assignment.works[rank]
-    environment = _environment(work)
+    environment = images.environment_for(work.stands_in)
+    if isinstance(environment, MissingEnvironment):
+        raise CannotStartError(
+            f"The image {work.image} needs the local environment {environment.name}: {environment.reason}."
+            f" {environment.remedy}".strip()
+        )
     if work.machine:
         return _machine(assignment, rank, place, work, work.machine, environment)
     python = f"python-{rank}"
     images.write_python(given / python, environment.interpreter, environment.layout, seen.project)
     base = images.base_variables(environment, seen, f"{seen.given}/{python}/bin")
-    own = {**place.variables, _KEEP_VARIABLE: str(_megabytes_to_keep(assignment.folder))}
+    # The launcher's limit for kept files: storage costs nothing here, but it is on this machine's disk.
+    own = {
+        **place.variables,
+        _KEEP_VARIABLE: str(shutil.disk_usage(assignment.folder).free // _PARTS_OF_DISK // 1_000_000),
+    }
     variables = {**base, **own, **work.environment(place.endpoints, seen.given)}
     code, reports = _copied(assignment.code, folder), ""
     if assignment.code and code is None:
@@ -137,7 +139,11 @@ def _node(assignment: Assignment, rank: int, place: NodePlace, count: int) -> No
         rank, assignment.outline.groups_by_rank[rank], command,
         _as_seen(code.parent if code else folder, folder, seen.home), variables, place,
         ((str(folder), images.HOME), (str(temporary), images.TEMPORARY)),
-        (*_settings(assignment.folder), images.launcher(), *images.programs(environment.layout, base)),
+        (
+            (str(given), images.GIVEN),
+            *((str(assignment.folder / SETTINGS / name), f"/etc/{name}") for name in (*images.FILES, "hosts")),
+            images.launcher(), *images.programs(environment.layout, base),
+        ),
         work.memory, work.disk, reports=reports,
     )  # fmt: skip
 
@@ -158,7 +164,7 @@ def _machine(
         folder.mkdir(parents=True, exist_ok=True)
     if first:
         folders.copy_settings(disk / _ETC)
-        for name, content in {**machine.files, "hosts": "".join(_localhost())}.items():
+        for name, content in {**machine.files, "hosts": _LOCALHOST}.items():
             path = disk / _ETC / name
             path.parent.mkdir(exist_ok=True)
             _write_whole(path, content)
@@ -173,31 +179,9 @@ def _machine(
     )  # fmt: skip
 
 
-def _megabytes_to_keep(folder: Path) -> int:
-    """The launcher's limit for kept files. Storage costs nothing here, but it is on this machine's disk."""
-    return shutil.disk_usage(folder).free // _PARTS_OF_DISK // 1_000_000
-
-
-def _settings(folder: Path) -> Iterator[Shown]:
-    yield str(folder / GIVEN), images.GIVEN
-    for name in (*images.FILES, "hosts"):
-        yield str(folder / SETTINGS / name), f"/etc/{name}"
-
-
 def _as_seen(path: Path, folder: Path, home: str) -> Path:
     """A path in a node's folder, as the node sees it."""
     return Path(home, path.relative_to(folder))
-
-
-def _environment(work: NodeWork) -> images.LocalEnvironment:
-    """The local environment in place of the image; this machine's own without an image."""
-    environment = images.environment_for(work.stands_in)
-    if isinstance(environment, MissingEnvironment):
-        raise CannotStartError(
-            f"The image {work.image} needs the local environment {environment.name}: {environment.reason}."
-            f" {environment.remedy}".strip()
-        )
-    return environment
 
 
 def _copied(code: RunCode | None, folder: Path) -> Path | None:
@@ -261,17 +245,14 @@ async def end_processes(folder: Path) -> Results:
     # A supervisor gives its command some time to end, and then ends in any case.
     while any(files.is_same(pid, started) for pid, started in _supervisors(folder)):
         await asyncio.sleep(_TURN_SECONDS)
-    return dict(_by_themselves(folder))
+    results = {
+        int(path.stem.removeprefix("node-")): json.loads(path.read_text()) for path in folder.glob("node-*.result")
+    }
+    # A stopped node ended because of the cloud's end.
+    return {rank: result for rank, result in results.items() if result["reason"] != "stopped"}
 
 
 def _supervisors(folder: Path) -> Iterator[tuple[int, str]]:
     for path in folder.glob("node-*.pid"):
         if identity := json.loads(path.read_text() or "{}"):
             yield identity["pid"], identity["started"]
-
-
-def _by_themselves(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for path in folder.glob("node-*.result"):
-        result = json.loads(path.read_text())
-        if result["reason"] != "stopped":  # otherwise it ended because of the cloud's end
-            yield int(path.stem.removeprefix("node-")), result

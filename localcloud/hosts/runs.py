@@ -47,15 +47,14 @@ class OutputSink:
                 file.flush()
                 *lines, pending = (pending + chunk).split(b"\n")
                 if len(pending) > MAXIMUM_LINE:
-                    cut = _end_of_character(pending, MAXIMUM_LINE)
+                    # The last position that does not split a UTF-8 character.
+                    cut = next(
+                        (end for end in range(MAXIMUM_LINE, MAXIMUM_LINE - 4, -1) if pending[end] & 0xC0 != 0x80),
+                        MAXIMUM_LINE,
+                    )
                     lines, pending = [*lines, pending[:cut]], pending[cut:]
                 self._give(lines)
             self._give([pending] if pending else [])
-
-
-def _end_of_character(text: bytes, place: int) -> int:
-    """The last position up to `place` that does not split a UTF-8 character."""
-    return next((end for end in range(place, place - 4, -1) if text[end] & 0xC0 != 0x80), place)
 
 
 @dataclass
@@ -145,7 +144,11 @@ class Hosts:
             finally:
                 if upkeep := self._live[run_id].upkeep:
                     upkeep.cancel()
-                await _ended_all(self._live[run_id].nodes)
+                # Nodes may remain, for example after a later node could not start.
+                nodes = self._live[run_id].nodes
+                _terminate(nodes)
+                for process in nodes:
+                    await process.wait()
                 await self._release(run_id)
         except (CannotStartError, NotInForceError) as error:
             result = RunVerdict("FAILED", str(error))
@@ -270,13 +273,6 @@ async def _ended(
     path = result_path(folder, node.rank)
     lost = {"reason": "lost", "code": None, "detail": f"supervisor ended with {process.returncode}"}
     return node.rank, json.loads(path.read_text()) if path.exists() else lost
-
-
-async def _ended_all(nodes: list[Process]) -> None:
-    """Ends the remaining nodes of an ended run, for example after a later node could not start."""
-    _terminate(nodes)
-    for process in nodes:
-        await process.wait()
 
 
 def _terminate(nodes: list[Process]) -> None:

@@ -105,13 +105,12 @@ def build_specification(
             )
         return spec
     place = {"user": node.place.entry.user, "network": node.place.entry.network}
-    return {**spec, "namespaces": place, "sandbox": _sandbox(assignment, node, nodes, mounted, groups)}
-
-
-def _sandbox(
-    assignment: Assignment, node: NodeSetup, nodes: int, mounted: Sequence[Mount], groups: ControlGroups | None
-) -> dict[str, Any]:
-    root, (user, count) = assignment.folder / _ROOT, _users(assignment, node.machine)
+    # The first user id of the node, and how many it has.
+    if node.machine:
+        user, count = users.machine_users(assignment.id) or (None, 1)
+    else:
+        user, count = users.run_user(assignment.user or assignment.id), 1
+    root = assignment.folder / _ROOT
     root.mkdir(exist_ok=True)
     for folder, _ in node.own:
         users.hand_over(Path(folder), user)
@@ -119,28 +118,25 @@ def _sandbox(
         raise CannotStartError(f"The run's user may not read {closed}. Allow it: chmod -R go+rX {closed}")
     name = f"{assignment.id[-12:]}-{node.rank}"
     return {
-        "root": str(root),
-        "user": user,
-        "users": count,
-        "machine": node.machine,
-        "filtered": node.place.filtered,
-        "hostname": node_setup.host_name(assignment.name, node.rank),
-        "shown": node.shown,
-        "own": node.own,
-        "folders": [(str(mount.source), mount.target, mount.writable) for mount in mounted],
-        "printed": str(output_path(assignment.folder, node.rank)),
-        "ports": _ports(node.environment),
-        "limits": limits.node_limits(node.memory, node.disk, nodes, assignment.folder),
-        "groups": groups.child(name).folders if groups else {},
-        "version": groups.version if groups else 0,
+        **spec,
+        "namespaces": place,
+        "sandbox": {
+            "root": str(root),
+            "user": user,
+            "users": count,
+            "machine": node.machine,
+            "filtered": node.place.filtered,
+            "hostname": node_setup.host_name(assignment.name, node.rank),
+            "shown": node.shown,
+            "own": node.own,
+            "folders": [(str(mount.source), mount.target, mount.writable) for mount in mounted],
+            "printed": str(output_path(assignment.folder, node.rank)),
+            "ports": _ports(node.environment),
+            "limits": limits.node_limits(node.memory, node.disk, nodes, assignment.folder),
+            "groups": groups.child(name).folders if groups else {},
+            "version": groups.version if groups else 0,
+        },
     }
-
-
-def _users(assignment: Assignment, machine: bool) -> tuple[int | None, int]:
-    """The first user id of a node, and how many it has."""
-    if machine:
-        return users.machine_users(assignment.id) or (None, 1)
-    return users.run_user(assignment.user or assignment.id), 1
 
 
 def _ports(environment: Mapping[str, str]) -> tuple[int, int] | None:

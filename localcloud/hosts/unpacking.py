@@ -123,7 +123,12 @@ def _write_all(members: Iterable[Member], target: str, quota: Quota) -> None:
     root = os.path.realpath(target)
     for member in members:
         quota.take_file()
-        place = _place(root, member.name)
+        parts = member.name.replace("\\", "/").split("/")
+        if member.name.startswith(("/", "\\")) or ".." in parts:
+            raise RefusedError(f"{member.name!r} leads out of the archive")
+        if len(parts) > _DEEPEST:
+            raise RefusedError(f"{member.name[:80]!r} lies more than {_DEEPEST} folders deep")
+        place = _inside(root, os.path.join(root, member.name), member.name)
         if member.leads_to:
             _link(root, member)
         elif member.content is None:
@@ -131,16 +136,6 @@ def _write_all(members: Iterable[Member], target: str, quota: Quota) -> None:
         else:
             os.makedirs(os.path.dirname(place), exist_ok=True)
             _write(place, member, quota)
-
-
-def _place(root: str, name: str) -> str:
-    """The path of a member. Follows links that were unpacked before, if they stay inside."""
-    parts = name.replace("\\", "/").split("/")
-    if name.startswith(("/", "\\")) or ".." in parts:
-        raise RefusedError(f"{name!r} leads out of the archive")
-    if len(parts) > _DEEPEST:
-        raise RefusedError(f"{name[:80]!r} lies more than {_DEEPEST} folders deep")
-    return _inside(root, os.path.join(root, name), name)
 
 
 def _inside(root: str, path: str, name: str) -> str:
@@ -181,7 +176,17 @@ def main(arguments: list[str]) -> NoReturn:
     try:
         with open(arguments[0], encoding="utf-8") as file:
             task: dict[str, Any] = json.load(file)
-        command = _prepare(task)
+        target: str = task["target"]
+        os.makedirs(target, exist_ok=True)
+        script = target
+        try:
+            if not unpack(task["archive"], target, task["bytes"], task["files"]):
+                script = os.path.join(target, task["name"])
+                shutil.copyfile(task["archive"], script)
+        except (RefusedError, OSError) as error:
+            raise RefusedError(f"The artifact cannot be unpacked: {error}") from None
+        os.chdir(target)
+        command = [*(task["command"] or _start_command(task, target, script)), *task["arguments"]]
     except RefusedError as error:
         os.write(report, json.dumps({"refused": str(error)}).encode() + b"\n")
         sys.exit(_EXIT)
@@ -192,21 +197,6 @@ def main(arguments: list[str]) -> NoReturn:
     except OSError as error:
         os.write(report, json.dumps({"error": str(error)}).encode() + b"\n")
     sys.exit(_EXIT)
-
-
-def _prepare(task: dict[str, Any]) -> list[str]:
-    """Unpacks the archive, changes to the command's folder, and returns the command."""
-    target: str = task["target"]
-    os.makedirs(target, exist_ok=True)
-    script = target
-    try:
-        if not unpack(task["archive"], target, task["bytes"], task["files"]):
-            script = os.path.join(target, task["name"])
-            shutil.copyfile(task["archive"], script)
-    except (RefusedError, OSError) as error:
-        raise RefusedError(f"The artifact cannot be unpacked: {error}") from None
-    os.chdir(target)
-    return [*(task["command"] or _start_command(task, target, script)), *task["arguments"]]
 
 
 def _start_command(task: dict[str, Any], target: str, script: str) -> list[str]:

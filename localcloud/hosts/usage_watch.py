@@ -98,7 +98,9 @@ class UsageWatch:
         # A quick upper bound, which counts shared pages once for each process. The exact number is computed if needed.
         used = sum(int(fields[21]) * _PAGE for fields in map(_stat, pids) if fields)
         used += sum(size for on_disk, size in self._nameless(pids) if not on_disk)
-        limit = self.limits["memory"] if not _machine_in_danger() else self.limits["fair"]
+        rows = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        available, total = (int(rows[name].split()[0]) for name in ("MemAvailable", "MemTotal"))
+        limit = self.limits["memory"] if available >= total * _IN_DANGER else self.limits["fair"]
         if used <= limit or (used := sum(map(_memory_of, pids))) <= limit:
             return ""
         return f"it used {_gibibytes(used)} of memory; {_gibibytes(limit)} is the most a node of this run may have"
@@ -244,12 +246,6 @@ def _memory_of(pid: int) -> int:
     except OSError:
         fields = _stat(pid)
         return int(fields[21]) * _PAGE if fields else 0
-
-
-def _machine_in_danger() -> bool:
-    rows = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-    available, total = (int(rows[name].split()[0]) for name in ("MemAvailable", "MemTotal"))
-    return available < total * _IN_DANGER
 
 
 def _sizes(folders: Sequence[str]) -> Iterator[int]:

@@ -76,8 +76,8 @@ def first_closed(paths: Iterable[str]) -> str:
     """The first of these paths that not everybody may read; empty if there is none."""
     for path in paths:
         status = os.lstat(path)
-        wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(status.st_mode) else 0)
-        if status.st_mode & wanted != wanted:
+        readable = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(status.st_mode) else 0)
+        if status.st_mode & readable != readable:
             return path
     return ""
 
