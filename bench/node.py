@@ -70,7 +70,9 @@ def _sandboxed(folder: Path, held: ControlGroups | None) -> Mapping[str, Any]:
     sandbox = {
         "root": str(folder / "root"), "user": user, "users": 1, "machine": False, "hostname": "bench", "own": own,
         "folders": [], "ports": None, "printed": str(folder / "output"), "filtered": True,
-        "shown": [*settings, images.launcher(), *images.programs(layout.of_interpreter(Path(sys.executable)), {})],
+        "shown": [
+            *settings, images.shown_launcher(), *images.shown_programs(layout.of_interpreter(Path(sys.executable)), {})
+        ],
         "limits": limits.node_limits(0, 0, 1, folder),
         "groups": held.child("bench").folders if held else {}, "version": held.version if held else 0,
     }  # fmt: skip
@@ -90,8 +92,9 @@ def _once(folder: Path, more: Mapping[str, Any]) -> Spent:
     (folder / "spec").write_text(json.dumps(spec))
     began, before = time.perf_counter(), _processor()
     subprocess.run(
-        child_process.command("localcloud.hosts.supervisor", str(folder / "spec")), env=child_process.environment(),
-        check=True, pass_fds=tuple(spec.get("namespaces", {}).values()), stdin=subprocess.DEVNULL,
+        child_process.module_command("localcloud.hosts.supervisor", str(folder / "spec")),
+        env=child_process.interpreter_variables(), check=True, stdin=subprocess.DEVNULL,
+        pass_fds=tuple(spec.get("namespaces", {}).values()),
     )  # fmt: skip
     took = Spent(time.perf_counter() - began, _processor() - before)
     result = json.loads((folder / "result").read_text())

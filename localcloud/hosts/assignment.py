@@ -179,7 +179,7 @@ class Dispatcher(Protocol):
         """Notes how the run ended. None of its nodes runs any more."""
 
 
-def judge_run(outline: Outline, results: Mapping[int, Mapping[str, Any]]) -> RunVerdict:
+def judge_run_results(outline: Outline, results: Mapping[int, Mapping[str, Any]]) -> RunVerdict:
     """FAILED as soon as a group cannot reach its minimum any more, SUCCEEDED once all nodes have ended."""
     groups, names = outline.groups, outline.groups_by_rank
     states = []
@@ -189,7 +189,7 @@ def judge_run(outline: Outline, results: Mapping[int, Mapping[str, Any]]) -> Run
         failed = [rank for rank in ranks if rank in results and not _has_succeeded(results[rank])]
         if len(ranks) - len(failed) < group.minimum_success:
             states.append("FAILED")
-            reasons.append(_reason(group, failed[0], results[failed[0]], outline.minutes))
+            reasons.append(_describe_node_failure(group, failed[0], results[failed[0]], outline.minutes))
         else:
             states.append("SUCCEEDED" if all(rank in results for rank in ranks) else "IN_PROGRESS")
     state = next((state for state in ("FAILED", "IN_PROGRESS") if state in states), "SUCCEEDED")
@@ -201,7 +201,7 @@ def _has_succeeded(result: Mapping[str, Any]) -> bool:
     return bool(result["reason"] == "exited" and result["code"] == 0)
 
 
-def _reason(group: Group, rank: int, result: Mapping[str, Any], minutes: int) -> str:
+def _describe_node_failure(group: Group, rank: int, result: Mapping[str, Any], minutes: int) -> str:
     where = f"Node {rank} of group {group.name}: " if group.name else ""
     code = result.get("code")
     if result["reason"] == "time limit":

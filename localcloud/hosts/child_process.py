@@ -29,16 +29,16 @@ MAXIMUM_FILES = 253
 _LONGEST_REASON = 2000
 
 
-def command(module: str, *arguments: str) -> list[str]:
+def module_command(module: str, *arguments: str) -> list[str]:
     return isolated_python("-S", "-c", _START, _PROJECT, module, *arguments)
 
 
-def environment() -> dict[str, str]:
+def interpreter_variables() -> dict[str, str]:
     """The variables that an interpreter needs to start. The cloud's other variables may contain its user's secrets."""
     return {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PATH") if name in os.environ}
 
 
-def send(control: socket.socket, message: Any, files: Sequence[int] = ()) -> None:
+def send_message(control: socket.socket, message: Any, files: Sequence[int] = ()) -> None:
     content = json.dumps(message).encode()
     header = _LENGTH.pack(len(content))
     if files:
@@ -48,16 +48,16 @@ def send(control: socket.socket, message: Any, files: Sequence[int] = ()) -> Non
     control.sendall(content)
 
 
-def receive(control: socket.socket) -> tuple[Any, list[int]]:
+def receive_message(control: socket.socket) -> tuple[Any, list[int]]:
     """The next message with its open files; EOFError once the other side is gone."""
     header, files, _, _ = socket.recv_fds(control, _LENGTH.size, MAXIMUM_FILES, socket.MSG_CMSG_CLOEXEC)
-    header += _exactly(control, _LENGTH.size - len(header)) if header else b""
+    header += _receive_exactly(control, _LENGTH.size - len(header)) if header else b""
     if not header:
         raise EOFError
-    return json.loads(_exactly(control, _LENGTH.unpack(header)[0])), list(files)
+    return json.loads(_receive_exactly(control, _LENGTH.unpack(header)[0])), list(files)
 
 
-def _exactly(control: socket.socket, size: int) -> bytes:
+def _receive_exactly(control: socket.socket, size: int) -> bytes:
     parts = []
     while size:
         part = control.recv(min(size, 1 << 20))

@@ -33,7 +33,7 @@ class NodeEvidence:
 
 
 @dataclass(frozen=True)
-class _Counted:
+class _SetElement:
     """One element of a set: its key, and what was counted for it."""
 
     key: tuple[Any, ...]
@@ -42,14 +42,14 @@ class _Counted:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _FirewallCounts:
     counters: dict[str, int] = field(default_factory=dict)
-    sets: dict[str, list[_Counted]] = field(default_factory=dict)
+    sets: dict[str, list[_SetElement]] = field(default_factory=dict)
 
 
-def document(run: str, reason: str, nodes: Sequence[NodeEvidence]) -> Row:
+def build_evidence(run: str, reason: str, nodes: Sequence[NodeEvidence]) -> Row:
     """The evidence of one run. `reason` says why no rule was enforced, and is empty if rules were enforced."""
-    seen = {node.rank: _read(node.counters) for node in nodes}
+    seen = {node.rank: _parse_counters(node.counters) for node in nodes}
     return {
         "run": run,
         "enforced": not reason,
@@ -60,26 +60,26 @@ def document(run: str, reason: str, nodes: Sequence[NodeEvidence]) -> Row:
                 "group": each.group,
                 "address": each.address,
                 "vnic": each.vnic,
-                "carried": _carried(each, seen[each.rank]),
+                "carried": _count_carried_bytes(each, seen[each.rank]),
                 "processorSeconds": None,
             }
             for each in nodes
         ],
-        "rules": [row for each in nodes for row in _rules(each, seen[each.rank])],
-        "flows": [row for each in nodes for row in _flows(each, seen[each.rank], "flows", "connections")],
+        "rules": [row for each in nodes for row in _rules_in_use(each, seen[each.rank])],
+        "flows": [row for each in nodes for row in _list_flows(each, seen[each.rank], "flows", "connections")],
         # Traffic that only the cloud's own rules let through: no user's rule could stop it.
-        "free": [row for each in nodes for row in _flows(each, seen[each.rank], "flows", "connections", True)],
-        "dropped": [row for each in nodes for row in _flows(each, seen[each.rank], "dropped", "packets")],
+        "free": [row for each in nodes for row in _list_flows(each, seen[each.rank], "flows", "connections", True)],
+        "dropped": [row for each in nodes for row in _list_flows(each, seen[each.rank], "dropped", "packets")],
     }
 
 
-def with_processor(content: Mapping[str, Any], seconds: Mapping[int, float | None]) -> Row:
+def add_processor_time(content: Mapping[str, Any], seconds: Mapping[int, float | None]) -> Row:
     """Adds the processor time of each node, which is known after the node has ended."""
     nodes = [{**node, "processorSeconds": seconds.get(node["rank"])} for node in content["nodes"]]
     return {**content, "nodes": nodes}
 
 
-def write(folder: Path, content: Mapping[str, Any]) -> None:
+def write_evidence(folder: Path, content: Mapping[str, Any]) -> None:
     """Writes the file as a whole or not at all. If the folder was removed with its run, nothing is written."""
     draft = folder / f"{FILE}.new"
     try:
@@ -89,7 +89,7 @@ def write(folder: Path, content: Mapping[str, Any]) -> None:
         return
 
 
-def read(folder: Path) -> Row | None:
+def read_evidence(folder: Path) -> Row | None:
     try:
         content: Row = json.loads((folder / FILE).read_text())
         return content
@@ -97,7 +97,7 @@ def read(folder: Path) -> Row | None:
         return None
 
 
-def _rules(node: NodeEvidence, seen: _Seen) -> Iterator[Row]:
+def _rules_in_use(node: NodeEvidence, seen: _FirewallCounts) -> Iterator[Row]:
     for rule in node.rules:
         if rule.implied:
             continue
@@ -116,7 +116,9 @@ def _rules(node: NodeEvidence, seen: _Seen) -> Iterator[Row]:
         }
 
 
-def _flows(node: NodeEvidence, seen: _Seen, kind: str, counted: str, free: bool = False) -> Iterator[Row]:
+def _list_flows(
+    node: NodeEvidence, seen: _FirewallCounts, kind: str, counted: str, free: bool = False
+) -> Iterator[Row]:
     """The flows that rules decided, or (`free`) those that only the cloud's own rules let through."""
     implied = [rule for rule in node.rules if rule.implied]
     for direction in DIRECTIONS:
@@ -134,7 +136,7 @@ def _flows(node: NodeEvidence, seen: _Seen, kind: str, counted: str, free: bool 
             }  # fmt: skip
 
 
-def _carried(node: NodeEvidence, seen: _Seen) -> dict[str, int]:
+def _count_carried_bytes(node: NodeEvidence, seen: _FirewallCounts) -> dict[str, int]:
     """The bytes of content that were exchanged with each peer, in both directions together."""
     carried: Counter[str] = Counter()
     for direction in ("ingress", "egress"):
@@ -144,18 +146,18 @@ def _carried(node: NodeEvidence, seen: _Seen) -> dict[str, int]:
     return dict(sorted(carried.items()))
 
 
-def _read(counters: str) -> _Seen:
-    seen = _Seen()
+def _parse_counters(counters: str) -> _FirewallCounts:
+    seen = _FirewallCounts()
     for item in json.loads(counters)["nftables"] if counters else ():
         if "counter" in item:
             seen.counters[item["counter"]["name"]] = item["counter"]["packets"]
         if "set" in item:
-            seen.sets[item["set"]["name"]] = list(_elements(item["set"].get("elem", ())))
+            seen.sets[item["set"]["name"]] = list(_set_elements(item["set"].get("elem", ())))
     return seen
 
 
-def _elements(elements: Iterable[Any]) -> Iterator[_Counted]:
+def _set_elements(elements: Iterable[Any]) -> Iterator[_SetElement]:
     for element in elements:
         value, counter = element["elem"]["val"], element["elem"]["counter"]
         key = tuple(value["concat"]) if isinstance(value, dict) else (value,)
-        yield _Counted(key, counter["packets"], counter["bytes"])
+        yield _SetElement(key, counter["packets"], counter["bytes"])

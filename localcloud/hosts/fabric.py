@@ -61,7 +61,7 @@ class NodePlace:
 
 
 @dataclass
-class _Placed:
+class _PlacedRun:
     """The nodes of a run and their network, until the run is released."""
 
     reason: str
@@ -88,7 +88,7 @@ class Fabric:
     fail: Fail = lambda run, reason: None
     _lans: dict[str, Lan] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
-    _placed: dict[str, _Placed] = field(default_factory=dict)
+    _placed: dict[str, _PlacedRun] = field(default_factory=dict)
     _logged_reasons: set[str] = field(default_factory=set)
     _why_not: str | None = None
     _changed: bool = False
@@ -103,12 +103,12 @@ class Fabric:
 
     async def why_not_isolated(self) -> str:
         """What a node lacks on this machine, with or without permission to run so; empty if it lacks nothing."""
-        return syscall_filter.why_not() or await self.why_not()
+        return syscall_filter.why_unfilterable() or await self.why_not()
 
     async def _unavailable(self) -> str:
         """What this machine lacks; empty if it lacks nothing. The result of a trial is cached, but missing programs are
         searched each time. SiteGoneError: the trial gave no answer."""
-        if not self.may_skip_rules and (reason := syscall_filter.why_not()):
+        if not self.may_skip_rules and (reason := syscall_filter.why_unfilterable()):
             return reason
         if self._why_not is None:
             try:
@@ -135,7 +135,7 @@ class Fabric:
     def _filters_calls(self) -> bool:
         """Whether the system calls of nodes are filtered. NotInForceError: this machine has no filter, and the user did
         not allow to run without one."""
-        reason = syscall_filter.why_not()
+        reason = syscall_filter.why_unfilterable()
         if reason and not self.may_skip_rules:
             raise NotInForceError(f"The system calls of the run cannot be filtered on this machine: {reason}. {REMEDY}")
         if reason and reason not in self._logged_reasons:
@@ -156,7 +156,7 @@ class Fabric:
         except (SiteError, UnreadableRuleError) as error:
             await self._require_permission(str(error))
             # If only a program for networks is missing, nodes still get namespaces.
-            loopback = await self._share_loopback(run, subnet.network, _Placed(str(error), members, subnet.network))
+            loopback = await self._share_loopback(run, subnet.network, _PlacedRun(str(error), members, subnet.network))
             entry = NamespaceFiles(loopback.site.user, loopback.site.network) if loopback else None
             return [self._on_loopback("127." + member.address.partition(".")[2], entry) for member in members]
 
@@ -182,7 +182,7 @@ class Fabric:
             seen = await self.evidence(run)
         finally:
             self._placed.pop(run, None)
-            _end(placed)
+            _stop_serving(placed)
             self._close_loopback(placed.loopback)
             if placed.lan:
                 await self._leave(placed, placed.lan)
@@ -204,7 +204,7 @@ class Fabric:
             evidence.NodeEvidence(member.rank, member.group, member.address, member.interface.id, member.rules, text)
             for member, text in zip(placed.members, counters, strict=True)
         ]
-        return evidence.document(run, reason, nodes)
+        return evidence.build_evidence(run, reason, nodes)
 
     def refresh(self) -> None:
         """Applies changed rules and routes to running nodes. Called after a change of a network."""
@@ -222,7 +222,7 @@ class Fabric:
         self._lans.clear()
         for run in list(self._placed):
             placed = self._placed.pop(run)
-            _end(placed)
+            _stop_serving(placed)
             self._close_loopback(placed.loopback)
 
     async def _refresh(self) -> None:
@@ -257,10 +257,10 @@ class Fabric:
             entry = NamespaceFiles(loopback.site.user, loopback.site.network)
         except SiteError as error:
             await self._require_permission(str(error))
-        self._placed[run] = _Placed(NO_SUBNET, loopback=loopback)
+        self._placed[run] = _PlacedRun(NO_SUBNET, loopback=loopback)
         return [self._on_loopback(str(_LOOPBACK + rank), entry) for rank in range(count)]
 
-    async def _share_loopback(self, run: str, network: str, placed: _Placed) -> LoopbackSite | None:
+    async def _share_loopback(self, run: str, network: str, placed: _PlacedRun) -> LoopbackSite | None:
         """The loopback that the nodes of a network share, so that several runs can meet. None: no namespaces."""
         async with self._lock(network):
             others = (other.loopback for other in self._placed.values() if other.network == network)
@@ -287,7 +287,7 @@ class Fabric:
             except (SiteError, UnreadableRuleError):
                 self._close_if_empty(subnet.network, lan)
                 raise
-            self._placed[run] = placed = _Placed("", members, subnet.network, lan)
+            self._placed[run] = placed = _PlacedRun("", members, subnet.network, lan)
             if not self.services:
                 await self._serve_on_loopback(placed, lan)
         endpoints = [f"http://{address}:{SERVICES_PORT}" for address in self.services] or [self.endpoint]
@@ -296,7 +296,7 @@ class Fabric:
             for member in members
         ]
 
-    async def _serve_on_loopback(self, placed: _Placed, lan: Lan) -> None:
+    async def _serve_on_loopback(self, placed: _PlacedRun, lan: Lan) -> None:
         """Serves the cloud's outside address on the loopback of each node."""
         address = urlsplit(self.endpoint)
         for member in placed.members:
@@ -317,7 +317,7 @@ class Fabric:
         self._lans[network] = lan
         return lan
 
-    async def _leave(self, placed: _Placed, lan: Lan) -> None:
+    async def _leave(self, placed: _PlacedRun, lan: Lan) -> None:
         async with self._lock(placed.network):
             try:
                 await asyncio.to_thread(lan.leave, placed.members)
@@ -339,10 +339,10 @@ class Fabric:
         return NodePlace(address, [self.endpoint], {"TRAINYARD_NODE_ADDRESS": address}, entry)
 
 
-def _end(placed: _Placed) -> None:
+def _stop_serving(placed: _PlacedRun) -> None:
     for stop in placed.stop_serving:
         stop()
 
 
 def lost_evidence(run: str) -> Mapping[str, Any]:
-    return evidence.document(run, LOST, ())
+    return evidence.build_evidence(run, LOST, ())

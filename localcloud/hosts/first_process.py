@@ -43,22 +43,22 @@ def main(spec: dict[str, Any], gate: int, report: int) -> NoReturn:
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         sandbox = spec["sandbox"]
         os.umask(0o022)  # another user must be able to enter the folders that are made here
-        kernel.unshare(kernel.NEW_MOUNTS | kernel.NEW_HOSTNAME | kernel.NEW_IPC)
+        kernel.unshare_namespaces(kernel.NEW_MOUNTS | kernel.NEW_HOSTNAME | kernel.NEW_IPC)
         socket.sethostname(sandbox["hostname"])
         if sandbox["ports"]:  # set here, because processes inside may not
             Path(_PORT_RANGE).write_text("{} {}".format(*sandbox["ports"]))
-        user_settings = folders.build(sandbox)
-        command = _start(spec, user_settings, gate, report)
+        user_settings = folders.build_file_system(sandbox)
+        command = _start_in_sandbox(spec, user_settings, gate, report)
         os.close(user_settings)
         kernel.allow_inspection(False)
-        _send(report, {"ready": True})
-        _send(report, {"code": _wait_for_end(command)})
+        _send_report(report, {"ready": True})
+        _send_report(report, {"code": _wait_for_command(command)})
     except BaseException as error:
-        _send(report, {"error": f"its sandbox on this machine cannot be made: {error}"})
+        _send_report(report, {"error": f"its sandbox on this machine cannot be made: {error}"})
     os._exit(0)
 
 
-def _start(spec: dict[str, Any], user_settings: int, gate: int, report: int) -> int:
+def _start_in_sandbox(spec: dict[str, Any], user_settings: int, gate: int, report: int) -> int:
     """Starts the command as a user without privileges. It waits at `gate` until the supervisor lets it begin."""
     entered, mapped = os.pipe(), os.pipe()
     pid = os.fork()
@@ -69,7 +69,7 @@ def _start(spec: dict[str, Any], user_settings: int, gate: int, report: int) -> 
                 os._exit(1)
             _give_up_rights(spec["sandbox"]["limits"], user_settings, _user_id(spec["sandbox"]))
             if spec["sandbox"]["filtered"]:  # last, because the steps before need some of the filtered calls
-                syscall_filter.install()
+                syscall_filter.install_filter()
             os.chdir(spec["folder"])
             environment = dict(spec["environment"])
             if reports := spec.get("reports"):  # the command first unpacks an archive, which it may refuse
@@ -77,7 +77,7 @@ def _start(spec: dict[str, Any], user_settings: int, gate: int, report: int) -> 
                 environment[reports] = str(report)
             os.execvpe(spec["command"][0], spec["command"], environment)
         except BaseException as error:
-            _send(report, {"error": str(error)})
+            _send_report(report, {"error": str(error)})
         os._exit(127)
     os.close(entered[1])
     if os.read(entered[0], 1):
@@ -106,8 +106,8 @@ def _enter_user_namespace(sandbox: dict[str, Any], entered: int, mapped: int) ->
         os.setgroups([])
     # The kernel counts these for all processes of an account. A namespace gets the limits of the process that makes it.
     for kind in (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE):
-        _limit(kind, resource.getrlimit(kind)[0] // _OF_THE_ACCOUNT)
-    kernel.unshare(kernel.NEW_USER)
+        _lower_limit(kind, resource.getrlimit(kind)[0] // _OF_THE_ACCOUNT)
+    kernel.unshare_namespaces(kernel.NEW_USER)
     os.write(entered, b"a")
     if not os.read(mapped, 1):
         raise OSError("its user could not be mapped")
@@ -116,16 +116,16 @@ def _enter_user_namespace(sandbox: dict[str, Any], entered: int, mapped: int) ->
 def _give_up_rights(limits: dict[str, int], user_settings: int, number: int) -> None:
     """Drops all capabilities for good, and becomes the run's user. The root of a whole machine keeps capabilities for
     its own users and files: its user namespace does not own mounts, networks or other processes."""
-    kernel.unshare(kernel.NEW_GROUPS)
-    _write(user_settings, "max_user_namespaces", "0")
+    kernel.unshare_namespaces(kernel.NEW_GROUPS)
+    _write_user_setting(user_settings, "max_user_namespaces", "0")
     for name in ("max_inotify_instances", "max_inotify_watches"):
         if name in limits:
-            _write(user_settings, name, str(limits[name]))
+            _write_user_setting(user_settings, name, str(limits[name]))
     os.setresgid(number, number, number)
     os.setresuid(number, number, number)
-    _limit(resource.RLIMIT_NOFILE, limits["files"])
-    _limit(resource.RLIMIT_FSIZE, limits["disk"])
-    _limit(resource.RLIMIT_CORE, _NO_CORE)
+    _lower_limit(resource.RLIMIT_NOFILE, limits["files"])
+    _lower_limit(resource.RLIMIT_FSIZE, limits["disk"])
+    _lower_limit(resource.RLIMIT_CORE, _NO_CORE)
     kernel.keep_capabilities(_OF_ROOT if number == 0 else ())
     kernel.forbid_new_privileges()
     for number in _RESTORED:
@@ -133,18 +133,18 @@ def _give_up_rights(limits: dict[str, int], user_settings: int, number: int) -> 
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _write(folder: int, name: str, content: str) -> None:
+def _write_user_setting(folder: int, name: str, content: str) -> None:
     with open(name, "w", opener=lambda path, flags: os.open(path, flags & ~os.O_CREAT, dir_fd=folder)) as file:
         file.write(content)
 
 
-def _limit(kind: int, most: int) -> None:
+def _lower_limit(kind: int, most: int) -> None:
     """Lowers a limit, unless it is lower already."""
     soft, hard = (most if old == resource.RLIM_INFINITY else min(most, old) for old in resource.getrlimit(kind))
     resource.setrlimit(kind, (soft, hard))
 
 
-def _wait_for_end(command: int) -> int:
+def _wait_for_command(command: int) -> int:
     """Waits for the command, ends all other processes of the node, and returns the command's exit code."""
     code: int | None = None
     while code is None:
@@ -154,7 +154,7 @@ def _wait_for_end(command: int) -> int:
                 os.killpg(command, signal.SIGTERM)
             elif number in _FOR_ALL:
                 os.kill(-1, _FOR_ALL[number])
-        code = _reap(command)
+        code = _reap_children(command)
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
     with suppress(ChildProcessError):
@@ -163,7 +163,7 @@ def _wait_for_end(command: int) -> int:
     return code
 
 
-def _reap(command: int) -> int | None:
+def _reap_children(command: int) -> int | None:
     code = None
     with suppress(ChildProcessError):
         while True:
@@ -175,6 +175,6 @@ def _reap(command: int) -> int | None:
     return code
 
 
-def _send(report: int, message: dict[str, Any]) -> None:
+def _send_report(report: int, message: dict[str, Any]) -> None:
     with suppress(OSError):
         os.write(report, json.dumps(message).encode() + b"\n")

@@ -89,7 +89,7 @@ def _make_extensible(there: Path) -> None:
         os.close(held)
 
 
-def build(sandbox: dict[str, Any]) -> int:
+def build_file_system(sandbox: dict[str, Any]) -> int:
     """Builds the file system and enters it. Returns `/proc/sys/user` as an open folder that can still be written to."""
     root = Path(sandbox["root"])
     kernel.separate_mounts()
@@ -97,9 +97,9 @@ def build(sandbox: dict[str, Any]) -> int:
     for name in ("proc", "sys", "dev/shm", "dev/pts", "run", "var"):
         (root / name).mkdir(parents=True, exist_ok=True)
     own = [root / target.lstrip("/") for _, target in sandbox["own"]]
-    for source, target in _shown(sandbox):
-        _follow_no_link(root / target.lstrip("/"), own)
-        _bind(source, root / target.lstrip("/"))
+    for source, target in _list_shown_files(sandbox):
+        _refuse_links_inside(root / target.lstrip("/"), own)
+        _show_source(source, root / target.lstrip("/"))
     for name, target in _LINKS.items():
         if not os.path.lexists(root / name):  # on a whole machine's disk it exists since the first start
             (root / name).symlink_to(target)
@@ -107,12 +107,12 @@ def build(sandbox: dict[str, Any]) -> int:
     kernel.mount_memory(str(root / "dev/shm"), shared, _SAFE | kernel.NO_PROGRAMS)
     # The kernel's file systems: this node's processes, network and terminals.
     flags = kernel.NO_SETUID | kernel.NO_PROGRAMS
-    kernel.mount_kind("devpts", str(root / "dev/pts"), "newinstance,ptmxmode=0666,mode=620", flags)
+    kernel.mount_kernel_files("devpts", str(root / "dev/pts"), "newinstance,ptmxmode=0666,mode=620", flags)
     flags |= kernel.NO_DEVICES
-    kernel.mount_kind("proc", str(root / "proc"), flags=flags)
-    kernel.mount_kind("sysfs", str(root / "sys"), flags=flags | kernel.READ_ONLY)
-    _groups(root, sandbox)
-    staged = [_stage(root, number, source) for number, (source, *_) in enumerate(sandbox["folders"])]
+    kernel.mount_kernel_files("proc", str(root / "proc"), flags=flags)
+    kernel.mount_kernel_files("sysfs", str(root / "sys"), flags=flags | kernel.READ_ONLY)
+    _show_control_groups(root, sandbox)
+    staged = [_stage_mount(root, number, source) for number, (source, *_) in enumerate(sandbox["folders"])]
     # From here on all paths stay inside, also through links.
     kernel.enter_root(str(root))
     writable = set()
@@ -122,7 +122,7 @@ def build(sandbox: dict[str, Any]) -> int:
         writable |= {os.path.realpath(target)} if may_write else set()
     users = os.open("/proc/sys/user", os.O_RDONLY | os.O_DIRECTORY)
     for name in (*_CLOSED, *_EMPTY):
-        _protect_proc(Path("/proc", name))
+        _hide_in_proc(Path("/proc", name))
     # Every mount except the node's own becomes read-only, and ignores set-user-id bits and devices.
     open_ = {*writable, *(target for _, target in sandbox["own"]), "/proc", "/dev/shm", "/dev/pts"}
     for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
@@ -134,7 +134,7 @@ def build(sandbox: dict[str, Any]) -> int:
     return users
 
 
-def _stage(root: Path, number: int, source: str) -> str:
+def _stage_mount(root: Path, number: int, source: str) -> str:
     name = f".mount-{number}"
     (root / name).mkdir()
     # Other runs that share the folder around it may put a link in its place at any time.
@@ -146,27 +146,27 @@ def _stage(root: Path, number: int, source: str) -> str:
     return f"/{name}"
 
 
-def _shown(sandbox: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_shown_files(sandbox: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The files that the node sees, as (source, target): system, settings and devices, then the node's own folders."""
     for name in _SYSTEM:
         yield f"/{name}", name
-    paths = list(_paths("/dev", _DEVICES))
+    paths = list(_matching_paths("/dev", _DEVICES))
     if not sandbox["machine"]:  # the disk of a whole machine has them
-        paths += _paths("/etc", _SETTINGS)
+        paths += _matching_paths("/etc", _SETTINGS)
     # On some systems the paths to settings contain links.
     parts = [(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)), path) for path in paths]
     # Folders come before their content. Otherwise the node's own `/tmp` would hide an interpreter under `/tmp`.
     yield from sorted([*parts, *sandbox["own"], *sandbox["shown"]], key=lambda pair: pair[1].rstrip("/").count("/"))
 
 
-def _paths(folder: str, names: Iterable[str]) -> Iterator[str]:
+def _matching_paths(folder: str, names: Iterable[str]) -> Iterator[str]:
     for name in names:
         yield from sorted(glob.glob(f"{folder}/{name}"))
 
 
 def copy_settings(target: Path) -> None:
     """Copies the settings of `/etc` that libraries need to a new disk, where the machine may change them."""
-    for path in map(Path, _paths("/etc", _SETTINGS)):
+    for path in map(Path, _matching_paths("/etc", _SETTINGS)):
         copy = target / path.relative_to("/etc")
         copy.parent.mkdir(parents=True, exist_ok=True)
         with suppress(PermissionError, shutil.Error):  # files that this account may not read are left out
@@ -178,7 +178,7 @@ def copy_settings(target: Path) -> None:
                 shutil.copyfile(path, copy)
 
 
-def _follow_no_link(target: Path, own: Iterable[Path]) -> None:
+def _refuse_links_inside(target: Path, own: Iterable[Path]) -> None:
     """Fails if a link on a machine's disk would lead out of it: at this point paths still begin outside."""
     for folder in own:
         if folder in target.parents:
@@ -187,7 +187,7 @@ def _follow_no_link(target: Path, own: Iterable[Path]) -> None:
                 raise OSError(f"on its disk a link is in the way of {target.name}, which the machine needs")
 
 
-def _bind(source: str, target: Path) -> None:
+def _show_source(source: str, target: Path) -> None:
     """Shows a file or folder, or copies a link. Does nothing if the source is missing."""
     if target.is_symlink():
         return
@@ -210,7 +210,7 @@ def _bind(source: str, target: Path) -> None:
         os.close(held)
 
 
-def _groups(root: Path, sandbox: dict[str, Any]) -> None:
+def _show_control_groups(root: Path, sandbox: dict[str, Any]) -> None:
     """Shows the node's own control groups, where Dask and Ray read how much memory they have."""
     place, folders = root / "sys/fs/cgroup", sandbox["groups"] or {}
     if not folders or not place.is_dir():
@@ -222,7 +222,7 @@ def _groups(root: Path, sandbox: dict[str, Any]) -> None:
         kernel.bind_mount_all(folder, str(place / controller))
 
 
-def _protect_proc(path: Path) -> None:
+def _hide_in_proc(path: Path) -> None:
     if not path.exists():
         return
     if path.name in _CLOSED:

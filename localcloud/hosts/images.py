@@ -101,31 +101,31 @@ _SYSTEM = tuple(Path("/", name) for name in ("usr", "bin", "sbin", "lib", "lib32
 _NAMED = ("LD_LIBRARY_PATH", "SSL_CERT_FILE", "TRAINYARD_PIN_LIBRARY")
 
 
-def project() -> str:
+def project_folder() -> str:
     return str(_PROJECT)
 
 
-def launcher() -> Shown:
+def shown_launcher() -> Shown:
     return str(_PROJECT / "launcher"), f"{PROJECT}/launcher"
 
 
-def programs(parts: Layout, variables: Mapping[str, str]) -> tuple[Shown, ...]:
+def shown_programs(parts: Layout, variables: Mapping[str, str]) -> tuple[Shown, ...]:
     """The files and folders that an environment needs, each at its own path."""
     own = {prefix for program in interpreters() for prefix in layout.of_interpreter(program).prefixes}
     named = [path for name in _NAMED for path in variables.get(name, "").split(os.pathsep) if os.path.isabs(path)]
-    ways = [way for prefix in parts.prefixes for way in _parts(prefix, own)]
-    ways += [way for path in named for way in _trusted(Path(path))]
+    ways = [way for prefix in parts.prefixes for way in _environment_paths(prefix, own)]
+    ways += [way for path in named for way in _trusted_paths(Path(path))]
     # Without those that every node sees anyway, or that would show a home or this checkout.
     return tuple(
         dict.fromkeys(
             (str(source), str(target))
             for source, target in ways
-            if os.path.lexists(source) and not any(map(_is_left_out, (source, target)))
+            if os.path.lexists(source) and not any(map(_must_stay_hidden, (source, target)))
         )
     )
 
 
-def _parts(prefix: Path, own: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
+def _environment_paths(prefix: Path, own: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
     if prefix.is_relative_to(cache.cache_folder()):
         for part in _PARTS:
             # Links are resolved only in the cache's own path: the packages in it are not trusted.
@@ -135,18 +135,18 @@ def _parts(prefix: Path, own: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
             yield real, real
     elif prefix in own or _is_system(prefix):
         for part in _PARTS:
-            yield from _trusted(prefix / part)
+            yield from _trusted_paths(prefix / part)
     else:
         raise CannotStartError(f"{prefix} is neither an environment nor an interpreter of this machine: not shown")
 
 
-def _trusted(path: Path) -> Iterator[tuple[Path, Path]]:
+def _trusted_paths(path: Path) -> Iterator[tuple[Path, Path]]:
     """A path as it is written, and with all links resolved."""
     yield path.parent.resolve() / path.name, Path(os.path.normpath(path))
     yield path.resolve(), path.resolve()
 
 
-def _is_left_out(path: Path) -> bool:
+def _must_stay_hidden(path: Path) -> bool:
     too_much = any(each.is_relative_to(path) for each in (Path.home(), _PROJECT))
     return too_much or _is_system(path) or path.is_relative_to(_PROJECT / "launcher")
 

@@ -39,37 +39,37 @@ NUMBERS = {
 }
 
 
-def unshare(kinds: int) -> None:
-    _checked(_libc().unshare(kinds), "unshare")
+def unshare_namespaces(kinds: int) -> None:
+    _raise_if_failed(_c_library().unshare(kinds), "unshare")
 
 
-def enter(namespace: int, kind: int) -> None:
+def enter_namespace(namespace: int, kind: int) -> None:
     """Moves this thread into the namespace of an open file."""
-    _checked(_libc().setns(namespace, kind), "setns")
+    _raise_if_failed(_c_library().setns(namespace, kind), "setns")
 
 
 def bind_mount_all(source: str, target: str) -> None:
     """Mounts a folder at another place, with everything that is mounted below it."""
-    _mount(source, target, _BIND | _RECURSIVE)
+    _mount_file_system(source, target, _BIND | _RECURSIVE)
 
 
 def move_mount(source: str, target: str) -> None:
-    _mount(source, target, _MOVE)
+    _mount_file_system(source, target, _MOVE)
 
 
 def mount_memory(target: str, options: str = "", flags: int = 0) -> None:
-    _mount("none", target, flags, "tmpfs", options)
+    _mount_file_system("none", target, flags, "tmpfs", options)
 
 
-def mount_kind(kind: str, target: str, options: str = "", flags: int = 0) -> None:
+def mount_kernel_files(kind: str, target: str, options: str = "", flags: int = 0) -> None:
     """Mounts a file system of the kernel: `proc`, `sysfs` or `devpts`."""
-    _mount(kind, target, flags, kind, options)
+    _mount_file_system(kind, target, flags, kind, options)
 
 
 def separate_mounts() -> None:
     """Hides new mounts from the rest of the machine: only this process and its children see them."""
-    unshare(NEW_MOUNTS)
-    _mount("none", "/", _RECURSIVE | _PRIVATE)
+    unshare_namespaces(NEW_MOUNTS)
+    _mount_file_system("none", "/", _RECURSIVE | _PRIVATE)
 
 
 def make_read_only(path: str) -> None:
@@ -79,35 +79,35 @@ def make_read_only(path: str) -> None:
 
 def close_mount(path: str, flags: int = READ_ONLY) -> None:
     """Changes a mount's flags. By default it becomes read-only."""
-    _mount("none", path, _REMOUNT | _BIND | flags | os.statvfs(path).f_flag & _KEPT)
+    _mount_file_system("none", path, _REMOUNT | _BIND | flags | os.statvfs(path).f_flag & _KEPT)
 
 
 def enter_root(root: str) -> None:
     """Makes a mounted folder the root of this process, and removes everything outside of it."""
     os.chdir(root)
     # This puts the old root on top of the new one, from where it can be unmounted without a folder of its own.
-    _checked(_libc().syscall(_number("pivot_root"), b".", b"."), "pivot_root")
-    _checked(_libc().umount2(b".", _DETACH), "umount")
+    _raise_if_failed(_c_library().syscall(_system_call_number("pivot_root"), b".", b"."), "pivot_root")
+    _raise_if_failed(_c_library().umount2(b".", _DETACH), "umount")
     os.chdir("/")
 
 
-def _mount(source: str, target: str, flags: int, kind: str | None = None, options: str = "") -> None:
+def _mount_file_system(source: str, target: str, flags: int, kind: str | None = None, options: str = "") -> None:
     words = (source.encode(), os.fsencode(target), kind.encode() if kind else None, flags, options.encode() or None)
-    _checked(_libc().mount(*words), f"mount {target}")
+    _raise_if_failed(_c_library().mount(*words), f"mount {target}")
 
 
 def end_with_parent(signal: int) -> None:
-    _libc().prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0)
+    _c_library().prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0)
 
 
 def adopt_orphans() -> None:
     """Makes the orphans of this process's children its own children."""
-    _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _c_library().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def forbid_new_privileges() -> None:
     """From now on, programs that this process starts cannot get more privileges than it has."""
-    _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    _raise_if_failed(_c_library().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
 def keep_capabilities(kept: Iterable[int] = ()) -> None:
@@ -118,13 +118,16 @@ def keep_capabilities(kept: Iterable[int] = ()) -> None:
     # Two words each for the effective, the permitted and the inheritable capabilities. None is inheritable.
     sets = (numbers & _WORD, numbers & _WORD, 0, numbers >> 32, numbers >> 32, 0)
     header = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0)
-    _checked(_libc().capset(header, (ctypes.c_uint32 * 6)(*sets)), "capset")
+    _raise_if_failed(_c_library().capset(header, (ctypes.c_uint32 * 6)(*sets)), "capset")
 
 
 def drop_keys() -> None:
     """Leaves the kernel keyring of the user who started this process, so that its keys are out of reach."""
-    if _libc().syscall(_number("keyctl"), _JOIN_SESSION_KEYRING, 0, 0, 0, 0) < 0 and ctypes.get_errno() != errno.ENOSYS:
-        _checked(-1, "keyctl")
+    if (
+        _c_library().syscall(_system_call_number("keyctl"), _JOIN_SESSION_KEYRING, 0, 0, 0, 0) < 0
+        and ctypes.get_errno() != errno.ENOSYS
+    ):
+        _raise_if_failed(-1, "keyctl")
 
 
 class _Filter(ctypes.Structure):
@@ -140,30 +143,30 @@ def has_filters() -> bool:
 
 def filter_calls(program: bytes) -> None:
     """Installs a filter of system calls in this process. All its later child processes inherit it."""
-    _checked(_set_filter(ctypes.byref(_Filter(len(program) // _STEP_SIZE, program))), "seccomp")
+    _raise_if_failed(_set_filter(ctypes.byref(_Filter(len(program) // _STEP_SIZE, program))), "seccomp")
 
 
 def _set_filter(program: Any) -> int:
-    return int(_libc().syscall(_number("seccomp"), _SET_FILTER, _ALLOW_SPECULATION, program))
+    return int(_c_library().syscall(_system_call_number("seccomp"), _SET_FILTER, _ALLOW_SPECULATION, program))
 
 
 def allow_inspection(allowed: bool) -> None:
     """Sets whether processes of the same user may inspect this one's memory and files."""
-    _checked(_libc().prctl(_PR_SET_DUMPABLE, int(allowed), 0, 0, 0), "prctl")
+    _raise_if_failed(_c_library().prctl(_PR_SET_DUMPABLE, int(allowed), 0, 0, 0), "prctl")
 
 
-def _number(call: str) -> int:
+def _system_call_number(call: str) -> int:
     machine = os.uname().machine
     if machine not in NUMBERS:
         raise OSError(f"{call}: trainyard does not know the number of this system call on {machine}")
     return NUMBERS[machine][call]
 
 
-def _libc() -> ctypes.CDLL:
+def _c_library() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(result: int, call: str) -> None:
+def _raise_if_failed(result: int, call: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{call}: {os.strerror(number)}")

@@ -97,9 +97,9 @@ class Lan:
         new = subnet.id not in self._bridges
         try:
             connect = self._ip([*self._bridge(subnet), *self._connect(subnet, members)])
-            for tasks in _rounds([[connect], *(self._firewall(member) for member in members)]):
+            for tasks in _task_rounds([[connect], *(self._firewall(member) for member in members)]):
                 self.site.run(tasks)
-            self.site.run([self._ip(_inside(member, subnet), member) for member in members])
+            self.site.run([self._ip(_interface_commands(member, subnet), member) for member in members])
         except SiteError:
             self._take_back(namespaces, self._bridges.pop(subnet.id, "") if new else "")
             raise
@@ -137,13 +137,13 @@ class Lan:
                 member.rules, member.generation = reach.rules, member.generation + 1
                 tasks.append(self._firewall(member))
             if reach.destinations != member.destinations:
-                lines = _rerouted(member.destinations, reach.destinations, member.subnet.router)
+                lines = _route_commands(member.destinations, reach.destinations, member.subnet.router)
                 member.destinations = reach.destinations
                 tasks.append([self._ip(lines, member)])
         return tasks, unreadable
 
     def apply(self, changes: Sequence[Sequence[SiteTask]]) -> None:
-        for tasks in _rounds(changes):
+        for tasks in _task_rounds(changes):
             self.site.run(tasks)
 
     def read_firewalls(self, members: Sequence[LanMember]) -> list[str]:
@@ -181,20 +181,20 @@ class Lan:
             yield f"link set {member.cable} master {self._bridges[subnet.id]} up"
 
 
-def _rounds(sequences: Iterable[Sequence[SiteTask]]) -> Iterator[list[SiteTask]]:
+def _task_rounds(sequences: Iterable[Sequence[SiteTask]]) -> Iterator[list[SiteTask]]:
     """The first tasks of all sequences, then the second ones, and so on. The tasks of one round may run at once."""
     for tasks in zip_longest(*sequences):
         yield [task for task in tasks if task]
 
 
-def _inside(member: LanMember, subnet: Subnet) -> Iterator[str]:
+def _interface_commands(member: LanMember, subnet: Subnet) -> Iterator[str]:
     yield "link set lo up"
     yield f"link set {INTERFACE} addrgenmode none"
     yield f"address add {member.address}/{subnet.prefix_length} dev {INTERFACE}"
     yield f"link set {INTERFACE} up"
-    yield from _rerouted((), member.destinations, subnet.router)
+    yield from _route_commands((), member.destinations, subnet.router)
 
 
-def _rerouted(before: Iterable[str], after: Iterable[str], router: str) -> Iterator[str]:
+def _route_commands(before: Iterable[str], after: Iterable[str], router: str) -> Iterator[str]:
     yield from (f"route delete {block} via {router}" for block in sorted(set(before) - set(after)))
     yield from (f"route add {block} via {router}" for block in sorted(set(after) - set(before)))

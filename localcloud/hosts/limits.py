@@ -86,7 +86,7 @@ class ControlGroups:
                 with suppress(OSError):
                     os.rmdir(folder)
                     break
-                if time.monotonic() > ends or _holds_others(folder):
+                if time.monotonic() > ends or _has_subgroups(folder):
                     break
                 time.sleep(0.005)
 
@@ -96,7 +96,7 @@ def make_cloud_group(limits: Mapping[str, int]) -> ControlGroups | None:
     base = _base_group()
     if base is None:
         return None
-    _sweep(base)
+    _remove_groups_of_dead_clouds(base)
     groups = base.child(f"{_PREFIX}{os.getpid()}")
     try:
         groups.make(limits, passed_on=True)
@@ -117,13 +117,13 @@ def memory_limit() -> int | None:
     return None
 
 
-def _holds_others(folder: str) -> bool:
+def _has_subgroups(folder: str) -> bool:
     with suppress(OSError), os.scandir(folder) as entries:
         return any(entry.is_dir() for entry in entries)
     return False
 
 
-def _sweep(base: ControlGroups) -> None:
+def _remove_groups_of_dead_clouds(base: ControlGroups) -> None:
     for folder in set(base.folders.values()):
         for left in Path(folder).glob(f"{_PREFIX}*"):
             if not files.start_time(left.name.removeprefix(_PREFIX)):  # its cloud is neither alive nor a zombie
@@ -134,8 +134,8 @@ def _sweep(base: ControlGroups) -> None:
 
 def _base_group() -> ControlGroups | None:
     """The group in which new groups can be made: that of this process, or one above it."""
-    mine = dict(_own_folders())
-    first = {name: folder for name in CONTROLLERS if (folder := mine.get(name)) and _writable(folder)}
+    mine = dict(_own_group_folders())
+    first = {name: folder for name in CONTROLLERS if (folder := mine.get(name)) and _is_writable_group(folder)}
     if len(first) == len(CONTROLLERS):
         return ControlGroups(first, 1)
     above = mine.get("", "")
@@ -143,17 +143,17 @@ def _base_group() -> ControlGroups | None:
     while os.path.exists(f"{above}/cgroup.controllers"):
         with suppress(OSError):
             passed_on = Path(above, "cgroup.subtree_control").read_text().split()
-            if set(CONTROLLERS) <= set(passed_on) and _writable(above):
+            if set(CONTROLLERS) <= set(passed_on) and _is_writable_group(above):
                 return ControlGroups(dict.fromkeys(CONTROLLERS, above), 2)
         above = os.path.dirname(above)
     return None
 
 
-def _writable(folder: str) -> bool:
+def _is_writable_group(folder: str) -> bool:
     return os.access(folder, os.W_OK) and os.access(f"{folder}/cgroup.procs", os.W_OK)
 
 
-def _own_folders() -> Iterator[tuple[str, str]]:
+def _own_group_folders() -> Iterator[tuple[str, str]]:
     """The folder of this process's group by controller. The folder of version 2 has an empty name."""
     paths = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():

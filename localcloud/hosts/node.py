@@ -32,7 +32,7 @@ def has_ended(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def ended_within(pid: int, seconds: float) -> bool:
+def ends_within(pid: int, seconds: float) -> bool:
     """Whether the process ended within this time. SIGCHLD must be blocked, so that no signal is missed."""
     deadline = time.monotonic() + seconds
     while not has_ended(pid):
@@ -58,7 +58,7 @@ class IsolatedNode:
     def kill(self) -> None:
         """Ends all processes of the node. If they do not end by themselves, it kills the first one."""
         self._signal(first_process.KILL)
-        if not ended_within(self.pid, _LAST_SECONDS):
+        if not ends_within(self.pid, _LAST_SECONDS):
             self._signal(signal.SIGKILL)
         os.waitpid(self.pid, 0)
 
@@ -81,9 +81,9 @@ class IsolatedNode:
 def enter_namespaces(place: dict[str, Any]) -> str:
     """Moves this process into the node's namespaces, given as open files. Returns the error, or ""."""
     try:
-        kernel.enter(place["user"], kernel.NEW_USER)
-        kernel.enter(place["network"], kernel.NEW_NETWORK)
-        kernel.unshare(kernel.NEW_PROCESSES)
+        kernel.enter_namespace(place["user"], kernel.NEW_USER)
+        kernel.enter_namespace(place["network"], kernel.NEW_NETWORK)
+        kernel.unshare_namespaces(kernel.NEW_PROCESSES)
     except OSError as error:
         return f"its namespaces: {error}"
     for file in (place["user"], place["network"]):
@@ -93,7 +93,7 @@ def enter_namespaces(place: dict[str, Any]) -> str:
 
 def start_isolated(spec: dict[str, Any]) -> IsolatedNode:
     gate, report = os.pipe(), os.pipe()
-    groups = _grouped(spec["sandbox"])
+    groups = _make_node_group(spec["sandbox"])
     pid = os.fork()
     if pid == 0:
         os.close(gate[1])
@@ -132,7 +132,7 @@ def remove_cloud_group(spec: dict[str, Any]) -> None:
         ControlGroups(spec["sandbox"]["groups"], spec["sandbox"]["version"]).parent().remove(_CLEARED_SECONDS)
 
 
-def _grouped(sandbox: dict[str, Any]) -> ControlGroups | None:
+def _make_node_group(sandbox: dict[str, Any]) -> ControlGroups | None:
     if not sandbox["groups"]:
         return None
     groups = ControlGroups(sandbox["groups"], sandbox["version"])
@@ -158,12 +158,12 @@ class BareNode:
 
     def kill(self) -> None:
         """Ends all processes that the command started. This process has adopted the command's orphans."""
-        while children := _children():
+        while children := _child_pids():
             for child in children:
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
             self.process.wait()
-            _reap()
+            _reap_adopted()
 
     def exit_code(self) -> tuple[int | None, str]:
         if self.report is not None:
@@ -185,7 +185,7 @@ def start_bare(spec: dict[str, Any]) -> BareNode:
     more = {reports: str(report[1])} if report else {}
     process = subprocess.Popen(
         spec["command"], cwd=spec["folder"], env={**spec["environment"], **more}, stdin=subprocess.DEVNULL,
-        start_new_session=True, preexec_fn=_before_the_command, pass_fds=report[1:] if report else (),
+        start_new_session=True, preexec_fn=_prepare_command_process, pass_fds=report[1:] if report else (),
     )  # fmt: skip
     if report is None:
         return BareNode(process)
@@ -193,12 +193,12 @@ def start_bare(spec: dict[str, Any]) -> BareNode:
     return BareNode(process, report[0])
 
 
-def _before_the_command() -> None:
+def _prepare_command_process() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     kernel.end_with_parent(signal.SIGKILL)
 
 
-def _reap() -> None:
+def _reap_adopted() -> None:
     while True:
         try:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
@@ -208,7 +208,7 @@ def _reap() -> None:
             return
 
 
-def _children() -> list[int]:
+def _child_pids() -> list[int]:
     """Children of this process that have not been waited for, adopted ones included."""
     text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
     return [int(pid) for pid in text.split()]

@@ -57,13 +57,13 @@ class NodeSetup:
     reports: str = ""
 
 
-def prepare(assignment: Assignment, places: Sequence[NodePlace]) -> list[NodeSetup]:
+def prepare_nodes(assignment: Assignment, places: Sequence[NodePlace]) -> list[NodeSetup]:
     """Makes the nodes' folders and puts their code there. Returns the nodes, by rank."""
     # Files below may be readable for all, because of the run's user. So this folder keeps others out.
     assignment.folder.chmod(0o700)
     (assignment.folder / GIVEN).mkdir(exist_ok=True)
     (assignment.folder / GIVEN).chmod(0o755)
-    nodes = [_node(assignment, rank, place, len(places)) for rank, place in enumerate(places)]
+    nodes = [_set_up_node(assignment, rank, place, len(places)) for rank, place in enumerate(places)]
     write_node_list(assignment.folder, [])
     (assignment.folder / SETTINGS).mkdir(exist_ok=True)
     hosts = "".join(f"{node.place.address} {host_name(assignment.name, node.rank)}\n" for node in nodes)
@@ -97,12 +97,12 @@ def _write_whole(path: Path, content: str) -> None:
     draft.replace(path)
 
 
-def _node(assignment: Assignment, rank: int, place: NodePlace, count: int) -> NodeSetup:
+def _set_up_node(assignment: Assignment, rank: int, place: NodePlace, count: int) -> NodeSetup:
     folder, temporary = assignment.folder / f"node-{rank}", assignment.folder / f"node-{rank}.tmp"
     for each in (folder, temporary):
         each.mkdir(parents=True, exist_ok=True)
     given = assignment.folder / GIVEN
-    seen = NodePaths() if place.entry else NodePaths(str(folder), str(temporary), str(given), images.project())
+    seen = NodePaths() if place.entry else NodePaths(str(folder), str(temporary), str(given), images.project_folder())
     work = assignment.works[rank]
     environment = images.environment_for(work.stands_in)
     if isinstance(environment, MissingEnvironment):
@@ -111,7 +111,7 @@ def _node(assignment: Assignment, rank: int, place: NodePlace, count: int) -> No
             f" {environment.remedy}".strip()
         )
     if work.machine:
-        return _machine(assignment, rank, place, work, work.machine, environment)
+        return _set_up_machine(assignment, rank, place, work, work.machine, environment)
     python = f"python-{rank}"
     images.write_python(given / python, environment.interpreter, environment.layout, seen.project)
     base = images.base_variables(environment, seen, f"{seen.given}/{python}/bin")
@@ -121,10 +121,10 @@ def _node(assignment: Assignment, rank: int, place: NodePlace, count: int) -> No
         _KEEP_VARIABLE: str(shutil.disk_usage(assignment.folder).free // _PARTS_OF_DISK // 1_000_000),
     }
     variables = {**base, **own, **work.environment(place.endpoints, seen.given)}
-    code, reports = _copied(assignment.code, folder), ""
+    code, reports = _copy_code(assignment.code, folder), ""
     if assignment.code and code is None:
         most = limits.node_limits(work.memory, work.disk, count, assignment.folder)
-        task_file = _unpacks(assignment.code, work, rank, given, seen, most)
+        task_file = _give_archive(assignment.code, work, rank, given, seen, most)
         command: tuple[str, ...] = (
             f"{seen.given}/{python}/bin/python",
             "-I",
@@ -134,21 +134,21 @@ def _node(assignment: Assignment, rank: int, place: NodePlace, count: int) -> No
         )
         reports = unpacking.REPORT
     else:
-        command = _command(work, code, folder, seen.home) + work.arguments
+        command = _code_command(work, code, folder, seen.home) + work.arguments
     return NodeSetup(
         rank, assignment.outline.groups_by_rank[rank], command,
-        _as_seen(code.parent if code else folder, folder, seen.home), variables, place,
+        _path_in_node(code.parent if code else folder, folder, seen.home), variables, place,
         ((str(folder), images.HOME), (str(temporary), images.TEMPORARY)),
         (
             (str(given), images.GIVEN),
             *((str(assignment.folder / SETTINGS / name), f"/etc/{name}") for name in (*images.FILES, "hosts")),
-            images.launcher(), *images.programs(environment.layout, base),
+            images.shown_launcher(), *images.shown_programs(environment.layout, base),
         ),
         work.memory, work.disk, reports=reports,
     )  # fmt: skip
 
 
-def _machine(
+def _set_up_machine(
     assignment: Assignment, rank: int, place: NodePlace, work: NodeWork, machine: WholeMachine,
     environment: images.LocalEnvironment,
 ) -> NodeSetup:  # fmt: skip
@@ -175,22 +175,22 @@ def _machine(
         rank, assignment.outline.groups_by_rank[rank], work.command + work.arguments, Path("/"),
         {**base, **place.variables, **work.environment(place.endpoints, seen.given)}, place,
         tuple((str(folder), name) for folder, name in own),
-        (given, *machine.shown, *images.programs(environment.layout, base)), work.memory, work.disk, machine=True,
+        (given, *machine.shown, *images.shown_programs(environment.layout, base)), work.memory, work.disk, machine=True,
     )  # fmt: skip
 
 
-def _as_seen(path: Path, folder: Path, home: str) -> Path:
+def _path_in_node(path: Path, folder: Path, home: str) -> Path:
     """A path in a node's folder, as the node sees it."""
     return Path(home, path.relative_to(folder))
 
 
-def _copied(code: RunCode | None, folder: Path) -> Path | None:
+def _copy_code(code: RunCode | None, folder: Path) -> Path | None:
     """Copies an artifact that is a file into a node's folder. Archives are unpacked by the node itself."""
-    if code is None or _is_archive(code):
+    if code is None or _is_code_archive(code):
         return None
     target = folder / code.folder
     target.mkdir(exist_ok=True)
-    file = target / _file_name(code)
+    file = target / _code_file_name(code)
     try:
         shutil.copyfile(code.file, file)
     except OSError as error:
@@ -198,27 +198,29 @@ def _copied(code: RunCode | None, folder: Path) -> Path | None:
     return file
 
 
-def _is_archive(code: RunCode) -> bool:
+def _is_code_archive(code: RunCode) -> bool:
     try:
         return unpacking.is_archive(code.file)
     except OSError as error:
         raise CannotStartError(f"The artifact cannot be read: {error}") from None
 
 
-def _file_name(code: RunCode) -> str:
+def _code_file_name(code: RunCode) -> str:
     return Path(code.name).name or "artifact.py"
 
 
-def _command(work: NodeWork, code: Path | None, folder: Path, home: str) -> tuple[str, ...]:
+def _code_command(work: NodeWork, code: Path | None, folder: Path, home: str) -> tuple[str, ...]:
     """The command of a node whose code is a file, if it has code."""
     if work.command:
         return work.command
     if code is None:
         raise CannotStartError("The job has neither a container image nor an artifact: give it one of them")
-    return ("bash" if code.suffix == ".sh" else "python", str(_as_seen(code, folder, home)))
+    return ("bash" if code.suffix == ".sh" else "python", str(_path_in_node(code, folder, home)))
 
 
-def _unpacks(code: RunCode, work: NodeWork, rank: int, given: Path, seen: NodePaths, most: Mapping[str, int]) -> str:
+def _give_archive(
+    code: RunCode, work: NodeWork, rank: int, given: Path, seen: NodePaths, most: Mapping[str, int]
+) -> str:
     """Gives the nodes the archive, and this node a file with its task. Returns the path at which the node sees it."""
     if rank == 0:
         _write_whole(given / _UNPACKING, Path(unpacking.__file__).read_text("utf-8"))
@@ -229,7 +231,7 @@ def _unpacks(code: RunCode, work: NodeWork, rank: int, given: Path, seen: NodePa
             shutil.copyfile(code.file, given / _ARTIFACT)
         (given / _ARTIFACT).chmod(0o644)
     task = {
-        "archive": f"{seen.given}/{_ARTIFACT}", "name": _file_name(code), "target": f"{seen.home}/{code.folder}",
+        "archive": f"{seen.given}/{_ARTIFACT}", "name": _code_file_name(code), "target": f"{seen.home}/{code.folder}",
         "setting": code.entry, "entry": work.script, "command": work.command, "arguments": work.arguments,
         "bytes": most["disk"], "files": most["inodes"],
     }  # fmt: skip
@@ -239,11 +241,11 @@ def _unpacks(code: RunCode, work: NodeWork, rank: int, given: Path, seen: NodePa
 
 async def end_processes(folder: Path) -> Results:
     """Ends a run's remaining processes. Returns by rank the results of nodes that had ended by themselves."""
-    for pid, started in _supervisors(folder):
+    for pid, started in _recorded_supervisors(folder):
         if files.is_same(pid, started):
             os.kill(pid, signal.SIGTERM)
     # A supervisor gives its command some time to end, and then ends in any case.
-    while any(files.is_same(pid, started) for pid, started in _supervisors(folder)):
+    while any(files.is_same(pid, started) for pid, started in _recorded_supervisors(folder)):
         await asyncio.sleep(_TURN_SECONDS)
     results = {
         int(path.stem.removeprefix("node-")): json.loads(path.read_text()) for path in folder.glob("node-*.result")
@@ -252,7 +254,7 @@ async def end_processes(folder: Path) -> Results:
     return {rank: result for rank, result in results.items() if result["reason"] != "stopped"}
 
 
-def _supervisors(folder: Path) -> Iterator[tuple[int, str]]:
+def _recorded_supervisors(folder: Path) -> Iterator[tuple[int, str]]:
     for path in folder.glob("node-*.pid"):
         if identity := json.loads(path.read_text() or "{}"):
             yield identity["pid"], identity["started"]

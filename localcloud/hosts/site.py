@@ -57,7 +57,7 @@ class Site:
         self.user = self.network = -1
         with theirs:
             self._process = subprocess.Popen(
-                child_process.command("localcloud.hosts.namespaces", str(theirs.fileno()), str(os.getpid())),
+                child_process.module_command("localcloud.hosts.namespaces", str(theirs.fileno()), str(os.getpid())),
                 pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
             )  # fmt: skip
 
@@ -76,7 +76,7 @@ class Site:
             _map_users(self.pid)
         except OSError as error:
             raise SiteError(f"its user could not be mapped: {error}") from None
-        child_process.send(self._control, {})
+        child_process.send_message(self._control, {})
         self.user, self.network = self._answer()[1]
 
     def open(self, count: int) -> list[Namespace]:
@@ -121,14 +121,14 @@ class Site:
     def _ask(self, verb: str, **details: Any) -> tuple[Any, list[int]]:
         with self._lock:
             try:
-                child_process.send(self._control, {"verb": verb, **details})
+                child_process.send_message(self._control, {"verb": verb, **details})
             except OSError as error:
                 raise SiteGoneError(f"its process is gone: {error}") from None
             return self._answer()
 
     def _answer(self) -> tuple[Any, list[int]]:
         try:
-            answer, files = child_process.receive(self._control)
+            answer, files = child_process.receive_message(self._control)
         except TimeoutError:
             self._process.kill()  # otherwise a late answer could be taken for that to the next request
             raise SiteGoneError(f"its process did not answer within {_ANSWER_SECONDS:.0f} seconds") from None

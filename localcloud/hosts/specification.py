@@ -36,7 +36,7 @@ class Mount:
     writable: bool = False
 
 
-async def prepare(assignment: Assignment) -> list[Mount]:
+async def prepare_mounts(assignment: Assignment) -> list[Mount]:
     """Makes and fills the folders of a run, and gives its user access to shared ones."""
     made = []
     for shared in assignment.shared:
@@ -48,14 +48,14 @@ async def prepare(assignment: Assignment) -> list[Mount]:
         made.append(Mount(shared.folder, shared.target, not shared.read_only))
     for number, mounted in enumerate(assignment.mounts):
         folder = assignment.folder / FOLDER / str(number)
-        await asyncio.to_thread(_fill, folder, mounted.files)
+        await asyncio.to_thread(_fill_mounted_folder, folder, mounted.files)
         made.append(Mount(folder, mounted.target))
     return made
 
 
-def _fill(folder: Path, files: Iterable[tuple[str, Path]]) -> None:
+def _fill_mounted_folder(folder: Path, files: Iterable[tuple[str, Path]]) -> None:
     folder.mkdir(parents=True)
-    left_out = [name for name, file in files if not _add(folder, name, file)]
+    left_out = [name for name, file in files if not _link_object(folder, name, file)]
     for place, _, _ in os.walk(folder):
         os.chmod(place, 0o755)  # for the run's user; the folder above keeps others out
     if left_out:
@@ -64,7 +64,7 @@ def _fill(folder: Path, files: Iterable[tuple[str, Path]]) -> None:
         )
 
 
-def _add(folder: Path, name: str, file: Path) -> bool:
+def _link_object(folder: Path, name: str, file: Path) -> bool:
     """Adds an object. Returns False if its name is not a valid path, or is that of a folder."""
     parts = name.rstrip("/").split("/")
     if any(part in ("", ".", "..") for part in parts):
@@ -114,7 +114,7 @@ def build_specification(
     root.mkdir(exist_ok=True)
     for folder, _ in node.own:
         users.hand_over(Path(folder), user)
-    if user is not None and (closed := users.first_closed(source for source, _ in node.shown)):
+    if user is not None and (closed := users.find_unreadable(source for source, _ in node.shown)):
         raise CannotStartError(f"The run's user may not read {closed}. Allow it: chmod -R go+rX {closed}")
     name = f"{assignment.id[-12:]}-{node.rank}"
     return {
@@ -131,7 +131,7 @@ def build_specification(
             "own": node.own,
             "folders": [(str(mount.source), mount.target, mount.writable) for mount in mounted],
             "printed": str(output_path(assignment.folder, node.rank)),
-            "ports": _ports(node.environment),
+            "ports": _kernel_port_range(node.environment),
             "limits": limits.node_limits(node.memory, node.disk, nodes, assignment.folder),
             "groups": groups.child(name).folders if groups else {},
             "version": groups.version if groups else 0,
@@ -139,7 +139,7 @@ def build_specification(
     }
 
 
-def _ports(environment: Mapping[str, str]) -> tuple[int, int] | None:
+def _kernel_port_range(environment: Mapping[str, str]) -> tuple[int, int] | None:
     """The range from which the kernel chooses a node's ports, by its launch document. None: it is not set."""
     # Nodes on loopback share one network, so the range of one node would apply to all.
     if environment.get(_LIBRARY) or "TRAINYARD_NODE_ADDRESS" in environment:

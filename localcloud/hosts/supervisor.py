@@ -22,7 +22,7 @@ from localcloud.hosts.child_process import UnstartableError
 from localcloud.hosts.node import (
     BareNode,
     IsolatedNode,
-    ended_within,
+    ends_within,
     enter_namespaces,
     has_ended,
     protect_kernel_settings,
@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
     kernel.adopt_orphans()
     if os.getppid() != spec["parent"]:
         return 1
-    result = _result("unstartable", None, unstartable, time.time()) if unstartable else _run(spec)
+    result = _build_result("unstartable", None, unstartable, time.time()) if unstartable else _run_node(spec)
     draft = Path(spec["result"] + ".new")
     draft.write_text(json.dumps(result))
     draft.replace(spec["result"])
@@ -69,25 +69,25 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _run(spec: dict[str, Any]) -> dict[str, Any]:
+def _run_node(spec: dict[str, Any]) -> dict[str, Any]:
     started = time.time()
     try:
         node: SupervisedNode = start_isolated(spec) if spec.get("namespaces") else start_bare(spec)
     except (OSError, UnstartableError) as error:
-        return _result(UnstartableError.REASON, None, str(error), started)
-    reason, detail = _wait_for_end(node, spec["seconds"] or math.inf)
+        return _build_result(UnstartableError.REASON, None, str(error), started)
+    reason, detail = _wait_for_node_end(node, spec["seconds"] or math.inf)
     if reason in _ASKED:
         node.terminate()
-        ended_within(node.pid, spec["grace"])
+        ends_within(node.pid, spec["grace"])
     node.kill()
     try:
         code, more = node.exit_code()
     except UnstartableError as error:
-        return _result(error.REASON, None, str(error), started)
-    return _result(reason, code, detail or more, started)
+        return _build_result(error.REASON, None, str(error), started)
+    return _build_result(reason, code, detail or more, started)
 
 
-def _wait_for_end(node: SupervisedNode, seconds: float) -> tuple[str, str]:
+def _wait_for_node_end(node: SupervisedNode, seconds: float) -> tuple[str, str]:
     """Waits until the node must end. Returns the reason and an explanation."""
     deadline = time.monotonic() + seconds
     while not has_ended(node.pid):
@@ -104,7 +104,7 @@ def _wait_for_end(node: SupervisedNode, seconds: float) -> tuple[str, str]:
     return "exited", ""
 
 
-def _result(reason: str, code: int | None, detail: str, started: float) -> dict[str, Any]:
+def _build_result(reason: str, code: int | None, detail: str, started: float) -> dict[str, Any]:
     # This includes all processes of the node, because they were waited for here or by the node's first process.
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {

@@ -71,7 +71,7 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 _LEFT_OUT = 0xFFFFFFFF
 
 
-def why_not() -> str:
+def why_unfilterable() -> str:
     """Why this machine cannot have the filter; empty if it can."""
     machine = os.uname().machine
     if machine not in PROCESSORS:
@@ -79,48 +79,48 @@ def why_not() -> str:
     return "" if kernel.has_filters() else "its kernel has no filters of system calls (seccomp, Linux 4.17)"
 
 
-def install() -> None:
+def install_filter() -> None:
     """Installs the filter for this process and all its later child processes. It cannot be removed."""
-    kernel.filter_calls(program(os.uname().machine))
+    kernel.filter_calls(build_filter(os.uname().machine))
 
 
-def program(machine: str, refused: Iterable[RefusedCall] = REFUSED) -> bytes:
+def build_filter(machine: str, refused: Iterable[RefusedCall] = REFUSED) -> bytes:
     """The filter for a processor, in the kernel's format."""
     processor = PROCESSORS[machine]
     steps = [
-        _step(_LOAD, _ARCHITECTURE),
-        _step(_EQUAL, processor.architecture, skip=1),
+        _filter_step(_LOAD, _ARCHITECTURE),
+        _filter_step(_EQUAL, processor.architecture, skip=1),
         # Calls of other ABIs, such as of 32-bit programs, are killed: with an error they could not even exit.
-        _step(_RETURN, KILL),
-        _step(_LOAD, _NUMBER),
-        *_answer(_EQUAL, _LEFT_OUT, ALLOW),
+        _filter_step(_RETURN, KILL),
+        _filter_step(_LOAD, _NUMBER),
+        *_answer_steps(_EQUAL, _LEFT_OUT, ALLOW),
     ]
     if processor.foreign is not None:
-        steps += _answer(_AT_LEAST, processor.foreign, _ERROR | errno.ENOSYS)
+        steps += _answer_steps(_AT_LEAST, processor.foreign, _ERROR | errno.ENOSYS)
     for call in refused:
         number = getattr(call, machine)
         if number is not None:
-            steps += _answer(_EQUAL, number, _ERROR | call.error)
-    return b"".join([*steps, *_families(processor), _step(_RETURN, ALLOW)])
+            steps += _answer_steps(_EQUAL, number, _ERROR | call.error)
+    return b"".join([*steps, *_socket_steps(processor), _filter_step(_RETURN, ALLOW)])
 
 
-def _families(processor: Processor) -> list[bytes]:
+def _socket_steps(processor: Processor) -> list[bytes]:
     """The steps for calls that make sockets. Other calls skip them."""
-    steps = [_step(_LOAD, _FIRST_ARGUMENT)]
+    steps = [_filter_step(_LOAD, _FIRST_ARGUMENT)]
     for family in FAMILIES:
-        steps += _answer(_EQUAL, family, ALLOW)
-    steps.append(_step(_RETURN, _ERROR | errno.EAFNOSUPPORT))
+        steps += _answer_steps(_EQUAL, family, ALLOW)
+    steps.append(_filter_step(_RETURN, _ERROR | errno.EAFNOSUPPORT))
     return [
-        _step(_EQUAL, processor.socket, skip=1),
-        _step(_EQUAL, processor.socketpair, otherwise=len(steps)),
+        _filter_step(_EQUAL, processor.socket, skip=1),
+        _filter_step(_EQUAL, processor.socketpair, otherwise=len(steps)),
         *steps,
     ]
 
 
-def _answer(comparison: int, value: int, answer: int) -> list[bytes]:
-    return [_step(comparison, value, otherwise=1), _step(_RETURN, answer)]
+def _answer_steps(comparison: int, value: int, answer: int) -> list[bytes]:
+    return [_filter_step(comparison, value, otherwise=1), _filter_step(_RETURN, answer)]
 
 
-def _step(operation: int, value: int, skip: int = 0, otherwise: int = 0) -> bytes:
+def _filter_step(operation: int, value: int, skip: int = 0, otherwise: int = 0) -> bytes:
     """One `struct sock_filter`. A comparison skips `skip` steps if it is true, and `otherwise` steps if not."""
     return struct.pack("=HBBI", operation, skip, otherwise, value)

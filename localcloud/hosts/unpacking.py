@@ -76,7 +76,7 @@ def is_archive(file: str | os.PathLike[str]) -> bool:
     return True
 
 
-def unpack(file: str, target: str, most_bytes: int, most_files: int) -> bool:
+def unpack_archive(file: str, target: str, most_bytes: int, most_files: int) -> bool:
     """Unpacks a ZIP or TAR archive below the folder. RefusedError if it exceeds the limits, or leads elsewhere. Returns
     False if the file is neither."""
     quota = Quota(most_bytes, most_files)
@@ -128,27 +128,27 @@ def _write_all(members: Iterable[Member], target: str, quota: Quota) -> None:
             raise RefusedError(f"{member.name!r} leads out of the archive")
         if len(parts) > _DEEPEST:
             raise RefusedError(f"{member.name[:80]!r} lies more than {_DEEPEST} folders deep")
-        place = _inside(root, os.path.join(root, member.name), member.name)
+        place = _resolve_inside(root, os.path.join(root, member.name), member.name)
         if member.leads_to:
-            _link(root, member)
+            _make_link(root, member)
         elif member.content is None:
             os.makedirs(place, exist_ok=True)
         else:
             os.makedirs(os.path.dirname(place), exist_ok=True)
-            _write(place, member, quota)
+            _write_file(place, member, quota)
 
 
-def _inside(root: str, path: str, name: str) -> str:
+def _resolve_inside(root: str, path: str, name: str) -> str:
     real = os.path.realpath(path)
     if os.path.commonpath([root, real]) != root:
         raise RefusedError(f"{name!r} leads out of the archive")
     return real
 
 
-def _link(root: str, member: Member) -> None:
+def _make_link(root: str, member: Member) -> None:
     folder, name = os.path.split(os.path.join(root, member.name))
-    folder = _inside(root, folder, member.name)
-    led_to = _inside(root, os.path.join(root if member.is_hard else folder, member.leads_to), member.name)
+    folder = _resolve_inside(root, folder, member.name)
+    led_to = _resolve_inside(root, os.path.join(root if member.is_hard else folder, member.leads_to), member.name)
     os.makedirs(folder, exist_ok=True)
     place = os.path.join(folder, name)
     if os.path.lexists(place):
@@ -159,7 +159,7 @@ def _link(root: str, member: Member) -> None:
         os.symlink(member.leads_to, place)
 
 
-def _write(place: str, member: Member, quota: Quota) -> None:
+def _write_file(place: str, member: Member, quota: Quota) -> None:
     assert member.content
     with open(place, "wb") as file:
         while chunk := member.content.read(_CHUNK):
@@ -180,13 +180,13 @@ def main(arguments: list[str]) -> NoReturn:
         os.makedirs(target, exist_ok=True)
         script = target
         try:
-            if not unpack(task["archive"], target, task["bytes"], task["files"]):
+            if not unpack_archive(task["archive"], target, task["bytes"], task["files"]):
                 script = os.path.join(target, task["name"])
                 shutil.copyfile(task["archive"], script)
         except (RefusedError, OSError) as error:
             raise RefusedError(f"The artifact cannot be unpacked: {error}") from None
         os.chdir(target)
-        command = [*(task["command"] or _start_command(task, target, script)), *task["arguments"]]
+        command = [*(task["command"] or _archive_command(task, target, script)), *task["arguments"]]
     except RefusedError as error:
         os.write(report, json.dumps({"refused": str(error)}).encode() + b"\n")
         sys.exit(_EXIT)
@@ -199,7 +199,7 @@ def main(arguments: list[str]) -> NoReturn:
     sys.exit(_EXIT)
 
 
-def _start_command(task: dict[str, Any], target: str, script: str) -> list[str]:
+def _archive_command(task: dict[str, Any], target: str, script: str) -> list[str]:
     """The command for the file of the archive that is to start. Its name decides on the interpreter."""
     if script == target:
         setting, entry = task["setting"], task["entry"]

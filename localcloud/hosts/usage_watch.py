@@ -64,8 +64,8 @@ class UsageWatch:
     _took: float = 0.0
 
     def __post_init__(self) -> None:
-        self._free = _free(self.folders[0])
-        self._least = {folder: _least_free(folder) for folder in (self.folders[0], *self.shared)}
+        self._free = _free_space(self.folders[0])
+        self._least = {folder: _nearly_full_at(folder) for folder in (self.folders[0], *self.shared)}
 
     @property
     def pause(self) -> float:
@@ -76,7 +76,7 @@ class UsageWatch:
         began = time.monotonic()
         reason = self._output()
         if not reason and not self.grouped:
-            pids = list(_below(self.pid))
+            pids = list(_descendants(self.pid))
             reason = self._processes(pids) or self._memory(pids)
         self._took = time.monotonic() - began
         return reason or self._disk()
@@ -87,23 +87,24 @@ class UsageWatch:
         except FileNotFoundError:
             return ""
         limit = self.limits["output"]
-        return f"it printed more than {_gibibytes(limit)}, the most a node may print" if printed > limit else ""
+        return f"it printed more than {_format_gibibytes(limit)}, the most a node may print" if printed > limit else ""
 
     def _processes(self, pids: Sequence[int]) -> str:
-        count = sum(int(fields[17]) for fields in map(_stat, pids) if fields)
+        count = sum(int(fields[17]) for fields in map(_process_fields, pids) if fields)
         limit = self.limits["processes"]
         return f"it had {count} processes and threads; {limit} is the most a node may have" if count > limit else ""
 
     def _memory(self, pids: Sequence[int]) -> str:
         # A quick upper bound, which counts shared pages once for each process. The exact number is computed if needed.
-        used = sum(int(fields[21]) * _PAGE for fields in map(_stat, pids) if fields)
+        used = sum(int(fields[21]) * _PAGE for fields in map(_process_fields, pids) if fields)
         used += sum(size for on_disk, size in self._nameless(pids) if not on_disk)
         rows = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
         available, total = (int(rows[name].split()[0]) for name in ("MemAvailable", "MemTotal"))
         limit = self.limits["memory"] if available >= total * _IN_DANGER else self.limits["fair"]
         if used <= limit or (used := sum(map(_memory_of, pids))) <= limit:
             return ""
-        return f"it used {_gibibytes(used)} of memory; {_gibibytes(limit)} is the most a node of this run may have"
+        allowed = f"{_format_gibibytes(limit)} is the most a node of this run may have"
+        return f"it used {_format_gibibytes(used)} of memory; {allowed}"
 
     def _disk(self) -> str:
         room = {folder: self._room(folder) for folder in self._least}
@@ -116,7 +117,7 @@ class UsageWatch:
         limit, most_files = (
             max(int(limit * own), min(limit, always)) for limit, always in zip(limits, _ALWAYS_ALLOWED, strict=True)
         )
-        free, began = _free(self.folders[0]), time.monotonic()
+        free, began = _free_space(self.folders[0]), time.monotonic()
         # If the free space has shrunk by less than the node may still use, the node is within its limit.
         gone = [before - now for before, now in zip(self._free, free, strict=True)]
         left = limit - self._used[0], most_files - self._used[1]
@@ -136,20 +137,20 @@ class UsageWatch:
 
     def _room(self, folder: str) -> float:
         """1 as long as the disk is not nearly full, and then down to 0 when it is."""
-        now, least = _free(folder), self._least[folder]
+        now, least = _free_space(folder), self._least[folder]
         return min([1.0, *(one / most for one, most in zip(now, least, strict=True) if most)])
 
     def _count(self, limit: int, most_files: int, nearly_full: bool) -> tuple[tuple[int, int], str]:
         """The bytes and the files on the node's disk, and why it must end, or ""."""
-        pids = list(_below(self.pid))
+        pids = list(_descendants(self.pid))
         if nearly_full and any(map(_hides_files, pids)):
             return (0, 0), "the disk is nearly full, and it holds files there that have no name"
         size, files = sum(size for on_disk, size in self._nameless(pids) if on_disk), 0
         so_full = ", because the disk is nearly full" if nearly_full else ""
-        for more in _sizes(self.folders):
+        for more in _file_sizes(self.folders):
             size, files = size + more, files + 1
             if size > limit:
-                most = f"{_gibibytes(limit)} to its disk, the most a node of this run may have{so_full}"
+                most = f"{_format_gibibytes(limit)} to its disk, the most a node of this run may have{so_full}"
                 return (size, files), f"it wrote more than {most}"
             if files > most_files:
                 return (size, files), f"it made more than {most_files} files, the most a node may have{so_full}"
@@ -162,7 +163,7 @@ class UsageWatch:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, STOP)
             deadline = time.monotonic() + _STOPPING_SECONDS
-            while not (stopped := all(map(_is_stopped, _below(self.pid)))) and time.monotonic() < deadline:
+            while not (stopped := all(map(_is_stopped, _descendants(self.pid)))) and time.monotonic() < deadline:
                 time.sleep(_STOPPING_SECONDS / 1000)
             yield stopped
         finally:
@@ -187,14 +188,16 @@ class UsageWatch:
                     yield status.st_dev == disk, status.st_blocks * _BLOCK
 
 
-def _free(folder: str) -> tuple[int, int]:
+def _free_space(folder: str) -> tuple[int, int]:
     """The free bytes, and how many files can still be made (0 if the file system does not count them)."""
     status = os.statvfs(folder)
     return status.f_bavail * status.f_frsize, status.f_favail
 
 
-def _least_free(folder: str) -> tuple[float, float]:
-    size, files = (min(one * _NEARLY_FULL, most) for one, most in zip(_free(folder), _NEARLY_FULL_LEFT, strict=True))
+def _nearly_full_at(folder: str) -> tuple[float, float]:
+    size, files = (
+        min(one * _NEARLY_FULL, most) for one, most in zip(_free_space(folder), _NEARLY_FULL_LEFT, strict=True)
+    )
     return size, files
 
 
@@ -217,7 +220,7 @@ def _hides_files(pid: int) -> bool:
         return False
 
 
-def _below(first: int) -> Iterator[int]:
+def _descendants(first: int) -> Iterator[int]:
     waiting = [first]
     while waiting:
         pid = waiting.pop()
@@ -231,7 +234,7 @@ def _below(first: int) -> Iterator[int]:
         waiting += pids
 
 
-def _stat(pid: int) -> list[str]:
+def _process_fields(pid: int) -> list[str]:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -244,11 +247,11 @@ def _memory_of(pid: int) -> int:
         match = _SHARED_OUT.search(Path(f"/proc/{pid}/smaps_rollup").read_text())
         return int(match[1]) * 1024 if match else 0
     except OSError:
-        fields = _stat(pid)
+        fields = _process_fields(pid)
         return int(fields[21]) * _PAGE if fields else 0
 
 
-def _sizes(folders: Sequence[str]) -> Iterator[int]:
+def _file_sizes(folders: Sequence[str]) -> Iterator[int]:
     """The size of each file. A folder too deep to read counts as the largest possible size."""
     waiting = list(folders)
     while waiting:
@@ -264,5 +267,5 @@ def _sizes(folders: Sequence[str]) -> Iterator[int]:
                 yield 1 << 62
 
 
-def _gibibytes(size: int) -> str:
+def _format_gibibytes(size: int) -> str:
     return f"{size / _GIBIBYTE:.1f} GiB"

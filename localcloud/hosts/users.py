@@ -43,7 +43,7 @@ def machine_users(machine: str) -> tuple[int, int] | None:
 
 def _free_ids() -> tuple[int, int] | None:
     """The first range of free user ids that this process can change to, as (first, count)."""
-    mapped = list(_mapped()) if os.geteuid() == 0 else []
+    mapped = list(_changeable_ids()) if os.geteuid() == 0 else []
     for first, count in _FREE:
         if any(begin <= first and first + count <= end for begin, end in mapped):
             return first, count
@@ -72,7 +72,7 @@ def _change_owner(folder: int, user: int) -> None:
             os.chown(name, user, user, dir_fd=place, follow_symlinks=False)
 
 
-def first_closed(paths: Iterable[str]) -> str:
+def find_unreadable(paths: Iterable[str]) -> str:
     """The first of these paths that not everybody may read; empty if there is none."""
     for path in paths:
         status = os.lstat(path)
@@ -82,7 +82,7 @@ def first_closed(paths: Iterable[str]) -> str:
     return ""
 
 
-def _mapped() -> Iterator[tuple[int, int]]:
+def _changeable_ids() -> Iterator[tuple[int, int]]:
     """The ranges of user ids that this process can change to, as (first, end)."""
     for line in Path("/proc/self/uid_map").read_text().splitlines():
         first, _, count = map(int, line.split())

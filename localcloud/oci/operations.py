@@ -19,7 +19,7 @@ from localcloud.server.http import CallInput, Reply
 
 
 class RunHosts(Protocol):
-    """The hosts of job runs, as the API uses them. `localcloud/hosts/runs.py` implements it."""
+    """The hosts of job runs, as the API uses them. `localcloud/hosts/run_hosts.py` implements it."""
 
     def submit(self, run: str) -> None: ...
     def cancel(self, run: str) -> None: ...

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from localcloud.hosts.runs import Hosts
+from localcloud.hosts.run_hosts import Hosts
 from localcloud.oci import background_tasks, tenancy
 from localcloud.oci.access import AccessControl
 from localcloud.oci.api import TAIL, OciApi

@@ -29,7 +29,7 @@ WRITTEN_BY = {
     "localcloud/aws/hosts/machine/stand_in.py": "the cloud, for the instance",
     "localcloud/hosts/evidence.py": "nft, and the cloud",
     "localcloud/hosts/node_setup.py": "the cloud",
-    "localcloud/hosts/runs.py": "the supervisor, where no node can write",
+    "localcloud/hosts/run_hosts.py": "the supervisor, where no node can write",
     "localcloud/hosts/supervisor.py": "the cloud",
     "localcloud/hosts/unpacking.py": "the hosts, for the node",
 }

@@ -172,7 +172,7 @@ def test_no_file_of_a_package_decides_what_is_mounted_into_nodes(shelf: Shelf) -
     files = {f"hostile-1.0.data/data/{name}": text for name, text in texts.items()}
     write_wheel(shelf.folder, "hostile", "1.0", {"hostile.py": "", **files})
     made = shelf.make("hostile")
-    pairs = images.programs(made.layout, made.variables)
+    pairs = images.shown_programs(made.layout, made.variables)
     assert (str(made.interpreter.parent), str(made.interpreter.parent)) in pairs
     assert not [pair for pair in pairs if str(secret) in "".join(pair)]
     prefix = made.interpreter.parent.parent

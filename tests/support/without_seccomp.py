@@ -15,5 +15,5 @@ _SECCOMP = RefusedCall("seccomp", 317, 277, errno.ENOSYS, "")
 
 if __name__ == "__main__":
     kernel.forbid_new_privileges()
-    kernel.filter_calls(syscall_filter.program(os.uname().machine, [_SECCOMP]))
+    kernel.filter_calls(syscall_filter.build_filter(os.uname().machine, [_SECCOMP]))
     os.execvp(sys.argv[1], sys.argv[1:])

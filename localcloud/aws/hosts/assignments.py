@@ -96,7 +96,7 @@ def environment_row(environment: Environment, packages: str, facts: EnvironmentF
 
 def shown_files() -> list[Shown]:
     """The files of all these environments. Every machine sees them."""
-    pairs = (pair for each, _, _ in environments() for pair in images.programs(each.layout, dict(each.variables)))
+    pairs = (pair for each, _, _ in environments() for pair in images.shown_programs(each.layout, dict(each.variables)))
     return list(dict.fromkeys(pairs))
 
 

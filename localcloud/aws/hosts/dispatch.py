@@ -19,7 +19,7 @@ from localcloud.aws.hosts.network import LatestNetwork
 from localcloud.aws.machines import Machine, MachineCommand, MachineReports
 from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, RunVerdict
 from localcloud.hosts.fabric import Fabric
-from localcloud.hosts.runs import Hosts
+from localcloud.hosts.run_hosts import Hosts
 
 _REPORT = REPORT.encode()
 _ID = re.compile(r"i-[0-9a-f]{17}")

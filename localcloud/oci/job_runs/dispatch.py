@@ -86,7 +86,7 @@ class JobRuns:
 
     def _record_flows(self, run: str, folder: Path) -> None:
         """Records flows before the run's VNICs are removed. A flow log keeps its records."""
-        document, current = evidence.read(folder), self._cloud.store.get(run)
+        document, current = evidence.read_evidence(folder), self._cloud.store.get(run)
         if document is not None and current is not None:
             with self._cloud.store.transaction():
                 record_flows(self._cloud, current, document)

@@ -16,7 +16,7 @@ from catalog.openpai import UNKNOWN_FAILURE, reported_exit_code
 from localcloud.hosts import evidence, node_setup
 from localcloud.hosts.assignment import Assignment, Outline, RunVerdict
 from localcloud.hosts.fabric import NO_NODES, Fabric
-from localcloud.hosts.runs import Hosts
+from localcloud.hosts.run_hosts import Hosts
 from localcloud.hosts.specification import result_path
 from localcloud.openpai.hosts import runtime
 from localcloud.openpai.hosts.assignments import assignment_of
@@ -49,13 +49,13 @@ class TaskEvidence:
 
     def keep(self, task: str, attempt: Path) -> None:
         """Keeps the evidence of an ended attempt. `attempt`: its folder. Without a host, there is nothing to keep."""
-        if seen := evidence.read(attempt):
+        if seen := evidence.read_evidence(attempt):
             place = self._place(task)
             place.mkdir(parents=True, exist_ok=True)
-            evidence.write(place, {**seen, "run": task})
+            evidence.write_evidence(place, {**seen, "run": task})
 
     def read(self, task: str) -> Mapping[str, Any]:
-        return evidence.read(self._place(task)) or evidence.document(task, NO_NODES, ())
+        return evidence.read_evidence(self._place(task)) or evidence.build_evidence(task, NO_NODES, ())
 
     def _place(self, task: str) -> Path:
         return self.folder / hashlib.sha256(task.encode()).hexdigest()[:32]

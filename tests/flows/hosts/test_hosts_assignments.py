@@ -27,7 +27,7 @@ from localcloud.hosts.assignment import (
 )
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.firewall import FirewallRule
-from localcloud.hosts.runs import Hosts
+from localcloud.hosts.run_hosts import Hosts
 
 PORT, CLOSED = 5000, 5001
 # The second node connects to both ports of the first, and prints which connection succeeded.

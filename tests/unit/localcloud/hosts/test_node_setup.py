@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from localcloud.hosts import child_process, limits, node_setup, specification
-from localcloud.hosts.assignment import Assignment, Group, NodeWork, Outline, RunCode, judge_run
+from localcloud.hosts.assignment import Assignment, Group, NodeWork, Outline, RunCode, judge_run_results
 from localcloud.hosts.fabric import NodePlace
 
 ROOM = 1 << 20
@@ -39,14 +39,16 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         folder = tmp_path / "run"
         folder.mkdir()
         assignment = _assignment(folder, RunCode(content, content.name, "ENTRY", "code"), script)
-        [node] = node_setup.prepare(assignment, [NodePlace("127.0.0.1", ("http://127.0.0.1:9",))])
+        [node] = node_setup.prepare_nodes(assignment, [NodePlace("127.0.0.1", ("http://127.0.0.1:9",))])
         before = [path.name for path in (folder / "node-0").rglob("*")]
         spec = folder / "spec.json"
         spec.write_text(json.dumps(specification.build_specification(assignment, node, 1, (), 60, None)))
-        words = child_process.command("localcloud.hosts.supervisor", str(spec))
-        done = subprocess.run(words, capture_output=True, text=True, env=child_process.environment(), check=True)
+        words = child_process.module_command("localcloud.hosts.supervisor", str(spec))
+        done = subprocess.run(
+            words, capture_output=True, text=True, env=child_process.interpreter_variables(), check=True
+        )
         result = json.loads(specification.result_path(folder, 0).read_text())
-        return before, judge_run(assignment.outline, {0: result}).details, done.stdout + done.stderr
+        return before, judge_run_results(assignment.outline, {0: result}).details, done.stdout + done.stderr
 
     return carry_out
 

@@ -54,12 +54,12 @@ def _layer(secret: Path) -> Environment:
 
 def test_no_file_of_an_environment_decides_which_files_are_shown(secret: Path, tmp_path: Path) -> None:
     layer = _layer(secret)
-    pairs = images.programs(layer.layout, layer.variables)
+    pairs = images.shown_programs(layer.layout, layer.variables)
     assert not [pair for pair in pairs if str(secret) in "".join(pair)]
     assert (str(layer.interpreter.parent), str(layer.interpreter.parent)) in pairs
     base = find.find("own")
     assert isinstance(base, Environment)
-    assert set(images.programs(base.layout, base.variables)) < set(pairs), "what it is made from is seen, too"
+    assert set(images.shown_programs(base.layout, base.variables)) < set(pairs), "what it is made from is seen, too"
     images.write_python(tmp_path / "python", layer.interpreter, layer.layout, "/launcher")
     files = [path for kind in ("*.cfg", "*.pth") for path in (tmp_path / "python").rglob(kind)]
     written = "".join(path.read_text() for path in files)
@@ -79,11 +79,11 @@ def test_a_link_in_an_environment_is_shown_as_a_link(secret: Path) -> None:
 def test_only_environments_and_interpreters_of_this_machine_are_shown(secret: Path) -> None:
     strange = layout.Layout((secret,), "", (), True)
     with pytest.raises(CannotStartError, match="neither an environment nor an interpreter of this machine"):
-        images.programs(strange, {})
+        images.shown_programs(strange, {})
     for path in ("relative", os.path.relpath(secret), str(Path.home()), str(Path.home().parent)):
-        pairs = images.programs(layout.Layout((), "", (), True), {"LD_LIBRARY_PATH": path})
+        pairs = images.shown_programs(layout.Layout((), "", (), True), {"LD_LIBRARY_PATH": path})
         assert pairs == (), path
-    named = images.programs(layout.Layout((), "", (), True), {"SSL_CERT_FILE": str(secret / "pyvenv.cfg")})
+    named = images.shown_programs(layout.Layout((), "", (), True), {"SSL_CERT_FILE": str(secret / "pyvenv.cfg")})
     assert named == ((str(secret / "pyvenv.cfg"), str(secret / "pyvenv.cfg")),), "what the cloud's own user names is"
 
 
@@ -95,7 +95,7 @@ def test_a_cache_behind_a_link_is_shown_where_its_programs_look(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "linked"))
     found = find.find(f"own+{DIGEST}")
     assert isinstance(found, Environment)
-    pairs = images.programs(found.layout, found.variables)
+    pairs = images.shown_programs(found.layout, found.variables)
     assert {target for source, target in pairs if source == str(made)} == {str(made), str(found.interpreter.parent)}
 
 

@@ -40,7 +40,7 @@ def supervise(tmp_path: Path, request: pytest.FixtureRequest) -> Supervise:
         path = tmp_path / "spec.json"
         path.write_text(json.dumps(spec))
         process = subprocess.Popen(
-            child_process.command("localcloud.hosts.supervisor", str(path)),
+            child_process.module_command("localcloud.hosts.supervisor", str(path)),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )

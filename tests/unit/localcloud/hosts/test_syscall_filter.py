@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from localcloud.hosts.syscall_filter import ALLOW, FAMILIES, KILL, PROCESSORS, REFUSED, program
+from localcloud.hosts.syscall_filter import ALLOW, FAMILIES, KILL, PROCESSORS, REFUSED, build_filter
 from tests.support.bpf import answer, steps_of
 
 ERROR = 0x50000
@@ -22,7 +22,7 @@ FAMILY_NUMBERS = {"PACKET": 17, "ALG": 38, "BLUETOOTH": 31, "VSOCK": 40, "XDP": 
 
 @pytest.mark.parametrize("machine", PROCESSORS)
 def test_every_native_call_gets_the_answer_of_its_row(machine: str) -> None:
-    filter_, processor = program(machine), PROCESSORS[machine]
+    filter_, processor = build_filter(machine), PROCESSORS[machine]
     expected = {getattr(row, machine): ERROR | row.error for row in REFUSED}
     sockets = {processor.socket, processor.socketpair}
     for number in {*range(1024), 0x3FFFFFFF, *expected} - sockets - {None}:
@@ -32,7 +32,7 @@ def test_every_native_call_gets_the_answer_of_its_row(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", PROCESSORS)
 def test_any_call_of_another_architecture_kills(machine: str) -> None:
-    filter_, native = program(machine), PROCESSORS[machine].architecture
+    filter_, native = build_filter(machine), PROCESSORS[machine].architecture
     others = {*ARCHITECTURES} - {native}
     assert len(others) == len(ARCHITECTURES) - 1
     answers = {answer(filter_, other, number) for other in others for number in (*range(1024), 0x40000000, -1)}
@@ -42,13 +42,13 @@ def test_any_call_of_another_architecture_kills(machine: str) -> None:
 def test_x32_calls_fail_on_x86_64_only() -> None:
     numbers = [0x40000000 | number for number in range(1024)] + [0x7FFFFFFF, 0x80000000, 0xFFFFFFFE]
     for machine, expected in (("x86_64", ERROR | errno.ENOSYS), ("aarch64", ALLOW)):
-        answers = {answer(program(machine), PROCESSORS[machine].architecture, number) for number in numbers}
+        answers = {answer(build_filter(machine), PROCESSORS[machine].architecture, number) for number in numbers}
         assert answers == {expected}
 
 
 @pytest.mark.parametrize("machine", PROCESSORS)
 def test_only_four_socket_families_are_allowed(machine: str) -> None:
-    filter_, processor = program(machine), PROCESSORS[machine]
+    filter_, processor = build_filter(machine), PROCESSORS[machine]
     refused = ERROR | errno.EAFNOSUPPORT
     for number in (processor.socket, processor.socketpair):
         for family in (*range(256), 0x7FFFFFFF, -1):
@@ -62,7 +62,7 @@ def test_only_four_socket_families_are_allowed(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", PROCESSORS)
 def test_the_kernel_accepts_the_program(machine: str) -> None:
-    steps = steps_of(program(machine))
+    steps = steps_of(build_filter(machine))
     assert len(steps) <= 4096, "BPF_MAXINSNS"
     for place, (_, skip, otherwise, _) in enumerate(steps):
         assert place + 1 + max(skip, otherwise) <= len(steps)
@@ -77,7 +77,7 @@ from localcloud.hosts import kernel, syscall_filter
 machine = os.uname().machine
 rows = [row._replace(error=3000 + place) for place, row in enumerate(syscall_filter.REFUSED)]
 kernel.forbid_new_privileges()
-kernel.filter_calls(syscall_filter.program(machine, rows))
+kernel.filter_calls(syscall_filter.build_filter(machine, rows))
 libc = ctypes.CDLL(None, use_errno=True)
 def tried(number):
     ctypes.set_errno(0)

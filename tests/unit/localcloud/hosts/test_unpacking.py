@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from localcloud.hosts import unpacking
-from localcloud.hosts.unpacking import RefusedError, is_archive, unpack
+from localcloud.hosts.unpacking import RefusedError, is_archive, unpack_archive
 
 ROOM, FILES = 1 << 20, 50
 
@@ -61,10 +61,10 @@ def test_all_files_are_unpacked(tmp_path: Path, target: Path) -> None:
     links = [_link("deep/again", "main.sh"), _link("same", "deep/main.sh", tarfile.LNKTYPE)]
     archive = _tar(tmp_path, _file("./deep/main.sh"), *links)
     assert is_archive(archive)
-    assert unpack(str(archive), str(target), ROOM, FILES)
+    assert unpack_archive(str(archive), str(target), ROOM, FILES)
     assert (target / "deep/main.sh").stat().st_mode & 0o100
     assert [(target / name).read_text() for name in ("deep/again", "same")] == ["hi", "hi"]
-    assert unpack(str(_zip(tmp_path, **{"more/one.py": b"1", "empty/": b""})), str(target), ROOM, FILES)
+    assert unpack_archive(str(_zip(tmp_path, **{"more/one.py": b"1", "empty/": b""})), str(target), ROOM, FILES)
     assert (target / "more/one.py").read_bytes() == b"1"
     assert (target / "empty").is_dir()
 
@@ -73,7 +73,7 @@ def test_a_script_is_not_an_archive(tmp_path: Path, target: Path) -> None:
     for content in (b"", b"print(1)\n", b"#" * 2000):
         (tmp_path / "main.py").write_bytes(content)
         assert not is_archive(tmp_path / "main.py")
-        assert not unpack(str(tmp_path / "main.py"), str(target), ROOM, FILES)
+        assert not unpack_archive(str(tmp_path / "main.py"), str(target), ROOM, FILES)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_members_outside_the_folder_or_above_the_limits_are_refused(
 ) -> None:
     (tmp_path / "a" / "secret").touch()
     with pytest.raises(RefusedError):
-        unpack(str(_tar(tmp_path, *members())), str(target), ROOM, FILES)
+        unpack_archive(str(_tar(tmp_path, *members())), str(target), ROOM, FILES)
     assert not list(tmp_path.rglob("escaped"))
     assert not Path("/tmp/escaped").exists()
 
@@ -106,7 +106,7 @@ def test_members_outside_the_folder_or_above_the_limits_are_refused(
 @pytest.mark.parametrize("name", ["../escaped", "/tmp/escaped", "..\\escaped", "a/../../escaped"])
 def test_zip_names_outside_the_folder_are_refused(name: str, tmp_path: Path, target: Path) -> None:
     with pytest.raises(RefusedError, match="leads out of the archive"):
-        unpack(str(_zip(tmp_path, **{name: b"1"})), str(target), ROOM, FILES)
+        unpack_archive(str(_zip(tmp_path, **{name: b"1"})), str(target), ROOM, FILES)
 
 
 def _understated(path: Path, size: int) -> Path:
@@ -123,16 +123,16 @@ def test_a_bomb_ends_at_the_limit_whatever_size_it_states(tmp_path: Path, target
     bomb = _zip(tmp_path, bomb=b"\0" * (64 * ROOM))
     assert bomb.stat().st_size < ROOM / 10
     with pytest.raises(RefusedError, match="larger than the disk"):
-        unpack(str(bomb), str(target), ROOM, FILES)
+        unpack_archive(str(bomb), str(target), ROOM, FILES)
     assert (target / "bomb").stat().st_size <= ROOM
     with pytest.raises(RefusedError):
-        unpack(str(_understated(bomb, 10)), str(target), ROOM, FILES)
+        unpack_archive(str(_understated(bomb, 10)), str(target), ROOM, FILES)
     with tarfile.open(tmp_path / "bomb.tgz", "w:gz") as archive:
         member = tarfile.TarInfo("bomb")
         member.size = 64 * ROOM
         archive.addfile(member, io.BytesIO(b"\0" * member.size))
     with pytest.raises(RefusedError, match="larger than the disk"):
-        unpack(str(tmp_path / "bomb.tgz"), str(target), ROOM, FILES)
+        unpack_archive(str(tmp_path / "bomb.tgz"), str(target), ROOM, FILES)
 
 
 @pytest.mark.parametrize("cut", [30, 100, -30])
@@ -141,7 +141,7 @@ def test_a_broken_archive_is_refused_with_a_reason(cut: int, tmp_path: Path, tar
     content = archive.read_bytes()
     archive.write_bytes(content[:cut] + b"\xff" * 8 + content[cut + 8 :] if cut > 0 else content[:cut] + content[-22:])
     with pytest.raises(RefusedError):
-        unpack(str(archive), str(target), ROOM, FILES)
+        unpack_archive(str(archive), str(target), ROOM, FILES)
 
 
 def _with_python() -> str:

@@ -14,7 +14,7 @@ from components.values.security_rules import SecurityRule
 from localcloud.aws.hosts.network import NetworkInForce
 from localcloud.aws.machines import Machine, MachineInterface, SecurityGroupRules, SubnetFacts
 from localcloud.hosts.assignment import Interface, NetworkReach, Subnet
-from localcloud.hosts.fabric import Fabric, _Placed
+from localcloud.hosts.fabric import Fabric, _PlacedRun
 from localcloud.hosts.firewall import UnreadableRuleError
 from localcloud.hosts.lan import Lan, LanMember
 from tests.support.security_rules import group_rule
@@ -61,7 +61,7 @@ def test_an_unreadable_rule_fails_only_its_own_run(odd: SecurityRule) -> None:
     lan = Lan(site, "ip", "nft", members=list(members.values()))  # type: ignore[arg-type]
     fabric = Fabric("http://127.0.0.1:1", (), lambda _: None, fail=lambda run, _: failed.append(run))  # type: ignore[arg-type,return-value]
     fabric._lans["vpc"] = lan
-    fabric._placed = {name: _Placed("", [member], "vpc", lan) for name, member in members.items()}
+    fabric._placed = {name: _PlacedRun("", [member], "vpc", lan) for name, member in members.items()}
 
     async def change() -> None:
         for _ in range(2):

@@ -110,7 +110,7 @@ def test_hidden_files_end_a_node_when_the_disk_is_nearly_full(
         wait_for(tmp_path / "ready")
         assert seen.check() == ""
         size, files = seen._least[str(tmp_path)]
-        monkeypatch.setattr(usage_watch, "_free", lambda folder: (int(size * 0.9), int(files * 2)))
+        monkeypatch.setattr(usage_watch, "_free_space", lambda folder: (int(size * 0.9), int(files * 2)))
         assert ("files there that have no name" in seen.check()) is (how != "nothing")
 
 
@@ -124,7 +124,7 @@ def test_when_the_disk_is_nearly_full_the_largest_nodes_end_first(
         small, large = (watch(pid, tmp_path / name, 2 * MEBIBYTE) for name in ("small", "large"))
         shared = watch(pid, tmp_path / "small", 2 * MEBIBYTE, shared=tmp_path / "large")
         size, files = small._least[str(tmp_path / "small")]
-        monkeypatch.setattr(usage_watch, "_free", lambda folder: (int(size * 0.3), int(files * 2)))
+        monkeypatch.setattr(usage_watch, "_free_space", lambda folder: (int(size * 0.3), int(files * 2)))
         assert large.check() == "", "little is always allowed"
         monkeypatch.setattr(usage_watch, "_ALWAYS_ALLOWED", (0, 0))
         assert small.check() == ""

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.hosts.assignment import Group, Outline, judge_run
+from localcloud.hosts.assignment import Group, Outline, judge_run_results
 
 OK = {"reason": "exited", "code": 0, "detail": ""}
 BAD = {"reason": "exited", "code": 2, "detail": ""}
@@ -26,7 +26,7 @@ def _outline(minimum: int, minutes: int = 0) -> Outline:
     ],
 )
 def test_a_group_ends_by_its_minimum(minimum: int, results: dict[int, Any], state: str) -> None:
-    assert judge_run(_outline(minimum), results).state == state
+    assert judge_run_results(_outline(minimum), results).state == state
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_a_group_ends_by_its_minimum(minimum: int, results: dict[int, Any], stat
     ],
 )
 def test_failures_are_described(result: dict[str, Any], said: str) -> None:
-    assert said in judge_run(_outline(2, 5), {1: result}).details
+    assert said in judge_run_results(_outline(2, 5), {1: result}).details

@@ -17,7 +17,7 @@ from typing import Any
 from localcloud import files
 from localcloud.files import write_secret
 from localcloud.hosts import child_process, evidence, limits, node_setup, specification
-from localcloud.hosts.assignment import Assignment, CannotStartError, Dispatcher, RunVerdict, judge_run
+from localcloud.hosts.assignment import Assignment, CannotStartError, Dispatcher, RunVerdict, judge_run_results
 from localcloud.hosts.fabric import NO_NODES, Fabric, NotInForceError, lost_evidence
 from localcloud.hosts.limits import ControlGroups, make_cloud_group
 from localcloud.hosts.specification import build_specification, output_path, result_path
@@ -58,7 +58,7 @@ class OutputSink:
 
 
 @dataclass
-class _Live:
+class _RunInProgress:
     """A run that is being carried out."""
 
     task: asyncio.Task[None]
@@ -78,13 +78,13 @@ class Hosts:
         self._fabric = fabric
         self._dispatcher = dispatcher
         fabric.fail = self._fail
-        self._live: dict[str, _Live] = {}
+        self._live: dict[str, _RunInProgress] = {}
         self._groups: ControlGroups | None = None
         self._has_groups = True  # until it is known that this account may not make groups
 
     def submit(self, run: str) -> None:
         """Starts a run."""
-        self._live[run] = _Live(asyncio.get_running_loop().create_task(self._drive(run)))
+        self._live[run] = _RunInProgress(asyncio.get_running_loop().create_task(self._drive(run)))
 
     def cancel(self, run: str) -> None:
         """Asks a run's processes to end. The run's task reports the final state."""
@@ -93,13 +93,13 @@ class Hosts:
             self._finish(run, RunVerdict("CANCELED", ""))
             return
         live.canceled = True
-        _terminate(live.nodes)
+        _terminate_processes(live.nodes)
 
     def _fail(self, run: str, reason: str) -> None:
         """Makes a run fail. The run's task reports the final state."""
         if live := self._live.get(run):
             live.failed = live.failed or reason
-            _terminate(live.nodes)
+            _terminate_processes(live.nodes)
 
     def recover(self) -> None:
         """Starts unfinished runs again after a kill of the cloud. Their hosts were lost, so they start from the
@@ -112,7 +112,7 @@ class Hosts:
         """Ends every process. Runs in progress fail."""
         tasks = [live.task for live in self._live.values()]
         for live in self._live.values():
-            _terminate(live.nodes)
+            _terminate_processes(live.nodes)
             if not live.nodes:
                 live.task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -134,8 +134,8 @@ class Hosts:
 
     async def evidence(self, run_id: str) -> Mapping[str, Any]:
         """The counts of a run's firewalls, up to now or to its end."""
-        seen = await self._fabric.evidence(run_id) or evidence.read(self.folder(run_id))
-        return seen or evidence.document(run_id, NO_NODES, ())
+        seen = await self._fabric.evidence(run_id) or evidence.read_evidence(self.folder(run_id))
+        return seen or evidence.build_evidence(run_id, NO_NODES, ())
 
     async def _drive(self, run_id: str) -> None:
         try:
@@ -146,7 +146,7 @@ class Hosts:
                     upkeep.cancel()
                 # Nodes may remain, for example after a later node could not start.
                 nodes = self._live[run_id].nodes
-                _terminate(nodes)
+                _terminate_processes(nodes)
                 for process in nodes:
                     await process.wait()
                 await self._release(run_id)
@@ -172,8 +172,8 @@ class Hosts:
         outline = assignment.outline
         self._live[run_id].keeps_disks = assignment.keeps_disks
         self._live[run_id].upkeep = asyncio.ensure_future(assignment.upkeep())
-        nodes = node_setup.prepare(assignment, await self._fabric.place(assignment))
-        mounted = await specification.prepare(assignment)
+        nodes = node_setup.prepare_nodes(assignment, await self._fabric.place(assignment))
+        mounted = await specification.prepare_mounts(assignment)
         live = self._live[run_id]
         if live.canceled or live.failed:
             return RunVerdict("CANCELED", "")
@@ -186,9 +186,9 @@ class Hosts:
             readers.append(asyncio.create_task(sink.drain(process)))
         self._dispatcher.started(run_id)
         if live.canceled or live.failed:
-            _terminate(live.nodes)
+            _terminate_processes(live.nodes)
         watchers = [
-            asyncio.create_task(_ended(process, node, reader, assignment.folder))
+            asyncio.create_task(_await_node_end(process, node, reader, assignment.folder))
             for process, node, reader in zip(live.nodes, nodes, readers, strict=True)
         ]
         results: dict[int, dict[str, Any]] = {}
@@ -196,11 +196,11 @@ class Hosts:
         for finished in asyncio.as_completed(watchers):
             rank, result = await finished
             results[rank] = result
-            so_far = judge_run(outline, results)
+            so_far = judge_run_results(outline, results)
             if so_far.state == "FAILED" and failure is None:
                 failure = so_far
-                _terminate(live.nodes)
-        return failure or judge_run(outline, results)
+                _terminate_processes(live.nodes)
+        return failure or judge_run_results(outline, results)
 
     async def _release(self, run_id: str) -> None:
         try:
@@ -209,7 +209,9 @@ class Hosts:
             if not self._live[run_id].keeps_disks:
                 await asyncio.to_thread(node_setup.remove_disks, self.folder(run_id))
         if seen:
-            evidence.write(self.folder(run_id), evidence.with_processor(seen, self._processor(run_id, seen)))
+            evidence.write_evidence(
+                self.folder(run_id), evidence.add_processor_time(seen, self._processor(run_id, seen))
+            )
 
     async def _start(
         self, assignment: Assignment, node: node_setup.NodeSetup, count: int, mounted: Sequence[specification.Mount],
@@ -219,8 +221,8 @@ class Hosts:
         path = assignment.folder / f"node-{node.rank}.json"
         write_secret(path, json.dumps(spec).encode())
         process = await asyncio.create_subprocess_exec(
-            *child_process.command("localcloud.hosts.supervisor", str(path)), stdin=DEVNULL, stdout=PIPE, stderr=STDOUT,
-            env=child_process.environment(),
+            *child_process.module_command("localcloud.hosts.supervisor", str(path)), stdin=DEVNULL, stdout=PIPE,
+            stderr=STDOUT, env=child_process.interpreter_variables(),
             pass_fds=(node.place.entry.user, node.place.entry.network) if node.place.entry else (),
         )  # fmt: skip
         identity = {"pid": process.pid, "started": files.start_time(process.pid)}
@@ -250,9 +252,9 @@ class Hosts:
         results = await node_setup.end_processes(folder)
         if outline is None:
             return RunVerdict("IN_PROGRESS", "")
-        ended = judge_run(outline, results)
+        ended = judge_run_results(outline, results)
         if ended.state != "IN_PROGRESS":
-            evidence.write(folder, lost_evidence(run_id))
+            evidence.write_evidence(folder, lost_evidence(run_id))
             return ended
         # Nodes that start again are new machines with empty disks.
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
@@ -265,7 +267,7 @@ class Hosts:
             path.unlink(missing_ok=True)
 
 
-async def _ended(
+async def _await_node_end(
     process: Process, node: node_setup.NodeSetup, reader: asyncio.Task[None], folder: Path
 ) -> tuple[int, dict[str, Any]]:
     await reader
@@ -275,7 +277,7 @@ async def _ended(
     return node.rank, json.loads(path.read_text()) if path.exists() else lost
 
 
-def _terminate(nodes: list[Process]) -> None:
+def _terminate_processes(nodes: list[Process]) -> None:
     for process in nodes:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
