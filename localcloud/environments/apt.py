@@ -94,7 +94,11 @@ def fetch(
         (folder / name).mkdir(parents=True)
     try:
         apt = _Apt(folder)
-        _write_settings(apt, suite)
+        # apt's settings, and its list of installed packages.
+        settings = _SETTINGS + (_ONLY_OURS if suite else "") + "".join(_unwanted_indexes())
+        (apt.folder / "apt.conf").write_text(settings.replace("{folder}", str(apt.folder)), "utf-8")
+        present = "" if suite or not _STATUS.exists() else _STATUS.read_text("utf-8")
+        (apt.folder / "status").write_text(present, "utf-8")
         errors = _update(apt, tell, suite)
         if assumed:
             _assume(apt, assumed)
@@ -115,14 +119,6 @@ def require_apt(suite: str = "") -> None:
             raise MakeError(f"{program} not found: this needs Debian, or a system that is made from it")
     if suite:
         sources(suite)
-
-
-def _write_settings(apt: _Apt, suite: str) -> None:
-    """Writes apt's settings, and its list of installed packages."""
-    settings = _SETTINGS + (_ONLY_OURS if suite else "") + "".join(_unwanted_indexes())
-    (apt.folder / "apt.conf").write_text(settings.replace("{folder}", str(apt.folder)), "utf-8")
-    present = "" if suite or not _STATUS.exists() else _STATUS.read_text("utf-8")
-    (apt.folder / "status").write_text(present, "utf-8")
 
 
 def _assume(apt: _Apt, packages: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -53,7 +53,32 @@ def fill(row: EnvironmentRow, folder: Path, tell: MakeProgress) -> None:
     for part in _PARTS:
         (packages / "usr" / part).rename(folder / part)
     shutil.rmtree(packages)
-    _start_by_own_loader(folder)
+    [loader] = [*folder.glob("lib64/ld-linux-*.so.*"), *folder.glob("lib/ld-linux-*.so.*")][:1]
+    interpreter = (folder / "bin" / "python3").resolve()
+    started, starter = folder / _STARTED, folder / _STARTER
+    started.parent.mkdir()
+    interpreter.rename(started)
+    starter.symlink_to(loader)
+    # Some libraries, such as BLAS and LAPACK, are not in the loader's folders: the packages' scripts would make
+    # links there, and are not run.
+    [common] = {path.parent for path in folder.glob("lib/*/libc.so.6")}
+    libraries = [common, *sorted({path.parent for path in common.glob("*/lib*.so.*")}), folder / "lib"]
+    text = _PROGRAM.format(
+        starter=shlex.quote(str(starter)),
+        libraries=shlex.quote(":".join(map(str, libraries))),
+        started=shlex.quote(str(started)),
+    )
+    for program in (folder / "bin" / name for name in (*_NAMES, interpreter.name)):
+        program.unlink(missing_ok=True)
+        program.write_text(text, "utf-8")
+        program.chmod(0o755)
+    for script in (folder / "bin").iterdir():
+        # Scripts of the packages use this Python, not the machine's.
+        if script.is_symlink():
+            continue
+        first, newline, rest = script.read_bytes().partition(b"\n")
+        if first.startswith(b"#!/usr/bin/python3"):
+            script.write_bytes(b"#!" + bytes(folder / "bin" / "python") + newline + rest)
     for modules in folder.glob(_MODULES):
         _accept_own_versions(modules)
 
@@ -71,43 +96,6 @@ def own_packages(row: EnvironmentRow) -> str:
     """The command that installs an environment's packages for this checkout's interpreter, without Debian."""
     packages = dict.fromkeys(name.partition(".")[0] for name in row.imports)
     return shlex.join(isolated_python("-m", "pip", "install", *packages))
-
-
-def _start_by_own_loader(folder: Path) -> None:
-    [loader] = [*folder.glob("lib64/ld-linux-*.so.*"), *folder.glob("lib/ld-linux-*.so.*")][:1]
-    interpreter = (folder / "bin" / "python3").resolve()
-    started, starter = folder / _STARTED, folder / _STARTER
-    started.parent.mkdir()
-    interpreter.rename(started)
-    starter.symlink_to(loader)
-    text = _PROGRAM.format(
-        starter=shlex.quote(str(starter)),
-        libraries=shlex.quote(":".join(map(str, _library_folders(folder)))),
-        started=shlex.quote(str(started)),
-    )
-    for program in (folder / "bin" / name for name in (*_NAMES, interpreter.name)):
-        program.unlink(missing_ok=True)
-        program.write_text(text, "utf-8")
-        program.chmod(0o755)
-    for script in (folder / "bin").iterdir():
-        _use_python(folder / "bin" / "python", script)
-
-
-def _library_folders(folder: Path) -> Iterator[Path]:
-    """The folders with shared libraries. Some, such as BLAS and LAPACK, are not in the loader's folders: the packages'
-    scripts would make links there, and are not run."""
-    [common] = {path.parent for path in folder.glob("lib/*/libc.so.6")}
-    special = {path.parent for path in common.glob("*/lib*.so.*")}
-    return iter([common, *sorted(special), folder / "lib"])
-
-
-def _use_python(python: Path, script: Path) -> None:
-    """Makes a script of the packages use this Python, not the machine's."""
-    if script.is_symlink():
-        return
-    first, newline, rest = script.read_bytes().partition(b"\n")
-    if first.startswith(b"#!/usr/bin/python3"):
-        script.write_bytes(b"#!" + bytes(python) + newline + rest)
 
 
 def _accept_own_versions(modules: Path) -> None:

@@ -112,4 +112,4 @@ def size_text(downloads: Sequence[Download]) -> str:
 
 
 def _megabytes(downloads: Iterable[Download]) -> str:
-    return f"{max(1, round(sum(one.size or 0 for one in downloads) / 1e6)):,}"
+    return f"{max(1, round(sum(download.size or 0 for download in downloads) / 1e6)):,}"

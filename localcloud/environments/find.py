@@ -82,7 +82,7 @@ def find(name: str) -> Environment | MissingEnvironment:
         return (
             _environment(row, here, f"this interpreter: {_versions_here(row)}", layout.of_interpreter(here))
             if _has_modules_here(row)
-            else _missing_modules(row)
+            else MissingEnvironment(row.name, "this interpreter lacks " + ", ".join(row.imports), "make setup")
         )
     made = locate(row)
     if isinstance(made, MissingEnvironment):
@@ -211,11 +211,11 @@ def locate(row: EnvironmentRow) -> tuple[Path, Path] | MissingEnvironment:
 
 def missing_packages(row: EnvironmentRow) -> tuple[str, ...]:
     """The Debian packages that an environment needs and that are not installed."""
-    return tuple(name for name, proof in row.packages.items() if not _is_installed(proof))
-
-
-def _is_installed(proof: str) -> bool:
-    return bool(glob.glob(proof)) if proof.startswith("/") else shutil.which(proof) is not None
+    return tuple(
+        name
+        for name, proof in row.packages.items()
+        if not (glob.glob(proof) if proof.startswith("/") else shutil.which(proof))
+    )
 
 
 def _interpreter(version: str) -> Path | None:
@@ -239,10 +239,6 @@ def _version_here(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "?"
-
-
-def _missing_modules(row: EnvironmentRow) -> MissingEnvironment:
-    return MissingEnvironment(row.name, "this interpreter lacks " + ", ".join(row.imports), "make setup")
 
 
 def interpreters() -> Iterator[Path]:

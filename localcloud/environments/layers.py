@@ -141,7 +141,15 @@ def layers() -> Mapping[str, Environment]:
 
 
 def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -> None:
-    actual = _packages_below(base)
+    row = rows()[base.name]
+    modules = ",".join(sorted({name.partition(".")[0] for name in row.imports} | row.offers))
+    done = subprocess.run(
+        isolated_python("-c", _CLOSURE, modules, python=base.interpreter), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise MakeError(f"{base.name}: its packages cannot be listed:\n{done.stderr.strip()[-1000:]}")
+    listed = json.loads(done.stdout)
+    actual = {name: BasePackage(one["version"], tuple(one["modules"])) for name, one in listed.items()}
     below = {**actual, **_known_as(base, actual)}
     _require_fitting(wanted, below, base)
     unpacked = folder / UNPACKED
@@ -164,11 +172,11 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     downloads = planned_downloads(python, words, guard, title) if may_plan else []
     useless = [] if os.environ.get(_ANYWAY) else gpu_only(downloads)
     _require_without_gpu(downloads, useless, wanted.file)
-    for one in useless:
+    for download in useless:
         # pip takes a package with metadata for installed.
-        _write_metadata(site, one.name, one.version)
-    noted |= {(one.name, one.version) for one in useless}
-    if rest := [one for one in downloads if one not in useless]:
+        _write_metadata(site, download.name, download.version)
+    noted |= {(download.name, download.version) for download in useless}
+    if rest := [download for download in downloads if download not in useless]:
         tell.say(f"{title}: {size_text(rest)}")
     try:
         _unpack(python, folder, wanted, words, guard)
@@ -193,9 +201,9 @@ def _require_without_gpu(downloads: Sequence[Download], useless: Sequence[Downlo
     out."""
     if not useless or not (linked := need_gpu_packages(downloads)):
         return
-    named = ", ".join(f"{one.name} {one.version}" for one in linked)
+    linked_names = ", ".join(f"{download.name} {download.version}" for download in linked)
     raise MakeError(
-        f"{shown_as}: {named} would bring packages for NVIDIA's cards, and this machine has no such card: "
+        f"{shown_as}: {linked_names} would bring packages for NVIDIA's cards, and this machine has no such card: "
         f"{size_text(useless)}\n"
         "Ask for a version that a local environment has (`trainyard environments`), or let pip's configuration name "
         f"an index of builds for processors. To download them all the same: {_ANYWAY}=1"
@@ -228,18 +236,6 @@ def _chosen_line(item: Mapping[str, Any], shown_as: str) -> str:
     asked = f"{name} @ {source['url']}" if item["is_direct"] else f"{name}=={version}"
     hashes = source["archive_info"]["hashes"]
     return " ".join([asked, *(f"--hash={kind}:{digest}" for kind, digest in sorted(hashes.items()))])
-
-
-def _packages_below(base: Environment) -> Mapping[str, BasePackage]:
-    row = rows()[base.name]
-    modules = ",".join(sorted({name.partition(".")[0] for name in row.imports} | row.offers))
-    done = subprocess.run(
-        isolated_python("-c", _CLOSURE, modules, python=base.interpreter), capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise MakeError(f"{base.name}: its packages cannot be listed:\n{done.stderr.strip()[-1000:]}")
-    listed = json.loads(done.stdout)
-    return {name: BasePackage(one["version"], tuple(one["modules"])) for name, one in listed.items()}
 
 
 def _known_as(base: Environment, below: Mapping[str, BasePackage]) -> Mapping[str, BasePackage]:

@@ -56,19 +56,28 @@ def make(name: str, tell: MakeProgress, install: bool = False) -> Environment:
     folder, interpreter = place
     with cache.locked(folder, tell.say):
         if cache.stamp_of(folder) is None:
-            tell.say(f"making the environment `{name}`: {_size(row)}, once per machine")
+            duration = f"about {row.minutes} minute{'' if row.minutes == 1 else 's'} on two quiet processors"
+            tell.say(f"making the environment `{name}`: {row.megabytes} MB and {duration}, once per machine")
             cache.clear_folder(folder)
-            _fill(row, folder, interpreter, tell)
+            if row.kind == "debian":
+                debian.fill(row, folder, tell)
+            else:
+                _fill_venv(row, folder, interpreter, tell)
+            for path in row.repairs:
+                # A package imports the repair through an entry point, which unlike `.pth` files also works in layers.
+                site = _site(folder)
+                shutil.copyfile(path, site / path.name)
+                described = site / f"{path.stem}-1.dist-info"
+                described.mkdir()
+                (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {path.stem}\nVersion: 1\n", "utf-8")
+                entry = f"[{row.repair_point}]\n{path.stem} = {path.stem}:apply\n"
+                (described / "entry_points.txt").write_text(entry, "utf-8")
             cache.write_stamp(folder, _prove(row, folder))
             tell.say(f"the environment `{name}` is ready")
     made = find(name)
     if isinstance(made, MissingEnvironment):
         raise MakeError(f"{name}: made, but {made.reason}")
     return made
-
-
-def _size(row: EnvironmentRow) -> str:
-    return f"{row.megabytes} MB and about {row.minutes} minute{'' if row.minutes == 1 else 's'} on two quiet processors"
 
 
 def _require_packages(row: EnvironmentRow, tell: MakeProgress, install: bool) -> None:
@@ -88,15 +97,6 @@ def _require_packages(row: EnvironmentRow, tell: MakeProgress, install: bool) ->
         raise MakeError(f"{row.name}: apt-get succeeded, but these packages are still missing: {', '.join(still)}")
 
 
-def _fill(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgress) -> None:
-    if row.kind == "debian":
-        debian.fill(row, folder, tell)
-    else:
-        _fill_venv(row, folder, interpreter, tell)
-    for path in row.repairs:
-        _install_repair(row, path, _site(folder))
-
-
 def _fill_venv(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgress) -> None:
     system = ["--system-site-packages"] if row.base and row.base not in rows() else []
     maker = isolated_python("-m", "venv", "--without-pip", *system, str(folder), python=interpreter.resolve())
@@ -114,17 +114,6 @@ def _fill_venv(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeP
         )
     if row.built:
         _build(row, python, tell)
-
-
-def _install_repair(row: EnvironmentRow, path: Path, site: Path) -> None:
-    """Installs a repair module, with the entry point through which a package imports it. Unlike `.pth` files, entry
-    points also work in layers."""
-    shutil.copyfile(path, site / path.name)
-    described = site / f"{path.stem}-1.dist-info"
-    described.mkdir()
-    (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {path.stem}\nVersion: 1\n", "utf-8")
-    entry = f"[{row.repair_point}]\n{path.stem} = {path.stem}:apply\n"
-    (described / "entry_points.txt").write_text(entry, "utf-8")
 
 
 def add_base_modules(base: Path, site: Path) -> None:
@@ -200,9 +189,9 @@ def rows_to_make(names: Iterable[str]) -> tuple[EnvironmentRow, ...]:
     ordered: dict[str, EnvironmentRow] = {}
     for name in names:
         row = rows()[name]
-        for one in (*((rows()[row.base],) if row.base in rows() else ()), row):
-            if not isinstance(find(one.name), Environment):
-                ordered[one.name] = one
+        for needed in (*((rows()[row.base],) if row.base in rows() else ()), row):
+            if not isinstance(find(needed.name), Environment):
+                ordered[needed.name] = needed
     return tuple(ordered.values())
 
 

@@ -11,7 +11,7 @@ import platform
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from localcloud.environments import apt, cache
@@ -52,12 +52,27 @@ def make(tell: MakeProgress) -> None:
         packages = [PACKAGES[program] for program in missing]
         cache.clear_folder(folder)
         (root := folder / "root").mkdir(parents=True)
-        words = " and ".join(packages)
-        tell.say(f"fetching {words}, which enforce security rules: 15 MB with Debian's index, once per machine")
+        titles = " and ".join(packages)
+        tell.say(f"fetching {titles}, which enforce security rules: 15 MB with Debian's index, once per machine")
         apt.fetch(packages, root, tell)
-        _wrap(missing, root, folder / "wrappers")
+        # Each program is started by a script, which is tried once.
+        into = folder / "wrappers"
+        libraries = {str(file.parent) for place in ("lib", "usr/lib") for file in root.glob(f"{place}/*/lib*.so*")}
+        into.mkdir()
+        for program in missing:
+            places = [root / place / program for place in _FOLDERS]
+            real = next((place for place in places if place.is_file() and not place.is_symlink()), None)
+            if real is None:
+                raise MakeError(f"the package {PACKAGES[program]} has no program {program}")
+            settings = {"libraries": shlex.quote(":".join(sorted(libraries))), "program": shlex.quote(str(real))}
+            script = into / program
+            script.write_text(_WRAPPER.format(**settings), "utf-8")
+            script.chmod(0o755)
+            tried = subprocess.run([script, _SHOWS_VERSION[program]], capture_output=True, text=True, check=False)
+            if tried.returncode:
+                raise MakeError(f"{program} was unpacked, but does not start: {tried.stderr.strip()[-300:]}")
         (folder / "wrappers").rename(folder / "bin")
-        tell.say(f"{words}: ready")
+        tell.say(f"{titles}: ready")
 
 
 def make_if_possible(tell: MakeProgress) -> None:
@@ -75,21 +90,3 @@ def _folder() -> Path:
     release = platform.freedesktop_os_release()
     recipe = repr((release.get("ID"), release.get("VERSION_ID"), platform.machine(), sorted(PACKAGES.items())))
     return cache.cache_folder() / f"network-tools-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
-
-
-def _wrap(programs: Sequence[str], root: Path, into: Path) -> None:
-    """Writes a script for each program, and starts it once."""
-    libraries = {str(file.parent) for place in ("lib", "usr/lib") for file in root.glob(f"{place}/*/lib*.so*")}
-    into.mkdir()
-    for program in programs:
-        places = [root / place / program for place in _FOLDERS]
-        real = next((place for place in places if place.is_file() and not place.is_symlink()), None)
-        if real is None:
-            raise MakeError(f"the package {PACKAGES[program]} has no program {program}")
-        words = {"libraries": shlex.quote(":".join(sorted(libraries))), "program": shlex.quote(str(real))}
-        script = into / program
-        script.write_text(_WRAPPER.format(**words), "utf-8")
-        script.chmod(0o755)
-        tried = subprocess.run([script, _SHOWS_VERSION[program]], capture_output=True, text=True, check=False)
-        if tried.returncode:
-            raise MakeError(f"{program} was unpacked, but does not start: {tried.stderr.strip()[-300:]}")

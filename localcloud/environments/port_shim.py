@@ -43,8 +43,8 @@ def make(say: Callable[[str], None]) -> Path | None:
             path.parent.mkdir(exist_ok=True)
             part = path.with_name(".libpin.so")
             part.unlink(missing_ok=True)
-            words = [word.format(library=part, source=SOURCE) for word in COMPILE]
-            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            command = [word.format(library=part, source=SOURCE) for word in COMPILE]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 say(f"the port shim does not compile: {done.stderr.strip()[-300:]}")
                 return None

@@ -37,18 +37,15 @@ def prunable(every: bool) -> list[Prunable]:
     found = []
     for folder in sorted(cache.cache_folder().glob("*-*")):
         name = folder.name.rpartition("-")[0].partition(LAYER)[0]
-        if folder.name.startswith(".") or not folder.is_dir() or not _is_ours(folder, name):
+        if folder.name.startswith(".") or not folder.is_dir():
             continue
+        if name not in rows() and not (folder / cache.STAMP).is_file():
+            continue  # neither of a row, nor with the file that completes an environment
         if folder not in current:
             found.append(Prunable(folder, "another release made it, or it is not complete", _size(folder)))
         elif every:
             found.append(Prunable(folder, f"the environment `{current[folder]}`", _size(folder)))
     return found
-
-
-def _is_ours(folder: Path, name: str) -> bool:
-    """Whether the folder is an environment: one of a row, or with the file that completes one."""
-    return name in rows() or (folder / cache.STAMP).is_file()
 
 
 def _current() -> Iterator[tuple[Path, str]]:

@@ -58,7 +58,7 @@ def _reasons(archive: zipfile.ZipFile) -> Iterator[str]:
     for row in csv.reader(_read_metadata(archive, f"{folder}/RECORD").splitlines()):
         if row and (why := _why_not_inside(row[0].removesuffix("/"))):
             yield f"its list RECORD has the file {row[0]!a}, which {why}"
-    yield from _bad_scripts(_read_metadata(archive, f"{folder}/entry_points.txt"))
+    yield from _find_bad_scripts(_read_metadata(archive, f"{folder}/entry_points.txt"))
 
 
 def _why_not_inside(path: str) -> str:
@@ -70,7 +70,7 @@ def _why_not_inside(path: str) -> str:
     return "leads to another folder" if {"", ".", ".."} & set(path.split("/")) else ""
 
 
-def _bad_scripts(text: str) -> Iterator[str]:
+def _find_bad_scripts(text: str) -> Iterator[str]:
     """pip makes a program of each entry point of `console_scripts` and `gui_scripts`, under the entry point's name."""
     if _UNPRINTABLE.search(re.sub(r"\r?\n|\t", "", text)):
         yield "its list of entry points has a control character"
