@@ -71,7 +71,8 @@ def _sandboxed(folder: Path, held: ControlGroups | None) -> Mapping[str, Any]:
         "root": str(folder / "root"), "user": user, "users": 1, "machine": False, "hostname": "bench", "own": own,
         "folders": [], "ports": None, "printed": str(folder / "output"), "filtered": True,
         "shown": [
-            *settings, images.shown_launcher(), *images.shown_programs(layout.of_interpreter(Path(sys.executable)), {})
+            *settings, images.shown_launcher(),
+            *images.shown_programs(layout.interpreter_layout(Path(sys.executable)), {}),
         ],
         "limits": limits.node_limits(0, 0, 1, folder),
         "groups": held.child("bench").folders if held else {}, "version": held.version if held else 0,

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from localcloud.environments.commands import MakeError, MakeProgress, run_watched
+from localcloud.environments.watched_commands import MakeError, MakeProgress, run_watched
 
 _STATUS = Path("/var/lib/dpkg/status")
 _KEYRINGS = tuple(
@@ -72,13 +72,13 @@ class _Apt:
         run_watched(["apt-get", *self._settings(), "-q", "-y", *words], tell, title, {"LC_ALL": "C.UTF-8"})
 
     def show(self, packages: Sequence[str]) -> str:
-        return _output_of(["apt-cache", *self._settings(), "show", "--no-all-versions", *packages])
+        return _capture_output(["apt-cache", *self._settings(), "show", "--no-all-versions", *packages])
 
     def _settings(self) -> list[str]:
         return ["-c", str(self.folder / "apt.conf")]
 
 
-def fetch(
+def fetch_debian_packages(
     packages: Sequence[str], into: Path, tell: MakeProgress, suite: str = "", assumed: Sequence[str] = ()
 ) -> None:
     """Unpacks packages, and what they depend on, into the folder `into`.
@@ -99,9 +99,9 @@ def fetch(
         (apt.folder / "apt.conf").write_text(settings.replace("{folder}", str(apt.folder)), "utf-8")
         present = "" if suite or not _STATUS.exists() else _STATUS.read_text("utf-8")
         (apt.folder / "status").write_text(present, "utf-8")
-        errors = _update(apt, tell, suite)
+        errors = _fetch_index(apt, tell, suite)
         if assumed:
-            _assume(apt, assumed)
+            _mark_as_installed(apt, assumed)
         try:
             apt.run(["install", "--download-only", "--reinstall", *packages], tell, "fetching Debian packages")
         except MakeError as error:
@@ -118,10 +118,10 @@ def require_apt(suite: str = "") -> None:
         if not shutil.which(program):
             raise MakeError(f"{program} not found: this needs Debian, or a system that is made from it")
     if suite:
-        sources(suite)
+        suite_sources(suite)
 
 
-def _assume(apt: _Apt, packages: Sequence[str]) -> None:
+def _mark_as_installed(apt: _Apt, packages: Sequence[str]) -> None:
     """Makes apt treat packages as installed, in the version of the index. They are on hold, because apt would otherwise
     replace them: their stanzas are shorter than those of the index."""
     stanzas = apt.show(packages).split("\n\n")
@@ -134,14 +134,14 @@ def _assume(apt: _Apt, packages: Sequence[str]) -> None:
 def _unwanted_indexes() -> Iterator[str]:
     """The indexes of icons and descriptions, which desktops fetch: they are many times larger than the packages'
     index."""
-    for line in _output_of(["apt-config", "dump"]).splitlines():
+    for line in _capture_output(["apt-config", "dump"]).splitlines():
         name, _, _value = line.partition(" ")
         parts = name.split("::")
         if parts[:3] == ["Acquire", "IndexTargets", "deb"] and len(parts) == 4 and parts[3] != "Packages":
             yield f'{name}::DefaultEnabled "false";\n'
 
 
-def sources(suite: str) -> list[str]:
+def suite_sources(suite: str) -> list[str]:
     """Entries for apt's lists with a suite of Debian, one for each mirror in the machine's own lists.
 
     apt itself reads the machine's lists, because they have two formats. Lists of other vendors may look like mirrors of
@@ -151,7 +151,7 @@ def sources(suite: str) -> list[str]:
     if release.get("ID") != "debian":
         raise MakeError(f"this machine is {release.get('NAME', 'not Debian')}: its lists name no mirror of Debian")
     own = {release.get("VERSION_CODENAME", ""), release.get("VERSION_ID", ""), "stable", "oldstable", "testing", "sid"}
-    rows = [line.split() for line in _listed().splitlines()]
+    rows = [line.split() for line in _list_package_sources().splitlines()]
     mirrors = dict.fromkeys(mirror for mirror, named, part in rows if named in own and part == "main")
     if not mirrors:
         raise MakeError(_NO_LISTS)
@@ -163,27 +163,27 @@ def sources(suite: str) -> list[str]:
 
 
 @functools.cache
-def _listed() -> str:
+def _list_package_sources() -> str:
     """Caches apt's reading of its lists, which takes most of a second, for commands about several environments."""
-    return _output_of(["apt-get", *_LISTED, "--format", _FORMAT])
+    return _capture_output(["apt-get", *_LISTED, "--format", _FORMAT])
 
 
-def _update(apt: _Apt, tell: MakeProgress, suite: str) -> str:
+def _fetch_index(apt: _Apt, tell: MakeProgress, suite: str) -> str:
     """Fetches the index. Returns errors that may not matter, such as servers of other vendors that do not answer."""
     if not suite:
-        if not _output_of(["apt-get", *_LISTED]):
+        if not _capture_output(["apt-get", *_LISTED]):
             raise MakeError(_NO_LISTS)
-        return _update_error(apt, tell)
+        return _try_update(apt, tell)
     failures = []
-    for text in sources(suite):
+    for text in suite_sources(suite):
         (apt.folder / "sources" / "suite.sources").write_text(f"{text}Targets: Packages\n", "utf-8")
-        failures.append(_update_error(apt, tell))
+        failures.append(_try_update(apt, tell))
         if not failures[-1]:
             return ""
     raise MakeError("\n".join(failures))
 
 
-def _update_error(apt: _Apt, tell: MakeProgress) -> str:
+def _try_update(apt: _Apt, tell: MakeProgress) -> str:
     try:
         apt.run(["-o", "APT::Update::Error-Mode=any", "update"], tell, "fetching the index of Debian's packages")
     except MakeError as error:
@@ -191,7 +191,7 @@ def _update_error(apt: _Apt, tell: MakeProgress) -> str:
     return ""
 
 
-def _output_of(command: Sequence[str]) -> str:
+def _capture_output(command: Sequence[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 

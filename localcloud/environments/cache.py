@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from localcloud.environments.rows import EnvironmentRow
+from localcloud.environments.environment_rows import EnvironmentRow
 from trainyard.engine.trusted import open_lock, own_folder, why_planted
 
 STAMP = "ready.json"
@@ -36,24 +36,24 @@ class Stamp:
 _BELOW_ROOT = ("trainyard", "environments")
 
 
-def _root() -> Path:
+def _user_cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
-def cache_folder() -> Path:
-    return _root().joinpath(*_BELOW_ROOT)
+def environments_cache() -> Path:
+    return _user_cache_folder().joinpath(*_BELOW_ROOT)
 
 
 def why_not_trusted(*places: Path) -> str:
     """Why the cache must not be used, because other users may write to it; empty if it may be used."""
-    folder = cache_folder()
+    folder = environments_cache()
     for place in (folder.parent, folder, *places):
         if why := why_planted(place):
             return f"{place} {why}"
     return ""
 
 
-def folder_of(row: EnvironmentRow, interpreter: Path, base_stamp: Stamp | None) -> Path:
+def environment_folder(row: EnvironmentRow, interpreter: Path, base_stamp: Stamp | None) -> Path:
     """The folder of an environment. Its name depends on everything in it: lock, row, interpreter and base."""
     recipe = {
         "format": RECIPES,
@@ -63,10 +63,10 @@ def folder_of(row: EnvironmentRow, interpreter: Path, base_stamp: Stamp | None) 
         "base": asdict(base_stamp) if base_stamp else None,
     }
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:12]
-    return cache_folder() / f"{row.name}-{digest}"
+    return environments_cache() / f"{row.name}-{digest}"
 
 
-def stamp_of(folder: Path, prefix: str = "") -> Stamp | None:
+def read_stamp(folder: Path, prefix: str = "") -> Stamp | None:
     """The stamp of an environment; None if it is not complete, if its base was removed, or if it is not trusted.
     `prefix`: the folder inside that has the interpreter, if it is not the environment itself."""
     programs = folder / prefix / "bin"
@@ -77,7 +77,7 @@ def stamp_of(folder: Path, prefix: str = "") -> Stamp | None:
     except (OSError, ValueError, TypeError):
         return None
     whole = (programs / "python").exists() and all(Path(path).exists() for path in stamp.modules.values())
-    return stamp if whole and not _made_at(folder, stamp) else None
+    return stamp if whole and not _original_folder(folder, stamp) else None
 
 
 def why_unusable(folder: Path) -> str:
@@ -85,13 +85,13 @@ def why_unusable(folder: Path) -> str:
     if why := why_not_trusted(folder):
         return why
     try:
-        elsewhere = _made_at(folder, Stamp(**json.loads((folder / STAMP).read_text("utf-8"))))
+        elsewhere = _original_folder(folder, Stamp(**json.loads((folder / STAMP).read_text("utf-8"))))
     except (OSError, ValueError, TypeError):
         return ""
     return f"{folder} is a copy of {elsewhere}, and its programs only run there" if elsewhere else ""
 
 
-def _made_at(folder: Path, stamp: Stamp) -> str:
+def _original_folder(folder: Path, stamp: Stamp) -> str:
     """The folder in which an environment was made, if it was copied or moved since. Its programs name that folder,
     which nodes do not see."""
     for path in map(Path, stamp.modules.values()):
@@ -109,13 +109,13 @@ def write_stamp(folder: Path, stamp: Stamp) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+def lock_environment(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Holds the lock of a folder, so that only one process makes it. Others wait. The lock ends with its process.
 
     The commands that fill the folder (commands.run_watched) inherit the lock, because they go on for a while if their
     parent is killed. Until they have ended, no other process may write there.
     """
-    own_folder(_root(), *_BELOW_ROOT)
+    own_folder(_user_cache_folder(), *_BELOW_ROOT)
     with open_lock(folder.parent / f".{folder.name}.lock") as lock:
         os.set_inheritable(lock.fileno(), True)
         try:

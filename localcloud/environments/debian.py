@@ -17,8 +17,8 @@ from packaging.requirements import Requirement
 
 from catalog.imports import normalized_name
 from localcloud.environments import apt
-from localcloud.environments.commands import MakeError, MakeProgress
-from localcloud.environments.rows import EnvironmentRow
+from localcloud.environments.environment_rows import EnvironmentRow
+from localcloud.environments.watched_commands import MakeError, MakeProgress
 from trainyard.engine.isolated import isolated_python
 
 # The parts of /usr that programs use. The rest is documentation.
@@ -42,14 +42,14 @@ assert libraries and not strange, f"libraries of this machine are used: {strange
 """
 
 
-def fill(row: EnvironmentRow, folder: Path, tell: MakeProgress) -> None:
+def fill_debian(row: EnvironmentRow, folder: Path, tell: MakeProgress) -> None:
     """Unpacks the packages, and writes the programs that start its Python."""
     packages = folder / ".unpacked"
     packages.mkdir(parents=True)
     try:
-        apt.fetch(row.unpacked, packages, tell, row.suite, row.assumed)
+        apt.fetch_debian_packages(row.unpacked, packages, tell, row.suite, row.assumed)
     except MakeError as error:
-        raise MakeError(f"{row.name}: {error}\nOr: {own_packages(row)}") from None
+        raise MakeError(f"{row.name}: {error}\nOr: {own_packages_command(row)}") from None
     for part in _PARTS:
         (packages / "usr" / part).rename(folder / part)
     shutil.rmtree(packages)
@@ -83,7 +83,7 @@ def fill(row: EnvironmentRow, folder: Path, tell: MakeProgress) -> None:
         _accept_own_versions(modules)
 
 
-def obstacle(row: EnvironmentRow) -> str:
+def find_debian_obstacle(row: EnvironmentRow) -> str:
     """Why this machine cannot unpack it; empty if no obstacle is known."""
     try:
         apt.require_apt(row.suite)
@@ -92,7 +92,7 @@ def obstacle(row: EnvironmentRow) -> str:
     return ""
 
 
-def own_packages(row: EnvironmentRow) -> str:
+def own_packages_command(row: EnvironmentRow) -> str:
     """The command that installs an environment's packages for this checkout's interpreter, without Debian."""
     packages = dict.fromkeys(name.partition(".")[0] for name in row.imports)
     return shlex.join(isolated_python("-m", "pip", "install", *packages))
@@ -104,11 +104,11 @@ def _accept_own_versions(modules: Path) -> None:
     versions = {normalized_name(one.name): one.version for one in metadata.distributions(path=[str(modules)])}
     for file in (*modules.glob("*.dist-info/METADATA"), *modules.glob("*.egg-info/PKG-INFO")):
         head, blank, description = file.read_text("utf-8").partition("\n\n")
-        lines = [line for line in head.splitlines() if not _is_unmet(line, versions)]
+        lines = [line for line in head.splitlines() if not _is_unmet_requirement(line, versions)]
         file.write_text("\n".join(lines) + blank + description, "utf-8")
 
 
-def _is_unmet(line: str, versions: Mapping[str, str]) -> bool:
+def _is_unmet_requirement(line: str, versions: Mapping[str, str]) -> bool:
     if not line.startswith(_ASKS):
         return False
     asked = Requirement(line.removeprefix(_ASKS))

@@ -17,7 +17,7 @@ import pip
 from packaging.utils import parse_wheel_filename
 
 from catalog.tables import table
-from localcloud.environments.commands import QUIET, MakeError, MakeProgress, run_watched
+from localcloud.environments.watched_commands import QUIET, MakeError, MakeProgress, run_watched
 from trainyard.engine.isolated import isolated_python
 
 _SIZE_SECONDS = 5.0
@@ -71,11 +71,11 @@ def planned_downloads(python: Path, words: Sequence[str], tell: MakeProgress, ti
             return []
     wheels = [(parse_wheel_filename(name), url) for name, url in packages if name.endswith(".whl")]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        sizes = pool.map(_size_of, (url for _, url in wheels))
+        sizes = pool.map(_ask_wheel_size, (url for _, url in wheels))
         return [Download(wheel[0], str(wheel[1]), size) for (wheel, _), size in zip(wheels, sizes, strict=True)]
 
 
-def _size_of(url: str) -> int | None:
+def _ask_wheel_size(url: str) -> int | None:
     """The index has no sizes that pip passes on, so the server is asked. Without pip's credentials it may refuse."""
     try:
         if (parts := urlsplit(url)).scheme == "file":
@@ -87,7 +87,7 @@ def _size_of(url: str) -> int | None:
         return None
 
 
-def gpu_only(downloads: Iterable[Download]) -> list[Download]:
+def gpu_only_downloads(downloads: Iterable[Download]) -> list[Download]:
     """The packages that are of use with NVIDIA's cards only. Empty on a machine with such cards."""
     patterns = table("modules")["gpu_only"]["packages"]
     if _DRIVER.exists():
@@ -95,21 +95,22 @@ def gpu_only(downloads: Iterable[Download]) -> list[Download]:
     return [one for one in downloads if any(fnmatch(one.name, pattern) for pattern in patterns)]
 
 
-def need_gpu_packages(downloads: Iterable[Download]) -> list[Download]:
+def downloads_that_need_gpu(downloads: Iterable[Download]) -> list[Download]:
     """The packages that cannot be imported without the libraries of NVIDIA that they were built with."""
     return [one for one in downloads if one.name in table("modules")["gpu_only"]["linked"]]
 
 
-def size_text(downloads: Sequence[Download]) -> str:
+def describe_download_size(downloads: Sequence[Download]) -> str:
     """`23 packages, 812 MB to download (torch 780 MB, numpy 17 MB, ...)`, the largest first."""
-    known = sorted((one for one in downloads if one.size), key=lambda one: -(one.size or 0))
+    known = sorted((download for download in downloads if download.size), key=lambda download: -(download.size or 0))
     count = f"{len(downloads)} package{'' if len(downloads) == 1 else 's'}"
     if not known:
         return f"{count}, of unknown size"
-    named = ", ".join(f"{one.name} {_megabytes([one])} MB" for one in known[:_MOST_NAMED])
+    largest = ", ".join(f"{download.name} {_format_megabytes([download])} MB" for download in known[:_MOST_NAMED])
+    largest += ", …" if len(known) > _MOST_NAMED else ""
     unknown = "" if len(known) == len(downloads) else f"; the size of {len(downloads) - len(known)} is unknown"
-    return f"{count}, {_megabytes(known)} MB to download ({named}{', …' if len(known) > _MOST_NAMED else ''}{unknown})"
+    return f"{count}, {_format_megabytes(known)} MB to download ({largest}{unknown})"
 
 
-def _megabytes(downloads: Iterable[Download]) -> str:
+def _format_megabytes(downloads: Iterable[Download]) -> str:
     return f"{max(1, round(sum(download.size or 0 for download in downloads) / 1e6)):,}"

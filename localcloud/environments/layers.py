@@ -28,27 +28,27 @@ from catalog.environments import versions_in
 from catalog.imports import requested_names_of
 from localcloud.environments import cache, port_shim
 from localcloud.environments.cache import Stamp
-from localcloud.environments.commands import DiskGuard, MakeError, MakeProgress, pip, run_watched
 from localcloud.environments.downloads import (
     Download,
-    gpu_only,
-    need_gpu_packages,
+    describe_download_size,
+    downloads_that_need_gpu,
+    gpu_only_downloads,
     planned_downloads,
-    size_text,
 )
+from localcloud.environments.environment_rows import environment_rows
 from localcloud.environments.find import (
     LAYER,
     PACKAGES,
     UNPACKED,
     Environment,
     MissingEnvironment,
-    find,
+    find_environment,
     layer_folder,
     versions_of,
 )
 from localcloud.environments.layout import SETTINGS
 from localcloud.environments.make import add_base_modules
-from localcloud.environments.rows import rows
+from localcloud.environments.watched_commands import DiskGuard, MakeError, MakeProgress, run_pip, run_watched
 from localcloud.environments.wheels import require_confined_wheel
 from trainyard.engine.isolated import isolated_python
 
@@ -101,7 +101,7 @@ class BasePackage:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LayerRequirements:
     """The packages of a layer: the text for pip, and the digest in the layer's name. `file`: the team's own file.
     `places`: for each line of the text, its place in the team's files; empty for a line of ours."""
 
@@ -111,37 +111,37 @@ class Wanted:
     places: Sequence[str] = ()
 
 
-def make_layer(base: Environment, wanted: Wanted, tell: MakeProgress) -> Environment:
+def make_layer(base: Environment, wanted: LayerRequirements, tell: MakeProgress) -> Environment:
     """Makes the layer of these packages over an environment, unless it exists."""
-    port_shim.make(tell.say)
+    port_shim.make_port_shim(tell.say)
     name = f"{base.name}{LAYER}{wanted.digest}"
     folder = layer_folder(base, wanted.digest)
-    with cache.locked(folder, tell.say):
-        if cache.stamp_of(folder, UNPACKED) is None:
+    with cache.lock_environment(folder, tell.say):
+        if cache.read_stamp(folder, UNPACKED) is None:
             tell.say(f"installing the packages of {wanted.file} over the environment `{base.name}`, once per machine")
             cache.clear_folder(folder)
             try:
-                _fill(base, folder, wanted, tell)
+                _fill_layer(base, folder, wanted, tell)
             except BaseException:
                 cache.clear_folder(folder)
                 raise
             tell.say(f"the packages of {wanted.file} are ready")
-    made = find(name)
+    made = find_environment(name)
     if isinstance(made, MissingEnvironment):
         raise MakeError(f"{name}: made, but {made.reason}")
     return made
 
 
-def layers() -> Mapping[str, Environment]:
+def usable_layers() -> Mapping[str, Environment]:
     """The layers of this machine that may be used now, by name."""
-    folders = sorted(cache.cache_folder().glob(f"*{LAYER}*-*"))
+    folders = sorted(cache.environments_cache().glob(f"*{LAYER}*-*"))
     named = dict.fromkeys(folder.name.rpartition("-")[0] for folder in folders if not folder.name.startswith("."))
-    every = {name: find(name) for name in named if name.partition(LAYER)[0] in rows()}
+    every = {name: find_environment(name) for name in named if name.partition(LAYER)[0] in environment_rows()}
     return {name: environment for name, environment in every.items() if isinstance(environment, Environment)}
 
 
-def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -> None:
-    row = rows()[base.name]
+def _fill_layer(base: Environment, folder: Path, wanted: LayerRequirements, tell: MakeProgress) -> None:
+    row = environment_rows()[base.name]
     modules = ",".join(sorted({name.partition(".")[0] for name in row.imports} | row.offers))
     done = subprocess.run(
         isolated_python("-c", _CLOSURE, modules, python=base.interpreter), capture_output=True, text=True, check=False
@@ -150,7 +150,7 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
         raise MakeError(f"{base.name}: its packages cannot be listed:\n{done.stderr.strip()[-1000:]}")
     listed = json.loads(done.stdout)
     actual = {name: BasePackage(one["version"], tuple(one["modules"])) for name, one in listed.items()}
-    below = {**actual, **_known_as(base, actual)}
+    below = {**actual, **_packages_as_required(base, actual)}
     _require_fitting(wanted, below, base)
     unpacked = folder / UNPACKED
     maker = isolated_python("-m", "venv", "--without-pip", str(unpacked), python=base.interpreter.resolve())
@@ -161,7 +161,7 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     add_base_modules(base.interpreter, site)
     noted = {(name, one.version) for name, one in below.items() if actual.get(name) != one}
     for name, version in noted:
-        _write_metadata(site, name, version)
+        _write_package_metadata(site, name, version)
     listed, pins = folder / PACKAGES, folder / "constraints.txt"
     listed.write_text(wanted.text, "utf-8")
     pins.write_text("".join(f"{name}=={one.version}\n" for name, one in sorted(below.items())), "utf-8")
@@ -170,19 +170,25 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     # With hashes or sources to build, pip needs the whole packages to choose.
     may_plan = not any(option in wanted.text for option in ("--hash=", "--no-binary"))
     downloads = planned_downloads(python, words, guard, title) if may_plan else []
-    useless = [] if os.environ.get(_ANYWAY) else gpu_only(downloads)
+    useless = [] if os.environ.get(_ANYWAY) else gpu_only_downloads(downloads)
     _require_without_gpu(downloads, useless, wanted.file)
     for download in useless:
         # pip takes a package with metadata for installed.
-        _write_metadata(site, download.name, download.version)
+        _write_package_metadata(site, download.name, download.version)
     noted |= {(download.name, download.version) for download in useless}
     if rest := [download for download in downloads if download not in useless]:
-        tell.say(f"{title}: {size_text(rest)}")
+        tell.say(f"{title}: {describe_download_size(rest)}")
     try:
-        _unpack(python, folder, wanted, words, guard)
+        _unpack_wheels(python, folder, wanted, words, guard)
     except MakeError as error:
-        raise MakeError(_explained(_with_places(str(error), listed, wanted), base, wanted.file, below)) from None
-    installed = [one for one in _installed(site, wanted.file) if (_normalized(one.name), one.version) not in noted]
+        raise MakeError(
+            _explain_pip_failure(_name_team_files(str(error), listed, wanted), base, wanted.file, below)
+        ) from None
+    installed = [
+        one
+        for one in _installed_distributions(site, wanted.file)
+        if (_normalize_package_name(one.name), one.version) not in noted
+    ]
     _require_harmless(installed, below, base, wanted.file)
     # A package may have installed files with these names.
     for name, target in before.items():
@@ -199,57 +205,59 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
 def _require_without_gpu(downloads: Sequence[Download], useless: Sequence[Download], shown_as: str) -> None:
     """MakeError if packages for NVIDIA's cards, gigabytes that a machine without a card cannot use, cannot be left
     out."""
-    if not useless or not (linked := need_gpu_packages(downloads)):
+    if not useless or not (linked := downloads_that_need_gpu(downloads)):
         return
     linked_names = ", ".join(f"{download.name} {download.version}" for download in linked)
     raise MakeError(
         f"{shown_as}: {linked_names} would bring packages for NVIDIA's cards, and this machine has no such card: "
-        f"{size_text(useless)}\n"
+        f"{describe_download_size(useless)}\n"
         "Ask for a version that a local environment has (`trainyard environments`), or let pip's configuration name "
         f"an index of builds for processors. To download them all the same: {_ANYWAY}=1"
     )
 
 
-def _unpack(python: Path, folder: Path, wanted: Wanted, words: Sequence[str], tell: MakeProgress) -> None:
+def _unpack_wheels(
+    python: Path, folder: Path, wanted: LayerRequirements, words: Sequence[str], tell: MakeProgress
+) -> None:
     """Chooses the packages of these words for pip, gets their wheels, judges these, and only then unpacks them."""
     report, chosen, wheels = folder / "report.json", folder / "chosen.txt", folder / "wheels"
     title = f"packages of {wanted.file}"
-    pip(python, ["install", "--dry-run", "--report", str(report), *words], tell, title, hashed=False)
+    run_pip(python, ["install", "--dry-run", "--report", str(report), *words], tell, title, hashed=False)
     options = [line for line in wanted.text.splitlines() if line.startswith("--")]
-    lines = [_chosen_line(item, wanted.file) for item in json.loads(report.read_text("utf-8"))["install"]]
+    lines = [_pinned_requirement(item, wanted.file) for item in json.loads(report.read_text("utf-8"))["install"]]
     if not lines:
         return
     chosen.write_text("\n".join([*options, *lines, ""]), "utf-8")
-    pip(python, ["wheel", "--no-deps", "--wheel-dir", str(wheels), "-r", str(chosen)], tell, title, hashed=False)
+    run_pip(python, ["wheel", "--no-deps", "--wheel-dir", str(wheels), "-r", str(chosen)], tell, title, hashed=False)
     for wheel in sorted(wheels.iterdir()):
         require_confined_wheel(wheel, wanted.file)
     words = ["--no-deps", "--no-index", "--no-warn-script-location", *map(str, sorted(wheels.iterdir()))]
-    pip(python, ["install", *words], tell, title, hashed=False)
+    run_pip(python, ["install", *words], tell, title, hashed=False)
     shutil.rmtree(wheels)
 
 
-def _chosen_line(item: Mapping[str, Any], shown_as: str) -> str:
+def _pinned_requirement(item: Mapping[str, Any], shown_as: str) -> str:
     """The line for pip that gets exactly this file. `item`: a package of pip's report."""
     name, version = item["metadata"]["name"], item["metadata"]["version"]
-    _require_valid(name, version, shown_as)
+    _require_valid_metadata(name, version, shown_as)
     source = item["download_info"]
     asked = f"{name} @ {source['url']}" if item["is_direct"] else f"{name}=={version}"
     hashes = source["archive_info"]["hashes"]
     return " ".join([asked, *(f"--hash={kind}:{digest}" for kind, digest in sorted(hashes.items()))])
 
 
-def _known_as(base: Environment, below: Mapping[str, BasePackage]) -> Mapping[str, BasePackage]:
+def _packages_as_required(base: Environment, below: Mapping[str, BasePackage]) -> Mapping[str, BasePackage]:
     """The packages of the base, with the names and versions that requirements use, as in `check`: `tensorflow` for
     tensorflow-cpu, and 1.13.0 for a PyTorch that Debian calls 1.13.0a0+gitunknown."""
     known = {}
-    for name, version in versions_of(rows()[base.name]).items():
+    for name, version in versions_of(environment_rows()[base.name]).items():
         if one := below.get(name):
             for other in (name, *requested_names_of(name)):
                 known[other] = BasePackage(one.version if len(versions_in(version)) > 1 else version, one.modules)
     return known
 
 
-def _installed(site: Path, shown_as: str) -> list[metadata.Distribution]:
+def _installed_distributions(site: Path, shown_as: str) -> list[metadata.Distribution]:
     packages = list(metadata.distributions(path=[str(site)]))
     for one in packages:
         texts: tuple[str | None, str | None] = (None, None)
@@ -257,16 +265,16 @@ def _installed(site: Path, shown_as: str) -> list[metadata.Distribution]:
         # which replaces that module once it is imported, raises an error.
         with suppress(TypeError, FileNotFoundError):
             texts = one.metadata["Name"], one.metadata["Version"]
-        _require_valid(*texts, shown_as)
+        _require_valid_metadata(*texts, shown_as)
     return packages
 
 
-def _require_valid(name: str | None, version: str | None, shown_as: str) -> None:
+def _require_valid_metadata(name: str | None, version: str | None, shown_as: str) -> None:
     if not (name and _NAMES.fullmatch(name) and version and _VERSIONS.fullmatch(version)):
         raise MakeError(f"{shown_as}: a package has metadata with an invalid name or version, {(name, version)!a}")
 
 
-def _write_metadata(site: Path, name: str, version: str) -> None:
+def _write_package_metadata(site: Path, name: str, version: str) -> None:
     """Writes metadata of a package of the base environment, so that pip and importlib.metadata take it for
     installed."""
     folder = site / f"{name.replace('-', '_')}-{version}.dist-info"
@@ -274,12 +282,12 @@ def _write_metadata(site: Path, name: str, version: str) -> None:
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", "utf-8")
 
 
-def _require_fitting(wanted: Wanted, below: Mapping[str, BasePackage], base: Environment) -> None:
+def _require_fitting(wanted: LayerRequirements, below: Mapping[str, BasePackage], base: Environment) -> None:
     """MakeError if a line asks for another version of a package of the framework. pip would refuse it too, but without
     naming the line. pip itself checks what other packages need of the framework."""
     for place, line in zip(wanted.places, wanted.text.splitlines(), strict=False):
         asked = Requirement(line.partition(" --hash=")[0]) if place else None
-        if asked is None or asked.marker or (has := below.get(_normalized(asked.name))) is None:
+        if asked is None or asked.marker or (has := below.get(_normalize_package_name(asked.name))) is None:
             continue
         if asked.url or not asked.specifier.contains(has.version, prereleases=True):
             raise MakeError(
@@ -288,7 +296,7 @@ def _require_fitting(wanted: Wanted, below: Mapping[str, BasePackage], base: Env
             )
 
 
-def _with_places(text: str, listed: Path, wanted: Wanted) -> str:
+def _name_team_files(text: str, listed: Path, wanted: LayerRequirements) -> str:
     """pip's output, with places in the team's files in place of those in ours."""
 
     def place(match: re.Match[str]) -> str:
@@ -298,14 +306,17 @@ def _with_places(text: str, listed: Path, wanted: Wanted) -> str:
     return re.sub(rf"{re.escape(str(listed))} \(line (\d+)\)", place, text)
 
 
-def _explained(text: str, base: Environment, shown_as: str, below: Mapping[str, BasePackage]) -> str:
+def _explain_pip_failure(text: str, base: Environment, shown_as: str, below: Mapping[str, BasePackage]) -> str:
     """A summary and a remedy, followed by pip's own lines."""
     if "ResolutionImpossible" in text or "conflicting dependencies" in text:
-        reason, remedy = _of_conflict(text, base, shown_as, below)
+        reason, remedy = _explain_conflict(text, base, shown_as, below)
     elif any(words in text for words in _NO_NETWORK):
         reason, remedy = f"{shown_as}: pip reaches no package index", "Check the network, and `pip config list`."
     elif "No space left" in text:
-        reason, remedy = f"{shown_as}: the disk is full", f"Free some space in {cache.cache_folder()}, then try again."
+        reason, remedy = (
+            f"{shown_as}: the disk is full",
+            f"Free some space in {cache.environments_cache()}, then try again.",
+        )
     elif "DO NOT MATCH THE HASHES" in text or ("hash" in text and "--require-hashes" in text):
         reason = f"{shown_as}: a package has another hash than the file says, or none"
         remedy = (
@@ -320,7 +331,7 @@ def _explained(text: str, base: Environment, shown_as: str, below: Mapping[str, 
     return f"{reason}\n{remedy}\n{text}"
 
 
-def _of_conflict(text: str, base: Environment, shown_as: str, below: Mapping[str, BasePackage]) -> tuple[str, str]:
+def _explain_conflict(text: str, base: Environment, shown_as: str, below: Mapping[str, BasePackage]) -> tuple[str, str]:
     """The reason and the remedy of a conflict. pip also reports a conflict if each version of a package needs another
     package that it cannot get."""
     if pinned := [f"{name} {one.version}" for name, one in sorted(below.items()) if f"{name}==" in text]:
@@ -342,19 +353,19 @@ def _require_harmless(
     owners = {module: name for name, one in below.items() for module in one.modules}
     for one in installed:
         name = one.name
-        if (pinned := below.get(_normalized(name))) is not None:
+        if (pinned := below.get(_normalize_package_name(name))) is not None:
             raise MakeError(
                 f"{shown_as}: {name} {one.version} would replace {name} {pinned.version} of the environment "
                 f"`{base.name}`\n{_FIT}"
             )
-        for module in sorted(set(_modules_of(one)) & set(owners)):
+        for module in sorted(set(_top_level_modules(one)) & set(owners)):
             raise MakeError(
                 f"{shown_as}: {name} {one.version} brings a module `{module}`, which belongs to {owners[module]} "
                 f"{below[owners[module]].version} of the environment `{base.name}`\nLeave one of the two out."
             )
 
 
-def _modules_of(one: metadata.Distribution) -> Iterator[str]:
+def _top_level_modules(one: metadata.Distribution) -> Iterator[str]:
     for file in one.files or ():
         first = file.parts[0]
         if first == ".." or first.endswith((".dist-info", ".data", ".pth")) or first in _IGNORED_FOLDERS:
@@ -366,5 +377,5 @@ def _modules_of(one: metadata.Distribution) -> Iterator[str]:
             yield first
 
 
-def _normalized(name: str) -> str:
+def _normalize_package_name(name: str) -> str:
     return name.replace("_", "-").replace(".", "-").lower()

@@ -28,36 +28,41 @@ class Layout:
     is_base: bool
 
 
-def of_interpreter(program: Path) -> Layout:
+def interpreter_layout(program: Path) -> Layout:
     """The layout of an interpreter of this machine. It belongs to the user, so its files are trusted."""
     prefix = program.parent.parent
-    settings = _read(prefix / SETTINGS)
-    sites = next(filter(None, map(_sites, dict.fromkeys((prefix, program.resolve().parent.parent)))), ())
-    return Layout(tuple(_prefixes(program)), settings or _settings(program.resolve().parent, True), sites, not settings)
+    settings = _read_text_if_any(prefix / SETTINGS)
+    sites = next(filter(None, map(_module_folders, dict.fromkeys((prefix, program.resolve().parent.parent)))), ())
+    return Layout(
+        tuple(_interpreter_prefixes(program)),
+        settings or _venv_settings(program.resolve().parent, True),
+        sites,
+        not settings,
+    )
 
 
-def of_unpacked(folder: Path) -> Layout:
+def unpacked_debian_layout(folder: Path) -> Layout:
     """The layout of a small Debian in the cache, which has no base."""
-    return Layout((folder,), _settings(folder.resolve() / "bin", True), _sites(folder), True)
+    return Layout((folder,), _venv_settings(folder.resolve() / "bin", True), _module_folders(folder), True)
 
 
-def over(folder: Path, interpreter: Path, below: Layout, sees_system: bool = False) -> Layout:
+def layout_over(folder: Path, interpreter: Path, below: Layout, sees_system: bool = False) -> Layout:
     """The layout of a virtual environment in the cache, made with this interpreter."""
     sites = tuple(folder / "lib" / site.parent.name / _SITE for site in below.sites)
-    settings = _settings(interpreter.resolve().parent, sees_system)
+    settings = _venv_settings(interpreter.resolve().parent, sees_system)
     return Layout((folder, *below.prefixes), settings, sites, False)
 
 
-def _settings(home: Path, sees_system: bool) -> str:
+def _venv_settings(home: Path, sees_system: bool) -> str:
     return f"home = {home}\ninclude-system-site-packages = {str(sees_system).lower()}\n"
 
 
-def _sites(prefix: Path) -> tuple[Path, ...]:
+def _module_folders(prefix: Path) -> tuple[Path, ...]:
     """The folders of modules: several if several Pythons share a prefix, as those of a system do."""
     return tuple(folder / _SITE for folder in sorted(prefix.glob("lib/python3.*/")))
 
 
-def _prefixes(interpreter: Path) -> Iterator[Path]:
+def _interpreter_prefixes(interpreter: Path) -> Iterator[Path]:
     """The folders of an interpreter, of its base, and of all links in between."""
     waiting, seen = [interpreter], set[Path]()
     while waiting:
@@ -69,12 +74,12 @@ def _prefixes(interpreter: Path) -> Iterator[Path]:
             continue
         seen.add(prefix)
         yield prefix
-        for name, _, value in (line.partition("=") for line in _read(prefix / SETTINGS).splitlines()):
+        for name, _, value in (line.partition("=") for line in _read_text_if_any(prefix / SETTINGS).splitlines()):
             if name.strip() == "home" and os.path.isabs(value.strip()):
                 waiting.append(Path(value.strip(), "python"))
 
 
-def _read(path: Path) -> str:
+def _read_text_if_any(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, ValueError):

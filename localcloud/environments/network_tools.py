@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from localcloud.environments import apt, cache
-from localcloud.environments.commands import MakeError, MakeProgress
+from localcloud.environments.watched_commands import MakeError, MakeProgress
 
 # The Debian package of each program.
 PACKAGES: Mapping[str, str] = {"ip": "iproute2", "nft": "nftables"}
@@ -30,21 +30,23 @@ _APT_ERROR = "  E: "
 _WRAPPER = '#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {program} "$@"\n'
 
 
-def find(program: str) -> str | None:
+def find_network_tool(program: str) -> str | None:
     """The path of a program: the machine's own, otherwise the one in the cache."""
     if own := shutil.which(program, path=_PATH):
         return own
-    made = _folder() / "bin" / program
-    return str(made) if made.exists() and not cache.why_not_trusted(_folder(), made.parent, made) else None
+    made = _network_tools_folder() / "bin" / program
+    return (
+        str(made) if made.exists() and not cache.why_not_trusted(_network_tools_folder(), made.parent, made) else None
+    )
 
 
-def make(tell: MakeProgress) -> None:
+def make_network_tools(tell: MakeProgress) -> None:
     """Fetches missing programs. MakeError if this machine cannot do that."""
-    if all(map(find, PACKAGES)):
+    if all(map(find_network_tool, PACKAGES)):
         return
-    folder = _folder()
-    with cache.locked(folder, tell.say):
-        if all(map(find, PACKAGES)):
+    folder = _network_tools_folder()
+    with cache.lock_environment(folder, tell.say):
+        if all(map(find_network_tool, PACKAGES)):
             return
         if why := cache.why_not_trusted(folder):
             raise MakeError(why)
@@ -54,7 +56,7 @@ def make(tell: MakeProgress) -> None:
         (root := folder / "root").mkdir(parents=True)
         titles = " and ".join(packages)
         tell.say(f"fetching {titles}, which enforce security rules: 15 MB with Debian's index, once per machine")
-        apt.fetch(packages, root, tell)
+        apt.fetch_debian_packages(packages, root, tell)
         # Each program is started by a script, which is tried once.
         into = folder / "wrappers"
         libraries = {str(file.parent) for place in ("lib", "usr/lib") for file in root.glob(f"{place}/*/lib*.so*")}
@@ -75,18 +77,18 @@ def make(tell: MakeProgress) -> None:
         tell.say(f"{titles}: ready")
 
 
-def make_if_possible(tell: MakeProgress) -> None:
+def make_network_tools_if_possible(tell: MakeProgress) -> None:
     """Fetches missing programs before a cloud starts. A failure is only printed: runs that need a program report it."""
     try:
-        make(tell)
+        make_network_tools(tell)
     except (MakeError, OSError) as error:
         lines = str(error).splitlines()
         why = next((line.strip() for line in lines if line.startswith(_APT_ERROR)), lines[0])
         tell.say(f"{' and '.join(PACKAGES.values())} are not here and cannot be fetched: {why}")
 
 
-def _folder() -> Path:
+def _network_tools_folder() -> Path:
     """The folder in the cache. Its name has the system's release, because libraries fit only one."""
     release = platform.freedesktop_os_release()
     recipe = repr((release.get("ID"), release.get("VERSION_ID"), platform.machine(), sorted(PACKAGES.items())))
-    return cache.cache_folder() / f"network-tools-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+    return cache.environments_cache() / f"network-tools-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from localcloud.environments.cache import cache_folder, locked, why_not_trusted
+from localcloud.environments.cache import environments_cache, lock_environment, why_not_trusted
 
 # A path, because the local cloud does not import the launcher.
 SOURCE = Path(__file__).resolve().parents[2] / "launcher" / "pin" / "pin.c"
@@ -19,26 +19,26 @@ COMPILE = ("gcc", "-O2", "-Wall", "-shared", "-fPIC", "-o", "{library}", "{sourc
 
 
 @cache
-def _digest() -> str:
+def _shim_digest() -> str:
     return hashlib.sha256(SOURCE.read_bytes() + repr((COMPILE, os.uname().machine)).encode()).hexdigest()[:12]
 
 
-def _path() -> Path | None:
-    return cache_folder() / f"pin-{_digest()}" / "libpin.so" if SOURCE.exists() else None
+def _shim_path() -> Path | None:
+    return environments_cache() / f"pin-{_shim_digest()}" / "libpin.so" if SOURCE.exists() else None
 
 
-def library() -> Path | None:
+def find_port_shim() -> Path | None:
     """The compiled shim, if it exists and is trusted."""
-    path = _path()
+    path = _shim_path()
     return path if path and path.exists() and not why_not_trusted(path.parent, path) else None
 
 
-def make(say: Callable[[str], None]) -> Path | None:
+def make_port_shim(say: Callable[[str], None]) -> Path | None:
     """Compiles the shim. None without a compiler: ports are then pinned by other means, or not at all."""
-    path = _path()
+    path = _shim_path()
     if path is None or path.exists() or shutil.which(COMPILE[0]) is None:
-        return library()
-    with locked(path.parent, say):
+        return find_port_shim()
+    with lock_environment(path.parent, say):
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
             part = path.with_name(".libpin.so")

@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from localcloud.environments.commands import MakeError
+from localcloud.environments.watched_commands import MakeError
 
 MOST_METADATA_BYTES = 100_000_000
 _SCHEMES = frozenset({"purelib", "platlib", "headers", "scripts", "data"})
@@ -27,7 +27,7 @@ def require_confined_wheel(wheel: Path, shown_as: str) -> None:
     """MakeError if unpacking the wheel could write a file outside of the environment."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            reason = next(_reasons(archive), "")
+            reason = next(_reasons_to_refuse(archive), "")
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, OSError, csv.Error) as error:
         reason = f"it cannot be read: {error!s:.200}"
     if reason:
@@ -37,7 +37,7 @@ def require_confined_wheel(wheel: Path, shown_as: str) -> None:
         )
 
 
-def _reasons(archive: zipfile.ZipFile) -> Iterator[str]:
+def _reasons_to_refuse(archive: zipfile.ZipFile) -> Iterator[str]:
     entries = archive.infolist()
     names = [entry.orig_filename for entry in entries]
     for entry in entries:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localcloud.environments import cache, layout
-from localcloud.environments.find import LAYER, MissingEnvironment, find, interpreters
+from localcloud.environments.environment_rows import environment_rows
+from localcloud.environments.find import LAYER, MissingEnvironment, base_interpreters, find_environment
 from localcloud.environments.layout import SETTINGS, Layout
-from localcloud.environments.rows import rows
 from localcloud.hosts.assignment import CannotStartError
 
 USER = "datascience"
@@ -69,7 +69,7 @@ class NodePaths:
 
 def environment_for(name: str) -> LocalEnvironment | MissingEnvironment:
     """The environment that was chosen for a run; this checkout's interpreter if none was."""
-    environment = find(name if name.partition(LAYER)[0] in rows() else DEFAULT_ENVIRONMENT)
+    environment = find_environment(name if name.partition(LAYER)[0] in environment_rows() else DEFAULT_ENVIRONMENT)
     if isinstance(environment, MissingEnvironment):
         return environment
     variables = {**environment.variables, "TRAINYARD_ENVIRONMENT": environment.name.partition(LAYER)[0]}
@@ -111,7 +111,7 @@ def shown_launcher() -> Shown:
 
 def shown_programs(parts: Layout, variables: Mapping[str, str]) -> tuple[Shown, ...]:
     """The files and folders that an environment needs, each at its own path."""
-    own = {prefix for program in interpreters() for prefix in layout.of_interpreter(program).prefixes}
+    own = {prefix for program in base_interpreters() for prefix in layout.interpreter_layout(program).prefixes}
     named = [path for name in _NAMED for path in variables.get(name, "").split(os.pathsep) if os.path.isabs(path)]
     ways = [way for prefix in parts.prefixes for way in _environment_paths(prefix, own)]
     ways += [way for path in named for way in _trusted_paths(Path(path))]
@@ -126,11 +126,11 @@ def shown_programs(parts: Layout, variables: Mapping[str, str]) -> tuple[Shown, 
 
 
 def _environment_paths(prefix: Path, own: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
-    if prefix.is_relative_to(cache.cache_folder()):
+    if prefix.is_relative_to(cache.environments_cache()):
         for part in _PARTS:
             # Links are resolved only in the cache's own path: the packages in it are not trusted.
             path = prefix / part
-            real = cache.cache_folder().resolve() / path.relative_to(cache.cache_folder())
+            real = cache.environments_cache().resolve() / path.relative_to(cache.environments_cache())
             yield real, path
             yield real, real
     elif prefix in own or _is_system(prefix):

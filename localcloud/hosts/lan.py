@@ -59,7 +59,7 @@ class Lan:
     @classmethod
     def start(cls, services: Sequence[str]) -> Lan:
         """Starts a site for a network. MissingToolsError: this machine lacks a program that makes networks."""
-        ip, nft = map(network_tools.find, ("ip", "nft"))
+        ip, nft = map(network_tools.find_network_tool, ("ip", "nft"))
         if not ip or not nft:
             missing = " and ".join(name for name, path in (("ip", ip), ("nft", nft)) if not path)
             raise MissingToolsError(f"{missing} not found; install the packages iproute2 and nftables")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.environments.find import MissingEnvironment, find
+from localcloud.environments.find import MissingEnvironment, find_environment
 from tests.support.local_team import Team
 
 pytestmark = pytest.mark.engine
@@ -39,7 +39,7 @@ print("trained with torch", torch.__version__, "in", os.environ["TRAINYARD_ENVIR
 def team(tmp_path: Path) -> Iterator[Team]:
     """A team with a job on dask.dataframe and one that asks for an older PyTorch."""
     for name in ("dask-dataframe", "pytorch-1.13"):
-        if isinstance(missing := find(name), MissingEnvironment):
+        if isinstance(missing := find_environment(name), MissingEnvironment):
             pytest.skip(f"the environment {name}: {missing.reason}; {missing.remedy}")
     one = Team(tmp_path)
     jobs = {

@@ -10,7 +10,7 @@ import pytest
 from packaging.version import Version
 
 from catalog.environments import environment_facts, versions_in
-from localcloud.environments.find import MissingEnvironment, find
+from localcloud.environments.find import MissingEnvironment, find_environment
 
 _LOOK = """
 import importlib.util, json, sys

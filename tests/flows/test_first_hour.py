@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from localcloud.environments.environment_rows import environment_rows
 from localcloud.environments.find import missing_packages
-from localcloud.environments.rows import rows
 from tests.support.first_hour import (
     NEEDS_ROOT,
     SCRIPTS,
@@ -128,7 +128,7 @@ def take_down(stack: str, desk: dict[str, str], work: Path) -> None:
 
 def type_the_page(desk: dict[str, str], work: Path) -> None:
     shutil.copytree(SCRIPTS, work / "docs" / "first-hour")
-    cannot = [NEEDS_ROOT] if os.geteuid() and missing_packages(rows()["horovod-pytorch"]) else []
+    cannot = [NEEDS_ROOT] if os.geteuid() and missing_packages(environment_rows()["horovod-pytorch"]) else []
     try:
         printed = run_typed("\n".join(map(as_shell, blocks(without=cannot))), desk, work)
     except AssertionError:

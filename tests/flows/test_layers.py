@@ -17,10 +17,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from localcloud.environments import cache, commands, find, layers, make
-from localcloud.environments.commands import MakeError
+from localcloud.environments import cache, find, layers, make, watched_commands
 from localcloud.environments.find import Environment, MissingEnvironment
-from localcloud.environments.layers import Wanted
+from localcloud.environments.layers import LayerRequirements
+from localcloud.environments.watched_commands import MakeError
 from localcloud.hosts import images
 from tests.support.environments import Told
 from tests.support.package_shelf import MINI, Shelf, shelf, tiny_cache
@@ -47,7 +47,7 @@ def test_packages_are_installed_over_the_framework_without_reinstalling_it(shelf
     assert shelf.make("extra==2.0", told=told) == made
     assert sum("installing the packages of req.txt" in text for text in told.said) == 1
     assert made.says.endswith("; extra 2.0")
-    assert list(layers.layers()) == [made.name]
+    assert list(layers.usable_layers()) == [made.name]
     hashed = shelf.make(f"other==3.0 --hash={digest(wheel)}")
     assert hashed.name != made.name, "other packages are another layer"
     assert run(hashed, "import importlib.util as u; print(u.find_spec('extra'))") == "None"
@@ -229,7 +229,7 @@ def test_a_full_disk_leaves_nothing(shelf: Shelf, monkeypatch: pytest.MonkeyPatc
     limited = shelf.folder.parent / "limited"
     limited.write_text(f"#!/bin/bash\ntrap '' XFSZ\nulimit -f 1000\nexec {sys.executable} \"$@\"\n")
     limited.chmod(0o755)
-    monkeypatch.setattr(commands, "isolated_python", partial(isolated_python, python=limited))
+    monkeypatch.setattr(watched_commands, "isolated_python", partial(isolated_python, python=limited))
     with pytest.raises(MakeError, match="large"):
         shelf.make("large")
     assert shelf.nothing_is_left(shelf.wanted("large"))
@@ -239,18 +239,18 @@ MAKER = """
 import sys
 from pathlib import Path
 from localcloud.environments import find, layers, make
-from localcloud.environments.layers import Wanted
+from localcloud.environments.layers import LayerRequirements
 from tests.support.environments import Told
 from tests.support.package_shelf import MINI
 for module in (find, make, layers):
-    module.rows = lambda: {"tiny": MINI}
+    module.environment_rows = lambda: {"tiny": MINI}
 told = Told()
-layers.make_layer(find.find("tiny"), Wanted(*sys.argv[1:]), told)
+layers.make_layer(find.find_environment("tiny"), LayerRequirements(*sys.argv[1:]), told)
 print(sum("installing the packages" in text for text in told.said))
 """
 
 
-def maker(wanted: Wanted, **variables: str) -> subprocess.Popen[str]:
+def maker(wanted: LayerRequirements, **variables: str) -> subprocess.Popen[str]:
     root = str(Path(__file__).resolve().parents[2])
     return subprocess.Popen(
         [sys.executable, "-c", MAKER, wanted.text, wanted.digest, wanted.file],
@@ -264,7 +264,7 @@ def test_two_concurrent_commands_install_once(shelf: Shelf) -> None:
     with maker(wanted) as first, maker(wanted) as second:
         told = [process.communicate(timeout=LONGEST_SECONDS)[0].strip() for process in (first, second)]
     assert sorted(told) == ["0", "1"]
-    assert isinstance(find.find(f"tiny+{wanted.digest}"), Environment)
+    assert isinstance(find.find_environment(f"tiny+{wanted.digest}"), Environment)
 
 
 def test_after_a_kill_the_next_command_waits_for_the_old_pip(shelf: Shelf) -> None:
@@ -276,14 +276,14 @@ def test_after_a_kill_the_next_command_waits_for_the_old_pip(shelf: Shelf) -> No
             first.send_signal(signal.SIGKILL)
         folder = find.layer_folder(shelf.base, wanted.digest)
         assert folder.exists()
-        assert isinstance(find.find(f"tiny+{wanted.digest}"), MissingEnvironment)
+        assert isinstance(find.find_environment(f"tiny+{wanted.digest}"), MissingEnvironment)
         write_wheel(shelf.folder, "extra", "2.0", {"extra.py": "IT = 'whole'\n"})
         with asked, maker(wanted) as second:
             eventually(lambda: _waits_for_a_lock(second.pid), bool, LONGEST_SECONDS)
             asked.close()
             silent.close()
             assert second.communicate(timeout=LONGEST_SECONDS)[0].strip() == "1"
-    made = find.find(f"tiny+{wanted.digest}")
+    made = find.find_environment(f"tiny+{wanted.digest}")
     assert isinstance(made, Environment)
     assert run(made, "import extra; print(extra.IT)") == "whole"
 

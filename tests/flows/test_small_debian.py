@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from localcloud.environments import cache
-from localcloud.environments.find import MissingEnvironment, find
-from localcloud.environments.layers import Wanted, make_layer
+from localcloud.environments.find import MissingEnvironment, find_environment
+from localcloud.environments.layers import LayerRequirements, make_layer
 from tests.support.environments import Told
 from tests.support.wheels import write_wheel
 
@@ -35,7 +35,7 @@ print(json.dumps({
 def test_a_layer_over_pytorch_has_its_libraries_and_nothing_of_the_machine(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    base = find("pytorch")
+    base = find_environment("pytorch")
     if isinstance(base, MissingEnvironment):
         pytest.skip(f"not seen: {base.reason}; {base.remedy}")
     if not (base.interpreter.parent.parent / "lib/trainyard").exists():
@@ -45,7 +45,7 @@ def test_a_layer_over_pytorch_has_its_libraries_and_nothing_of_the_machine(
     write_wheel(tmp_path, "extra", "1.0", {"extra/__init__.py": ""}, ("torch>=2.1", "torchvision", "numpy>=2"))
     lines = ("extra", "torch>=2.3", "torchvision")
     made = make_layer(
-        base, Wanted("\n".join([*lines, ""]), f"{os.getpid():016x}", "req.txt", ["req.txt:1"] * 3), Told()
+        base, LayerRequirements("\n".join([*lines, ""]), f"{os.getpid():016x}", "req.txt", ["req.txt:1"] * 3), Told()
     )
     folder = made.interpreter.parent.parent
     try:
@@ -75,7 +75,7 @@ Group()
 
 def test_a_group_is_collected_before_the_interpreter_ends() -> None:
     """Its threads may hold a tensor: Python would end them in the middle of a destructor, and the process aborts."""
-    base = find("pytorch")
+    base = find_environment("pytorch")
     if isinstance(base, MissingEnvironment):
         pytest.skip(f"not seen: {base.reason}; {base.remedy}")
     if not (base.interpreter.parent.parent / "lib/trainyard").exists():
@@ -86,7 +86,7 @@ def test_a_group_is_collected_before_the_interpreter_ends() -> None:
 
 def test_a_ray_node_reserves_little_memory_for_objects() -> None:
     """Nodes of the local cloud share one machine, and each of Ray's would keep 30 % of its memory."""
-    ray = find("ray")
+    ray = find_environment("ray")
     if isinstance(ray, MissingEnvironment):
         pytest.skip(f"not seen: {ray.reason}; {ray.remedy}")
     ask = "from ray._private import ray_constants as limits; print(limits.DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES)"

@@ -16,7 +16,7 @@ import oci
 import psutil
 import pytest
 
-from localcloud.environments.find import MissingEnvironment, find
+from localcloud.environments.find import MissingEnvironment, find_environment
 from tests.support.local_team import SEALED, Team
 from tests.support.waiting import eventually
 
@@ -42,7 +42,7 @@ JOB = {
 
 @pytest.fixture
 def team(tmp_path: Path) -> Iterator[Team]:
-    missing = find("pytorch")
+    missing = find_environment("pytorch")
     if isinstance(missing, MissingEnvironment):
         pytest.skip(f"not rehearsed: {missing.reason}; {missing.remedy}")
     one = Team(tmp_path)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.environments.find import MissingEnvironment, find
+from localcloud.environments.find import MissingEnvironment, find_environment
 from schemas.model import PortRange, Retry, Role
 from tests.support.field import Field
 from tests.support.nodes import planned
@@ -18,7 +18,7 @@ CODE = Path(__file__).with_name("elastic")
 
 @pytest.mark.torture
 def test_a_failed_worker_rejoins_through_the_planned_ports(field: Field) -> None:
-    environment = find("horovod-pytorch")
+    environment = find_environment("horovod-pytorch")
     if isinstance(environment, MissingEnvironment):
         pytest.skip(f"not rehearsed: the environment {environment.name}: {environment.reason}; {environment.remedy}")
     spec = planned(

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from localcloud.environments.apt import sources
+from localcloud.environments.apt import suite_sources
 
 ROOT = Path(__file__).parents[2]
 _PACKAGES = ("python3", "python3-venv", "make", "git", "ca-certificates", "passwd")
@@ -105,7 +105,7 @@ class BareMachine:
                     str(draft),
                     "-",
                 ]
-                subprocess.run(words, input=sources(release)[0], text=True, check=True, timeout=_LONGEST_SECONDS)
+                subprocess.run(words, input=suite_sources(release)[0], text=True, check=True, timeout=_LONGEST_SECONDS)
                 subprocess.run(
                     ["chroot", draft, "useradd", "--create-home", f"--uid={_NUMBERS['user']}", "user"], check=True
                 )

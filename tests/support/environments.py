@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from localcloud.environments.rows import EnvironmentRow
+from localcloud.environments.environment_rows import EnvironmentRow
 
 TINY = EnvironmentRow("tiny", "nothing but Python", "venv", ("mini",), frozenset({"json"}), ("json",), 1, 1)
 

@@ -12,7 +12,7 @@ import pytest
 
 from catalog.environments import Need
 from catalog.imports import imported_modules
-from localcloud.environments.find import Environment, MissingEnvironment, find_for
+from localcloud.environments.find import Environment, MissingEnvironment, find_environment_for
 from schemas.model import Job, PortRange
 from tests.support.examples import STACKS
 from tests.support.nodes import planned
@@ -37,7 +37,7 @@ class Example:
 
     def environment(self) -> Environment:
         """The environment in which it runs. If that is not on this machine, the test is skipped with the reason."""
-        found = find_for(Need(self.framework, self.strategy, imported_modules(self.folder)))
+        found = find_environment_for(Need(self.framework, self.strategy, imported_modules(self.folder)))
         if isinstance(found, MissingEnvironment):
             pytest.skip(f"not rehearsed: the environment {found.name}: {found.reason}; {found.remedy}")
         return found

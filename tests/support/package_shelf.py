@@ -15,7 +15,7 @@ import pytest
 
 from localcloud.environments import cache, find, layers, make
 from localcloud.environments.find import Environment, MissingEnvironment
-from localcloud.environments.layers import Wanted, make_layer
+from localcloud.environments.layers import LayerRequirements, make_layer
 from tests.support.environments import TINY, Told
 from tests.support.wheels import write_wheel
 
@@ -45,15 +45,15 @@ class Shelf:
     def make(self, *lines: str, told: Told | None = None, build: str = "") -> Environment:
         return make_layer(self.base, self.wanted(*lines, build=build), told or Told())
 
-    def wanted(self, *lines: str, build: str = "") -> Wanted:
+    def wanted(self, *lines: str, build: str = "") -> LayerRequirements:
         options = ["--only-binary :all:", *([f"--no-binary {build}"] if build else [])]
         options += ["--require-hashes"] if any("--hash" in line for line in lines) else []
         text = "\n".join([*options, *lines, ""])
         places = [*("" for _ in options), *(f"req.txt:{number}" for number, _ in enumerate(lines, start=1))]
-        return Wanted(text, hashlib.sha256(text.encode()).hexdigest()[:16], "req.txt", places)
+        return LayerRequirements(text, hashlib.sha256(text.encode()).hexdigest()[:16], "req.txt", places)
 
-    def nothing_is_left(self, wanted: Wanted) -> bool:
-        missing = find.find(f"tiny+{wanted.digest}")
+    def nothing_is_left(self, wanted: LayerRequirements) -> bool:
+        missing = find.find_environment(f"tiny+{wanted.digest}")
         assert isinstance(missing, MissingEnvironment)
         return not find.layer_folder(self.base, wanted.digest).exists()
 
@@ -66,7 +66,7 @@ def tiny_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("XDG_CACHE_HOME", str(cache_home))
         for module in (find, make, layers):
             patch.setattr(module, "rows", lambda: {"tiny": MINI})
-        make.make("tiny", Told())
+        make.make_environment("tiny", Told())
         yield cache_home
 
 
@@ -74,12 +74,12 @@ def tiny_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def shelf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tiny_cache: Path) -> Iterator[Shelf]:
     for name, value in {**PYTHON, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels")}.items():
         monkeypatch.setenv(name, value)
-    base = find.find("tiny")
+    base = find.find_environment("tiny")
     assert isinstance(base, Environment)
     shelf = Shelf(tmp_path, base)
     before = set(shelf.site.iterdir())
     for name, requires in (("mini", ("helper>=1",)), ("helper", ())):
         shelf.add_to_base(name, "1.0", {f"{name}/__init__.py": "VERSION = 1\n"}, requires)
     yield shelf
-    more = {*shelf.site.iterdir(), *cache.cache_folder().glob(f"*{find.LAYER}*-*")} - before
+    more = {*shelf.site.iterdir(), *cache.environments_cache().glob(f"*{find.LAYER}*-*")} - before
     subprocess.run(["rm", "-rf", *more], check=True)

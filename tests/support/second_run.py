@@ -24,7 +24,7 @@ import pytest
 
 from catalog.environments import Need
 from catalog.imports import imported_modules
-from localcloud.environments.find import MissingEnvironment, find_for
+from localcloud.environments.find import MissingEnvironment, find_environment_for
 from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.local_team import Team
@@ -95,7 +95,7 @@ class SecondRuns:
         kind = KINDS[name]
         self.kind, self._note = replace(kind, sizes=sizes or kind.sizes), 0
         code = CODE / name
-        missing = find_for(Need(self.kind.framework, self.kind.strategy, imported_modules(code)))
+        missing = find_environment_for(Need(self.kind.framework, self.kind.strategy, imported_modules(code)))
         if isinstance(missing, MissingEnvironment):
             pytest.skip(f"not rehearsed: the environment {missing.name}: {missing.reason}; {missing.remedy}")
         self.team = Team(root)

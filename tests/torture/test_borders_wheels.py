@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from localcloud.environments import cache
-from localcloud.environments.commands import MakeError
+from localcloud.environments.watched_commands import MakeError
 from tests.support.counts import FIRST, wanted
 from tests.support.package_shelf import Shelf, shelf, tiny_cache
 from tests.support.wheels import HostileWheel, hostile_wheels
@@ -46,7 +46,7 @@ def test_no_wheel_writes_outside_of_its_environment(shelf: Shelf, tmp_path: Path
     victim = home / "git"
     victim.write_text("git")
     drawn_wheel(random.Random(seed), str(victim)).write(shelf.folder)
-    layers = cache.cache_folder()
+    layers = cache.environments_cache()
     before = files_below(tmp_path), files_below(layers.parent.parent, layers)
     with contextlib.suppress(MakeError):
         shelf.make("rude")

@@ -107,10 +107,10 @@ def start(home: Path | None, port: int, isolation: str) -> None:
     """Start the local cloud, unless it runs already."""
     from localcloud.code_age import why_older
     from localcloud.control import start as start_cloud
-    from localcloud.environments.network_tools import make_if_possible
+    from localcloud.environments.network_tools import make_network_tools_if_possible
     from trainyard.engine.progress import Progress
 
-    make_if_possible(Progress())
+    make_network_tools_if_possible(Progress())
     started = start_cloud(cloud_home(home), port, isolation=isolation)
     require_isolation(started, isolation, f"trainyard cloud start --isolation {WHERE_POSSIBLE}", starts_runs=False)
     if port and not started.endpoint.endswith(f":{port}"):

@@ -27,13 +27,13 @@ def environments(context: click.Context) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_command(as_json: bool = False) -> None:
     """List every environment: ready, or the reason why not and what to do."""
-    from localcloud.environments.find import Environment, find
-    from localcloud.environments.layers import layers
-    from localcloud.environments.rows import rows
+    from localcloud.environments.environment_rows import environment_rows
+    from localcloud.environments.find import Environment, find_environment
+    from localcloud.environments.layers import usable_layers
 
     states: dict[str, dict[str, object]] = {}
-    for row in rows().values():
-        environment = find(row.name)
+    for row in environment_rows().values():
+        environment = find_environment(row.name)
         cost = {"serves": list(row.serves), "summary": row.summary, "megabytes": row.megabytes, "minutes": row.minutes}
         if isinstance(environment, Environment):
             state = {"ready": True, "interpreter": str(environment.interpreter), "holds": environment.says}
@@ -68,15 +68,15 @@ def _environment_lines(states: dict[str, dict[str, object]]) -> list[str]:
 @stacks_option
 def make_command(names: tuple[str, ...], apt: bool, stack: str | None, stacks: Path) -> None:
     """Make the environments NAMES that are missing; without a name, all."""
-    from localcloud.environments.rows import rows
+    from localcloud.environments.environment_rows import environment_rows
     from schemas.name_suggestions import suggest_name
 
     for name in names:
-        if name not in rows():
-            raise click.UsageError(f"no environment `{name}`: {suggest_name(name, list(rows()))}")
+        if name not in environment_rows():
+            raise click.UsageError(f"no environment `{name}`: {suggest_name(name, list(environment_rows()))}")
     if stack is not None:
         _make_for(stack, stacks, names, apt)
-    elif not _make_all(names or tuple(rows()), apt):
+    elif not _make_all(names or tuple(environment_rows()), apt):
         sys.exit(1)
 
 
@@ -89,12 +89,12 @@ def prune_command(every: bool, yes: bool) -> None:
     """Remove the environments of this machine that nothing uses: those of other releases, and incomplete ones."""
     from localcloud.control import running_homes
     from localcloud.environments.cache import remove_unless_locked
-    from localcloud.environments.prune import prunable
+    from localcloud.environments.prune import find_prunable
 
     if running := sorted(running_homes()):
         homes = "\n".join(f"  trainyard cloud stop --home {shlex.quote(str(home))}" for home in running)
         raise click.ClickException(f"Local clouds run, and their nodes may use any environment. First:\n{homes}")
-    found = prunable(every)
+    found = find_prunable(every)
     if not found:
         say("Nothing to remove." if every else "Nothing to remove. With --all, all environments are removed.")
         return
@@ -135,19 +135,19 @@ def _make_for(stack: str, stacks: Path, names: tuple[str, ...], apt: bool) -> No
 
 def _make_all(names: tuple[str, ...], apt: bool) -> bool:
     """Makes environments. False if one could not be made; the others are made nonetheless."""
-    from localcloud.environments.commands import MakeError
-    from localcloud.environments.make import make
-    from localcloud.environments.network_tools import make_if_possible
-    from localcloud.environments.rows import rows
+    from localcloud.environments.environment_rows import environment_rows
+    from localcloud.environments.make import make_environment
+    from localcloud.environments.network_tools import make_network_tools_if_possible
+    from localcloud.environments.watched_commands import MakeError
     from trainyard.engine.progress import Progress
 
     failed = []
-    make_if_possible(Progress())
+    make_network_tools_if_possible(Progress())
     for name in names:
-        if name not in rows():
+        if name not in environment_rows():
             continue
         try:
-            made = make(name, Progress(), apt)
+            made = make_environment(name, Progress(), apt)
         except (MakeError, OSError) as error:
             failed.append(name)
             say(f"Error: {error}", err=True)

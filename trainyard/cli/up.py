@@ -96,7 +96,7 @@ def _bring_up(place: LocalStack, arguments: list[str], allow_failed_runs: bool) 
     """Exits with a code other than 0 if anything went wrong."""
     plan = _checked_plan(place)
     require_makeable(plan.jobs.values(), place.file.parent)
-    network_tools.make_if_possible(Progress())
+    network_tools.make_network_tools_if_possible(Progress())
     cloud = place.start_cloud()
     if any(job.runs for job in plan.jobs.values()):
         require_isolation(cloud, place.isolation, place.command("up", "", "--isolation", WHERE_POSSIBLE))

@@ -15,10 +15,16 @@ from catalog.environments import Choice, Need, requirement_lines, requirement_of
 from catalog.imports import imported_modules
 from components.plan.model import JobPlan, Plan
 from components.platform.local import LocalStackError
-from localcloud.environments.commands import MakeError, MakeProgress
-from localcloud.environments.find import Environment, MissingEnvironment, choose_here, find_for, missing_packages
-from localcloud.environments.make import Obstacle, cost, obstacle, packages_command, rows_to_make
-from localcloud.environments.rows import EnvironmentRow, rows
+from localcloud.environments.environment_rows import EnvironmentRow, environment_rows
+from localcloud.environments.find import (
+    Environment,
+    MissingEnvironment,
+    choose_here,
+    find_environment_for,
+    missing_packages,
+)
+from localcloud.environments.make import Obstacle, debian_packages_command, describe_cost, find_obstacle, rows_to_make
+from localcloud.environments.watched_commands import MakeError, MakeProgress
 from trainyard.engine.isolated import isolated_python
 
 FIT = "Ask for versions that fit, or leave the package out: images keep their framework's packages too."
@@ -38,12 +44,12 @@ class JobEnvironment:
 
     @property
     def row(self) -> EnvironmentRow | None:
-        return rows()[self.choice.fitting[0].name] if self.choice.fitting else None
+        return environment_rows()[self.choice.fitting[0].name] if self.choice.fitting else None
 
     @property
     def obstacle(self) -> Obstacle | None:
         """Why this machine cannot make it."""
-        return obstacle(self.row) if self.row else None
+        return find_obstacle(self.row) if self.row else None
 
     @property
     def conflict(self) -> str:
@@ -63,7 +69,7 @@ class JobEnvironment:
 
 def find_job_environment(job: JobPlan, stacks: Path) -> Environment | MissingEnvironment:
     """The environment for a job on this machine, chosen by framework, imported modules and requirements."""
-    return find_for(need_of(job, stacks), job.packages.digest if job.packages else "")
+    return find_environment_for(need_of(job, stacks), job.packages.digest if job.packages else "")
 
 
 def need_of(job: JobPlan, stacks: Path) -> Need:
@@ -99,8 +105,8 @@ def require_makeable(jobs: Iterable[JobPlan], stacks: Path) -> None:
 
 def make_environments(jobs: Iterable[JobPlan], stacks: Path, tell: MakeProgress) -> None:
     """Makes the environments that these jobs need, as far as this machine can, and adds the jobs' packages."""
-    from localcloud.environments.layers import Wanted, make_layer
-    from localcloud.environments.make import make
+    from localcloud.environments.layers import LayerRequirements, make_layer
+    from localcloud.environments.make import make_environment
 
     every = tuple(jobs)
     for line in environment_decisions(every, stacks):
@@ -114,7 +120,9 @@ def make_environments(jobs: Iterable[JobPlan], stacks: Path, tell: MakeProgress)
         try:
             base, packages = make(environment.row.name, tell), environment.job.packages
             if packages:
-                make_layer(base, Wanted(packages.text, packages.digest, packages.file, packages.places), tell)
+                make_layer(
+                    base, LayerRequirements(packages.text, packages.digest, packages.file, packages.places), tell
+                )
         except (MakeError, OSError) as error:
             raise LocalStackError(f"job {environment.job.name}: {error}") from None
 
@@ -141,7 +149,7 @@ def what_to_make(plan: Plan, stacks: Path) -> str:
         if job.packages and isinstance(find_job_environment(job, stacks), MissingEnvironment)
     ]
     listed = f"the packages of {', '.join(dict.fromkeys(without))}" if without else ""
-    return " and ".join(filter(None, [f"the environments {cost(missing)}" if missing else "", listed]))
+    return " and ".join(filter(None, [f"the environments {describe_cost(missing)}" if missing else "", listed]))
 
 
 def why_untrained(job: JobPlan, stacks: Path) -> str:

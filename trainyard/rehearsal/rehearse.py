@@ -136,7 +136,7 @@ def _set_up(
             return place
 
         place = place_of(plan.stack)
-        network_tools.make_if_possible(Progress())
+        network_tools.make_network_tools_if_possible(Progress())
         cloud = place.start_cloud()
         _tell_progress(tell, f"the team's code runs {_account_of_code(cloud)}")
         used = _bring_up_used_stack(place_of, plan, platform, tell) if plan.uses else None

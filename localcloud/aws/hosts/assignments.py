@@ -24,7 +24,7 @@ from localcloud.aws.hosts.machine import stand_in
 from localcloud.aws.hosts.machine.channels import GIVEN, PACKAGE, PROGRAMS, START
 from localcloud.aws.machines import Machine, SubnetFacts
 from localcloud.environments import cache
-from localcloud.environments.find import LAYER, Environment, facts_here, find, requirements_of
+from localcloud.environments.find import LAYER, Environment, facts_here, find_environment, requirements_of
 from localcloud.hosts import images
 from localcloud.hosts.assignment import (
     Assignment,
@@ -72,13 +72,13 @@ def environments() -> list[tuple[Environment, str, EnvironmentFacts]]:
     of these packages, or "", and with its facts."""
     rows = []
     for facts in facts_here().values():
-        base = find(facts.name) if _TRAINS in facts.serves else None
+        base = find_environment(facts.name) if _TRAINS in facts.serves else None
         if not isinstance(base, Environment):
             continue
         rows.append((base, "", facts))
-        for folder in sorted(cache.cache_folder().glob(f"{facts.name}{LAYER}*")):
+        for folder in sorted(cache.environments_cache().glob(f"{facts.name}{LAYER}*")):
             digest = folder.name.removeprefix(f"{facts.name}{LAYER}").partition("-")[0]
-            layer = find(f"{facts.name}{LAYER}{digest}")
+            layer = find_environment(f"{facts.name}{LAYER}{digest}")
             if isinstance(layer, Environment):
                 rows.append((layer, digest, facts))
     return rows

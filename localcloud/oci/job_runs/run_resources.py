@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from catalog import frameworks
 from catalog.environments import Need
-from localcloud.environments.find import Environment, find_for
-from localcloud.environments.rows import rows
+from localcloud.environments.environment_rows import environment_rows
+from localcloud.environments.find import Environment, find_environment_for
 from localcloud.files import write_secret
 from localcloud.hosts.assignment import CannotStartError, MountedFiles
 from localcloud.hosts.node_setup import GIVEN
@@ -140,7 +140,7 @@ def stand_in_name(store: StateStore, address: str, document: str, modules: froze
     chosen = find_for(need, packages)
     if isinstance(chosen, Environment):
         return chosen.name
-    offered = frozenset().union(*(row.offers for row in rows().values()))
+    offered = frozenset().union(*(row.offers for row in environment_rows().values()))
     if packages or modules & offered:
         raise CannotStartError(
             f"The image {address} needs the local environment {chosen.name}: {chosen.reason}. {chosen.remedy}".strip()

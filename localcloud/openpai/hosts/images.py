@@ -16,7 +16,7 @@ from catalog import frameworks
 from catalog.environments import Need
 from catalog.imports import MOST_BYTES, MOST_FILES, modules_of
 from catalog.openpai import checker_problem, image_problem, init_failure
-from localcloud.environments.find import Environment, MissingEnvironment, find_for
+from localcloud.environments.find import Environment, MissingEnvironment, find_environment_for
 from localcloud.hosts.assignment import CannotStartError
 from localcloud.openpai.tasks import TaskAttempt
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from catalog.environments import Need
-from localcloud.environments.find import MissingEnvironment, find_for
+from localcloud.environments.find import MissingEnvironment, find_environment_for
 from tests.support.drifting import StackUp, stack_up
 from tests.support.local_team import Team
 from tests.support.openpai_world import ADMIN, OpenPaiWorld
@@ -21,7 +21,7 @@ STACK = "openpai-ddp-gloo"
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackUp]:
-    if isinstance(find_for(Need("pytorch", None, frozenset({"torch"}))), MissingEnvironment):
+    if isinstance(find_environment_for(Need("pytorch", None, frozenset({"torch"}))), MissingEnvironment):
         pytest.skip("no local environment with PyTorch")
     team = Team(tmp_path_factory.mktemp("drift"), STACK)
     team.change("--epochs 2", "--epochs 1000")

@@ -21,7 +21,7 @@ def _give(nft: str, site: Site, namespace: Namespace, some: list[FirewallRule], 
 
 
 def test_nft_accepts_every_rule_that_oci_allows() -> None:
-    nft = network_tools.find("nft") or require_program("nft")
+    nft = network_tools.find_network_tool("nft") or require_program("nft")
     site = Site()
     try:
         site.prepare()

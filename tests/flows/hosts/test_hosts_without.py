@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from localcloud import admin, control
 from localcloud.control import Cloud
-from localcloud.environments.cache import cache_folder
+from localcloud.environments.cache import environments_cache
 from localcloud.files import REQUIRED, VARIABLE, WHERE_POSSIBLE
 from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
@@ -65,7 +65,7 @@ def lacking(lack: str, home: Path, isolation: str) -> Iterator[Cloud]:
     """A cloud on a machine that lacks something."""
     try:
         words = (sys.executable, "-c", _START, str(home))
-        cache = home.parent / "cache" if lack == "nft" else cache_folder().parents[1]
+        cache = home.parent / "cache" if lack == "nft" else environments_cache().parents[1]
         _without(ALL[lack][0], *words, cache=cache, isolation=isolation)
         cloud = control.running(home)
         assert cloud is not None

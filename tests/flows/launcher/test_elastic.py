@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.environments.find import Environment, MissingEnvironment, find
+from localcloud.environments.find import Environment, MissingEnvironment, find_environment
 from schemas.model import PortRange, Retry, Role
 from tests.support.nodes import Nodes, Place, block, nodes, planned
 
@@ -27,7 +27,7 @@ SILENCE = "45"
 
 @pytest.fixture
 def horovod() -> Environment:
-    found = find("horovod-pytorch")
+    found = find_environment("horovod-pytorch")
     if isinstance(found, MissingEnvironment):
         pytest.skip(f"not rehearsed: the environment {found.name}: {found.reason}; {found.remedy}")
     return found

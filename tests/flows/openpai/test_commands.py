@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.environments.layout import of_interpreter
+from localcloud.environments.layout import interpreter_layout
 from localcloud.hosts import images
 from tests.support.openpai_jobs import carry_out, job_of
 
@@ -145,7 +145,7 @@ def test_the_launcher_gets_its_document_and_the_code(tmp_path: Path) -> None:
     (stand_in / "__main__.py").write_text(
         "import json, os\nprint(json.dumps([sorted(os.listdir()), json.loads(os.environ['TRAINYARD_LAUNCH'])]))\n"
     )
-    images.write_python(tmp_path, Path(sys.executable), of_interpreter(Path(sys.executable)), str(stand_in.parent))
+    images.write_python(tmp_path, Path(sys.executable), interpreter_layout(Path(sys.executable)), str(stand_in.parent))
     runs = {"base": {"args": ["--text", "it's <% $secrets.x %>"]}}
     job = with_code(tmp_path, "", start="launcher", runs=runs, env={"KEY": {"secure": "x"}})
     done = carry_out(job, "worker", 0, tmp_path)

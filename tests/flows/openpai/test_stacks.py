@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from catalog.environments import Need
-from localcloud.environments.find import MissingEnvironment, find_for
+from localcloud.environments.find import MissingEnvironment, find_environment_for
 from tests.support.console_reader import console_runs, console_sections
 from tests.support.local_team import Team, summary
 
@@ -37,7 +37,7 @@ OTHER = "both-on-openpai"
 
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
-    if isinstance(find_for(Need("pytorch", None, frozenset({"torch"}))), MissingEnvironment):
+    if isinstance(find_environment_for(Need("pytorch", None, frozenset({"torch"}))), MissingEnvironment):
         pytest.skip("no local environment with PyTorch")
     one = Team(tmp_path_factory.mktemp("openpai"), STACK, BOTH)
     one.change("--epochs 2", "--epochs 1 --batches 2")

@@ -17,7 +17,7 @@ import pytest
 
 from launcher.aws_dl1 import fetch
 from launcher.aws_dl1.machine import options
-from localcloud.environments.layout import of_interpreter
+from localcloud.environments.layout import interpreter_layout
 from localcloud.hosts import images
 from localcloud.oci.job_runs.run_resources import DEFAULT_ENTRYPOINT
 from tests.support import dockerfiles
@@ -45,7 +45,7 @@ class Team:
 
 @pytest.fixture
 def team(tmp_path: Path) -> Team:
-    images.write_python(tmp_path / "image", Path(sys.executable), of_interpreter(Path(sys.executable)), str(ROOT))
+    images.write_python(tmp_path / "image", Path(sys.executable), interpreter_layout(Path(sys.executable)), str(ROOT))
     variables = write_shadows(tmp_path / "code", tmp_path / "library")
     path = f"{tmp_path / 'image' / 'bin'}{os.pathsep}{os.environ['PATH']}"
     return Team(tmp_path / "code", {"PATH": path, "HOME": str(tmp_path), "PYTHONUSERBASE": str(tmp_path), **variables})
@@ -101,7 +101,7 @@ def test_a_task_of_openpai_starts_ours_and_training_gets_its_pythonpath(tmp_path
     library = tmp_path / "own"
     library.mkdir()
     (library / "theirs.py").write_text("WORD = 'found'\n")
-    images.write_python(tmp_path, Path(sys.executable), of_interpreter(Path(sys.executable)), str(ROOT))
+    images.write_python(tmp_path, Path(sys.executable), interpreter_layout(Path(sys.executable)), str(ROOT))
     alone = {"roles": {"main": 1}, "env": {"PYTHONPATH": str(library)}}
     job = job_of(tmp_path, {"code": "./code", "start": "launcher", "command": "train.py", **alone})
     done = carry_out(job, "main", 0, tmp_path)

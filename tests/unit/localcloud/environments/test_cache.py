@@ -17,7 +17,7 @@ def test_a_copied_environment_is_not_used_and_the_reason_names_the_original(
     """Its programs name the folder in which it was made, and nodes do not see that: they ended with 127."""
     for name in ("first", "second", "link"):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
-        folder = cache.cache_folder() / "pytorch-0123456789ab"
+        folder = cache.environments_cache() / "pytorch-0123456789ab"
         if name == "first":
             (folder / "bin").mkdir(parents=True)
             (folder / "bin" / "python").touch()
@@ -29,5 +29,5 @@ def test_a_copied_environment_is_not_used_and_the_reason_names_the_original(
         else:
             (tmp_path / name).symlink_to(tmp_path / "first")
         is_copy = name == "second"
-        assert (cache.stamp_of(folder) is None) == is_copy
+        assert (cache.read_stamp(folder) is None) == is_copy
         assert (f"is a copy of {original}" in cache.why_unusable(folder)) == is_copy

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from localcloud.environments import debian, find, make
-from localcloud.environments.commands import MakeError
-from localcloud.environments.make import obstacle
-from localcloud.environments.rows import rows
+from localcloud.environments.environment_rows import environment_rows
+from localcloud.environments.make import find_obstacle
+from localcloud.environments.watched_commands import MakeError
 from tests.support.environments import TINY, Told
 
 
@@ -20,7 +20,7 @@ def test_other_systems_get_one_pip_command(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "other", "NAME": "Other Linux"})
     monkeypatch.setattr("shutil.which", lambda name, **_: f"/usr/bin/{name}")
-    blocked = obstacle(rows()["pytorch-libraries"])
+    blocked = find_obstacle(environment_rows()["pytorch-libraries"])
     assert blocked
     assert "this machine is Other Linux" in blocked.reason
     assert blocked.remedy.endswith("-I -m pip install torch torchvision numpy")
@@ -50,4 +50,4 @@ def test_a_library_of_the_machine_fails_the_proof(monkeypatch: pytest.MonkeyPatc
     for module in (find, make):
         monkeypatch.setattr(module, "rows", lambda: {"tiny": strange})
     with pytest.raises(MakeError, match="libraries of this machine are used"):
-        make.make("tiny", Told())
+        make.make_environment("tiny", Told())

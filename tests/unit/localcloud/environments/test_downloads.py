@@ -13,15 +13,15 @@ import pytest
 
 from catalog.environments import Need, choose_environment
 from localcloud.environments import downloads
-from localcloud.environments.commands import MakeError
 from localcloud.environments.downloads import (
     Download,
-    gpu_only,
-    need_gpu_packages,
+    describe_download_size,
+    downloads_that_need_gpu,
+    gpu_only_downloads,
     planned_downloads,
-    size_text,
 )
 from localcloud.environments.layers import _require_without_gpu
+from localcloud.environments.watched_commands import MakeError
 from tests.support.wheels import write_wheel
 
 # What pip chose for `torch` and for `xgboost` on x86-64, among others.
@@ -52,23 +52,26 @@ def test_pip_is_asked_what_it_would_download_and_leaves_nothing(
 
 
 def test_the_size_is_announced() -> None:
-    assert size_text(TORCH) == "4 packages, 1,140 MB to download (torch 539 MB, nvidia-cublas 405 MB, triton 190 MB, …)"
-    assert size_text([Download("a", "1", None), Download("b", "1", 2_000_000)]) == (
+    assert (
+        describe_download_size(TORCH)
+        == "4 packages, 1,140 MB to download (torch 539 MB, nvidia-cublas 405 MB, triton 190 MB, …)"
+    )
+    assert describe_download_size([Download("a", "1", None), Download("b", "1", 2_000_000)]) == (
         "2 packages, 2 MB to download (b 2 MB; the size of 1 is unknown)"
     )
-    assert size_text([Download("a", "1", None)]) == "1 package, of unknown size"
+    assert describe_download_size([Download("a", "1", None)]) == "1 package, of unknown size"
 
 
 def test_libraries_of_cards_are_left_out_where_they_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [one.name for one in gpu_only(XGBOOST)] == ["nvidia-nccl-cu12"]
-    assert need_gpu_packages(XGBOOST) == []
-    _require_without_gpu(XGBOOST, gpu_only(XGBOOST), "req.txt")
+    assert [one.name for one in gpu_only_downloads(XGBOOST)] == ["nvidia-nccl-cu12"]
+    assert downloads_that_need_gpu(XGBOOST) == []
+    _require_without_gpu(XGBOOST, gpu_only_downloads(XGBOOST), "req.txt")
     with pytest.raises(
         MakeError, match=r"req\.txt: torch 2\.15\.0 would bring .* 595 MB .*\n.*TRAINYARD_GPU_PACKAGES=1"
     ):
-        _require_without_gpu(TORCH, gpu_only(TORCH), "req.txt")
+        _require_without_gpu(TORCH, gpu_only_downloads(TORCH), "req.txt")
     monkeypatch.setattr(downloads, "_DRIVER", Path(__file__))
-    assert gpu_only(TORCH) == [], "this machine has a card"
+    assert gpu_only_downloads(TORCH) == [], "this machine has a card"
 
 
 @pytest.mark.parametrize(

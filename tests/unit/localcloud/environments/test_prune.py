@@ -25,12 +25,12 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     for module in (find, make, prune):
         monkeypatch.setattr(module, "rows", lambda: {"tiny": OWN})
     monkeypatch.setattr(control, "running_homes", lambda: iter(()))
-    make.make("tiny", Told())
+    make.make_environment("tiny", Told())
     for name in ("tiny-0123456789ab", "gone-0123456789ab", "tiny+0123456789abcdef-01234567"):
-        (cache.cache_folder() / name).mkdir()
-        (cache.cache_folder() / name / "large").write_bytes(b"x" * 3_000_000)
-    (cache.cache_folder() / "gone-0123456789ab" / cache.STAMP).write_text("{}")
-    return cache.cache_folder()
+        (cache.environments_cache() / name).mkdir()
+        (cache.environments_cache() / name / "large").write_bytes(b"x" * 3_000_000)
+    (cache.environments_cache() / "gone-0123456789ab" / cache.STAMP).write_text("{}")
+    return cache.environments_cache()
 
 
 def _left(folder: Path) -> set[str]:

@@ -11,7 +11,7 @@ import pytest
 from catalog import frameworks
 from catalog.environments import Need, choose_environment
 from catalog.imports import imported_modules
-from localcloud.environments.rows import HERE, rows
+from localcloud.environments.environment_rows import HERE, environment_rows
 from tests.support.examples import STACKS
 
 LOCKS = sorted((HERE / "requirements").glob("*.txt"))
@@ -80,4 +80,4 @@ def test_locks_are_exact_hashed_and_name_no_index(lock: Path) -> None:
 
 
 def test_every_lock_belongs_to_a_row() -> None:
-    assert {path for row in rows().values() for path in row.lists} == set(LOCKS)
+    assert {path for row in environment_rows().values() for path in row.lists} == set(LOCKS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.environments.commands import MakeError
+from localcloud.environments.watched_commands import MakeError
 from localcloud.environments.wheels import require_confined_wheel
 from tests.support.wheels import HostileWheel, hostile_wheels, write_raw_wheel
 

@@ -18,7 +18,7 @@ import pytest
 from catalog.environments import Need
 from components.openpai.job import PARAMETER, packed
 from localcloud.environments.find import Environment, MissingEnvironment
-from localcloud.environments.layout import of_interpreter
+from localcloud.environments.layout import interpreter_layout
 from localcloud.hosts.assignment import CannotStartError
 from localcloud.hosts.images import LocalEnvironment, NodePaths, base_variables, environment_for
 from localcloud.oci.job_runs import run_resources
@@ -51,7 +51,7 @@ def test_the_launch_document_chooses_the_environment(monkeypatch: pytest.MonkeyP
 
     def find_for(need: Need, packages: str) -> Environment:
         asked.append((need.framework, need.strategy, need.team_own, packages))
-        return Environment(f"{need.framework}+{packages}", Path("/python"), "", of_interpreter(Path("/python")))
+        return Environment(f"{need.framework}+{packages}", Path("/python"), "", interpreter_layout(Path("/python")))
 
     monkeypatch.setattr(run_resources, "find_for", find_for)
     assert wanted({"torch"}, framework="pytorch", strategy=None, packages="a" * 16) == f"pytorch+{'a' * 16}"

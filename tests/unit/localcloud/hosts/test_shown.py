@@ -33,7 +33,7 @@ def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _layer(secret: Path) -> Environment:
     """A layer over this interpreter, as it would be if a package could write any file and any link."""
-    base = find.find("own")
+    base = find.find_environment("own")
     assert isinstance(base, Environment)
     folder = find.layer_folder(base, DIGEST)
     unpacked = folder / find.UNPACKED
@@ -47,7 +47,7 @@ def _layer(secret: Path) -> Environment:
     (site / "base.pth").write_text(f"{secret}/lib/python3.11/site-packages\n")
     for name in ("lib64", "ssl", "libexec"):
         (unpacked / name).symlink_to(secret / "ssl")
-    made = find.find(f"own+{DIGEST}")
+    made = find.find_environment(f"own+{DIGEST}")
     assert isinstance(made, Environment)
     return made
 
@@ -57,7 +57,7 @@ def test_no_file_of_an_environment_decides_which_files_are_shown(secret: Path, t
     pairs = images.shown_programs(layer.layout, layer.variables)
     assert not [pair for pair in pairs if str(secret) in "".join(pair)]
     assert (str(layer.interpreter.parent), str(layer.interpreter.parent)) in pairs
-    base = find.find("own")
+    base = find.find_environment("own")
     assert isinstance(base, Environment)
     assert set(images.shown_programs(base.layout, base.variables)) < set(pairs), "what it is made from is seen, too"
     images.write_python(tmp_path / "python", layer.interpreter, layer.layout, "/launcher")
@@ -93,7 +93,7 @@ def test_a_cache_behind_a_link_is_shown_where_its_programs_look(
     made = _layer(secret).interpreter.parent
     (tmp_path / "linked").symlink_to(tmp_path / "cache")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "linked"))
-    found = find.find(f"own+{DIGEST}")
+    found = find.find_environment(f"own+{DIGEST}")
     assert isinstance(found, Environment)
     pairs = images.shown_programs(found.layout, found.variables)
     assert {target for source, target in pairs if source == str(made)} == {str(made), str(found.interpreter.parent)}
@@ -101,7 +101,7 @@ def test_a_cache_behind_a_link_is_shown_where_its_programs_look(
 
 def test_an_environment_name_cannot_lead_to_another_folder(secret: Path, tmp_path: Path) -> None:
     """Users who push an image choose the name of the local environment."""
-    own = find.find("own")
+    own = find.find_environment("own")
     assert isinstance(own, Environment)
     _layer(secret)
     made = find.layer_folder(own, DIGEST)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from localcloud.environments.rows import rows
+from localcloud.environments.environment_rows import environment_rows
 from trainyard.cli.environments import environments
 
 
@@ -21,14 +21,14 @@ def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_the_list_says_what_is_missing_and_how_to_get_it() -> None:
     told = CliRunner().invoke(environments, [])
     assert told.exit_code == 0
-    assert all(name in told.output for name in rows())
+    assert all(name in told.output for name in environment_rows())
     assert "trainyard environments make dask-ml" in told.output
     assert "690 MB, 1 min" in told.output
 
 
 def test_the_list_for_programs() -> None:
     told = json.loads(CliRunner().invoke(environments, ["list", "--json"]).output)
-    assert set(told) == set(rows())
+    assert set(told) == set(environment_rows())
     assert told["own"]["ready"]
     assert not told["dask-ml"]["ready"]
     assert told["dask-ml"]["remedy"] == "trainyard environments make dask-ml"

@@ -59,13 +59,13 @@ class EnvironmentRow:
 
 
 @cache
-def rows() -> Mapping[str, EnvironmentRow]:
+def environment_rows() -> Mapping[str, EnvironmentRow]:
     with (HERE / "rows.toml").open("rb") as file:
         recipes = tomllib.load(file)
     return {name: _row(facts, recipes[name]) for name, facts in environment_facts().items()}
 
 
-def _row(facts: EnvironmentFacts, columns: dict[str, Any]) -> EnvironmentRow:
+def _environment_row(facts: EnvironmentFacts, columns: dict[str, Any]) -> EnvironmentRow:
     several = ("imports", "requirements", "unpacked", "assumed")
     listed: dict[str, Any] = {key: tuple(columns.pop(key, ())) for key in several}
     return EnvironmentRow(

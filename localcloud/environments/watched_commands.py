@@ -61,7 +61,7 @@ class DiskGuard:
         self._tell.update(text)
 
 
-def pip(
+def run_pip(
     python: Path,
     words: Sequence[str],
     tell: MakeProgress,
@@ -78,7 +78,7 @@ def pip(
     run_watched(command, tell, title, more)
 
 
-def _variables() -> dict[str, str]:
+def _maker_variables() -> dict[str, str]:
     """The variables without those of a surrounding `make`, which would limit compilers to one processor, and without
     those that let the Pythons below import other modules."""
     return without_python_settings({name: value for name, value in os.environ.items() if name not in _OF_MAKE})
@@ -89,11 +89,11 @@ def run_watched(command: Sequence[str], tell: MakeProgress, title: str, more: Ma
     last: collections.deque[str] = collections.deque(maxlen=LINES_SHOWN)
     state = [title]
     with subprocess.Popen(
-        command, env={**_variables(), **(more or {})}, text=True, errors="replace",
+        command, env={**_maker_variables(), **(more or {})}, text=True, errors="replace",
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0,
-        close_fds=False,  # the lock of the folder that it fills (cache.locked); Python's other files are not inherited
+        close_fds=False,  # the lock of the folder that it fills (cache.lock_environment); Python's other files are not inherited
     ) as process:  # fmt: skip
-        reader = threading.Thread(target=_read, args=(process, last, state, title), daemon=True)
+        reader = threading.Thread(target=_follow_output, args=(process, last, state, title), daemon=True)
         reader.start()
         try:
             while reader.is_alive():
@@ -110,7 +110,7 @@ def run_watched(command: Sequence[str], tell: MakeProgress, title: str, more: Ma
         raise MakeError(f"{title}: `{' '.join(command[:6])} …` ended with {process.returncode}:\n{shown}")
 
 
-def _read(process: subprocess.Popen[str], last: collections.deque[str], state: list[str], title: str) -> None:
+def _follow_output(process: subprocess.Popen[str], last: collections.deque[str], state: list[str], title: str) -> None:
     assert process.stdout
     for line in process.stdout:
         if match := _APT_PERCENT.match(line):
