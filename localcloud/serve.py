@@ -101,7 +101,10 @@ async def _serve(home: Path, port: int) -> None:
         access_log=False, server_header=False, timeout_keep_alive=60, timeout_graceful_shutdown=1,
     )  # fmt: skip
     server = _Server(config)
-    cloud.isolation = _isolation()
+    chosen = os.environ.get(files.VARIABLE) or files.REQUIRED
+    if chosen not in files.CHOICES:
+        raise UnusableError(f"{files.VARIABLE} must be {' or '.join(files.CHOICES)}, not {chosen!r}")
+    cloud.isolation = chosen
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
 
@@ -141,13 +144,6 @@ async def _stop_without_home(home: Path, server: _Server) -> None:
     while (home / "server.lock").exists():
         await asyncio.sleep(_HOME_CHECK_SECONDS)
     server.should_exit = True
-
-
-def _isolation() -> str:
-    chosen = os.environ.get(files.VARIABLE) or files.REQUIRED
-    if chosen not in files.CHOICES:
-        raise UnusableError(f"{files.VARIABLE} must be {' or '.join(files.CHOICES)}, not {chosen!r}")
-    return chosen
 
 
 def _listener(port: int) -> socket.socket:

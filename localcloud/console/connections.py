@@ -67,7 +67,8 @@ def connections(run: TrainingRun, documents: Mapping[str, Evidence], places: Pla
     reasons = [str(one["reason"]) for one in documents.values() if not one["enforced"]]
     seen = _RunEvidence(places)
     addresses = dict(_addresses(run, documents))
-    roles = _role_names(run)
+    named_roles = list(dict.fromkeys(node.role for node in run.nodes))
+    roles = {role: (role or NO_ROLE) if place < _MOST_ROLES else _OTHER_ROLES for place, role in enumerate(named_roles)}
     seen.roles = {address: roles[node.role] for address, node in addresses.items()}
     for document in documents.values():
         _read(seen, document)
@@ -108,11 +109,6 @@ def _addresses(run: TrainingRun, documents: Mapping[str, Evidence]) -> Iterator[
         for row in documents.get(node.machine, {}).get("nodes", ()):
             if row["address"] and (members[node.machine] == 1 or row["rank"] == node.rank):
                 yield str(row["address"]), node
-
-
-def _role_names(run: TrainingRun) -> dict[str, str]:
-    roles = list(dict.fromkeys(node.role for node in run.nodes))
-    return {role: (role or NO_ROLE) if place < _MOST_ROLES else _OTHER_ROLES for place, role in enumerate(roles)}
 
 
 def _read(seen: _RunEvidence, document: Evidence) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from components.platform.progress import ProgressPoint, metric_names
 from localcloud.console.connections import connections
-from localcloud.console.platform import ConsolePlatform, PlaceNames, Points, RunContent, RunNode, TrainingRun
+from localcloud.console.platform import ConsolePlatform, PlaceNames, RunContent, RunNode, TrainingRun
 from localcloud.server.cloud import ServedCloud
 from provider.runs.lost import total_words
 
@@ -26,18 +26,29 @@ _MOST_KEPT = 64
 async def run_details(platform: ConsolePlatform[Any], run: TrainingRun, network: Mapping[str, Any]) -> dict[str, Any]:
     most = max(_LEAST_POINTS, _MOST_POINTS // max(1, len(run.nodes)))
     content = await platform.content(run, most)
+    variables = ", ".join(run.variables) or "none"
+    ranks = {node.rank for node in run.nodes}
+    names = metric_names([point for rank, own in content.points.items() if rank in ranks for point in own])
     return {
-        "facts": _facts(run, content),
+        "facts": [*(list(pair) for pair in content.facts), ["id", run.key], ["variables", variables]],
         "ranks": [_rank(node, content) for node in run.nodes],
-        "curves": _curves(run, content.points),
+        "curves": {
+            "names": names[:_CURVES],
+            "left": names[_CURVES:],
+            "ranks": [
+                {
+                    "rank": rank,
+                    "times": [_rounded(one.moment - run.created) for one in own],
+                    "steps": [_rounded(one.step) for one in own],
+                    "metrics": {name: [_rounded(one.metrics.get(name)) for one in own] for name in names[:_CURVES]},
+                }
+                for rank, own in content.points.items()
+                if rank in ranks
+            ],
+        },
         "network": network,
         "lines": list(content.lines),
     }
-
-
-def _facts(run: TrainingRun, content: RunContent) -> list[list[str]]:
-    variables = ", ".join(run.variables) or "none"
-    return [*(list(pair) for pair in content.facts), ["id", run.key], ["variables", variables]]
 
 
 def _rank(node: RunNode, content: RunContent) -> dict[str, Any]:
@@ -65,26 +76,6 @@ def _rank(node: RunNode, content: RunContent) -> dict[str, Any]:
 
 def _text(value: Any) -> str:
     return value[:_LONGEST_TEXT] if isinstance(value, str) else ""
-
-
-def _curves(run: TrainingRun, points: Points) -> dict[str, Any]:
-    """The steps and metrics of each rank over time. Times are seconds since the run was accepted."""
-    ranks = {node.rank for node in run.nodes}
-    names = metric_names([point for rank, own in points.items() if rank in ranks for point in own])
-    return {
-        "names": names[:_CURVES],
-        "left": names[_CURVES:],
-        "ranks": [
-            {
-                "rank": rank,
-                "times": [_rounded(one.moment - run.created) for one in own],
-                "steps": [_rounded(one.step) for one in own],
-                "metrics": {name: [_rounded(one.metrics.get(name)) for one in own] for name in names[:_CURVES]},
-            }
-            for rank, own in points.items()
-            if rank in ranks
-        ],
-    }
 
 
 def _rounded(value: float | None) -> float | None:

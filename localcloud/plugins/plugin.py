@@ -79,7 +79,18 @@ class LocalPlugin(Plugin, Generic[Row, Session]):
 def must_be_local(plugin: str, urls: Iterable[str]) -> None:
     """Raises unless all endpoints are local clouds. `plugin`: the name of the plugin that would call them."""
     for url in sorted(set(urls)):
-        _check(plugin, url)
+        parts = urlsplit(url)
+        if not _is_loopback(parts.hostname or ""):
+            raise ProviderError(
+                f"{url} is not on this machine; this `{plugin}` plugin calls only the local cloud.",
+                f"For a real account use Pulumi's own plugin: `pulumi plugin install resource {plugin}`.",
+            )
+        if _marker(url, parts.hostname or "", parts.port or 80) != _NAME:
+            raise ProviderError(
+                f"The server at {url} is not trainyard's local cloud; the plugin did not call it.",
+                "`trainyard cloud status` shows where the local cloud runs. `trainyard cloud env` prints the variables "
+                "that point to it.",
+            )
 
 
 def without_endpoint_error(plugin: str, what: str) -> ProviderError:
@@ -90,21 +101,6 @@ def without_endpoint_error(plugin: str, what: str) -> ProviderError:
         f"Pulumi's own plugin: `pulumi plugin install resource {plugin}`, with no other `pulumi-resource-{plugin}` on "
         "PATH.",
     )
-
-
-def _check(plugin: str, url: str) -> None:
-    parts = urlsplit(url)
-    if not _is_loopback(parts.hostname or ""):
-        raise ProviderError(
-            f"{url} is not on this machine; this `{plugin}` plugin calls only the local cloud.",
-            f"For a real account use Pulumi's own plugin: `pulumi plugin install resource {plugin}`.",
-        )
-    if _marker(url, parts.hostname or "", parts.port or 80) != _NAME:
-        raise ProviderError(
-            f"The server at {url} is not trainyard's local cloud; the plugin did not call it.",
-            "`trainyard cloud status` shows where the local cloud runs. `trainyard cloud env` prints the variables "
-            "that point to it.",
-        )
 
 
 def _is_loopback(host: str) -> bool:

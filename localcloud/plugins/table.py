@@ -33,21 +33,17 @@ def project(live: Any, desired: Any, path: str, unordered: frozenset[str]) -> An
             for key, item in desired.items()
         }
     if isinstance(live, list) and isinstance(desired, list):
-        return _project_list(live, desired, path, unordered)
+        if path not in unordered:
+            reduced = [project(one, other, path, unordered) for one, other in zip(live, desired, strict=False)]
+            return reduced + live[len(desired) :]
+        left, matched = list(live), []
+        for item in desired:
+            twin = next((one for one in left if project(one, item, path, unordered) == item), None)
+            if twin is not None:
+                left.remove(twin)
+                matched.append(item)
+        return matched + left
     return desired if live is None and desired in ("", [], {}, None, False) else live
-
-
-def _project_list(live: list[Any], desired: list[Any], path: str, unordered: frozenset[str]) -> list[Any]:
-    if path not in unordered:
-        reduced = [project(one, other, path, unordered) for one, other in zip(live, desired, strict=False)]
-        return reduced + live[len(desired) :]
-    left, matched = list(live), []
-    for item in desired:
-        twin = next((one for one in left if project(one, item, path, unordered) == item), None)
-        if twin is not None:
-            left.remove(twin)
-            matched.append(item)
-    return matched + left
 
 
 def diff_rules_of_type(token: str, maps: frozenset[str]) -> DiffRules:

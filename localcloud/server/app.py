@@ -42,13 +42,30 @@ class Application:
         if scope["type"] != "http":
             return
         started = time.monotonic()
-        request = _request(scope)
+        path = scope["raw_path"].decode("latin-1")
+        query = scope["query_string"].decode("latin-1")
+        headers: dict[str, str] = {}
+        repeated: set[str] = set()
+        for raw, value in scope["headers"]:
+            name = raw.decode("latin-1").lower()
+            if name in headers:
+                repeated.add(name)
+            headers[name] = value.decode("latin-1")
+        target = f"{path}?{query}" if query else path
+        client = scope["client"][0] if scope["client"] else ""
+        of_a_node = FOR_NODES in scope["state"]
+        request = Request(
+            scope["method"], target, path, MappingProxyType(headers), frozenset(repeated), of_a_node, client
+        )
         request_id = "/".join(filter(None, (request.headers.get("opc-request-id", "")[:64], uuid.uuid4().hex.upper())))
         body = _ArrivingBody(request, receive)
         try:
             reply, summary = await self._reply(request, body)
         except faults.DroppedError:
-            await _drop(scope, receive)
+            if scope["client"]:
+                connections.drop_connection(tuple(scope["client"]))
+            while (await receive())["type"] != "http.disconnect":
+                pass
             return
         log.info(
             "%s %s %s %.1fms %s",
@@ -58,7 +75,23 @@ class Application:
             (time.monotonic() - started) * 1000,
             summary,
         )
-        await _send(reply, request.method, request_id, send, body.is_over)
+        payload = b"" if reply.file else reply.payload()
+        headers = {"opc-request-id": request_id, **({} if body.is_over else {"connection": "close"}), **reply.headers}
+        if payload:
+            headers.setdefault("content-type", "application/json")
+        length = reply.file.length if reply.file else len(payload)
+        if reply.status not in (204, 304):
+            headers.setdefault("content-length", str(length))
+        encoded = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": reply.status, "headers": encoded})
+        if reply.file and request.method != "HEAD":
+            await _send_file(reply.file, send)
+        await send(
+            {
+                "type": "http.response.body",
+                "body": b"" if request.method == "HEAD" or reply.status in (204, 304) else payload,
+            }
+        )
 
     async def _reply(self, request: Request, body: Body) -> tuple[Reply, str]:
         """The reply, and its summary for the server's log."""
@@ -81,25 +114,6 @@ async def answered(api: HttpApi, request: Request, body: Body, home: Path) -> tu
         if error.status == INTERNAL_ERROR:
             log.exception("%s %s", request.method, request.shown)
     return api.refused(request, error), f"{api.operation(request)} {error}".lstrip()
-
-
-def _request(scope: Scope) -> Request:
-    """The head of a request."""
-    path = scope["raw_path"].decode("latin-1")
-    query = scope["query_string"].decode("latin-1")
-    headers: dict[str, str] = {}
-    repeated: set[str] = set()
-    for raw, value in scope["headers"]:
-        name = raw.decode("latin-1").lower()
-        if name in headers:
-            repeated.add(name)
-        headers[name] = value.decode("latin-1")
-    target = f"{path}?{query}" if query else path
-    client = scope["client"][0] if scope["client"] else ""
-    of_a_node = FOR_NODES in scope["state"]
-    return Request(
-        scope["method"], target, path, MappingProxyType(headers), frozenset(repeated), of_a_node, client
-    )  # fmt: skip
 
 
 class _ArrivingBody:
@@ -155,31 +169,6 @@ class _ArrivingBody:
                 raise too_late(f"it is slower than {_SLOWEST} bytes a second")
             if message.get("body"):
                 yield message["body"]
-
-
-async def _drop(scope: Scope, receive: Receive) -> None:
-    if scope["client"]:
-        connections.drop_connection(tuple(scope["client"]))
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _send(reply: Reply, method: str, request_id: str, send: Send, keeps: bool) -> None:
-    """Sends a reply. `keeps`: whether the connection stays open. It is closed if some of the body is unread."""
-    payload = b"" if reply.file else reply.payload()
-    headers = {"opc-request-id": request_id, **({} if keeps else {"connection": "close"}), **reply.headers}
-    if payload:
-        headers.setdefault("content-type", "application/json")
-    length = reply.file.length if reply.file else len(payload)
-    if reply.status not in (204, 304):
-        headers.setdefault("content-length", str(length))
-    encoded = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": reply.status, "headers": encoded})
-    if reply.file and method != "HEAD":
-        await _send_file(reply.file, send)
-    await send(
-        {"type": "http.response.body", "body": b"" if method == "HEAD" or reply.status in (204, 304) else payload}
-    )
 
 
 async def _send_file(part: FilePart, send: Send) -> None:

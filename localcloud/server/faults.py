@@ -80,7 +80,29 @@ class Faults:
         return [_render(fault) for fault in self._rows.values()]
 
     def add(self, settings: Any) -> dict[str, Any]:
-        fault = _parse_fault(settings, self._stored.new_id)
+        if not isinstance(settings, dict) or settings.get("kind") not in KINDS:
+            raise invalid(f"kind must be one of {', '.join(KINDS)}")
+        kind = settings["kind"]
+        takes = {"kind", "operations", "rate", "seed", "times", *KINDS[kind][1]}
+        if unknown := sorted(set(settings) - takes):
+            raise invalid(f"a fault of kind {kind} takes {', '.join(sorted(takes - {'kind'}))}, not {unknown[0]}")
+        if lacking := [name for name in KINDS[kind][1][:1] if name not in settings]:
+            raise invalid(f"a fault of kind {kind} needs {lacking[0]}: {KINDS[kind][0]}")
+        types = {field.name: field.type for field in fields(Fault)}
+        for name, value in settings.items():
+            if not _fits(str(types[name]), value):
+                raise invalid(f"{name} must be {_WORDS[str(types[name])]}, not {value!r}")
+        fault = Fault(self._stored.new_id(), **settings)
+        wrong = {
+            "rate must be from 0 to 1": fault.rate > 1,
+            f"seconds must be from 0 to {MAXIMUM_SECONDS:.0f}": fault.seconds > MAXIMUM_SECONDS,
+            "status must be from 400 to 599": fault.kind == "status" and not 400 <= fault.status <= 599,
+            f"code must be one of {', '.join(_LIMIT_CODES)}": fault.kind == "limit"
+            and fault.code not in ("", *_LIMIT_CODES),
+        }
+        for message, applies in wrong.items():
+            if applies:
+                raise invalid(message)
         self._stored.add(fault.id, fault.kind, asdict(fault))
         self._rows[fault.id] = fault
         return _render(fault)
@@ -155,24 +177,6 @@ def _describe(fault: Fault) -> str:
     return " ".join(f"{name}={value}" for name, value in _render(fault).items() if name not in ("seen", "done"))
 
 
-def _parse_fault(settings: Any, new_id: Callable[[], str]) -> Fault:
-    if not isinstance(settings, dict) or settings.get("kind") not in KINDS:
-        raise invalid(f"kind must be one of {', '.join(KINDS)}")
-    kind = settings["kind"]
-    takes = {"kind", "operations", "rate", "seed", "times", *KINDS[kind][1]}
-    if unknown := sorted(set(settings) - takes):
-        raise invalid(f"a fault of kind {kind} takes {', '.join(sorted(takes - {'kind'}))}, not {unknown[0]}")
-    if lacking := [name for name in KINDS[kind][1][:1] if name not in settings]:
-        raise invalid(f"a fault of kind {kind} needs {lacking[0]}: {KINDS[kind][0]}")
-    types = {field.name: field.type for field in fields(Fault)}
-    for name, value in settings.items():
-        if not _fits(str(types[name]), value):
-            raise invalid(f"{name} must be {_WORDS[str(types[name])]}, not {value!r}")
-    fault = Fault(new_id(), **settings)
-    _check_ranges(fault)
-    return fault
-
-
 _WORDS = {"str": "text", "int": "a whole number, not negative", "float": "a number, not negative"}
 
 
@@ -182,16 +186,3 @@ def _fits(type_name: str, value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int if type_name == "int" else int | float):
         return False
     return 0 <= value < 2**53
-
-
-def _check_ranges(fault: Fault) -> None:
-    wrong = {
-        "rate must be from 0 to 1": fault.rate > 1,
-        f"seconds must be from 0 to {MAXIMUM_SECONDS:.0f}": fault.seconds > MAXIMUM_SECONDS,
-        "status must be from 400 to 599": fault.kind == "status" and not 400 <= fault.status <= 599,
-        f"code must be one of {', '.join(_LIMIT_CODES)}": fault.kind == "limit"
-        and fault.code not in ("", *_LIMIT_CODES),
-    }
-    for message, applies in wrong.items():
-        if applies:
-            raise invalid(message)
