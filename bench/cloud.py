@@ -157,8 +157,8 @@ def rows() -> list[Row]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainyard-bench-")))
         cold = _cold_start(folder)
-        cloud = control.start(folder / "cloud")
-        stack.callback(control.stop, folder / "cloud")
+        cloud = control.start_cloud(folder / "cloud")
+        stack.callback(control.stop_cloud, folder / "cloud")
         client = _client(cloud)
         ours, moto = Side(Ours(cloud)), Side(stack.enter_context(moto_server(Moto)))
         for step in (*[Side.make] * TURNS, Side.list_all, *[Side.delete] * TURNS):
@@ -177,8 +177,8 @@ def _memory(ours: Side, moto: Side) -> Row:
 def _cold_start(folder: Path) -> Row:
     """The time to the first answer of a cloud that has its keys, against a process that only does the imports."""
     home = folder / "cold"
-    control.start(home)
-    control.stop(home)
+    control.start_cloud(home)
+    control.stop_cloud(home)
     imports = [sys.executable, "-c", "import localcloud.serve as server; [*server.server_parts()]"]
     ours, floor = in_turns(lambda: _started(home), lambda: spent(imports).clock)
     mine, other = min(ours), min(floor)
@@ -187,9 +187,9 @@ def _cold_start(folder: Path) -> Row:
 
 def _started(home: Path) -> float:
     start = time.perf_counter()
-    control.start(home)
+    control.start_cloud(home)
     seconds = time.perf_counter() - start
-    control.stop(home)
+    control.stop_cloud(home)
     return seconds
 
 

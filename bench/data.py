@@ -136,8 +136,8 @@ def _make_setup(stack: ExitStack) -> DataSetup:
     import oci
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainyard-bench-")))
-    cloud = control.start(folder / "cloud")
-    stack.callback(control.stop, folder / "cloud")
+    cloud = control.start_cloud(folder / "cloud")
+    stack.callback(control.stop_cloud, folder / "cloud")
     storage = oci.object_storage.ObjectStorageClient(
         oci.config.from_file(str(cloud.config_file)), service_endpoint=cloud.endpoint
     )

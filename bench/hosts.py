@@ -23,10 +23,10 @@ def rows() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "cloud"
         try:
-            tenancy = Tenancy(control.start(home))
+            tenancy = Tenancy(control.start_cloud(home))
             return [_row(tenancy, nodes, aim) for nodes, aim in AIMS.items()]
         finally:
-            control.stop(home)
+            control.stop_cloud(home)
 
 
 def _row(tenancy: Tenancy, nodes: int, aim: float) -> Row:

@@ -38,9 +38,9 @@ def _seconds_until_ready(machines: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         try:
-            clients = AwsClients(control.start(home / "cloud"))
+            clients = AwsClients(control.start_cloud(home / "cloud"))
             machines_up = LocalMachines(clients, home, names, {"train.py": ""}, slow)
             machines_up.ready()
             return time.monotonic() - machines_up.began
         finally:
-            control.stop(home / "cloud")
+            control.stop_cloud(home / "cloud")

@@ -103,9 +103,9 @@ def _cloud() -> Iterator[control.Cloud]:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "cloud"
         try:
-            yield control.start(home)
+            yield control.start_cloud(home)
         finally:
-            control.stop(home)
+            control.stop_cloud(home)
 
 
 class _PeakSampler:

@@ -33,13 +33,13 @@ def push_image(
 ) -> dict[str, Any]:
     """Registers an image as `docker push` would, in the name of `profile`. Returns the ContainerImage."""
     content = {"image": image, "entrypoint": list(entrypoint), "cmd": list(cmd)}
-    pushed: dict[str, Any] = _ask(cloud, "POST", PUSH_PATH, content, profile)
+    pushed: dict[str, Any] = _call_local_operation(cloud, "POST", PUSH_PATH, content, profile)
     return pushed
 
 
 def push_when_repository_exists(cloud: LocalCloud, image: str, environment: str = "") -> None:
     """Pushes an image that stands for a local environment, as soon as its repository exists."""
-    _ask(cloud, "POST", PUSH_PATH, {"image": image, "standBy": True, "environment": environment})
+    _call_local_operation(cloud, "POST", PUSH_PATH, {"image": image, "standBy": True, "environment": environment})
 
 
 def issue_resource_principal(cloud: LocalCloud, resource: str) -> dict[str, str]:
@@ -53,7 +53,7 @@ def issue_resource_principal(cloud: LocalCloud, resource: str) -> dict[str, str]
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )  # fmt: skip
-    answer = _ask(cloud, "POST", TOKENS_PATH, {"resource": resource, "publicKey": public.decode()})
+    answer = _call_local_operation(cloud, "POST", TOKENS_PATH, {"resource": resource, "publicKey": public.decode()})
     return {
         "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
         "OCI_RESOURCE_PRINCIPAL_RPST": answer["token"],
@@ -64,59 +64,59 @@ def issue_resource_principal(cloud: LocalCloud, resource: str) -> dict[str, str]
 
 def add_fault(cloud: LocalCloud, kind: str, **settings: Any) -> dict[str, Any]:
     """Adds a fault. `localcloud.server.faults` lists the kinds and their settings."""
-    added: dict[str, Any] = _ask(cloud, "POST", FAULTS_PATH, {"kind": kind, **settings})
+    added: dict[str, Any] = _call_local_operation(cloud, "POST", FAULTS_PATH, {"kind": kind, **settings})
     return added
 
 
 def list_faults(cloud: LocalCloud) -> list[dict[str, Any]]:
     """The faults in force, and how often each has struck."""
-    faults: list[dict[str, Any]] = _ask(cloud, "GET", FAULTS_PATH)
+    faults: list[dict[str, Any]] = _call_local_operation(cloud, "GET", FAULTS_PATH)
     return faults
 
 
 def clear_faults(cloud: LocalCloud, identifier: str = "") -> int:
     """Ends one fault, or all. Returns how many."""
     path = f"{FAULTS_PATH}/{quote(identifier, safe='')}" if identifier else FAULTS_PATH
-    return int(_ask(cloud, "DELETE", path)["cleared"])
+    return int(_call_local_operation(cloud, "DELETE", path)["cleared"])
 
 
 def list_calls(cloud: LocalCloud, since: int = 0, of: str = "") -> list[dict[str, Any]]:
     """The calls that policies decided after the row `since`. `of` names another API of the cloud, such as `aws`.
     `localcloud.oci.access` and `localcloud.aws.access.decisions` describe a row."""
     more = f"&of={of}" if of else ""
-    calls: list[dict[str, Any]] = _ask(cloud, "GET", f"{CALLS_PATH}?since={since}{more}")["calls"]
+    calls: list[dict[str, Any]] = _call_local_operation(cloud, "GET", f"{CALLS_PATH}?since={since}{more}")["calls"]
     return calls
 
 
 def read_evidence(cloud: LocalCloud, run: str) -> dict[str, Any]:
     """The counts of the firewalls of a run's nodes so far: rules, flows and dropped packets."""
-    evidence: dict[str, Any] = _ask(cloud, "GET", f"{EVIDENCE_PATH}?run={quote(run, safe='')}")
+    evidence: dict[str, Any] = _call_local_operation(cloud, "GET", f"{EVIDENCE_PATH}?run={quote(run, safe='')}")
     return evidence
 
 
 def read_progress(cloud: LocalCloud, bucket: str, folder: str) -> dict[int, list[ProgressPoint]]:
     """The progress that the nodes of a run have reported since it began, by rank."""
     path = f"{PROGRESS_PATH}?bucket={quote(bucket, safe='')}&folder={quote(folder, safe='')}"
-    ranks = _ask(cloud, "GET", path)["ranks"]
+    ranks = _call_local_operation(cloud, "GET", path)["ranks"]
     return {int(rank): [ProgressPoint(*point) for point in points] for rank, points in ranks.items()}
 
 
 def why_not_enforced(cloud: LocalCloud) -> str:
     """Why nodes on this machine have no firewall, with the remedy; empty if they have one."""
-    return str(_ask(cloud, "GET", HOSTS_PATH)["reason"])
+    return str(_call_local_operation(cloud, "GET", HOSTS_PATH)["reason"])
 
 
 def why_not_isolated(cloud: LocalCloud) -> str:
     """What the isolation of runs lacks on this machine: they fail, or run so. Empty if it lacks nothing."""
-    return str(_ask(cloud, "GET", HOSTS_PATH)["missing"])
+    return str(_call_local_operation(cloud, "GET", HOSTS_PATH)["missing"])
 
 
 def allows_missing_isolation(cloud: LocalCloud) -> bool:
     """Whether runs may do without isolation on a machine that cannot isolate them. Chosen at the cloud's start."""
-    return bool(_ask(cloud, "GET", HOSTS_PATH)["isolation"] == WHERE_POSSIBLE)
+    return bool(_call_local_operation(cloud, "GET", HOSTS_PATH)["isolation"] == WHERE_POSSIBLE)
 
 
-def _ask(
+def _call_local_operation(
     cloud: LocalCloud, method: str, path: str, content: dict[str, Any] | None = None, named: str = DEPLOYER
 ) -> Any:
     from localcloud.oci.authentication import sign_request

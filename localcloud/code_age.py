@@ -23,7 +23,7 @@ _SUFFIXES = (".py", ".toml", ".json", ".c")
 _ROOMS = ("localcloud", "launcher", "catalog", "provider", "trainyard/engine", "components")
 
 
-def why_older(home: Path, project: Path = PROJECT) -> str:
+def why_cloud_is_older(home: Path, project: Path = PROJECT) -> str:
     """Why the cloud of this folder does not run the code of `project`, with the remedy. Empty if it does or is down."""
     record = home / "server.json"
     try:
@@ -31,18 +31,18 @@ def why_older(home: Path, project: Path = PROJECT) -> str:
     except (OSError, ValueError):
         return ""
     except KeyError:
-        return _with_remedy("The local cloud was started by an earlier release", home)
+        return _add_restart_remedy("The local cloud was started by an earlier release", home)
     # The ctime changes with a file's content and name, and cannot be set.
-    changed = [file for file, status in _files(code) if status.st_ctime_ns > began]
+    changed = [file for file, status in _code_files(code) if status.st_ctime_ns > began]
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        return _with_remedy(f"{min(changed)}{more} changed after the local cloud started", home)
-    if code != project and _content(code) != _content(project):
-        return _with_remedy(f"The local cloud runs the code of {code}, and this is {project}", home)
+        return _add_restart_remedy(f"{min(changed)}{more} changed after the local cloud started", home)
+    if code != project and _code_digest(code) != _code_digest(project):
+        return _add_restart_remedy(f"The local cloud runs the code of {code}, and this is {project}", home)
     return ""
 
 
-def _with_remedy(why: str, home: Path) -> str:
+def _add_restart_remedy(why: str, home: Path) -> str:
     where = "" if home == default_home() else f" --home {shlex.quote(str(home))}"
     return (
         f"{why}: its nodes may load code of both versions, and fail.\n"
@@ -50,12 +50,14 @@ def _with_remedy(why: str, home: Path) -> str:
     )
 
 
-def _content(project: Path) -> str:
-    lines = (f"{file.relative_to(project)} {sha256(file.read_bytes()).hexdigest()}\n" for file, _ in _files(project))
+def _code_digest(project: Path) -> str:
+    lines = (
+        f"{file.relative_to(project)} {sha256(file.read_bytes()).hexdigest()}\n" for file, _ in _code_files(project)
+    )
     return sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
-def _files(project: Path) -> Iterator[tuple[Path, os.stat_result]]:
+def _code_files(project: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """The code's files, without bytecode; none if the checkout was removed."""
     for room in _ROOMS:
         for folder, folders, names in os.walk(project / room):

@@ -96,7 +96,7 @@ def running_homes() -> Iterator[Path]:
                 yield Path(words[4])
 
 
-def start(home: Path, port: int = 0, timeout: float = READY_SECONDS, isolation: str = "") -> Cloud:
+def start_cloud(home: Path, port: int = 0, timeout: float = READY_SECONDS, isolation: str = "") -> Cloud:
     """The cloud of this folder. It is started if it does not run, and concurrent callers all get the same one.
     `isolation` applies only to a cloud that this call starts; by default its environment decides."""
     home = home.resolve()
@@ -104,16 +104,16 @@ def start(home: Path, port: int = 0, timeout: float = READY_SECONDS, isolation: 
         raise CloudError(reason)
     private_folder(home)
     with _lock_home(home):
-        return _wait_for_answer(home, timeout) or _launch(home, port, timeout, isolation)
+        return _wait_for_answer(home, timeout) or _launch_server(home, port, timeout, isolation)
 
 
-def running(home: Path) -> Cloud | None:
+def find_running_cloud(home: Path) -> Cloud | None:
     """The cloud of this folder if it runs and answers."""
-    record = _record(home)
+    record = _read_server_record(home)
     if record is None or not _is_alive(record):
         return None
     try:
-        marker = _marker(record["port"])
+        marker = _ask_for_marker(record["port"])
     except (OSError, ValueError, http.client.HTTPException):
         return None
     return Cloud(
@@ -122,26 +122,26 @@ def running(home: Path) -> Cloud | None:
     )  # fmt: skip
 
 
-def stop(home: Path, timeout: float = STOP_SECONDS) -> bool:
+def stop_cloud(home: Path, timeout: float = STOP_SECONDS) -> bool:
     """Stops the folder's cloud and its runs; False if none ran. It never signals a process that took over the pid."""
     if not home.is_dir():
         return False
     with _lock_home(home):
-        record = _record(home)
+        record = _read_server_record(home)
         if record is None or not _is_alive(record):
             return False
         os.kill(record["pid"], signal.SIGTERM)
-        if not _wait(lambda: not _is_alive(record), timeout):
+        if not _wait_until(lambda: not _is_alive(record), timeout):
             os.kill(record["pid"], signal.SIGKILL)
-            _wait(lambda: not _is_alive(record), timeout)
+            _wait_until(lambda: not _is_alive(record), timeout)
         _exit_code(record["pid"])
         (home / "server.json").unlink(missing_ok=True)
         return True
 
 
-def reset(home: Path) -> None:
+def reset_cloud(home: Path) -> None:
     """Stops the cloud and deletes its folder."""
-    stop(home)
+    stop_cloud(home)
     if home.exists() and not ((home / "state.sqlite3").exists() or not any(home.iterdir())):
         raise CloudError(f"{home} does not look like the folder of a local cloud; nothing was removed")
     shutil.rmtree(home, ignore_errors=True)
@@ -150,7 +150,7 @@ def reset(home: Path) -> None:
 def _wait_for_answer(home: Path, timeout: float) -> Cloud | None:
     """The cloud of this folder if its process lives. Waits for a busy one, because a second one must not start."""
     deadline = time.monotonic() + timeout
-    while (cloud := running(home)) is None and _is_alive(record := _record(home)):
+    while (cloud := find_running_cloud(home)) is None and _is_alive(record := _read_server_record(home)):
         if time.monotonic() > deadline:
             raise CloudError(
                 f"The local cloud in {home} (pid {record['pid'] if record else 0}) did not answer for {timeout:.0f} s: "
@@ -160,25 +160,25 @@ def _wait_for_answer(home: Path, timeout: float) -> Cloud | None:
     return cloud
 
 
-def _launch(home: Path, port: int, timeout: float, isolation: str) -> Cloud:
+def _launch_server(home: Path, port: int, timeout: float, isolation: str) -> Cloud:
     # Ctrl-C is blocked until the new server's pid is known here.
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     pid = None
     try:
-        begins, pid = _spawn(home, port, {VARIABLE: isolation} if isolation else {})
+        begins, pid = _spawn_server(home, port, {VARIABLE: isolation} if isolation else {})
         signal.pthread_sigmask(signal.SIG_SETMASK, masked)
         outcome = _wait_until_ready(home, pid, timeout)
     except BaseException:
         # After Ctrl-C, the started process must not be left behind.
         if pid:
-            _kill(pid, timeout)
+            _kill_and_wait(pid, timeout)
         raise
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, masked)
     if isinstance(outcome, Cloud):
         return outcome
     if outcome is None:
-        _kill(pid, timeout)
+        _kill_and_wait(pid, timeout)
     lines = (home / "server.log").read_bytes()[begins:].decode(errors="replace").strip().splitlines()
     why = lines[-1] if lines else _explain_silence(home, outcome, timeout)
     raise CloudError(f"The local cloud in {home} did not start: {why}\nIts log: {home / 'server.log'}")
@@ -189,7 +189,7 @@ def _wait_until_ready(home: Path, pid: int, timeout: float) -> Cloud | int | Non
     deadline = time.monotonic() + timeout
     code: int | None = None
     while code in (None, ALREADY_RUNNING) and time.monotonic() < deadline:
-        if cloud := running(home):
+        if cloud := find_running_cloud(home):
             return cloud
         if code is None and (code := _exit_code(pid)) == ALREADY_RUNNING:
             # Another caller started that server and ended before it was ready.
@@ -198,10 +198,10 @@ def _wait_until_ready(home: Path, pid: int, timeout: float) -> Cloud | int | Non
     return code
 
 
-def _kill(pid: int, timeout: float) -> None:
+def _kill_and_wait(pid: int, timeout: float) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    _wait(lambda: _exit_code(pid) is not None, timeout)
+    _wait_until(lambda: _exit_code(pid) is not None, timeout)
 
 
 def _explain_silence(home: Path, code: int | None, timeout: float) -> str:
@@ -212,7 +212,7 @@ def _explain_silence(home: Path, code: int | None, timeout: float) -> str:
     return "there is no space left on its disk" if full else f"its process ended with {code} and printed nothing"
 
 
-def _spawn(home: Path, port: int = 0, variables: Mapping[str, str] = MappingProxyType({})) -> tuple[int, int]:
+def _spawn_server(home: Path, port: int = 0, variables: Mapping[str, str] = MappingProxyType({})) -> tuple[int, int]:
     """Starts a server. Returns the position in the log where its part begins, and its pid. Not by Popen, because the
     server outlives the caller."""
     project = str(Path(__file__).resolve().parents[1])
@@ -241,11 +241,11 @@ def _exit_code(pid: int) -> int | None:
     try:
         ended, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
-        return None if files.start_time(pid) else 0
+        return None if files.process_start_time(pid) else 0
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
-def _record(home: Path) -> dict[str, Any] | None:
+def _read_server_record(home: Path) -> dict[str, Any] | None:
     try:
         record = json.loads((home / "server.json").read_text())
         return {name: record[name] for name in ("pid", "started", "port")}
@@ -254,10 +254,10 @@ def _record(home: Path) -> dict[str, Any] | None:
 
 
 def _is_alive(record: Mapping[str, Any] | None) -> bool:
-    return record is not None and files.is_same(record["pid"], record["started"])
+    return record is not None and files.is_same_process(record["pid"], record["started"])
 
 
-def _marker(port: int) -> dict[str, str]:
+def _ask_for_marker(port: int) -> dict[str, str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_ANSWER_SECONDS)
     try:
         connection.request("GET", MARKER_PATH)
@@ -267,7 +267,7 @@ def _marker(port: int) -> dict[str, str]:
         connection.close()
 
 
-def _wait(condition: Any, timeout: float) -> bool:
+def _wait_until(condition: Any, timeout: float) -> bool:
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:

@@ -45,7 +45,7 @@ def open_regular_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def sqlite_transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -56,7 +56,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def start_time(pid: int | str) -> str:
+def process_start_time(pid: int | str) -> str:
     """The kernel's start time of a process; empty if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -65,5 +65,5 @@ def start_time(pid: int | str) -> str:
     return "" if fields[0] == "Z" else fields[19]
 
 
-def is_same(pid: int, started: str) -> bool:
-    return bool(started) and start_time(pid) == started
+def is_same_process(pid: int, started: str) -> bool:
+    return bool(started) and process_start_time(pid) == started

@@ -24,13 +24,13 @@ import uvicorn
 from catalog.version import VERSION
 from localcloud import files
 from localcloud.code_age import PROJECT
-from localcloud.console import page
+from localcloud.console import console_page
 from localcloud.control import ALREADY_RUNNING
 from localcloud.hosts.fabric import Fabric
+from localcloud.server.api_errors import explain_disk_error
 from localcloud.server.app import Application
 from localcloud.server.cloud import ServedCloud
 from localcloud.server.connections import DroppableConnection, raise_open_files, serve_another
-from localcloud.server.errors import explain_disk_error
 from localcloud.server_part import MainServerPart, ServerPart, UnusableError, server_parts
 
 UNUSABLE = 4
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> int:
             )
             return ALREADY_RUNNING
         try:
-            asyncio.run(_serve(home, port))
+            asyncio.run(_serve_cloud(home, port))
         except UnusableError as reason:
             print(reason, file=sys.stderr)
             return UNUSABLE
@@ -88,12 +88,12 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-async def _serve(home: Path, port: int) -> None:
+async def _serve_cloud(home: Path, port: int) -> None:
     main_part, *other_parts = server_parts()
     if not issubclass(main_part, MainServerPart):
         raise TypeError(f"{main_part.__qualname__}, of the first platform, is not a MainServerPart")
     cloud = main_part.open_cloud(home)
-    listener = _listener(port) if port else _listener_on_last_port(home)
+    listener = _open_listener(port) if port else _listener_on_last_port(home)
     cloud.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
     parts = _make_parts(cloud, [main_part, *other_parts])
     config = uvicorn.Config(
@@ -114,7 +114,7 @@ async def _serve(home: Path, port: int) -> None:
 
     for part in parts:
         await part.start_hosts(make_fabric)
-    _announce(home, listener.getsockname()[1])
+    _record_server(home, listener.getsockname()[1])
     upkeep = [_stop_without_home(home, server), *(task for part in parts for task in part.upkeep())]
     watches = [asyncio.create_task(watch) for watch in upkeep]
     gc.freeze()  # these objects live as long as the process, so the garbage collector can skip them
@@ -134,7 +134,7 @@ async def _serve(home: Path, port: int) -> None:
 def _make_parts(cloud: ServedCloud, classes: Sequence[type[ServerPart]]) -> Sequence[ServerPart]:
     """The parts of the server. The first platform's API takes every request that is left."""
     main_part, *others = parts = [part(cloud) for part in classes]
-    cloud.apis = (*(part.api for part in others), page.Console(cloud), main_part.api)
+    cloud.apis = (*(part.api for part in others), console_page.Console(cloud), main_part.api)
     cloud.facts = {name: value for part in parts for name, value in part.facts.items()}
     return parts
 
@@ -146,7 +146,7 @@ async def _stop_without_home(home: Path, server: _Server) -> None:
     server.should_exit = True
 
 
-def _listener(port: int) -> socket.socket:
+def _open_listener(port: int) -> socket.socket:
     # asyncio disables Nagle's algorithm only if the protocol is set explicitly. With it a call takes 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -164,14 +164,14 @@ def _listener_on_last_port(home: Path) -> socket.socket:
     """A listener on the port that this cloud used last, so that its addresses in states and files stay valid. If
     another program has that port now, on a free one."""
     try:
-        return _listener(int((home / LAST_PORT).read_text()))
+        return _open_listener(int((home / LAST_PORT).read_text()))
     except (OSError, ValueError, UnusableError):
-        return _listener(0)
+        return _open_listener(0)
 
 
-def _announce(home: Path, port: int) -> None:
+def _record_server(home: Path, port: int) -> None:
     (home / LAST_PORT).write_text(str(port))
-    content = {"pid": os.getpid(), "started": files.start_time(os.getpid()), "port": port, "version": VERSION}
+    content = {"pid": os.getpid(), "started": files.process_start_time(os.getpid()), "port": port, "version": VERSION}
     content["code"] = str(PROJECT)
     draft = home / "server.json.new"
     draft.write_text(json.dumps(content))

@@ -16,7 +16,7 @@ from localcloud.aws import s3_operations
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.services import AwsService, Wire
 from localcloud.aws.sigv4 import STREAMED_UNSIGNED
-from localcloud.server.http import Request, parameter_pairs, read_json
+from localcloud.server.http import Request, parameter_pairs, parse_strict_json
 
 _MOST_PARAMETERS = 5000
 _READS = ("Describe", "List", "Get", "Head", "Search", "Filter", "BatchGet", "Select", "Lookup", "Simulate", "Decode")
@@ -128,7 +128,7 @@ def _json_call(request: Request, query: str, body: bytes) -> tuple[str, Mapping[
     if target is None:
         raise RefusalError(Reason.UNKNOWN_OPERATION, "X-Amz-Target names no operation")
     try:
-        parameters = read_json(body or b"{}")
+        parameters = parse_strict_json(body or b"{}")
     except (ValueError, RecursionError):
         raise RefusalError(Reason.MALFORMED, "The body is not valid JSON") from None
     if not isinstance(parameters, dict):

@@ -23,7 +23,7 @@ from localcloud.aws.errors import Reason, RefusalError, reply_to
 from localcloud.aws.machines import Machine, Machines, NoMachines, SecurityGroupRules, SubnetFacts
 from localcloud.aws.services import SERVICES, AwsService, Wire
 from localcloud.server import faults
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 from localcloud.server.http import MAXIMUM_BODY, Body, Reply, Request, plain_refusal
 
 if TYPE_CHECKING:

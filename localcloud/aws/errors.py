@@ -10,7 +10,7 @@ from enum import Enum
 from xml.sax.saxutils import escape
 
 from localcloud.aws.services import AwsService, Wire
-from localcloud.server.errors import INTERNAL_ERROR, ApiError, CloudFailureError
+from localcloud.server.api_errors import INTERNAL_ERROR, ApiError, CloudFailureError
 from localcloud.server.http import Reply
 
 # XML cannot hold these characters, not even escaped.

@@ -75,7 +75,7 @@ def find_key(key_id: str) -> Key:
     backend = iam_backends[ACCOUNT]["aws"]
     session = sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(key_id)
     if session is not None:
-        if session.expiration.timestamp() < http.now():
+        if session.expiration.timestamp() < http.current_moment():
             raise RefusalError(Reason.EXPIRED_TOKEN, "The security token included in the request is expired")
         return Key(session.secret_access_key, _session(session), session.session_token)
     for name, user in list(backend.users.items()):
@@ -111,7 +111,7 @@ def remember_sessions(assumed_role: Any) -> None:
 
     def make(self: Any, *args: Any, **named: Any) -> None:
         original(self, *args, **named)
-        self.trainyard_since = http.now()
+        self.trainyard_since = http.current_moment()
         self.trainyard_role = self.user_id.partition(":")[0]
 
     assumed_role.__init__ = make

@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.services import SERVICES
-from localcloud.files import transaction
+from localcloud.files import sqlite_transaction
 
 _FILE = "state.sqlite3"
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
@@ -97,7 +97,7 @@ class SavedState:
         deleted = [which for which, versions, _ in objects if not versions]
         present = [row for row in objects if row[1]]
         connection = self._connection
-        with transaction(connection):
+        with sqlite_transaction(connection):
             connection.executemany(
                 "INSERT OR REPLACE INTO backends VALUES (?, ?, ?)", [(*which, state) for which, state, _ in changed]
             )

@@ -71,7 +71,7 @@ class Metadata:
             return _text(405, "")
         if not text.isdecimal() or not 0 < int(text[:8]) <= _LONGEST_SECONDS or "x-forwarded-for" in request.headers:
             return _text(400, "")
-        now = http.now()
+        now = http.current_moment()
         self._tokens = {token: row for token, row in self._tokens.items() if row[1] > now}
         token = secrets.token_urlsafe(40)
         self._tokens[token] = (instance.id, now + int(text))
@@ -82,7 +82,7 @@ class Metadata:
         if token is None:
             return bool(instance.metadata_options.http_tokens != "required")
         owner, ends = self._tokens.get(token, ("", 0.0))
-        return owner == instance.id and ends > http.now()
+        return owner == instance.id and ends > http.current_moment()
 
     def _content(self, instance: Any, path: str) -> str | None:
         if path == "latest/user-data":
@@ -151,7 +151,7 @@ def _session_of(instance: Any, role: Any, seconds: float) -> Any:
     from moto.iam.models import iam_backends
     from moto.sts.models import sts_backends
 
-    now = http.now()
+    now = http.current_moment()
     session = getattr(instance, "trainyard_session", None)
     left = session.expiration.timestamp() - now if session else 0.0
     known = sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key
@@ -209,7 +209,7 @@ def _text(status: int, content: str) -> Reply:
 
 
 def _date(moment: float) -> str:
-    return http.rfc3339(moment)[:19] + "Z"
+    return http.format_rfc3339(moment)[:19] + "Z"
 
 
 def _secret(home: Path) -> bytes:

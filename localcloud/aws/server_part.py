@@ -9,7 +9,7 @@ from localcloud.aws import account
 from localcloud.aws.cloud import AwsCloud
 from localcloud.aws.hosts.dispatch import Instances
 from localcloud.aws.hosts.network import ADDRESSES
-from localcloud.server import progress
+from localcloud.server import progress_record
 from localcloud.server.cloud import ServedCloud
 from localcloud.server_part import MakeFabric, ServerPart
 
@@ -18,7 +18,7 @@ class AwsServerPart(ServerPart):
     def __init__(self, cloud: ServedCloud) -> None:
         self.facts = account.facts()
         self.api = self._aws = AwsCloud(cloud.home, cloud.endpoint, cloud.faults)
-        self._aws.after_put = partial(progress.record_put, cloud.store)
+        self._aws.after_put = partial(progress_record.record_put, cloud.store)
         self._cloud = cloud
         cloud.records["aws"] = self._aws.record
 

@@ -118,7 +118,7 @@ def check_freshness(signed: SignedRequest) -> None:
         raise RefusalError(Reason.MALFORMED, "X-Amz-Date must be a date like 20260131T120000Z") from None
     if not signed.moment.startswith(signed.scope.date):
         raise RefusalError(Reason.BAD_SIGNATURE, "Date in Credential scope does not match X-Amz-Date")
-    age = http.now() - sent
+    age = http.current_moment() - sent
     oldest = signed.lives_seconds if signed.presigned else MAXIMUM_SKEW_SECONDS
     if age < -MAXIMUM_SKEW_SECONDS or age > oldest:
         if signed.presigned:

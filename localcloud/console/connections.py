@@ -62,17 +62,17 @@ class _RunEvidence:
         return self.rules[max(fitting, key=lambda key: self.used[key])] if fitting else None
 
 
-def connections(run: TrainingRun, documents: Mapping[str, Evidence], places: PlaceNames) -> Row:
+def draw_connections(run: TrainingRun, documents: Mapping[str, Evidence], places: PlaceNames) -> Row:
     """The drawing of a run's network: boxes, rows of connections, and how many rules were used."""
     reasons = [str(one["reason"]) for one in documents.values() if not one["enforced"]]
     seen = _RunEvidence(places)
-    addresses = dict(_addresses(run, documents))
+    addresses = dict(_node_addresses(run, documents))
     named_roles = list(dict.fromkeys(node.role for node in run.nodes))
     roles = {role: (role or NO_ROLE) if place < _MOST_ROLES else _OTHER_ROLES for place, role in enumerate(named_roles)}
     seen.roles = {address: roles[node.role] for address, node in addresses.items()}
     for document in documents.values():
-        _read(seen, document)
-    rows = [*_dropped(seen), *_used(seen), *_unused(seen)]
+        _collect_evidence(seen, document)
+    rows = [*_dropped_connections(seen), *_used_connections(seen), *_unused_rules(seen)]
     named = _named_places(rows, roles.values())
     shown = [{**row, **{end: _shown_places(row[end], named) for end in ("from", "to")}} for row in rows[:_MOST_ROWS]]
     used = sum(1 for key in seen.rules if seen.used[key])
@@ -80,7 +80,7 @@ def connections(run: TrainingRun, documents: Mapping[str, Evidence], places: Pla
         "reason": "; ".join(dict.fromkeys(reasons))[:500],
         "note": places.note if documents else _NO_MACHINE,
         "roles": [
-            {"name": role, "nodes": list(_nodes(seen, run, roles, role, addresses))}
+            {"name": role, "nodes": list(_nodes_of_role(seen, run, roles, role, addresses))}
             for role in dict.fromkeys(roles.values())
         ],
         "rows": shown,
@@ -91,7 +91,7 @@ def connections(run: TrainingRun, documents: Mapping[str, Evidence], places: Pla
     }
 
 
-def _nodes(
+def _nodes_of_role(
     seen: _RunEvidence, run: TrainingRun, roles: Mapping[str, str], role: str, addresses: Mapping[str, RunNode]
 ) -> Iterator[Row]:
     address_of = {node.rank: address for address, node in addresses.items()}
@@ -101,7 +101,7 @@ def _nodes(
             yield {"rank": node.rank, "name": node.run.name, "address": address, "dropped": seen.drops[address]}
 
 
-def _addresses(run: TrainingRun, documents: Mapping[str, Evidence]) -> Iterator[tuple[str, RunNode]]:
+def _node_addresses(run: TrainingRun, documents: Mapping[str, Evidence]) -> Iterator[tuple[str, RunNode]]:
     """The node of each address. Evidence of a machine with one node has rank 0; that of a job run has each node's
     rank."""
     members = Counter(node.machine for node in run.nodes)
@@ -111,7 +111,7 @@ def _addresses(run: TrainingRun, documents: Mapping[str, Evidence]) -> Iterator[
                 yield str(row["address"]), node
 
 
-def _read(seen: _RunEvidence, document: Evidence) -> None:
+def _collect_evidence(seen: _RunEvidence, document: Evidence) -> None:
     own = {row["rank"]: str(row["address"]) for row in document["nodes"]}
     for row in document["rules"]:
         key = (str(row["list"]), str(row["direction"]), int(row["index"]))
@@ -133,7 +133,7 @@ def _read(seen: _RunEvidence, document: Evidence) -> None:
     seen.dropped += document["dropped"]
 
 
-def _dropped(seen: _RunEvidence) -> Iterator[Row]:
+def _dropped_connections(seen: _RunEvidence) -> Iterator[Row]:
     answered = {(flow["from"], flow["to"]) for flow in seen.flows if flow["direction"] == "egress"}
     counts: Counter[tuple[str, str, str, str]] = Counter()
     for flow in seen.dropped:
@@ -144,12 +144,12 @@ def _dropped(seen: _RunEvidence) -> Iterator[Row]:
         seen.drops[source if source in seen.roles else target] += int(flow["packets"])
         owner = seen.name(target if flow["direction"] == "ingress" else source)
         why = f"no {flow['direction']} rule of {owner} lets it through"
-        counts[seen.name(source), seen.name(target), _port(flow), why] += int(flow["packets"])
+        counts[seen.name(source), seen.name(target), _describe_port(flow), why] += int(flow["packets"])
     for (source, target, what, why), count in counts.most_common():
-        yield _row("dropped", [source], [target], what, count, why)
+        yield _connection_row("dropped", [source], [target], what, count, why)
 
 
-def _used(seen: _RunEvidence) -> Iterator[Row]:
+def _used_connections(seen: _RunEvidence) -> Iterator[Row]:
     """The used connections. Those between nodes are counted by the receiver's firewall, others by the node's own."""
     counts: Counter[tuple[str, str, _Rule | None]] = Counter()
     ports: dict[tuple[str, str, _Rule | None], dict[str, None]] = {}
@@ -161,17 +161,17 @@ def _used(seen: _RunEvidence) -> Iterator[Row]:
         rule = seen.rule_for(Flow(flow["direction"], source, target, int(flow["port"]), protocol, count=0))
         key = (seen.name(source), seen.name(target), rule)
         counts[key] += int(flow["connections"])
-        ports.setdefault(key, {})[_port(flow)] = None
+        ports.setdefault(key, {})[_describe_port(flow)] = None
     for key, count in counts.most_common():
         source, target, rule = key
         yield _row("used", [source], [target], _joined(list(ports[key])), count, rule.description if rule else "")
 
 
-def _unused(seen: _RunEvidence) -> Iterator[Row]:
+def _unused_rules(seen: _RunEvidence) -> Iterator[Row]:
     for key, rule in seen.rules.items():
         if seen.used[key]:
             continue
-        peers = list(dict.fromkeys(_peers(seen, rule)))
+        peers = list(dict.fromkeys(_peer_names(seen, rule)))
         holders = list(seen.holders[key])
         inwards = rule.direction == "ingress"
         if inwards or not set(peers) <= set(seen.roles.values()):
@@ -179,18 +179,18 @@ def _unused(seen: _RunEvidence) -> Iterator[Row]:
             yield _row("allowed", *ends, rule.text, 0, rule.description)
 
 
-def _peers(seen: _RunEvidence, rule: _Rule) -> Iterator[str]:
+def _peer_names(seen: _RunEvidence, rule: _Rule) -> Iterator[str]:
     """The roles that a rule's peer covers, and a name for other addresses that it covers."""
     networks = rule.networks
     if any(one.prefixlen == 0 for one in networks):
         yield ANYWHERE
         return
-    inside = [role for address, role in seen.roles.items() if any(_address(address) in one for one in networks)]
+    inside = [role for address, role in seen.roles.items() if any(_parse_address(address) in one for one in networks)]
     named = [seen.places.names[address] for address in rule.addresses if address in seen.places.names]
     yield from [*inside, *named] or [rule.peer]
 
 
-def _row(kind: str, source: Sequence[str], target: Sequence[str], what: str, count: int, why: str) -> Row:
+def _connection_row(kind: str, source: Sequence[str], target: Sequence[str], what: str, count: int, why: str) -> Row:
     return {"kind": kind, "from": list(source), "to": list(target), "what": what, "count": count, "why": why}
 
 
@@ -206,7 +206,7 @@ def _shown_places(names: Sequence[str], named: frozenset[str]) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _address(text: str) -> IPv4Address | IPv6Address:
+def _parse_address(text: str) -> IPv4Address | IPv6Address:
     return ip_address(text)
 
 

@@ -129,14 +129,14 @@ def console_platforms(cloud: ServedCloud) -> Iterator[ConsolePlatform[Any]]:
         yield made
 
 
-def shown_lines(run: TrainingRun, entries: Iterable[tuple[object, str]]) -> list[str]:
+def last_output_lines(run: TrainingRun, entries: Iterable[tuple[object, str]]) -> list[str]:
     """The last lines of these entries, each with its rank. Progress bars are shown in their present form."""
     lines = Lines()
     shown = [(str(rank), line) for rank, text in entries for line in lines.add(str(rank), text)]
-    return [_prefixed(run, rank, line) for rank, line in [*shown, *lines.unfinished()][-LINES:]]
+    return [_prefix_rank(run, rank, line) for rank, line in [*shown, *lines.unfinished()][-LINES:]]
 
 
-def _prefixed(run: TrainingRun, rank: str, text: str) -> str:
+def _prefix_rank(run: TrainingRun, rank: str, text: str) -> str:
     """A line of a rank, with its rank as prefix if the run has several nodes."""
     line = text[:LONGEST_LINE]
     return line if len(run.nodes) == 1 else f"[{rank}] {line}"

@@ -91,7 +91,7 @@ def run_watched(command: Sequence[str], tell: MakeProgress, title: str, more: Ma
     with subprocess.Popen(
         command, env={**_maker_variables(), **(more or {})}, text=True, errors="replace",
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0,
-        close_fds=False,  # the lock of the folder that it fills (lock_environment); Python's other files are not inherited
+        close_fds=False,  # for the lock of its folder (lock_environment); Python's other files are not inherited
     ) as process:  # fmt: skip
         reader = threading.Thread(target=_follow_output, args=(process, last, state, title), daemon=True)
         reader.start()

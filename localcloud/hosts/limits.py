@@ -126,7 +126,7 @@ def _has_subgroups(folder: str) -> bool:
 def _remove_groups_of_dead_clouds(base: ControlGroups) -> None:
     for folder in set(base.folders.values()):
         for left in Path(folder).glob(f"{_PREFIX}*"):
-            if not files.start_time(left.name.removeprefix(_PREFIX)):  # its cloud is neither alive nor a zombie
+            if not files.process_start_time(left.name.removeprefix(_PREFIX)):  # its cloud is neither alive nor a zombie
                 for path in (*left.glob("*/"), left):
                     with suppress(OSError):
                         os.rmdir(path)

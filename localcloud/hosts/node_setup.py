@@ -242,10 +242,10 @@ def _give_archive(
 async def end_processes(folder: Path) -> Results:
     """Ends a run's remaining processes. Returns by rank the results of nodes that had ended by themselves."""
     for pid, started in _recorded_supervisors(folder):
-        if files.is_same(pid, started):
+        if files.is_same_process(pid, started):
             os.kill(pid, signal.SIGTERM)
     # A supervisor gives its command some time to end, and then ends in any case.
-    while any(files.is_same(pid, started) for pid, started in _recorded_supervisors(folder)):
+    while any(files.is_same_process(pid, started) for pid, started in _recorded_supervisors(folder)):
         await asyncio.sleep(_TURN_SECONDS)
     results = {
         int(path.stem.removeprefix("node-")): json.loads(path.read_text()) for path in folder.glob("node-*.result")

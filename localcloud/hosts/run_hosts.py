@@ -225,7 +225,7 @@ class Hosts:
             stderr=STDOUT, env=child_process.interpreter_variables(),
             pass_fds=(node.place.entry.user, node.place.entry.network) if node.place.entry else (),
         )  # fmt: skip
-        identity = {"pid": process.pid, "started": files.start_time(process.pid)}
+        identity = {"pid": process.pid, "started": files.process_start_time(process.pid)}
         (assignment.folder / f"node-{node.rank}.pid").write_text(json.dumps(identity))
         return process
 

@@ -86,7 +86,7 @@ class DecisionLog:
     ) -> None:
         """Records one decision."""
         self._number += 1
-        moment = http.now()
+        moment = http.current_moment()
         # The key contains groups and statements, so that after a change of these the call gets another row.
         by = tuple((one.permission, one.policy, one.statement) for one in verdict.by)
         groups = tuple(one.ocid for one in (*principal.groups, *principal.dynamic_groups))
@@ -108,8 +108,8 @@ class DecisionLog:
 def _render(row: _Decision) -> dict[str, Any]:
     return {
         "id": row.number,
-        "first": http.rfc3339(row.first),
-        "time": http.rfc3339(row.last),
+        "first": http.format_rfc3339(row.first),
+        "time": http.format_rfc3339(row.last),
         "times": row.times,
         "operation": row.operation,
         "principal": _principal(row.principal),
@@ -155,7 +155,7 @@ class AccessControl:
         self._good_until = math.inf
 
     def _refresh(self) -> None:
-        if http.now() >= self._good_until:
+        if http.current_moment() >= self._good_until:
             self.forget()
 
     def policies(self) -> CompiledPolicies:
@@ -177,7 +177,7 @@ class AccessControl:
     def _value_in_force(self, row: StoredResource, field: str) -> Any:
         """The value of a field that is in force. A recent change may not have taken effect yet."""
         since, before = row.body.get(LATER, (0.0, None))
-        if since <= http.now():
+        if since <= http.current_moment():
             return row.body[field]
         self._good_until = min(self._good_until, since)
         return before
@@ -238,7 +238,7 @@ def _is_resource(principal: Caller) -> bool:
 
 
 def _request(operation: str) -> dict[str, str]:
-    moment = datetime.fromtimestamp(http.now(), UTC)
+    moment = datetime.fromtimestamp(http.current_moment(), UTC)
     return {"request.operation": operation, "request.region": tenancy.REGION_KEY, **time_variables(moment)}
 
 

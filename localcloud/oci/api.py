@@ -20,9 +20,9 @@ from localcloud.oci.dispatch import admit, dispatch
 from localcloud.oci.errors import not_authenticated, not_implemented
 from localcloud.oci.operations import ApiCall, ApiOperation, OciCloud
 from localcloud.server import faults
+from localcloud.server.api_errors import ApiError
 from localcloud.server.cloud import MARKER_PATH
-from localcloud.server.errors import ApiError
-from localcloud.server.http import Body, CallInput, Reply, Request, plain_refusal, require_once
+from localcloud.server.http import Body, CallInput, Reply, Request, plain_refusal, require_single_headers
 from localcloud.server.routing import Router
 
 # Some clients do not escape the slashes of this parameter.
@@ -42,7 +42,7 @@ class OciApi:
 
     async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
         route = self._router.find(request.method, request.path)
-        require_once(request)
+        require_single_headers(request)
         if registry.is_registry(request):
             return await registry.answer(self._cloud, request, body.to_file)
         call, admitted = await self._build_call(request, body, route)

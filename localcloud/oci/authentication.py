@@ -75,7 +75,7 @@ class Credentials:
         if verified is None:
             return None
         credential, expires_at = verified
-        principal = self._current(credential.principal) if expires_at > http.now() else None
+        principal = self._current(credential.principal) if expires_at > http.current_moment() else None
         return Credential(principal, credential.key) if principal else None
 
     def current(self, principal: Caller) -> Caller | None:
@@ -86,7 +86,7 @@ class Credentials:
         """A resource principal session token (RPST) as OCI makes it: claims, and the key that must sign requests."""
         claims = {
             "sub": principal.id,
-            "exp": int(http.now() + seconds),
+            "exp": int(http.current_moment() + seconds),
             "ttype": "res_sp",
             "res_id": principal.id,
             "res_type": principal.resource_kind,
@@ -242,7 +242,7 @@ def sign_request(
     method: str, target: str, host: str, body: bytes, key_id: str, key: RSAPrivateKey, date: str = ""
 ) -> dict[str, str]:
     """The headers of a signed JSON request. Our own small calls use this, because importing the SDK takes long."""
-    headers = {"date": date or formatdate(http.now(), usegmt=True), "host": host}
+    headers = {"date": date or formatdate(http.current_moment(), usegmt=True), "host": host}
     names: tuple[str, ...] = ("date", *_ALWAYS_SIGNED)
     if method in METHODS_WITH_BODY:
         digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
@@ -281,5 +281,5 @@ def _check_date(headers: Mapping[str, str], names: tuple[str, ...]) -> None:
         sent = _moment(text)
     except (ValueError, TypeError, OverflowError, IndexError):
         raise not_authenticated("the date is not an HTTP date") from None
-    if abs(http.now() - sent) > MAXIMUM_SKEW_SECONDS:
+    if abs(http.current_moment() - sent) > MAXIMUM_SKEW_SECONDS:
         raise not_authenticated(f"the date is more than {MAXIMUM_SKEW_SECONDS} seconds away from the cloud's clock")

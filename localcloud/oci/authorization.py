@@ -24,7 +24,7 @@ from localcloud.oci.operations import ApiCall
 from localcloud.oci.references import Reference, References, ReferenceTarget
 from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 from localcloud.server.http import Json
 
 Condition = Callable[[ApiCall], bool]
@@ -247,4 +247,4 @@ def _require(call: ApiCall, group: list[Requirement]) -> None:
 def delay_effect(call: ApiCall, body: Json, before: Any) -> Json:
     """The body of a policy or dynamic group. An `access` fault makes it take effect later."""
     seconds = call.cloud.faults.seconds("access", call.operation.name)
-    return {**body, LATER: (http.now() + seconds, before) if seconds else (0.0, None)}
+    return {**body, LATER: (http.current_moment() + seconds, before) if seconds else (0.0, None)}

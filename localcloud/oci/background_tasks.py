@@ -65,7 +65,7 @@ def prune(store: StateStore) -> int:
             ("metrics WHERE time", METRICS_KEPT_SECONDS),
             ("retries WHERE created", RETRY_TOKEN_SECONDS),
         ):
-            gone += store.connection.execute(f"DELETE FROM {rows} < ?", (http.now() - seconds,)).rowcount
+            gone += store.connection.execute(f"DELETE FROM {rows} < ?", (http.current_moment() - seconds,)).rowcount
     return gone
 
 
@@ -152,7 +152,7 @@ class RunMeter:
         self._before = now
 
     def _write(self, run: StoredResource, values: Mapping[str, float]) -> None:
-        moment, dimensions = http.now(), dimensions_text({"resourceId": run.id})
+        moment, dimensions = http.current_moment(), dimensions_text({"resourceId": run.id})
         with self.store.transaction():
             for name, value in values.items():
                 stream = MetricStream(run.compartment, NAMESPACE, "", name, dimensions)
@@ -171,7 +171,7 @@ def _supervisors(folder: Path) -> Iterator[int]:
     """The running supervisor of each node. All processes of the node are its descendants."""
     for path in folder.glob("node-*.pid"):
         identity = json.loads(path.read_text() or "{}")
-        if identity and files.is_same(identity["pid"], identity["started"]):
+        if identity and files.is_same_process(identity["pid"], identity["started"]):
             yield identity["pid"]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.files import NotRegularFileError, open_regular_file
-from localcloud.server.http import LARGEST, read_json
+from localcloud.server.http import LARGEST, parse_strict_json
 
 MAXIMUM_BYTES = 4 * 1024 * 1024
 _MOST_LAYERS, _MOST_WORDS = 1000, 1000
@@ -120,7 +120,7 @@ def is_file(path: Path) -> bool:
 
 def _parsed(content: bytes) -> Any:
     try:
-        return read_json(content)
+        return parse_strict_json(content)
     except (ValueError, RecursionError):
         raise UnreadableManifestError("it is not JSON") from None
 

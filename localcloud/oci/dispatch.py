@@ -8,7 +8,7 @@ import json
 from localcloud.oci import authorization
 from localcloud.oci.operations import ApiCall
 from localcloud.server import http
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 from localcloud.server.http import Reply
 
 # How long a retry token and its reply are stored.
@@ -23,7 +23,7 @@ def find_earlier_reply(call: ApiCall) -> Reply | None:
     row = call.store.connection.execute(
         "SELECT digest, status, headers, body, resource FROM retries"
         " WHERE token = ? AND principal = ? AND operation = ? AND created > ?",
-        (token, call.principal.id, call.operation.name, http.now() - RETRY_TOKEN_SECONDS),
+        (token, call.principal.id, call.operation.name, http.current_moment() - RETRY_TOKEN_SECONDS),
     ).fetchone()
     if row is None:
         return None
@@ -42,12 +42,14 @@ def remember_reply(call: ApiCall, reply: Reply) -> None:
     if not token:
         return
     body = reply.body if isinstance(reply.body, dict) else {}
-    call.store.connection.execute("DELETE FROM retries WHERE created < ?", (http.now() - RETRY_TOKEN_SECONDS,))
+    call.store.connection.execute(
+        "DELETE FROM retries WHERE created < ?", (http.current_moment() - RETRY_TOKEN_SECONDS,)
+    )
     call.store.connection.execute(
         "INSERT OR REPLACE INTO retries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             token, call.principal.id, call.operation.name, call.input.digest, reply.status,
-            json.dumps(dict(reply.headers)), json.dumps(reply.body), body.get("id", ""), http.now(),
+            json.dumps(dict(reply.headers)), json.dumps(reply.body), body.get("id", ""), http.current_moment(),
         ),
     )  # fmt: skip
 

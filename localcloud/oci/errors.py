@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 
 
 def missing_parameter(name: str) -> ApiError:

@@ -24,7 +24,7 @@ from localcloud.oci.paging import page_of
 from localcloud.oci.store import StoredResource, ocids_in
 from localcloud.oci.work_requests import add_work_request
 from localcloud.server import http
-from localcloud.server.errors import invalid
+from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
 
 ALL_VERBS = ("Create", "Get", "List", "Update", "Delete", "Move")
@@ -126,7 +126,7 @@ def find_settled(kind: ResourceKind, call: ApiCall) -> StoredResource:
     """The resource that the path names. Refuses the call while an earlier change of the resource is in progress."""
     resource = find_living(kind, call)
     resource.require_etag(call.if_match)
-    if resource.settles_at > http.now():
+    if resource.settles_at > http.current_moment():
         raise incorrect_state(f"The {kind.title} {resource.id} is {resource.shown_state}")
     return resource
 
@@ -156,7 +156,7 @@ def _details(kind: ResourceKind, call: ApiCall) -> Json:
     details = call.details()
     for name, reason in kind.unserved.items():
         if details.get(name):
-            raise invalid(f"the local cloud does not support {name}: {reason}")
+            raise invalid_parameter(f"the local cloud does not support {name}: {reason}")
     models.require_choices(kind.service, kind.title, details)
     return details
 
@@ -170,16 +170,17 @@ def create(kind: ResourceKind, call: ApiCall) -> Reply:
     limits.require_room(call, kind.name)
     ocid = kind.ocid or kind.name.replace("-", "")
     identifier = new_ocid(ocid, tenancy.REGION_KEY)
-    moment = http.now()
+    moment = http.current_moment()
     field_names = models.fields(kind.service, kind.title)
     computed = {
         "id": identifier,
         "compartmentId": compartment,
         kind.parent_param: parent,
-        kind.name_field: details.get(kind.name_field) or f"{ocid}{http.rfc3339(moment)[:19].translate(_DIGITS_ONLY)}",
+        kind.name_field: details.get(kind.name_field)
+        or f"{ocid}{http.format_rfc3339(moment)[:19].translate(_DIGITS_ONLY)}",
         "createdBy": call.principal.id,
-        "timeCreated": http.rfc3339(moment),
-        "timeLastModified": http.rfc3339(moment),
+        "timeCreated": http.format_rfc3339(moment),
+        "timeLastModified": http.format_rfc3339(moment),
     }
     base = {"freeformTags": {}, "definedTags": {}, **kind.defaults, **details, **computed}
     body = kind.on_create(call, {name: value for name, value in base.items() if name in field_names})
@@ -231,7 +232,7 @@ def change(kind: ResourceKind, call: ApiCall) -> Reply:
     field_names = models.fields(kind.service, kind.title)
     changes = {name: value for name, value in details.items() if name in field_names}
     if "timeLastModified" in field_names:
-        changes["timeLastModified"] = http.rfc3339(http.now())
+        changes["timeLastModified"] = http.format_rfc3339(http.current_moment())
     body = kind.on_update(call, resource, {**resource.body, **changes})
     require_unique(kind, call, body[kind.name_field], resource.compartment, resource.parent, resource.id)
     state = body.pop("lifecycleState", resource.state)
@@ -256,7 +257,7 @@ def _holders(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> lis
 
 def remove(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> StoredResource:
     """Deletes a resource. Its lifecycle decides whether clients still see it."""
-    until = http.now() + call.cloud.faults.seconds("transition", call.operation.name)
+    until = http.current_moment() + call.cloud.faults.seconds("transition", call.operation.name)
     return call.store.put(
         resource, state=kind.lifecycle.gone, settling=kind.lifecycle.leaving, settles_at=until, live=False
     )

@@ -19,7 +19,7 @@ from localcloud.oci.errors import not_found
 from localcloud.oci.ocids import RUN_ACTIVE
 from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.paging import plain_page
-from localcloud.server.errors import ApiError, invalid
+from localcloud.server.api_errors import ApiError, invalid_parameter
 from localcloud.server.http import Reply
 
 _LIMIT_CODE = "LimitExceeded"
@@ -160,7 +160,7 @@ _SCOPE = "REGION"
 
 def _page(call: ApiCall, items: Sequence[Any]) -> Reply:
     if call.needed("compartmentId") != tenancy.TENANCY:
-        raise invalid("compartmentId must be the tenancy: limits belong to the tenancy")
+        raise invalid_parameter("compartmentId must be the tenancy: limits belong to the tenancy")
     page, headers = plain_page(items, call.query)
     return Reply(200, page, headers)
 

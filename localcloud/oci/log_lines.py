@@ -26,7 +26,7 @@ def write_lines(
     lines: Iterable[tuple[float, str, str]],
 ) -> None:  # fmt: skip
     """Appends (time, id, text) to a log. `owner`: the OCID of whoever writes, or of the run whose lines they are."""
-    moment = http.now()
+    moment = http.current_moment()
     rows = [(log, owner, time, moment, identifier, source, subject, type_, text) for time, identifier, text in lines]
     store.connection.executemany(
         "INSERT INTO log_lines (log, owner, time, ingested, id, source, subject, type, data)"

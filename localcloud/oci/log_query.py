@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from localcloud.server.errors import ApiError, invalid
+from localcloud.server.api_errors import ApiError, invalid_parameter
 from localcloud.server.http import whole_number
 
 # OCI documents no maximum length of a query.
@@ -72,7 +72,7 @@ class Reader:
         return tokens
 
     def unreadable(self, why: str) -> ApiError:
-        return invalid(f"{self._what} cannot be read: {why} (in {self._text[:_SHOWN]!r})")
+        return invalid_parameter(f"{self._what} cannot be read: {why} (in {self._text[:_SHOWN]!r})")
 
     @property
     def token(self) -> Token | None:

@@ -13,7 +13,7 @@ from typing import Any
 from localcloud.oci import sdk
 from localcloud.oci.errors import missing_parameter
 from localcloud.server import http
-from localcloud.server.errors import cannot_parse, invalid
+from localcloud.server.api_errors import cannot_parse_request, invalid_parameter
 
 ALWAYS_SENT = ("freeformTags", "definedTags", "systemTags")
 # Except for models whose tags Oracle's provider cannot store: its `oci_vault_secrets` has no field `system_tags`, and
@@ -42,7 +42,7 @@ _SCALARS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 def validate(service: str, name: str, value: Any, where: str = "") -> dict[str, Any]:
     """Returns the body without its nulls. Raises OCI's error for the first mistake in it."""
     if not isinstance(value, dict):
-        raise cannot_parse(f"{where or 'the body'} must be an object")
+        raise cannot_parse_request(f"{where or 'the body'} must be an object")
     model = _model_of_body(service, name, value)
     for field in model.fields.values():
         if field.required and value.get(field.wire) is None:
@@ -50,7 +50,7 @@ def validate(service: str, name: str, value: Any, where: str = "") -> dict[str, 
     valid = {}
     for key, item in value.items():
         if key not in model.fields:
-            raise invalid(f"{_at(where, key)} is not a field of {model.name}{_nearest(key, model)}")
+            raise invalid_parameter(f"{_at(where, key)} is not a field of {model.name}{_nearest(key, model)}")
         if item is not None:
             valid[key] = _validate_field(service, model.fields[key], item, _at(where, key))
     return valid
@@ -75,7 +75,7 @@ def _model_of_body(service: str, name: str, value: Mapping[str, Any]) -> sdk.Mod
     subtype = model.subtypes.get(str(value.get(model.discriminator))) if model.discriminator else None
     if model.subtypes and subtype is None and model.discriminator in value:
         choices = ", ".join(sorted(model.subtypes))
-        raise invalid(f"{model.discriminator} must be one of {choices}, not {value[model.discriminator]!r}")
+        raise invalid_parameter(f"{model.discriminator} must be one of {choices}, not {value[model.discriminator]!r}")
     return _subtype(service, name, subtype) if subtype and subtype != name else model
 
 
@@ -101,7 +101,7 @@ def require_choices(service: str, name: str, details: Mapping[str, Any]) -> None
 def _require_choice(field: sdk.Field, value: Any, where: str) -> None:
     for item in value if isinstance(value, list) else [value]:
         if field.allowed and item not in field.allowed:
-            raise invalid(f"{where} must be one of {', '.join(sorted(field.allowed))}, not {item!r}")
+            raise invalid_parameter(f"{where} must be one of {', '.join(sorted(field.allowed))}, not {item!r}")
 
 
 def _validate_field(service: str, field: sdk.Field, value: Any, where: str) -> Any:
@@ -114,16 +114,16 @@ def _validate_type(service: str, type_name: str, value: Any, where: str) -> Any:
     container, inner = _container(type_name)
     if container == "list":
         if not isinstance(value, list):
-            raise invalid(f"{where} must be a list")
+            raise invalid_parameter(f"{where} must be a list")
         return [_validate_type(service, inner, item, f"{where}[{index}]") for index, item in enumerate(value)]
     if container == "dict":
         if not isinstance(value, dict):
-            raise invalid(f"{where} must be an object")
+            raise invalid_parameter(f"{where} must be an object")
         return {key: _validate_type(service, inner, item, f"{where}.{key}") for key, item in value.items()}
     if type_name in _SCALARS:
         wanted, fits = _SCALARS[type_name]
         if not fits(value):
-            raise invalid(f"{where} must be {wanted}")
+            raise invalid_parameter(f"{where} must be {wanted}")
         return value
     return validate(service, type_name, value, where)
 

@@ -13,8 +13,8 @@ from localcloud.oci.access import AccessControl
 from localcloud.oci.authentication import Caller, Credentials
 from localcloud.oci.errors import missing_parameter
 from localcloud.oci.store import StateStore
+from localcloud.server.api_errors import cannot_parse_request
 from localcloud.server.cloud import ServedCloud
-from localcloud.server.errors import cannot_parse
 from localcloud.server.http import CallInput, Reply
 
 
@@ -87,7 +87,7 @@ class ApiCall:
         try:
             return self.input.json
         except (ValueError, RecursionError):
-            raise cannot_parse("the body is not JSON") from None
+            raise cannot_parse_request("the body is not JSON") from None
 
     def details(self) -> dict[str, Any]:
         """The body, validated by the operation's model."""

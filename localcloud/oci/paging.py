@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from localcloud.oci.store import StateStore, StoredResource
-from localcloud.server.errors import invalid
-from localcloud.server.http import read_json, whole_number
+from localcloud.server.api_errors import invalid_parameter
+from localcloud.server.http import parse_strict_json, whole_number
 
 MAXIMUM_LIMIT = 1000
 DEFAULT_LIMIT = 100
@@ -68,7 +68,7 @@ def offset_of(query: Mapping[str, str]) -> int:
     """The position at which a page of a plain sequence begins."""
     offset = read_page(query["page"], 1)[0] if query.get("page") else 0
     if not isinstance(offset, int) or offset < 0:
-        raise invalid("page is not a page token of this cloud")
+        raise invalid_parameter("page is not a page token of this cloud")
     return offset
 
 
@@ -76,7 +76,7 @@ def limit_of(query: Mapping[str, str], default: int = DEFAULT_LIMIT) -> int:
     text = query.get("limit", str(default))
     limit = whole_number(text)
     if limit is None or not 1 <= limit <= MAXIMUM_LIMIT:
-        raise invalid(f"limit must be a number from 1 to {MAXIMUM_LIMIT}, not {text[:80]!r}")
+        raise invalid_parameter(f"limit must be a number from 1 to {MAXIMUM_LIMIT}, not {text[:80]!r}")
     return limit
 
 
@@ -85,7 +85,7 @@ def _ordered(store: StateStore, where: list[str], values: list[Any], query: Mapp
     column = _ORDERS.get(sort_by.replace("_", ""), "created")
     order = query.get("sortOrder", "ASC" if column == "name" else "DESC").upper()
     if order not in ("ASC", "DESC"):
-        raise invalid(f"sortOrder must be ASC or DESC, not {order!r}")
+        raise invalid_parameter(f"sortOrder must be ASC or DESC, not {order!r}")
     if page := query.get("page"):
         where.append(f"({column}, id) {'>' if order == 'ASC' else '<'} (?, ?)")
         values += read_page(page, 2)
@@ -101,7 +101,7 @@ def write_page(position: list[Any]) -> str:
 
 def read_page(page: str, length: int) -> list[Any]:
     try:
-        position = read_json(base64.urlsafe_b64decode(page))
+        position = parse_strict_json(base64.urlsafe_b64decode(page))
     except (ValueError, RecursionError):
         position = None
     if (
@@ -109,13 +109,13 @@ def read_page(page: str, length: int) -> list[Any]:
         or len(position) != length
         or not all(isinstance(item, str) or (isinstance(item, int | float) and abs(item) < 2**62) for item in position)
     ):
-        raise invalid("page is not a page token of this cloud")
+        raise invalid_parameter("page is not a page token of this cloud")
     return position
 
 
 def _safe(name: str) -> str:
     if not name.isalnum():
-        raise invalid(f"{name!r} is not a parameter of this operation")
+        raise invalid_parameter(f"{name!r} is not a parameter of this operation")
     return name
 
 

@@ -23,7 +23,7 @@ from localcloud.oci.log_query import scopes_of
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.store import StoredResource
 from localcloud.oci.tenancy import TENANCY
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 from localcloud.server.http import values_at
 
 _OWN = "own"

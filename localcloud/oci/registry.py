@@ -23,7 +23,7 @@ from localcloud.oci.dispatch import dispatch
 from localcloud.oci.operations import ApiCall, OciCloud
 from localcloud.oci.services import artifacts
 from localcloud.oci.store import StoredResource
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 from localcloud.server.http import CallInput, FilePart, Reply, Request, Upload
 
 PATH = "/v2"

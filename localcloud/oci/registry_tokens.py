@@ -10,7 +10,7 @@ from localcloud.oci import tenancy
 from localcloud.oci.authentication import Caller, verify_signature
 from localcloud.oci.operations import OciCloud
 from localcloud.server import http
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 from localcloud.server.http import Reply, Request
 
 # The path and the user name of OCIR.
@@ -23,7 +23,7 @@ _KIND = "registry"
 def answer(cloud: OciCloud, request: Request) -> tuple[Reply, Caller | None]:
     """A token for the signer of the request. The bearer of a token gets another one with the same expiry."""
     if signed := _signed(cloud, request):
-        return _token(cloud, signed, int(http.now()) + SECONDS), signed
+        return _token(cloud, signed, int(http.current_moment()) + SECONDS), signed
     principal = bearer_principal(cloud, request)
     claims = _claims(cloud, request)
     return (_token(cloud, principal, claims["exp"]) if principal and claims else Reply(401)), principal
@@ -44,7 +44,7 @@ def _claims(cloud: OciCloud, request: Request) -> dict[str, Any] | None:
     if kind.lower() == "basic":
         text = _password(text)
     claims = cloud.credentials.verify_token(text) if text else None
-    return claims if claims and claims.get("ttype") == _KIND and claims["exp"] > http.now() else None
+    return claims if claims and claims.get("ttype") == _KIND and claims["exp"] > http.current_moment() else None
 
 
 def _password(text: str) -> str:
@@ -81,4 +81,4 @@ def _token(cloud: OciCloud, principal: Caller, end: int) -> Reply:
         "exp": end,
     }
     token = cloud.credentials.sign_token(claims)
-    return Reply(200, {"token": token, "access_token": token, "expires_in": int(end - http.now())})
+    return Reply(200, {"token": token, "access_token": token, "expires_in": int(end - http.current_moment())})

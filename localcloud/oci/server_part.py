@@ -22,8 +22,8 @@ from localcloud.oci.services import identity, operations, users
 from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
 from localcloud.oci.services.object_storage.listing import files_in_use
 from localcloud.oci.store import FaultTable, StateStore
+from localcloud.server.api_errors import explain_disk_error
 from localcloud.server.cloud import ServedCloud
-from localcloud.server.errors import explain_disk_error
 from localcloud.server.faults import Faults
 from localcloud.server.routing import Router
 from localcloud.server_part import MainServerPart, MakeFabric, UnusableError

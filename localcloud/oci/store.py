@@ -86,12 +86,12 @@ class StoredResource:
     settles_at: float = 0.0
     live: bool = True
     etag: str = field(default_factory=lambda: uuid.uuid4().hex)
-    created: float = field(default_factory=http.now)
+    created: float = field(default_factory=http.current_moment)
 
     @property
     def shown_state(self) -> str:
         """The state that clients read now: `settling` during a transition, then `state`."""
-        return self.settling if self.settles_at > http.now() else self.state
+        return self.settling if self.settles_at > http.current_moment() else self.state
 
     def require_etag(self, if_match: str | None) -> None:
         if if_match not in (None, "*", self.etag):

@@ -124,7 +124,7 @@ def add_membership(store: StateStore, user: str, group: str, identifier: str = "
         "compartmentId": TENANCY,
         "userId": user,
         "groupId": group,
-        "timeCreated": http.rfc3339(http.now()),
+        "timeCreated": http.format_rfc3339(http.current_moment()),
     }
     return store.add(StoredResource(identifier, MEMBERSHIP, TENANCY, user, "ACTIVE", body, parent=group))
 

@@ -30,7 +30,7 @@ def add_work_request(
     call: ApiCall, operation_type: str, entity: str, action: str, resource: StoredResource
 ) -> dict[str, str]:
     """Adds a work request about one resource, and returns the header that names it."""
-    moment = http.rfc3339(http.now())
+    moment = http.format_rfc3339(http.current_moment())
     identifier = new_ocid("workrequest", tenancy.REGION_KEY)
     body = {
         "id": identifier,
@@ -85,7 +85,7 @@ def _find(call: ApiCall) -> StoredResource:
 
 def _current_body(request: StoredResource) -> Mapping[str, Any]:
     """The work request as it is now. It ends when its resource has settled."""
-    if request.settles_at <= http.now():
+    if request.settles_at <= http.current_moment():
         return request.body
     unfinished = {name: value for name, value in request.body.items() if name != "timeFinished"}
     return {**unfinished, "status": "IN_PROGRESS", "percentComplete": 50.0}

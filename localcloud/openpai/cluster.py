@@ -24,8 +24,8 @@ from localcloud.openpai.tasks import Tasks
 from localcloud.openpai.tokens import Tokens
 from localcloud.openpai.virtual_clusters import Allocations
 from localcloud.server import faults
-from localcloud.server.errors import INTERNAL_ERROR, ApiError, CloudFailureError
-from localcloud.server.http import Body, Reply, Request, require_once
+from localcloud.server.api_errors import INTERNAL_ERROR, ApiError, CloudFailureError
+from localcloud.server.http import Body, Reply, Request, require_single_headers
 from localcloud.server.routing import Router
 
 _JOB = "/jobs/{job}"
@@ -126,7 +126,7 @@ class OpenPaiCluster:
         return request.path.startswith((PREFIX + "/", logs.PATH))
 
     async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
-        require_once(request)
+        require_single_headers(request)
         if request.path.startswith(logs.PATH):
             return await self._log(request)
         return await self._call(request, body)

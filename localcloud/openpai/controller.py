@@ -57,7 +57,7 @@ class Controller:
     def waits_for(self, name: str) -> tuple[list[Task], list[str]]:
         """The tasks of a job that wait for resources, and the resources that its virtual cluster lacks for them."""
         framework = self._waiting.get(name)
-        pending = framework.pending(http.now()) if framework else []
+        pending = framework.pending(http.current_moment()) if framework else []
         if framework is None or not pending:
             return [], []
         need = sum_of(needs(task.role) for task in pending) if framework.policy.gang else needs(pending[0].role)
@@ -96,26 +96,26 @@ class Controller:
     def _begin(self, name: str) -> Framework | None:
         framework = self._frameworks.get(name)
         if framework and framework.attempt.number < 0:
-            framework.begin(http.now())
+            framework.begin(http.current_moment())
         return framework
 
     def _stop(self, name: str) -> Framework | None:
         framework = self._frameworks.get(name)
         if framework:
-            framework.stop(http.now())
+            framework.stop(http.current_moment())
         return framework
 
     def _runs(self, attempt: str) -> Framework | None:
         framework, task = self._placed.get(attempt, (None, None))
         if framework and task:
-            framework.runs(task, http.now())
+            framework.runs(task, http.current_moment())
         return framework
 
     def _ended(self, attempt: str, how: TaskExit) -> Framework | None:
         framework, task = self._placed.pop(attempt, (None, None))
         self._allocations.release(attempt)
         if framework and task and task.last.id == attempt:
-            framework.ended(task, how.code, how.details, http.now())
+            framework.ended(task, how.code, how.details, http.current_moment())
         return framework
 
     # -- batches of events
@@ -147,7 +147,7 @@ class Controller:
         with self._store.transaction():
             touched = {each.name: each for event in events if (each := event())}
             self._waiting.update(touched)
-            placed = self._place(http.now())
+            placed = self._place(http.current_moment())
             touched |= {each.name: each for each, _ in placed}
             for framework in touched.values():
                 self._store.write(framework, job_state(framework.state, _code(framework)))

@@ -247,7 +247,7 @@ def _task_attempts(call: RestCall) -> tuple[JobRow, list[TaskRow]]:
 
 
 def _waiting(job: JobRow, task: Task, lacking: Sequence[str]) -> Json:
-    begun, now = http.rfc3339(task.created), http.rfc3339(http.now())
+    begun, now = http.format_rfc3339(task.created), http.format_rfc3339(http.current_moment())
     framework, role = encoded_name(job.name), task.role.name
     return {
         "uid": f"{task.last.id}.waiting", "frameworkName": framework, "podUid": task.last.id, "taskroleName": role,

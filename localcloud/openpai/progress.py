@@ -17,7 +17,7 @@ from components.openpai.client.jobs import Job, start_of
 from components.openpai.client.status import storages_folder
 from launcher.walking import open_file
 from localcloud.openpai.store import JobRow, JobStore
-from localcloud.server import http, progress
+from localcloud.server import http, progress_record
 from localcloud.server.cloud import StateFile
 
 # Launchers report every five seconds.
@@ -41,7 +41,7 @@ def read_status(home: Path, place: Place, rank: int) -> Mapping[str, Any]:
     except OSError:
         return {}
     with os.fdopen(number, "rb") as file:
-        return progress.parse_status(file.read(progress.LONGEST_BYTES))
+        return progress_record.parse_status_object(file.read(progress_record.LONGEST_BYTES))
 
 
 @dataclass
@@ -74,7 +74,9 @@ class ProgressObserver:
         if points:
             with self.store.transaction():
                 for storage, name, status in points:
-                    progress.record_status(self.store, progress_key(storage), name, status, http.now())
+                    progress_record.record_status(
+                        self.store, progress_key(storage), name, status, http.current_moment()
+                    )
 
     def _text(self, row: JobRow) -> Job | None:
         return Job.read(row.user, row.job, self.jobs.text(row.name, "config"), [])

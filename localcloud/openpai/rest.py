@@ -15,7 +15,7 @@ from localcloud.openpai.store import JobStore
 from localcloud.openpai.tokens import Caller, Tokens
 from localcloud.openpai.virtual_clusters import Allocations
 from localcloud.server.faults import Faults
-from localcloud.server.http import Reply, query_parameters, read_json
+from localcloud.server.http import Reply, parse_strict_json, query_parameters
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class RestCall:
     def values(self) -> Mapping[str, Any]:
         """The body's values: a form, or JSON."""
         try:
-            content = query_parameters(self.body.decode()) if self.is_form else read_json(self.body)
+            content = query_parameters(self.body.decode()) if self.is_form else parse_strict_json(self.body)
         except (ValueError, RecursionError):
             raise invalid_parameters(f"The body is not {'a form' if self.is_form else 'JSON'}.") from None
         if not isinstance(content, dict):

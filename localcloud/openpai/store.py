@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localcloud.files import transaction
+from localcloud.files import sqlite_transaction
 from localcloud.openpai.framework import AttemptEnd, Framework, JobAttempt, Task, TaskAttemptState
 from localcloud.openpai.policies import RolePolicy, policy_of
 
@@ -118,7 +118,7 @@ class JobStore:
         self.connection.close()
 
     def transaction(self) -> AbstractContextManager[None]:
-        return transaction(self.connection)
+        return sqlite_transaction(self.connection)
 
     def add(self, row: JobRow, config: str, protocol: Mapping[str, Any]) -> None:
         """Adds a job. `config`: its text for clients, without secrets. `protocol` keeps secrets until the job ends."""

@@ -150,7 +150,7 @@ def policy_for(home: Path, person: Person, protocol: Mapping[str, Any]) -> JobPo
 def _store_job(store: JobStore, name: str, policy: JobPolicy, protocol: Mapping[str, Any], config: str) -> None:
     user, _, job = name.partition("~")
     row = JobRow(
-        name, user, job, str(uuid.uuid4()), policy.virtual_cluster, http.now(), tasks=policy.tasks,
+        name, user, job, str(uuid.uuid4()), policy.virtual_cluster, http.current_moment(), tasks=policy.tasks,
         roles=len(policy.roles), gpus=policy.gpus, priority=_hived(protocol).get("jobPriorityClass"),
     )  # fmt: skip
     try:

@@ -43,7 +43,7 @@ class Tokens:
         self._secret = path.read_bytes()
 
     def create(self, user: str, application: bool, seconds: float = LOGIN_SECONDS) -> str:
-        now = int(http.now())
+        now = int(http.current_moment())
         content = {"username": user, "application": application, "iat": now, "jti": secrets.token_hex(8)}
         token = self._sign(content if application else {**content, "exp": now + seconds})
         with self._store.transaction():
@@ -89,7 +89,7 @@ class Tokens:
 
     def for_log(self, attempt: str) -> str:
         """A token for the logs of one task attempt, which expires after ten minutes."""
-        return self._sign({"attempt": attempt, "exp": int(http.now()) + _LOG_SECONDS})
+        return self._sign({"attempt": attempt, "exp": int(http.current_moment()) + _LOG_SECONDS})
 
     def opens_log(self, token: str, attempt: str) -> bool:
         content = self._content(token)
@@ -106,7 +106,7 @@ class Tokens:
             return None
         content: dict[str, object] = json.loads(_decoded(text.partition(".")[2]))
         expires = content.get("exp")
-        return content if not isinstance(expires, int | float) or expires > http.now() else None
+        return content if not isinstance(expires, int | float) or expires > http.current_moment() else None
 
     def _mac(self, text: str) -> bytes:
         return hmac.new(self._secret, text.encode(), hashlib.sha256).digest()

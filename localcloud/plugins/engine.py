@@ -32,7 +32,7 @@ _DELETED: dict[str, set[str]] = {}
 
 def recorded_ids(urn: str) -> frozenset[str]:
     """The ids of the resource in the state of its stack; empty if no engine runs this plugin."""
-    engine = _engine()
+    engine = _engine_path()
     before = _ids_before(engine, *_stack_of(urn)).get(urn, frozenset()) if engine else frozenset()
     return before - _DELETED.get(urn, set())
 
@@ -47,7 +47,7 @@ def _ids_before(engine: str, stack: str, project: str) -> Mapping[str, frozenset
     """The ids by URN at the beginning of the operation. The engine starts a plugin for each operation, and replaces
     only resources that it had then."""
     ids: dict[str, frozenset[str]] = {}
-    for row in _rows(_export(engine, stack, project)):
+    for row in _recorded_resources(_export_stack(engine, stack, project)):
         if row.get("id"):
             ids[row["urn"]] = ids.get(row["urn"], frozenset()) | {str(row["id"])}
     return ids
@@ -55,14 +55,14 @@ def _ids_before(engine: str, stack: str, project: str) -> Mapping[str, frozenset
 
 def recorded_parent(urn: str) -> str:
     """The URN of the resource's parent component; empty if it has none, or if there are several."""
-    engine, (head, chain, _) = _engine(), urn.rsplit("::", 2)
+    engine, (head, chain, _) = _engine_path(), urn.rsplit("::", 2)
     above = f"{head}::{chain.rpartition('$')[0]}::"
-    rows = _rows(_export(engine, *_stack_of(urn))) if engine and "$" in chain else []
+    rows = _recorded_resources(_export_stack(engine, *_stack_of(urn))) if engine and "$" in chain else []
     parents = [str(row["urn"]) for row in rows if str(row["urn"]).startswith(above)]
     return parents[0] if len(parents) == 1 else ""
 
 
-def _engine() -> str:
+def _engine_path() -> str:
     """The path of the program that started this process, if it is Pulumi."""
     try:
         program = psutil.Process(os.getppid()).exe()
@@ -74,7 +74,7 @@ def _engine() -> str:
 @cache
 def writes_for_programs() -> bool:
     """Whether the engine writes JSON. Then a diff must be as the real plugin's, without words for people."""
-    engine = _engine()
+    engine = _engine_path()
     return bool(engine) and any(
         word in ("-j", "--json", "--json=true") for word in psutil.Process(os.getppid()).cmdline()
     )
@@ -85,7 +85,7 @@ def _stack_of(urn: str) -> tuple[str, str]:
     return stack, project
 
 
-def _export(engine: str, stack: str, project: str) -> str:
+def _export_stack(engine: str, stack: str, project: str) -> str:
     until = time.monotonic() + _RETRY_SECONDS
     while True:
         reason = ""
@@ -105,7 +105,7 @@ def _export(engine: str, stack: str, project: str) -> str:
         time.sleep(_PAUSE)
 
 
-def _rows(exported: str) -> list[dict[str, Any]]:
+def _recorded_resources(exported: str) -> list[dict[str, Any]]:
     return list((json.loads(exported).get("deployment") or {}).get("resources") or ())
 
 
@@ -113,7 +113,7 @@ _SHIPPED = Path(__file__).resolve().parents[2] / "stacks"
 _LOCAL = {"up": "up", "destroy": "down", "import": "import"}
 
 
-def commands(urn: str, word: str, *options: str) -> str:
+def remedy_commands(urn: str, word: str, *options: str) -> str:
     """A command on the stack of a resource, for a message: of `trainyard`, and of plain Pulumi."""
     stack = urn.removeprefix("urn:pulumi:").partition("::")[0]
     # Set by `trainyard` for the engine.
@@ -126,7 +126,7 @@ def commands(urn: str, word: str, *options: str) -> str:
 
 
 def delete_old_remedy(call: Call) -> str:
-    command = commands(call.urn, "destroy", "--target", call.urn, "--target-dependents")
+    command = remedy_commands(call.urn, "destroy", "--target", call.urn, "--target-dependents")
     return (
         "The old resource still exists, because the engine creates the new one first. Delete the old one with "
         f"everything that depends on it: {command}. Then bring the stack up again."
@@ -137,5 +137,5 @@ def unchangeable_error(call: Call, keys: Iterable[str]) -> ProviderError:
     named = ", ".join(f"`{key}`" for key in keys)
     return ProviderError(
         f"{call.name}: the local cloud cannot change {named} of an existing resource.",
-        f"Restore the old value, or replace the resource: {commands(call.urn, 'up', '--replace', call.urn)}.",
+        f"Restore the old value, or replace the resource: {remedy_commands(call.urn, 'up', '--replace', call.urn)}.",
     )

@@ -16,7 +16,7 @@ from components.platform.calls import ProviderError
 from components.platform.values import Properties
 from components.values.resource_types import PluginType
 from localcloud.plugins.engine import writes_for_programs
-from localcloud.plugins.table import TableResource
+from localcloud.plugins.resource_table import TableResource
 from provider.base.resource import Plugin, ProviderResource
 
 Row = TypeVar("Row", bound=PluginType)
@@ -76,7 +76,7 @@ class LocalPlugin(Plugin, Generic[Row, Session]):
         return named
 
 
-def must_be_local(plugin: str, urls: Iterable[str]) -> None:
+def require_local_endpoints(plugin: str, urls: Iterable[str]) -> None:
     """Raises unless all endpoints are local clouds. `plugin`: the name of the plugin that would call them."""
     for url in sorted(set(urls)):
         parts = urlsplit(url)
@@ -85,7 +85,7 @@ def must_be_local(plugin: str, urls: Iterable[str]) -> None:
                 f"{url} is not on this machine; this `{plugin}` plugin calls only the local cloud.",
                 f"For a real account use Pulumi's own plugin: `pulumi plugin install resource {plugin}`.",
             )
-        if _marker(url, parts.hostname or "", parts.port or 80) != _NAME:
+        if _read_marker_name(url, parts.hostname or "", parts.port or 80) != _NAME:
             raise ProviderError(
                 f"The server at {url} is not trainyard's local cloud; the plugin did not call it.",
                 "`trainyard cloud status` shows where the local cloud runs. `trainyard cloud env` prints the variables "
@@ -93,7 +93,7 @@ def must_be_local(plugin: str, urls: Iterable[str]) -> None:
             )
 
 
-def without_endpoint_error(plugin: str, what: str) -> ProviderError:
+def missing_endpoint_error(plugin: str, what: str) -> ProviderError:
     """The error of a missing endpoint. `what`: which one, and where it should be set."""
     return ProviderError(
         f"This `{plugin}` plugin is for the local cloud only, and {what}.",
@@ -110,7 +110,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _marker(url: str, host: str, port: int) -> str | None:
+def _read_marker_name(url: str, host: str, port: int) -> str | None:
     connection = http.client.HTTPConnection(host, port, timeout=_SECONDS)
     try:
         connection.request("GET", _PATH)

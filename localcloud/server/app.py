@@ -17,9 +17,15 @@ from typing import Any
 
 from localcloud.files import open_regular_file
 from localcloud.server import connections, faults
+from localcloud.server.api_errors import (
+    INTERNAL_ERROR,
+    ApiError,
+    explain_cloud_failure,
+    request_too_large,
+    request_too_late,
+)
 from localcloud.server.cloud import MARKER_PATH, ServedCloud, answer_marker
 from localcloud.server.connections import CLIENT_SECONDS, FOR_NODES
-from localcloud.server.errors import INTERNAL_ERROR, ApiError, failure_of, too_large, too_late
 from localcloud.server.http import MAXIMUM_BODY, Body, FilePart, HttpApi, Reply, Request, Upload, whole_number
 
 MAXIMUM_UPLOAD = 50 * 1024**3
@@ -98,10 +104,10 @@ class Application:
         if request.path == MARKER_PATH:
             return answer_marker(self._cloud, request), "marker"
         api = next(api for api in self._cloud.apis if api.takes(request))
-        return await answered(api, request, body, self._cloud.home)
+        return await answer_request(api, request, body, self._cloud.home)
 
 
-async def answered(api: HttpApi, request: Request, body: Body, home: Path) -> tuple[Reply, str]:
+async def answer_request(api: HttpApi, request: Request, body: Body, home: Path) -> tuple[Reply, str]:
     """The reply of an API to a request, and its summary for the log. Turns all errors into refusals."""
     try:
         return await api.answer(request, body)
@@ -110,7 +116,7 @@ async def answered(api: HttpApi, request: Request, body: Body, home: Path) -> tu
     except ApiError as refusal:
         error = refusal
     except Exception as problem:
-        error = failure_of(problem, home)
+        error = explain_cloud_failure(problem, home)
         if error.status == INTERNAL_ERROR:
             log.exception("%s %s", request.method, request.shown)
     return api.refused(request, error), f"{api.operation(request)} {error}".lstrip()
@@ -147,7 +153,7 @@ class _ArrivingBody:
 
     async def _parts(self, most: int) -> AsyncIterator[bytes]:
         if (whole_number(self._announced) or 0) > most:
-            raise too_large(most)
+            raise request_too_large(most)
         size, waited = 0, 0.0
         while not self.is_over:
             begun = time.monotonic()
@@ -155,7 +161,7 @@ class _ArrivingBody:
                 async with asyncio.timeout(CLIENT_SECONDS):
                     message = await self._receive()
             except TimeoutError:
-                raise too_late(f"no data for {CLIENT_SECONDS:g} seconds") from None
+                raise request_too_late(f"no data for {CLIENT_SECONDS:g} seconds") from None
             waited += time.monotonic() - begun
             if message["type"] == "http.disconnect":
                 raise ApiError(
@@ -164,9 +170,9 @@ class _ArrivingBody:
             self.is_over = not message.get("more_body")
             size += len(message.get("body", b""))
             if size > most:
-                raise too_large(most)
+                raise request_too_large(most)
             if waited > CLIENT_SECONDS + size / _SLOWEST:
-                raise too_late(f"it is slower than {_SLOWEST} bytes a second")
+                raise request_too_late(f"it is slower than {_SLOWEST} bytes a second")
             if message.get("body"):
                 yield message["body"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from catalog.version import VERSION
-from localcloud.files import transaction
+from localcloud.files import sqlite_transaction
 from localcloud.server.faults import Faults
 from localcloud.server.http import HttpApi, Reply, Request
 
@@ -54,7 +54,7 @@ class StateFile:
         if self.connection.in_transaction:
             yield
             return
-        with transaction(self.connection):
+        with sqlite_transaction(self.connection):
             yield
 
 

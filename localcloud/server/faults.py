@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
-from localcloud.server.errors import ApiError, invalid
+from localcloud.server.api_errors import ApiError, invalid_parameter
 
 MAXIMUM_SECONDS = 3600.0
 # What each kind of fault does, and its own settings. The first setting is required.
@@ -77,21 +77,23 @@ class Faults:
         self._rows = {fault.id: fault for fault in (Fault(**row) for row in stored.load())}
 
     def list(self) -> list[dict[str, Any]]:
-        return [_render(fault) for fault in self._rows.values()]
+        return [_render_fault(fault) for fault in self._rows.values()]
 
     def add(self, settings: Any) -> dict[str, Any]:
         if not isinstance(settings, dict) or settings.get("kind") not in KINDS:
-            raise invalid(f"kind must be one of {', '.join(KINDS)}")
+            raise invalid_parameter(f"kind must be one of {', '.join(KINDS)}")
         kind = settings["kind"]
         takes = {"kind", "operations", "rate", "seed", "times", *KINDS[kind][1]}
         if unknown := sorted(set(settings) - takes):
-            raise invalid(f"a fault of kind {kind} takes {', '.join(sorted(takes - {'kind'}))}, not {unknown[0]}")
+            raise invalid_parameter(
+                f"a fault of kind {kind} takes {', '.join(sorted(takes - {'kind'}))}, not {unknown[0]}"
+            )
         if lacking := [name for name in KINDS[kind][1][:1] if name not in settings]:
-            raise invalid(f"a fault of kind {kind} needs {lacking[0]}: {KINDS[kind][0]}")
+            raise invalid_parameter(f"a fault of kind {kind} needs {lacking[0]}: {KINDS[kind][0]}")
         types = {field.name: field.type for field in fields(Fault)}
         for name, value in settings.items():
-            if not _fits(str(types[name]), value):
-                raise invalid(f"{name} must be {_WORDS[str(types[name])]}, not {value!r}")
+            if not _fits_type(str(types[name]), value):
+                raise invalid_parameter(f"{name} must be {_WORDS[str(types[name])]}, not {value!r}")
         fault = Fault(self._stored.new_id(), **settings)
         wrong = {
             "rate must be from 0 to 1": fault.rate > 1,
@@ -102,10 +104,10 @@ class Faults:
         }
         for message, applies in wrong.items():
             if applies:
-                raise invalid(message)
+                raise invalid_parameter(message)
         self._stored.add(fault.id, fault.kind, asdict(fault))
         self._rows[fault.id] = fault
-        return _render(fault)
+        return _render_fault(fault)
 
     def clear(self, identifier: str = "") -> int:
         gone = [name for name in self._rows if identifier in ("", name)]
@@ -126,7 +128,7 @@ class Faults:
             self._keep(replace(fault, seen=fault.seen + 1, done=fault.done + strikes))
             if strikes:
                 struck = fault
-                log.warning("fault %s strikes %s", _describe(fault), operation)
+                log.warning("fault %s strikes %s", _describe_fault(fault), operation)
         return struck
 
     def seconds(self, kind: str, operation: str) -> float:
@@ -146,13 +148,13 @@ class DroppedError(Exception):
     """The server must end the connection without an answer."""
 
 
-def refusal_of(fault: Fault) -> ApiError:
+def fault_refusal(fault: Fault) -> ApiError:
     """The refusal of a call that a fault of the kind `status` strikes."""
     code = fault.code or _CODES.get(fault.status, "InternalError" if fault.status >= 500 else "InvalidParameter")
     return ApiError(fault.status, code, REQUESTED)
 
 
-async def strike_before(faults: Faults, operation: str, refusal: Callable[[Fault], ApiError] = refusal_of) -> None:
+async def strike_before(faults: Faults, operation: str, refusal: Callable[[Fault], ApiError] = fault_refusal) -> None:
     """Applies the faults that strike before a call runs."""
     if seconds := faults.seconds("latency", operation):
         await asyncio.sleep(seconds)
@@ -168,19 +170,19 @@ def strike_after(faults: Faults, operation: str) -> None:
         raise DroppedError
 
 
-def _render(fault: Fault) -> dict[str, Any]:
+def _render_fault(fault: Fault) -> dict[str, Any]:
     always = ("id", "kind", "operations", "rate", "seen", "done")
     return {name: value for name, value in asdict(fault).items() if name in always or value}
 
 
-def _describe(fault: Fault) -> str:
-    return " ".join(f"{name}={value}" for name, value in _render(fault).items() if name not in ("seen", "done"))
+def _describe_fault(fault: Fault) -> str:
+    return " ".join(f"{name}={value}" for name, value in _render_fault(fault).items() if name not in ("seen", "done"))
 
 
 _WORDS = {"str": "text", "int": "a whole number, not negative", "float": "a number, not negative"}
 
 
-def _fits(type_name: str, value: Any) -> bool:
+def _fits_type(type_name: str, value: Any) -> bool:
     if type_name == "str":
         return isinstance(value, str) and len(value) <= 255
     if isinstance(value, bool) or not isinstance(value, int if type_name == "int" else int | float):

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, unquote_plus
 
-from localcloud.server.errors import ApiError, invalid
+from localcloud.server.api_errors import ApiError, invalid_parameter
 
 _YEAR_10000 = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 # The largest signed number of 64 bits.
@@ -35,15 +35,15 @@ Json = dict[str, Any]
 _MAY_REPEAT = frozenset({"accept", "accept-encoding", "accept-language", "connection", "cookie", "via"})
 
 
-def now() -> float:
+def current_moment() -> float:
     return time.time()
 
 
-def rfc3339(moment: float) -> str:
+def format_rfc3339(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def http_date(moment: float) -> str:
+def format_http_date(moment: float) -> str:
     return formatdate(moment, usegmt=True)
 
 
@@ -56,11 +56,15 @@ def parse_rfc3339(text: str) -> float:
     return moment
 
 
-def read_json(body: bytes) -> Any:
+def parse_strict_json(body: bytes) -> Any:
     """Parses JSON. ValueError for JSON that other programs could not store, or could read differently; RecursionError
     for very deep nesting."""
     value = json.loads(
-        body.decode(), parse_constant=_no_constant, parse_int=_whole, parse_float=_finite, object_pairs_hook=_once
+        body.decode(),
+        parse_constant=_refuse_constant,
+        parse_int=_parse_whole_number,
+        parse_float=_parse_finite_number,
+        object_pairs_hook=_refuse_repeated_keys,
     )
     if b"\\u" in body:  # JSON allows half of a surrogate pair, which cannot be encoded
         json.dumps(value, ensure_ascii=False).encode()
@@ -80,7 +84,7 @@ def path_parameter(text: str) -> str:
     try:
         return unquote(text, errors="strict")
     except ValueError:
-        raise invalid(f"{text[:80]!r} is not percent-encoded UTF-8") from None
+        raise invalid_parameter(f"{text[:80]!r} is not percent-encoded UTF-8") from None
 
 
 def parameter_pairs(text: str, most: int) -> list[tuple[str, str]]:
@@ -94,23 +98,23 @@ def query_parameters(text: str) -> dict[str, str]:
     try:
         pairs = parameter_pairs(text, _MOST_PARAMETERS)
     except UnicodeDecodeError:
-        raise invalid("the query is not percent-encoded UTF-8") from None
+        raise invalid_parameter("the query is not percent-encoded UTF-8") from None
     except ValueError:
-        raise invalid(f"the query has more than {_MOST_PARAMETERS} parameters") from None
+        raise invalid_parameter(f"the query has more than {_MOST_PARAMETERS} parameters") from None
     parameters = dict(pairs)
     if len(parameters) < len(pairs):
-        raise invalid("the query repeats a parameter")
+        raise invalid_parameter("the query repeats a parameter")
     return parameters
 
 
-def without_secrets(target: str) -> str:
+def mask_secrets(target: str) -> str:
     """A request's target for the log, with tokens and signatures masked."""
     path, mark, query = target.partition("?")
-    parts = [_masked(part) for part in query.split("&")]
+    parts = [_mask_parameter(part) for part in query.split("&")]
     return _TOKEN_IN_PATH.sub(_MASK, path) + mark + "&".join(parts)
 
 
-def _masked(parameter: str) -> str:
+def _mask_parameter(parameter: str) -> str:
     name, mark, _ = parameter.partition("=")
     return f"{name}{mark}{_MASK}" if mark and unquote_plus(name).lower() in _SECRET_PARAMETERS else parameter
 
@@ -127,24 +131,24 @@ def values_at(value: Any, path: str) -> Iterator[Any]:
             yield each
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
         raise ValueError("an object repeats a key")
     return value
 
 
-def _no_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _whole(text: str) -> int:
+def _parse_whole_number(text: str) -> int:
     if whole_number(text.removeprefix("-")) is None:
         raise ValueError("the number does not fit into 64 bits")
     return int(text)
 
 
-def _finite(text: str) -> float:
+def _parse_finite_number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError("the number is not finite")
@@ -181,14 +185,14 @@ class Request:
     @property
     def shown(self) -> str:
         """The target for a log, without tokens and signatures."""
-        return without_secrets(self.target)
+        return mask_secrets(self.target)
 
 
-def require_once(request: Request) -> None:
+def require_single_headers(request: Request) -> None:
     """InvalidParameter for a repeated header, because programs differ in which one counts. Those in `_MAY_REPEAT` do no
     harm, because nothing here reads them."""
     if twice := sorted(request.repeated - _MAY_REPEAT):
-        raise invalid(f"the header {twice[0][:80]} is repeated")
+        raise invalid_parameter(f"the header {twice[0][:80]} is repeated")
 
 
 @dataclass(frozen=True)
@@ -206,7 +210,7 @@ class CallInput:
     @cached_property
     def json(self) -> Any:
         """The parsed body. ValueError or RecursionError if it is not valid JSON."""
-        return read_json(self.body)
+        return parse_strict_json(self.body)
 
     @property
     def digest(self) -> str:

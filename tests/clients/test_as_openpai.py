@@ -23,7 +23,7 @@ from components.openpai.protocol.text import Moment
 from localcloud.openpai.accounts import person
 from localcloud.openpai.storages import DEFAULT
 from localcloud.openpai.submitting import parse_and_mask, policy_for
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 
 RECORDED = json.loads(Path(__file__).with_name("recorded_of_openpai.json").read_text(encoding="utf-8"))
 # Where the local cluster differs, and why.

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.console.page import _FILES
+from localcloud.console.console_page import _FILES
 from tests.support.browser import Page, browser
 
 CONSOLE = Path(__file__).parents[2] / "localcloud" / "console"

@@ -51,7 +51,7 @@ def test_a_cloud_killed_under_load_restarts_with_consistent_data(tmp_path: Path)
             assert all(event.wait(LONGEST_SECONDS) for event in enough)
             assert min(map(len, made)) >= 25, "it broke before it was killed"
             kill(cloud)
-        again = Clients(control.start(cloud.home))
+        again = Clients(control.start_cloud(cloud.home))
         for index, identifiers in enumerate(made):
             for identifier in identifiers[:-1]:
                 assert again.data_science.get_project(identifier).data.id == identifier
@@ -83,7 +83,7 @@ def _running_child(world: World, run: object) -> int:
 
 def _after_a_new_start(cloud: Cloud, run: object) -> tuple[World, Any]:
     """Waits for the run's end, and returns it with a new `World`."""
-    world = World(Clients(control.start(cloud.home)))
+    world = World(Clients(control.start_cloud(cloud.home)))
     return world, world.finished(run)
 
 
@@ -103,8 +103,8 @@ def test_after_a_kill_no_process_of_a_run_survives_and_the_run_starts_again(tmp_
         run = world.run(world.job(_TWO_LIVES))
         child = _running_child(world, run)
         kill(cloud)
-        eventually(lambda: files.start_time(child), lambda started: not started)
-        again = World(Clients(control.start(cloud.home)))
+        eventually(lambda: files.process_start_time(child), lambda started: not started)
+        again = World(Clients(control.start_cloud(cloud.home)))
         said = eventually(lambda: again.lines(run), lambda lines: len(lines) == 2)
         assert all(line.endswith("['train.py']") for line in said), "a machine that starts anew has an empty disk"
         (again.home(run) / "ends").touch()
@@ -162,11 +162,11 @@ def test_a_stopped_cloud_fails_its_runs_and_leaves_no_process(cloud: Cloud) -> N
     world = World(Clients(cloud))
     run = world.run(world.job(_PARENT))
     child = _running_child(world, run)
-    assert control.stop(cloud.home)
-    assert not files.start_time(child)
+    assert control.stop_cloud(cloud.home)
+    assert not files.process_start_time(child)
     assert not (cloud.home / "server.json").exists()
-    control.start(cloud.home)
-    done = World(Clients(control.start(cloud.home))).read(run)
+    control.start_cloud(cloud.home)
+    done = World(Clients(control.start_cloud(cloud.home))).read(run)
     assert (done.lifecycle_state, "stopped" in done.lifecycle_details) == ("FAILED", True)
 
 
@@ -174,20 +174,20 @@ def test_concurrent_starts_make_one_cloud(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     try:
         with ThreadPoolExecutor(4) as pool:
-            clouds = list(pool.map(lambda _: control.start(home), range(4)))
+            clouds = list(pool.map(lambda _: control.start_cloud(home), range(4)))
         assert len({cloud.pid for cloud in clouds}) == 1
     finally:
-        control.stop(home)
-    assert control.running(home) is None
-    assert not control.stop(home)
+        control.stop_cloud(home)
+    assert control.find_running_cloud(home) is None
+    assert not control.stop_cloud(home)
 
 
 def test_a_stale_pid_record_never_kills_another_process(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     home.mkdir()
     (home / "server.json").write_text(f'{{"pid": {os.getpid()}, "started": "1", "port": 1}}')
-    assert control.running(home) is None
-    assert not control.stop(home)
+    assert control.find_running_cloud(home) is None
+    assert not control.stop_cloud(home)
 
 
 def test_two_clients_at_once_are_served_correctly(cloud: Cloud) -> None:
@@ -209,12 +209,12 @@ def test_a_cloud_that_cannot_start_names_the_reason_and_the_remedy(tmp_path: Pat
     home.mkdir()
     (home / "state.sqlite3").write_bytes(b"not a database" * 1000)
     with pytest.raises(control.CloudError, match=r"state\.sqlite3 cannot be used .*trainyard cloud reset"):
-        control.start(home)
+        control.start_cloud(home)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         with pytest.raises(control.CloudError, match=f"port {port} is not available"):
-            control.start(tmp_path / "other", port)
+            control.start_cloud(tmp_path / "other", port)
 
 
 def test_cloud_commands_start_show_stop_and_reset_the_cloud(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_cloud_commands_start_show_stop_and_reset_the_cloud(tmp_path: Path) -> N
         assert invoke(command, ["reset", *home, "--yes"]).exit_code == 0
         assert not (tmp_path / "cloud").exists()
     finally:
-        control.stop(tmp_path / "cloud")
+        control.stop_cloud(tmp_path / "cloud")
 
 
 def test_reset_refuses_a_folder_that_is_not_a_clouds(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_every_generated_request_is_answered_or_refused(attacker: Attacker, serv
 
 
 def _is_whole(cloud: Cloud) -> None:
-    again = control.running(Path(cloud.home))
+    again = control.find_running_cloud(Path(cloud.home))
     assert again is not None
     assert again.pid == cloud.pid
     connection = sqlite3.connect(f"file:{cloud.home / 'state.sqlite3'}?mode=ro", uri=True)

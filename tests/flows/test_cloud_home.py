@@ -27,43 +27,43 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_a_cloud_ends_when_its_folder_is_removed(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
-    cloud = control.start(home)
-    started = files.start_time(cloud.pid)
+    cloud = control.start_cloud(home)
+    started = files.process_start_time(cloud.pid)
     try:
         shutil.rmtree(home)
-        eventually(lambda: files.is_same(cloud.pid, started), lambda runs: not runs)
+        eventually(lambda: files.is_same_process(cloud.pid, started), lambda runs: not runs)
     finally:
-        control.stop(home)
+        control.stop_cloud(home)
 
 
 def test_a_restarted_cloud_keeps_its_address_unless_another_program_uses_it(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     try:
-        before = control.start(home)
-        control.stop(home)
-        again = control.start(home)
+        before = control.start_cloud(home)
+        control.stop_cloud(home)
+        again = control.start_cloud(home)
         assert again.endpoint == before.endpoint
-        control.stop(home)
+        control.stop_cloud(home)
         with closing(socket.create_server(("127.0.0.1", int(again.endpoint.rpartition(":")[2])))):
-            assert control.start(home).endpoint != before.endpoint
+            assert control.start_cloud(home).endpoint != before.endpoint
     finally:
-        control.stop(home)
+        control.stop_cloud(home)
 
 
 def test_a_suspended_cloud_is_still_recognized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "cloud"
-    cloud = control.start(home)
+    cloud = control.start_cloud(home)
     try:
         os.kill(cloud.pid, signal.SIGSTOP)
         with monkeypatch.context() as impatient:
             impatient.setattr(control, "_ANSWER_SECONDS", 0.1)
             with pytest.raises(control.CloudError, match=r"(?s)did not answer.*suspended.*trainyard cloud stop"):
-                control.start(home, timeout=0.2)
+                control.start_cloud(home, timeout=0.2)
         os.kill(cloud.pid, signal.SIGCONT)
-        assert control.start(home) == cloud
+        assert control.start_cloud(home) == cloud
     finally:
         os.kill(cloud.pid, signal.SIGCONT)
-        control.stop(home)
+        control.stop_cloud(home)
 
 
 @contextmanager
@@ -102,11 +102,11 @@ def test_a_second_start_waits_for_a_cloud_whose_starter_was_killed(tmp_path: Pat
             server.resume()
             # On a busy machine, the second one may lock the folder first. In any case there is only one server, and it
             # is found.
-            cloud = control.start(home)
-            assert control.start(home) == cloud
+            cloud = control.start_cloud(home)
+            assert control.start_cloud(home) == cloud
             eventually(lambda: [one.pid for one in _servers(home)], lambda pids: pids == [cloud.pid])
     finally:
-        control.stop(home)
+        control.stop_cloud(home)
 
 
 def test_ctrl_c_during_a_start_leaves_no_cloud(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_ctrl_c_while_the_server_is_spawned_leaves_no_cloud(tmp_path: Path, monk
     monkeypatch.setattr(os, "posix_spawn", interrupted)
     try:
         with pytest.raises(KeyboardInterrupt):
-            control.start(tmp_path / "cloud")
+            control.start_cloud(tmp_path / "cloud")
         assert _servers(tmp_path / "cloud") == []
     finally:
         for one in _servers(tmp_path / "cloud"):
@@ -137,26 +137,26 @@ def test_ctrl_c_while_the_server_is_spawned_leaves_no_cloud(tmp_path: Path, monk
 
 def test_a_requested_port_that_differs_from_the_running_clouds_is_an_error(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
-    cloud = control.start(home)
+    cloud = control.start_cloud(home)
     try:
         port = int(cloud.endpoint.rpartition(":")[2])
         same, other = (CliRunner().invoke(start, ["--home", str(home), "--port", str(n)]) for n in (port, port - 1))
         assert (same.exit_code, other.exit_code) == (0, 1)
         assert f"The local cloud runs already, at {cloud.endpoint}." in other.output
     finally:
-        control.stop(home)
+        control.stop_cloud(home)
 
 
 @pytest.mark.parametrize("text", ["abc", "nan", "0"])
 def test_an_invalid_variable_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("TRAINYARD_CLIENT_SECONDS", text)
     with pytest.raises(control.CloudError, match=f"TRAINYARD_CLIENT_SECONDS is '{text}': give a number of seconds"):
-        control.start(tmp_path / "cloud")
+        control.start_cloud(tmp_path / "cloud")
 
 
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "cloud.lock").symlink_to(tmp_path / "precious")
     with pytest.raises(OSError, match="is a link: remove it"):
-        control.start(tmp_path / "cloud")
+        control.start_cloud(tmp_path / "cloud")
     assert (tmp_path / "precious").read_text() == "precious"

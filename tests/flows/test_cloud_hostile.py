@@ -39,9 +39,9 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TRAINYARD_CLIENT_SECONDS", "3")
         try:
-            yield control.start(home)
+            yield control.start_cloud(home)
         finally:
-            control.stop(home)
+            control.stop_cloud(home)
 
 
 @pytest.fixture(scope="module")
@@ -419,7 +419,7 @@ def test_a_node_does_not_read_the_console(cloud: Cloud, world: World) -> None:
 
 
 def test_the_server_process_survives_all_of_these_requests(cloud: Cloud) -> None:
-    again = control.running(Path(cloud.home))
+    again = control.find_running_cloud(Path(cloud.home))
     assert again is not None
     assert again.pid == cloud.pid
     assert Clients(cloud).storage.get_namespace().data == "trainyardlocal"

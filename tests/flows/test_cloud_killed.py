@@ -93,7 +93,7 @@ def test_a_cloud_killed_during_mixed_work_keeps_every_answered_change(tmp_path: 
             # This test kills at a moment by time, so it does not wait for a condition.
             time.sleep(random.Random(seed).uniform(0.05, 0.6))
             kill(cloud)
-        again = Clients(control.start(cloud.home))
+        again = Clients(control.start_cloud(cloud.home))
         for name, content in {**known[0], **known[1]}.items():
             assert _read(again, name) == content, name
         _fits_together(cloud.home)

@@ -178,12 +178,12 @@ def test_cancel_ends_every_process_of_the_run(world: World) -> None:
     world.printed(run, "child")
     _, number, namespace = world.lines(run)[0].split()
     child = traces.of_node(namespace, int(number))
-    assert files.start_time(child)
+    assert files.process_start_time(child)
     world.clients.data_science.cancel_job_run(run.id)
     assert world.read(run).lifecycle_state in ("CANCELING", "CANCELED")
     assert world.finished(run).lifecycle_state == "CANCELED"
     assert world.lines(run)[-1] == "asked to end"
-    assert not files.start_time(child), "what left the process group must end too"
+    assert not files.process_start_time(child), "what left the process group must end too"
     with pytest.raises(oci.exceptions.ServiceError) as refused:
         world.clients.data_science.cancel_job_run(run.id)
     assert (refused.value.status, refused.value.code) == (409, "IncorrectState")
@@ -285,7 +285,7 @@ while not (pathlib.Path.home() / 'seen').exists(): time.sleep(0.01)
     orphan = traces.of_node(namespace, int(number))
     (world.home(run) / "seen").touch()
     assert world.finished(run).lifecycle_state == "SUCCEEDED"
-    eventually(lambda: files.start_time(orphan), lambda started: not started)
+    eventually(lambda: files.process_start_time(orphan), lambda started: not started)
 
 
 def test_nodes_of_a_live_run_have_addresses_in_its_subnet(world: World) -> None:

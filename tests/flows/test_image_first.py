@@ -34,7 +34,7 @@ def test_the_repository_comes_first_then_its_image_then_the_runs(team: Team) -> 
     asked = shlex.split(make_words(plan(STACK)))
     assert asked[:4] == ["pulumi", "up", "-s", STACK]
     first = team.attempt("up", STACK, *asked[4:])
-    cloud = control.running(team.home / "cloud")
+    cloud = control.find_running_cloud(team.home / "cloud")
     assert cloud is not None, first.stdout + first.stderr
     assert first.returncode == 0, first.stdout + first.stderr
     assert "ContainerRepository repository created" in first.stdout

@@ -133,7 +133,7 @@ def test_ctrl_c_removes_everything(ring: Rehearsals) -> None:
         assert re.search(r"the team's code runs as user.* only the plan's connections", "".join(lines[:2])), lines[:2]
         (home,) = (ring.home / "rehearsals").iterdir()
         cloud = json.loads((home / "cloud" / "server.json").read_text())
-        assert files.is_same(cloud["pid"], cloud["started"])
+        assert files.is_same_process(cloud["pid"], cloud["started"])
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=LONGEST_SECONDS)
     finally:

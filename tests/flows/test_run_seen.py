@@ -329,7 +329,7 @@ def test_the_final_state_is_shown_after_the_cloud_was_stopped(live: LiveRun) -> 
     live.end()
     eventually(live.overview, lambda run: run["over"])
     last = live.details()
-    control.stop(live.team.home / "cloud")
+    control.stop_cloud(live.team.home / "cloud")
     again = live.details()
     assert again["curves"] == last["curves"]
     assert points_of(again)[0] >= 3

@@ -40,9 +40,9 @@ def world(tmp_path: Path) -> Iterator[World]:
     try:
         command = [*IGNORING, sys.executable, "-m", "trainyard", "cloud", "start", "--home", str(home)]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=LONGEST_SECONDS)
-        yield World(Clients(control.start(home)))
+        yield World(Clients(control.start_cloud(home)))
     finally:
-        control.stop(home)
+        control.stop_cloud(home)
 
 
 def test_nodes_do_not_inherit_ignored_signals_and_launchers_keep_them(world: World, tmp_path: Path) -> None:

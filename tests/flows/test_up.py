@@ -67,7 +67,7 @@ def test_up_trains_a_second_up_changes_nothing_down_leaves_nothing(team: Team) -
 
     a_review_of_the_engines_preview_says_what_one_without_it_says(team)
 
-    cloud = control.running(team.home / "cloud")
+    cloud = control.find_running_cloud(team.home / "cloud")
     assert cloud is not None
     last = team.trainyard("down", "local")
     assert re.search(r"bucket +demo-local-training goes with its \d+ objects?\n", last.partition("Destroying")[0])

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 from localcloud.aws import account, sigv4
 from localcloud.aws.cloud import AwsCloud
 from localcloud.oci.store import FaultTable, StateStore
-from localcloud.server.app import answered
+from localcloud.server.app import answer_request
 from localcloud.server.faults import Faults
 from localcloud.server.http import MAXIMUM_BODY, Reply, Request, Upload
 
@@ -67,7 +67,7 @@ class AwsInside:
 
     def answer(self, request: Request, body: bytes) -> Reply:
         """Sends an unchanged request, and returns the response."""
-        return self.loop.run_until_complete(answered(self.cloud, request, _Body(body), self.home))[0]
+        return self.loop.run_until_complete(answer_request(self.cloud, request, _Body(body), self.home))[0]
 
     def send(
         self, sender: Sender, service: str, method: str, target: str, headers: Mapping[str, str] | None = None,

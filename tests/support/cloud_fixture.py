@@ -20,9 +20,9 @@ from tests.support.waiting import LONGEST_SECONDS, eventually
 @contextmanager
 def local_cloud(home: Path) -> Iterator[Cloud]:
     try:
-        yield control.start(home)
+        yield control.start_cloud(home)
     finally:
-        control.stop(home)
+        control.stop_cloud(home)
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ def shared_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
 
 def kill(cloud: Cloud) -> None:
     """Ends the server as a crash would; its folder stays as it is."""
-    started = files.start_time(cloud.pid)
+    started = files.process_start_time(cloud.pid)
     os.kill(cloud.pid, signal.SIGKILL)
-    eventually(lambda: files.is_same(cloud.pid, started), lambda alive: not alive)
+    eventually(lambda: files.is_same_process(cloud.pid, started), lambda alive: not alive)
 
 
 @dataclass(frozen=True)

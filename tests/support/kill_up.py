@@ -91,6 +91,6 @@ def _killed(team: Team, random: Random, seconds: float) -> str:
 
 def _chosen(team: Team, family: list[psutil.Process], victim: str, random: Random) -> list[psutil.Process]:
     chosen = {"everything": family, "command": family[:1], "one": family[1:] and [random.choice(family[1:])]}
-    if victim in ("everything", "cloud") and (cloud := control.running(team.home / "cloud")):
+    if victim in ("everything", "cloud") and (cloud := control.find_running_cloud(team.home / "cloud")):
         return [*chosen.get(victim, ()), psutil.Process(cloud.pid)]
     return chosen.get(victim, [])

@@ -85,7 +85,7 @@ class Team:
 
     @property
     def cloud(self) -> control.Cloud:
-        return control.start(self.home / "cloud")
+        return control.start_cloud(self.home / "cloud")
 
     def env(self, more: Mapping[str, str] = NOTHING) -> dict[str, str]:
         return local_stack_environment(self.home) | dict(self.cloud.env) | {"PULUMI_OPTION_COLOR": "never", **more}
@@ -150,7 +150,7 @@ class Team:
         return [(kind, name) for kind, name in rows if kind not in NOT_MADE]
 
     def end(self) -> None:
-        control.stop(self.home / "cloud")
+        control.stop_cloud(self.home / "cloud")
 
 
 def ended(pid: int) -> bool:

@@ -58,7 +58,7 @@ def a_desk(folder: Path, *tools: Path) -> Iterator[dict[str, str]]:
     try:
         yield {**kept, "PATH": path, "HOME": str(home), "TRAINYARD_HOME": str(folder / "trainyard")}
     finally:
-        control.stop(folder / "trainyard" / "cloud")
+        control.stop_cloud(folder / "trainyard" / "cloud")
 
 
 def run_typed(text: str, env: dict[str, str], folder: Path) -> str:

@@ -116,7 +116,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repo
     made = Repository(tmp_path)
     made.plant_modules()
     yield made
-    control.stop(made.home / "cloud")
+    control.stop_cloud(made.home / "cloud")
 
 
 def test_packages_are_installed_without_modules_of_the_current_folder(repository: Repository) -> None:
@@ -152,7 +152,7 @@ def test_no_state_that_a_commit_brought_is_used(tmp_path: Path) -> None:
     team.git("init", "--quiet")
     team.git("add", "--force", "-A")
     with pytest.raises(control.CloudError, match="has files from a commit"):
-        control.start(cloud)
+        control.start_cloud(cloud)
     assert not (cloud / "server.log").exists()
     with pytest.raises(EngineError, match="has files from a commit"):
         local_stack_environment(team.root / ".trainyard")

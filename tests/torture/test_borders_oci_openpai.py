@@ -126,7 +126,7 @@ def _mistaken(mistake: Mistake, folder: Path) -> Iterator[Cloud]:
     words = [sys.executable, "-P", "-m", "localcloud.serve", str(home), "0"]
     with subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL) as server:
         try:
-            cloud = eventually(lambda: control.running(home), bool)
+            cloud = eventually(lambda: control.find_running_cloud(home), bool)
             assert cloud is not None
             yield cloud
         finally:

@@ -105,8 +105,8 @@ def cloud() -> None:
 @isolation_option
 def start(home: Path | None, port: int, isolation: str) -> None:
     """Start the local cloud, unless it runs already."""
-    from localcloud.code_age import why_older
-    from localcloud.control import start as start_cloud
+    from localcloud.code_age import why_cloud_is_older
+    from localcloud.control import start_cloud as start_cloud
     from localcloud.environments.network_tools import make_network_tools_if_possible
     from trainyard.engine.progress import Progress
 
@@ -120,7 +120,7 @@ def start(home: Path | None, port: int, isolation: str) -> None:
         )
     say(f"The local cloud answers at {started.endpoint} (pid {started.pid}).")
     say(f"Compartment for stacks of OCI: {started.compartment}")
-    if older := why_older(started.home):
+    if older := why_cloud_is_older(started.home):
         say(older)
     say('Point other clients at it with: eval "$(trainyard cloud env)"')
 
@@ -129,7 +129,7 @@ def start(home: Path | None, port: int, isolation: str) -> None:
 @home_option
 def stop(home: Path | None) -> None:
     """Stop the local cloud and end its runs. Its data is kept."""
-    from localcloud.control import stop as stop_cloud
+    from localcloud.control import stop_cloud as stop_cloud
 
     say("Stopped." if stop_cloud(cloud_home(home)) else f"No local cloud ran in {cloud_home(home)}.")
 
@@ -142,15 +142,15 @@ def status(home: Path | None, as_json: bool) -> None:
     security rules between nodes."""
     from localcloud.admin import why_not_enforced
     from localcloud.clients import platform_clients
-    from localcloud.code_age import why_older
-    from localcloud.control import CloudError, running
+    from localcloud.code_age import why_cloud_is_older
+    from localcloud.control import CloudError, find_running_cloud
 
-    running_now = running(cloud_home(home))
+    running_now = find_running_cloud(cloud_home(home))
     try:
         reason = why_not_enforced(running_now) if running_now else ""
     except CloudError as error:
         reason = str(error)
-    older = why_older(running_now.home) if running_now else ""
+    older = why_cloud_is_older(running_now.home) if running_now else ""
     if as_json:
         facts: dict[str, object] = {}
         if running_now:
@@ -183,7 +183,7 @@ def status(home: Path | None, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(home: Path | None, yes: bool) -> None:
     """Stop the local cloud and delete all its data: resources, objects, logs, keys."""
-    from localcloud.control import reset as reset_cloud
+    from localcloud.control import reset_cloud as reset_cloud
 
     folder = cloud_home(home)
     if not yes:

@@ -63,7 +63,7 @@ def down(place: LocalStack, arguments: list[str], delete_data: bool, yes: bool) 
                 for name in platforms_with(LocalPlatform)
                 for line in require_capability(name, LocalPlatform).list_data(cloud, say_aside)
             ]
-            control.stop(place.home / "cloud")
+            control.stop_cloud(place.home / "cloud")
             say(terminal_lines("\n".join(_lines_about_left_data(data, place))) if data else _NOTHING_LEFT)
         elif not left:
             say("No stack is up any more. Another command uses the local cloud, so it keeps running.")

@@ -182,10 +182,10 @@ def require_isolation(cloud: Cloud, isolation: str, command: str, starts_runs: b
 
 def running_cloud(home: Path | None, stack: str = "") -> Cloud:
     """The local cloud that `--home` names, else the usual one. `stack`: whose cloud the caller looks for."""
-    from localcloud.control import running
+    from localcloud.control import find_running_cloud
 
     folder = cloud_home(home)
-    cloud = running(folder)
+    cloud = find_running_cloud(folder)
     if cloud is None:
         raise click.ClickException(
             f"No local cloud runs in {folder}.\nStart it with `trainyard cloud start`."

@@ -91,11 +91,11 @@ class RunSelection:
         )
 
     def _other_cloud(self) -> str:
-        from localcloud.control import running
+        from localcloud.control import find_running_cloud
 
         if (here := self.where.cloud) is not None:
             return hint_of_other_clouds(self.wanted.stack or "", here.home.parent)
-        if (cloud := running(cloud_home(None))) is None:
+        if (cloud := find_running_cloud(cloud_home(None))) is None:
             return ""
         if cloud.endpoint in os.environ.get("CLIENT_HOST_OVERRIDES", ""):
             return ""  # that is where we looked

@@ -23,7 +23,7 @@ from components.plan.model import Plan
 from components.platform.calls import GO_ON, Tell
 from components.platform.local import PROJECT_NAME, LocalFile, LocalPlatform, LocalStackError, State, states
 from localcloud import control
-from localcloud.code_age import why_older
+from localcloud.code_age import why_cloud_is_older
 from provider.runs.starting import RETRY_FAILED
 from schemas.source import read_source
 from trainyard.engine.obtain import local_stack_environment
@@ -93,8 +93,8 @@ class LocalStack:
 
     def start_cloud(self) -> control.Cloud:
         self._use = self._use or CloudUse(self.home, self._tell)
-        cloud = control.start(self.home / "cloud", isolation=self.isolation)
-        if why := why_older(cloud.home):
+        cloud = control.start_cloud(self.home / "cloud", isolation=self.isolation)
+        if why := why_cloud_is_older(cloud.home):
             self._tell(why)
         self.env |= cloud.env_of_caller()
         with self._stand_in_lock():

@@ -162,7 +162,7 @@ def temporary_home(stack: str, keep: bool = False) -> Iterator[Path]:
     root = private_folder(local_stacks_home().resolve() / _FOLDER)
     remove_abandoned(root)
     home = Path(tempfile.mkdtemp(prefix=f"{stack[:40]}-", dir=root))
-    me = {"pid": os.getpid(), "started": files.start_time(os.getpid())}
+    me = {"pid": os.getpid(), "started": files.process_start_time(os.getpid())}
     (home / OWNER).write_text(json.dumps(me))
     before = signal.signal(signal.SIGTERM, _as_interrupt)
     try:
@@ -180,7 +180,7 @@ def remove_abandoned(root: Path) -> None:
     for home in root.iterdir():
         try:
             owner = json.loads((home / OWNER).read_text())
-            alive = files.is_same(int(owner["pid"]), str(owner["started"]))
+            alive = files.is_same_process(int(owner["pid"]), str(owner["started"]))
         except (OSError, ValueError, KeyError):
             continue  # kept on purpose, or just being made
         if not alive:
@@ -192,7 +192,7 @@ def _remove_home(home: Path) -> None:
     held = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with suppress(OSError):
-            control.stop(home / "cloud")
+            control.stop_cloud(home / "cloud")
         shutil.rmtree(home, ignore_errors=True)
     finally:
         for number, handler in held.items():

@@ -87,7 +87,7 @@ class AwsRecord:
         return self._rows.forgotten
 
     def note(self, operation: str, principal: AwsPrincipal, need: Need, decision: Decision) -> None:
-        moment = http.rfc3339(http.now())
+        moment = http.format_rfc3339(http.current_moment())
         variables = {name: list(values) for name, values in need.keys.items() if name not in _OF_THE_MOMENT}
         key = (operation, principal.arn, need.action, need.resource, repr(sorted(variables.items())), decision.by)
         owner = principal.role or principal.arn  # whoever assumes a role chooses the session's name

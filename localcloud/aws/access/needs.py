@@ -161,7 +161,7 @@ def _pass_role_needs(call: AwsCall, common: Mapping[str, Sequence[str]]) -> Iter
 
 def common_keys(call: AwsCall, principal: AwsPrincipal) -> dict[str, Sequence[str]]:
     """The condition keys of every call."""
-    now = datetime.fromtimestamp(http.now(), UTC)
+    now = datetime.fromtimestamp(http.current_moment(), UTC)
     keys: dict[str, Sequence[str]] = {
         # Requests do not leave this machine, so for policies they count as sent over TLS.
         "aws:SecureTransport": ("true",), "aws:RequestedRegion": (call.region,),

@@ -16,7 +16,7 @@ from localcloud.aws.console.runs import AwsRun, RunBook
 from localcloud.aws.console.sections import content_of
 from localcloud.aws.hosts import network
 from localcloud.console.platform import MANY, RunContent, Section
-from localcloud.server import progress
+from localcloud.server import progress_record
 from localcloud.server.cloud import ServedCloud
 
 _CACHED_SECONDS = 1.0
@@ -59,8 +59,8 @@ class AwsConsole:
             return RunContent()
         points = {}
         if run.place is not None:
-            remembered = progress.progress_of(
-                self._cloud.store, progress.s3_bucket_key(run.place.bucket), run.place.prefix, most
+            remembered = progress_record.recorded_progress(
+                self._cloud.store, progress_record.s3_bucket_key(run.place.bucket), run.place.prefix, most
             )
             # Leaves out points of an earlier start with this number, from before the bucket was deleted and created
             # again.

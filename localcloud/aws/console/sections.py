@@ -73,7 +73,7 @@ def _machine(one: Any) -> list[str]:
     return [
         tags.get("node", ""), one.id, one.instance_type, instance.state,
         _reported_state(instance, tags.get("job", "")) if up else instance.reason,
-        http.rfc3339(instance.launched.timestamp()) if up else "", one.private_ip or "", one.public_ip or "",
+        http.format_rfc3339(instance.launched.timestamp()) if up else "", one.private_ip or "", one.public_ip or "",
         one.availability_zone or "",
     ]  # fmt: skip
 
@@ -185,7 +185,7 @@ def _buckets() -> Iterator[Item]:
         for key, one in islice(objects_of(bucket), _COUNTED):
             count, size = count + 1, size + one.size
             if len(rows) < MANY:
-                rows.append([key, str(one.size), http.rfc3339(with_zone(one.last_modified).timestamp())])
+                rows.append([key, str(one.size), http.format_rfc3339(with_zone(one.last_modified).timestamp())])
         least = "at least " if count == _COUNTED else ""
         yield {
             "name": name,
@@ -212,13 +212,13 @@ def _status(run: AwsRun, node: RunNode) -> Mapping[str, Any]:
     if run.place is None:
         return {}
     read = StateQueue(Cluster(run.place.bucket, "")).read(run.place.status(node.rank))
-    return progress.parse_status(read[0]) if read else {}
+    return progress_record.parse_status_object(read[0]) if read else {}
 
 
 def _last_lines(run: AwsRun) -> list[str]:
     """The last lines of all ranks, ordered by time."""
     lines = sorted(line for node in run.nodes for line in _lines(run, node))[-ENTRIES:]
-    return shown_lines(run, (entry[2:] for entry in lines))
+    return last_output_lines(run, (entry[2:] for entry in lines))
 
 
 def _lines(run: AwsRun, node: RunNode) -> Iterator[tuple[int, int, int, str]]:

@@ -25,7 +25,7 @@ from localcloud.aws.plugin.shapes import (
     shape_at,
     to_pulumi,
 )
-from localcloud.plugins.table import TableResource, diff_rules_of_type
+from localcloud.plugins.resource_table import TableResource, diff_rules_of_type
 from provider.base.resource import CheckedInputs
 
 # Every type has this property, except types of global services.

@@ -13,7 +13,7 @@ from components.platform.calls import ProviderError
 from components.platform.values import Properties
 from components.s3 import Session
 from localcloud.aws.plugin.shapes import ParameterBuilder
-from localcloud.plugins.plugin import must_be_local, without_endpoint_error
+from localcloud.plugins.plugin import missing_endpoint_error, require_local_endpoints
 
 _ENDPOINT = "AWS_ENDPOINT_URL"
 _CONTROL = "s3control"
@@ -30,9 +30,9 @@ class AwsSession:
     @classmethod
     def of(cls, config: Properties) -> AwsSession:
         if not os.environ.get(_ENDPOINT):
-            raise without_endpoint_error("aws", f"{_ENDPOINT} names no endpoint")
+            raise missing_endpoint_error("aws", f"{_ENDPOINT} names no endpoint")
         # Botocore prefers the endpoint of a service to the common one, so all endpoints must be local.
-        must_be_local("aws", [url for name, url in os.environ.items() if name.startswith(_ENDPOINT) and url])
+        require_local_endpoints("aws", [url for name, url in os.environ.items() if name.startswith(_ENDPOINT) and url])
         tags = parse_nested(config.get("defaultTags")).get("tags") or {}
         return cls(Session.of({key: config.get(key) for key in ("region", "profile")}), tags)
 

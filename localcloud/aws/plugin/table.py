@@ -14,7 +14,7 @@ from localcloud.aws.plugin.properties import AwsProperties
 from localcloud.aws.plugin.session import all_tags, tags_for, visible
 from localcloud.aws.plugin.shapes import ParameterBuilder, search, to_pulumi
 from localcloud.plugins.engine import unchangeable_error
-from localcloud.plugins.table import seed_of
+from localcloud.plugins.resource_table import creation_seed
 
 T = TypeVar("T")
 # While AWS remembers a client token, a resource can be created and deleted by others at most this many times.
@@ -51,7 +51,7 @@ class AwsResource(AwsProperties):
     def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
         """Creates the resource, with a tag that marks the attempt. The mark depends on the resource and its inputs
         only. So the next attempt recognises and adopts a resource that a killed attempt created."""
-        mark = hashlib.sha256(seed_of(call, inputs).encode()).hexdigest()[:32]
+        mark = hashlib.sha256(creation_seed(call, inputs).encode()).hexdigest()[:32]
         existing = None if call.anew else self._find_left_over(call, inputs, mark)
         if existing is not None:
             return existing, True

@@ -16,7 +16,7 @@ from components.aws.iam.decide import fits, is_operator
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
-from localcloud.server.http import read_json
+from localcloud.server.http import parse_strict_json
 
 _OF_STATEMENTS = frozenset({
     "Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition", "Principal", "NotPrincipal",
@@ -47,7 +47,7 @@ def refuse(call: AwsCall) -> None:
 
 def _check(text: str, kind: str, call: AwsCall) -> None:
     try:
-        document = read_json(text.encode())
+        document = parse_strict_json(text.encode())
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):

@@ -26,7 +26,7 @@ from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.network import gateways
 from localcloud.oci.services.object_storage import listing
 from localcloud.oci.store import StateStore, StoredResource
-from localcloud.server import http, progress
+from localcloud.server import http, progress_record
 
 
 class OciPlaces:
@@ -107,7 +107,7 @@ def _bucket_items(store: StateStore) -> Iterator[Item]:
         objects = store.connection.execute(
             "SELECT name, size, modified FROM objects WHERE bucket = ? ORDER BY name LIMIT ?", (bucket.id, MANY)
         )
-        rows = [[name, str(size_of), http.rfc3339(modified)] for name, size_of, modified in objects]
+        rows = [[name, str(size_of), http.format_rfc3339(modified)] for name, size_of, modified in objects]
         yield {
             "name": bucket.name,
             "state": f"{least}{count} objects, {least}{size} bytes",
@@ -137,7 +137,9 @@ def _job_items(store: StateStore) -> Iterator[Item]:
 
 def _content(cloud: OciCloud, run: OciRun, most: int) -> RunContent:
     bucket = _bucket(cloud, run)
-    points = progress.progress_of(cloud.store, bucket, run.place.prefix, most) if run.place and bucket else {}
+    points = (
+        progress_record.recorded_progress(cloud.store, bucket, run.place.prefix, most) if run.place and bucket else {}
+    )
     statuses = {node.rank: _status(cloud, run, node, bucket) for node in run.nodes}
     return RunContent(_facts(cloud, run), statuses, points, _printed(cloud, run))
 
@@ -162,7 +164,11 @@ def _status(cloud: OciCloud, run: OciRun, node: RunNode, bucket: str) -> Mapping
     if run.place is None or not bucket:
         return {}
     item = listing.lookup(cloud.store, bucket, run.place.status(node.rank))
-    return progress.read_status(cloud.objects / item.file) if item and item.size <= progress.LONGEST_BYTES else {}
+    return (
+        progress_record.read_status_file(cloud.objects / item.file)
+        if item and item.size <= progress_record.LONGEST_BYTES
+        else {}
+    )
 
 
 def _printed(cloud: OciCloud, run: OciRun) -> list[str]:
@@ -170,7 +176,9 @@ def _printed(cloud: OciCloud, run: OciRun) -> list[str]:
     ranks = {node.run.id: node for node in run.nodes}
     logs = {node.log for node in run.nodes if node.log}
     ends = [http.parse_rfc3339(node.run.finished_at) for node in run.nodes if node.run.finished_at]
-    last = max(ends) + _LATE_SECONDS if run.over and len(ends) == len(run.nodes) else http.now() + _LATE_SECONDS
+    last = (
+        max(ends) + _LATE_SECONDS if run.over and len(ends) == len(run.nodes) else http.current_moment() + _LATE_SECONDS
+    )
     lines: list[tuple[float, int, str, str]] = []
     for log in sorted(logs)[:_LOGS]:
         rows = cloud.store.connection.execute(
@@ -181,7 +189,7 @@ def _printed(cloud: OciCloud, run: OciRun) -> list[str]:
         for moment, sequence, source, subject, data in rows:
             rank = subject if "/" in subject else str(ranks[source].rank)
             lines.append((moment, sequence, rank, str(data)))
-    return shown_lines(run, (entry[2:] for entry in sorted(lines)[-ENTRIES:]))
+    return last_output_lines(run, (entry[2:] for entry in sorted(lines)[-ENTRIES:]))
 
 
 Table = dict[str, Any]

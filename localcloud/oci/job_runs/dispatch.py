@@ -72,10 +72,10 @@ class JobRuns:
                 self._cloud.store.put(again, body={**again.body, "lifecycleDetails": BEGUN_AGAIN})
 
     def started(self, run: str) -> None:
-        self._change(run, "IN_PROGRESS", "", timeStarted=http.rfc3339(http.now()))
+        self._change(run, "IN_PROGRESS", "", timeStarted=http.format_rfc3339(http.current_moment()))
 
     def ended(self, run: str, verdict: RunVerdict, folder: Path) -> None:
-        more: dict[str, Any] = {"timeFinished": http.rfc3339(http.now())}
+        more: dict[str, Any] = {"timeFinished": http.format_rfc3339(http.current_moment())}
         if verdict.groups:
             more["nodeGroupDetailsList"] = [
                 {"name": name, "lifecycleState": _GROUP_STATES.get(state, "ACTIVE")} for name, state in verdict.groups

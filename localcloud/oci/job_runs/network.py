@@ -22,7 +22,7 @@ from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.network import security, subnets
 from localcloud.oci.services.network.gateways import addresses_of, gateway_services
 from localcloud.oci.store import StateStore, StoredResource
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 
 
 def attach_vnics(cloud: OciCloud, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:

@@ -107,7 +107,7 @@ class NodeLog:
         self._log = (run.body.get("logDetails") or {}).get("logId", "")
 
     def write(self, lines: Sequence[bytes]) -> None:
-        moment = http.now()
+        moment = http.current_moment()
         if not lines or moment < self._refused_until or not (log := self._store.get(self._log)):
             return
         if not self._may_write(log):

@@ -15,7 +15,7 @@ from components.platform.calls import Call, Stop
 from components.platform.values import Properties
 from localcloud.oci.plugin.convert import from_model
 from localcloud.oci.plugin.table import OciResource
-from localcloud.plugins.plugin import LocalPlugin, must_be_local, without_endpoint_error
+from localcloud.plugins.plugin import LocalPlugin, missing_endpoint_error, require_local_endpoints
 from provider.base.resource import Function
 from provider.base.wire import Engine, UrnReporter
 
@@ -35,8 +35,8 @@ class LocalOci(LocalPlugin[OciResourceType, Session]):
         missing = sorted(name for _, name in CLIENTS.values() if name not in session.endpoints)
         if missing:
             where = f"CLIENT_HOST_OVERRIDES names no endpoint for {', '.join(missing)}"
-            raise without_endpoint_error(self.name, where)
-        must_be_local(self.name, session.endpoints.values())
+            raise missing_endpoint_error(self.name, where)
+        require_local_endpoints(self.name, session.endpoints.values())
         return session
 
     def replacing_config(self, old: Properties, new: Properties) -> Iterable[str]:

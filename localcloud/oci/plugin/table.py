@@ -13,7 +13,7 @@ from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from localcloud.oci.plugin.convert import fields, from_model, to_model
 from localcloud.plugins.engine import unchangeable_error
-from localcloud.plugins.table import TableResource, diff_rules_of_type, seed_of
+from localcloud.plugins.resource_table import TableResource, creation_seed, diff_rules_of_type
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class OciResource(TableResource):
         began = datetime.now(UTC)
         existed = self._exists(inputs)
         details = self._details("Create", inputs)
-        seed = seed_of(call, inputs)
+        seed = creation_seed(call, inputs)
         try:
             model = make_once(
                 call, f"Create {call.name}", seed, lambda token: self._create(call, inputs, details, token)

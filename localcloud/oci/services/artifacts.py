@@ -15,7 +15,7 @@ from localcloud.oci.ocids import new_ocid
 from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
-from localcloud.server.errors import invalid
+from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
 
 SERVICE = "artifacts"
@@ -27,7 +27,9 @@ WAITING_IMAGE = "image-standing-by"
 
 def _repository(call: ApiCall, body: Json) -> Json:
     if not is_repository(body["displayName"]):
-        raise invalid(f"displayName {body['displayName']!r} must be lower-case letters, digits and separators")
+        raise invalid_parameter(
+            f"displayName {body['displayName']!r} must be lower-case letters, digits and separators"
+        )
     return body
 
 
@@ -81,7 +83,7 @@ def _push(call: ApiCall) -> Reply:
     parts = parse_address(details["image"])
     own = parts is not None and (parts.registry, parts.namespace) == (REGISTRY, tenancy.NAMESPACE)
     if parts is None or not own or not is_repository(parts.repository):
-        raise invalid(f"image must be an address such as {REGISTRY}/{tenancy.NAMESPACE}/team/name:tag")
+        raise invalid_parameter(f"image must be an address such as {REGISTRY}/{tenancy.NAMESPACE}/team/name:tag")
     name, version = parts.repository, parts.tag or "latest"
     repositories = call.store.live(REPOSITORY.name, name=name)
     if not repositories and details.get("standBy"):
@@ -98,10 +100,10 @@ def _push_details(call: ApiCall) -> Json:
     """The validated details of a push."""
     details = call.json()
     if not isinstance(details, dict) or "image" not in details:
-        raise invalid("image is required: the address of the image")
+        raise invalid_parameter("image is required: the address of the image")
     for name, value in details.items():
         if name not in _PUSH_FIELDS or not _PUSH_FIELDS[name](value):
-            raise invalid(f"{name[:80]} is not a field of an image push, or has the wrong type")
+            raise invalid_parameter(f"{name[:80]} is not a field of an image push, or has the wrong type")
     return details
 
 
@@ -154,7 +156,7 @@ def _put_image(call: ApiCall, repository: StoredResource, version: str, digest: 
     for old in call.store.live(IMAGE.name, name=f"{name}:{version}"):
         kinds.remove(IMAGE, call, old)
     image = _add_image(call, repository, version, digest, details)
-    moment = http.rfc3339(http.now())
+    moment = http.format_rfc3339(http.current_moment())
     count = len(call.store.live(IMAGE.name, parent=repository.id))
     call.store.put(repository, body={**repository.body, "imageCount": count, "timeLastPushed": moment})
     return image
@@ -179,7 +181,7 @@ def _push_waiting_images(call: ApiCall, repository: StoredResource) -> None:
 
 
 def _add_image(call: ApiCall, repository: StoredResource, version: str, digest: str, details: Json) -> StoredResource:
-    moment = http.rfc3339(http.now())
+    moment = http.format_rfc3339(http.current_moment())
     layers = details.get("layers") or []
     body: Json = {
         "id": new_ocid(IMAGE.ocid, tenancy.REGION_KEY),
@@ -217,7 +219,7 @@ def _first_push(call: ApiCall, name: str) -> StoredResource:
         "compartmentId": tenancy.TENANCY,
         "createdBy": call.principal.id,
         "displayName": name,
-        "timeCreated": http.rfc3339(http.now()),
+        "timeCreated": http.format_rfc3339(http.current_moment()),
         "freeformTags": {},
         "definedTags": {},
     }

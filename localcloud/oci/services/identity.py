@@ -18,7 +18,7 @@ from localcloud.oci.ocids import fixed_ocid
 from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
-from localcloud.server.errors import ApiError, invalid
+from localcloud.server.api_errors import ApiError, invalid_parameter
 from localcloud.server.http import Json, Reply
 
 SERVICE = "identity"
@@ -29,7 +29,7 @@ MOST_STATEMENTS = 50
 
 def _in_tenancy(call: ApiCall, body: Json) -> Json:
     if body["compartmentId"] != tenancy.TENANCY:
-        raise invalid("compartmentId must be the tenancy: users, groups and dynamic groups belong to it")
+        raise invalid_parameter("compartmentId must be the tenancy: users, groups and dynamic groups belong to it")
     return body
 
 
@@ -37,14 +37,14 @@ def _dynamic_group(call: ApiCall, body: Json, before: str = "") -> Json:
     try:
         parse_rule(body["matchingRule"])
     except StatementError as error:
-        raise invalid(f"matchingRule: {error}") from None
+        raise invalid_parameter(f"matchingRule: {error}") from None
     return delay_effect(call, _in_tenancy(call, body), before)
 
 
 def _policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> Json:
     """Refuses invalid statements, and those about compartments outside of the policy's own."""
     if not body["statements"]:
-        raise invalid("a policy has at least one statement")
+        raise invalid_parameter("a policy has at least one statement")
     if len(body["statements"]) > MOST_STATEMENTS:
         raise ApiError(
             400,
@@ -56,9 +56,9 @@ def _policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> Json:
         try:
             statement = parse(text)
         except StatementError as error:
-            raise invalid(f"statement {text!r}: {error}") from None
+            raise invalid_parameter(f"statement {text!r}: {error}") from None
         if tree.resolve(statement.location, body["compartmentId"]) is None:
-            raise invalid(f"statement {text!r}: its compartment does not exist at or below the policy's own")
+            raise invalid_parameter(f"statement {text!r}: its compartment does not exist at or below the policy's own")
     return delay_effect(call, body, before)
 
 
@@ -72,7 +72,7 @@ def _distinct_name(call: ApiCall, body: Json) -> Json:
     kind, within = ("tag", {"parent": body["tagNamespaceId"]}) if "tagNamespaceId" in body else ("tag-namespace", {})
     name = body["name"]
     if not _TAG_NAME.fullmatch(name):
-        raise invalid("name must be 1 to 100 printable ASCII characters without spaces and periods")
+        raise invalid_parameter("name must be 1 to 100 printable ASCII characters without spaces and periods")
     if any(other.name.lower() == name.lower() for other in call.store.live(kind, **within)):
         raise already_exists(f"A {kind} named {name}")
     return body
@@ -141,7 +141,7 @@ KINDS = (COMPARTMENT, GROUP, USER, DYNAMIC_GROUP, TAG_NAMESPACE, TAG, POLICY)
 
 def seed(store: StateStore) -> None:
     """Adds the resources that every new tenancy has."""
-    moment = http.rfc3339(http.now())
+    moment = http.format_rfc3339(http.current_moment())
     _seed_one(
         store, tenancy.TENANCY, "tenancy", tenancy.NAME, "", {"homeRegionKey": tenancy.REGION_KEY.upper()}, moment
     )

@@ -11,8 +11,8 @@ from localcloud.oci import tenancy
 from localcloud.oci.authentication import TOKEN_SECONDS, Caller
 from localcloud.oci.errors import not_found
 from localcloud.oci.operations import ApiCall, ApiOperation
-from localcloud.server import progress
-from localcloud.server.errors import invalid
+from localcloud.server import progress_record
+from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Reply, whole_number
 
 CALLS_PATH = "/.trainyard/calls"
@@ -29,11 +29,11 @@ RESOURCE_TYPES = {"job-run": "datasciencejobrun", "notebook-session": "datascien
 def _list_calls(call: ApiCall) -> Reply:
     since = whole_number(call.query.get("since", "0"))
     if since is None:
-        raise invalid("since must be a number: the id of a row")
+        raise invalid_parameter("since must be a number: the id of a row")
     records = {"": call.cloud.access.decisions, **call.cloud.records}
     decisions = records.get(call.query.get("of", ""))
     if decisions is None:
-        raise invalid(f"of must be one of {', '.join(sorted(call.cloud.records))}, or absent")
+        raise invalid_parameter(f"of must be one of {', '.join(sorted(call.cloud.records))}, or absent")
     return Reply(200, {"calls": decisions.since(since), "forgotten": decisions.forgotten})
 
 
@@ -80,8 +80,10 @@ def _clear_one(call: ApiCall) -> Reply:
 
 def _read_progress(call: ApiCall) -> Reply:
     named = call.needed("bucket")
-    places = [bucket.id for bucket in call.store.live("bucket", name=named)] + [progress.s3_bucket_key(named)]
-    remembered = (progress.progress_of(call.store, place, call.needed("folder"), MOST_POINTS) for place in places)
+    places = [bucket.id for bucket in call.store.live("bucket", name=named)] + [progress_record.s3_bucket_key(named)]
+    remembered = (
+        progress_record.recorded_progress(call.store, place, call.needed("folder"), MOST_POINTS) for place in places
+    )
     ranks = next((ranks for ranks in remembered if ranks), {})
     return Reply(
         200, {"ranks": {str(rank): [[one.moment, *one.content] for one in points] for rank, points in ranks.items()}}
@@ -92,7 +94,7 @@ def _issue_token(call: ApiCall) -> Reply:
     """Issues the token of a notebook session or job run, so that a person can act as it."""
     body = call.json()
     if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in ("resource", "publicKey")):
-        raise invalid("resource and publicKey are required, both as text")
+        raise invalid_parameter("resource and publicKey are required, both as text")
     resource = call.store.get(body["resource"])
     if resource is None or not resource.live or resource.kind not in RESOURCE_TYPES:
         raise not_found("notebook session or job run")
@@ -101,7 +103,7 @@ def _issue_token(call: ApiCall) -> Reply:
     except ValueError:
         key = None
     if not isinstance(key, RSAPublicKey):
-        raise invalid("publicKey must be an RSA public key in PEM form")
+        raise invalid_parameter("publicKey must be an RSA public key in PEM form")
     principal = Caller(
         resource.id,
         resource.id,

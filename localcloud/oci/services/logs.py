@@ -27,7 +27,7 @@ from localcloud.oci.paging import limit_of, offset_of, write_page
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.oci.work_requests import add_work_request
 from localcloud.server import http
-from localcloud.server.errors import invalid
+from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
 
 SERVICE = "logging"
@@ -75,7 +75,7 @@ LOG = ResourceKind(
 
 def record_flows(cloud: OciCloud, run: StoredResource, document: Mapping[str, Any]) -> None:
     """Appends the new counts of a run's firewalls to the flow logs of its subnet."""
-    moment = http.now()
+    moment = http.current_moment()
     records = list(new_flow_records(document, cloud.recorded_flows.setdefault(run.id, {}), moment))
     for log in _logs_of_subnet(cloud.store, str(run.body.get("subnet", ""))):
         for vnic, data in records:
@@ -88,9 +88,13 @@ def _put_logs(call: ApiCall) -> Reply:
     if log is None or log.kind != LOG.name or not log.live:
         raise not_found("log")
     if log.body.get("logType") == SERVICE_LOG:
-        raise invalid("only the service itself writes to a log of the type SERVICE")
+        raise invalid_parameter("only the service itself writes to a log of the type SERVICE")
     for batch in call.details().get("logEntryBatches", []):
-        default = http.parse_rfc3339(batch["defaultlogentrytime"]) if "defaultlogentrytime" in batch else http.now()
+        default = (
+            http.parse_rfc3339(batch["defaultlogentrytime"])
+            if "defaultlogentrytime" in batch
+            else http.current_moment()
+        )
         lines = [
             (
                 http.parse_rfc3339(entry["time"]) if "time" in entry else default,
@@ -177,7 +181,7 @@ def _entry(store: StateStore, row: tuple[Any, ...], log: StoredResource) -> Json
             "id": entry,
             "oracle": {
                 "compartmentid": log.compartment,
-                "ingestedtime": http.rfc3339(ingested),
+                "ingestedtime": http.format_rfc3339(ingested),
                 "loggroupid": log.parent,
                 "logid": identifier,
                 "tenantid": tenancy.TENANCY,
@@ -186,7 +190,7 @@ def _entry(store: StateStore, row: tuple[Any, ...], log: StoredResource) -> Json
             "source": source,
             "specversion": "1.0",
             "subject": subject,
-            "time": http.rfc3339(time),
+            "time": http.format_rfc3339(time),
             "type": type_,
         },
     }
@@ -209,20 +213,20 @@ def _require_source(call: ApiCall, body: Json) -> Json:
     subnet = call.store.get(str(source.get("resource"))) if source else None
     # The permissions in both of these compartments have been checked already.
     if place and place not in (body["compartmentId"], subnet.compartment if subnet else None):
-        raise invalid(
+        raise invalid_parameter(
             "the local cloud does not support configuration.compartmentId, except the compartment of the log group or "
             "of the source's resource"
         )
     if body.get("logType") != SERVICE_LOG:
         if source:
-            raise invalid("configuration is for logs of the type SERVICE only")
+            raise invalid_parameter("configuration is for logs of the type SERVICE only")
         return body
     if not source:
-        raise invalid("configuration.source is required for a log of the type SERVICE")
+        raise invalid_parameter("configuration.source is required for a log of the type SERVICE")
     chosen = source.get("sourceType"), source.get("service"), source.get("category")
     if chosen != _FLOW_SOURCE or source.get("parameters"):
         described = "{}, service {}, category {}, without parameters".format(*_FLOW_SOURCE)
-        raise invalid(f"the local cloud serves one kind of service log: {described}")
+        raise invalid_parameter(f"the local cloud serves one kind of service log: {described}")
     if subnet is None or subnet.kind != "subnet" or not subnet.live:
         raise related_not_found(f"resource {source.get('resource')}")
     return body if place else {**body, "configuration": {"source": source}}
@@ -232,7 +236,7 @@ def _keep_source(resource: StoredResource, body: Json) -> Json:
     """An update does not change a log's source: OCI's provider replaces the log for that."""
     source = resource.body.get("configuration")
     if source is None and body.get("configuration"):
-        raise invalid("configuration is for logs of the type SERVICE only")
+        raise invalid_parameter("configuration is for logs of the type SERVICE only")
     return {**body, "configuration": source} if source else body
 
 

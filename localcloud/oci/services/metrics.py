@@ -16,7 +16,7 @@ from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.paging import plain_page
 from localcloud.oci.store import StateStore
 from localcloud.server import http
-from localcloud.server.errors import invalid
+from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
 
 SERVICE = "monitoring"
@@ -67,7 +67,7 @@ def write_points(store: StateStore, stream: MetricStream, points: Iterable[Point
 def _post(call: ApiCall) -> Reply:
     details = call.details()
     if len(details["metricData"]) > _MOST_STREAMS:
-        raise invalid(
+        raise invalid_parameter(
             f"metricData has {len(details['metricData'])} metric streams; a call takes at most {_MOST_STREAMS}"
         )
     failed = []
@@ -84,13 +84,13 @@ def _post(call: ApiCall) -> Reply:
         ]
         write_points(call.store, stream, points, entry.get("metadata", {}))
     if failed and details.get("batchAtomicity") == "ATOMIC":
-        raise invalid(failed[0]["message"])
+        raise invalid_parameter(failed[0]["message"])
     return Reply(200, {"failedMetricsCount": len(failed), "failedMetrics": failed})
 
 
 def _refusal_reason(entry: Mapping[str, Any]) -> str:
     """Why the service would refuse a stream; empty if it would accept it."""
-    now = http.now()
+    now = http.current_moment()
     moments = [http.parse_rfc3339(point["timestamp"]) for point in entry["datapoints"]]
     reasons = {
         f"namespace {entry['namespace']!r} is not lower-case letters, digits and underscores": not _NAMESPACE.fullmatch(
@@ -114,7 +114,7 @@ def _list(call: ApiCall) -> Reply:
     details = call.details()
     wanted = details.get("dimensionFilters", {})
     shown = []
-    for stream in _streams(call, details, http.now() - _LISTED_SECONDS):
+    for stream in _streams(call, details, http.current_moment() - _LISTED_SECONDS):
         metric = stream.render()
         if details.get("name", stream.name) != stream.name or not wanted.items() <= metric["dimensions"].items():
             continue
@@ -131,7 +131,7 @@ def _grouped(metric: Json, fields: list[str]) -> Json:
     if not fields:
         return metric
     if unknown := [name for name in fields if name not in (*_ORDERS.values(), "compartmentId", "dimensions")]:
-        raise invalid(f"groupBy takes namespace, name and resourceGroup, not {unknown[0]!r}")
+        raise invalid_parameter(f"groupBy takes namespace, name and resourceGroup, not {unknown[0]!r}")
     return {name: value for name, value in metric.items() if name in (*fields, "compartmentId")}
 
 
@@ -161,7 +161,7 @@ def _compartments(call: ApiCall) -> list[str]:
     if call.query.get("compartmentIdInSubtree") != "true":
         return [compartment]
     if compartment != tenancy.TENANCY:
-        raise invalid("compartmentIdInSubtree can only be true where compartmentId is the tenancy")
+        raise invalid_parameter("compartmentIdInSubtree can only be true where compartmentId is the tenancy")
     rows = call.store.connection.execute("SELECT DISTINCT compartment FROM metrics")
     return [one for (one,) in rows.fetchall() if may_see_in(call, one)]
 
@@ -170,10 +170,14 @@ def _summarize(call: ApiCall) -> Reply:
     details = call.details()
     query = parse(details["query"])
     if details.get("resolution", query.interval) != query.interval:
-        raise invalid(f"resolution must be the query's interval {query.interval}: the local cloud supports no other")
+        raise invalid_parameter(
+            f"resolution must be the query's interval {query.interval}: the local cloud supports no other"
+        )
     shown = []
     for stream, (points, metadata) in _grouped_points(call, details, query).items():
-        aggregated = [{"timestamp": http.rfc3339(moment), "value": value} for moment, value in query.aggregate(points)]
+        aggregated = [
+            {"timestamp": http.format_rfc3339(moment), "value": value} for moment, value in query.aggregate(points)
+        ]
         more = {"metadata": metadata, "resolution": query.interval, "aggregatedDatapoints": aggregated}
         shown.append({**stream.render(), **more})
     return Reply(200, shown)
@@ -202,10 +206,10 @@ def _grouped_points(
 
 
 def _range(details: Json) -> tuple[float, float]:
-    end = http.parse_rfc3339(details["endTime"]) if "endTime" in details else http.now()
+    end = http.parse_rfc3339(details["endTime"]) if "endTime" in details else http.current_moment()
     start = http.parse_rfc3339(details["startTime"]) if "startTime" in details else end - _LOOKED_BACK_SECONDS
     if start >= end:
-        raise invalid("startTime must be before endTime")
+        raise invalid_parameter("startTime must be before endTime")
     return start, end
 
 

@@ -16,7 +16,7 @@ from localcloud.oci.ocids import Lifecycle
 from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.errors import invalid
+from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply, whole_number
 
 SERVICE = "vault"
@@ -49,10 +49,10 @@ def _content(details: Json) -> Json:
     try:
         size = len(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError):
-        raise invalid("secretContent.content must be base64") from None
+        raise invalid_parameter("secretContent.content must be base64") from None
     if size > MAXIMUM_BYTES:
-        raise invalid(f"a secret has at most {MAXIMUM_BYTES} bytes")
-    return {"content": text, "name": details.get("name"), "timeCreated": http.rfc3339(http.now())}
+        raise invalid_parameter(f"a secret has at most {MAXIMUM_BYTES} bytes")
+    return {"content": text, "name": details.get("name"), "timeCreated": http.format_rfc3339(http.current_moment())}
 
 
 SECRET = ResourceKind(
@@ -66,7 +66,7 @@ SECRET = ResourceKind(
 
 def _schedule_deletion(call: ApiCall) -> Reply:
     secret = _in_state(call, "ACTIVE")
-    moment = call.details().get("timeOfDeletion") or http.rfc3339(http.now() + _DELETION_SECONDS)
+    moment = call.details().get("timeOfDeletion") or http.format_rfc3339(http.current_moment() + _DELETION_SECONDS)
     return _change_state(call, secret, "PENDING_DELETION", {"timeOfDeletion": moment})
 
 
@@ -124,7 +124,7 @@ def _version_of_stage(call: ApiCall, newest: int) -> int:
     stage = call.query.get("stage", "CURRENT")
     numbers = {"CURRENT": newest, "LATEST": newest, "PREVIOUS": newest - 1}
     if stage not in numbers:
-        raise invalid(f"stage must be one of {', '.join(numbers)} here, not {stage!r}")
+        raise invalid_parameter(f"stage must be one of {', '.join(numbers)} here, not {stage!r}")
     return numbers[stage]
 
 

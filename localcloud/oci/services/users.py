@@ -15,7 +15,7 @@ from localcloud.oci.paging import page_of
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.oci.tenancy import MEMBERSHIP, add_membership
 from localcloud.server import http
-from localcloud.server.errors import invalid
+from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
 
 SERVICE = "identity"
@@ -84,13 +84,13 @@ def _upload_key(call: ApiCall) -> Reply:
     if any(row.id == identifier for row in keys):
         raise already_exists("This key")
     if len(keys) >= MAXIMUM_KEYS:
-        raise invalid(f"a user has at most {MAXIMUM_KEYS} keys")
+        raise invalid_parameter(f"a user has at most {MAXIMUM_KEYS} keys")
     body: Json = {
         "keyId": identifier,
         "keyValue": text,
         "fingerprint": fingerprint(key),
         "userId": user.id,
-        "timeCreated": http.rfc3339(http.now()),
+        "timeCreated": http.format_rfc3339(http.current_moment()),
         "lifecycleState": "ACTIVE",
     }
     call.store.connection.execute("DELETE FROM resources WHERE id = ?", (identifier,))  # the same key, deleted earlier
@@ -125,7 +125,7 @@ def _public_key(text: str) -> RSAPublicKey:
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, RSAPublicKey) or key.key_size < 2048:
-        raise invalid("key must be an RSA public key in PEM form, of at least 2048 bits")
+        raise invalid_parameter("key must be an RSA public key in PEM form, of at least 2048 bits")
     return key
 
 

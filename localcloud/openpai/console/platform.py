@@ -11,7 +11,7 @@ from types import MappingProxyType
 from components.openpai.client.status import storages_folder
 from components.openpai.protocol.text import exit_of
 from launcher.walking import Budget, regular_files
-from localcloud.console.platform import LINES, LONGEST_LINE, MANY, Item, Points, RunContent, Section, shown_lines
+from localcloud.console.platform import LINES, LONGEST_LINE, MANY, Item, Points, RunContent, Section, last_output_lines
 from localcloud.files import open_regular_file
 from localcloud.openpai.attempts import log_folder
 from localcloud.openpai.cluster import OpenPaiCluster
@@ -20,7 +20,7 @@ from localcloud.openpai.progress import progress_key, read_status
 from localcloud.openpai.rest import Parts
 from localcloud.openpai.storages import storage_names
 from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS
-from localcloud.server import http, progress
+from localcloud.server import http, progress_record
 from localcloud.server.cloud import ServedCloud
 
 _TITLES = ("Jobs", "Virtual clusters", "Storages")
@@ -61,7 +61,7 @@ class OpenPaiConsole:
         points = {}
         if run.place is not None:
             storage, folder = run.place
-            points = progress.progress_of(self._cloud.store, progress_key(storage), folder, most)
+            points = progress_record.recorded_progress(self._cloud.store, progress_key(storage), folder, most)
         return content_of(self._parts, run, points)
 
     async def sections(self) -> Sequence[Section]:
@@ -89,7 +89,7 @@ def _jobs(parts: Parts, many: int) -> Iterator[Item]:
     for job in parts.store.jobs("ORDER BY sequence DESC LIMIT ?", (many,)):
         facts = [
             ["virtual cluster", job.cluster],
-            ["submitted", http.rfc3339(job.submitted)],
+            ["submitted", http.format_rfc3339(job.submitted)],
             ["tasks", f"{job.tasks} in {job.roles} roles, {job.gpus} GPUs"],
             ["retries", f"{job.attempt}, {job.counted} of them counted"],
         ]
@@ -125,7 +125,7 @@ def _files(folder: Path) -> tuple[list[list[str]], int, int, bool]:
     budget = Budget(_ENTRIES, _SECONDS)
     files = sorted(regular_files(str(folder), lambda name, status, opened: True, budget))
     rows = [
-        [name.encode(errors="replace").decode(), str(status.st_size), http.rfc3339(max(0.0, status.st_mtime))]
+        [name.encode(errors="replace").decode(), str(status.st_size), http.format_rfc3339(max(0.0, status.st_mtime))]
         for name, status in files[:MANY]
     ]
     return rows, len(files), sum(status.st_size for _, status in files), budget.cut
@@ -138,13 +138,13 @@ def content_of(parts: Parts, run: OpenPaiRun, points: Points) -> RunContent:
 
 def _facts(parts: Parts, run: OpenPaiRun) -> list[list[str]]:
     job = run.job
-    facts = [["job", job.name], ["virtual cluster", job.cluster], ["submitted", http.rfc3339(job.submitted)]]
+    facts = [["job", job.name], ["virtual cluster", job.cluster], ["submitted", http.format_rfc3339(job.submitted)]]
     for attempt in parts.store.attempts(job.name)[-LINES:]:
         end = attempt.end
         words = (
             f"ended with {exit_of(end.code).text}; {end.trigger or end.details}"[:LONGEST_LINE] if end else "goes on"
         )
-        facts.append([f"attempt {attempt.number + 1}", f"{http.rfc3339(attempt.started)} {words}"])
+        facts.append([f"attempt {attempt.number + 1}", f"{http.format_rfc3339(attempt.started)} {words}"])
     return facts
 
 
@@ -154,7 +154,7 @@ def _printed(parts: Parts, run: OpenPaiRun) -> Iterator[str]:
     for node in written:
         mark = f"[{node.run.name}] "
         entries = ((node.rank, line.removeprefix(mark)) for line in _tail(parts, run.logs[node.rank]))
-        yield from shown_lines(run, entries)[-max(1, LINES // len(written)) :]
+        yield from last_output_lines(run, entries)[-max(1, LINES // len(written)) :]
 
 
 def _tail(parts: Parts, attempt: str) -> list[str]:

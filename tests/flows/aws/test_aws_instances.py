@@ -83,7 +83,7 @@ def test_instances_start_run_commands_stop_and_terminate(tmp_path: Path) -> None
         # stopped.
         account.command(first, "echo kept > /root/kept")
         os.kill(cloud.pid, signal.SIGKILL)
-        account = again(account, AwsClients(control.start(home)))
+        account = again(account, AwsClients(control.start_cloud(home)))
         account.online(first)
         assert account.command(first, "cat /root/kept")["StandardOutputContent"] == "kept\n"
         assert account.state(second) == "stopped"
@@ -92,7 +92,7 @@ def test_instances_start_run_commands_stop_and_terminate(tmp_path: Path) -> None
         account.online(first, second)
         assert account.launched(second) > launched, "so that a report of an earlier boot is told from a new one"
         assert account.command(second, "cat /var/lib/boots")["StandardOutputContent"] == "booted\n"
-        seen = admin.read_evidence(control.running(home) or cloud, second)
+        seen = admin.read_evidence(control.find_running_cloud(home) or cloud, second)
         assert {row["description"] for row in seen["rules"]} >= {"itself"}
         account.ec2.terminate_instances(InstanceIds=[first, second])
         eventually(lambda: list((home / "machines").glob("i-*")), lambda left: not left)

@@ -73,7 +73,7 @@ def test_a_kill_loses_nothing_that_was_answered(cloud: Cloud) -> None:
     assert sizes
     assert max(sizes) < (100_000,), "what moto brings is written again with every call"
     os.kill(cloud.pid, signal.SIGKILL)
-    again = control.start(cloud.home)
+    again = control.start_cloud(cloud.home)
     aws = AwsClients(again)
     assert aws["sts"].get_caller_identity()["UserId"] == before["UserId"]
     s3 = aws["s3"]
@@ -94,9 +94,9 @@ def test_a_kill_loses_nothing_that_was_answered(cloud: Cloud) -> None:
     reserved = aws["ec2"].describe_capacity_reservations(CapacityReservationIds=[made["reservation"]])
     assert reserved["CapacityReservations"][0]["AvailableInstanceCount"] == 2
     s3.delete_object(Bucket="kept", Key="large")
-    control.stop(again.home)
+    control.stop_cloud(again.home)
     files = again.home / "aws" / "objects"
-    AwsClients(control.start(again.home))["s3"].list_buckets()
+    AwsClients(control.start_cloud(again.home))["s3"].list_buckets()
     assert all(file.stat().st_size < 1_000_000 for file in files.iterdir())
 
 
@@ -266,7 +266,7 @@ def test_a_put_writes_only_the_row_of_its_object(cloud: Cloud) -> None:
     assert set(rows()) == {"copy", *(f"many/{number}" for number in range(20) if number != 3)}
     seen = s3.list_object_versions(Bucket="rows")
     os.kill(cloud.pid, signal.SIGKILL)
-    again = AwsClients(control.start(cloud.home))["s3"]
+    again = AwsClients(control.start_cloud(cloud.home))["s3"]
     after = again.list_object_versions(Bucket="rows")
     for kind in ("Versions", "DeleteMarkers"):
         assert [(row["Key"], row["VersionId"]) for row in after[kind]] == [

@@ -69,11 +69,11 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, An
         trainyard("up", NAME, "--local")
         trainyard("down", NAME, "--local", "--yes")
         # The stack keeps its bucket, so its cloud goes on.
-        cloud = control.running(home / "cloud")
+        cloud = control.find_running_cloud(home / "cloud")
         assert cloud is not None
         yield admin.list_calls(cloud, of="aws")
     finally:
-        control.stop(home / "cloud")
+        control.stop_cloud(home / "cloud")
 
 
 def in_force(made: Sequence[AwsPolicy]) -> InForce:

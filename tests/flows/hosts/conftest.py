@@ -13,7 +13,7 @@ from localcloud import control
 from localcloud.control import Cloud
 from tests.support.programs import require_program
 
-_START = "import sys; from pathlib import Path; from localcloud import control; control.start(Path(sys.argv[1]))"
+_START = "import sys; from pathlib import Path; from localcloud import control; control.start_cloud(Path(sys.argv[1]))"
 _NOBODY = ("unshare", "--user", "--map-user=65534", "--map-group=65534")
 
 
@@ -32,12 +32,12 @@ def nobodys_cloud(home: Path, *before: str) -> Iterator[Cloud]:
             [*before, *_NOBODY, sys.executable, "-c", _START, str(home)],
             check=True, timeout=120, cwd=Path(__file__).parents[3],
         )  # fmt: skip
-        cloud = control.running(home)
+        cloud = control.find_running_cloud(home)
         assert cloud is not None
         assert "CapEff:\t0000000000000000" in Path(f"/proc/{cloud.pid}/status").read_text()
         yield cloud
     finally:
-        control.stop(home)
+        control.stop_cloud(home)
 
 
 # In a separate mount namespace: lets every account enter a folder, and shows some of its content.
@@ -68,12 +68,12 @@ def really_nobodys_cloud(home: Path) -> Iterator[Cloud]:
         words += [sys.executable, "-c", _START, str(own)]
         try:
             subprocess.run(words, check=True, timeout=120, cwd=Path(__file__).parents[3])
-            cloud = control.running(own)
+            cloud = control.find_running_cloud(own)
             assert cloud is not None
             assert os.stat(f"/proc/{cloud.pid}").st_uid == _NOBODYS
             yield cloud
         finally:
-            control.stop(own)
+            control.stop_cloud(own)
 
 
 def _let_through(needed: Sequence[Path], folder: Path) -> list[str]:

@@ -39,7 +39,7 @@ def main(folder: Path, held: bool) -> None:
                 told[way.name] = _ended(world, _start(world, way.code, _MORE_GIB))
         last = world.run(world.job("print('still here')"))
         told["afterwards"] = _ended(world, last)
-        told["server"] = control.running(cloud.home) is not None
+        told["server"] = control.find_running_cloud(cloud.home) is not None
     print(json.dumps(told))
 
 

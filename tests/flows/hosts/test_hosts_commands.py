@@ -40,13 +40,13 @@ def test_up_names_missing_isolation_and_continues_only_with_the_option(tmp_path:
         assert "Traceback" not in refused.stderr
         late = _told(team.home, *words, *without)
         assert (late.returncode, "trainyard cloud stop" in late.stderr) == (1, True), late.stderr
-        control.stop(team.home / "cloud")
+        control.stop_cloud(team.home / "cloud")
         done = _told(team.home, *words, *without)
         assert done.returncode == 0, done.stdout + done.stderr
         (line,) = [line for line in done.stdout.splitlines() if "not enforced between its nodes" in line]
         assert "refuses namespaces" in line
     finally:
-        control.stop(team.home / "cloud")
+        control.stop_cloud(team.home / "cloud")
 
 
 def test_a_rehearsal_without_namespaces_runs_no_code(tmp_path: Path) -> None:

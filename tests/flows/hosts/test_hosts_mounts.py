@@ -108,7 +108,7 @@ def test_mounts_work_for_an_account_without_privileges(cloud_of_nobody: Cloud) -
 def test_mounts_work_for_an_account_with_private_files(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        cloud = control.start(tmp_path / "cloud")
+        cloud = control.start_cloud(tmp_path / "cloud")
     finally:
         os.umask(before)
     try:
@@ -118,7 +118,7 @@ def test_mounts_work_for_an_account_with_private_files(tmp_path: Path) -> None:
         assert done.lifecycle_state == "SUCCEEDED", (done.lifecycle_details, world.lines(run))
         assert world.lines(run) == _SEEN
     finally:
-        control.stop(cloud.home)
+        control.stop_cloud(cloud.home)
 
 
 @pytest.mark.parametrize("bucket", [CLOSED, "nowhere"])

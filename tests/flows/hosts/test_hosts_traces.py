@@ -47,7 +47,7 @@ def _children(said: list[str]) -> list[int]:
 
 
 def _gone(cloud: Cloud, children: list[int], spaces: list[str]) -> None:
-    eventually(lambda: [each for each in children if files.start_time(each)], lambda left: not left, 60)
+    eventually(lambda: [each for each in children if files.process_start_time(each)], lambda left: not left, 60)
     eventually(lambda: traces.networks(cloud.home) & set(spaces), lambda left: not left, 60)
 
 
@@ -82,7 +82,7 @@ def _kill(cloud: Cloud) -> None:
 
 @pytest.mark.parametrize(
     "end",
-    [_kill, lambda cloud: control.stop(cloud.home), lambda cloud: control.reset(cloud.home)],
+    [_kill, lambda cloud: control.stop_cloud(cloud.home), lambda cloud: control.reset_cloud(cloud.home)],
     ids=["killed", "stopped", "reset"],
 )
 def test_a_cloud_that_ends_leaves_nothing(world: World, cloud: Cloud, end: Callable[[Cloud], object]) -> None:
@@ -102,7 +102,7 @@ def test_after_a_kill_the_next_cloud_restarts_the_run_at_the_same_addresses(worl
     before = admin.read_evidence(cloud, run.id)["nodes"]
     _kill(cloud)
     _gone(cloud, children, spaces)
-    control.start(cloud.home, port=int(cloud.endpoint.rpartition(":")[2]))
+    control.start_cloud(cloud.home, port=int(cloud.endpoint.rpartition(":")[2]))
     said = eventually(lambda: world.lines(run), lambda lines: len(lines) == 4, 60)[2:]
     again = _children(said)
     assert world.read(run).lifecycle_state == "IN_PROGRESS"

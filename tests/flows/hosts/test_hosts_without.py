@@ -67,11 +67,11 @@ def lacking(lack: str, home: Path, isolation: str) -> Iterator[Cloud]:
         words = (sys.executable, "-c", _START, str(home))
         cache = home.parent / "cache" if lack == "nft" else environments_cache().parents[1]
         _without(ALL[lack][0], *words, cache=cache, isolation=isolation)
-        cloud = control.running(home)
+        cloud = control.find_running_cloud(home)
         assert cloud is not None
         yield cloud
     finally:
-        control.stop(home)
+        control.stop_cloud(home)
 
 
 @pytest.mark.parametrize("lack", ALL)
@@ -160,7 +160,7 @@ def test_missing_network_programs_are_downloaded_without_root(tmp_path: Path) ->
     try:
         first = _without(NO_PROGRAMS, *words, cache=tmp_path / "cache", isolation=REQUIRED)
         assert "trainyard: fetching iproute2 and nftables, which enforce security rules" in first.stdout
-        cloud = control.running(home)
+        cloud = control.find_running_cloud(home)
         assert cloud is not None
         assert admin.why_not_enforced(cloud) == ""
         world = World(Clients(cloud))
@@ -170,7 +170,7 @@ def test_missing_network_programs_are_downloaded_without_root(tmp_path: Path) ->
         assert network.evidence(run)["enforced"]
         assert "fetching" not in _without(NO_PROGRAMS, *words, cache=tmp_path / "cache", isolation=REQUIRED).stdout
     finally:
-        control.stop(home)
+        control.stop_cloud(home)
 
 
 def test_network_programs_that_cannot_be_downloaded_are_reported_in_one_line(tmp_path: Path) -> None:
@@ -184,15 +184,15 @@ def test_network_programs_that_cannot_be_downloaded_are_reported_in_one_line(tmp
             "trainyard: iproute2 and nftables are not here and cannot be fetched: no mirror of Debian in this machine's"
             " lists of packages"
         ]
-        assert (cloud := control.running(home))
+        assert (cloud := control.find_running_cloud(home))
         assert admin.why_not_enforced(cloud) == "ip and nft not found; install the packages iproute2 and nftables"
     finally:
-        control.stop(home)
+        control.stop_cloud(home)
 
 
 def test_an_invalid_isolation_value_starts_no_cloud(tmp_path: Path) -> None:
     with pytest.raises(control.CloudError, match=f"{VARIABLE} must be required or where-possible, not 'no'"):
-        control.start(tmp_path / "cloud", isolation="no")
+        control.start_cloud(tmp_path / "cloud", isolation="no")
 
 
 def _goes_without(cloud: Cloud, reason: str, has_places: bool) -> None:

@@ -70,7 +70,7 @@ def test_a_restarted_cluster_has_its_jobs(shared_cloud: Cloud, engine: EngineSid
     made = engine.create(RUN, "kept", run_inputs(world, "kept", "sleep 3600", until="started"))
     [before] = jobs_of(world, "kept")
     kill(shared_cloud)
-    assert control.start(shared_cloud.home).endpoint == shared_cloud.endpoint
+    assert control.start_cloud(shared_cloud.home).endpoint == shared_cloud.endpoint
     # Its task was lost with its host. That is a failure of the machine, which is retried and not counted.
     again = eventually(lambda: engine.refresh(made), lambda seen: _state(seen) == "IN_PROGRESS")
     assert again is not None

@@ -25,7 +25,7 @@ _WITH_GPU = {"resourcePerInstance": {"cpu": 1, "memoryMB": 256, "gpu": 1}}
 _LOST = -1001
 
 
-@pytest.mark.parametrize("end", [kill, lambda cloud: control.stop(cloud.home)], ids=["killed", "stopped"])
+@pytest.mark.parametrize("end", [kill, lambda cloud: control.stop_cloud(cloud.home)], ids=["killed", "stopped"])
 def test_no_job_is_lost_when_the_cloud_is_killed(end: Any, tmp_path: Path) -> None:
     with local_cloud(tmp_path / "cloud") as cloud:
         world = OpenPaiWorld(cloud)
@@ -47,7 +47,7 @@ def test_no_job_is_lost_when_the_cloud_is_killed(end: Any, tmp_path: Path) -> No
         before = world.accounts
         end(cloud)
 
-        again = OpenPaiWorld(control.start(cloud.home))
+        again = OpenPaiWorld(control.start_cloud(cloud.home))
         assert again.accounts == before
         assert again.status(done)["jobStatus"]["state"] == "SUCCEEDED"
         assert _log(again, done) == "well\n"
@@ -71,7 +71,7 @@ def test_a_job_that_was_being_stopped_stops_after_a_kill(cloud: Cloud) -> None:
     world.reaches(name, "RUNNING")
     assert world.ask("PUT", f"/api/v2/jobs/{name}/executionType", {"value": "STOP"}).status == 202
     kill(cloud)
-    again = OpenPaiWorld(control.start(cloud.home))
+    again = OpenPaiWorld(control.start_cloud(cloud.home))
     status = again.ended(name)["jobStatus"]
     assert (status["state"], status["executionType"], status["retries"]) == ("STOPPED", "STOP", 0)
 

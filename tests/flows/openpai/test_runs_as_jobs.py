@@ -229,7 +229,7 @@ def test_a_run_survives_a_killed_cluster_and_the_lost_attempt_is_not_counted(wor
     kill(world.cloud)
     waiting = ThreadPoolExecutor(1).submit(world.engine.update, made, {**inputs, "until": "finished"})
     eventually(lambda: world.engine.heard.lines, lambda lines: any("trying again" in line for line in lines))
-    control.start(world.cloud.home)
+    control.start_cloud(world.cloud.home)
     ended = waiting.result()
     assert ended.outputs["state"] == "SUCCEEDED"
     status = world.job(ended)["jobStatus"]

@@ -40,7 +40,7 @@ def test_a_killed_cloud_loses_no_job_and_leaves_no_secret(cloud: Cloud) -> None:
     eventually(lambda: (folder / "attempts").exists(), bool)
     assert world.reaches(goes_on, "RUNNING")
     kill(cloud)
-    world = OpenPaiWorld(control.start(cloud.home))
+    world = OpenPaiWorld(control.start_cloud(cloud.home))
     ended = world.ended(goes_on)["jobStatus"]
     assert (ended["state"], ended["retries"], ended["retryDetails"]["user"]) == ("SUCCEEDED", 1, 0), json.dumps(ended)
     assert (folder / "attempts").read_text().splitlines() == ["0 of 0 as quiet", "0 of 1 as quiet"]

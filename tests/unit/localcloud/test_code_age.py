@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from localcloud import code_age
-from localcloud.code_age import why_older
+from localcloud.code_age import why_cloud_is_older
 
 
 @pytest.fixture
@@ -62,9 +62,9 @@ def _added(code: Path) -> None:
 def test_code_that_changed_since_the_cloud_started_is_named_with_the_remedy(
     home: Path, code: Path, change: Callable[[Path], None]
 ) -> None:
-    assert why_older(home, code) == ""
+    assert why_cloud_is_older(home, code) == ""
     change(code)
-    why = why_older(home, code)
+    why = why_cloud_is_older(home, code)
     assert str(code) in why
     assert f"trainyard cloud stop --home {home}" in why
 
@@ -74,21 +74,21 @@ def test_bytecode_and_editor_files_are_not_changes(home: Path, code: Path) -> No
     (code / "launcher" / "__pycache__" / "errors.cpython-311.pyc").write_text("")
     (code / "launcher" / ".errors.py.swp").write_text("")
     (code / "docs.md").write_text("")
-    assert why_older(home, code) == ""
+    assert why_cloud_is_older(home, code) == ""
 
 
 def test_another_checkout_is_named_if_its_code_differs(home: Path, code: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(code, other)
-    assert why_older(home, other) == ""
+    assert why_cloud_is_older(home, other) == ""
     _edited(other)
-    assert f"{code}, and this is {other}" in why_older(home, other)
+    assert f"{code}, and this is {other}" in why_cloud_is_older(home, other)
 
 
 def test_a_cloud_without_recorded_code_counts_as_older(home: Path, code: Path) -> None:
     (home / "server.json").write_text(json.dumps({"pid": 1}))
-    assert "earlier release" in why_older(home, code)
+    assert "earlier release" in why_cloud_is_older(home, code)
 
 
 def test_a_missing_cloud_is_not_older(tmp_path: Path) -> None:
-    assert why_older(tmp_path / "nothing", code_age.PROJECT) == ""
+    assert why_cloud_is_older(tmp_path / "nothing", code_age.PROJECT) == ""

@@ -16,7 +16,7 @@ from localcloud.aws.border.xml_body import fits_xml
 from localcloud.aws.plugin.session import all_tags
 from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.aws.plugin.table import AwsResource
-from localcloud.plugins.table import NameTakenError
+from localcloud.plugins.resource_table import NameTakenError
 
 # A creation names the bucket's region, except for this one.
 _UNNAMED = "us-east-1"

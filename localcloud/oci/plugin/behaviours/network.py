@@ -11,7 +11,7 @@ from components.platform.calls import Call, ProviderError
 from components.platform.values import Diff, Properties, changed_keys, has_unknown
 from localcloud.oci.plugin.convert import fields, from_model, models_of, to_model
 from localcloud.oci.plugin.table import OciResource, wait_for_work_request
-from localcloud.plugins.engine import commands
+from localcloud.plugins.engine import remedy_commands
 
 
 class SecurityListResource(OciResource):
@@ -219,7 +219,7 @@ class VcnResource(OciResource):
                 f"{call.name}: subnets lie outside of {', '.join(blocks)}, and OCI never removes a range that a subnet "
                 f"uses: {', '.join(left_out)}.",
                 "Choose a range that contains them too. To move the network, wait until its runs have ended, then "
-                f"replace it and everything in it: {commands(call.urn, 'up', '--replace', call.urn)}.",
+                f"replace it and everything in it: {remedy_commands(call.urn, 'up', '--replace', call.urn)}.",
             )
 
 

@@ -17,7 +17,7 @@ from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import plain_page
 from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.errors import ApiError, invalid
+from localcloud.server.api_errors import ApiError, invalid_parameter
 from localcloud.server.http import FilePart, Json, Reply
 
 SERVICE = "data_science"
@@ -121,7 +121,7 @@ def require_logging(call: ApiCall, logging: Json | None) -> None:
     if not logging or logging.get("enableLogging") is False:
         return
     if logging.get("enableLogging") and not logging.get("logGroupId"):
-        raise invalid("logGroupId is required when logging is enabled")
+        raise invalid_parameter("logGroupId is required when logging is enabled")
     kinds.require_references(call, {"logGroupId": "log-group", "logId": "log"}, logging)
     log = call.store.get(logging["logId"]) if logging.get("logId") else None
     if log and log.parent != logging.get("logGroupId"):
@@ -134,11 +134,11 @@ def require_configurations(configuration: Json | None, layout: Json | None) -> N
     for one in (configuration, *(group.get("jobConfigurationDetails") for group in groups)):
         variables = (one or {}).get("environmentVariables") or {}
         if sum(len(name) + len(value) for name, value in variables.items()) > _MOST_ENVIRONMENT:
-            raise invalid(
+            raise invalid_parameter(
                 f"environmentVariables have more than {_MOST_ENVIRONMENT} characters, names and values together"
             )
         if len((one or {}).get("commandLineArguments") or "") > _MOST_ARGUMENTS:
-            raise invalid(f"commandLineArguments have more than {_MOST_ARGUMENTS} characters")
+            raise invalid_parameter(f"commandLineArguments have more than {_MOST_ARGUMENTS} characters")
 
 
 def require_mounts(mounts: Sequence[Json] | None) -> None:
@@ -146,21 +146,21 @@ def require_mounts(mounts: Sequence[Json] | None) -> None:
     places = [(row.get("destinationPath") or "/mnt", row["destinationDirectoryName"]) for row in mounts or ()]
     for _, name in places:
         if not _DIRECTORY.fullmatch(name):
-            raise invalid(
+            raise invalid_parameter(
                 f"destinationDirectoryName {name!r} may only have letters, digits, - and _; its parent folder belongs"
                 " into destinationPath"
             )
     if len(places) > _MOST_MOUNTS:
-        raise invalid(f"there are {len(places)} storage mounts; at most {_MOST_MOUNTS} are allowed")
+        raise invalid_parameter(f"there are {len(places)} storage mounts; at most {_MOST_MOUNTS} are allowed")
     if len(set(places)) < len(places):
-        raise invalid("two storage mounts have the same destination")
+        raise invalid_parameter("two storage mounts have the same destination")
 
 
 def put_artifact(call: ApiCall) -> Reply:
     job = kinds.find_living(JOB, call)
     upload = call.input.upload
     if upload is None or not upload.size:
-        raise invalid("the artifact is empty")
+        raise invalid_parameter("the artifact is empty")
     if job.body.get("artifact"):
         raise conflict(f"The job {job.id} has an artifact already, and it cannot be replaced: create another job")
     match = _FILENAME.search(call.headers.get("content-disposition", ""))
@@ -169,7 +169,7 @@ def put_artifact(call: ApiCall) -> Reply:
     folder.mkdir(exist_ok=True)
     artifact: Json = {
         "file": uuid.uuid4().hex, "name": name, "size": upload.size, "md5": upload.md5, "etag": uuid.uuid4().hex,
-        "created": http.now(),
+        "created": http.current_moment(),
     }  # fmt: skip
     upload.path.rename(folder / artifact["file"])
     call.store.put(job, body={**job.body, "artifact": artifact}, state="ACTIVE")
@@ -200,7 +200,7 @@ def _artifact_headers(artifact: Json) -> dict[str, str]:
         "content-disposition": f'attachment; filename="{artifact["name"]}"',
         "content-md5": artifact["md5"],
         "etag": artifact["etag"],
-        "last-modified": http.http_date(artifact["created"]),
+        "last-modified": http.format_http_date(artifact["created"]),
     }
 
 

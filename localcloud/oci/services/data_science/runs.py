@@ -47,7 +47,7 @@ def _run(call: ApiCall, body: Json) -> Json:
     return {
         "jobConfigurationOverrideDetails": {"jobType": "DEFAULT"},
         **body,
-        "timeAccepted": http.rfc3339(http.now()),
+        "timeAccepted": http.format_rfc3339(http.current_moment()),
         # A job of node groups has no common infrastructure: each group has its own.
         **({"jobInfrastructureConfigurationDetails": infrastructure} if infrastructure else {}),
         "jobStorageMountConfigurationDetailsList": job.body.get("jobStorageMountConfigurationDetailsList", []),
@@ -81,7 +81,7 @@ def _log_details(call: ApiCall, logging: Json | None, body: Json) -> Json:
 
 
 def _create_log(call: ApiCall, group: str, run: Json) -> str:
-    identifier, moment = new_ocid("log", tenancy.REGION_KEY), http.rfc3339(http.now())
+    identifier, moment = new_ocid("log", tenancy.REGION_KEY), http.format_rfc3339(http.current_moment())
     within = call.store.get(group)
     compartment = within.compartment if within else run["compartmentId"]
     body = {

@@ -11,7 +11,7 @@ from localcloud.oci.errors import already_exists, not_found, related_not_found
 from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.ocids import fixed_ocid, new_ocid
 from localcloud.oci.operations import ApiCall
-from localcloud.server.errors import invalid
+from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
 
 # The service and the paths of all modules of core networking.
@@ -58,7 +58,7 @@ def _named(requested: list[Json]) -> list[Json]:
         if request["serviceId"] not in names:
             raise related_not_found(f"serviceId {request['serviceId']}")
     if len(requested) > 1:
-        raise invalid("a service gateway has one service label: Object Storage, or all services")
+        raise invalid_parameter("a service gateway has one service label: Object Storage, or all services")
     return [{"serviceId": item["serviceId"], "serviceName": names[item["serviceId"]]} for item in requested]
 
 

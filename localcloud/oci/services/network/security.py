@@ -18,7 +18,7 @@ from localcloud.oci.paging import plain_page
 from localcloud.oci.services.network.gateways import SERVICE, VERSION, gateway_services
 from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.errors import ApiError, invalid
+from localcloud.server.api_errors import ApiError, invalid_parameter
 from localcloud.server.http import Json, Reply, whole_number
 
 Range = tuple[int, int]
@@ -44,7 +44,7 @@ def check_rule(rule: Json, end: str) -> None:
     check_end(end, str(rule.get(f"{end}Type") or "CIDR_BLOCK"), str(rule[end]))
     for options, protocols in _OPTIONS.items():
         if rule.get(options) and number not in protocols:
-            raise invalid(f"{options} is not allowed in a rule for protocol {protocol}")
+            raise invalid_parameter(f"{options} is not allowed in a rule for protocol {protocol}")
     for options in ("tcpOptions", "udpOptions"):
         for ports in (rule.get(options) or {}).values():
             parse_port_range(ports)
@@ -58,14 +58,16 @@ def parse_protocol(text: str) -> int | None:
         return None
     number = whole_number(text)
     if number is None or number > _LAST_BYTE or str(number) != text:
-        raise invalid(f"protocol must be all or the number of an IP protocol, such as 6 for TCP, not {text[:80]!r}")
+        raise invalid_parameter(
+            f"protocol must be all or the number of an IP protocol, such as 6 for TCP, not {text[:80]!r}"
+        )
     return number
 
 
 def parse_port_range(stated: Mapping[str, Any]) -> Range:
     first, last = stated["min"], stated["max"]
     if not (_is_number(first, 1, _LAST_PORT) and _is_number(last, first, _LAST_PORT)):
-        raise invalid(f"{first}-{last} is not a range of ports")
+        raise invalid_parameter(f"{first}-{last} is not a range of ports")
     return first, last
 
 
@@ -73,7 +75,7 @@ def parse_icmp_options(stated: Mapping[str, Any]) -> tuple[int, int | None]:
     kind, code = stated.get("type"), stated.get("code")
     for name, value in (("type", kind), ("code", 0 if code is None else code)):
         if not _is_number(value, 0, _LAST_BYTE):
-            raise invalid(f"icmpOptions.{name} must be a number from 0 to {_LAST_BYTE}, not {value}")
+            raise invalid_parameter(f"icmpOptions.{name} must be a number from 0 to {_LAST_BYTE}, not {value}")
     return stated["type"], code
 
 
@@ -84,14 +86,16 @@ def check_end(name: str, kind: str, value: str) -> None:
     elif kind == "SERVICE_CIDR_BLOCK":
         labels = [str(service["cidrBlock"]) for service in gateway_services()]
         if value not in labels:
-            raise invalid(f"{name} must be one of the services' labels {', '.join(labels)}, not {value[:80]!r}")
+            raise invalid_parameter(
+                f"{name} must be one of the services' labels {', '.join(labels)}, not {value[:80]!r}"
+            )
 
 
 def parse_cidr(name: str, cidr: str) -> IPv4Network | IPv6Network:
     try:
         return ip_network(cidr, strict=False)
     except ValueError:
-        raise invalid(f"{name} must be a block of addresses in CIDR notation, not {cidr[:80]!r}") from None
+        raise invalid_parameter(f"{name} must be a block of addresses in CIDR notation, not {cidr[:80]!r}") from None
 
 
 def require_cidr_form(name: str, kind: str, value: str) -> None:
@@ -99,7 +103,7 @@ def require_cidr_form(name: str, kind: str, value: str) -> None:
     already are not asked, since nodes can enforce them."""
     length = value.partition("/")[2]
     if kind == "CIDR_BLOCK" and "/" in value and not _LENGTH.fullmatch(length):
-        raise invalid(f"{name} must be a block of addresses in CIDR notation, not {value[:80]!r}")
+        raise invalid_parameter(f"{name} must be a block of addresses in CIDR notation, not {value[:80]!r}")
 
 
 def require_few(what: str, rules: Sequence[Json]) -> None:
@@ -129,7 +133,7 @@ def add_rules(call: ApiCall) -> Reply:
     ]
     rules = _rules(group) + added
     if len(rules) > MAXIMUM_RULES:
-        raise invalid(f"a network security group has at most {MAXIMUM_RULES} rules")
+        raise invalid_parameter(f"a network security group has at most {MAXIMUM_RULES} rules")
     _keep(call, group, rules)
     return Reply(200, {"securityRules": added})
 
@@ -162,7 +166,7 @@ def _rules(group: StoredResource) -> list[Json]:
 def _require(group: StoredResource, identifiers: list[str]) -> None:
     present = {rule["id"] for rule in _rules(group)}
     if unknown := [identifier for identifier in identifiers if identifier not in present]:
-        raise invalid(f"the group has no rule {unknown[0]}")
+        raise invalid_parameter(f"the group has no rule {unknown[0]}")
 
 
 def _keep(call: ApiCall, group: StoredResource, rules: list[Json]) -> None:
@@ -172,10 +176,10 @@ def _keep(call: ApiCall, group: StoredResource, rules: list[Json]) -> None:
 def _completed(call: ApiCall, rule: Json) -> Json:
     end = "source" if rule["direction"] == "INGRESS" else "destination"
     if not rule.get(end):
-        raise invalid(f"a rule for {rule['direction']} needs a {end}")
+        raise invalid_parameter(f"a rule for {rule['direction']} needs a {end}")
     check_rule(rule, end)
     require_cidr_form(end, str(rule.get(f"{end}Type") or "CIDR_BLOCK"), str(rule[end]))
     if rule.get(f"{end}Type") == "NETWORK_SECURITY_GROUP":
         kinds.require_references(call, {end: NSG.name}, rule)
     defaults = {f"{end}Type": "CIDR_BLOCK", "isStateless": False, "isValid": True}
-    return {**defaults, **rule, "timeCreated": http.rfc3339(http.now())}
+    return {**defaults, **rule, "timeCreated": http.format_rfc3339(http.current_moment())}

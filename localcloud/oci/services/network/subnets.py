@@ -18,7 +18,7 @@ from localcloud.oci.services.network.gateways import SERVICE, VERSION
 from localcloud.oci.services.network.security import require_cidr_form
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
-from localcloud.server.errors import invalid
+from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
 
 NO_IPV6 = "its networks are IPv4 only"
@@ -40,10 +40,10 @@ def parse_block(cidr: str) -> IPv4Network:
     try:
         block = ip_network(cidr)
     except ValueError as error:
-        raise invalid(f"cidrBlock {cidr!r}: {error}") from None
+        raise invalid_parameter(f"cidrBlock {cidr!r}: {error}") from None
     require_cidr_form("cidrBlock", "CIDR_BLOCK", cidr)
     if not isinstance(block, IPv4Network) or not 16 <= block.prefixlen <= 30:
-        raise invalid(f"cidrBlock {cidr!r} must be an IPv4 block from /16 to /30")
+        raise invalid_parameter(f"cidrBlock {cidr!r} must be an IPv4 block from /16 to /30")
     return block
 
 
@@ -52,7 +52,7 @@ def parse_separate_blocks(cidrs: Iterable[str]) -> list[IPv4Network]:
     networks = [parse_block(cidr) for cidr in cidrs]
     for index, block in enumerate(networks):
         if any(block.overlaps(other) for other in networks[:index]):
-            raise invalid(f"cidrBlocks overlap: {block}")
+            raise invalid_parameter(f"cidrBlocks overlap: {block}")
     return networks
 
 
@@ -107,7 +107,7 @@ def _add(store: StateStore, run: StoredResource, subnet: StoredResource, name: s
         "displayName": name,
         "subnetId": subnet.id,
         "isPrimary": True,
-        "timeCreated": http.rfc3339(http.now()),
+        "timeCreated": http.format_rfc3339(http.current_moment()),
         "freeformTags": {},
         "definedTags": {},
         "run": run.id,  # OCI's models lack this field, so clients never see it
@@ -137,9 +137,11 @@ def _subnet(call: ApiCall, body: Json) -> Json:
         raise related_not_found(f"vcnId {body['vcnId']}")
     cidr = body.get("cidrBlock") or next(iter(body.get("ipv4CidrBlocks", [])), None)
     if cidr is None:
-        raise invalid("one of cidrBlock and ipv4CidrBlocks is required")
+        raise invalid_parameter("one of cidrBlock and ipv4CidrBlocks is required")
     if body.get("ipv4CidrBlocks") not in (None, [cidr]):
-        raise invalid("cidrBlock and ipv4CidrBlocks name more than one block; the local cloud supports one per subnet")
+        raise invalid_parameter(
+            "cidrBlock and ipv4CidrBlocks name more than one block; the local cloud supports one per subnet"
+        )
     private = body.get("prohibitPublicIpOnVnic", body.get("prohibitInternetIngress", False))
     label, domain = body.get("dnsLabel"), vcn.body.get("vcnDomainName")
     completed = {
@@ -161,10 +163,12 @@ def _addresses(call: ApiCall, vcn: StoredResource, cidr: str, own_id: str) -> Js
     """The fields that follow from a subnet's block. Raises unless the block is in the VCN and overlaps no subnet."""
     block = parse_block(cidr)
     if not any(block.subnet_of(parse_block(outer)) for outer in vcn.body["cidrBlocks"]):
-        raise invalid(f"cidrBlock {cidr} is not within the VCN's {', '.join(vcn.body['cidrBlocks'])}")
+        raise invalid_parameter(f"cidrBlock {cidr} is not within the VCN's {', '.join(vcn.body['cidrBlocks'])}")
     for other in call.store.live("subnet", parent=vcn.id):
         if other.id != own_id and block.overlaps(parse_block(other.body["cidrBlock"])):
-            raise invalid(f"cidrBlock {cidr} overlaps with {other.body['cidrBlock']} of the subnet {other.name}")
+            raise invalid_parameter(
+                f"cidrBlock {cidr} overlaps with {other.body['cidrBlock']} of the subnet {other.name}"
+            )
     return {"cidrBlock": cidr, "ipv4CidrBlocks": [cidr], "virtualRouterIp": str(block.network_address + 1)}
 
 
@@ -174,7 +178,7 @@ def _updated(call: ApiCall, subnet: StoredResource, body: Json) -> Json:
     if vcn is None or cidr == before:
         return _require_same_vcn(call, body)
     if parse_block(cidr).network_address != parse_block(before).network_address:
-        raise invalid(f"cidrBlock {cidr} must have the same network address as {before}")
+        raise invalid_parameter(f"cidrBlock {cidr} must have the same network address as {before}")
     moved = _addresses(call, vcn, cidr, subnet.id)
     for vnic in call.store.live(VNIC.name, parent=subnet.id):
         if IPv4Address(vnic.body["privateIp"]) not in parse_block(cidr):
@@ -187,7 +191,7 @@ def _updated(call: ApiCall, subnet: StoredResource, body: Json) -> Json:
 
 def _require_same_vcn(call: ApiCall, body: Json) -> Json:
     if not 1 <= len(body["securityListIds"]) <= 5:
-        raise invalid("a subnet has one to five security lists")
+        raise invalid_parameter("a subnet has one to five security lists")
     for identifier in (body["routeTableId"], *body["securityListIds"]):
         part = call.store.get(identifier)
         if part is None or part.parent != body["vcnId"]:

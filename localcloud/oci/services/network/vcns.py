@@ -14,7 +14,7 @@ from localcloud.oci.services.network.subnets import NO_IPV6, parse_block, parse_
 from localcloud.oci.store import StoredResource
 from localcloud.oci.work_requests import add_work_request
 from localcloud.server import http
-from localcloud.server.errors import invalid
+from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
 
 _DEFAULTS = {
@@ -30,7 +30,7 @@ MAXIMUM_BLOCKS = 5
 def _vcn(call: ApiCall, body: Json) -> Json:
     blocks = body.get("cidrBlocks") or [body.get("cidrBlock")]
     if blocks == [None]:
-        raise invalid("one of cidrBlock and cidrBlocks is required")
+        raise invalid_parameter("one of cidrBlock and cidrBlocks is required")
     parse_separate_blocks(blocks)
     defaults = {name: new_ocid(kind.replace("-", ""), tenancy.REGION_KEY) for kind, name in _DEFAULTS.items()}
     label = body.get("dnsLabel")
@@ -62,7 +62,7 @@ def _add_defaults(call: ApiCall, vcn: StoredResource) -> None:
             "compartmentId": vcn.compartment,
             "vcnId": vcn.id,
             "displayName": name,
-            "timeCreated": http.rfc3339(http.now()),
+            "timeCreated": http.format_rfc3339(http.current_moment()),
             "freeformTags": {},
             "definedTags": {},
             **content,
@@ -94,9 +94,9 @@ def _routes(call: ApiCall, body: Json) -> Json:
         if target is None or not target.live or target.parent != body["vcnId"]:
             raise related_not_found(f"networkEntityId {rule['networkEntityId']}")
         if target.kind not in (*_GATEWAYS, "private-ip"):
-            raise invalid(f"networkEntityId {target.id} is a {target.kind}, not a gateway")
+            raise invalid_parameter(f"networkEntityId {target.id} is a {target.kind}, not a gateway")
         if not rule.get("destination") and not rule.get("cidrBlock"):
-            raise invalid("each route rule needs a destination")
+            raise invalid_parameter("each route rule needs a destination")
     return {**body, "routeRules": [_completed_route(rule) for rule in body.get("routeRules", [])]}
 
 
@@ -170,7 +170,7 @@ def _require(vcn: StoredResource, block: str) -> None:
 
 def _keep(call: ApiCall, vcn: StoredResource, blocks: list[str]) -> Reply:
     if not 1 <= len(blocks) <= MAXIMUM_BLOCKS:
-        raise invalid(f"a VCN has one to {MAXIMUM_BLOCKS} blocks")
+        raise invalid_parameter(f"a VCN has one to {MAXIMUM_BLOCKS} blocks")
     networks = parse_separate_blocks(blocks)
     if left_out := [
         f"{subnet.name} {subnet.body['cidrBlock']} ({subnet.id})"
@@ -178,7 +178,7 @@ def _keep(call: ApiCall, vcn: StoredResource, blocks: list[str]) -> Reply:
         if not any(parse_block(subnet.body["cidrBlock"]).subnet_of(block) for block in networks)
     ]:
         raise conflict(f"The VCN {vcn.name} has subnets outside of {', '.join(blocks)}: {', '.join(left_out)}")
-    until = http.now() + call.cloud.faults.seconds("transition", call.operation.name)
+    until = http.current_moment() + call.cloud.faults.seconds("transition", call.operation.name)
     body = {**vcn.body, "cidrBlock": blocks[0], "cidrBlocks": blocks}
     changed = call.store.put(vcn, body=body, settling="UPDATING", settles_at=until)
     # The action stays IN_PROGRESS after success, and Oracle's provider looks for exactly this one.

@@ -7,7 +7,7 @@ from localcloud.oci import tenancy
 from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.services.object_storage import buckets, listing, objects, uploads
 from localcloud.server import http
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 from localcloud.server.http import Json, Reply
 
 SERVICE = "object_storage"
@@ -96,8 +96,8 @@ def get_lifecycle(call: ApiCall) -> Reply:
 
 def put_lifecycle(call: ApiCall) -> Reply:
     bucket = buckets.find(call)
-    moment = http.now()
-    content: Json = {"timeCreated": http.rfc3339(moment), "items": call.details().get("items", [])}
+    moment = http.current_moment()
+    content: Json = {"timeCreated": http.format_rfc3339(moment), "items": call.details().get("items", [])}
     changed = call.store.put(bucket, body={**bucket.body, _POLICY: {"content": content, "etag": f"{moment}"}})
     return Reply(200, content, {"etag": changed.body[_POLICY]["etag"]})
 

@@ -11,7 +11,7 @@ from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import page_of
 from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.errors import ApiError, invalid
+from localcloud.server.api_errors import ApiError, invalid_parameter
 from localcloud.server.http import Json, Reply
 
 SERVICE = "object_storage"
@@ -63,7 +63,7 @@ def create(call: ApiCall) -> Reply:
     details = call.details()
     name = details["name"]
     if not _NAME.fullmatch(name):
-        raise invalid(
+        raise invalid_parameter(
             f"{name!r} is not a valid bucket name: use letters, digits, dots, hyphens and underscores, at most 256"
         )
     models.require_choices(SERVICE, "Bucket", details)
@@ -71,14 +71,14 @@ def create(call: ApiCall) -> Reply:
     if call.store.live(KIND, name=name):
         raise ApiError(409, "BucketAlreadyExists", f"Either the bucket {name!r} already exists or you may not see it")
     limits.require_room(call, KIND)
-    moment = http.now()
+    moment = http.current_moment()
     body = {
         **_DEFAULTS,
         **details,
         "id": new_ocid(KIND, tenancy.REGION_KEY),
         "namespace": tenancy.NAMESPACE,
         "createdBy": call.principal.id,
-        "timeCreated": http.rfc3339(moment),
+        "timeCreated": http.format_rfc3339(moment),
     }
     bucket = call.store.add(StoredResource(body["id"], KIND, details["compartmentId"], name, "", body, created=moment))
     return _answer(bucket, {"location": f"/n/{tenancy.NAMESPACE}/b/{name}"})
@@ -117,7 +117,7 @@ def update(call: ApiCall) -> Reply:
         details.get("name", bucket.name) != bucket.name
         or details.get("namespace", tenancy.NAMESPACE) != tenancy.NAMESPACE
     ):
-        raise invalid("a bucket cannot be renamed or moved to another namespace")
+        raise invalid_parameter("a bucket cannot be renamed or moved to another namespace")
     models.require_choices(SERVICE, "Bucket", details)
     compartment = details.get("compartmentId", bucket.compartment)
     kinds.require_compartment(call, compartment)

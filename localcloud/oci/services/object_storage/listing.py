@@ -16,7 +16,7 @@ from localcloud.oci.paging import limit_of, read_page, write_page
 from localcloud.oci.services.object_storage import buckets
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
-from localcloud.server.errors import invalid
+from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
 
 COLUMNS = "bucket, name, file, size, md5, etag, created, modified, headers"
@@ -35,7 +35,7 @@ class StoredObject:
     md5: str
     headers: Mapping[str, str]
     created: float
-    modified: float = field(default_factory=http.now)
+    modified: float = field(default_factory=http.current_moment)
     file: str = field(default_factory=lambda: uuid.uuid4().hex)
     etag: str = field(default_factory=lambda: str(uuid.uuid4()))
     marker: bool = False
@@ -43,7 +43,7 @@ class StoredObject:
     @property
     def version_headers(self) -> dict[str, str]:
         """The headers that identify this version."""
-        return {"etag": self.etag, "last-modified": http.http_date(self.modified), "version-id": self.file}
+        return {"etag": self.etag, "last-modified": http.format_http_date(self.modified), "version-id": self.file}
 
 
 # The fields of a summary, by the names that `fields=` uses.
@@ -52,8 +52,8 @@ _SUMMARY: Mapping[str, Callable[[StoredObject], Any]] = {
     "size": lambda item: item.size,
     "md5": lambda item: item.md5,
     "etag": lambda item: item.etag,
-    "timeCreated": lambda item: http.rfc3339(item.created),
-    "timeModified": lambda item: http.rfc3339(item.modified),
+    "timeCreated": lambda item: http.format_rfc3339(item.created),
+    "timeModified": lambda item: http.format_rfc3339(item.modified),
     "storageTier": lambda item: item.headers.get("storage-tier", "Standard"),
 }
 _NOT_SHOWN = frozenset({"archivalState"})  # a valid field, but nothing here is archived
@@ -64,7 +64,7 @@ def valid_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers in lower case. InvalidParameter for a name or value that HTTP cannot send as a header."""
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value) or value != value.strip():
-            raise invalid(f"{name!r} with the value {value[:80]!r} cannot be a header")
+            raise invalid_parameter(f"{name!r} with the value {value[:80]!r} cannot be a header")
     return {name.lower(): value for name, value in headers.items()}
 
 
@@ -98,7 +98,7 @@ def remove(call: ApiCall, bucket: StoredResource, current: StoredObject) -> Stor
     _retire(call, bucket, current)
     if not keeps_versions(bucket):
         return None
-    marker = StoredObject(bucket.id, current.name, 0, "", {}, created=http.now(), marker=True)
+    marker = StoredObject(bucket.id, current.name, 0, "", {}, created=http.current_moment(), marker=True)
     _insert(call.store, "versions", marker)
     return marker
 
@@ -116,7 +116,7 @@ def remove_version(call: ApiCall, bucket: StoredResource, item: StoredObject) ->
 
 def rename(store: StateStore, item: StoredObject, name: str) -> StoredObject:
     store.connection.execute("DELETE FROM objects WHERE bucket = ? AND name = ?", (item.bucket, item.name))
-    renamed = replace(item, name=name, etag=str(uuid.uuid4()), modified=http.now())
+    renamed = replace(item, name=name, etag=str(uuid.uuid4()), modified=http.current_moment())
     _insert(store, "objects", renamed)
     return renamed
 
@@ -209,7 +209,7 @@ def _cut(call: ApiCall, rows: Iterator[StoredObject]) -> tuple[list[StoredObject
     """Items and prefixes up to the limit, and the first item after them."""
     prefix, delimiter = call.query.get("prefix", ""), call.query.get("delimiter", "")
     if delimiter not in _DELIMITERS:
-        raise invalid("the only delimiter is /")
+        raise invalid_parameter("the only delimiter is /")
     limit = limit_of(call.query, 1000)
     items: list[StoredObject] = []
     prefixes: list[str] = []
@@ -248,7 +248,9 @@ def select_objects(
 def _fields(call: ApiCall, default: tuple[str, ...]) -> tuple[str, ...]:
     names = tuple(name for name in call.query.get("fields", "").split(",") if name)
     if unknown := [name for name in names if name not in _SUMMARY and name not in _NOT_SHOWN]:
-        raise invalid(f"{unknown[0]!r} is not a field of an object: {', '.join(sorted({*_SUMMARY, *_NOT_SHOWN}))}")
+        raise invalid_parameter(
+            f"{unknown[0]!r} is not a field of an object: {', '.join(sorted({*_SUMMARY, *_NOT_SHOWN}))}"
+        )
     return tuple(name for name in names if name in _SUMMARY) or default
 
 

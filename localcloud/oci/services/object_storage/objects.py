@@ -13,8 +13,8 @@ from localcloud.oci.services.object_storage import buckets, listing
 from localcloud.oci.services.object_storage.listing import StoredObject
 from localcloud.oci.store import StoredResource
 from localcloud.oci.work_requests import add_work_request
-from localcloud.server import http, progress
-from localcloud.server.errors import ApiError, invalid
+from localcloud.server import http, progress_record
+from localcloud.server.api_errors import ApiError, invalid_parameter
 from localcloud.server.http import FilePart, Json, Reply, Upload
 
 MAXIMUM_NAME = 1024
@@ -40,7 +40,7 @@ _OVERRIDES = {
 
 def require_name(name: str) -> None:
     if not name or len(name.encode(errors="replace")) > MAXIMUM_NAME or "\0" in name:
-        raise invalid(f"an object needs a name of at most {MAXIMUM_NAME} bytes, without zero bytes")
+        raise invalid_parameter(f"an object needs a name of at most {MAXIMUM_NAME} bytes, without zero bytes")
 
 
 def check_md5(call: ApiCall, upload: Upload) -> None:
@@ -53,18 +53,18 @@ def put(call: ApiCall) -> Reply:
     bucket, name, upload = buckets.find(call), call.params["objectName"], call.input.upload
     require_name(name)
     if upload is None:
-        raise invalid("an object needs a body")
+        raise invalid_parameter("an object needs a body")
     current = listing.lookup(call.store, bucket.id, name)
     require_etag(call, current)
     check_md5(call, upload)
     headers = {key: value for key, value in call.headers.items() if key in _KEPT_HEADERS or key.startswith("opc-meta-")}
-    created = current.created if current else http.now()
+    created = current.created if current else http.current_moment()
     item = StoredObject(bucket.id, name, upload.size, upload.md5, headers, created)
     upload.path.rename(call.cloud.objects / item.file)
     listing.make_current(call, bucket, item)
-    if progress.is_status(name, item.size):
-        status = progress.read_status(call.cloud.objects / item.file)
-        progress.record_status(call.store, bucket.id, name, status, item.modified)
+    if progress_record.is_status_object(name, item.size):
+        status = progress_record.read_status_file(call.cloud.objects / item.file)
+        progress_record.record_status(call.store, bucket.id, name, status, item.modified)
     return Reply(200, headers={**item.version_headers, "opc-content-md5": upload.md5})
 
 
@@ -88,7 +88,7 @@ def head(call: ApiCall) -> Reply:
 
 def delete(call: ApiCall) -> Reply:
     bucket, stored_object = _find(call, markers=True)
-    headers = {"last-modified": http.http_date(stored_object.modified)}
+    headers = {"last-modified": http.format_http_date(stored_object.modified)}
     if call.query.get("versionId"):
         listing.remove_version(call, bucket, stored_object)
         return Reply(204, headers=headers | _version(stored_object))
@@ -99,7 +99,7 @@ def delete(call: ApiCall) -> Reply:
 def batch_delete(call: ApiCall) -> Reply:
     bucket, details = buckets.find(call), call.details()
     if len(details["objects"]) > MAXIMUM_BATCH:
-        raise invalid(f"at most {MAXIMUM_BATCH} objects can be deleted at once")
+        raise invalid_parameter(f"at most {MAXIMUM_BATCH} objects can be deleted at once")
     deleted: list[Json] = []
     failed: list[Json] = []
     for entry in details["objects"]:
@@ -111,7 +111,7 @@ def batch_delete(call: ApiCall) -> Reply:
             failed.append(_failure(name, etag_mismatch()))
         else:
             listing.remove(call, bucket, stored_object)
-            deleted.append({"objectName": name, "timeLastModified": http.rfc3339(http.now())})
+            deleted.append({"objectName": name, "timeLastModified": http.format_rfc3339(http.current_moment())})
     return Reply(200, {"deleted": [] if details.get("isSkipDeletedResult") else deleted, "failed": failed})
 
 
@@ -133,7 +133,7 @@ def copy(call: ApiCall) -> Reply:
     source, details = buckets.find(call), call.details()
     stored_object = _source(call, source, details)
     if details["destinationRegion"] != tenancy.REGION or details["destinationNamespace"] != tenancy.NAMESPACE:
-        raise invalid(f"the local cloud copies within {tenancy.REGION} and {tenancy.NAMESPACE} only")
+        raise invalid_parameter(f"the local cloud copies within {tenancy.REGION} and {tenancy.NAMESPACE} only")
     target, name = buckets.find_named(call, details["destinationBucket"]), details["destinationObjectName"]
     require_name(name)
     current = listing.lookup(call.store, target.id, name)
@@ -149,7 +149,7 @@ def copy(call: ApiCall) -> Reply:
         headers |= listing.valid_headers(own)
     if "destinationObjectStorageTier" in details:
         headers["storage-tier"] = details["destinationObjectStorageTier"]
-    created = current.created if current else http.now()
+    created = current.created if current else http.current_moment()
     item = StoredObject(target.id, name, stored_object.size, stored_object.md5, headers, created)
     os.link(call.cloud.objects / stored_object.file, call.cloud.objects / item.file)  # files never change
     listing.make_current(call, target, item)
@@ -206,7 +206,7 @@ def require_etag(call: ApiCall, current: StoredObject | None) -> None:
 def _slice(wanted: str, size: int) -> tuple[int, int]:
     match = _RANGE.fullmatch(wanted)
     if not match or not any(match.groups()):
-        raise invalid(f"{wanted!r} is not a valid range")
+        raise invalid_parameter(f"{wanted!r} is not a valid range")
     first, last = match.groups()
     start = int(first) if first else max(0, size - int(last))
     end = min(int(last), size - 1) if first and last else size - 1

@@ -19,7 +19,7 @@ from localcloud.oci.services.object_storage import buckets, listing, objects
 from localcloud.oci.services.object_storage.listing import StoredObject
 from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.errors import ApiError, invalid
+from localcloud.server.api_errors import ApiError, invalid_parameter
 from localcloud.server.http import Json, Reply, whole_number
 
 MAXIMUM_PARTS = 10_000
@@ -47,7 +47,7 @@ def create(call: ApiCall) -> Reply:
     objects.require_name(details["object"])
     objects.require_etag(call, listing.lookup(call.store, bucket.id, details["object"]))
     _headers(details)
-    identifier, moment = str(uuid.uuid4()), http.now()
+    identifier, moment = str(uuid.uuid4()), http.current_moment()
     call.store.connection.execute(
         "INSERT INTO uploads (id, bucket, name, created, details) VALUES (?, ?, ?, ?, ?)",
         (identifier, bucket.id, details["object"], moment, json.dumps(details)),
@@ -59,7 +59,7 @@ def put_part(call: ApiCall) -> Reply:
     _, identifier, _ = _find(call)
     number, upload = _number(call.needed("uploadPartNum")), call.input.upload
     if upload is None:
-        raise invalid("a part needs a body")
+        raise invalid_parameter("a part needs a body")
     objects.check_md5(call, upload)
     part = UploadedPart(number, uuid.uuid4().hex, upload.size, upload.md5, str(uuid.uuid4()))
     for before in _parts(call, identifier):
@@ -101,7 +101,7 @@ def commit(call: ApiCall) -> Reply:
     chosen = _chosen(call.details(), {part.number: part for part in _parts(call, identifier)})
     digests = b"".join(base64.b64decode(part.md5) for part in chosen)
     whole = f"{base64.b64encode(hashlib.md5(digests, usedforsecurity=False).digest()).decode()}-{len(chosen)}"
-    moment = http.now()
+    moment = http.current_moment()
     item = StoredObject(
         bucket.id, name, sum(part.size for part in chosen), whole, {**_headers(upload), listing.MULTIPART_MD5: whole},
         current.created if current else moment, moment,
@@ -124,7 +124,7 @@ def _render(bucket: StoredResource, identifier: str, name: str, created: float, 
         "bucket": bucket.name,
         "object": name,
         "uploadId": identifier,
-        "timeCreated": http.rfc3339(created),
+        "timeCreated": http.format_rfc3339(created),
         "storageTier": details.get("storageTier", "Standard"),
     }
 
@@ -152,7 +152,7 @@ def _headers(details: Json) -> dict[str, str]:
 def _number(text: str) -> int:
     number = whole_number(text)
     if number is None or not 1 <= number <= MAXIMUM_PARTS:
-        raise invalid(f"uploadPartNum must be a number from 1 to {MAXIMUM_PARTS}, not {text[:80]!r}")
+        raise invalid_parameter(f"uploadPartNum must be a number from 1 to {MAXIMUM_PARTS}, not {text[:80]!r}")
     return number
 
 

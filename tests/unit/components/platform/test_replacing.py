@@ -12,7 +12,7 @@ from components.plan.model import RUN_TYPE as RUN
 from components.platform.replacing import replacing_inputs
 from components.platform.review import SECRET, ReviewedResource
 from components.values.resource_types import resource_types
-from localcloud.plugins.table import diff_rules_of_type
+from localcloud.plugins.resource_table import diff_rules_of_type
 from tests.support.reviews import resource
 
 JOB, GROUP_RULE = "oci:DataScience/job:Job", "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"

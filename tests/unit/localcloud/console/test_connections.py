@@ -24,7 +24,7 @@ def run_of(*roles: str) -> TrainingRun:
 
 
 def connections(run: TrainingRun, documents: Any) -> Any:
-    return drawing.connections(run, documents, OciPlaces())
+    return drawing.draw_connections(run, documents, OciPlaces())
 
 
 def address(rank: int) -> str:

@@ -85,7 +85,7 @@ def test_a_command_that_ignores_sigterm_is_killed_after_the_grace_period(supervi
 def test_a_process_that_left_the_process_group_is_ended_too(supervise: Supervise) -> None:
     process = supervise("bash", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $!")
     orphan = int(process.communicate(timeout=30)[0])
-    eventually(lambda: files.start_time(orphan), lambda started: not started)
+    eventually(lambda: files.process_start_time(orphan), lambda started: not started)
 
 
 def test_a_missing_command_is_reported(supervise: Supervise, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from localcloud.oci.container_images import is_repository, parse_address, pushed_repository
+from localcloud.server.api_errors import ApiError
 from localcloud.server.cloud import MARKER_NAME, MARKER_PATH, answer_marker
-from localcloud.server.errors import ApiError
-from localcloud.server.http import Request, query_parameters, read_json, require_once, without_secrets
+from localcloud.server.http import Request, mask_secrets, parse_strict_json, query_parameters, require_single_headers
 
 ROOM = Path(__file__).parents[4] / "localcloud"
 # The modules that read requests: the server, its APIs, and the registry's tokens.
@@ -65,7 +65,7 @@ def test_different_query_parameters_are_accepted() -> None:
 )
 def test_ambiguous_json_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        read_json(body)
+        parse_strict_json(body)
 
 
 def _request(headers: dict[str, str], *repeated: str, of_a_node: bool = False) -> Request:
@@ -75,8 +75,8 @@ def _request(headers: dict[str, str], *repeated: str, of_a_node: bool = False) -
 @pytest.mark.parametrize("name", ["if-match", "opc-retry-token", "content-type", "host", "opc-meta-a"])
 def test_a_repeated_header_is_refused(name: str) -> None:
     with pytest.raises(ApiError, match=f"{name} is repeated"):
-        require_once(_request({name: "x"}, name))
-    require_once(_request({"accept": "x"}, "accept"))
+        require_single_headers(_request({name: "x"}, name))
+    require_single_headers(_request({"accept": "x"}, "accept"))
 
 
 class _Cloud:
@@ -121,7 +121,7 @@ def test_nodes_get_no_facts_in_the_marker() -> None:
     ],
 )
 def test_tokens_are_masked_in_logs(target: str, shown: str) -> None:
-    assert without_secrets(target) == shown
+    assert mask_secrets(target) == shown
     assert Request("GET", target, target.partition("?")[0], {}).shown == shown
 
 

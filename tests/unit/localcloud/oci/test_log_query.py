@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from components.oci.iam.statement import fits
 from localcloud.oci.log_query import FITS, MAXIMUM_LENGTH, MOST_CONDITIONS, MOST_SCOPES, parse, scopes_of
 from localcloud.oci.metric_query import parse as parse_metrics
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 
 
 def _matches(query: str, **columns: str) -> bool:

@@ -37,7 +37,7 @@ def nodes(tmp_path: Path, store: StateStore) -> Iterator[dict[str, subprocess.Po
             process = started[name] = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
             store.add(StoredResource(name, "job-run", "compartment", name, "IN_PROGRESS", {}))
             (tmp_path / name).mkdir()
-            identity = {"pid": process.pid, "started": files.start_time(process.pid)}
+            identity = {"pid": process.pid, "started": files.process_start_time(process.pid)}
             (tmp_path / name / "node-0.pid").write_text(json.dumps(identity))
         yield started
     finally:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localcloud.oci import models, sdk
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 
 JOB = {
     "projectId": "p",

@@ -7,7 +7,7 @@ import pytest
 from localcloud.oci.ocids import fixed_ocid, new_ocid
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_transition_ends_at_its_time() -> None:
     settled = _resource("ocid1.a")
     assert settled.shown_state == "AVAILABLE"
     under_way = StoredResource(
-        "i", "vcn", "c", "n", "AVAILABLE", {}, settling="PROVISIONING", settles_at=http.now() + 60
+        "i", "vcn", "c", "n", "AVAILABLE", {}, settling="PROVISIONING", settles_at=http.current_moment() + 60
     )
     assert under_way.shown_state == "PROVISIONING"
 

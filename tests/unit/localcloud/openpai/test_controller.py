@@ -23,7 +23,7 @@ from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.tasks import LOST, TaskAttempt, TaskExit
 from localcloud.openpai.tokens import Caller, Tokens
 from localcloud.openpai.virtual_clusters import Allocations
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 
 _SECRETS = {"word": "sesame"}
 

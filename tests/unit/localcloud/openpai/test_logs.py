@@ -13,7 +13,7 @@ from localcloud.openpai.attempts import log_folder
 from localcloud.openpai.logs import log_names, read_log
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tokens import Tokens
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 from localcloud.server.http import query_parameters
 
 _CONTENT = bytes(range(256)) * 100

@@ -14,7 +14,7 @@ from components.openpai.protocol import problems, text_of
 from localcloud.openpai.attempts import MOST_PORTS, ports_of
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.submitting import parse_and_mask, parse_valid
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 
 _ROLE = {"dockerImage": "image", "commands": ["true"], "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0}}
 _JOB = {

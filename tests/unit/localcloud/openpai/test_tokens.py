@@ -13,7 +13,7 @@ import pytest
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tokens import Tokens
 from localcloud.server import http
-from localcloud.server.errors import ApiError
+from localcloud.server.api_errors import ApiError
 
 _WEEK = 7 * 24 * 3600
 
@@ -59,8 +59,8 @@ def test_tokens_expire_or_are_revoked(tokens: Tokens, monkeypatch: pytest.Monkey
     login, program = tokens.create("user", application=False), tokens.create("user", application=True)
     revoked = tokens.create("user", application=True)
     tokens.revoke(revoked)
-    later = http.now() + _WEEK + 1
-    monkeypatch.setattr(http, "now", lambda: later)
+    later = http.current_moment() + _WEEK + 1
+    monkeypatch.setattr(http, "current_moment", lambda: later)
     for token in (login, revoked):
         with pytest.raises(ApiError, match="invalid"):
             tokens.caller(f"Bearer {token}")
@@ -77,6 +77,6 @@ def test_a_log_token_opens_its_log_until_it_expires(tokens: Tokens, monkeypatch:
     with pytest.raises(ApiError, match="invalid"):
         tokens.caller(f"Bearer {token}")
     assert not tokens.opens_log(tokens.create("user", application=True), "one")
-    later = http.now() + 3600
-    monkeypatch.setattr(http, "now", lambda: later)
+    later = http.current_moment() + 3600
+    monkeypatch.setattr(http, "current_moment", lambda: later)
     assert not tokens.opens_log(token, "one")

@@ -8,7 +8,7 @@ from components.oci.types.functions import FUNCTIONS
 from components.platform.calls import ProviderError
 from localcloud.oci.plugin.convert import from_model, pulumi_name, to_model
 from localcloud.oci.plugin.plugin import LocalOci
-from localcloud.plugins.table import project
+from localcloud.plugins.resource_table import project_live_value
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_single_port_becomes_a_range() -> None:
     ],
 )
 def test_values_set_by_the_cloud_are_not_drift(live: Any, desired: Any, reduced: Any) -> None:
-    assert project(live, desired, "", frozenset({"rules"})) == reduced
+    assert project_live_value(live, desired, "", frozenset({"rules"})) == reduced
 
 
 def test_endpoints_must_be_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ import pytest
 from localcloud.aws.cloud import AwsCloud
 from localcloud.oci.api import OciApi
 from localcloud.openpai.cluster import OpenPaiCluster
-from localcloud.server.app import answered
-from localcloud.server.errors import invalid
+from localcloud.server.api_errors import invalid_parameter
+from localcloud.server.app import answer_request
 from localcloud.server.faults import DroppedError
 from localcloud.server.http import Body, HttpApi, Reply, Request
 
@@ -39,7 +39,7 @@ def _failing(api: type[Any], problem: BaseException) -> HttpApi:
 
 def _content(api: type[Any], problem: BaseException, home: Path) -> tuple[int, Any, str]:
     request = Request("POST", "/", "/", {"x-amz-target": "AmazonSSM.SendCommand"})
-    reply, summary = asyncio.run(answered(_failing(api, problem), request, cast(Body, None), home))
+    reply, summary = asyncio.run(answer_request(_failing(api, problem), request, cast(Body, None), home))
     return reply.status, json.loads(reply.payload()), summary
 
 
@@ -47,7 +47,7 @@ def _content(api: type[Any], problem: BaseException, home: Path) -> tuple[int, A
     ("problem", "contents"),
     [
         (
-            invalid("no"),
+            invalid_parameter("no"),
             [
                 (400, {"code": "InvalidParameter", "message": "no"}),
                 (400, {"__type": "SerializationException", "message": "no"}),

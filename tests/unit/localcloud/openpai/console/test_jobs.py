@@ -24,7 +24,7 @@ from localcloud.openpai.rest import Parts
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.tokens import Tokens
 from localcloud.openpai.virtual_clusters import Allocations
-from localcloud.server import progress
+from localcloud.server import progress_record
 
 ROLES = {
     "main": {"instances": 1, "commands": ["export LR=0.1; export TRAINYARD_OUTPUT=/out"]},
@@ -121,7 +121,7 @@ def test_status_files_on_storages_are_recorded_and_no_link_is_followed(parts: Pa
     observer.observe()
     (place / "0.json").write_text('{"state": "succeeded", "progress": {"step": 4}}')
     observer.observe()
-    points = progress.progress_of(store, progress_key("shared"), folder, 100)
+    points = progress_record.recorded_progress(store, progress_key("shared"), folder, 100)
     store.close()
     assert [(rank, [one.step for one in own]) for rank, own in points.items()] == [(0, [1, 2, 3])], "its end, too"
     (run,) = RunBook(parts).latest()

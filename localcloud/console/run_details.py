@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.platform.progress import ProgressPoint, metric_names
-from localcloud.console.connections import connections
+from localcloud.console.connections import draw_connections
 from localcloud.console.platform import ConsolePlatform, PlaceNames, RunContent, RunNode, TrainingRun
 from localcloud.server.cloud import ServedCloud
 from provider.runs.lost import total_words
@@ -23,7 +23,9 @@ _EVERY_SECONDS, _TIMES = 4.0, 20
 _MOST_KEPT = 64
 
 
-async def run_details(platform: ConsolePlatform[Any], run: TrainingRun, network: Mapping[str, Any]) -> dict[str, Any]:
+async def collect_run_details(
+    platform: ConsolePlatform[Any], run: TrainingRun, network: Mapping[str, Any]
+) -> dict[str, Any]:
     most = max(_LEAST_POINTS, _MOST_POINTS // max(1, len(run.nodes)))
     content = await platform.content(run, most)
     variables = ", ".join(run.variables) or "none"
@@ -31,16 +33,18 @@ async def run_details(platform: ConsolePlatform[Any], run: TrainingRun, network:
     names = metric_names([point for rank, own in content.points.items() if rank in ranks for point in own])
     return {
         "facts": [*(list(pair) for pair in content.facts), ["id", run.key], ["variables", variables]],
-        "ranks": [_rank(node, content) for node in run.nodes],
+        "ranks": [_rank_details(node, content) for node in run.nodes],
         "curves": {
             "names": names[:_CURVES],
             "left": names[_CURVES:],
             "ranks": [
                 {
                     "rank": rank,
-                    "times": [_rounded(one.moment - run.created) for one in own],
-                    "steps": [_rounded(one.step) for one in own],
-                    "metrics": {name: [_rounded(one.metrics.get(name)) for one in own] for name in names[:_CURVES]},
+                    "times": [_round_for_curve(one.moment - run.created) for one in own],
+                    "steps": [_round_for_curve(one.step) for one in own],
+                    "metrics": {
+                        name: [_round_for_curve(one.metrics.get(name)) for one in own] for name in names[:_CURVES]
+                    },
                 }
                 for rank, own in content.points.items()
                 if rank in ranks
@@ -51,14 +55,18 @@ async def run_details(platform: ConsolePlatform[Any], run: TrainingRun, network:
     }
 
 
-def _rank(node: RunNode, content: RunContent) -> dict[str, Any]:
+def _rank_details(node: RunNode, content: RunContent) -> dict[str, Any]:
     status: Mapping[str, Any] = content.statuses.get(node.rank, {})
     points: Sequence[ProgressPoint] = content.points.get(node.rank, ())
     last = points[-1] if points else None
-    why = _text(status.get("reason")) or node.run.details[:_LONGEST_TEXT] or ("" if last else _text(status.get("bar")))
+    why = (
+        _limited_text(status.get("reason"))
+        or node.run.details[:_LONGEST_TEXT]
+        or ("" if last else _limited_text(status.get("bar")))
+    )
     state = node.run.state
     if state == "IN_PROGRESS":  # the launcher's state is more precise
-        state = _text(status.get("state")) or state
+        state = _limited_text(status.get("state")) or state
     return {
         "rank": node.rank,
         "role": node.role,
@@ -74,17 +82,17 @@ def _rank(node: RunNode, content: RunContent) -> dict[str, Any]:
     }
 
 
-def _text(value: Any) -> str:
+def _limited_text(value: Any) -> str:
     return value[:_LONGEST_TEXT] if isinstance(value, str) else ""
 
 
-def _rounded(value: float | None) -> float | None:
+def _round_for_curve(value: float | None) -> float | None:
     """Rounds to six digits, which is enough for a curve, and shorter on the wire."""
     return None if value is None else float(f"{value:.6g}")
 
 
 @dataclass
-class _Drawn:
+class _DrawnNetwork:
     """The drawing of a run's network, and when it has to be read again."""
 
     content: Mapping[str, Any]
@@ -97,7 +105,7 @@ class NetworkCache:
     """Caches the drawn networks of runs, so that several viewers share one reading of the firewalls."""
 
     cloud: ServedCloud
-    _drawn: dict[str, _Drawn] = field(default_factory=dict)
+    _drawn: dict[str, _DrawnNetwork] = field(default_factory=dict)
 
     async def network(self, run: TrainingRun, places: PlaceNames) -> Mapping[str, Any]:
         drawn = self._drawn.get(run.key)
@@ -113,5 +121,5 @@ class NetworkCache:
         self._drawn.pop(run.key, None)
         while len(self._drawn) >= _MOST_KEPT:
             del self._drawn[next(iter(self._drawn))]
-        self._drawn[run.key] = _Drawn(connections(run, documents, places), run.over, again_at)
+        self._drawn[run.key] = _DrawnNetwork(draw_connections(run, documents, places), run.over, again_at)
         return self._drawn[run.key].content

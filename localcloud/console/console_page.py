@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from catalog.version import VERSION
-from localcloud.console.details import NetworkCache, run_details
 from localcloud.console.platform import MOST_RUNS, ConsolePlatform, Section, TrainingRun, console_platforms
+from localcloud.console.run_details import NetworkCache, collect_run_details
 from localcloud.server import http
+from localcloud.server.api_errors import ApiError
 from localcloud.server.cloud import ServedCloud, is_for_this_machine
-from localcloud.server.errors import ApiError
-from localcloud.server.http import Body, FilePart, Reply, Request, plain_refusal, require_once
+from localcloud.server.http import Body, FilePart, Reply, Request, plain_refusal, require_single_headers
 
 SHOWN = 60
 _TAIL_BYTES = 64 * 1024
@@ -31,11 +31,11 @@ _SCRIPT, _STYLE = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
 _SCRIPTS = ("page.js", "elements.js", "sections.js", "runs.js", "curves.js", "drawing.js", "layout.js")
 
 
-def last_calls(home: Path) -> dict[str, Any]:
+def read_last_calls(home: Path) -> dict[str, Any]:
     """The last calls, newest first. The reason of a refusal is the line before it in the log."""
     rows: list[list[str]] = []
     reason = ""
-    for line in _tail(home / "server.log"):
+    for line in _read_log_tail(home / "server.log"):
         match = _LINE.match(line)
         if not match:
             continue
@@ -50,7 +50,7 @@ def last_calls(home: Path) -> dict[str, Any]:
     return {"name": "newest first", "tables": [{"columns": columns, "rows": rows[: -SHOWN - 1 : -1]}]}
 
 
-def _tail(path: Path) -> list[str]:
+def _read_log_tail(path: Path) -> list[str]:
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
@@ -59,7 +59,7 @@ def _tail(path: Path) -> list[str]:
         return []
 
 
-def snapshot(
+def take_snapshot(
     cloud: ServedCloud, runs: Iterable[TrainingRun], shown: Sequence[Section], facts: Iterable[Sequence[str]],
     have: Collection[str],
 ) -> Content:  # fmt: skip
@@ -67,19 +67,19 @@ def snapshot(
 
     A section that the page has already, by its tag in `have`, is sent without its content.
     """
-    calls = Section("Last calls", [last_calls(cloud.home)], "No calls.")
+    calls = Section("Last calls", [read_last_calls(cloud.home)], "No calls.")
     first, last = ([one for one in shown if one.last == late] for late in (False, True))
     sections: list[Content] = [
-        {"title": "Runs", "empty": "No runs.", "runs": [_run(run) for run in runs]},
+        {"title": "Runs", "empty": "No runs.", "runs": [_run_summary(run) for run in runs]},
         *_merged_by_title([*first, calls, *last]),
     ]
     return {
         "facts": [*(list(pair) for pair in facts), ["home", str(cloud.home)], ["version", VERSION]],
-        "sections": [_tagged(section, have) for section in sections],
+        "sections": [_omit_if_unchanged(section, have) for section in sections],
     }
 
 
-def tag_of(content: Any) -> str:
+def content_tag(content: Any) -> str:
     return hashlib.blake2s(json.dumps(content).encode(), digest_size=9).hexdigest()
 
 
@@ -94,12 +94,12 @@ def _merged_by_title(sections: Iterable[Section]) -> Iterator[Content]:
         yield {"title": title, **({"empty": empty} if empty else {}), "items": items}
 
 
-def _tagged(section: Content, have: Collection[str]) -> Content:
-    tag = tag_of(section)
+def _omit_if_unchanged(section: Content, have: Collection[str]) -> Content:
+    tag = content_tag(section)
     return {"title": section["title"], "tag": tag} if tag in have else {**section, "tag": tag}
 
 
-def _run(run: TrainingRun) -> Content:
+def _run_summary(run: TrainingRun) -> Content:
     states: dict[str, int] = {}
     for node in run.nodes:
         states[node.run.state] = states.get(node.run.state, 0) + 1
@@ -110,7 +110,7 @@ def _run(run: TrainingRun) -> Content:
         "attempt": run.attempt,
         "state": run.state,
         "over": run.over,
-        "accepted": http.rfc3339(run.created),
+        "accepted": http.format_rfc3339(run.created),
         "nodes": len(run.nodes),
         "states": states,
     }
@@ -152,7 +152,7 @@ class Console:
         return request.path == PATH or request.path.startswith(f"{PATH}/")
 
     async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
-        require_once(request)
+        require_single_headers(request)
         return await self._answer(request), "console"
 
     def refused(self, request: Request, error: ApiError) -> Reply:
@@ -168,17 +168,17 @@ class Console:
         Host header says.
         """
         if request.of_a_node:
-            return _refused(404, "the console is not for nodes")
+            return _refuse_page(404, "the console is not for nodes")
         if not is_for_this_machine(request, self._cloud.endpoint):
-            return _refused(403, "the console answers to 127.0.0.1 and localhost only")
+            return _refuse_page(403, "the console answers to 127.0.0.1 and localhost only")
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return _refused(403, "the console is not for other sites")
+            return _refuse_page(403, "the console is not for other sites")
         if request.method not in ("GET", "HEAD"):
-            return _refused(405, "the console only reads")
+            return _refuse_page(405, "the console only reads")
         if request.path in (DATA, RUN):
             return await self._data(request)
         if request.path not in _FILES:
-            return _refused(404, "the console has no such page")
+            return _refuse_page(404, "the console has no such page")
         name, content_type = _FILES[request.path]
         file = Path(__file__).with_name(name)
         part = FilePart(file, 0, file.stat().st_size)
@@ -190,14 +190,14 @@ class Console:
         if request.path == DATA:
             sections = [section for one in self._platforms for section in await one.sections()]
             facts = [fact for one in self._platforms for fact in one.facts()]
-            return Reply(200, snapshot(self._cloud, [run for _, run in runs], sections, facts, have), _HEADERS)
+            return Reply(200, take_snapshot(self._cloud, [run for _, run in runs], sections, facts, have), _HEADERS)
         key = request.query.get("id", "")
         platform, run = next((pair for pair in runs if pair[1].key == key), (None, None))
         if platform is None or run is None:
-            return _refused(404, "there is no such run among the newest ones")
+            return _refuse_page(404, "there is no such run among the newest ones")
         network = await self._networks.network(run, platform.places)
-        content = await run_details(platform, run, network)
-        tag = tag_of(content)
+        content = await collect_run_details(platform, run, network)
+        tag = content_tag(content)
         return Reply(200, {"key": run.key, "tag": tag, **({} if tag in have else content)}, _HEADERS)
 
     async def _runs(self) -> list[tuple[ConsolePlatform[Any], TrainingRun]]:
@@ -206,5 +206,5 @@ class Console:
         return sorted(runs, key=lambda pair: -pair[1].created)[:MOST_RUNS]
 
 
-def _refused(status: int, why: str) -> Reply:
+def _refuse_page(status: int, why: str) -> Reply:
     return Reply(status, {"message": why}, _HEADERS)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from components.platform.calls import Call, InputFailure, PartialFailureError, ProviderError
 from components.platform.values import Diff, DiffRules, Properties, canonical, changed_keys, compare
 from components.values.resource_types import PluginType, find_resource_type
-from localcloud.plugins.engine import commands, delete_old_remedy, note_deleted, recorded_ids, recorded_parent
+from localcloud.plugins.engine import delete_old_remedy, note_deleted, recorded_ids, recorded_parent, remedy_commands
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 
 T = TypeVar("T")
@@ -25,20 +25,22 @@ _FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.05, 5.0, 1.5
 _UNINTERESTING = frozenset({"__defaults", "id"})
 
 
-def project(live: Any, desired: Any, path: str, unordered: frozenset[str]) -> Any:
+def project_live_value(live: Any, desired: Any, path: str, unordered: frozenset[str]) -> Any:
     """The live value, reduced to the fields that the program sets, because fields that the cloud sets are not drift."""
     if isinstance(live, Mapping) and isinstance(desired, Mapping):
         return {
-            key: project(live.get(key), item, f"{path}.{key}" if path else key, unordered)
+            key: project_live_value(live.get(key), item, f"{path}.{key}" if path else key, unordered)
             for key, item in desired.items()
         }
     if isinstance(live, list) and isinstance(desired, list):
         if path not in unordered:
-            reduced = [project(one, other, path, unordered) for one, other in zip(live, desired, strict=False)]
+            reduced = [
+                project_live_value(one, other, path, unordered) for one, other in zip(live, desired, strict=False)
+            ]
             return reduced + live[len(desired) :]
         left, matched = list(live), []
         for item in desired:
-            twin = next((one for one in left if project(one, item, path, unordered) == item), None)
+            twin = next((one for one in left if project_live_value(one, item, path, unordered) == item), None)
             if twin is not None:
                 left.remove(twin)
                 matched.append(item)
@@ -54,7 +56,7 @@ def diff_rules_of_type(token: str, maps: frozenset[str]) -> DiffRules:
     return DiffRules(row.replaced_by, row.computed, row.unordered, maps=maps)
 
 
-def seed_of(call: Call, inputs: Properties) -> str:
+def creation_seed(call: Call, inputs: Properties) -> str:
     """The seed of what identifies a creation: its retry token, or the tag that marks the attempt. A repeated attempt
     has the same seed, and so finds the resource of the first one."""
     if call.anew:
@@ -216,7 +218,8 @@ class TableResource(ProviderResource):
     def _live_inputs(self, live: Properties, inputs: Properties) -> Properties:
         if inputs:
             return {
-                key: project(live.get(key, value), value, key, self.rules.unordered) for key, value in inputs.items()
+                key: project_live_value(live.get(key, value), value, key, self.rules.unordered)
+                for key, value in inputs.items()
             }
         wanted = self.inputs_of_api()
         return {key: value for key, value in live.items() if key in wanted and value not in (None, {}, [])}
@@ -227,7 +230,7 @@ class TableResource(ProviderResource):
         parent = ("--parent", f"parent={above}") if above else ()
         return (
             f"To use the existing one, write `trainyard:{self.row.existing.format(name)}` in the stack file. To let "
-            f"this stack manage it: {commands(call.urn, 'import', self.token, call.name, holder, *parent)}. Or choose "
+            f"this stack manage it: {remedy_commands(call.urn, 'import', self.token, call.name, holder, *parent)}. Or choose "
             "another name."
         )
 

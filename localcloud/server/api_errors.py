@@ -30,19 +30,19 @@ class CloudFailureError(ApiError):
     """A failure of the local cloud. The call itself may be valid."""
 
 
-def invalid(message: str) -> ApiError:
+def invalid_parameter(message: str) -> ApiError:
     return ApiError(400, "InvalidParameter", message)
 
 
-def cannot_parse(message: str) -> ApiError:
+def cannot_parse_request(message: str) -> ApiError:
     return ApiError(400, "CannotParseRequest", message)
 
 
-def too_large(limit: int) -> ApiError:
+def request_too_large(limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"The request body is larger than {limit} bytes")
 
 
-def too_late(why: str) -> ApiError:
+def request_too_late(why: str) -> ApiError:
     return ApiError(408, "RequestTimeout", f"The request did not arrive in time: {why}")
 
 
@@ -54,7 +54,7 @@ def explain_disk_error(error: Exception, home: Path) -> str:
     return f"{reasons[0]} under {home}, where the local cloud keeps everything" if reasons else ""
 
 
-def failure_of(problem: Exception, home: Path) -> CloudFailureError:
+def explain_cloud_failure(problem: Exception, home: Path) -> CloudFailureError:
     """The answer to a client after a failure of the local cloud. For a full or read-only disk it is 507, which clients
     do not retry."""
     if why := explain_disk_error(problem, home):

@@ -31,7 +31,7 @@ def s3_bucket_key(bucket: str) -> str:
     return f"s3://{bucket}"
 
 
-def is_status(name: str, size: int) -> bool:
+def is_status_object(name: str, size: int) -> bool:
     return size <= LONGEST_BYTES and _STATUS.fullmatch(name) is not None
 
 
@@ -55,24 +55,24 @@ def record_status(store: StateFile, bucket: str, name: str, status: Mapping[str,
 
 def record_put(store: StateFile, bucket: str, name: str, content: bytes) -> None:
     """Records a status object that another API put. A failure is only logged, so that the put itself succeeds."""
-    if is_status(name, len(content)):
+    if is_status_object(name, len(content)):
         try:
             with store.transaction():
-                record_status(store, s3_bucket_key(bucket), name, parse_status(content), http.now())
+                record_status(store, s3_bucket_key(bucket), name, parse_status_object(content), http.current_moment())
         except (OSError, sqlite3.Error):
             log.exception("progress of %a", name)
 
 
-def read_status(file: Path) -> Mapping[str, Any]:
+def read_status_file(file: Path) -> Mapping[str, Any]:
     """The status object in a file; empty if it is not valid."""
     try:
         with file.open("rb") as opened:
-            return parse_status(opened.read(LONGEST_BYTES))
+            return parse_status_object(opened.read(LONGEST_BYTES))
     except OSError:
         return {}
 
 
-def parse_status(content: bytes) -> Mapping[str, Any]:
+def parse_status_object(content: bytes) -> Mapping[str, Any]:
     try:
         status = json.loads(content[:LONGEST_BYTES])
     except (ValueError, RecursionError):
@@ -80,7 +80,7 @@ def parse_status(content: bytes) -> Mapping[str, Any]:
     return status if isinstance(status, dict) else {}
 
 
-def progress_of(store: StateFile, bucket: str, folder: str, most: int) -> dict[int, list[ProgressPoint]]:
+def recorded_progress(store: StateFile, bucket: str, folder: str, most: int) -> dict[int, list[ProgressPoint]]:
     """The recorded progress of a run's folder, by rank: at most `most` points of each, the oldest first."""
     rows = store.connection.execute(
         "SELECT name, moment, point FROM progress WHERE bucket = ? AND name >= ? AND name < ? ORDER BY sequence",
