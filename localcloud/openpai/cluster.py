@@ -149,7 +149,7 @@ class OpenPaiCluster:
         content = await body.to_memory(LONGEST_TEXT)
         operation = f"openpai.{route.name}"
         await faults.strike_before(self.parts.faults, operation)
-        is_form = _media_type(request) == _FORM
+        is_form = request.headers.get("content-type", "").partition(";")[0].strip().lower() == _FORM
         reply = route.handler(RestCall(self.parts, params, request.query, caller, content, is_form))
         if reply.later:
             reply = await reply.later()
@@ -163,10 +163,6 @@ class OpenPaiCluster:
         reply = logs.read_log(self.parts.home, self.parts.tokens, request.path, request.query, span)
         faults.strike_after(self.parts.faults, operation)
         return reply, operation
-
-
-def _media_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _code(error: ApiError) -> str:

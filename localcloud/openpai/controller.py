@@ -150,7 +150,8 @@ class Controller:
             placed = self._place(http.current_moment())
             touched |= {each.name: each for each, _ in placed}
             for framework in touched.values():
-                self._store.write(framework, job_state(framework.state, _code(framework)))
+                end = framework.attempt.end
+                self._store.write(framework, job_state(framework.state, end.code if end else None))
         for _ in events:
             self._events.popleft()
         stopped = []
@@ -237,8 +238,3 @@ class Controller:
                     self._allocations.allocate(
                         last.id, framework.policy.virtual_cluster, needs(task.role), last.address
                     )
-
-
-def _code(framework: Framework) -> int | None:
-    end = framework.attempt.end
-    return end.code if end else None

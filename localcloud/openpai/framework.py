@@ -256,16 +256,12 @@ def job_state(state: str, code: int | None) -> str:
     if state in (PENDING, PREPARING):
         return "WAITING"
     if state == COMPLETED:
-        return _ended(code)
+        if code == SUCCEEDED:
+            return "SUCCEEDED"
+        return "STOPPED" if code in _STOPPED else "FAILED"
     return "STOPPING" if code in _STOPPED else "RUNNING"
 
 
 def task_state(state: str, code: int | None) -> str:
     """The REST server's state of a task's attempt. An attempt that is being stopped has no code yet."""
     return "STOPPING" if state == DELETING else job_state(state, code)
-
-
-def _ended(code: int | None) -> str:
-    if code == SUCCEEDED:
-        return "SUCCEEDED"
-    return "STOPPED" if code in _STOPPED else "FAILED"

@@ -64,14 +64,7 @@ def _where(query: Mapping[str, str]) -> tuple[str, list[str]]:
     priorities = query["jobPriority"].split(",") if "jobPriority" in query else []
     if priorities and "default" not in priorities:
         add("priority IN ({marks})", priorities)
-    either, words = _or_conditions(query)
-    if either:
-        add(f"({' OR '.join(either)})", words)
-    return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
-
-
-def _or_conditions(query: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """The conditions for a keyword, and for jobs without a priority. controllers/v2/job.js joins them by OR."""
+    # The conditions for a keyword, and for jobs without a priority. controllers/v2/job.js joins them by OR.
     either: list[str] = []
     words: list[str] = []
     if keyword := query.get("keyword"):
@@ -82,7 +75,9 @@ def _or_conditions(query: Mapping[str, str]) -> tuple[list[str], list[str]]:
         others = [each for each in priorities if each != "default"]
         either += ["priority IS NULL", *["priority = ?"] * len(others)]
         words += others
-    return either, words
+    if either:
+        add(f"({' OR '.join(either)})", words)
+    return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
 
 
 def _order(query: Mapping[str, str]) -> str:

@@ -41,25 +41,21 @@ def read_log(home: Path, tokens: Tokens, path: str, query: Mapping[str, str], sp
     if not _is_log(file):
         raise no_task_log()
     wanted_range = f"bytes=-{_TAIL_BYTES}" if query.get("tail-mode") == "true" else span
-    return _part(file, file.stat().st_size, wanted_range)
-
-
-def _part(path: Path, size: int, wanted_range: str) -> Reply:
-    """The file, or the requested range of it."""
+    size = file.stat().st_size
     headers = {"content-type": "text/plain; charset=utf-8", "accept-ranges": "bytes"}
     match = _RANGE.fullmatch(wanted_range)
     if match is None or not (match["first"] or match["last"]):
-        return Reply(200, headers=headers, file=FilePart(path, 0, size))
+        return Reply(200, headers=headers, file=FilePart(file, 0, size))
     if match["first"]:
         first, last = int(match["first"]), min(int(match["last"] or size), size - 1)
     else:
         first, last = max(0, size - int(match["last"])), size - 1
     if first > last:
         if wanted_range.startswith("bytes=-"):  # the end of an empty file
-            return Reply(200, headers=headers, file=FilePart(path, 0, 0))
+            return Reply(200, headers=headers, file=FilePart(file, 0, 0))
         return Reply(416, headers={**headers, "content-range": f"bytes */{size}"})
     headers["content-range"] = f"bytes {first}-{last}/{size}"
-    return Reply(206, headers=headers, file=FilePart(path, first, last - first + 1))
+    return Reply(206, headers=headers, file=FilePart(file, first, last - first + 1))
 
 
 def _is_log(path: Path) -> bool:

@@ -94,13 +94,10 @@ def policy_of(protocol: Mapping[str, Any]) -> JobPolicy:
     roles = tuple(_role_policy(name, row, gang) for name, row in protocol["taskRoles"].items())
     cluster = (protocol.get("defaults") or {}).get("virtualCluster")
     name = "default" if cluster is None else shown(cluster)
-    return JobPolicy(roles, RetryPolicy(most != -2, most), gang, name, _refusal(protocol))
-
-
-def _refusal(protocol: Mapping[str, Any]) -> Refusal | None:
-    """The reason for which Kubernetes refuses the job, if there is one. The framework is checked before its pods."""
     first = min(obstacles(protocol), key=lambda each: each.code, default=None)
-    return None if first is None else Refusal(first.code, str(first))
+    return JobPolicy(
+        roles, RetryPolicy(most != -2, most), gang, name, None if first is None else Refusal(first.code, str(first))
+    )
 
 
 def _role_policy(name: str, row: Mapping[str, Any], gang: bool) -> RolePolicy:

@@ -27,7 +27,7 @@ from localcloud.openpai.errors import forbidden, invalid_protocol, job_exists, u
 from localcloud.openpai.policies import JobPolicy, policy_of
 from localcloud.openpai.rest import RestCall
 from localcloud.openpai.storages import require_storages
-from localcloud.openpai.store import JobRow, JobStore
+from localcloud.openpai.store import JobRow
 from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS, Allocations, needs_of_job
 from localcloud.server import http
 from localcloud.server.http import Reply
@@ -45,7 +45,10 @@ def submit(call: RestCall) -> Reply:
 
 
 async def _submit(call: RestCall) -> Reply:
-    text = _decoded(call.body)
+    try:
+        text = call.body.decode()
+    except UnicodeDecodeError:
+        raise invalid_protocol("this is not UTF-8") from None
     # In a thread, because a hostile text may take seconds to parse.
     protocol, config = await asyncio.to_thread(parse_and_mask, text)
     person, parts = call.by.person, call.parts
@@ -54,7 +57,16 @@ async def _submit(call: RestCall) -> Reply:
     if parts.store.job(name):
         raise job_exists(protocol["name"])
     policy = policy_for(parts.home, person, protocol)
-    _store_job(parts.store, name, policy, protocol, config)
+    user, _, job = name.partition("~")
+    row = JobRow(
+        name, user, job, str(uuid.uuid4()), policy.virtual_cluster, http.current_moment(), tasks=policy.tasks,
+        roles=len(policy.roles), gpus=policy.gpus, priority=_hived(protocol).get("jobPriorityClass"),
+    )  # fmt: skip
+    try:
+        with parts.store.transaction():
+            parts.store.add(row, config, protocol)
+    except sqlite3.IntegrityError:
+        raise job_exists(job) from None
     parts.controller.submitted(name)
     message = f"Update job {protocol['name']} for user {person.name} successfully."
     return Reply(202, {"status": 202, "message": message})
@@ -91,13 +103,6 @@ def parse_valid(text: str) -> dict[str, Any]:
 def _sentences(wrong: Sequence[Problem]) -> str:
     more = f"; and {len(wrong) - _SHOWN_PROBLEMS} more" if len(wrong) > _SHOWN_PROBLEMS else ""
     return "; ".join(str(each) for each in wrong[:_SHOWN_PROBLEMS]) + more
-
-
-def _decoded(body: bytes) -> str:
-    try:
-        return body.decode()
-    except UnicodeDecodeError:
-        raise invalid_protocol("this is not UTF-8") from None
 
 
 def _require_plain(protocol: Mapping[str, Any]) -> None:
@@ -145,16 +150,3 @@ def policy_for(home: Path, person: Person, protocol: Mapping[str, Any]) -> JobPo
         raise forbidden(f"User {person.name} is not allowed to do operation in {policy.virtual_cluster}")
     require_storages(home, protocol)
     return policy
-
-
-def _store_job(store: JobStore, name: str, policy: JobPolicy, protocol: Mapping[str, Any], config: str) -> None:
-    user, _, job = name.partition("~")
-    row = JobRow(
-        name, user, job, str(uuid.uuid4()), policy.virtual_cluster, http.current_moment(), tasks=policy.tasks,
-        roles=len(policy.roles), gpus=policy.gpus, priority=_hived(protocol).get("jobPriorityClass"),
-    )  # fmt: skip
-    try:
-        with store.transaction():
-            store.add(row, config, protocol)
-    except sqlite3.IntegrityError:
-        raise job_exists(job) from None

@@ -52,7 +52,7 @@ def detail(
     }  # fmt: skip
     return {
         "debugId": encoded_name(job.name), "name": job.job, "tags": list(tags), "jobPriority": None,
-        "jobStatus": status, "taskRoles": _roles(tasks, lambda row: _task(job, row)),
+        "jobStatus": status, "taskRoles": _roles(tasks, lambda row: {**_task_facts(row), **_attempt(job, row)}),
     }  # fmt: skip
 
 
@@ -107,11 +107,6 @@ def _roles(tasks: Sequence[TaskRow], shown: Any) -> Json:
         role = roles.setdefault(row.role, {"taskRoleStatus": {"name": row.role}, "taskStatuses": []})
         role["taskStatuses"].append(shown(row))
     return roles
-
-
-def _task(job: JobRow, row: TaskRow) -> Json:
-    """A task with its last attempt."""
-    return {**_task_facts(row), **_attempt(job, row)}
 
 
 def _task_facts(row: TaskRow) -> Json:

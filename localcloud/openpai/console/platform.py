@@ -133,10 +133,6 @@ def _files(folder: Path) -> tuple[list[list[str]], int, int, bool]:
 
 def content_of(parts: Parts, run: OpenPaiRun, points: Points) -> RunContent:
     statuses = {node.rank: read_status(parts.home, run.place, node.rank) for node in run.nodes} if run.place else {}
-    return RunContent(_facts(parts, run), statuses, points, list(_printed(parts, run)))
-
-
-def _facts(parts: Parts, run: OpenPaiRun) -> list[list[str]]:
     job = run.job
     facts = [["job", job.name], ["virtual cluster", job.cluster], ["submitted", http.format_rfc3339(job.submitted)]]
     for attempt in parts.store.attempts(job.name)[-LINES:]:
@@ -145,7 +141,7 @@ def _facts(parts: Parts, run: OpenPaiRun) -> list[list[str]]:
             f"ended with {exit_of(end.code).text}; {end.trigger or end.details}"[:LONGEST_LINE] if end else "goes on"
         )
         facts.append([f"attempt {attempt.number + 1}", f"{http.format_rfc3339(attempt.started)} {words}"])
-    return facts
+    return RunContent(facts, statuses, points, list(_printed(parts, run)))
 
 
 def _printed(parts: Parts, run: OpenPaiRun) -> Iterator[str]:

@@ -82,7 +82,8 @@ def _run(parts: Parts, row: JobRow, marks: tuple[str, ...]) -> OpenPaiRun:
         name, role = str(node["name"]), str(node["role"])
         run = run_id(row.user, row.job, name, role)
         logs[rank] = log_of.get(run.task_key, "")
-        nodes.append(_node(rank, name, role, run, detail, waits))
+        seen = states.node_run(NodeRun(name[:LONGEST_NAME], str(run), ""), detail, waits)
+        nodes.append(RunNode(rank, role[:LONGEST_NAME], seen, machine=str(run)))
     folder = f"{job.folder}/{start_of(job.name, detail.attempt)}" if job and job.folder else None
     title = terminal_line(job.title) if job else row.job
     return OpenPaiRun(
@@ -97,11 +98,6 @@ def _run(parts: Parts, row: JobRow, marks: tuple[str, ...]) -> OpenPaiRun:
         logs=logs,
         place=job.storage_place(folder) if job else None,
     )
-
-
-def _node(rank: int, name: str, role: str, run: RunId, detail: JobDetail, waits: str) -> RunNode:
-    seen = states.node_run(NodeRun(name[:LONGEST_NAME], str(run), ""), detail, waits)
-    return RunNode(rank, role[:LONGEST_NAME], seen, machine=str(run))
 
 
 def _tasks_of_others(text: str) -> list[dict[str, Any]]:

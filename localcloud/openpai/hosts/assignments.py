@@ -129,9 +129,21 @@ def _ignores(row: Mapping[str, Any]) -> bool:
 
 
 def assignment_of(attempt: TaskAttempt, folder: Path, lines: Lines) -> Assignment:
-    _write_scripts(attempt, folder / GIVEN)
+    given = folder / GIVEN
+    scripts = scripts_of(attempt)
+    texts = {runtime.BEFORE: scripts.before, runtime.COMMAND: scripts.command, runtime.AFTER: scripts.after}
+    given.mkdir(parents=True, exist_ok=True)
+    for name, text in {_RUNTIME: Path(runtime.__file__).read_text(), **texts}.items():
+        if text:
+            (given / name).write_text(text)
+            (given / name).chmod(0o644)
     block = IPv4Network(CLUSTER_NETWORK)
     subnet = Subnet("cluster", "cluster", CLUSTER_ROUTER, hardware(CLUSTER_ROUTER), block.prefixlen)
+    # One shared folder may not be inside of another, because tasks could put links into its path.
+    shared = [_shared(each) for each in attempt.storages]
+    for storage, inner in zip(attempt.storages, shared, strict=True):
+        if any(PurePosixPath(inner.target).is_relative_to(outer.target) for outer in shared if outer is not inner):
+            raise _wrong_mount(storage)
     return Assignment(
         id=attempt.id,
         name=f"{attempt.role}-{attempt.index}",
@@ -144,7 +156,7 @@ def assignment_of(attempt: TaskAttempt, folder: Path, lines: Lines) -> Assignmen
         interfaces=[Interface(attempt.id, attempt.address, hardware(attempt.address), lambda: _REACH)],
         lines=lambda group, rank: lines,
         upkeep=_no_upkeep,
-        shared=_all_shared(attempt.storages),
+        shared=shared,
         user=_USER,
     )
 
@@ -176,25 +188,6 @@ def _work(attempt: TaskAttempt) -> NodeWork:
     command = ("python", "-I", "-S", "-c", _START)
     stands_in, memory = images.stand_in_name(attempt), attempt.memory_mb * _MEBIBYTE
     return NodeWork(command, (), "", environment, stands_in, attempt.image.uri, memory, 0)
-
-
-def _write_scripts(attempt: TaskAttempt, given: Path) -> None:
-    scripts = scripts_of(attempt)
-    texts = {runtime.BEFORE: scripts.before, runtime.COMMAND: scripts.command, runtime.AFTER: scripts.after}
-    given.mkdir(parents=True, exist_ok=True)
-    for name, text in {_RUNTIME: Path(runtime.__file__).read_text(), **texts}.items():
-        if text:
-            (given / name).write_text(text)
-            (given / name).chmod(0o644)
-
-
-def _all_shared(storages: Sequence[TaskStorage]) -> list[SharedFolder]:
-    """The shared folders. Refuses one inside of another, because tasks could put links into its path."""
-    shared = [_shared(each) for each in storages]
-    for storage, inner in zip(storages, shared, strict=True):
-        if any(PurePosixPath(inner.target).is_relative_to(outer.target) for outer in shared if outer is not inner):
-            raise _wrong_mount(storage)
-    return shared
 
 
 def _wrong_mount(storage: TaskStorage) -> CannotStartError:

@@ -186,7 +186,18 @@ class ClusterTasks:
 
 def _exit(result: Mapping[str, Any] | None, details: str, folder: Path, was_stopped: bool, tail: bytes) -> TaskExit:
     if result is not None:
-        return _task_exit(result, tail)
+        code, detail = result.get("code"), str(result.get("detail") or "")
+        match result["reason"]:
+            case "unstartable":
+                return TaskExit(_CANNOT_START, f"The command could not be started: {detail}")
+            case "limit":
+                return TaskExit(_OUT_OF_MEMORY if _MEMORY in detail else UNKNOWN_FAILURE, detail)
+        if _MEMORY in detail:
+            return TaskExit(_OUT_OF_MEMORY, detail)
+        code = UNKNOWN_FAILURE if code is None else 128 - code if code < 0 else int(code)
+        if code == 0:
+            return TaskExit(0)
+        return TaskExit(reported(code, tail), f"The command ended with code {code}")
     if was_stopped:
         return TaskExit(_STOPPED, "The task was stopped before its command began")
     began = any(folder.glob("node-*.pid"))
