@@ -35,11 +35,11 @@ class Accounts:
     passwords: Mapping[str, str] = field(default_factory=dict)
 
 
-def person(name: str) -> Person | None:
+def find_person(name: str) -> Person | None:
     return next((each for each in PEOPLE if each.name == name), None)
 
 
-def folder(home: Path) -> Path:
+def openpai_folder(home: Path) -> Path:
     return home / "openpai"
 
 
@@ -62,7 +62,7 @@ def new_password() -> str:
     return secrets.token_urlsafe(18)
 
 
-def client_variables(home: Path, profile: str) -> dict[str, str]:
+def account_variables(home: Path, profile: str) -> dict[str, str]:
     """The variables for OpenPAI's clients: this cloud's address, and a user with a token."""
     try:
         accounts = read_accounts(home)

@@ -14,9 +14,9 @@ from typing import Any
 from components.openpai.protocol import entrypoint
 from localcloud.openpai import accounts
 from localcloud.openpai.framework import Framework, Task
+from localcloud.openpai.job_store import JobStore
 from localcloud.openpai.policies import JobPolicy
 from localcloud.openpai.storages import task_storages
-from localcloud.openpai.store import JobStore
 from localcloud.openpai.tasks import TaskAttempt, TaskImage, TaskStorage
 
 # The range of ports that the cluster reserves for tasks.
@@ -27,10 +27,10 @@ MOST_PORTS = 1000
 
 
 def logs_folder(home: Path) -> Path:
-    return accounts.folder(home) / "logs"
+    return accounts.openpai_folder(home) / "logs"
 
 
-def log_folder(home: Path, attempt: str) -> Path:
+def attempt_log_folder(home: Path, attempt: str) -> Path:
     return logs_folder(home) / attempt
 
 
@@ -59,7 +59,7 @@ class AttemptMaker:
         }
         roles = {role.name for role in framework.policy.roles}
         commands = {role: entrypoint(protocol, role) for role in roles}
-        images = {role: _image(protocol, role) for role in roles}
+        images = {role: _task_image(protocol, role) for role in roles}
         storages = task_storages(self._home, protocol, user)
         return [
             partial(self._attempt, framework, task, common, commands[role], images[role], storages)
@@ -73,7 +73,7 @@ class AttemptMaker:
     ) -> TaskAttempt:  # fmt: skip
         protocol, last, role = self.protocol(framework.name), task.last, task.role
         user, _, job = framework.name.partition("~")
-        logs = log_folder(self._home, last.id)
+        logs = attempt_log_folder(self._home, last.id)
         logs.mkdir(parents=True, exist_ok=True)
         return TaskAttempt(
             id=last.id, user=user, job=job, job_attempt=last.job_attempt, role=role.name, index=task.index,
@@ -83,18 +83,18 @@ class AttemptMaker:
         )  # fmt: skip
 
 
-def _image(protocol: Mapping[str, Any], role: str) -> TaskImage:
+def _task_image(protocol: Mapping[str, Any], role: str) -> TaskImage:
     name = protocol["taskRoles"][role]["dockerImage"]
     row = next(each for each in protocol["prerequisites"] if (each["type"], each["name"]) == ("dockerimage", name))
     return TaskImage(row["uri"])
 
 
-def encoded_name(framework: str) -> str:
+def encode_framework_name(framework: str) -> str:
     """The controller's name of a job, which is part of names of files and objects."""
     return hashlib.md5(framework.encode(), usedforsecurity=False).hexdigest()
 
 
-def ports_of(protocol: Mapping[str, Any], role: str, attempt: str) -> dict[str, tuple[int, ...]]:
+def assigned_ports(protocol: Mapping[str, Any], role: str, attempt: str) -> dict[str, tuple[int, ...]]:
     """The ports of a task attempt by label, all different. An attempt always gets the same ones."""
     wanted = dict(protocol["taskRoles"][role]["resourcePerInstance"].get("ports") or {})
     for label in OWN_LABELS:
@@ -148,7 +148,7 @@ def peer_variables(tasks: Iterable[Task], policy: JobPolicy) -> dict[str, str]:
         variables[f"PAI_HOST_IP_{name}"] = last.address
         hosts[task.role.key].append(f"{last.address}:{last.ports['http'][0]}")
         for label, numbers in last.ports.items():
-            variables[f"PAI_PORT_LIST_{name}_{label}"] = variables[f"PAI_{name}_{label}_PORT"] = _listed(numbers)
+            variables[f"PAI_PORT_LIST_{name}_{label}"] = variables[f"PAI_{name}_{label}_PORT"] = _join_numbers(numbers)
     for key, addresses in hosts.items():
         variables[f"PAI_TASK_ROLE_{key}_HOST_LIST"] = ",".join(addresses)
     variables["PAI_TASK_ROLE_INSTANCES"] = ",".join(
@@ -159,14 +159,16 @@ def peer_variables(tasks: Iterable[Task], policy: JobPolicy) -> dict[str, str]:
 
 def task_variables(framework: Framework, task: Task, common: dict[str, str]) -> Mapping[str, str]:
     """All variables of a task. Tasks share the common ones in memory, because a large job has many."""
-    last, attempt, name = task.last, framework.attempt, encoded_name(framework.name)
+    last, attempt, name = task.last, framework.attempt, encode_framework_name(framework.name)
     http, ssh = str(last.ports["http"][0]), str(last.ports["ssh"][0])
     own = {
         "PAI_CURRENT_TASK_ROLE_NAME": task.role.name, "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": str(task.index),
         "PAI_TASK_INDEX": str(task.index), "PAI_CURRENT_CONTAINER_IP": last.address,
         "PAI_CURRENT_CONTAINER_PORT": http, "PAI_CONTAINER_HOST_IP": last.address, "PAI_CONTAINER_HOST_PORT": http,
         "PAI_CONTAINER_SSH_PORT": ssh,
-        "PAI_CONTAINER_HOST_PORT_LIST": "".join(f"{label}:{_listed(each)};" for label, each in last.ports.items()),
+        "PAI_CONTAINER_HOST_PORT_LIST": "".join(
+            f"{label}:{_join_numbers(numbers)};" for label, numbers in last.ports.items()
+        ),
         "GANG_ALLOCATION": "true" if framework.policy.gang else "false",
         "FC_FRAMEWORK_NAMESPACE": "default", "FC_FRAMEWORK_NAME": name, "FC_TASKROLE_NAME": task.role.key,
         "FC_TASK_INDEX": str(task.index), "FC_CONFIGMAP_NAME": f"{name}-attempt",
@@ -177,11 +179,11 @@ def task_variables(framework: Framework, task: Task, common: dict[str, str]) -> 
         "FC_TASK_ATTEMPT_INSTANCE_UID": f"{last.number}_{last.id}",
     }  # fmt: skip
     for label, numbers in last.ports.items():
-        own[f"PAI_CONTAINER_HOST_{label}_PORT_LIST"] = _listed(numbers)
+        own[f"PAI_CONTAINER_HOST_{label}_PORT_LIST"] = _join_numbers(numbers)
     if task.role.gpus == 0:
         own["NVIDIA_VISIBLE_DEVICES"] = "none"
     return ChainMap(own, common)
 
 
-def _listed(numbers: Iterable[int]) -> str:
+def _join_numbers(numbers: Iterable[int]) -> str:
     return ",".join(str(number) for number in numbers)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from localcloud.clients import PlatformClients
-from localcloud.openpai.accounts import client_variables
+from localcloud.openpai.accounts import account_variables
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class OpenPaiClients(PlatformClients):
     def variables(self, cloud: Cloud, profile: str) -> Mapping[str, str]:
-        return client_variables(cloud.home, profile)
+        return account_variables(cloud.home, profile)
 
     def profile_of_caller(self, cloud: Cloud, environment: Mapping[str, str]) -> str | None:
         return environment.get("OPENPAI_USER") if environment.get("OPENPAI_URI") == cloud.endpoint else None

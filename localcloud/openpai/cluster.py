@@ -15,11 +15,11 @@ from localcloud.openpai import accounts, job_calls, logs, user_calls
 from localcloud.openpai.accounts import PEOPLE, Accounts
 from localcloud.openpai.attempts import logs_folder
 from localcloud.openpai.controller import Controller
-from localcloud.openpai.errors import no_api
+from localcloud.openpai.job_store import JobStore
 from localcloud.openpai.rest import Parts, RestCall, Route
+from localcloud.openpai.rest_errors import no_api
 from localcloud.openpai.storages import DEFAULT
-from localcloud.openpai.store import JobStore
-from localcloud.openpai.submitting import submit
+from localcloud.openpai.submitting import submit_job
 from localcloud.openpai.tasks import Tasks
 from localcloud.openpai.tokens import Tokens
 from localcloud.openpai.virtual_clusters import Allocations
@@ -32,9 +32,9 @@ _JOB = "/jobs/{job}"
 _TASK = _JOB + "/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts"
 
 ROUTES = (
-    Route("GetInfo", "GET", "/info", user_calls.info, guests=True),
-    Route("BasicLogin", "POST", "/authn/basic/login", user_calls.login, guests=True),
-    Route("BasicLogout", "DELETE", "/authn/basic/logout", user_calls.logout),
+    Route("GetInfo", "GET", "/info", user_calls.get_server_info, guests=True),
+    Route("BasicLogin", "POST", "/authn/basic/login", user_calls.log_in, guests=True),
+    Route("BasicLogout", "DELETE", "/authn/basic/logout", user_calls.log_out),
     Route("GetTokens", "GET", "/tokens", user_calls.list_tokens),
     Route("CheckToken", "GET", "/tokens/check", user_calls.check_token),
     Route("CreateApplicationToken", "POST", "/tokens/application", user_calls.application_token),
@@ -45,20 +45,20 @@ ROUTES = (
     Route("GetVirtualCluster", "GET", "/virtual-clusters/{cluster}", user_calls.get_cluster),
     Route("ListStorages", "GET", "/storages", user_calls.list_storages),
     Route("GetStorage", "GET", "/storages/{storage}", user_calls.get_storage),
-    Route("SubmitJob", "POST", "/jobs", submit),
+    Route("SubmitJob", "POST", "/jobs", submit_job),
     Route("ListJobs", "GET", "/jobs", job_calls.list_jobs),
     Route("GetJob", "GET", _JOB, job_calls.get_job),
     Route("GetJob", "GET", _JOB + "/attempts/{attempt}", job_calls.get_job),
     Route("GetJobConfig", "GET", _JOB + "/config", job_calls.get_config),
-    Route("ExecuteJob", "PUT", _JOB + "/executionType", job_calls.execute),
+    Route("ExecuteJob", "PUT", _JOB + "/executionType", job_calls.set_execution_state),
     Route("AddTag", "PUT", _JOB + "/tag", job_calls.add_tag),
     Route("DeleteTag", "DELETE", _JOB + "/tag", job_calls.delete_tag),
-    Route("GetEvents", "GET", _JOB + "/events", job_calls.events),
-    Route("GetJobAttemptsHealth", "GET", _JOB + "/job-attempts/healthz", job_calls.healthy),
-    Route("ListJobAttempts", "GET", _JOB + "/job-attempts", job_calls.job_attempts),
+    Route("GetEvents", "GET", _JOB + "/events", job_calls.list_job_events),
+    Route("GetJobAttemptsHealth", "GET", _JOB + "/job-attempts/healthz", job_calls.answer_health_check),
+    Route("ListJobAttempts", "GET", _JOB + "/job-attempts", job_calls.list_job_attempts),
     Route("GetJobAttempt", "GET", _JOB + "/job-attempts/{attempt}", job_calls.get_job_attempt),
     Route("GetTask", "GET", _TASK, job_calls.get_task),
-    Route("GetTaskLogs", "GET", _TASK + "/{try}/logs", job_calls.get_logs),
+    Route("GetTaskLogs", "GET", _TASK + "/{try}/logs", job_calls.get_log_addresses),
 )
 _ROUTER = Router(ROUTES)
 PREFIX = "/rest-server"
@@ -73,7 +73,7 @@ class OpenPaiCluster:
     """An OpenPAI cluster on the endpoint of a local cloud. Making it takes only milliseconds."""
 
     def __init__(self, home: Path, endpoint: str, strikes: faults.Faults) -> None:
-        folder = accounts.folder(home)
+        folder = accounts.openpai_folder(home)
         folder.mkdir(mode=0o700, exist_ok=True)
         store = JobStore(folder / "state.sqlite3")
         tokens = Tokens(folder, store)
@@ -112,7 +112,7 @@ class OpenPaiCluster:
         while True:
             try:
                 self.parts.tokens.remove_expired()
-                await asyncio.to_thread(_remove_logs, home, store.prune())
+                await asyncio.to_thread(_remove_attempt_logs, home, store.prune())
             except (OSError, sqlite3.Error):
                 log.exception("pruning")  # such as a full disk, which may have space again next time
             await asyncio.sleep(_SECONDS_BETWEEN_PRUNINGS)
@@ -133,7 +133,7 @@ class OpenPaiCluster:
 
     def refused(self, request: Request, error: ApiError) -> Reply:
         """Writes an error response. An error without a code is a failure of the REST server itself."""
-        code = {"code": _code(error)} if error.code else {}
+        code = {"code": _error_code(error)} if error.code else {}
         return Reply(error.status, {**code, "message": error.message})
 
     def operation(self, request: Request) -> str:
@@ -165,7 +165,7 @@ class OpenPaiCluster:
         return reply, operation
 
 
-def _code(error: ApiError) -> str:
+def _error_code(error: ApiError) -> str:
     """OpenPAI's code for an error that all APIs share."""
     if isinstance(error, CloudFailureError):
         return _UNKNOWN if error.status == INTERNAL_ERROR else error.code
@@ -179,9 +179,9 @@ def remove_unknown_logs(home: Path, store: JobStore) -> None:
     folder = logs_folder(home)
     if folder.is_dir():
         known = store.attempt_ids()
-        _remove_logs(home, [path.name for path in folder.iterdir() if path.name not in known])
+        _remove_attempt_logs(home, [path.name for path in folder.iterdir() if path.name not in known])
 
 
-def _remove_logs(home: Path, attempts: list[str]) -> None:
+def _remove_attempt_logs(home: Path, attempts: list[str]) -> None:
     for attempt in attempts:
         shutil.rmtree(logs_folder(home) / attempt, ignore_errors=True)

@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from localcloud.openpai.attempts import AttemptMaker, ports_of
+from localcloud.openpai.attempts import AttemptMaker, assigned_ports
 from localcloud.openpai.framework import PLACED, Framework, Task, TaskAttemptState, job_state
-from localcloud.openpai.store import JobStore
+from localcloud.openpai.job_store import JobStore
 from localcloud.openpai.tasks import LOST, NoTasks, TaskExit, Tasks
-from localcloud.openpai.virtual_clusters import Allocations, needs, sum_of
+from localcloud.openpai.virtual_clusters import Allocations, role_needs, sum_resources
 from localcloud.server import http
 
 _SECONDS_BEFORE_RETRY = 5.0
@@ -60,7 +60,11 @@ class Controller:
         pending = framework.pending(http.current_moment()) if framework else []
         if framework is None or not pending:
             return [], []
-        need = sum_of(needs(task.role) for task in pending) if framework.policy.gang else needs(pending[0].role)
+        need = (
+            sum_resources(role_needs(task.role) for task in pending)
+            if framework.policy.gang
+            else role_needs(pending[0].role)
+        )
         return pending, self._allocations.lacking(framework.policy.virtual_cluster, need)
 
     def recover(self) -> None:
@@ -183,12 +187,12 @@ class Controller:
 
     def _place_group(self, framework: Framework, group: list[Task]) -> bool:
         cluster = framework.policy.virtual_cluster
-        if self._allocations.lacking(cluster, sum_of(needs(task.role) for task in group)):
+        if self._allocations.lacking(cluster, sum_resources(role_needs(task.role) for task in group)):
             return False
         protocol = self._attempts.protocol(framework.name)
         for task in group:
-            address = self._allocations.allocate(task.last.id, cluster, needs(task.role))
-            framework.place(task, address, ports_of(protocol, task.role.name, task.last.id))
+            address = self._allocations.allocate(task.last.id, cluster, role_needs(task.role))
+            framework.place(task, address, assigned_ports(protocol, task.role.name, task.last.id))
             self._placed[task.last.id] = (framework, task)
         return True
 
@@ -236,5 +240,5 @@ class Controller:
                 if last.state in PLACED:
                     self._placed[last.id] = (framework, task)
                     self._allocations.allocate(
-                        last.id, framework.policy.virtual_cluster, needs(task.role), last.address
+                        last.id, framework.policy.virtual_cluster, role_needs(task.role), last.address
                     )

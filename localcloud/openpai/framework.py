@@ -8,7 +8,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from localcloud.openpai.policies import ATTEMPT_OVER, STOP_ASKED, SUCCEEDED, JobPolicy, Refusal, RolePolicy, retry
+from localcloud.openpai.policies import (
+    ATTEMPT_OVER,
+    STOP_ASKED,
+    SUCCEEDED,
+    JobPolicy,
+    Refusal,
+    RolePolicy,
+    decide_retry,
+)
 
 # The states of a task's attempt, in the controller's words.
 PENDING = "AttemptCreationPending"
@@ -128,7 +136,7 @@ class Framework:
     def begin(self, now: float) -> None:
         """Begins the next attempt of the job, with all its tasks."""
         again = self.attempt.number + 1
-        pause = now + _pause(again - self.counted)
+        pause = now + _backoff_seconds(again - self.counted)
         self.attempt = JobAttempt(again, now)
         tasks = [
             Task(role, index, now, TaskAttemptState(0, again, now), not_before=pause)
@@ -168,7 +176,7 @@ class Framework:
         last = task.last
         last.code, last.details = (ATTEMPT_OVER, "Stop to complete current job attempt") if stopped else (code, details)
         last.ended = now
-        follows = retry(task.role.retry, task.counted, last.code)
+        follows = decide_retry(task.role.retry, task.counted, last.code)
         if follows.again and self.attempt.end is None and not self.stopping:
             self._retry(task, follows.counted, now)
             return
@@ -193,7 +201,7 @@ class Framework:
         self.changed[former.id] = (former_task, former)
         task.counted += counted
         task.last = TaskAttemptState(former.number + 1, former.job_attempt, now)
-        task.not_before = now + _pause(task.last.number - task.counted)
+        task.not_before = now + _backoff_seconds(task.last.number - task.counted)
         self._states[PENDING] += 1
         self.changed[task.last.id] = (task, task.last)
 
@@ -232,7 +240,7 @@ class Framework:
             return
         self.attempt.ended = now
         self.ended_attempts.append(self.attempt)
-        follows = retry(self.policy.retry, self.counted, end.code)
+        follows = decide_retry(self.policy.retry, self.counted, end.code)
         if follows.again and not self.stopping:
             self.counted += follows.counted
             self.begin(now)
@@ -246,7 +254,7 @@ class Framework:
         self.changed[task.last.id] = (task, task.last)
 
 
-def _pause(uncounted: int) -> float:
+def _backoff_seconds(uncounted: int) -> float:
     """The backoff after a number of uncounted retries."""
     return 0.0 if uncounted <= _AT_ONCE else float(min(2 ** (uncounted - _AT_ONCE - 1), _LONGEST_PAUSE))
 

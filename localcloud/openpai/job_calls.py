@@ -9,12 +9,20 @@ from urllib.parse import urlencode
 
 from components.openpai.protocol import controller_name
 from localcloud.openpai import views
-from localcloud.openpai.attempts import encoded_name, log_folder
-from localcloud.openpai.errors import forbidden, invalid_parameters, no_attempt, no_job, no_tag, no_task, no_task_log
+from localcloud.openpai.attempts import attempt_log_folder, encode_framework_name
 from localcloud.openpai.framework import JobAttempt, Task
+from localcloud.openpai.job_store import JobRow, JobStore, TaskRow
 from localcloud.openpai.logs import LOG_MANAGER_PORT, log_names
-from localcloud.openpai.rest import RestCall, number
-from localcloud.openpai.store import JobRow, JobStore, TaskRow
+from localcloud.openpai.rest import RestCall, parse_call_number
+from localcloud.openpai.rest_errors import (
+    forbidden_user,
+    invalid_parameters,
+    no_attempt,
+    no_job,
+    no_tag,
+    no_task,
+    no_task_log,
+)
 from localcloud.server import http
 from localcloud.server.http import Json, Reply
 
@@ -32,14 +40,14 @@ _LONGEST_TAG = 512
 
 def list_summaries(store: JobStore, query: Mapping[str, str]) -> Any:
     """Summaries of jobs, with their total number if the query asks for it."""
-    limit = number(query["limit"], "limit") if "limit" in query else _USUAL
+    limit = parse_call_number(query["limit"], "limit") if "limit" in query else _USUAL
     if limit > _MOST:
         raise invalid_parameters(f"Limit exceeds max number {_MOST}.")
-    offset = number(query["offset"], "offset") if "offset" in query else 0
+    offset = parse_call_number(query["offset"], "offset") if "offset" in query else 0
     where, values = _where(query)
-    rows = list(store.jobs(f"{where} ORDER BY {_order(query)} LIMIT ? OFFSET ?", (*values, limit, offset)))
+    rows = list(store.jobs(f"{where} ORDER BY {_summary_order(query)} LIMIT ? OFFSET ?", (*values, limit, offset)))
     tags = store.tags([row.name for row in rows])
-    data = [views.summary(row, tags.get(row.name, ())) for row in rows]
+    data = [views.job_summary(row, tags.get(row.name, ())) for row in rows]
     if query.get("withTotalCount") != "true":
         return data
     count = store.connection.execute(f"SELECT count(*) FROM jobs {where}", values).fetchone()[0]
@@ -80,7 +88,7 @@ def _where(query: Mapping[str, str]) -> tuple[str, list[str]]:
     return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
 
 
-def _order(query: Mapping[str, str]) -> str:
+def _summary_order(query: Mapping[str, str]) -> str:
     """The order of the list: the newest job first, unless the query names another valid order."""
     key, _, direction = query.get("order", "").partition(",")
     if key not in _ORDERS or direction not in ("ASC", "DESC"):
@@ -94,22 +102,22 @@ def list_jobs(call: RestCall) -> Reply:
 
 
 def get_job(call: RestCall) -> Reply:
-    job = _job(call)
+    job = _require_job(call)
     attempts = call.parts.store.attempts(job.name)
-    wanted = number(call.params["attempt"], "jobAttemptId") if "attempt" in call.params else job.attempt
-    attempt = _attempt(job, attempts, wanted)
+    wanted = parse_call_number(call.params["attempt"], "jobAttemptId") if "attempt" in call.params else job.attempt
+    attempt = _require_attempt(job, attempts, wanted)
     tasks = call.parts.store.last_attempts(job.name, wanted)
-    return Reply(200, views.detail(job, _tags(call, job), attempt, wanted == job.attempt, tasks))
+    return Reply(200, views.job_detail(job, _tags(call, job), attempt, wanted == job.attempt, tasks))
 
 
 def get_config(call: RestCall) -> Reply:
     """The job without its secrets, as JSON, which is valid YAML too."""
-    job = _job(call)
+    job = _require_job(call)
     content = call.parts.store.text(job.name, "config").encode()
     return Reply(200, headers={"content-type": "text/yaml; charset=utf-8"}, content=content)
 
 
-def execute(call: RestCall) -> Reply:
+def set_execution_state(call: RestCall) -> Reply:
     """Stops a job. A request to start it changes nothing, because every job has been started."""
     value = call.text("value")
     if value not in ("START", "STOP"):
@@ -142,29 +150,34 @@ def delete_tag(call: RestCall) -> Reply:
     return Reply(200, {"status": 200, "message": f"Delete tag {tag} from job {job.name} successfully."})
 
 
-def events(call: RestCall) -> Reply:
+def list_job_events(call: RestCall) -> Reply:
     """The warnings that tasks wait for resources. The local cluster has no other events."""
-    job = _job(call)
+    job = _require_job(call)
     tasks, lacking = call.parts.controller.waits_for(job.name)
     wanted = call.query.get("type", "Warning")
-    rows = [_waiting(job, task, lacking) for task in tasks] if lacking and wanted == "Warning" else []
+    rows = [_waiting_event(job, task, lacking) for task in tasks] if lacking and wanted == "Warning" else []
     return Reply(200, {"totalCount": len(rows), "data": rows})
 
 
-def job_attempts(call: RestCall) -> Reply:
+def list_job_attempts(call: RestCall) -> Reply:
     """The latest attempt, then the earlier ones from the first on, as in models/v2/job-attempt.js."""
-    job = _job(call)
+    job = _require_job(call)
     attempts = call.parts.store.attempts(job.name)
     return Reply(200, [_job_attempt(call, job, attempt) for attempt in (*attempts[-1:], *attempts[:-1])])
 
 
 def get_job_attempt(call: RestCall) -> Reply:
-    job = _job(call)
+    job = _require_job(call)
     attempts = call.parts.store.attempts(job.name)
-    return Reply(200, _job_attempt(call, job, _attempt(job, attempts, number(call.params["attempt"], "attemptIndex"))))
+    return Reply(
+        200,
+        _job_attempt(
+            call, job, _require_attempt(job, attempts, parse_call_number(call.params["attempt"], "attemptIndex"))
+        ),
+    )
 
 
-def healthy(call: RestCall) -> Reply:
+def answer_health_check(call: RestCall) -> Reply:
     return Reply(200, headers={"content-type": "text/plain"}, content=b"ok")
 
 
@@ -175,27 +188,28 @@ def get_task(call: RestCall) -> Reply:
     return Reply(200, views.task_detail(job, tries))
 
 
-def get_logs(call: RestCall) -> Reply:
+def get_log_addresses(call: RestCall) -> Reply:
     """The addresses of a task attempt's log files, with a token that is valid for a while and only for these logs."""
     job, tries = _task_attempts(call)
-    wanted = number(call.params["try"], "taskAttemptId")
+    wanted = parse_call_number(call.params["try"], "taskAttemptId")
     row = next((each for each in tries if each.number == wanted), None)
     if row is None or not row.address:
         raise no_task_log()
     query = {
-        "username": job.user, "framework-name": encoded_name(job.name), "pod-uid": row.id, "taskrole": row.role,
+        "username": job.user, "framework-name": encode_framework_name(job.name), "pod-uid": row.id,
+        "taskrole": row.role,
         "token": call.parts.tokens.for_log(row.id),
     }  # fmt: skip
     if call.query.get("tail-mode") == "true":
         query["tail-mode"] = "true"
     place = f"/log-manager/{row.address}:{LOG_MANAGER_PORT}/api/v1/logs"
-    names = log_names(log_folder(call.parts.home, row.id))
+    names = log_names(attempt_log_folder(call.parts.home, row.id))
     if not names:
         raise no_task_log()
     return Reply(200, {"locations": [{"name": name, "uri": f"{place}/{name}?{urlencode(query)}"} for name in names]})
 
 
-def _job(call: RestCall) -> JobRow:
+def _require_job(call: RestCall) -> JobRow:
     if (job := call.parts.store.job(call.job)) is None:
         raise no_job(call.job)
     return job
@@ -203,9 +217,9 @@ def _job(call: RestCall) -> JobRow:
 
 def _own_job(call: RestCall, what: str) -> JobRow:
     """The job, if the caller may change it."""
-    job, person = _job(call), call.by.person
+    job, person = _require_job(call), call.by.person
     if job.user != person.name and not person.admin:
-        raise forbidden(f"User {person.name} is not allowed to {what} job {job.name}.")
+        raise forbidden_user(f"User {person.name} is not allowed to {what} job {job.name}.")
     return job
 
 
@@ -221,7 +235,7 @@ def _tags(call: RestCall, job: JobRow) -> list[str]:
     return call.parts.store.tags([job.name]).get(job.name, [])
 
 
-def _attempt(job: JobRow, attempts: Sequence[JobAttempt], wanted: int) -> JobAttempt:
+def _require_attempt(job: JobRow, attempts: Sequence[JobAttempt], wanted: int) -> JobAttempt:
     attempt = next((each for each in attempts if each.number == wanted), None)
     if attempt is None:
         raise no_attempt(job.name, str(wanted))
@@ -235,15 +249,18 @@ def _job_attempt(call: RestCall, job: JobRow, attempt: JobAttempt) -> Json:
 
 def _task_attempts(call: RestCall) -> tuple[JobRow, list[TaskRow]]:
     """The job in the path, and all attempts of the task in the path."""
-    job = _job(call)
-    attempt, index = number(call.params["attempt"], "jobAttemptId"), number(call.params["index"], "taskIndex")
+    job = _require_job(call)
+    attempt, index = (
+        parse_call_number(call.params["attempt"], "jobAttemptId"),
+        parse_call_number(call.params["index"], "taskIndex"),
+    )
     values = (call.params["role"], index)
     return job, call.parts.store.tasks(job.name, attempt, "AND role = ? AND idx = ?", values)
 
 
-def _waiting(job: JobRow, task: Task, lacking: Sequence[str]) -> Json:
+def _waiting_event(job: JobRow, task: Task, lacking: Sequence[str]) -> Json:
     begun, now = http.format_rfc3339(task.created), http.format_rfc3339(http.current_moment())
-    framework, role = encoded_name(job.name), task.role.name
+    framework, role = encode_framework_name(job.name), task.role.name
     return {
         "uid": f"{task.last.id}.waiting", "frameworkName": framework, "podUid": task.last.id, "taskroleName": role,
         "taskName": f"{framework}-{controller_name(role)}-{task.index}", "taskIndex": task.index, "type": "Warning",

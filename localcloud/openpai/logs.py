@@ -8,8 +8,8 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from localcloud.openpai.attempts import log_folder
-from localcloud.openpai.errors import invalid_parameters, no_task_log, unauthorized
+from localcloud.openpai.attempts import attempt_log_folder
+from localcloud.openpai.rest_errors import invalid_parameters, no_task_log, unauthorized_user
 from localcloud.openpai.tokens import Tokens
 from localcloud.server.http import FilePart, Reply
 
@@ -36,8 +36,8 @@ def read_log(home: Path, tokens: Tokens, path: str, query: Mapping[str, str], sp
     if match is None or not _ATTEMPT.fullmatch(attempt):
         raise invalid_parameters("This is not the address of a log. Take it from the list of logs.")
     if not tokens.opens_log(query.get("token", ""), attempt):
-        raise unauthorized("The token of this log is invalid, or has expired: ask for the list of logs again.")
-    file = log_folder(home, attempt) / match["file"]
+        raise unauthorized_user("The token of this log is invalid, or has expired: ask for the list of logs again.")
+    file = attempt_log_folder(home, attempt) / match["file"]
     if not _is_log(file):
         raise no_task_log()
     wanted_range = f"bytes=-{_TAIL_BYTES}" if query.get("tail-mode") == "true" else span

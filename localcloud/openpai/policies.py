@@ -32,7 +32,7 @@ class Retry:
     counted: bool = False
 
 
-def retry(policy: RetryPolicy, counted: int, code: int) -> Retry:
+def decide_retry(policy: RetryPolicy, counted: int, code: int) -> Retry:
     """Decides whether an attempt that ended with this code is retried. `counted`: the retries counted so far."""
     kind = exit_of(code).kind if code else ""
     if policy.fancy and kind == "transient":
@@ -87,7 +87,7 @@ class JobPolicy:
         return sum(role.gpus * role.instances for role in self.roles)
 
 
-def policy_of(protocol: Mapping[str, Any]) -> JobPolicy:
+def build_job_policy(protocol: Mapping[str, Any]) -> JobPolicy:
     """The policies of a valid job, with OpenPAI's defaults."""
     gang = (protocol.get("extras") or {}).get("gangAllocation") is not False
     most = protocol.get("jobRetryCount") or 0

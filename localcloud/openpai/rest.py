@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.openpai.controller import Controller
-from localcloud.openpai.errors import invalid_parameters
-from localcloud.openpai.store import JobStore
+from localcloud.openpai.job_store import JobStore
+from localcloud.openpai.rest_errors import invalid_parameters
 from localcloud.openpai.tokens import Caller, Tokens
 from localcloud.openpai.virtual_clusters import Allocations
 from localcloud.server.faults import Faults
@@ -85,7 +85,7 @@ class Route:
     guests: bool = False
 
 
-def number(text: str, what: str) -> int:
+def parse_call_number(text: str, what: str) -> int:
     """A whole number of a path or a query."""
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise invalid_parameters(f"{what} must be a whole number.")

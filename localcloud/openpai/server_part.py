@@ -7,8 +7,8 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from localcloud.openpai.cluster import OpenPaiCluster
-from localcloud.openpai.hosts.dispatch import ClusterTasks
-from localcloud.openpai.progress import ProgressObserver
+from localcloud.openpai.hosts.task_dispatch import ClusterTasks
+from localcloud.openpai.job_progress import ProgressObserver
 from localcloud.server.cloud import ServedCloud
 from localcloud.server_part import MakeFabric, ServerPart
 

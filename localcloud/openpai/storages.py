@@ -11,7 +11,7 @@ from typing import Any
 
 from components.openpai.client.status import storages_folder
 from components.openpai.protocol import named_storages, shown
-from localcloud.openpai.errors import no_storage
+from localcloud.openpai.rest_errors import no_storage
 from localcloud.openpai.tasks import TaskStorage
 
 DEFAULT = "shared"
@@ -34,7 +34,7 @@ def storage_names(home: Path) -> list[str]:
 
 
 def require_storages(home: Path, protocol: Mapping[str, Any]) -> None:
-    for row in _rows(home, protocol):
+    for row in _named_storages(home, protocol):
         if storage_folder(home, shown(row["name"])) is None:
             raise no_storage(shown(row["name"]))
 
@@ -42,7 +42,7 @@ def require_storages(home: Path, protocol: Mapping[str, Any]) -> None:
 def task_storages(home: Path, protocol: Mapping[str, Any], user: str) -> tuple[TaskStorage, ...]:
     """The storages that the tasks of a job see, without storages that have been removed."""
     seen = []
-    for row in _rows(home, protocol):
+    for row in _named_storages(home, protocol):
         name = shown(row["name"])
         if folder := storage_folder(home, name):
             if row.get("share") is False:
@@ -54,18 +54,18 @@ def task_storages(home: Path, protocol: Mapping[str, Any], user: str) -> tuple[T
     return tuple(seen)
 
 
-def _rows(home: Path, protocol: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _named_storages(home: Path, protocol: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The storages that a job names, as in models/v2/job/k8s.js. An empty list means the default ones."""
     extras = protocol.get("extras") or {}
     if extras.get("storages"):
         return named_storages(protocol)
-    names = [] if extras.get("storages") == [] else _of_older_plugin(extras.get(_PLUGINS))
+    names = [] if extras.get("storages") == [] else _teamwise_storages(extras.get(_PLUGINS))
     if names == []:
         return [{"name": DEFAULT}] if storage_folder(home, DEFAULT) else []
     return [{"name": name} for name in names or () if name]
 
 
-def _of_older_plugin(plugins: Any) -> list[Any] | None:
+def _teamwise_storages(plugins: Any) -> list[Any] | None:
     """The storages in the older plugin teamwise_storage; None if the job does not have it."""
     names: list[Any] | None = None
     for row in plugins if isinstance(plugins, list) else ():

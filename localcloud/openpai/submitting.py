@@ -23,12 +23,12 @@ from components.openpai.protocol import (
 )
 from localcloud.openpai.accounts import Person
 from localcloud.openpai.attempts import MOST_PORTS
-from localcloud.openpai.errors import forbidden, invalid_protocol, job_exists, unhandled
-from localcloud.openpai.policies import JobPolicy, policy_of
+from localcloud.openpai.job_store import JobRow
+from localcloud.openpai.policies import JobPolicy, build_job_policy
 from localcloud.openpai.rest import RestCall
+from localcloud.openpai.rest_errors import forbidden_user, invalid_protocol, job_exists, unhandled_error
 from localcloud.openpai.storages import require_storages
-from localcloud.openpai.store import JobRow
-from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS, Allocations, needs_of_job
+from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS, Allocations, job_needs
 from localcloud.server import http
 from localcloud.server.http import Reply
 
@@ -40,27 +40,27 @@ _TOO_LARGE = 1 << 53
 _SHOWN_PROBLEMS = 5
 
 
-def submit(call: RestCall) -> Reply:
-    return Reply(later=lambda: _submit(call))
+def submit_job(call: RestCall) -> Reply:
+    return Reply(later=lambda: _accept_job(call))
 
 
-async def _submit(call: RestCall) -> Reply:
+async def _accept_job(call: RestCall) -> Reply:
     try:
         text = call.body.decode()
     except UnicodeDecodeError:
         raise invalid_protocol("this is not UTF-8") from None
     # In a thread, because a hostile text may take seconds to parse.
-    protocol, config = await asyncio.to_thread(parse_and_mask, text)
+    protocol, config = await asyncio.to_thread(parse_and_mask_job, text)
     person, parts = call.by.person, call.parts
-    _require_room(parts.allocations, protocol)
+    _require_gang_fits(parts.allocations, protocol)
     name = f"{person.name}~{protocol['name']}"
     if parts.store.job(name):
         raise job_exists(protocol["name"])
-    policy = policy_for(parts.home, person, protocol)
+    policy = require_allowed_policy(parts.home, person, protocol)
     user, _, job = name.partition("~")
     row = JobRow(
         name, user, job, str(uuid.uuid4()), policy.virtual_cluster, http.current_moment(), tasks=policy.tasks,
-        roles=len(policy.roles), gpus=policy.gpus, priority=_hived(protocol).get("jobPriorityClass"),
+        roles=len(policy.roles), gpus=policy.gpus, priority=_hived_scheduler(protocol).get("jobPriorityClass"),
     )  # fmt: skip
     try:
         with parts.store.transaction():
@@ -72,27 +72,27 @@ async def _submit(call: RestCall) -> Reply:
     return Reply(202, {"status": 202, "message": message})
 
 
-def parse_and_mask(text: str) -> tuple[dict[str, Any], str]:
+def parse_and_mask_job(text: str) -> tuple[dict[str, Any], str]:
     """The job in a text, and its JSON text without secrets."""
-    protocol = parse_valid(text)
+    protocol = parse_valid_job(text)
     if shares_secrets(text):
         raise invalid_protocol("without its secrets this is not a valid job: nothing else may refer to their values")
     return protocol, json.dumps(masked(protocol))
 
 
-def parse_valid(text: str) -> dict[str, Any]:
+def parse_valid_job(text: str) -> dict[str, Any]:
     """The job in a text. Refuses an invalid one."""
     try:
         protocol = parse(text)
     except NotYamlError as error:
-        raise unhandled(str(error)) from None
+        raise unhandled_error(str(error)) from None
     except NotAJobError as error:
         raise invalid_protocol(str(error)) from None
-    _require_plain(protocol)
+    _require_plain_values(protocol)
     if wrong := refusals(protocol):
         # Refusals come before the server's own failures.
         named = [each for each in wrong if not each.unhandled]
-        raise (invalid_protocol if named else unhandled)(_sentences(named or wrong))
+        raise (invalid_protocol if named else unhandled_error)(_join_problems(named or wrong))
     for role, row in protocol["taskRoles"].items():
         ports = row["resourcePerInstance"].get("ports")
         if isinstance(ports, Mapping) and sum(ports.values()) > MOST_PORTS:
@@ -100,12 +100,12 @@ def parse_valid(text: str) -> dict[str, Any]:
     return protocol
 
 
-def _sentences(wrong: Sequence[Problem]) -> str:
+def _join_problems(wrong: Sequence[Problem]) -> str:
     more = f"; and {len(wrong) - _SHOWN_PROBLEMS} more" if len(wrong) > _SHOWN_PROBLEMS else ""
     return "; ".join(str(each) for each in wrong[:_SHOWN_PROBLEMS]) + more
 
 
-def _require_plain(protocol: Mapping[str, Any]) -> None:
+def _require_plain_values(protocol: Mapping[str, Any]) -> None:
     """Refuses values that are valid in YAML, and not in a job."""
     left: list[Any] = [protocol]
     count = letters = 0
@@ -125,28 +125,28 @@ def _require_plain(protocol: Mapping[str, Any]) -> None:
             raise invalid_protocol("a number is too large, infinite, or not a number")
 
 
-def _require_room(allocations: Allocations, protocol: Mapping[str, Any]) -> None:
+def _require_gang_fits(allocations: Allocations, protocol: Mapping[str, Any]) -> None:
     """Refuses a gang that is larger than the whole virtual cluster, as middlewares/v2/hived.js does. Other jobs are
     accepted and wait, also if the cluster is too full at the moment."""
-    policy = policy_of(protocol)
+    policy = build_job_policy(protocol)
     cluster = next((each for each in VIRTUAL_CLUSTERS if each.name == policy.virtual_cluster), None)
-    if cluster is None or not policy.gang or _hived(protocol).get("jobPriorityClass") == "oppo":
+    if cluster is None or not policy.gang or _hived_scheduler(protocol).get("jobPriorityClass") == "oppo":
         return
-    total, need = allocations.total(cluster), needs_of_job(policy)
+    total, need = allocations.total(cluster), job_needs(policy)
     if lacking := total.lacks(need):
         what = ", ".join(f"{getattr(need, key)} {key}, exceeds maximum {getattr(total, key)} {key}" for key in lacking)
         raise invalid_protocol(f"Job requests {what} in VC {cluster.name}.")
 
 
-def _hived(protocol: Mapping[str, Any]) -> Mapping[str, Any]:
+def _hived_scheduler(protocol: Mapping[str, Any]) -> Mapping[str, Any]:
     return (protocol.get("extras") or {}).get("hivedScheduler") or {}
 
 
-def policy_for(home: Path, person: Person, protocol: Mapping[str, Any]) -> JobPolicy:
+def require_allowed_policy(home: Path, person: Person, protocol: Mapping[str, Any]) -> JobPolicy:
     """The policy of a valid job. Refuses it if its user may not use what it asks for, as `put` of models/v2/job/k8s.js.
     A missing virtual cluster is refused like one that the user may not use."""
-    policy = policy_of(protocol)
+    policy = build_job_policy(protocol)
     if policy.virtual_cluster not in person.virtual_clusters:
-        raise forbidden(f"User {person.name} is not allowed to do operation in {policy.virtual_cluster}")
+        raise forbidden_user(f"User {person.name} is not allowed to do operation in {policy.virtual_cluster}")
     require_storages(home, protocol)
     return policy

@@ -14,8 +14,8 @@ from pathlib import Path
 from localcloud.files import write_secret
 from localcloud.openpai import accounts
 from localcloud.openpai.accounts import Person
-from localcloud.openpai.errors import unauthorized
-from localcloud.openpai.store import JobStore
+from localcloud.openpai.job_store import JobStore
+from localcloud.openpai.rest_errors import unauthorized_user
 from localcloud.server import http
 
 LOGIN_SECONDS = 7 * 24 * 3600.0
@@ -75,16 +75,16 @@ class Tokens:
     def caller(self, authorization: str) -> Caller:
         """The caller, by the header Authorization. Refuses a missing or invalid token."""
         if not authorization:
-            raise unauthorized("Guest is not allowed to do this operation.")
+            raise unauthorized_user("Guest is not allowed to do this operation.")
         scheme, _, given = authorization.partition(" ")
         user, token = "", given.strip()
         if scheme.lower() == "basic":
-            user, _, token = _decoded(token).partition(":")
+            user, _, token = _decode_base64url(token).partition(":")
         content = self._content(token) if scheme.lower() in ("basic", "bearer") else None
         known = self._store.connection.execute("SELECT user FROM tokens WHERE token = ?", (token,)).fetchone()
-        person = accounts.person(known[0]) if known else None
+        person = accounts.find_person(known[0]) if known else None
         if content is None or person is None or (user and (user != person.name or not content["application"])):
-            raise unauthorized("Your token is invalid.")
+            raise unauthorized_user("Your token is invalid.")
         return Caller(person, token, bool(content["application"]))
 
     def for_log(self, attempt: str) -> str:
@@ -96,15 +96,15 @@ class Tokens:
         return content is not None and content.get("attempt") == attempt
 
     def _sign(self, content: dict[str, object]) -> str:
-        text = ".".join(_encoded(json.dumps(part).encode()) for part in (_HEADER, content))
-        return f"{text}.{_encoded(self._mac(text))}"
+        text = ".".join(_encode_base64url(json.dumps(part).encode()) for part in (_HEADER, content))
+        return f"{text}.{_encode_base64url(self._mac(text))}"
 
     def _content(self, token: str) -> dict[str, object] | None:
         """The content of a token; None if it was not signed here, or has expired."""
         text, _, signature = token.rpartition(".")
-        if not text or not hmac.compare_digest(_encoded(self._mac(text)).encode(), signature.encode()):
+        if not text or not hmac.compare_digest(_encode_base64url(self._mac(text)).encode(), signature.encode()):
             return None
-        content: dict[str, object] = json.loads(_decoded(text.partition(".")[2]))
+        content: dict[str, object] = json.loads(_decode_base64url(text.partition(".")[2]))
         expires = content.get("exp")
         return content if not isinstance(expires, int | float) or expires > http.current_moment() else None
 
@@ -112,11 +112,11 @@ class Tokens:
         return hmac.new(self._secret, text.encode(), hashlib.sha256).digest()
 
 
-def _encoded(content: bytes) -> str:
+def _encode_base64url(content: bytes) -> str:
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
-def _decoded(text: str) -> str:
+def _decode_base64url(text: str) -> str:
     try:
         return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
     except ValueError:

@@ -8,8 +8,8 @@ import hmac
 from catalog.version import VERSION
 from localcloud.openpai import accounts
 from localcloud.openpai.accounts import PEOPLE, Person
-from localcloud.openpai.errors import forbidden, no_storage, no_user, no_virtual_cluster, wrong_password
-from localcloud.openpai.rest import Parts, RestCall, number
+from localcloud.openpai.rest import Parts, RestCall, parse_call_number
+from localcloud.openpai.rest_errors import forbidden_user, no_storage, no_user, no_virtual_cluster, wrong_password
 from localcloud.openpai.storages import DEFAULT, storage_folder, storage_names
 from localcloud.openpai.tokens import LOGIN_SECONDS
 from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS, Resources, VirtualCluster
@@ -18,27 +18,27 @@ from localcloud.server.http import Json, Reply
 _LOGIN = "openpai.BasicLogin"
 
 
-def info(call: RestCall) -> Reply:
+def get_server_info(call: RestCall) -> Reply:
     content = {"name": "PAI RESTful API", "version": f"trainyard {VERSION}", "launcherType": "k8s"}
     return Reply(200, {**content, "authnMethod": "basic"})
 
 
-def login(call: RestCall) -> Reply:
+def log_in(call: RestCall) -> Reply:
     name, password = call.text("username"), call.text("password")
-    person = accounts.person(name)
+    person = accounts.find_person(name)
     if person is None:
         raise no_user(name)
     expected = accounts.read_accounts(call.parts.home).passwords[name]
     if not hmac.compare_digest(password.encode(), expected.encode()):
         raise wrong_password()
     asked = call.values.get("expiration")
-    seconds = number(str(asked), "expiration") if asked else LOGIN_SECONDS
+    seconds = parse_call_number(str(asked), "expiration") if asked else LOGIN_SECONDS
     seconds = call.parts.faults.seconds("token", _LOGIN) or seconds
     token = call.parts.tokens.create(name, application=False, seconds=seconds)
     return Reply(200, {"user": name, "token": token, "admin": person.admin, "hasGitHubPAT": False})
 
 
-def logout(call: RestCall) -> Reply:
+def log_out(call: RestCall) -> Reply:
     _require_person(call)
     call.parts.tokens.revoke(call.by.token)
     return Reply(200, {"message": "Logout successfully"})
@@ -59,7 +59,7 @@ def revoke_token(call: RestCall) -> Reply:
     _require_person(call)
     token, name = call.params["token"], call.by.person.name
     if call.parts.tokens.user_of(token) != name:
-        raise forbidden(f"User {name} is not allowed to do this operation.")
+        raise forbidden_user(f"User {name} is not allowed to do this operation.")
     call.parts.tokens.revoke(token)
     return Reply(200, {"message": "revoke successfully"})
 
@@ -70,17 +70,17 @@ def check_token(call: RestCall) -> Reply:
 
 
 def list_users(call: RestCall) -> Reply:
-    return Reply(200, [_user(call.parts, person) for person in PEOPLE])
+    return Reply(200, [_user_view(call.parts, person) for person in PEOPLE])
 
 
 def get_user(call: RestCall) -> Reply:
-    if (person := accounts.person(call.params["user"])) is None:
+    if (person := accounts.find_person(call.params["user"])) is None:
         raise no_user(call.params["user"])
-    return Reply(200, _user(call.parts, person))
+    return Reply(200, _user_view(call.parts, person))
 
 
 def list_clusters(call: RestCall) -> Reply:
-    return Reply(200, {cluster.name: _cluster(call.parts, cluster) for cluster in VIRTUAL_CLUSTERS})
+    return Reply(200, {cluster.name: _virtual_cluster_view(call.parts, cluster) for cluster in VIRTUAL_CLUSTERS})
 
 
 def get_cluster(call: RestCall) -> Reply:
@@ -88,11 +88,11 @@ def get_cluster(call: RestCall) -> Reply:
     cluster = next((each for each in VIRTUAL_CLUSTERS if each.name == name), None)
     if cluster is None:
         raise no_virtual_cluster(name)
-    return Reply(200, _cluster(call.parts, cluster))
+    return Reply(200, _virtual_cluster_view(call.parts, cluster))
 
 
 def list_storages(call: RestCall) -> Reply:
-    return Reply(200, {"storages": [_storage(name) for name in storage_names(call.parts.home)]})
+    return Reply(200, {"storages": [_storage_view(name) for name in storage_names(call.parts.home)]})
 
 
 def get_storage(call: RestCall) -> Reply:
@@ -101,16 +101,16 @@ def get_storage(call: RestCall) -> Reply:
     if folder is None:
         raise no_storage(name)
     data = {"server": "127.0.0.1", "path": str(folder)}
-    return Reply(200, {**_storage(name), "type": "nfs", "data": data, "readOnly": False, "mountOptions": []})
+    return Reply(200, {**_storage_view(name), "type": "nfs", "data": data, "readOnly": False, "mountOptions": []})
 
 
 def _require_person(call: RestCall) -> None:
     """Refuses application tokens: this call needs a token from a login."""
     if call.by.application:
-        raise forbidden("Applications are not allowed to do this operation.")
+        raise forbidden_user("Applications are not allowed to do this operation.")
 
 
-def _user(parts: Parts, person: Person) -> Json:
+def _user_view(parts: Parts, person: Person) -> Json:
     return {
         "username": person.name, "email": f"{person.name}@localhost", "admin": person.admin,
         "grouplist": list(person.virtual_clusters), "virtualCluster": list(person.virtual_clusters),
@@ -118,21 +118,21 @@ def _user(parts: Parts, person: Person) -> Json:
     }  # fmt: skip
 
 
-def _storage(name: str) -> Json:
+def _storage_view(name: str) -> Json:
     return {"name": name, "share": True, "volumeName": f"{name}-volume", "default": name == DEFAULT}
 
 
-def _cluster(parts: Parts, cluster: VirtualCluster) -> Json:
+def _virtual_cluster_view(parts: Parts, cluster: VirtualCluster) -> Json:
     """A virtual cluster with its resources, total and used. Capacities are percentages of all GPUs."""
     total, used = parts.allocations.total(cluster), parts.allocations.used(cluster.name)
     everything = sum(parts.allocations.total(each).gpu for each in VIRTUAL_CLUSTERS)
     share = 100 / everything if everything else 0
     return {
         "capacity": total.gpu * share, "maxCapacity": total.gpu * share, "usedCapacity": used.gpu * share,
-        "dedicated": False, "resourcesUsed": _resources(used), "resourcesGuaranteed": _resources(total),
-        "resourcesTotal": _resources(total),
+        "dedicated": False, "resourcesUsed": _resources_view(used), "resourcesGuaranteed": _resources_view(total),
+        "resourcesTotal": _resources_view(total),
     }  # fmt: skip
 
 
-def _resources(each: Resources) -> Json:
+def _resources_view(each: Resources) -> Json:
     return {"cpu": each.cpu, "memory": each.memory, "gpu": each.gpu, "vCores": each.cpu, "GPUs": each.gpu}

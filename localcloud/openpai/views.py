@@ -8,29 +8,29 @@ from typing import Any
 from urllib.parse import quote
 
 from components.openpai.protocol.text import exit_of
-from localcloud.openpai.attempts import encoded_name
+from localcloud.openpai.attempts import encode_framework_name
 from localcloud.openpai.framework import JobAttempt, job_state, task_state
+from localcloud.openpai.job_store import JobRow, TaskRow
 from localcloud.openpai.policies import SUCCEEDED
-from localcloud.openpai.store import JobRow, TaskRow
 from localcloud.server.http import Json
 
 _BEHAVIOURS = {"transient": "TRANSIENT", "permanent": "PERMANENT"}
 
 
-def summary(job: JobRow, tags: Sequence[str]) -> Json:
+def job_summary(job: JobRow, tags: Sequence[str]) -> Json:
     """A job in a list."""
     return {
-        "debugId": encoded_name(job.name), "name": job.job, "username": job.user, "state": job.state,
+        "debugId": encode_framework_name(job.name), "name": job.job, "username": job.user, "state": job.state,
         "subState": job.sub_state, "executionType": job.execution, "tags": list(tags), "retries": job.attempt,
-        "retryDetails": _retries(job), "retryDelayTime": None, "submissionTime": _time(job.submitted),
-        "createdTime": _time(job.submitted), "launchedTime": _time(job.launched or job.completed),
-        "completedTime": _time(job.completed), "appExitCode": job.code, "virtualCluster": job.cluster,
+        "retryDetails": _retry_counts(job), "retryDelayTime": None, "submissionTime": _milliseconds_of(job.submitted),
+        "createdTime": _milliseconds_of(job.submitted), "launchedTime": _milliseconds_of(job.launched or job.completed),
+        "completedTime": _milliseconds_of(job.completed), "appExitCode": job.code, "virtualCluster": job.cluster,
         "totalGpuNumber": job.gpus, "totalTaskNumber": job.tasks, "totalTaskRoleNumber": job.roles,
         "jobPriority": job.priority,
     }  # fmt: skip
 
 
-def detail(
+def job_detail(
     job: JobRow, tags: Sequence[str], attempt: JobAttempt | None, latest: bool, tasks: Sequence[TaskRow]
 ) -> Json:
     """A job, with the tasks of one of its attempts."""
@@ -38,21 +38,23 @@ def detail(
     code = end.code if end else None
     status = {
         "username": job.user, "state": job.state, "subState": job.sub_state, "executionType": job.execution,
-        "retries": job.attempt, "retryDetails": _retries(job), "retryDelayTime": None,
-        "submissionTime": _time(job.submitted), "createdTime": _time(job.submitted),
-        "launchedTime": _time(job.launched or job.completed), "completedTime": _time(job.completed),
+        "retries": job.attempt, "retryDetails": _retry_counts(job), "retryDelayTime": None,
+        "submissionTime": _milliseconds_of(job.submitted), "createdTime": _milliseconds_of(job.submitted),
+        "launchedTime": _milliseconds_of(job.launched or job.completed),
+        "completedTime": _milliseconds_of(job.completed),
         "attemptId": attempt.number if attempt else 0, "attemptState": _attempt_state(job, attempt, latest),
         "appId": f"{attempt.number}_{attempt.uid}" if attempt else None, "appProgress": 1 if end else 0,
-        "appTrackingUrl": "", "appCreatedTime": _time(attempt.started) if attempt else None,
-        "appLaunchedTime": _time(attempt.launched or attempt.ended) if attempt else None,
-        "appCompletedTime": _time(attempt.ended) if attempt else None, "appExitCode": code,
-        "appExitSpec": exit_spec(code), **_why(attempt),
+        "appTrackingUrl": "", "appCreatedTime": _milliseconds_of(attempt.started) if attempt else None,
+        "appLaunchedTime": _milliseconds_of(attempt.launched or attempt.ended) if attempt else None,
+        "appCompletedTime": _milliseconds_of(attempt.ended) if attempt else None, "appExitCode": code,
+        "appExitSpec": exit_spec(code), **_end_facts(attempt),
         "appExitType": None if code is None else "Succeeded" if code == SUCCEEDED else "Failed",
         "virtualCluster": job.cluster,
     }  # fmt: skip
     return {
-        "debugId": encoded_name(job.name), "name": job.job, "tags": list(tags), "jobPriority": None,
-        "jobStatus": status, "taskRoles": _roles(tasks, lambda row: {**_task_facts(row), **_attempt(job, row)}),
+        "debugId": encode_framework_name(job.name), "name": job.job, "tags": list(tags), "jobPriority": None,
+        "jobStatus": status,
+        "taskRoles": _task_roles(tasks, lambda row: {**_task_facts(row), **_task_attempt(job, row)}),
     }  # fmt: skip
 
 
@@ -61,19 +63,20 @@ def job_attempt(job: JobRow, attempt: JobAttempt, latest: bool, tasks: Sequence[
     end = attempt.end
     code = end.code if end else None
     return {
-        "jobName": job.job, "frameworkName": encoded_name(job.name), "uid": job.uid, "userName": job.user,
+        "jobName": job.job, "frameworkName": encode_framework_name(job.name), "uid": job.uid, "userName": job.user,
         "state": job.state if latest else job_state("Completed", code),
         "originState": job.sub_state if latest else "Completed", "attemptIndex": attempt.number,
-        "isLatest": latest, "jobStartedTime": _time(job.submitted), "attemptStartedTime": _time(attempt.started),
-        "attemptCompletedTime": _time(attempt.ended), "exitCode": code,
+        "isLatest": latest, "jobStartedTime": _milliseconds_of(job.submitted),
+        "attemptStartedTime": _milliseconds_of(attempt.started),
+        "attemptCompletedTime": _milliseconds_of(attempt.ended), "exitCode": code,
         "exitPhrase": exit_of(code).phrase if code is not None else None,
         "exitType": None if code is None else "Succeeded" if code == SUCCEEDED else "Failed",
         "exitDiagnostics": {"diagnosticsSummary": end.details, "runtime": None, "launcher": end.details}
         if end
         else None,
-        **_why(attempt), "appExitSpec": exit_spec(code), "totalGpuNumber": job.gpus,
+        **_end_facts(attempt), "appExitSpec": exit_spec(code), "totalGpuNumber": job.gpus,
         "totalTaskNumber": job.tasks, "totalTaskRoleNumber": job.roles, "jobPriority": None,
-        "taskRoles": _roles(tasks, lambda row: _brief_task(job, row)),
+        "taskRoles": _task_roles(tasks, lambda row: _brief_task(job, row)),
     }  # fmt: skip
 
 
@@ -82,7 +85,7 @@ def task_detail(job: JobRow, tries: Sequence[TaskRow]) -> Json:
     last = tries[-1]
     return {
         "username": job.user, "jobName": job.job, "jobAttemptId": last.job_attempt, "taskRoleName": last.role,
-        **_task_facts(last), "attempts": [_attempt(job, row) for row in reversed(tries)],
+        **_task_facts(last), "attempts": [_task_attempt(job, row) for row in reversed(tries)],
     }  # fmt: skip
 
 
@@ -101,7 +104,7 @@ def exit_spec(code: int | None) -> Json | None:
     return {**spec, "reason": known.words or "User command failed"}
 
 
-def _roles(tasks: Sequence[TaskRow], shown: Any) -> Json:
+def _task_roles(tasks: Sequence[TaskRow], shown: Any) -> Json:
     roles: Json = {}
     for row in tasks:
         role = roles.setdefault(row.role, {"taskRoleStatus": {"name": row.role}, "taskStatuses": []})
@@ -113,27 +116,28 @@ def _task_facts(row: TaskRow) -> Json:
     over = row.state == "Completed"
     return {
         "taskIndex": row.index, "taskUid": row.task_uid, "taskState": task_state(row.state, row.code),
-        "retries": row.number, "accountableRetries": row.counted, "createdTime": _time(row.task_created),
-        "launchedTime": _time(row.launched or row.ended), "completedTime": _time(row.ended) if over else None,
+        "retries": row.number, "accountableRetries": row.counted, "createdTime": _milliseconds_of(row.task_created),
+        "launchedTime": _milliseconds_of(row.launched or row.ended),
+        "completedTime": _milliseconds_of(row.ended) if over else None,
     }  # fmt: skip
 
 
-def _attempt(job: JobRow, row: TaskRow) -> Json:
+def _task_attempt(job: JobRow, row: TaskRow) -> Json:
     return {
         "attemptId": row.number, "attemptState": task_state(row.state, row.code),
-        "currentAttemptCreatedTime": _time(row.created),
-        "currentAttemptLaunchedTime": _time(row.launched or row.ended),
-        "currentAttemptCompletedTime": _time(row.ended), **_container(job, row),
-        "containerNodeName": _node(row), "containerPorts": _ports(row.ports),
+        "currentAttemptCreatedTime": _milliseconds_of(row.created),
+        "currentAttemptLaunchedTime": _milliseconds_of(row.launched or row.ended),
+        "currentAttemptCompletedTime": _milliseconds_of(row.ended), **_container_facts(job, row),
+        "containerNodeName": _task_node_name(row), "containerPorts": _ports_text(row.ports),
         "containerExitSpec": exit_spec(row.code), "containerExitDiagnostics": row.details or None,
     }  # fmt: skip
 
 
 def _brief_task(job: JobRow, row: TaskRow) -> Json:
-    return {"taskIndex": row.index, "taskState": task_state(row.state, row.code), **_container(job, row)}
+    return {"taskIndex": row.index, "taskState": task_state(row.state, row.code), **_container_facts(job, row)}
 
 
-def _container(job: JobRow, row: TaskRow) -> Json:
+def _container_facts(job: JobRow, row: TaskRow) -> Json:
     logs = (
         f"/api/v2/jobs/{quote(job.name, safe='~')}/attempts/{row.job_attempt}/taskRoles/{row.role}/taskIndex/"
         f"{row.index}/attempts/{row.number}/logs"
@@ -144,16 +148,16 @@ def _container(job: JobRow, row: TaskRow) -> Json:
     }  # fmt: skip
 
 
-def _node(row: TaskRow) -> str | None:
+def _task_node_name(row: TaskRow) -> str | None:
     """The node of a task. Each task has a node of its own, whose name is its address."""
     return f"node-{row.address.replace('.', '-')}" if row.address else None
 
 
-def _ports(ports: Mapping[str, Sequence[int]]) -> Json:
+def _ports_text(ports: Mapping[str, Sequence[int]]) -> Json:
     return {label: ",".join(str(number) for number in numbers) for label, numbers in ports.items()}
 
 
-def _why(attempt: JobAttempt | None) -> Json:
+def _end_facts(attempt: JobAttempt | None) -> Json:
     end = attempt.end if attempt else None
     return {
         "appExitDiagnostics": end.details if end else None,
@@ -170,9 +174,9 @@ def _attempt_state(job: JobRow, attempt: JobAttempt | None, latest: bool) -> str
     return job_state("Completed", attempt.end.code if attempt.end else None)
 
 
-def _retries(job: JobRow) -> Json:
+def _retry_counts(job: JobRow) -> Json:
     return {"user": job.counted, "platform": job.attempt - job.counted, "resource": 0}
 
 
-def _time(moment: float | None) -> int | None:
+def _milliseconds_of(moment: float | None) -> int | None:
     return None if moment is None else int(moment * 1000)

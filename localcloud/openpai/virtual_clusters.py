@@ -56,12 +56,12 @@ class Resources:
         return [name for name in _NAMES if getattr(self, name) < getattr(need, name)]
 
 
-def needs(role: RolePolicy) -> Resources:
+def role_needs(role: RolePolicy) -> Resources:
     return Resources(role.gpus, role.cpus, role.memory_mb, 1)
 
 
-def needs_of_job(policy: JobPolicy) -> Resources:
-    return sum_of(needs(role).times(role.instances) for role in policy.roles)
+def job_needs(policy: JobPolicy) -> Resources:
+    return sum_resources(role_needs(role).times(role.instances) for role in policy.roles)
 
 
 class Allocations:
@@ -117,7 +117,7 @@ class Allocations:
         raise RuntimeError("the cluster's network has no free address")
 
 
-def sum_of(each: Iterable[Resources]) -> Resources:
+def sum_resources(each: Iterable[Resources]) -> Resources:
     total = Resources()
     for one in each:
         total = total.plus(one)

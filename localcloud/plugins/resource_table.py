@@ -228,10 +228,10 @@ class TableResource(ProviderResource):
         """The remedies if the name is taken. `holder`: the id of the resource that has it."""
         above = recorded_parent(call.urn)
         parent = ("--parent", f"parent={above}") if above else ()
+        command = remedy_commands(call.urn, "import", self.token, call.name, holder, *parent)
         return (
             f"To use the existing one, write `trainyard:{self.row.existing.format(name)}` in the stack file. To let "
-            f"this stack manage it: {remedy_commands(call.urn, 'import', self.token, call.name, holder, *parent)}. Or choose "
-            "another name."
+            f"this stack manage it: {command}. Or choose another name."
         )
 
     # -- waits

@@ -20,9 +20,9 @@ import pytest
 from components.openpai.client.status import storages_folder
 from components.openpai.protocol import NotYamlError, entrypoint, parse, refusals
 from components.openpai.protocol.text import Moment
-from localcloud.openpai.accounts import person
+from localcloud.openpai.accounts import find_person
 from localcloud.openpai.storages import DEFAULT
-from localcloud.openpai.submitting import parse_and_mask, policy_for
+from localcloud.openpai.submitting import parse_and_mask_job, require_allowed_policy
 from localcloud.server.api_errors import ApiError
 
 RECORDED = json.loads(Path(__file__).with_name("recorded_of_openpai.json").read_text(encoding="utf-8"))
@@ -67,11 +67,11 @@ def _copied(value: Any) -> Any:
 
 
 def _answer(home: Path, job: Any) -> str:
-    user = person("user")
+    user = find_person("user")
     assert user
     try:
-        protocol, _ = parse_and_mask(json.dumps(job))
-        policy_for(home, user, protocol)
+        protocol, _ = parse_and_mask_job(json.dumps(job))
+        require_allowed_policy(home, user, protocol)
     except ApiError as error:
         return f"{error.status} {error.code}".strip()
     return "202"
@@ -122,5 +122,5 @@ def test_a_command_is_filled_in_as_openpai_does(text: str, command: str | None) 
 
 def test_a_repeated_key_of_a_job_is_refused(home: Path) -> None:
     with pytest.raises(ApiError, match="the key 'name' occurs twice") as refusal:
-        parse_and_mask("name: a\nname: b\n")
+        parse_and_mask_job("name: a\nname: b\n")
     assert (refusal.value.status, refusal.value.code) == (500, "")

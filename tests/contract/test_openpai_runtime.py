@@ -26,7 +26,7 @@ from catalog.openpai import (
     reported_exit_code,
 )
 from components.openpai.protocol import with_secrets
-from localcloud.openpai.hosts.assignments import scripts_of
+from localcloud.openpai.hosts.task_assignments import task_scripts
 from tests.support.cluster_tasks import attempt_of
 from tests.support.openpai_jobs import job_of
 from tests.support.openpai_source import QUESTIONS, VARIABLE, answers, recorded
@@ -75,7 +75,7 @@ def _said(script: str | Path) -> str:
 
 def test_commands_of_prerequisites_reach_bash_unchanged_on_the_local_cluster(tmp_path: Path) -> None:
     attempt = attempt_of("a1", tmp_path, "true", protocol=_job(tmp_path))
-    assert _said(scripts_of(attempt).before) == SAID
+    assert _said(task_scripts(attempt).before) == SAID
 
 
 if SOURCE:

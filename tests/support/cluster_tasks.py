@@ -12,7 +12,7 @@ from socket import socket
 from typing import Any
 
 from localcloud.hosts.fabric import Fabric
-from localcloud.openpai.hosts.dispatch import ClusterTasks
+from localcloud.openpai.hosts.task_dispatch import ClusterTasks
 from localcloud.openpai.tasks import TaskAttempt, TaskExit, TaskImage
 
 ENDPOINT = "http://127.0.0.1:9"

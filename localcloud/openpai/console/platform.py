@@ -13,10 +13,10 @@ from components.openpai.protocol.text import exit_of
 from launcher.walking import Budget, regular_files
 from localcloud.console.platform import LINES, LONGEST_LINE, MANY, Item, Points, RunContent, Section, last_output_lines
 from localcloud.files import open_regular_file
-from localcloud.openpai.attempts import log_folder
+from localcloud.openpai.attempts import attempt_log_folder
 from localcloud.openpai.cluster import OpenPaiCluster
-from localcloud.openpai.console.runs import OpenPaiRun, RunBook
-from localcloud.openpai.progress import progress_key, read_status
+from localcloud.openpai.console.shown_jobs import OpenPaiRun, RunBook
+from localcloud.openpai.job_progress import progress_key, read_rank_status
 from localcloud.openpai.rest import Parts
 from localcloud.openpai.storages import storage_names
 from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS
@@ -62,10 +62,10 @@ class OpenPaiConsole:
         if run.place is not None:
             storage, folder = run.place
             points = progress_record.recorded_progress(self._cloud.store, progress_key(storage), folder, most)
-        return content_of(self._parts, run, points)
+        return job_run_content(self._parts, run, points)
 
     async def sections(self) -> Sequence[Section]:
-        return sections(self._parts, MANY) if self._parts else EMPTY
+        return openpai_sections(self._parts, MANY) if self._parts else EMPTY
 
     def facts(self) -> Sequence[tuple[str, str]]:
         return [("OpenPAI", self._cloud.endpoint)]
@@ -76,16 +76,16 @@ def make(cloud: ServedCloud) -> OpenPaiConsole:
     return OpenPaiConsole(cloud, cluster.parts if cluster else None)
 
 
-def sections(parts: Parts, many: int) -> Sequence[Section]:
-    jobs = list(_jobs(parts, many))
-    storages = list(_storages(parts))
-    clusters = list(_clusters(parts)) if jobs else []
+def openpai_sections(parts: Parts, many: int) -> Sequence[Section]:
+    jobs = list(_job_items(parts, many))
+    storages = list(_storage_items(parts))
+    clusters = list(_cluster_items(parts)) if jobs else []
     if not jobs and not any(item["tables"] for item in storages):
         return EMPTY
     return tuple(Section(title, items) for title, items in zip(_TITLES, (jobs, clusters, storages), strict=True))
 
 
-def _jobs(parts: Parts, many: int) -> Iterator[Item]:
+def _job_items(parts: Parts, many: int) -> Iterator[Item]:
     for job in parts.store.jobs("ORDER BY sequence DESC LIMIT ?", (many,)):
         facts = [
             ["virtual cluster", job.cluster],
@@ -97,7 +97,7 @@ def _jobs(parts: Parts, many: int) -> Iterator[Item]:
         yield {"name": job.name, "state": job.state, "facts": facts}
 
 
-def _clusters(parts: Parts) -> Iterator[Item]:
+def _cluster_items(parts: Parts) -> Iterator[Item]:
     for row in VIRTUAL_CLUSTERS:
         used, total = parts.allocations.used(row.name), parts.allocations.total(row)
         rows = [
@@ -108,7 +108,7 @@ def _clusters(parts: Parts) -> Iterator[Item]:
         yield {"name": row.name, "state": f"{used.pod} tasks", "tables": tables}
 
 
-def _storages(parts: Parts) -> Iterator[Item]:
+def _storage_items(parts: Parts) -> Iterator[Item]:
     for name in storage_names(parts.home)[:MANY]:
         folder = storages_folder(parts.home) / name
         rows, count, size, is_cut = _files(folder)
@@ -131,8 +131,10 @@ def _files(folder: Path) -> tuple[list[list[str]], int, int, bool]:
     return rows, len(files), sum(status.st_size for _, status in files), budget.cut
 
 
-def content_of(parts: Parts, run: OpenPaiRun, points: Points) -> RunContent:
-    statuses = {node.rank: read_status(parts.home, run.place, node.rank) for node in run.nodes} if run.place else {}
+def job_run_content(parts: Parts, run: OpenPaiRun, points: Points) -> RunContent:
+    statuses = (
+        {node.rank: read_rank_status(parts.home, run.place, node.rank) for node in run.nodes} if run.place else {}
+    )
     job = run.job
     facts = [["job", job.name], ["virtual cluster", job.cluster], ["submitted", http.format_rfc3339(job.submitted)]]
     for attempt in parts.store.attempts(job.name)[-LINES:]:
@@ -141,21 +143,21 @@ def content_of(parts: Parts, run: OpenPaiRun, points: Points) -> RunContent:
             f"ended with {exit_of(end.code).text}; {end.trigger or end.details}"[:LONGEST_LINE] if end else "goes on"
         )
         facts.append([f"attempt {attempt.number + 1}", f"{http.format_rfc3339(attempt.started)} {words}"])
-    return RunContent(facts, statuses, points, list(_printed(parts, run)))
+    return RunContent(facts, statuses, points, list(_last_printed_lines(parts, run)))
 
 
-def _printed(parts: Parts, run: OpenPaiRun) -> Iterator[str]:
+def _last_printed_lines(parts: Parts, run: OpenPaiRun) -> Iterator[str]:
     """The last lines, rank by rank, because logs of OpenPAI have no times."""
     written = [node for node in run.nodes if run.logs.get(node.rank)][:LINES]
     for node in written:
         mark = f"[{node.run.name}] "
-        entries = ((node.rank, line.removeprefix(mark)) for line in _tail(parts, run.logs[node.rank]))
+        entries = ((node.rank, line.removeprefix(mark)) for line in _attempt_log_tail(parts, run.logs[node.rank]))
         yield from last_output_lines(run, entries)[-max(1, LINES // len(written)) :]
 
 
-def _tail(parts: Parts, attempt: str) -> list[str]:
+def _attempt_log_tail(parts: Parts, attempt: str) -> list[str]:
     try:
-        with open_regular_file(log_folder(parts.home, attempt) / _FILE) as file:
+        with open_regular_file(attempt_log_folder(parts.home, attempt) / _FILE) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _TAIL_BYTES))
             lines = file.read(_TAIL_BYTES).decode("utf-8", "replace").removesuffix("\n").split("\n")

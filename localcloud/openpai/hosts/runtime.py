@@ -43,16 +43,16 @@ def main() -> int:
     # OpenPAI's first process does not forward SIGTERM: scripts continue until the cluster kills them after the grace
     # period.
     signal.signal(signal.SIGTERM, lambda number, frame: signal.setitimer(signal.ITIMER_REAL, grace))
-    signal.signal(signal.SIGALRM, _kill)
-    code = _run(place, BEFORE, (RUNTIME, RUNTIME))
+    signal.signal(signal.SIGALRM, _kill_script)
+    code = _run_script(place, BEFORE, (RUNTIME, RUNTIME))
     if code == 0:
-        _say("the command starts")
-        code = _run(place, COMMAND, (OUTPUT, ERRORS))
-        _say(f"the command ended with code {code}")
-    return code or _run(place, AFTER, (RUNTIME, RUNTIME))
+        _write_message("the command starts")
+        code = _run_script(place, COMMAND, (OUTPUT, ERRORS))
+        _write_message(f"the command ended with code {code}")
+    return code or _run_script(place, AFTER, (RUNTIME, RUNTIME))
 
 
-def _run(place: str, name: str, kinds: tuple[str, str]) -> int:
+def _run_script(place: str, name: str, kinds: tuple[str, str]) -> int:
     """Runs a script, and passes on its output. Returns its exit code; 0 if there is no such script."""
     script = os.path.join(place, name)
     if not os.path.exists(script):
@@ -70,7 +70,7 @@ def _run(place: str, name: str, kinds: tuple[str, str]) -> int:
     left = _LAST_SECONDS
     while outputs and left > 0:
         ready = select.select(list(outputs), [], [], _QUIET_SECONDS)[0]
-        _pass_on(outputs, ready)
+        _pass_on_output(outputs, ready)
         if process.poll() is not None and (_ends or not ready):
             left -= _LAST_SECONDS if _ends else _QUIET_SECONDS
     for output in outputs.values():
@@ -80,7 +80,7 @@ def _run(place: str, name: str, kinds: tuple[str, str]) -> int:
     return 128 - code if code < 0 else code
 
 
-def _pass_on(outputs: dict[int, Output], ready: list[int]) -> None:
+def _pass_on_output(outputs: dict[int, Output], ready: list[int]) -> None:
     """Passes on new output. A stream whose unfinished line has been passed on in part comes first."""
     for reader in sorted(ready, key=lambda one: not outputs[one].begun):
         for number, other in outputs.items():
@@ -93,7 +93,7 @@ def _pass_on(outputs: dict[int, Output], ready: list[int]) -> None:
             output.flush()
 
 
-def _kill(number: int, frame: object) -> None:
+def _kill_script(number: int, frame: object) -> None:
     """Kills the script. Its child processes end after this program, because its host ends then."""
     _ends.append(signal.SIGKILL)
     for script in _scripts:
@@ -122,7 +122,7 @@ class Output:
             self._shown = time.monotonic()
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
-            _write(self._kind, WHOLE, line)
+            _write_framed(self._kind, WHOLE, line)
             self.begun = False
         if not chunk or len(self._rest) >= _CHUNK:
             self.flush()
@@ -131,15 +131,15 @@ class Output:
     def flush(self) -> None:
         """Passes on the unfinished line."""
         if self._rest:
-            _write(self._kind, GOES_ON, self._rest)
+            _write_framed(self._kind, GOES_ON, self._rest)
             self._rest, self.begun = b"", True
 
 
-def _say(text: str) -> None:
-    _write(RUNTIME, WHOLE, text.encode())
+def _write_message(text: str) -> None:
+    _write_framed(RUNTIME, WHOLE, text.encode())
 
 
-def _write(kind: str, end: str, line: bytes) -> None:
+def _write_framed(kind: str, end: str, line: bytes) -> None:
     sys.stdout.buffer.write(kind.encode() + end.encode() + line + b"\n")
     sys.stdout.buffer.flush()
 

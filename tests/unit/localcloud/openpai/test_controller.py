@@ -17,9 +17,9 @@ from localcloud.openpai import accounts, job_calls, user_calls
 from localcloud.openpai.attempts import logs_folder
 from localcloud.openpai.cluster import remove_unknown_logs
 from localcloud.openpai.controller import Controller
-from localcloud.openpai.policies import policy_of
+from localcloud.openpai.job_store import JobRow, JobStore
+from localcloud.openpai.policies import build_job_policy
 from localcloud.openpai.rest import Parts, RestCall
-from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.tasks import LOST, TaskAttempt, TaskExit
 from localcloud.openpai.tokens import Caller, Tokens
 from localcloud.openpai.virtual_clusters import Allocations
@@ -48,7 +48,7 @@ class Cluster:
     """A controller with its tables. Another one in the same folder plays the cloud after a kill."""
 
     def __init__(self, home: Path) -> None:
-        folder = accounts.folder(home)
+        folder = accounts.openpai_folder(home)
         folder.mkdir(parents=True, exist_ok=True)
         self.store = JobStore(folder / "state.sqlite3")
         self.tasks = RecordingTasks()
@@ -71,7 +71,7 @@ class Cluster:
             "auth": {"username": "ann", "password": "<% $secrets.word %>"},
         }  # fmt: skip
         protocol = {"prerequisites": [image], "secrets": _SECRETS, "taskRoles": {"Work_er": role}, **more}
-        policy = policy_of(protocol)
+        policy = build_job_policy(protocol)
         row = JobRow(f"user~{name}", "user", name, name, "default", 1.0, tasks=policy.tasks, roles=1, priority=priority)
         with self.store.transaction():
             self.store.add(row, json.dumps({**protocol, "secrets": "******"}), protocol)
@@ -268,7 +268,7 @@ def test_the_rest_server_answers_as_its_source_does(tmp_path: Path) -> None:
         name = cluster.submit("again", jobRetryCount=2)
         for each in range(2):
             cluster.controller.ended(cluster.tasks.begun[each].id, TaskExit(1))
-        attempts = job_calls.job_attempts(cluster.call(job=name)).body
+        attempts = job_calls.list_job_attempts(cluster.call(job=name)).body
         assert [(each["attemptIndex"], each["isLatest"]) for each in attempts] == [(2, True), (0, False), (1, False)]
         comma = cluster.call(job=name, body={"value": "a,b"})
         refused: list[tuple[Callable[[RestCall], object], RestCall, int, str]] = [

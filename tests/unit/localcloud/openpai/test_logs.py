@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.openpai.attempts import log_folder
+from localcloud.openpai.attempts import attempt_log_folder
+from localcloud.openpai.job_store import JobStore
 from localcloud.openpai.logs import log_names, read_log
-from localcloud.openpai.store import JobStore
 from localcloud.openpai.tokens import Tokens
 from localcloud.server.api_errors import ApiError
 from localcloud.server.http import query_parameters
@@ -23,7 +23,7 @@ _TAIL = 16_384
 class _Logs:
     def __init__(self, home: Path) -> None:
         self.home, self.attempt = home, str(uuid.uuid4())
-        self.folder = log_folder(home, self.attempt)
+        self.folder = attempt_log_folder(home, self.attempt)
         self.folder.mkdir(parents=True)
         (self.folder / "all").write_bytes(_CONTENT)
         self.store = JobStore(home / "state.sqlite3")
@@ -88,7 +88,7 @@ def test_links_and_invalid_names_are_not_served_as_logs(logs: _Logs) -> None:
 
 def test_a_token_opens_only_its_own_log(logs: _Logs) -> None:
     other = str(uuid.uuid4())
-    log_folder(logs.home, other).mkdir(parents=True)
+    attempt_log_folder(logs.home, other).mkdir(parents=True)
     with pytest.raises(ApiError, match="UnauthorizedUserError"):
         logs.read(attempt=other)
     with pytest.raises(ApiError, match="InvalidParametersError"):

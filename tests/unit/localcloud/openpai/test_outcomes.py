@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from localcloud.openpai.framework import DELETING, Framework, Task, job_state
-from localcloud.openpai.policies import RetryPolicy, policy_of, retry
+from localcloud.openpai.policies import RetryPolicy, build_job_policy, decide_retry
 
 # A task that runs until it is stopped.
 RUNS = None
@@ -38,7 +38,7 @@ class _Play:
     job. The last one repeats."""
 
     def __init__(self, job: Mapping[str, Any], does: Does) -> None:
-        self.framework = Framework("user~job", "uid", policy_of(job))
+        self.framework = Framework("user~job", "uid", build_job_policy(job))
         self.does = {(role, index): list(codes) for role, each in does.items() for index, codes in enumerate(each)}
         self.tries = 0
         self.now = 1.0
@@ -172,7 +172,7 @@ def test_a_job_ends_as_its_policies_say(case: str) -> None:
 def test_retries_are_counted_as_the_controller_counts(
     policy: RetryPolicy, counted: int, code: int, again: bool, counts: bool
 ) -> None:
-    follows = retry(policy, counted, code)
+    follows = decide_retry(policy, counted, code)
     assert (follows.again, follows.counted) == (again, counts)
 
 
@@ -190,7 +190,7 @@ def test_a_stopped_job_is_not_retried() -> None:
 
 
 def test_a_waiting_job_stops_at_once() -> None:
-    framework = Framework("user~job", "uid", policy_of(_two()))
+    framework = Framework("user~job", "uid", build_job_policy(_two()))
     framework.begin(1.0)
     framework.stop(2.0)
     assert framework.over

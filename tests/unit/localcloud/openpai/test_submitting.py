@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from components.openpai.protocol import problems, text_of
-from localcloud.openpai.attempts import MOST_PORTS, ports_of
-from localcloud.openpai.store import JobRow, JobStore
-from localcloud.openpai.submitting import parse_and_mask, parse_valid
+from localcloud.openpai.attempts import MOST_PORTS, assigned_ports
+from localcloud.openpai.job_store import JobRow, JobStore
+from localcloud.openpai.submitting import parse_and_mask_job, parse_valid_job
 from localcloud.server.api_errors import ApiError
 
 _ROLE = {"dockerImage": "image", "commands": ["true"], "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0}}
@@ -52,7 +52,7 @@ def _job(**resources: Any) -> dict[str, Any]:
 )
 def test_a_hostile_text_is_refused_with_its_reason(text: str, reason: str) -> None:
     with pytest.raises(ApiError, match=reason) as refusal:
-        parse_valid(text)
+        parse_valid_job(text)
     assert (refusal.value.status, refusal.value.code) == (400, "InvalidProtocolError")
 
 
@@ -69,7 +69,7 @@ def test_a_hostile_text_is_refused_with_its_reason(text: str, reason: str) -> No
 )
 def test_failures_of_the_rest_server_itself_have_no_code(text: str, reason: str) -> None:
     with pytest.raises(ApiError, match=reason) as refusal:
-        parse_valid(text)
+        parse_valid_job(text)
     assert (refusal.value.status, refusal.value.code) == (500, "")
 
 
@@ -82,7 +82,7 @@ def test_unknown_values_in_auth_cause_no_traceback() -> None:
         job = {**_job(), "prerequisites": [image], "secrets": {"word": "sesame"}}
         assert [str(each) for each in problems(job)] == ([] if accepted else [_OF_MORE])
         if accepted:
-            assert parse_valid(json.dumps(job)) == job
+            assert parse_valid_job(json.dumps(job)) == job
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_unknown_values_in_auth_cause_no_traceback() -> None:
 )
 def test_no_way_of_writing_a_job_shows_its_secrets(secrets: str) -> None:
     text = f"{secrets}\n{text_of(_job())}"
-    protocol, shown = parse_and_mask(text)
+    protocol, shown = parse_and_mask_job(text)
     assert "sesame" in protocol["secrets"]["key"]
     assert "sesame" not in shown
     assert json.loads(shown) == {**_job(), "secrets": "******"}
@@ -111,7 +111,7 @@ def test_no_way_of_writing_a_job_shows_its_secrets(secrets: str) -> None:
 def test_a_job_in_json_does_not_show_its_secrets() -> None:
     job = {**_job(), "secrets": {"key": "sesame"}}
     for text in (json.dumps(job), json.dumps(job, indent=1)):
-        assert json.loads(parse_and_mask(text)[1]) == {**job, "secrets": "******"}
+        assert json.loads(parse_and_mask_job(text)[1]) == {**job, "secrets": "******"}
 
 
 @pytest.mark.parametrize(
@@ -126,17 +126,17 @@ def test_a_job_in_json_does_not_show_its_secrets() -> None:
 def test_a_job_that_is_invalid_without_its_secrets_is_refused(secrets: str, description: str) -> None:
     text = text_of({**_job(), "description": "word"}).replace('"word"', description)
     with pytest.raises(ApiError, match="without its secrets"):
-        parse_and_mask(f"{secrets}\n{text}")
+        parse_and_mask_job(f"{secrets}\n{text}")
 
 
 def test_a_task_gets_as_many_ports_as_it_asks_for_and_no_port_twice() -> None:
-    job = parse_valid(json.dumps(_job(ports={"data": MOST_PORTS - 1, "http": 0})))
-    ports = ports_of(job, "worker", "an attempt")
+    job = parse_valid_job(json.dumps(_job(ports={"data": MOST_PORTS - 1, "http": 0})))
+    ports = assigned_ports(job, "worker", "an attempt")
     assert {label: len(numbers) for label, numbers in ports.items()} == {"data": 999, "http": 1, "ssh": 1}
     numbers = [number for each in ports.values() for number in each]
     assert len(set(numbers)) == len(numbers)
-    assert ports_of(job, "worker", "an attempt") == ports
-    assert ports_of(job, "worker", "another") != ports
+    assert assigned_ports(job, "worker", "an attempt") == ports
+    assert assigned_ports(job, "worker", "another") != ports
 
 
 def test_secrets_that_an_earlier_release_stored_are_masked(tmp_path: Path) -> None:

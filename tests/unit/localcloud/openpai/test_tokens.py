@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.openpai.store import JobStore
+from localcloud.openpai.job_store import JobStore
 from localcloud.openpai.tokens import Tokens
 from localcloud.server import http
 from localcloud.server.api_errors import ApiError

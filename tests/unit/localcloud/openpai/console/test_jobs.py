@@ -16,12 +16,12 @@ from components.openpai.client.jobs import start_of
 from components.openpai.client.status import storages_folder
 from localcloud.oci.store import StateStore
 from localcloud.openpai import accounts
-from localcloud.openpai.console.platform import content_of, sections
-from localcloud.openpai.console.runs import RunBook
+from localcloud.openpai.console.platform import job_run_content, openpai_sections
+from localcloud.openpai.console.shown_jobs import RunBook
 from localcloud.openpai.controller import Controller
-from localcloud.openpai.progress import ProgressObserver, progress_key
+from localcloud.openpai.job_progress import ProgressObserver, progress_key
+from localcloud.openpai.job_store import JobRow, JobStore
 from localcloud.openpai.rest import Parts
-from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.tokens import Tokens
 from localcloud.openpai.virtual_clusters import Allocations
 from localcloud.server import progress_record
@@ -38,7 +38,7 @@ NODES = [
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[Parts]:
-    folder = accounts.folder(tmp_path)
+    folder = accounts.openpai_folder(tmp_path)
     folder.mkdir()
     (storages_folder(tmp_path) / "shared").mkdir(parents=True)
     store, allocations, faults = JobStore(folder / "state.sqlite3"), Allocations(lambda name: None), None
@@ -81,8 +81,8 @@ def test_our_jobs_show_nodes_and_other_jobs_show_tasks(parts: Parts) -> None:
     assert run.nodes[1].machine == "openpai/ann~ours-01234567/Work_er/0"
     assert run.variables == ("LR", "TRAINYARD_OUTPUT")
     assert (theirs.title, [one.run.name for one in theirs.nodes]) == ("theirs", [one.run.name for one in run.nodes])
-    assert content_of(parts, theirs, {}).lines == []
-    titles = {section.title: [item["name"] for item in section.items] for section in sections(parts, 100)}
+    assert job_run_content(parts, theirs, {}).lines == []
+    titles = {section.title: [item["name"] for item in section.items] for section in openpai_sections(parts, 100)}
     assert titles == {
         "Jobs": ["ann~theirs", "ann~ours-01234567"],
         "Virtual clusters": ["default", "reserved"],
@@ -125,7 +125,7 @@ def test_status_files_on_storages_are_recorded_and_no_link_is_followed(parts: Pa
     store.close()
     assert [(rank, [one.step for one in own]) for rank, own in points.items()] == [(0, [1, 2, 3])], "its end, too"
     (run,) = RunBook(parts).latest()
-    assert {rank: status.get("state") for rank, status in content_of(parts, run, points).statuses.items()} == {
+    assert {rank: status.get("state") for rank, status in job_run_content(parts, run, points).statuses.items()} == {
         0: "succeeded",
         1: None,
         2: None,

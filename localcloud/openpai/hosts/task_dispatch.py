@@ -19,8 +19,8 @@ from localcloud.hosts.fabric import NO_NODES, Fabric
 from localcloud.hosts.run_hosts import Hosts
 from localcloud.hosts.specification import result_path
 from localcloud.openpai.hosts import runtime
-from localcloud.openpai.hosts.assignments import assignment_of
-from localcloud.openpai.hosts.images import InitError
+from localcloud.openpai.hosts.stand_ins import InitError
+from localcloud.openpai.hosts.task_assignments import build_task_assignment
 from localcloud.openpai.tasks import LOST, TaskAttempt, TaskExit, TaskReports
 
 _PREFIX = "openpai/"
@@ -32,12 +32,12 @@ _STOPPED, _OUT_OF_MEMORY, _CANNOT_START = 143, -1200, -1204
 _MEMORY = "memory"
 
 
-def task_of(attempt: TaskAttempt) -> str:
+def task_run_id(attempt: TaskAttempt) -> str:
     """The id of a node's run (docs/decisions/0023)."""
     return f"{_PREFIX}{attempt.framework}/{attempt.role}/{attempt.index}"
 
 
-def is_task(identifier: str) -> bool:
+def is_task_run(identifier: str) -> bool:
     return identifier.startswith(_PREFIX)
 
 
@@ -126,11 +126,11 @@ class ClusterTasks:
     # -- called by our own operations
 
     def has(self, machine: str) -> bool:
-        return is_task(machine)
+        return is_task_run(machine)
 
     async def evidence(self, machine: str) -> Mapping[str, Any]:
         """The firewall's counts of a task's last attempt."""
-        living = next((one.id for one in self._attempts.values() if task_of(one) == machine), None)
+        living = next((one.id for one in self._attempts.values() if task_run_id(one) == machine), None)
         return await self._hosts.evidence(living) if living else self._seen.read(machine)
 
     # -- called by the controller
@@ -157,7 +157,7 @@ class ClusterTasks:
         attempt = self._attempts[run]
         self._logs[run] = logs = TaskLogs(attempt.logs)
         try:
-            return await asyncio.to_thread(assignment_of, attempt, folder, logs.give)
+            return await asyncio.to_thread(build_task_assignment, attempt, folder, logs.give)
         except InitError as error:
             self._refused[run] = TaskExit(error.code, str(error))
             raise
@@ -168,14 +168,14 @@ class ClusterTasks:
         self._reports.running(run)
 
     def ended(self, run: str, verdict: RunVerdict, folder: Path) -> None:
-        result, logs = _result(folder), self._logs.pop(run, None)
+        result, logs = _read_node_result(folder), self._logs.pop(run, None)
         attempt = self._attempts.pop(run, None)
         if attempt is not None:
-            self._seen.keep(task_of(attempt), folder)
+            self._seen.keep(task_run_id(attempt), folder)
         was_stopped = run in self._stopping
         self._stopping.discard(run)
         if not self._closing or (result is not None and result["reason"] == _BY_ITSELF):
-            how = self._refused.get(run) or _exit(
+            how = self._refused.get(run) or _determine_exit(
                 result, verdict.details, folder, was_stopped, logs.tail() if logs else b""
             )
             self._reports.ended(run, how)
@@ -184,7 +184,9 @@ class ClusterTasks:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _exit(result: Mapping[str, Any] | None, details: str, folder: Path, was_stopped: bool, tail: bytes) -> TaskExit:
+def _determine_exit(
+    result: Mapping[str, Any] | None, details: str, folder: Path, was_stopped: bool, tail: bytes
+) -> TaskExit:
     if result is not None:
         code, detail = result.get("code"), str(result.get("detail") or "")
         match result["reason"]:

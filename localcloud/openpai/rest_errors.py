@@ -48,11 +48,11 @@ def job_exists(name: str) -> ApiError:
     return ApiError(409, "ConflictJobError", f"Job name {name} already exists.")
 
 
-def forbidden(message: str) -> ApiError:
+def forbidden_user(message: str) -> ApiError:
     return ApiError(403, "ForbiddenUserError", message)
 
 
-def unauthorized(message: str) -> ApiError:
+def unauthorized_user(message: str) -> ApiError:
     return ApiError(401, "UnauthorizedUserError", message)
 
 
@@ -60,7 +60,7 @@ def invalid_protocol(message: str) -> ApiError:
     return ApiError(400, "InvalidProtocolError", message)
 
 
-def unhandled(message: str) -> ApiError:
+def unhandled_error(message: str) -> ApiError:
     """A failure of the REST server itself: its error handler (config/express.js) answers without a code."""
     return ApiError(500, "", message)
 

@@ -26,8 +26,8 @@ from localcloud.hosts.assignment import (
 )
 from localcloud.hosts.firewall import FirewallRule
 from localcloud.hosts.node_setup import GIVEN
-from localcloud.openpai.hosts import images, runtime
-from localcloud.openpai.hosts.images import InitError
+from localcloud.openpai.hosts import runtime, stand_ins
+from localcloud.openpai.hosts.stand_ins import InitError
 from localcloud.openpai.tasks import ABSENT_PLUGINS, CLUSTER_NETWORK, CLUSTER_ROUTER, TaskAttempt, TaskStorage
 
 _PLUGINS = "com.microsoft.pai.runtimeplugin"
@@ -72,15 +72,15 @@ class _Plugin:
         return [str(each) for one in callbacks if one.get("event") == event for each in one.get("commands") or ()]
 
 
-def scripts_of(attempt: TaskAttempt) -> TaskScripts:
+def task_scripts(attempt: TaskAttempt) -> TaskScripts:
     """The scripts of a task. Plugins' commands before the user's keep their order; those after it are reversed."""
-    plugins = [_read(attempt, each) for each in _plugins(attempt.protocol, attempt.role)]
+    plugins = [_substitute_parameters(attempt, each) for each in _role_plugins(attempt.protocol, attempt.role)]
     for plugin in plugins:
         if plugin.name not in (_RUNS_COMMANDS, *ABSENT_PLUGINS):
             raise InitError(init_failure("plugins"), f"OpenPAI's runtime has no plugin {plugin.name!a}")
-    before = [_script(attempt, each, each.commands("taskStarts", "preCommands")) for each in plugins]
+    before = [_plugin_script(attempt, each, each.commands("taskStarts", "preCommands")) for each in plugins]
     here = [each for each in plugins if each.name not in ABSENT_PLUGINS]
-    after = [_script(attempt, each, each.commands("taskSucceeds", "postCommands")) for each in reversed(here)]
+    after = [_plugin_script(attempt, each, each.commands("taskSucceeds", "postCommands")) for each in reversed(here)]
     try:
         command = _STRICT + with_secrets(attempt.command, attempt.protocol.get("secrets"))
     except TemplateError as error:
@@ -88,7 +88,7 @@ def scripts_of(attempt: TaskAttempt) -> TaskScripts:
     return TaskScripts("".join(before), f"{command}\n", "".join(after))
 
 
-def _read(attempt: TaskAttempt, plugin: _Plugin) -> _Plugin:
+def _substitute_parameters(attempt: TaskAttempt, plugin: _Plugin) -> _Plugin:
     """The plugin with its parameters as OpenPAI's runtime reads them, with its handling of quotes and backslashes."""
     shown = runtime_text(attempt.protocol, attempt.role, str(plugin.parameters))
     try:
@@ -98,7 +98,7 @@ def _read(attempt: TaskAttempt, plugin: _Plugin) -> _Plugin:
         raise InitError(init_failure("plugins"), reason) from None
 
 
-def _script(attempt: TaskAttempt, plugin: _Plugin, commands: Sequence[str]) -> str:
+def _plugin_script(attempt: TaskAttempt, plugin: _Plugin, commands: Sequence[str]) -> str:
     """A plugin's commands in a subshell, so that variables which they set are lost."""
     if plugin.name in ABSENT_PLUGINS:
         return f"echo 'the local cluster has no plugin {plugin.name}: it is left out'\n"
@@ -110,7 +110,7 @@ def _script(attempt: TaskAttempt, plugin: _Plugin, commands: Sequence[str]) -> s
     return f"(\nset -o errexit\n{lines}\n)\n{_MUST_SUCCEED}"
 
 
-def _plugins(job: Mapping[str, Any], role: str) -> Iterator[_Plugin]:
+def _role_plugins(job: Mapping[str, Any], role: str) -> Iterator[_Plugin]:
     """The plugins of the role's prerequisites, then those in the job's extras."""
     rows = {row["name"]: row for row in job.get("prerequisites") or ()}
     for name in job["taskRoles"][role].get("prerequisites") or ():
@@ -118,19 +118,19 @@ def _plugins(job: Mapping[str, Any], role: str) -> Iterator[_Plugin]:
         kind, _, plugin = str(row.get("plugin", "")).rpartition(".")
         if kind == _PLUGINS:
             own = {key: value for key, value in row.items() if key not in _OF_PREREQUISITES}
-            yield _Plugin(plugin, own, _ignores(row))
+            yield _Plugin(plugin, own, _ignores_failure(row))
     for row in (job.get("extras") or {}).get(_PLUGINS) or ():
         if role in row.get("taskroles", (role,)):
-            yield _Plugin(str(row["plugin"]), row.get("parameters") or {}, _ignores(row))
+            yield _Plugin(str(row["plugin"]), row.get("parameters") or {}, _ignores_failure(row))
 
 
-def _ignores(row: Mapping[str, Any]) -> bool:
+def _ignores_failure(row: Mapping[str, Any]) -> bool:
     return str(row.get("failurePolicy", "fail")).lower() == "ignore"
 
 
-def assignment_of(attempt: TaskAttempt, folder: Path, lines: Lines) -> Assignment:
+def build_task_assignment(attempt: TaskAttempt, folder: Path, lines: Lines) -> Assignment:
     given = folder / GIVEN
-    scripts = scripts_of(attempt)
+    scripts = task_scripts(attempt)
     texts = {runtime.BEFORE: scripts.before, runtime.COMMAND: scripts.command, runtime.AFTER: scripts.after}
     given.mkdir(parents=True, exist_ok=True)
     for name, text in {_RUNTIME: Path(runtime.__file__).read_text(), **texts}.items():
@@ -138,22 +138,22 @@ def assignment_of(attempt: TaskAttempt, folder: Path, lines: Lines) -> Assignmen
             (given / name).write_text(text)
             (given / name).chmod(0o644)
     block = IPv4Network(CLUSTER_NETWORK)
-    subnet = Subnet("cluster", "cluster", CLUSTER_ROUTER, hardware(CLUSTER_ROUTER), block.prefixlen)
+    subnet = Subnet("cluster", "cluster", CLUSTER_ROUTER, hardware_address(CLUSTER_ROUTER), block.prefixlen)
     # One shared folder may not be inside of another, because tasks could put links into its path.
-    shared = [_shared(each) for each in attempt.storages]
+    shared = [_shared_folder(each) for each in attempt.storages]
     for storage, inner in zip(attempt.storages, shared, strict=True):
         if any(PurePosixPath(inner.target).is_relative_to(outer.target) for outer in shared if outer is not inner):
-            raise _wrong_mount(storage)
+            raise _wrong_mount_error(storage)
     return Assignment(
         id=attempt.id,
         name=f"{attempt.role}-{attempt.index}",
         folder=folder,
         outline=_ONE_NODE,
-        works=[_work(attempt)],
+        works=[_task_work(attempt)],
         code=None,
         mounts=(),
         subnet=subnet,
-        interfaces=[Interface(attempt.id, attempt.address, hardware(attempt.address), lambda: _REACH)],
+        interfaces=[Interface(attempt.id, attempt.address, hardware_address(attempt.address), lambda: _REACH)],
         lines=lambda group, rank: lines,
         upkeep=_no_upkeep,
         shared=shared,
@@ -161,7 +161,7 @@ def assignment_of(attempt: TaskAttempt, folder: Path, lines: Lines) -> Assignmen
     )
 
 
-def hardware(address: str) -> str:
+def hardware_address(address: str) -> str:
     """The hardware address for an IP address. It is always the same."""
     return "02:" + ":".join(f"{byte:02x}" for byte in hashlib.sha256(address.encode()).digest()[:5])
 
@@ -170,7 +170,7 @@ async def _no_upkeep() -> None:
     """Renews nothing: no file or credential of a task expires."""
 
 
-def _rule(direction: Direction) -> FirewallRule:
+def _open_rule(direction: Direction) -> FirewallRule:
     everyone = (IPv4Network(_ANYBODY),)
     return FirewallRule(
         list="", index=0, direction=direction, peer=_ANYBODY, peers=everyone, key=f"open_{direction}", implied=True
@@ -178,24 +178,24 @@ def _rule(direction: Direction) -> FirewallRule:
 
 
 # All hosts of a cluster can reach each other.
-_REACH = NetworkReach((_rule("ingress"), _rule("egress")), ())
+_REACH = NetworkReach((_open_rule("ingress"), _open_rule("egress")), ())
 
 
-def _work(attempt: TaskAttempt) -> NodeWork:
+def _task_work(attempt: TaskAttempt) -> NodeWork:
     def environment(endpoints: Sequence[str], given: str) -> Mapping[str, str]:
         return {**attempt.environment, runtime.PLACE: given, runtime.GRACE: str(local_grace())}
 
     command = ("python", "-I", "-S", "-c", _START)
-    stands_in, memory = images.stand_in_name(attempt), attempt.memory_mb * _MEBIBYTE
+    stands_in, memory = stand_ins.choose_stand_in(attempt), attempt.memory_mb * _MEBIBYTE
     return NodeWork(command, (), "", environment, stands_in, attempt.image.uri, memory, 0)
 
 
-def _wrong_mount(storage: TaskStorage) -> CannotStartError:
+def _wrong_mount_error(storage: TaskStorage) -> CannotStartError:
     return CannotStartError(f"The storage {storage.name} cannot be shown at {storage.mount!a}: choose another path")
 
 
-def _shared(storage: TaskStorage) -> SharedFolder:
+def _shared_folder(storage: TaskStorage) -> SharedFolder:
     target = PurePosixPath("/" + storage.mount.lstrip("/"))  # two slashes are special in POSIX
     if ".." in target.parts or str(target) in _SYSTEM or any(target.is_relative_to(each) for each in _SYSTEM[1:]):
-        raise _wrong_mount(storage)
+        raise _wrong_mount_error(storage)
     return SharedFolder(str(target), storage.folder, storage.read_only)

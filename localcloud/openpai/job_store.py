@@ -17,7 +17,7 @@ from typing import Any
 
 from localcloud.files import sqlite_transaction
 from localcloud.openpai.framework import AttemptEnd, Framework, JobAttempt, Task, TaskAttemptState
-from localcloud.openpai.policies import RolePolicy, policy_of
+from localcloud.openpai.policies import RolePolicy, build_job_policy
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -145,7 +145,7 @@ class JobStore:
             "SELECT number, started, uid, launched, ended, code, details, trigger, role, idx FROM job_attempts"
             " WHERE job = ? ORDER BY number", (name,),
         )  # fmt: skip
-        return [_job_attempt_of(*row) for row in rows]
+        return [_read_job_attempt(*row) for row in rows]
 
     def tasks(self, name: str, attempt: int, where: str = "", values: Sequence[object] = ()) -> list[TaskRow]:
         """The task attempts of one attempt of a job, ordered by role, index and number."""
@@ -154,7 +154,7 @@ class JobStore:
             f" ended, code, details, address, ports FROM task_attempts WHERE job = ? AND job_attempt = ? {where}"
             " ORDER BY role, idx, number", (name, attempt, *values),
         )  # fmt: skip
-        return [replace(TaskRow(*row), ports=_ports(row[-1])) for row in rows]
+        return [replace(TaskRow(*row), ports=_parse_ports(row[-1])) for row in rows]
 
     def last_attempts(self, name: str, attempt: int) -> list[TaskRow]:
         """The last attempt of each task in an attempt of a job."""
@@ -226,17 +226,17 @@ class JobStore:
         return (self.load(row) for row in rows)
 
     def load(self, row: JobRow) -> Framework:
-        framework = Framework(row.name, row.uid, policy_of(json.loads(self.text(row.name, "protocol"))))
+        framework = Framework(row.name, row.uid, build_job_policy(json.loads(self.text(row.name, "protocol"))))
         framework.counted, framework.stopping = row.counted, row.execution == "STOP"
         if attempts := self.attempts(row.name):
             framework.attempt = attempts[-1]
             roles = {role.key: role for role in framework.policy.roles}
             last = {(each.role, each.index): each for each in self.tasks(row.name, attempts[-1].number)}
-            framework.take([_task(each, roles[each.role]) for each in last.values()])
+            framework.take([_read_task(each, roles[each.role]) for each in last.values()])
         return framework
 
 
-def _job_attempt_of(
+def _read_job_attempt(
     number: int, started: float, uid: str, launched: float | None, ended: float | None, code: int | None, *how: Any
 ) -> JobAttempt:
     return JobAttempt(number, started, uid, launched, ended, None if code is None else AttemptEnd(code, *how))
@@ -264,11 +264,11 @@ def _task_values(name: str, task: Task, one: TaskAttemptState) -> tuple[object, 
     )  # fmt: skip
 
 
-def _ports(text: str) -> dict[str, tuple[int, ...]]:
+def _parse_ports(text: str) -> dict[str, tuple[int, ...]]:
     return {label: tuple(numbers) for label, numbers in json.loads(text).items()}
 
 
-def _task(row: TaskRow, role: RolePolicy) -> Task:
+def _read_task(row: TaskRow, role: RolePolicy) -> Task:
     last = TaskAttemptState(
         row.number, row.job_attempt, row.created, row.id, row.state, row.launched, row.ended, row.code, row.details,
         row.address, row.ports,

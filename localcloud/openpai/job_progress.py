@@ -16,7 +16,7 @@ from typing import Any
 from components.openpai.client.jobs import Job, start_of
 from components.openpai.client.status import storages_folder
 from launcher.walking import open_file
-from localcloud.openpai.store import JobRow, JobStore
+from localcloud.openpai.job_store import JobRow, JobStore
 from localcloud.server import http, progress_record
 from localcloud.server.cloud import StateFile
 
@@ -33,11 +33,11 @@ def progress_key(storage: str) -> str:
     return f"file://{storage}"
 
 
-def read_status(home: Path, place: Place, rank: int) -> Mapping[str, Any]:
+def read_rank_status(home: Path, place: Place, rank: int) -> Mapping[str, Any]:
     """The status file of a rank; empty if there is none. Jobs write to the folder, so no links are followed."""
     storage, folder = place
     try:
-        number = open_file(str(storages_folder(home) / storage), _name(folder, rank))
+        number = open_file(str(storages_folder(home) / storage), _status_file_name(folder, rank))
     except OSError:
         return {}
     with os.fdopen(number, "rb") as file:
@@ -87,9 +87,9 @@ class ProgressObserver:
         place = job.storage_place(f"{job.folder}/{start_of(job.name, row.attempt)}")
         for node in job.nodes[:_MOST_RANKS] if place else ():
             rank = node.get("rank")
-            if place and type(rank) is int and (status := read_status(self.home, place, rank)):
-                yield place[0], _name(place[1], rank), status
+            if place and type(rank) is int and (status := read_rank_status(self.home, place, rank)):
+                yield place[0], _status_file_name(place[1], rank), status
 
 
-def _name(folder: str, rank: int) -> str:
+def _status_file_name(folder: str, rank: int) -> str:
     return f"{folder}/status/{rank}.json"

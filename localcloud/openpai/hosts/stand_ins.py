@@ -45,11 +45,11 @@ class InitError(CannotStartError):
         self.code = code
 
 
-def stand_in_name(attempt: TaskAttempt) -> str:
+def choose_stand_in(attempt: TaskAttempt) -> str:
     """The environment's name; empty if a task does not need one: then it gets the interpreter of this checkout."""
     if problem := image_problem(attempt.image.uri) or checker_problem(attempt.protocol, attempt.role):
         raise InitError(init_failure("image"), f"OpenPAI's image checker refuses the task's image: {problem}")
-    framework, strategy, packages = _wanted(attempt)
+    framework, strategy, packages = _needed_packages(attempt)
     if not framework:
         return ""
     modules = modules_of(_scripts(attempt))
@@ -58,25 +58,25 @@ def stand_in_name(attempt: TaskAttempt) -> str:
     )
     if isinstance(chosen, Environment):
         return chosen.name
-    raise CannotStartError(_missing(attempt.image.uri, chosen))
+    raise CannotStartError(_explain_missing_stand_in(attempt.image.uri, chosen))
 
 
-def _missing(image: str, chosen: MissingEnvironment) -> str:
+def _explain_missing_stand_in(image: str, chosen: MissingEnvironment) -> str:
     return f"The image {image} needs the local environment {chosen.name}: {chosen.reason}. {chosen.remedy}".strip()
 
 
-def _wanted(attempt: TaskAttempt) -> tuple[str, str | None, str]:
+def _needed_packages(attempt: TaskAttempt) -> tuple[str, str | None, str]:
     """Framework, strategy and packages: from the job, or from the name of its image. Both may be hostile."""
     extras = attempt.protocol.get("extras")
     own = extras.get(_EXTRAS) if isinstance(extras, Mapping) else None
     if isinstance(own, Mapping) and isinstance(own.get("framework"), str):
-        return own["framework"], _text(own, "strategy") or None, _digest(_text(own, "packages"))
+        return own["framework"], _text_at(own, "strategy") or None, _digest(_text_at(own, "packages"))
     words = set(_WORD.findall(attempt.image.uri.lower()))
     framework, strategy = next((chosen for word, chosen in _BY_NAME if word in words), ("", None))
     return framework, strategy, ""
 
 
-def _scripts(attempt: TaskAttempt) -> Iterator[bytes]:
+def _launch_scripts(attempt: TaskAttempt) -> Iterator[bytes]:
     """The scripts of our own jobs, which have their code in a parameter. It may be hostile."""
     parameters = attempt.protocol.get("parameters")
     packed = parameters.get(_CODE) if isinstance(parameters, Mapping) else None
@@ -94,7 +94,7 @@ def _scripts(attempt: TaskAttempt) -> Iterator[bytes]:
         return
 
 
-def _text(row: Mapping[str, Any], key: str) -> str:
+def _text_at(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     return value if isinstance(value, str) else ""
 

@@ -17,8 +17,8 @@ from components.platform.runs import NodeRun
 from launcher.escaping import terminal_line
 from localcloud.console.platform import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
 from localcloud.openpai import views
+from localcloud.openpai.job_store import JobRow
 from localcloud.openpai.rest import Parts
-from localcloud.openpai.store import JobRow
 
 _KEPT_SECONDS = 1.0
 _LONGEST_TITLE, _MOST_VARIABLES = 200, 500
@@ -61,18 +61,18 @@ class RunBook:
             marks = tuple(tags.get(row.name, ()))
             seen = before.get(row.name)
             if seen is None or row.completed is None or seen[:2] != (row, marks):
-                seen = (row, marks, _run(self.parts, row, marks))
+                seen = (row, marks, _shown_job(self.parts, row, marks))
             self._seen[row.name] = seen
             yield seen[2]
 
 
-def _run(parts: Parts, row: JobRow, marks: tuple[str, ...]) -> OpenPaiRun:
+def _shown_job(parts: Parts, row: JobRow, marks: tuple[str, ...]) -> OpenPaiRun:
     text = parts.store.text(row.name, "config")
     job = Job.read(row.user, row.job, text, list(marks))
     rows = job.nodes if job else _tasks_of_others(text)
     tries = parts.store.last_attempts(row.name, row.attempt)
     attempts = parts.store.attempts(row.name)
-    detail = JobDetail(views.detail(row, list(marks), attempts[-1] if attempts else None, True, tries))
+    detail = JobDetail(views.job_detail(row, list(marks), attempts[-1] if attempts else None, True, tries))
     tasks, lacking = parts.controller.waits_for(row.name)
     waits = views.why_waiting(row, lacking) if tasks and lacking else ""
     log_of = {(one.role, one.index): one.id for one in tries if one.address}
