@@ -27,7 +27,7 @@ from tests.support.network_world import Network
 from tests.support.waiting import eventually
 from trainyard.cli.cloud import cloud as command
 
-_START = "import sys; from pathlib import Path; from localcloud import control; control.start(Path(sys.argv[1]))"
+_START = "import sys; from pathlib import Path; from localcloud import control; control.start_cloud(Path(sys.argv[1]))"
 
 
 def _hidden(*files: str) -> str:
