@@ -33,8 +33,8 @@ def with_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
 
     def use(*some: EnvironmentRow) -> None:
         table = {row.name: row for row in some}
-        monkeypatch.setattr(find, "rows", lambda: table)
-        monkeypatch.setattr(make, "rows", lambda: table)
+        monkeypatch.setattr(find, "environment_rows", lambda: table)
+        monkeypatch.setattr(make, "environment_rows", lambda: table)
 
     use(TINY)
     return use
@@ -209,7 +209,7 @@ MAKER = """
 from localcloud.environments import find, make
 from tests.support.environments import Told
 from tests.flows.test_environments_whole import PROVED_SLOWLY
-find.rows = make.rows = lambda: {"tiny": PROVED_SLOWLY}
+find.environment_rows = make.environment_rows = lambda: {"tiny": PROVED_SLOWLY}
 told = Told()
 make.make_environment("tiny", told)
 print(told.times_made)

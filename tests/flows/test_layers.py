@@ -90,7 +90,7 @@ def test_the_framework_under_another_name_satisfies_a_requirement(
         provides={"tensorflow-cpu": "2.15.1", "torch": "1.13.0"},
     )  # fmt: skip
     for place in (find, make, layers):
-        monkeypatch.setattr(place, "rows", lambda: {"tiny": row})
+        monkeypatch.setattr(place, "environment_rows", lambda: {"tiny": row})
     made = shelf.make("tensorflow>=2.10", "torch>=1.13", "text")
     assert made.says.endswith("; text 1.0"), "nothing else was installed"
     assert run(made, "import tensorflow, torch; print(tensorflow.VERSION, torch.VERSION)") == "below below"

@@ -65,7 +65,7 @@ def tiny_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         cache_home = tmp_path_factory.mktemp("cache")
         patch.setenv("XDG_CACHE_HOME", str(cache_home))
         for module in (find, make, layers):
-            patch.setattr(module, "rows", lambda: {"tiny": MINI})
+            patch.setattr(module, "environment_rows", lambda: {"tiny": MINI})
         make.make_environment("tiny", Told())
         yield cache_home
 

@@ -48,6 +48,6 @@ def test_a_library_of_the_machine_fails_the_proof(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     strange = replace(TINY, proof=debian.ONLY_OWN_LIBRARIES)
     for module in (find, make):
-        monkeypatch.setattr(module, "rows", lambda: {"tiny": strange})
+        monkeypatch.setattr(module, "environment_rows", lambda: {"tiny": strange})
     with pytest.raises(MakeError, match="libraries of this machine are used"):
         make.make_environment("tiny", Told())

@@ -23,7 +23,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cache with an environment, one of an earlier release, an incomplete one, and what is no environment."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for module in (find, make, prune):
-        monkeypatch.setattr(module, "rows", lambda: {"tiny": OWN})
+        monkeypatch.setattr(module, "environment_rows", lambda: {"tiny": OWN})
     monkeypatch.setattr(control, "running_homes", lambda: iter(()))
     make.make_environment("tiny", Told())
     for name in ("tiny-0123456789ab", "gone-0123456789ab", "tiny+0123456789abcdef-01234567"):

@@ -23,7 +23,7 @@ from localcloud.hosts.assignment import CannotStartError
 from localcloud.hosts.images import LocalEnvironment, NodePaths, base_variables, environment_for
 from localcloud.oci.job_runs import run_resources
 from localcloud.oci.job_runs.run_resources import stand_in_name
-from localcloud.oci.store import StateStore
+from localcloud.oci.tenancy_store import StateStore
 from localcloud.openpai.hosts.stand_ins import choose_stand_in as openpai_stand_in_name
 from localcloud.openpai.tasks import TaskAttempt
 
@@ -53,7 +53,7 @@ def test_the_launch_document_chooses_the_environment(monkeypatch: pytest.MonkeyP
         asked.append((need.framework, need.strategy, need.team_own, packages))
         return Environment(f"{need.framework}+{packages}", Path("/python"), "", interpreter_layout(Path("/python")))
 
-    monkeypatch.setattr(run_resources, "find_for", find_for)
+    monkeypatch.setattr(run_resources, "find_environment_for", find_for)
     assert wanted({"torch"}, framework="pytorch", strategy=None, packages="a" * 16) == f"pytorch+{'a' * 16}"
     assert wanted(set(), framework="mine", packages="../../etc") == "mine+", "a digest, and nothing else"
     assert asked == [("pytorch", None, False, "a" * 16), ("mine", None, True, "")]

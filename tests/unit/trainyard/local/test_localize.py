@@ -118,7 +118,7 @@ def test_secrets_get_stand_ins_that_stay_the_same() -> None:
 
 def test_what_this_machine_cannot_train_is_only_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     blocked = Obstacle("dask-ml", "Python 3.9 is not on this machine", "install Python 3.9")
-    monkeypatch.setattr(environments, "obstacle", lambda _: blocked)
+    monkeypatch.setattr(environments, "find_obstacle", lambda _: blocked)
     found, _ = local("oci-dask-lightgbm")
     runs = found.config["trainyard:jobs"]["lightgbm"]["runs"]
     assert {run["until"] for run in runs.values()} == {"accepted"}

@@ -21,7 +21,7 @@ def test_an_environment_that_cannot_be_made_is_named_with_the_one_command(
     """The message has the command that solves the problem, not one that only prints that command."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     blocked = Obstacle("dask-ml", "it needs Debian packages that are not installed: g++", "apt-get install g++")
-    monkeypatch.setattr(environments, "obstacle", lambda _: blocked)
+    monkeypatch.setattr(environments, "find_obstacle", lambda _: blocked)
     (tmp_path / "code" / "lightgbm").mkdir(parents=True)
     job = plan("oci-dask-lightgbm").jobs["lightgbm"]
     (tmp_path / "examples").symlink_to(STACKS / "examples")
