@@ -164,7 +164,8 @@ def _used_connections(seen: _RunEvidence) -> Iterator[Row]:
         ports.setdefault(key, {})[_describe_port(flow)] = None
     for key, count in counts.most_common():
         source, target, rule = key
-        yield _row("used", [source], [target], _joined(list(ports[key])), count, rule.description if rule else "")
+        why = rule.description if rule else ""
+        yield _connection_row("used", [source], [target], _join_ports(list(ports[key])), count, why)
 
 
 def _unused_rules(seen: _RunEvidence) -> Iterator[Row]:
@@ -176,7 +177,7 @@ def _unused_rules(seen: _RunEvidence) -> Iterator[Row]:
         inwards = rule.direction == "ingress"
         if inwards or not set(peers) <= set(seen.roles.values()):
             ends = (peers, holders) if inwards else (holders, peers)
-            yield _row("allowed", *ends, rule.text, 0, rule.description)
+            yield _connection_row("allowed", *ends, rule.text, 0, rule.description)
 
 
 def _peer_names(seen: _RunEvidence, rule: _Rule) -> Iterator[str]:
@@ -210,10 +211,10 @@ def _parse_address(text: str) -> IPv4Address | IPv6Address:
     return ip_address(text)
 
 
-def _port(flow: Evidence) -> str:
+def _describe_port(flow: Evidence) -> str:
     return f"{protocol_name(flow['protocol'])} {flow['port']}"
 
 
-def _joined(ports: list[str]) -> str:
+def _join_ports(ports: list[str]) -> str:
     left = len(ports) - _MOST_PORTS
     return ", ".join(ports[:_MOST_PORTS]) + (f" and {left} more" if left > 0 else "")

@@ -40,7 +40,7 @@ def list_command(as_json: bool = False) -> None:
         else:
             state = {"ready": False, "reason": environment.reason, "remedy": environment.remedy}
         states[row.name] = {**cost, **state}
-    for name, layer in layers().items():
+    for name, layer in usable_layers().items():
         summary = f"packages of a job's `requirements`, over {name.partition('+')[0]}"
         cost = {"serves": [], "summary": summary, "megabytes": 0, "minutes": 0}
         states[name] = {**cost, "ready": True, "interpreter": str(layer.interpreter), "holds": layer.says}

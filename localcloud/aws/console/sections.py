@@ -25,10 +25,10 @@ from localcloud.console.platform import (
     RunContent,
     RunNode,
     Section,
+    last_output_lines,
     rule_row,
-    shown_lines,
 )
-from localcloud.server import http, progress
+from localcloud.server import http, progress_record
 
 _TITLES = {
     "Machines": "", "Networks": "No network.", "Who may do what": "No policies.", "Buckets": "No buckets."

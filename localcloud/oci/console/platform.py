@@ -17,8 +17,8 @@ from localcloud.console.platform import (
     RunContent,
     RunNode,
     Section,
+    last_output_lines,
     rule_row,
-    shown_lines,
 )
 from localcloud.oci import tenancy
 from localcloud.oci.console.runs import OciRun, RunBook
