@@ -62,7 +62,7 @@ class EnvironmentRow:
 def environment_rows() -> Mapping[str, EnvironmentRow]:
     with (HERE / "rows.toml").open("rb") as file:
         recipes = tomllib.load(file)
-    return {name: _row(facts, recipes[name]) for name, facts in environment_facts().items()}
+    return {name: _environment_row(facts, recipes[name]) for name, facts in environment_facts().items()}
 
 
 def _environment_row(facts: EnvironmentFacts, columns: dict[str, Any]) -> EnvironmentRow:

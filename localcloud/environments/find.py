@@ -133,7 +133,10 @@ def choose_here(need: Need) -> Choice:
 
 def facts_here() -> Mapping[str, EnvironmentFacts]:
     """The catalog's rows, with the versions on this machine."""
-    return {name: replace(facts, provides=versions_of(rows()[name])) for name, facts in environment_facts().items()}
+    return {
+        name: replace(facts, provides=versions_of(environment_rows()[name]))
+        for name, facts in environment_facts().items()
+    }
 
 
 def requirements_of(packages: str) -> tuple[str, ...]:
@@ -150,10 +153,10 @@ def versions_of(row: EnvironmentRow) -> Mapping[str, str]:
     if row.kind == "this" or (row.own and _has_modules_here(row)):
         names = {name: _version_here(name) for name in row.provides}
         return {name: version for name, version in names.items() if version != "?"}
-    made = locate(row)
+    made = locate_environment(row)
     stamp = None if isinstance(made, MissingEnvironment) else cache.read_stamp(made[0])
     actual = {normalized_name(name): version for name, version in stamp.versions.items()} if stamp else {}
-    return {name: _nearer(version, actual.get(name, "")) for name, version in row.provides.items()}
+    return {name: _version_like_row(version, actual.get(name, "")) for name, version in row.provides.items()}
 
 
 def _version_like_row(listed: str, actual: str) -> str:

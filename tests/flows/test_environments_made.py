@@ -22,7 +22,7 @@ print(json.dumps([{n: metadata.version(n) for n in names}, [m for m in modules i
 
 @pytest.mark.parametrize("name", environment_facts())
 def test_an_environment_has_the_packages_of_its_row(name: str) -> None:
-    made, row = find(name), environment_facts()[name]
+    made, row = find_environment(name), environment_facts()[name]
     if isinstance(made, MissingEnvironment):
         pytest.skip(f"the environment {name}: {made.reason}; {made.remedy}")
     words = [str(made.interpreter), "-I", "-c", _LOOK, json.dumps([sorted(row.provides), sorted(row.offers)])]

@@ -137,7 +137,7 @@ def stand_in_name(store: StateStore, address: str, document: str, modules: froze
     if not framework:
         return ""
     need = Need(framework, strategy, modules, team_own=framework not in frameworks.framework_names())
-    chosen = find_for(need, packages)
+    chosen = find_environment_for(need, packages)
     if isinstance(chosen, Environment):
         return chosen.name
     offered = frozenset().union(*(row.offers for row in environment_rows().values()))

@@ -52,8 +52,8 @@ def choose_stand_in(attempt: TaskAttempt) -> str:
     framework, strategy, packages = _needed_packages(attempt)
     if not framework:
         return ""
-    modules = modules_of(_scripts(attempt))
-    chosen = find_for(
+    modules = modules_of(_launch_scripts(attempt))
+    chosen = find_environment_for(
         Need(framework, strategy, modules, team_own=framework not in frameworks.framework_names()), packages
     )
     if isinstance(chosen, Environment):

@@ -199,31 +199,14 @@ def _determine_exit(
         code = UNKNOWN_FAILURE if code is None else 128 - code if code < 0 else int(code)
         if code == 0:
             return TaskExit(0)
-        return TaskExit(reported(code, tail), f"The command ended with code {code}")
+        return TaskExit(reported_exit_code(code, tail), f"The command ended with code {code}")
     if was_stopped:
         return TaskExit(_STOPPED, "The task was stopped before its command began")
     began = any(folder.glob("node-*.pid"))
     return TaskExit(LOST if began else _CANNOT_START, details)
 
 
-def _task_exit(result: Mapping[str, Any], tail: bytes) -> TaskExit:
-    """The exit that OpenPAI's runtime would report, which may have another code than the command. It follows from the
-    supervisor's result, and from the end of the command's output."""
-    code, detail = result.get("code"), str(result.get("detail") or "")
-    match result["reason"]:
-        case "unstartable":
-            return TaskExit(_CANNOT_START, f"The command could not be started: {detail}")
-        case "limit":
-            return TaskExit(_OUT_OF_MEMORY if _MEMORY in detail else UNKNOWN_FAILURE, detail)
-    if _MEMORY in detail:
-        return TaskExit(_OUT_OF_MEMORY, detail)
-    code = UNKNOWN_FAILURE if code is None else 128 - code if code < 0 else int(code)
-    if code == 0:
-        return TaskExit(0)
-    return TaskExit(reported_exit_code(code, tail), f"The command ended with code {code}")
-
-
-def _result(folder: Path) -> Mapping[str, Any] | None:
+def _read_node_result(folder: Path) -> Mapping[str, Any] | None:
     path = result_path(folder, 0)
     try:
         result: Mapping[str, Any] = json.loads(path.read_text())

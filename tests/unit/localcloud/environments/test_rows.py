@@ -40,7 +40,7 @@ CODE = {
 
 
 def test_every_framework_is_served() -> None:
-    served = {framework.partition("/")[0] for row in rows().values() for framework in row.serves}
+    served = {framework.partition("/")[0] for row in environment_rows().values() for framework in row.serves}
     assert served == set(frameworks.framework_names())
 
 
