@@ -99,7 +99,9 @@ def require_makeable(jobs: Iterable[JobPlan], stacks: Path) -> None:
     every = tuple(jobs)
     require_fitting(every, stacks)
     chosen = chosen_for(every, stacks)
-    if blocked := [reason for name in _environment_names(chosen) if (reason := obstacle(rows()[name]))]:
+    if blocked := [
+        reason for name in _environment_names(chosen) if (reason := find_obstacle(environment_rows()[name]))
+    ]:
         raise LocalStackError("\n".join(_refusal_lines(blocked, chosen)))
 
 
@@ -114,11 +116,11 @@ def make_environments(jobs: Iterable[JobPlan], stacks: Path, tell: MakeProgress)
     chosen = chosen_for(every, stacks)
     able = [environment for environment in chosen if environment.row and not environment.obstacle]
     if len(missing := rows_to_make(_environment_names(able))) > 1:
-        tell.say(f"making the local environments of this stack: {cost(missing)}, once per machine")
+        tell.say(f"making the local environments of this stack: {describe_cost(missing)}, once per machine")
     for environment in able:
         assert environment.row
         try:
-            base, packages = make(environment.row.name, tell), environment.job.packages
+            base, packages = make_environment(environment.row.name, tell), environment.job.packages
             if packages:
                 make_layer(
                     base, LayerRequirements(packages.text, packages.digest, packages.file, packages.places), tell
@@ -190,9 +192,9 @@ def _refusal_lines(blocked: list[Obstacle], chosen: Iterable[JobEnvironment]) ->
     for reason in blocked:
         jobs = ", ".join(other.job.name for other in chosen if other.row and other.row.name == reason.name)
         yield f"job {jobs} needs the local environment `{reason.name}`, which cannot be made here: {reason.reason}"
-        packages = missing_packages(rows()[reason.name])
+        packages = missing_packages(environment_rows()[reason.name])
         names.append(reason.name)
         absent |= dict.fromkeys(packages)
         remedies += [] if packages else [reason.remedy]
-    remedies[:0] = [packages_command(names, list(absent))] if absent else []
+    remedies[:0] = [debian_packages_command(names, list(absent))] if absent else []
     yield f"First: {'; '.join(dict.fromkeys(remedies))}"
