@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 from catalog.platforms import platform_folder, platforms
-from tests.contract.test_platform_list import KINDS
+from tests.support.capability_kinds import KINDS
 from tools.borders import with_imports
 
 ROOT = Path(__file__).resolve().parents[2]

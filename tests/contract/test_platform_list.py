@@ -20,19 +20,14 @@ from catalog.platforms import (
     require_capability,
 )
 from catalog.tables import table
-from components.plan.documents import PlanDocuments
-from components.plan.platform import AccessReporting, Deployment, Planning
+from components.plan.platform import Deployment
 from components.platform.client import RunClients, UnknownPlaceError
-from components.platform.files import StoreOpeners
-from components.platform.images import PlatformImages
-from components.platform.inputs import OwnInputs
 from components.platform.live import LiveReading
-from components.platform.local import LocalPlatform
-from components.platform.rehearsal import RehearsalPlatform
-from components.platform.review import OfflineCloud, ReviewPlatform
+from components.platform.review import OfflineCloud
 from localcloud.clients import platform_clients
 from localcloud.server_part import MainServerPart, server_parts
-from schemas.stack_file import StackChecks, StackFile
+from schemas.stack_file import StackFile
+from tests.support.capability_kinds import KINDS
 from tools.import_contracts import with_platforms
 from trainyard.engine.tools import stand_ins
 
@@ -93,10 +88,6 @@ def test_a_name_is_seen_wherever_it_stands() -> None:
     assert not [*names_in('JudgedResource(RUN, {"platform": "oci"}); import oci; "of oci"', {"oci"})]
 
 
-KINDS: tuple[type[Capability], ...] = (
-    StackFile, StackChecks, Planning, PlanDocuments, AccessReporting, Deployment, RunClients, OwnInputs,
-    StoreOpeners, PlatformImages, LocalPlatform, RehearsalPlatform, ReviewPlatform, OfflineCloud, LiveReading,
-)  # fmt: skip
 # By kind, the platforms that lack it. Every other platform has it.
 LACKING = {OfflineCloud: {"openpai"}, LiveReading: {"openpai"}}
 
