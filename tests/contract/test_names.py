@@ -9,9 +9,9 @@ from tools.names import find_circles, measure_names
 from tools.size import parsed_modules
 
 # Lower a figure when it got better. Figures that may only rise say so.
-MOST_OF_ONE_WORD = 41.0
-FEWEST_DEFINED_ONCE = 66.5
-MOST_CALLED_ONCE = 22.5
+MOST_OF_ONE_WORD = 29.8
+FEWEST_DEFINED_ONCE = 76.0
+MOST_CALLED_ONCE = 21.1
 MOST_CIRCLES_WITH_LAZY = 3
 
 

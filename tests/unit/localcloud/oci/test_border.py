@@ -18,7 +18,7 @@ ROOM = Path(__file__).parents[4] / "localcloud"
 # The modules that read requests: the server, its APIs, and the registry's tokens.
 READERS = {
     "server/http.py", "server/app.py", "server/cloud.py", "oci/api.py", "oci/registry.py", "oci/registry_tokens.py",
-    "console/page.py", "openpai/cluster.py",
+    "console/console_page.py", "openpai/cluster.py",
 }  # fmt: skip
 _PLAIN = "http://127.0.0.1:8080"
 
