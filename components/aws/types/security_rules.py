@@ -87,10 +87,19 @@ def _of_group(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
                 yield unread_rule(direction, row)
 
 
+def _of_group_rule(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
+    """A rule whose direction nobody knows counts as one that lets in."""
+    direction: Any = inputs.get("type")
+    if direction is None or isinstance(direction, str):
+        yield from read_security_rules(inputs, "egress" if direction == "egress" else "ingress")
+    else:
+        yield unread_rule(direction, direction)
+
+
 RULE_READERS: Mapping[str, RuleReader] = {
     SECURITY_GROUP: _of_group,
     DEFAULT_GROUP: _of_group,
-    GROUP_RULE: lambda inputs: read_security_rules(inputs, inputs.get("type")),  # type: ignore[arg-type]
+    GROUP_RULE: _of_group_rule,
     INGRESS_RULE: lambda inputs: read_security_rules(inputs, "ingress"),
     EGRESS_RULE: lambda inputs: read_security_rules(inputs, "egress"),
 }

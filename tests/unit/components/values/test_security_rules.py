@@ -98,6 +98,7 @@ def test_an_unknown_part_of_a_rule_stays_and_the_rest_is_read(key: str) -> None:
         (LIST, {"ingressSecurityRules": Unknown("rules")}),
         (GROUP, {"ingress": [Unknown("row")]}),
         (INGRESS, {"ipProtocol": Unknown("ipProtocol"), "cidrIpv4": "10.0.0.0/8"}),
+        (GROUP_RULE, {"type": Unknown("type"), "protocol": "tcp", "cidrBlocks": ["10.0.0.0/8"]}),
     ],
 )
 def test_nobody_judges_a_rule_that_is_not_known_yet_by_accident(token: str, inputs: dict[str, Any]) -> None:
