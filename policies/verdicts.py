@@ -8,8 +8,15 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Literal
 
-from policies.rule import JudgedResource, JudgedStack, NotKnownError, PolicyRule, PolicyVerdict, StackRule
-from policies.rule import resource_rules as resource_rules
+from policies.rule import (
+    JudgedResource,
+    JudgedStack,
+    NotKnownError,
+    PolicyRule,
+    PolicyVerdict,
+    StackRule,
+    resource_rules,
+)
 from policies.rule import stack_rules as rules_of_stacks
 from policies.settings import ADVISORY, DISABLED, NOT_KNOWN_YET, RuleSettings, Waiver
 

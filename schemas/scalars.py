@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.nested import Path, walk_values
+from catalog.nested import Path, walk_places, walk_values
 
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -80,11 +80,11 @@ def is_secret(value: Any) -> bool:
 
 def holds_secret(value: Any) -> bool:
     """Whether a secret is anywhere in the value."""
-    return any(is_secret(part) for _, part in walk_values(value))
+    return any(map(is_secret, walk_values(value)))
 
 
 def secrets_in(value: Any) -> Iterator[tuple[Path, str]]:
     """The encrypted text of each secret in the value, with its place."""
-    for path, part in walk_values(value):
+    for path, part in walk_places(value):
         if is_secret(part) and isinstance(part["secure"], str):
             yield path, part["secure"]

@@ -57,7 +57,7 @@ def reveal(value: Any) -> Any:
 
 
 def has_unknown(value: Any) -> bool:
-    return any(part is UNKNOWN for _, part in walk_values(reveal(value)))
+    return any(part is UNKNOWN or (isinstance(part, Secret) and has_unknown(part.value)) for part in walk_values(value))
 
 
 def secret_texts(*values: Any) -> frozenset[str]:
@@ -99,7 +99,7 @@ def _seal_places(value: Any, model: Any) -> Any:
     if (
         isinstance(model, list)
         and isinstance(value, list)
-        and any(isinstance(part, Secret) for _, part in walk_values(model))
+        and any(isinstance(part, Secret) for part in walk_values(model))
     ):
         if len(model) == len(value):
             return [_seal_places(item, marked) for item, marked in zip(value, model, strict=True)]

@@ -106,7 +106,7 @@ def cloud() -> None:
 def start(home: Path | None, port: int, isolation: str) -> None:
     """Start the local cloud, unless it runs already."""
     from localcloud.code_age import why_cloud_is_older
-    from localcloud.control import start_cloud as start_cloud
+    from localcloud.control import start_cloud
     from localcloud.environments.network_tools import make_network_tools_if_possible
     from trainyard.engine.progress import Progress
 
@@ -129,7 +129,7 @@ def start(home: Path | None, port: int, isolation: str) -> None:
 @home_option
 def stop(home: Path | None) -> None:
     """Stop the local cloud and end its runs. Its data is kept."""
-    from localcloud.control import stop_cloud as stop_cloud
+    from localcloud.control import stop_cloud
 
     say("Stopped." if stop_cloud(cloud_home(home)) else f"No local cloud ran in {cloud_home(home)}.")
 
@@ -183,7 +183,7 @@ def status(home: Path | None, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(home: Path | None, yes: bool) -> None:
     """Stop the local cloud and delete all its data: resources, objects, logs, keys."""
-    from localcloud.control import reset_cloud as reset_cloud
+    from localcloud.control import reset_cloud
 
     folder = cloud_home(home)
     if not yes:

@@ -16,8 +16,7 @@ from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import plan_or_exit, running_cloud, stacks_option
 from trainyard.cli.waiting import show_waiting
 from trainyard.images import image_tools
-from trainyard.images.build_push import BuildOptions, Push, choose_recipe, registry_endpoint
-from trainyard.images.build_push import build_image as build_image
+from trainyard.images.build_push import BuildOptions, Push, build_image, choose_recipe, registry_endpoint
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from catalog.nested import map_values, walk_texts, walk_values
+from catalog.nested import map_values, walk_places, walk_texts, walk_values
 
 VALUE = {"a": [1, {"b": "two"}], "c": "three"}
 
 
 def test_every_part_has_its_place_and_comes_before_what_is_in_it() -> None:
-    assert list(walk_values(VALUE)) == [
+    assert list(walk_places(VALUE)) == [
         ((), VALUE),
         (("a",), [1, {"b": "two"}]),
         (("a", 0), 1),
@@ -17,6 +17,7 @@ def test_every_part_has_its_place_and_comes_before_what_is_in_it() -> None:
         (("a", 1, "b"), "two"),
         (("c",), "three"),
     ]
+    assert list(walk_values(VALUE)) == [part for _, part in walk_places(VALUE)]
 
 
 def test_texts_are_values_and_not_keys() -> None:
