@@ -56,6 +56,7 @@ class Node:
     retries: Retries
     _generation: int = field(default=0, init=False)
     _ran: float = field(default=0.0, init=False)
+    _ready: bool = field(default=True, init=False)
     _claimed: bool = field(default=False, init=False)
     _lives: int = field(default=0, init=False)
     _main: str = field(default="", init=False)
@@ -125,6 +126,9 @@ class Node:
             self._say_logs(place)
             raise
         self._ran = time.monotonic() - began
+        # A service without a command has no other sign of being ready than that it outlasts the wait of the others.
+        serves = self.launch.service and not self.launch.command
+        self._ready = ended.ready and not (serves and self._ran < life.ready_seconds)
         if ended.code and not ended.stopped and not ended.signal:
             self._say_logs(place)
         self.stalls.end()
@@ -280,7 +284,7 @@ class Node:
         return self._finish(STOPPED, outcome.code or 1, f"stopped: {self._explain(outcome)}", outcome.rank)
 
     def _after_failure(self, code: int, why: str = "") -> int | None:
-        retries = self.retries.allows_retry(code, self._ran)
+        retries = self.retries.allows_retry(code, self._ran, self._ready)
         alone = self.board_client is None or not self.board_client.watches or not self._takes_all(self.launch.rank)
         if retries and not alone and any(final.succeeded for final in self._known().finals(self.launch)):
             self.say("another node has finished already, so this node cannot start again")
@@ -313,7 +317,7 @@ class Node:
 
     def _pause(self, code: int) -> None:
         """Waits for the next retry. Ends early if other nodes decide something; the next meeting deals with that."""
-        pause = self.retries.charge(code, self._ran)
+        pause = self.retries.charge(code, self._ran, self._ready)
         why = f"{exits.describe_exit(code)}, {self.retries.describe(code, pause)}"
         self.say(f"ended with {why}")
         self.reporter.change(state="retrying", code=code, reason=why)

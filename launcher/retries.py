@@ -3,6 +3,9 @@
 
 A transient failure is retried and not counted. A failure of unknown kind is retried as often as the role allows. A
 permanent failure is never retried. Retries that are not counted end with the run's maximum runtime.
+
+A service that fails late, and before it was ready, has given up waiting for its own parts: Ray's does so after 30 s,
+which is too short on a busy machine. It starts again twice.
 """
 
 from __future__ import annotations
@@ -19,6 +22,10 @@ from launcher.settings import number_setting
 MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
 # Thirty days, for runs whose maximum runtime is not set.
 MAXIMUM_MINUTES = 43200.0
+# A service with a mistake in its options fails at once; only one that was slow fails later than this.
+SLOW_VARIABLE = "TRAINYARD_SLOW_SECONDS"
+SLOW_SECONDS = 20.0
+_SLOW_STARTS = 2
 _FIRST_PAUSE = 0.2
 # The longest backoff by kind. A transient failure may last: a registry is down, a file system is mounted late.
 _LONGEST_PAUSE = {exits.TRANSIENT: 300.0, exits.UNKNOWN: 30.0}
@@ -30,30 +37,45 @@ class Retries:
 
     count: int
     minutes: float = MAXIMUM_MINUTES
+    slow_seconds: float = SLOW_SECONDS
     counted: int = field(default=0, init=False)
+    # How often this node's service has failed late, and before it was ready.
+    slow_starts: int = field(default=0, init=False)
     # The number of transient failures in a row.
     transient: int = field(default=0, init=False)
+    _slow: bool = field(default=False, init=False)
     _began: float = field(default_factory=time.monotonic, init=False)
 
     @classmethod
     def of(cls, count: int, environment: Mapping[str, str]) -> Retries:
         """A policy with the maximum runtime that the platform has set."""
-        return cls(count, number_setting(environment, MAXIMUM_VARIABLE, MAXIMUM_MINUTES))
+        return cls(
+            count,
+            number_setting(environment, MAXIMUM_VARIABLE, MAXIMUM_MINUTES),
+            number_setting(environment, SLOW_VARIABLE, SLOW_SECONDS),
+        )
 
     @property
     def has_retried(self) -> bool:
         """Whether this node has started again."""
-        return bool(self.counted or self.transient)
+        return bool(self.counted or self.transient or self.slow_starts)
 
-    def allows_retry(self, code: int, ran: float) -> bool:
-        """Whether a node that failed with this code starts again. `ran`: for how many seconds it had run."""
+    def allows_retry(self, code: int, ran: float, ready: bool = True) -> bool:
+        """Whether a node that failed with this code starts again. `ran`: for how many seconds it had run. `ready`:
+        whether its service had been ready."""
         kind = exits.failure_kind(code)
+        if self._was_slow(code, ran, ready):
+            return True
         if kind == exits.TRANSIENT:
             return _retry_backoff(kind, self._in_a_row(ran)) < self._left()
         return kind == exits.UNKNOWN and (self.count < 0 or self.counted < self.count)
 
-    def charge(self, code: int, ran: float) -> float:
+    def charge(self, code: int, ran: float, ready: bool = True) -> float:
         """Counts a failure that is retried. Returns the seconds until the retry."""
+        self._slow = self._was_slow(code, ran, ready)
+        if self._slow:
+            self.slow_starts += 1
+            return _FIRST_PAUSE
         if exits.failure_kind(code) == exits.TRANSIENT:
             self.transient = self._in_a_row(ran)
             return _retry_backoff(exits.TRANSIENT, self.transient)
@@ -61,7 +83,9 @@ class Retries:
         return _retry_backoff(exits.UNKNOWN, self.counted)
 
     def describe(self, code: int, pause: float) -> str:
-        """Describes a retry, for the log and the node's status."""
+        """Describes the retry that was charged last, for the log and the node's status."""
+        if self._slow:
+            return f"late, before its service was ready: retry {self.slow_starts} of {_SLOW_STARTS}, not counted"
         kind = exits.failure_kind(code)
         when = f"the retry starts in {pause:.0f} s" if pause >= 1 else "the retry starts at once"
         if kind == exits.TRANSIENT:
@@ -77,6 +101,10 @@ class Retries:
         return (
             f", {self.transient + 1} in a row: the maximum runtime of {self.minutes:g} min leaves no time for another"
         )
+
+    def _was_slow(self, code: int, ran: float, ready: bool) -> bool:
+        unknown = exits.failure_kind(code) == exits.UNKNOWN and code < exits.SIGNALLED
+        return not ready and unknown and ran > self.slow_seconds and self.slow_starts < _SLOW_STARTS
 
     def _in_a_row(self, ran: float) -> int:
         """The failures in a row. A node that ran for long enough begins a new row."""

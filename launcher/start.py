@@ -31,6 +31,7 @@ VARIABLES = {
     "TRAINYARD_NODE_ADDRESS": "this node's address, if it is not the one that this machine uses towards the bucket",
     "TRAINYARD_WAIT_SECONDS": "how long to wait for the other nodes (1800)",
     "TRAINYARD_READY_SECONDS": "how long to wait for the framework's own services (300)",
+    "TRAINYARD_SLOW_SECONDS": "after how long a service that ends before it was ready starts again, twice at most (20)",
     "TRAINYARD_GRACE_SECONDS": "how long processes may take to end before they are killed (6)",
     "TRAINYARD_LINGER_SECONDS": "how long nodes may go on once the run has succeeded without them (30)",
     "TRAINYARD_LOST_SECONDS": "after how long without a heartbeat a node counts as lost (60)",

@@ -52,11 +52,15 @@ class Signals:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a life ended: the processes' exit code. `stopped`: why they were told to end, if they were."""
+    """How a life ended: the processes' exit code. `stopped`: why they were told to end, if they were.
+
+    `ready` is False if it ended before the command could start.
+    """
 
     code: int
     stopped: str = ""
     signal: int = 0
+    ready: bool = True
 
 
 @dataclass
@@ -140,7 +144,7 @@ class Life:
             if code or (spec.helper and self.children.running):
                 if spec.helper:
                     self.say(f"{spec.prefix.strip()} ended with {exits.describe_exit(code)} while it was needed")
-                return Ended(code or 1)
+                return Ended(code or 1, ready=not waiting)
         if waiting or [spec for spec in self.children.running if not spec.helper]:
             return None
         return Ended(0)

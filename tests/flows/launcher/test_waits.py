@@ -179,6 +179,42 @@ def test_a_node_without_a_command_waits_before_it_serves(tmp_path: Path) -> None
         assert "up" not in run.launchers[1].text.replace("gave up", "")
 
 
+# Gives up waiting for its own parts at its first start, as Ray's services do on a busy machine.
+SLOW = """
+import pathlib, socket, sys, time
+name, address, port = sys.argv[1:]
+print("up", flush=True)
+time.sleep(0.5)
+first = pathlib.Path(f"{name}-was-here")
+if not first.exists():
+    first.touch()
+    sys.exit("timed out during startup")
+server = socket.create_server((address, int(port)))
+while True:
+    connection, _ = server.accept()
+    connection.sendall(b"hello")
+    connection.close()
+"""
+
+
+@pytest.mark.parametrize("slow", ["head", "worker-0"])
+def test_a_service_that_gives_up_before_it_was_ready_starts_again(tmp_path: Path, slow: str) -> None:
+    start = 'start = ["{python}", "-u", "slow.py", "head", "{address}", "{port.head}"]\nawaits = ["head"]'
+    documents = pool(tmp_path, f'{start}\nawaits_every = ["worker"]')
+    for name in {"head", "worker-0", "worker-1"} - {slow}:
+        (tmp_path / f"{name}-was-here").touch()
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "serve.py").write_text(SLOW.replace("name, address, port =", "address, port, index =").replace(
+        'f"{name}-was-here"', 'f"worker-{index}-was-here"'
+    ))  # fmt: skip
+    with run_of(tmp_path, documents, TRAINYARD_SLOW_SECONDS="0.3") as run:
+        run.start()
+        assert run.launchers[0].code() == 0
+        late = run.launchers[0 if slow == "head" else 1]
+        late.says("ended with code 1, late, before its service was ready: retry 1 of 2, not counted")
+        assert "[0] 2 hello\n[0] 3 hello" in run.launchers[0].text
+
+
 LOGS = """
 import pathlib, sys
 logs = pathlib.Path(sys.argv[1], "session", "logs")

@@ -48,3 +48,17 @@ def test_the_maximum_runtime_ends_uncounted_retries() -> None:
     retries.charge(exits.TEMPORARY, 0.1)
     assert not retries.allows_retry(exits.TEMPORARY, 0.1), "the third pause lasts 0.8 s of 0.6 s"
     assert "the maximum runtime of 0.01 min leaves no time" in retries.why_no_retry(exits.TEMPORARY)
+
+
+def test_a_service_that_was_slow_starts_again_twice() -> None:
+    retries = Retries(0)
+    assert not retries.allows_retry(1, 5.0, ready=False), "a mistake in its options shows at once"
+    assert not retries.allows_retry(1, 31.0, ready=True)
+    assert not retries.allows_retry(137, 31.0, ready=False), "it was killed"
+    for number in (1, 2):
+        assert retries.allows_retry(1, 31.0, ready=False)
+        pause = retries.charge(1, 31.0, ready=False)
+        assert retries.describe(1, pause) == f"late, before its service was ready: retry {number} of 2, not counted"
+    assert retries.has_retried
+    assert retries.counted == 0
+    assert not retries.allows_retry(1, 31.0, ready=False)
