@@ -211,9 +211,12 @@ class TableResource(ProviderResource):
         return self.outputs_of(self._wait_ready(call, id, model, new), new)
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
-        self._while_in_use(call, lambda: self._delete(id, {**outputs, **inputs}))
-        self._wait_gone(call, id, {**outputs, **inputs})
+        self._delete_and_wait(call, id, {**outputs, **inputs})
         note_deleted(call.urn, id)
+
+    def _delete_and_wait(self, call: Call, id: str, known: Properties) -> None:  # noqa: A002
+        self._while_in_use(call, lambda: self._delete(id, known))
+        self._wait_gone(call, id, known)
 
     def _live_inputs(self, live: Properties, inputs: Properties) -> Properties:
         if inputs:

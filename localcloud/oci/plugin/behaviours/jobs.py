@@ -45,13 +45,13 @@ class JobResource(OciResource):
 class DeletedByWorkRequest(OciResource):
     """A resource whose deletion is waited for by its work request, as its creation is; that of a log group is not."""
 
-    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+    def _delete_and_wait(self, call: Call, id: str, known: Properties) -> None:  # noqa: A002
         answers: list[Any] = []
-        path = self.call_path(id, {**outputs, **inputs})
+        path = self.call_path(id, known)
         self._while_in_use(call, lambda: answers.append(self._operation("delete")(*path)))
         for answer in answers:
             wait_for_work_request(call, self.client, answer, self.row.entity, "DELETED")
-        self._wait_gone(call, id, {**outputs, **inputs})
+        self._wait_gone(call, id, known)
 
 
 class LogResource(DeletedByWorkRequest):
