@@ -128,6 +128,6 @@ class VersionResource(AwsResource):
         wanted = {"SecretId": parts["secretId"], "VersionStage": stage, **how}
         self.write(call, inputs, "UpdateSecretVersionStage", wanted)
 
-    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
-        if self._get(call, id, inputs) is not None:
-            self._stage(call, id, set(), inputs)
+    def _delete_and_wait(self, call: Call, id: str, known: Properties) -> None:  # noqa: A002
+        if self._get(call, id, known) is not None:
+            self._stage(call, id, set(), known)

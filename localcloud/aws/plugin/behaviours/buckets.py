@@ -91,8 +91,8 @@ class BucketResource(AwsResource):
 class VersioningResource(AwsResource):
     """Versioning of a bucket. It cannot be turned off again, only suspended."""
 
-    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
-        self._while_in_use(call, lambda: self._delete(id, {**outputs, **inputs}))
+    def _delete_and_wait(self, call: Call, id: str, known: Properties) -> None:  # noqa: A002
+        self._while_in_use(call, lambda: self._delete(id, known))
 
 
 _CONTENTS = ("content", "contentBase64", "source")

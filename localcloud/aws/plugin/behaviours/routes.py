@@ -166,10 +166,10 @@ class TableAssociationResource(AwsResource):
         wanted = {"AssociationId": live.get("RouteTableAssociationId", id), "RouteTableId": new["routeTableId"]}
         self.write(call, new, "ReplaceRouteTableAssociation", wanted)
 
-    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
-        live = self._get(call, id, {**outputs, **inputs})
+    def _delete_and_wait(self, call: Call, id: str, known: Properties) -> None:  # noqa: A002
+        live = self._get(call, id, known)
         if live is not None:
-            super().delete(call, str(live["RouteTableAssociationId"]), outputs, inputs)
+            super()._delete_and_wait(call, str(live["RouteTableAssociationId"]), known)
 
 
 _TARGETS = {"instanceId": "InstanceId", "networkInterfaceId": "NetworkInterfaceId"}
