@@ -104,6 +104,10 @@ def test_a_cluster_is_created_changed_refreshed_and_destroyed(tmp_path: Path, cl
         main, block = (stack.rows()[name] for name in ("Instance::main", "BucketPublicAccessBlock::data"))
         stack.pulumi("up", "--yes", "--skip-preview", "--replace", main["urn"])
         assert stack.rows()["Instance::main"]["id"] != main["id"]
+        # What was deleted for a replacement in this operation does not stand in the way of the new one.
+        named = stack.rows()["Bucket::named"]["urn"]
+        assert summary(stack.pulumi("up", "--yes", "--skip-preview", "--replace", named))["replaced"] == 2
+        assert storage.get_bucket_versioning(Bucket="vision-named")["Status"] == "Enabled"
         refused = stack.run("up", "--yes", "--skip-preview", "--replace", block["urn"])
         assert "The old resource still exists" in refused.stdout
         assert summary(stack.pulumi("refresh", "--yes")).keys() == {"unchanged"}

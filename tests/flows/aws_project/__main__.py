@@ -43,6 +43,11 @@ aws.s3.BucketPublicAccessBlock(
     "data", bucket=bucket.id, block_public_acls=True, block_public_policy=True, ignore_public_acls=True,
     restrict_public_buckets=True,
 )  # fmt: skip
+# Its name is its own, so it goes before the new one is made, and what is set for it goes with it.
+named = aws.s3.Bucket(
+    "named", bucket="vision-named", force_destroy=True, opts=pulumi.ResourceOptions(delete_before_replace=True)
+)
+aws.s3.BucketVersioning("named", bucket=named.id, versioning_configuration={"status": "Enabled"})
 aws.s3.BucketObjectv2(
     "code", bucket=bucket.id, key="code/train.py", source=pulumi.FileAsset("train.py"),
     source_hash=SETTINGS["digest"],
