@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from components.openpai.client.status import storages_folder
+from components.openpai.client.storages import storages_folder
 from components.openpai.protocol import LONGEST_TEXT
 from localcloud.openpai import accounts, job_calls, logs, user_calls
 from localcloud.openpai.accounts import PEOPLE, Accounts

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from components.openpai.client.jobs import Job, start_of
-from components.openpai.client.status import storages_folder
+from components.openpai.client.storages import storages_folder
 from launcher.walking import open_file
 from localcloud.openpai.job_store import JobRow, JobStore
 from localcloud.server import http, progress_record

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from components.openpai.client.status import storages_folder
+from components.openpai.client.storages import storages_folder
 from components.openpai.protocol import named_storages, shown
 from localcloud.openpai.rest_errors import no_storage
 from localcloud.openpai.tasks import TaskStorage

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from components.openpai.client.status import storages_folder
+from components.openpai.client.storages import storages_folder
 from components.openpai.protocol import NotYamlError, entrypoint, parse, refusals
 from components.openpai.protocol.text import Moment
 from localcloud.openpai.accounts import find_person

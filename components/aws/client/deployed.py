@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from components.aws.client.queue import Queue
-from components.aws.client.runs import AwsRuns
 from components.aws.client.tickets import Cluster, Ticket, described_inputs
 from components.aws.plan import AwsDl1Plan, AwsJobPlan, aws_dl1_job, aws_dl1_plan
 from components.aws.run_inputs import archive_name, run_inputs
@@ -134,15 +133,15 @@ def newest_code(session: Session, call: Call, bucket: str, job: str) -> str | No
     return str(max(rows)[1]) if rows else None
 
 
-def prepare(runs: AwsRuns, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+def prepare_try(session: Session, known_bucket: str, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
     plan, job = aws_dl1_plan(planned.plan), aws_dl1_job(planned.job)
     refuse_new_secrets(planned)
-    if "bucket" in plan.taken and not runs.bucket:
+    if "bucket" in plan.taken and not known_bucket:
         raise TryError("the bucket belongs to the stack under `uses`: name it with --place")
-    bucket = runs.bucket or plan.bucket.name
-    queue = runs.queue(call, Cluster(bucket, job.cluster.key, plan.region, plan.stack))
+    bucket = known_bucket or plan.bucket.name
+    queue = Queue(session, call, Cluster(bucket, job.cluster.key, plan.region, plan.stack))
     deployed = find_deployed(queue, planned)
-    values = _values(runs.session, plan, bucket)
+    values = _values(session, plan, bucket)
     inputs = _repeated(planned, deployed, values) if deployed else _from_plan(queue, planned, plan, job, values)
     return ReadyTry(planned, inputs, tuple(changes_of(planned, job, deployed, folder)))
 

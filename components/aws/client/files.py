@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from components.aws.client.runs import parse_folder
 from components.aws.client.session import session_of_caller
+from components.aws.client.start_folders import parse_folder
 from components.platform.calls import Call, ProviderError, call_of
 from components.platform.files import (
     Content,

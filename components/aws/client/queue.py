@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from components.aws.client.tickets import Cluster, Ticket, number_of
+from components.aws.client.tickets import ROOT, Cluster, Ticket, number_of
 from components.platform.calls import Call, ProviderError, read_at_once
 from components.s3 import Session, attempt, code_of, pages, read_if_exists
 
@@ -213,3 +213,14 @@ class Queue(QueueView):
 
     def at_once(self, read: Callable[[Any], Any], wanted: Sequence[Any]) -> list[Any]:
         return read_at_once(read, wanted, _AT_ONCE)
+
+
+def list_queues(session: Session, call: Call, bucket: str) -> Iterator[Queue]:
+    """The queues of all clusters in the bucket."""
+    listing = pages(
+        call, f"List the clusters of {bucket}", session.client("s3"), "list_objects_v2",
+        Bucket=bucket, Prefix=f"{ROOT}/", Delimiter="/",
+    )  # fmt: skip
+    for page in listing:
+        for row in page.get("CommonPrefixes") or ():
+            yield Queue(session, call, Cluster(bucket, row["Prefix"].split("/")[-2]))

@@ -3,95 +3,28 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from components.aws.client import logs, machines, states
 from components.aws.client.queue import Queue
 from components.aws.client.session import session_of_caller
-from components.aws.client.tickets import PLATFORM, ROOT, Cluster, RunId, Ticket, described_inputs, ticket_of
+from components.aws.client.start_folders import StatusFolder, parse_folder, read_ended_state
+from components.aws.client.status import AwsRunReader
+from components.aws.client.tickets import PLATFORM, Cluster, RunId, Ticket, described_inputs, ticket_of
 from components.platform.calls import Call, ProviderError
 from components.platform.client import LineMerger, RunClients, RunReader, Runs, Where
-from components.platform.runs import (
-    NodeRun,
-    RunSpec,
-    Try,
-    ending_of,
-    folder_of,
-    launch_document,
-    liked_by,
-    ranks_of_node,
-    state_in,
-)
-from components.platform.status import LONGEST_BYTES, RunStatus, WantedRuns
+from components.platform.runs import NodeRun, RunSpec, Try, ending_of, liked_by, ranks_of_node
+from components.platform.status import RunStatus, WantedRuns
 from components.platform.values import Properties
-from components.s3 import ACCESS_CODES, Session, code_of, pages, read_if_exists
+from components.s3 import ACCESS_CODES, Session, code_of
 
 if TYPE_CHECKING:
     from components.platform.tries import PlannedTry, ReadyTry
-
-_URI = re.compile(r"s3://([^/]+)/(.+)")
-
-
-class StatusFolder(NamedTuple):
-    """A folder in a bucket."""
-
-    bucket: str
-    prefix: str
-
-    def status(self, rank: int) -> str:
-        """The name of a rank's status object."""
-        return f"{self.prefix}/status/{rank}.json"
-
-
-def parse_folder(uri: str | None) -> StatusFolder | None:
-    """Reads `s3://bucket/prefix`. None for any other text."""
-    parts = _URI.fullmatch(uri or "")
-    return StatusFolder(parts[1], parts[2]) if parts else None
-
-
-def start_folder(launch: Mapping[str, Any], start: str) -> str | None:
-    """The folder of a start."""
-    uri = folder_of(launch)
-    return f"{uri}/{start}" if uri is not None else None
-
-
-def ending(session: Session, call: Call, run_id: str, nodes: Sequence[Mapping[str, Any]]) -> str | None:
-    """The result of a run. None if its objects do not show it."""
-    run = RunId.parse(run_id)
-    if run is None:
-        return None
-    start = f"s{run.number:08}"
-    return ending_of([_state(session, call, start, node, rank) for node in nodes for rank in ranks_of_node(node)])
-
-
-def _state(session: Session, call: Call, start: str, node: Mapping[str, Any], rank: int) -> str | None:
-    place = parse_folder(start_folder(launch_document(node.get("environment") or {}), start))
-    if place is None:
-        return None
-    try:
-        content = read_status(session, call, "Read how the run ended", place, rank)
-    except ProviderError:
-        # We may have no access to the bucket. Then the state is not known.
-        return None
-    return state_in(content) if content is not None else None
-
-
-def read_status(session: Session, call: Call, what: str, place: StatusFolder, rank: int) -> bytes | None:
-    """The status object of a rank. None if it does not exist yet."""
-    client = session.client("s3")
-
-    def read() -> bytes:
-        with client.get_object(Bucket=place.bucket, Key=place.status(rank))["Body"] as body:
-            content: bytes = body.read(LONGEST_BYTES)
-            return content
-
-    return read_if_exists(call, what, read)
 
 
 def knows(run_id: str) -> bool:
@@ -117,16 +50,6 @@ class AwsRuns(Runs):
     @property
     def where(self) -> str:
         return f"the bucket {self.bucket}"
-
-    def queues(self, call: Call) -> Iterator[Queue]:
-        """The queues of all clusters in the bucket."""
-        listing = pages(
-            call, f"List the clusters of {self.bucket}", self.session.client("s3"), "list_objects_v2",
-            Bucket=self.bucket, Prefix=f"{ROOT}/", Delimiter="/",
-        )  # fmt: skip
-        for page in listing:
-            for row in page.get("CommonPrefixes") or ():
-                yield self.queue(call, Cluster(self.bucket, row["Prefix"].split("/")[-2]))
 
     def queue(self, call: Call, cluster: Cluster, access_minutes: float = 0.0) -> Queue:
         return Queue(self.session, call, cluster, access_minutes)
@@ -159,27 +82,7 @@ class AwsRuns(Runs):
         return next(mine, None)
 
     def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
-        looks: dict[tuple[str, str, int], Callable[[NodeRun], NodeRun]] = {}
-        seen = []
-        for node in nodes:
-            run = RunId.parse(node.id)
-            if run is None:
-                seen.append(states.deleted(node))
-                continue
-            if run[:3] not in looks:
-                together = [other for other in nodes if (RunId.parse(other.id) or ("",))[:3] == run[:3]]
-                looks[run[:3]] = self._look(call, run, [other.name for other in together])
-            seen.append(looks[run[:3]](node))
-        return seen
-
-    def _look(self, call: Call, run: RunId, names: Sequence[str]) -> Callable[[NodeRun], NodeRun]:
-        """The current states of one start's nodes. Slow calls are made only while their results matter."""
-        ticket = self.queue(call, run.cluster).ticket(run.number)
-        if ticket is None:
-            return states.deleted
-        queue = self.queue(call, ticket.cluster)
-        seen = states.start_as_it_is(ticket, names, queue, lambda going_on: machines.find_instances(queue, going_on))
-        return lambda node: seen[node.name]
+        return states.observe_nodes(self.session, call, nodes)
 
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
         for ticket, names in self._tickets(call, nodes):
@@ -207,9 +110,7 @@ class AwsRuns(Runs):
                 yield ticket, [run.node for run in runs if run[:3] == first[:3]]
 
     def reader(self, wanted: WantedRuns) -> RunReader:
-        from components.aws.client.status import Looker
-
-        return Looker(self, wanted)
+        return AwsRunReader(self.session, self.bucket, wanted)
 
     def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
         return logs.AwsLogMerger(self.session, call, ranks=ranks)
@@ -218,9 +119,9 @@ class AwsRuns(Runs):
         return parse_folder(run.folder)
 
     def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
-        from components.aws.client.deployed import prepare
+        from components.aws.client.deployed import prepare_try
 
-        return prepare(self, call, planned, folder)
+        return prepare_try(self.session, self.bucket, call, planned, folder)
 
     def access_lacked(self, planned: PlannedTry, error: ProviderError) -> str:
         return error.remedy if code_of(error.__cause__) in ACCESS_CODES else ""
@@ -259,7 +160,12 @@ class AwsRuns(Runs):
         return described_inputs(ticket), self.observe(call, nodes)
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        return ending(self.session, call, run_id, inputs.get("nodes") or ())
+        run = RunId.parse(run_id)
+        if run is None:
+            return None
+        start = f"s{run.number:08}"
+        nodes = [(node, rank) for node in inputs.get("nodes") or () for rank in ranks_of_node(node)]
+        return ending_of([read_ended_state(self.session, call, start, node, rank) for node, rank in nodes])
 
 
 RUN_CLIENTS = RunClients(knows, lambda config: AwsRuns(Session.of(config)), runs_of_caller)

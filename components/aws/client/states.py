@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from components.aws.client.machines import Instance
-from components.aws.client.queue import ENDED, QueueView
-from components.aws.client.tickets import Ticket
+from components.aws.client.machines import Instance, find_instances
+from components.aws.client.queue import ENDED, Queue, QueueView
+from components.aws.client.tickets import RunId, Ticket
+from components.platform.calls import Call
 from components.platform.runs import DELETED, NodeRun
+from components.s3 import Session
 from launcher.escaping import terminal_line
 
 _GONE_RECORD = "its ticket is no longer in the queue"
@@ -35,6 +38,26 @@ def deleted(node: NodeRun) -> NodeRun:
 
 def is_over(start: Mapping[str, Any] | None) -> bool:
     return start is not None and start.get("state") in ENDED
+
+
+def observe_nodes(session: Session, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
+    """The nodes as they are now. Each start is read once."""
+    starts: dict[tuple[str, str, int], dict[str, NodeRun]] = {}
+    seen = []
+    for node in nodes:
+        run = RunId.parse(node.id)
+        if run is None:
+            seen.append(deleted(node))
+            continue
+        if run[:3] not in starts:
+            ticket = Queue(session, call, run.cluster).ticket(run.number)
+            starts[run[:3]] = {}
+            if ticket is not None:
+                names = [other.name for other in nodes if (RunId.parse(other.id) or ("",))[:3] == run[:3]]
+                queue = Queue(session, call, ticket.cluster)
+                starts[run[:3]] = start_as_it_is(ticket, names, queue, partial(find_instances, queue))
+        seen.append(starts[run[:3]].get(node.name) or deleted(node))
+    return seen
 
 
 def start_as_it_is(

@@ -9,23 +9,25 @@ from datetime import UTC, datetime
 from typing import Any
 
 from components.aws.client import machines
-from components.aws.client.queue import Queue
-from components.aws.client.runs import AwsRuns, parse_folder, read_status, start_folder
+from components.aws.client.queue import Queue, list_queues
+from components.aws.client.start_folders import parse_folder, read_status, start_folder
+from components.aws.client.states import observe_nodes
 from components.aws.client.tickets import Cluster, Ticket
 from components.platform import status
 from components.platform.calls import Call, ProviderError
 from components.platform.client import RunReader
 from components.platform.runs import NodeRun, launch_document
 from components.platform.status import MachineSeen, NodeStatus, RunStatus, WantedRuns, run_key
-from components.s3 import ACCESS_CODES, code_of
+from components.s3 import ACCESS_CODES, Session, code_of
 from launcher.escaping import terminal_line
 
 _LONGEST_REASON = 500
 
 
 @dataclass
-class Looker(RunReader):
-    runs: AwsRuns
+class AwsRunReader(RunReader):
+    session: Session
+    bucket: str
     wanted: WantedRuns
     tickets: dict[str, Ticket] = field(default_factory=dict)
     _ended: dict[str, RunStatus] = field(default_factory=dict)
@@ -33,7 +35,7 @@ class Looker(RunReader):
 
     def look(self, call: Call, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         seen: list[RunStatus] = []
-        for queue in self.runs.queues(call):
+        for queue in list_queues(self.session, call, self.bucket):
             tickets = self._tickets(queue)
             chosen = tickets if history else list({run_key(one.tags): one for one in reversed(tickets)}.values())
             seen += [self._run(call, ticket, deeply) for ticket in chosen]
@@ -41,7 +43,7 @@ class Looker(RunReader):
 
     def machines(self, call: Call) -> list[MachineSeen]:
         """The current machines of the clusters whose jobs are wanted."""
-        return [machine for queue in self.runs.queues(call) for machine in self._machines(queue)]
+        return [machine for queue in list_queues(self.session, call, self.bucket) for machine in self._machines(queue)]
 
     def _tickets(self, queue: Queue) -> list[Ticket]:
         """The wanted tickets, the newest first."""
@@ -57,7 +59,7 @@ class Looker(RunReader):
             return self._ended[main]
         document = launch_document(ticket.nodes[0].get("environment") or {})
         folder, times = start_folder(document, ticket.start), document.get("attempt")
-        runs = self.runs.observe(call, ticket.unseen_nodes)
+        runs = observe_nodes(self.session, call, ticket.unseen_nodes)
         nodes = [_node(ticket, row, run) for row, run in zip(ticket.nodes, runs, strict=True)]
         if deeply:
             nodes = [replace(node, launcher_status=self._launcher_status(call, folder, node)) for node in nodes]
@@ -81,7 +83,7 @@ class Looker(RunReader):
         if place is None or node.run.state == "ACCEPTED" or self._refused:
             return None
         try:
-            content = read_status(self.runs.session, replace(call, patience=0.0), "Read a status", place, node.rank)
+            content = read_status(self.session, replace(call, patience=0.0), "Read a status", place, node.rank)
         except ProviderError as error:
             if code_of(error.__cause__) in ACCESS_CODES:
                 self._refused = True
@@ -97,7 +99,7 @@ class Looker(RunReader):
         cluster = newest.cluster if newest else replace(queue.cluster, stack=self.wanted.stack or "")
         job = newest.tags.get("job", cluster.job) if newest else cluster.job
         names = newest.node_names if newest else None
-        there = machines.find_instances(self.runs.queue(queue.call, cluster), names)
+        there = machines.find_instances(Queue(self.session, queue.call, cluster), names)
         instances = {name: there[name] for name in (names or sorted(there)) if name in there}
         reports = queue.reports(list(instances))
         for name, one in instances.items():

@@ -13,7 +13,7 @@ from typing import Any
 
 from components.oci.client import job_runs
 from components.oci.client.calls import attempt, pages, parse_folder
-from components.oci.client.runs import OciRuns
+from components.oci.client.compartment_runs import CompartmentRuns
 from components.oci.client.session import Session
 from components.oci.plan import OciJobPlan, OciPlan, registry_host
 from components.oci.resources.jobs import artifact_name
@@ -54,7 +54,7 @@ class Deployed:
         return {name: value.value if isinstance(value, Secret) else value for name, value in values.items()}
 
 
-def find_deployed(runs: OciRuns, call: Call, planned: PlannedTry) -> Deployed:
+def find_deployed(runs: CompartmentRuns, call: Call, planned: PlannedTry) -> Deployed:
     stack, name, compartment = planned.plan.stack, planned.job.name, runs.compartment
     client = runs.session.client("data_science")
     jobs = [job for job in _jobs(client, call, compartment) if (job.freeform_tags or {}).get("stack") == stack]

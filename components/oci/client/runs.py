@@ -23,8 +23,10 @@ from components.oci.client.calls import (
     refusal,
     status_folder,
 )
+from components.oci.client.compartment_runs import CompartmentRuns
 from components.oci.client.flow_logs import FlowWitness
 from components.oci.client.session import Session, compartment_of_caller, session_of_caller
+from components.oci.client.status import OciRunReader
 from components.platform.calls import Call, ProviderError, call_of
 from components.platform.client import FIRST_PATIENCE, LineMerger, RunClients, RunReader, Runs, Where
 from components.platform.runs import (
@@ -88,11 +90,9 @@ def _flow_witness(where: Where, session: Session) -> FlowWitness:
 
 
 @dataclass
-class OciRuns(Runs):
+class OciRuns(CompartmentRuns, Runs):
     """`witness`: reports packets that the firewalls of a run's nodes dropped."""
 
-    session: Session
-    compartment: str = ""
     witness: Callable[[RunStatus], ConnectionsSeen | None] = lambda run: None
     region: str | None = None
     unknown_place = (
@@ -106,10 +106,6 @@ class OciRuns(Runs):
     @property
     def where(self) -> str:
         return f"the compartment {self.compartment}"
-
-    @property
-    def _client(self) -> Any:
-        return self.session.client("data_science")
 
     def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
         access = spec.timeouts.access
@@ -163,9 +159,6 @@ class OciRuns(Runs):
         runs = {run_id: self.get(call, run_id) for run_id in dict.fromkeys(node.id for node in nodes)}
         return [_observed(node, runs[node.id], shared=len(runs) < len(nodes)) for node in nodes]
 
-    def get(self, call: Call, run_id: str) -> Any:
-        return read_if_exists(call, "Read the job run", lambda: self._client.get_job_run(run_id))
-
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
         for run_id in dict.fromkeys(node.id for node in nodes):
             attempt(call, "Cancel the job run", partial(self._cancel, run_id))
@@ -199,9 +192,7 @@ class OciRuns(Runs):
         attempt(call, "Update the job run", lambda: self._client.update_job_run(run_id, details))
 
     def reader(self, wanted: WantedRuns) -> RunReader:
-        from components.oci.client.status import Looker
-
-        return Looker(self, wanted)
+        return OciRunReader(self, wanted, self.witness)
 
     def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
         return logs.OciLogMerger(self.session, call, ranks=ranks)
@@ -210,9 +201,9 @@ class OciRuns(Runs):
         return parse_folder(run.folder)
 
     def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
-        from components.oci.client.tries import prepare
+        from components.oci.client.tries import prepare_try
 
-        return prepare(self, call, planned, folder)
+        return prepare_try(self, call, planned, folder)
 
     def access_lacked(self, planned: PlannedTry, error: ProviderError) -> str:
         from components.oci.client.tries import missing_statements
@@ -249,43 +240,8 @@ class OciRuns(Runs):
         tags = [run.freeform_tags or {} for run in runs if run.lifecycle_state not in TERMINAL]
         return {own[job_runs.RUN_TAG]: own.get("run", "") for own in tags if job_runs.RUN_TAG in own}
 
-    def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
-        main = self.get(call, run_id)
-        if main is None or main.lifecycle_state == "DELETED":
-            return None
-        runs = [main, *self._siblings(call, main)]
-        inputs = job_runs.described_inputs(runs)
-        if inputs["layout"] == "node-groups":
-            return inputs, job_runs.group_runs(main, [node["name"] for node in inputs["nodes"]])
-        names = [node["name"] for node in inputs["nodes"]]
-        return inputs, [job_runs.node_run(run, name) for run, name in zip(runs, names, strict=True)]
-
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
         return ending(self.session, call, run_id, inputs.get("nodes") or ())
-
-    def _siblings(self, call: Call, main: Any) -> list[Any]:
-        mark = (main.freeform_tags or {}).get(job_runs.RUN_TAG)
-        if not mark:
-            return []
-        past = self.runs_of_job(call, main.compartment_id, main.job_id, 0)
-        others = [run.id for run in job_runs.marked(past, mark) if run.id != main.id]
-        runs = [run for run in (self.get(call, run_id) for run_id in others) if run is not None]
-        return sorted(runs, key=lambda run: job_runs.node_of(run.freeform_tags or {})[2])
-
-    def runs_of_job(self, call: Call, compartment: str, job: str, access_minutes: float) -> Iterator[Any]:
-        """Job runs of a job, with the fields of a list."""
-        return self._listed(call, "List the job's runs", access_minutes, compartment, job_id=job)
-
-    def listed(self, call: Call) -> Iterator[Any]:
-        """All job runs of the compartment, with the fields of a list."""
-        return self._listed(call, "List the job runs", 0, self.compartment)
-
-    def _listed(self, call: Call, what: str, access_minutes: float, *place: str, **wanted: Any) -> Iterator[Any]:
-        def list_page(**options: Any) -> Any:
-            ask = partial(self._client.list_job_runs, *place, **wanted, **options)
-            return attempt(call, what, ask, access_minutes)
-
-        return (run for run in pages(list_page) if run.lifecycle_state != DELETED)
 
 
 def _request_by_token(spec: RunSpec, node: NodeSpec | None, job: Any, main: Any) -> Callable[[str], Any]:

@@ -3,19 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from components.oci.client import calls, job_runs, logs
 from components.oci.client.calls import refusal
-from components.oci.client.runs import OciRuns
+from components.oci.client.compartment_runs import CompartmentRuns
 from components.platform import status
 from components.platform.calls import Call
 from components.platform.client import RunReader
 from components.platform.runs import launch_document, ranks_of
-from components.platform.status import NodeStatus, RunStatus, WantedRuns, run_key
+from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns, run_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,12 @@ class Launched:
 
 
 @dataclass
-class Looker(RunReader):
-    runs: OciRuns
+class OciRunReader(RunReader):
+    """`witness`: reports packets that the firewalls of a run's nodes dropped."""
+
+    runs: CompartmentRuns
     wanted: WantedRuns
+    witness: Callable[[RunStatus], ConnectionsSeen | None]
     _launched: dict[str, tuple[Launched, ...]] = field(default_factory=dict)
     _ended: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _unreadable: set[str] = field(default_factory=set)
@@ -69,7 +72,7 @@ class Looker(RunReader):
             folder=folder,
         )
         # A successful run lacked no connection.
-        return replace(seen, connections=self.runs.witness(seen)) if deeply and seen.state != "SUCCEEDED" else seen
+        return replace(seen, connections=self.witness(seen)) if deeply and seen.state != "SUCCEEDED" else seen
 
     def _launch(self, call: Call, run_id: str) -> tuple[Launched, ...]:
         if run_id not in self._launched:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from components.oci.client.compartment_runs import CompartmentRuns
 from components.oci.client.deployed import (
     Deployed,
     PlanFiller,
@@ -14,7 +15,6 @@ from components.oci.client.deployed import (
     overlay_with,
     reference_values,
 )
-from components.oci.client.runs import OciRuns
 from components.oci.plan import OciPlan, oci_plan
 from components.oci.run_inputs import Where, run_inputs
 from components.oci.statements import statements_for_users
@@ -26,7 +26,7 @@ from components.platform.values import Properties
 _DONE = ("start runs", "watch runs", "join subnet")
 
 
-def prepare(runs: OciRuns, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+def prepare_try(runs: CompartmentRuns, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
     if not runs.compartment:
         raise TryError("the stack file names no compartment: name it with --place")
     deployed = find_deployed(runs, call, planned)
@@ -54,7 +54,7 @@ def _inputs(planned: PlannedTry, plan: OciPlan, deployed: Deployed, values: dict
     return {**deployed.like, **shown, "nodes": nodes, "attempt": 1, "until": "accepted"}
 
 
-def missing_statements(runs: OciRuns, planned: PlannedTry) -> str:
+def missing_statements(runs: CompartmentRuns, planned: PlannedTry) -> str:
     """The statements that give the access for a try, and who lacks one of them."""
     who = f"{runs.session.credentials.get('user', 'the caller')} (profile {runs.session.profile or 'DEFAULT'})"
     statements = statements_for_users(replace(oci_plan(planned.plan), compartment=runs.compartment), _DONE)

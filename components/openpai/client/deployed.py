@@ -10,9 +10,9 @@ from itertools import zip_longest
 from pathlib import Path as Folder
 from typing import Any
 
+from components.openpai.client.cluster_jobs import ClusterJobs
 from components.openpai.client.inputs import normal_form
 from components.openpai.client.jobs import Job, described_inputs
-from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.session import Session
 from components.openpai.plain_command import document, exported
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan
@@ -108,15 +108,15 @@ def key_of(path: Path, value: Any) -> str:
     return _KEYS.get(first, first)
 
 
-def prepare(runs: OpenPaiRuns, call: Call, planned: PlannedTry, folder: Folder) -> ReadyTry:
+def prepare_try(jobs: ClusterJobs, call: Call, planned: PlannedTry, folder: Folder) -> ReadyTry:
     plan, job = openpai_plan(planned.plan), openpai_job(planned.job)
-    own = _inputs(runs.session, plan, job, planned.run, folder)
+    own = _inputs(jobs.session, plan, job, planned.run, folder)
     _refuse_secrets(planned, own["protocol"])
-    deployed = _find_deployed(runs, call, planned)
+    deployed = _find_deployed(jobs, call, planned)
     if deployed is None or planned.like is None:
         return ReadyTry(planned, {**own, "until": "accepted"}, ())
-    like = _inputs(runs.session, plan, job, planned.like, folder)
-    before = described_inputs(deployed, runs.session.uri)
+    like = _inputs(jobs.session, plan, job, planned.like, folder)
+    before = described_inputs(deployed, jobs.session.uri)
     _refuse_secrets(planned, before["protocol"])
     protocol = merged(before["protocol"], like["protocol"], own["protocol"])
     inputs = {
@@ -138,10 +138,10 @@ def _inputs(session: Session, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPl
     return {key: value for key, value in {**inputs, "cluster": cluster}.items() if key != "token"}
 
 
-def _find_deployed(runs: OpenPaiRuns, call: Call, planned: PlannedTry) -> Job | None:
+def _find_deployed(jobs: ClusterJobs, call: Call, planned: PlannedTry) -> Job | None:
     """The newest job of the run that the try repeats. None if the job has no runs in the stack file."""
     stack, job, name = planned.plan.stack, planned.job.name, planned.run.name
-    past = runs.runs_of(call, runs.session.user)
+    past = jobs.runs_of(call, jobs.session.user)
     own = [one for one in past if (one.tags.get("stack"), one.tags.get("job")) == (stack, job)]
     if any(one.tags.get("run") == name for one in own):
         # Two tries of one name would share their checkpoints and their line in `trainyard runs`.
@@ -152,7 +152,7 @@ def _find_deployed(runs: OpenPaiRuns, call: Call, planned: PlannedTry) -> Job | 
     found = (one for one in own if one.tags.get("run") == like and liked_by(one.fingerprint) is None)
     newest = next(found, None)
     if newest is None:
-        raise TryError(f"the run {job}/{like} is not deployed on {runs.session.uri}: `up` of the stack starts it first")
+        raise TryError(f"the run {job}/{like} is not deployed on {jobs.session.uri}: `up` of the stack starts it first")
     return newest
 
 

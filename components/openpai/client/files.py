@@ -17,7 +17,7 @@ from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 from catalog.platforms import platforms, require_capability
-from components.openpai.client.status import storages_folder
+from components.openpai.client.storages import storages_folder
 from components.platform.files import Store, StoredObject, StoreOpener, StoreOpeners, StoreRequest, TransferError
 from launcher.escaping import terminal_line
 

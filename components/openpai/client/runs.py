@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from components.openpai.client import calls, logs, states
-from components.openpai.client.calls import ask_if_exists, attempt, if_exists, job_path, jobs, tell
+from components.openpai.client import calls, logs
+from components.openpai.client.calls import job_path, tell
+from components.openpai.client.cluster_jobs import ClusterJobs, jobs_of_nodes
 from components.openpai.client.errors import is_gone
 from components.openpai.client.jobs import (
     PLATFORM,
@@ -18,25 +19,21 @@ from components.openpai.client.jobs import (
     Job,
     RunId,
     described_inputs,
-    is_job_name,
     job_name,
     run_id,
 )
 from components.openpai.client.session import Session, session_of_caller
 from components.openpai.client.states import JobDetail
+from components.openpai.client.status import OpenPaiLogMerger, OpenPaiRunReader
+from components.openpai.client.storages import Storages, storages_folder
 from components.platform.calls import Call, ProviderError
 from components.platform.client import LineMerger, RunClients, RunReader, Runs, Where
 from components.platform.runs import NodeRun, RunSpec, Try, liked_by
 from components.platform.values import Properties
-from launcher.escaping import terminal_line
 
 if TYPE_CHECKING:
-    from components.openpai.client.status import Storages
     from components.platform.status import WantedRuns
     from components.platform.tries import PlannedTry, ReadyTry
-
-# The states of a job that has not ended.
-ALIVE = "WAITING,RUNNING,STOPPING"
 
 
 def knows(run_id: str) -> bool:
@@ -45,20 +42,15 @@ def knows(run_id: str) -> bool:
 
 
 def runs_of_caller(where: Where) -> OpenPaiRuns:
-    from components.openpai.client.status import Storages, storages_folder
-
     session = session_of_caller(where)
     return OpenPaiRuns(session, Storages(storages_folder(where.cloud.home)) if where.cloud is not None else None)
 
 
 @dataclass
-class OpenPaiRuns(Runs):
+class OpenPaiRuns(ClusterJobs, Runs):
     """`storages`: the cluster's storages, if this machine can read them."""
 
-    session: Session
     storages: Storages | None = None
-    # Not every release of OpenPAI has events.
-    _has_events: bool = True
     unknown_place = (
         "where are the runs? Name a stack, or the cluster's portal with --place, or use --local for the local cloud"
     )
@@ -97,72 +89,17 @@ class OpenPaiRuns(Runs):
         job = self.run_of(call, user, name)
         return job is not None and job.fingerprint == spec.fingerprint and not job.released
 
-    def job(self, call: Call, user: str, name: str) -> Mapping[str, Any] | None:
-        """The cluster's response about a job. None if no job has this name."""
-        detail = ask_if_exists(self.session, call, "Read the job", job_path(user, name))
-        return detail if isinstance(detail, Mapping) else None
-
-    def run_of(self, call: Call, user: str, name: str, marks: Any = None) -> Job | None:
-        """The run of a job. None if the job is not one of ours, or does not exist. `marks`: its tags, if they are
-        known."""
-        if marks is None:
-            detail = self.job(call, user, name)
-            if detail is None:
-                return None
-            marks = detail.get("tags")
-        address = self.session.address(job_path(user, name, "config"))
-
-        def read() -> str:
-            return self.session.send("GET", address).body.decode("utf-8", "replace")
-
-        config = if_exists(lambda: attempt(call, "Read the job's text", read))
-        return Job.read(user, name, config, marks) if config is not None else None
-
-    def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
-        seen = {node.id: states.deleted(node) for node in nodes}
-        for user, name in _jobs_of(nodes):
-            detail = JobDetail(self.job(call, user, name) or {})
-            mine = [node for node in nodes if (RunId.parse(node.id) or ())[:2] == (user, name)]
-            seen |= {node.id: node for node in self.nodes_of(call, user, name, detail, mine)}
-        return [seen[node.id] for node in nodes]
-
-    def nodes_of(self, call: Call, user: str, name: str, detail: JobDetail, nodes: Sequence[NodeRun]) -> list[NodeRun]:
-        """The nodes of a job that was already read. A removed job has an empty detail."""
-        if not detail.content:
-            return [states.deleted(node) for node in nodes]
-        if detail.failed and detail.maximum_minutes is None:
-            job = self.run_of(call, user, name, detail.content.get("tags") or [])
-            detail = replace(detail, maximum_minutes=job.maximum_minutes if job else None)
-        waits = self._waits(call, user, name) if detail.state == "WAITING" else ""
-        return [states.node_run(node, detail, waits) for node in nodes]
-
-    def _waits(self, call: Call, user: str, name: str) -> str:
-        """The reason why the scheduler has not placed the job yet, or "" if the cluster does not give one."""
-        if not self._has_events:
-            return ""
-        path = job_path(user, name, "events")
-        try:
-            answer = ask_if_exists(
-                self.session, replace(call, patience=0.0), "Read why the job waits", path, type="Warning"
-            )
-        except ProviderError:
-            self._has_events = False
-            return ""
-        rows = answer.get("data") if isinstance(answer, Mapping) else None
-        messages = (row.get("message") for row in rows or () if isinstance(row, Mapping))
-        return next((terminal_line(text) for text in messages if isinstance(text, str) and text), "")
-
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
-        for user, name in _jobs_of(nodes):
+        for user, name in jobs_of_nodes(nodes):
             self._unless_gone(call, "Stop the job", job_path(user, name, "executionType"), "STOP")
 
     def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
-        for user, name in _jobs_of(nodes):
+        for user, name in jobs_of_nodes(nodes):
             self._unless_gone(call, "Mark the job as history", job_path(user, name, "tag"), RELEASED)
 
     def relabel(self, call: Call, spec: RunSpec, nodes: Sequence[NodeRun]) -> None:
         """A job's name and text never change, so tags have the run's current name."""
-        for user, name in _jobs_of(nodes):
+        for user, name in jobs_of_nodes(nodes):
             job = self.run_of(call, user, name)
             if job is None:
                 continue
@@ -181,19 +118,15 @@ class OpenPaiRuns(Runs):
                 raise
 
     def reader(self, wanted: WantedRuns) -> RunReader:
-        from components.openpai.client.status import Looker
-
-        return Looker(self, wanted)
+        return OpenPaiRunReader(self, wanted, self.storages)
 
     def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
-        from components.openpai.client.status import OpenPaiLogMerger
-
         return OpenPaiLogMerger(self, call, ranks=ranks)
 
     def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
-        from components.openpai.client.deployed import prepare
+        from components.openpai.client.deployed import prepare_try
 
-        return prepare(self, call, planned, folder)
+        return prepare_try(self, call, planned, folder)
 
     def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
         run = RunId.parse(node.id)
@@ -222,24 +155,6 @@ class OpenPaiRuns(Runs):
         alive = self.living_jobs(call, str(inputs["cluster"]["user"]))
         return {job.fingerprint: job.tags.get("run", "") for job in alive if _group(job.tags) == wanted}
 
-    def living_jobs(self, call: Call, user: str) -> Iterator[Job]:
-        """The runs of a user that have not ended."""
-        return (job for job in self.runs_of(call, user, state=ALIVE) if not job.released)
-
-    def runs_of(self, call: Call, user: str, **query: str) -> Iterator[Job]:
-        """The runs of a user, the newest first. Without a user: of everybody."""
-        runs = (self.listed_run(call, row) for row in self.listed(call, user, **query))
-        return (run for run in runs if run is not None)
-
-    def listed(self, call: Call, user: str, **query: str) -> Iterator[Mapping[str, Any]]:
-        """Rows of the list of jobs that may be our runs."""
-        whose = {"username": user} if user else {}
-        rows = jobs(self.session, call, "List the jobs", **whose, **query)
-        return (row for row in rows if is_job_name(str(row.get("name"))))
-
-    def listed_run(self, call: Call, row: Mapping[str, Any]) -> Job | None:
-        return self.run_of(call, str(row.get("username")), str(row.get("name")), row.get("tags") or [])
-
     def _try(self, call: Call, job: Job, like: str) -> Try:
         nodes = self.observe(call, job.unseen_nodes)
         return Try(job.title, like, tuple(node for node in nodes if not node.over))
@@ -251,11 +166,6 @@ class OpenPaiRuns(Runs):
             return None
         nodes = job.unseen_nodes
         return described_inputs(job, self.session.uri), self.observe(call, nodes)
-
-
-def _jobs_of(nodes: Sequence[NodeRun]) -> dict[tuple[str, str], None]:
-    runs = (RunId.parse(node.id) for node in nodes)
-    return dict.fromkeys((run.user, run.job) for run in runs if run is not None)
 
 
 def _group(tags: Mapping[str, str]) -> tuple[str, str]:

@@ -3,27 +3,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from components.openpai.client import logs
+from components.openpai.client.cluster_jobs import ClusterJobs
 from components.openpai.client.jobs import Job, RunId, moment_of, start_of, texts
 from components.openpai.client.logs import LogPlace
-from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.states import JobDetail
+from components.openpai.client.storages import Storages
 from components.platform.calls import Call, read_at_once
 from components.platform.client import RunReader
 from components.platform.log_lines import LogMerger, name_of_node, split_prefix
 from components.platform.runs import NodeRun
-from components.platform.status import LONGEST_BYTES, NodeStatus, RunStatus, WantedRuns, parse_status, run_key
+from components.platform.status import NodeStatus, RunStatus, WantedRuns, run_key
 from launcher.escaping import terminal_line
 from launcher.redraws import whole_lines
-from launcher.walking import open_file
 
 # The number of jobs that are read in parallel.
 _AT_ONCE = 8
@@ -31,7 +29,7 @@ _AT_ONCE = 8
 
 @dataclass
 class OpenPaiLogMerger(LogMerger):
-    runs: OpenPaiRuns
+    jobs: ClusterJobs
     call: Call
     _places: dict[str, LogPlace] = field(default_factory=dict)
     # By the name of a node: its incomplete last line.
@@ -41,7 +39,7 @@ class OpenPaiLogMerger(LogMerger):
         for run in runs:
             nodes = [node for node in run.nodes if node.log is not None and (not self.ranks or node.rank in self.ranks)]
             main = RunId.parse(nodes[0].run.id) if nodes else None
-            content = self.runs.job(self.call, main.user, main.job) if main else None
+            content = self.jobs.job(self.call, main.user, main.job) if main else None
             if content is not None:
                 detail = JobDetail(content)
                 for node in nodes:
@@ -67,7 +65,7 @@ class OpenPaiLogMerger(LogMerger):
             yield from self._lines(node, run, place)
 
     def _lines(self, node: NodeStatus, run: RunId, place: LogPlace) -> Iterator[str]:
-        lines, rest, self._places[node.run.id] = logs.text_after(self.runs.session, self.call, run, place)
+        lines, rest, self._places[node.run.id] = logs.text_after(self.jobs.session, self.call, run, place)
         name = name_of_node(node)
         self._ends.pop(name, None)
         for line in lines:
@@ -82,39 +80,13 @@ class OpenPaiLogMerger(LogMerger):
             yield from self.add(name, end)
 
 
-def storages_folder(home: Path) -> Path:
-    """A folder of the local cloud, in which each folder is a storage."""
-    return home / "storages"
-
-
-@dataclass(frozen=True)
-class Storages:
-    """`root`: the folder with the storages, by name."""
-
-    root: Path
-
-    def status(self, job: Job, folder: str | None, rank: int) -> Mapping[str, Any] | None:
-        """The status file of a rank. None if it does not exist yet, or if the run's folder is on no storage."""
-        try:
-            place = self.place(job, folder)
-            number = open_file(str(place[0]), f"{place[1]}/status/{rank}.json") if place is not None else None
-        except (OSError, ValueError):  # an invalid address, or an impossible file name
-            return None
-        if number is None:
-            return None
-        with os.fdopen(number, "rb") as file:
-            return parse_status(file.read(LONGEST_BYTES))
-
-    def place(self, job: Job, folder: str | None) -> tuple[Path, str] | None:
-        """The storage of a folder, and the path on it."""
-        place = job.storage_place(folder)
-        return (self.root / place[0], place[1]) if place else None
-
-
 @dataclass
-class Looker(RunReader):
-    runs: OpenPaiRuns
+class OpenPaiRunReader(RunReader):
+    """`storages`: with the launchers' status, if this machine can read them."""
+
+    jobs: ClusterJobs
     wanted: WantedRuns
+    storages: Storages | None = None
     # The text of a job never changes, so it is cached. None: not one of our runs.
     _texts: dict[str, Job | None] = field(default_factory=dict)
     _ended: dict[str, RunStatus] = field(default_factory=dict)
@@ -128,9 +100,9 @@ class Looker(RunReader):
 
     def _jobs(self, call: Call) -> Iterator[tuple[Mapping[str, Any], Job]]:
         """The jobs that are our runs, the newest first, each with its row of the list."""
-        listed = list(self.runs.listed(call, self.runs.session.user))
+        listed = list(self.jobs.listed(call, self.jobs.session.user))
         missing = [row for row in listed if _name(row) not in self._texts]
-        read = read_at_once(partial(self.runs.listed_run, call), missing, _AT_ONCE)
+        read = read_at_once(partial(self.jobs.listed_run, call), missing, _AT_ONCE)
         self._texts |= {_name(row): job for row, job in zip(missing, read, strict=True)}
         for row in listed:
             job = self._texts[_name(row)]
@@ -141,13 +113,12 @@ class Looker(RunReader):
         main = job.run_id(job.nodes[0])
         if main in self._ended:
             return self._named(self._ended[main], job)
-        detail = JobDetail(self.runs.job(call, job.user, job.name) or {}, job.maximum_minutes)
+        detail = JobDetail(self.jobs.job(call, job.user, job.name) or {}, job.maximum_minutes)
         runs = job.unseen_nodes
-        seen = self.runs.nodes_of(call, job.user, job.name, detail, runs)
+        seen = self.jobs.nodes_of(call, job.user, job.name, detail, runs)
         folder = f"{job.folder}/{start_of(job.name, detail.attempt)}" if job.folder else None
         nodes = [_node(node, run, detail) for node, run in zip(job.nodes, seen, strict=True)]
-        if deeply and self.runs.storages is not None:
-            storages = self.runs.storages
+        if deeply and (storages := self.storages) is not None:
             nodes = [replace(node, launcher_status=storages.status(job, folder, node.rank)) for node in nodes]
         created = moment_of(row.get("submissionTime")) or moment_of(detail.status.get("createdTime"))
         made = RunStatus(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from components.openpai.client.runs import OpenPaiRuns
-from components.openpai.client.status import Storages, storages_folder
+from components.openpai.client.storages import Storages, storages_folder
 from components.openpai.local.stacks import USER, output_folder, session_of
 from components.openpai.plan import OpenPaiPlan, openpai_job, openpai_plan
 from components.openpai.run_inputs import read_files, run_inputs

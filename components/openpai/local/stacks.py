@@ -17,7 +17,7 @@ from components.openpai.client.jobs import PLATFORM, Job, RunId, moment_of, star
 from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.session import Session
 from components.openpai.client.states import JobDetail
-from components.openpai.client.status import Storages, storages_folder
+from components.openpai.client.storages import Storages, storages_folder
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
 from components.platform.client import wait_for_end

@@ -11,7 +11,7 @@ from typing import Any
 from components.aws.client import states
 from components.aws.client.machines import Instance, newest
 from components.aws.client.queue import LONGEST_BYTES, QueueView
-from components.aws.client.runs import StatusFolder, parse_folder, start_folder
+from components.aws.client.start_folders import StatusFolder, parse_folder, start_folder
 from components.aws.client.tickets import ROOT, Cluster, Ticket
 from components.platform.runs import NodeRun, launch_document
 from launcher.escaping import terminal_line

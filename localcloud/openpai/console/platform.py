@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from components.openpai.client.status import storages_folder
+from components.openpai.client.storages import storages_folder
 from components.openpai.protocol.text import exit_of
 from launcher.walking import Budget, regular_files
 from localcloud.console.platform import LINES, LONGEST_LINE, MANY, Item, Points, RunContent, Section, last_output_lines

@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from components.openpai.client.status import storages_folder
+from components.openpai.client.storages import storages_folder
 from localcloud.openpai.storages import task_storages
 from localcloud.openpai.tasks import TaskStorage
 from tests.flows.hosts.ways_out import DOORS, try_all

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from components.openpai.client.jobs import EXTRAS, Job, start_of
-from components.openpai.client.status import Storages
+from components.openpai.client.storages import Storages
 
 _OWN = {"version": 1, "nodes": [{"name": "worker-0", "role": "worker"}], "folder": "file:///data/team/train/first/1"}
 _MOUNTS = [{"name": "results", "mountPath": "/data"}, {"name": "..", "mountPath": "/up"}]

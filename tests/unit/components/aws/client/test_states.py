@@ -10,7 +10,7 @@ import pytest
 
 from components.aws.client.machines import Instance, current
 from components.aws.client.queue import NodeReport, document_of
-from components.aws.client.runs import start_folder
+from components.aws.client.start_folders import start_folder
 from components.aws.client.states import StartFacts, node_run
 from components.aws.client.tickets import Cluster, RunId, Ticket, number_of
 from components.platform.runs import launch_document

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from components.openpai.client.jobs import start_of
-from components.openpai.client.status import storages_folder
+from components.openpai.client.storages import storages_folder
 from localcloud.oci.store import StateStore
 from localcloud.openpai import accounts
 from localcloud.openpai.console.platform import job_run_content, openpai_sections

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The storages of a local cluster, which this machine can read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from components.openpai.client.jobs import Job
+from components.platform.status import LONGEST_BYTES, parse_status
+from launcher.walking import open_file
+
+
+def storages_folder(home: Path) -> Path:
+    """A folder of the local cloud, in which each folder is a storage."""
+    return home / "storages"
+
+
+@dataclass(frozen=True)
+class Storages:
+    """`root`: the folder with the storages, by name."""
+
+    root: Path
+
+    def status(self, job: Job, folder: str | None, rank: int) -> Mapping[str, Any] | None:
+        """The status file of a rank. None if it does not exist yet, or if the run's folder is on no storage."""
+        try:
+            place = self.place(job, folder)
+            number = open_file(str(place[0]), f"{place[1]}/status/{rank}.json") if place is not None else None
+        except (OSError, ValueError):  # an invalid address, or an impossible file name
+            return None
+        if number is None:
+            return None
+        with os.fdopen(number, "rb") as file:
+            return parse_status(file.read(LONGEST_BYTES))
+
+    def place(self, job: Job, folder: str | None) -> tuple[Path, str] | None:
+        """The storage of a folder, and the path on it."""
+        place = job.storage_place(folder)
+        return (self.root / place[0], place[1]) if place else None
