@@ -82,7 +82,7 @@ def clear_faults(cloud: LocalCloud, identifier: str = "") -> int:
 
 def list_calls(cloud: LocalCloud, since: int = 0, of: str = "") -> list[dict[str, Any]]:
     """The calls that policies decided after the row `since`. `of` names another API of the cloud, such as `aws`.
-    `localcloud.oci.access` and `localcloud.aws.access.decisions` describe a row."""
+    `localcloud.oci.access_decisions` and `localcloud.aws.access.decisions` describe a row."""
     more = f"&of={of}" if of else ""
     calls: list[dict[str, Any]] = _call_local_operation(cloud, "GET", f"{CALLS_PATH}?since={since}{more}")["calls"]
     return calls

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from localcloud.oci import registry, sdk
-from localcloud.oci.authentication import METHODS_WITH_BODY, check_body, verify_signature
-from localcloud.oci.dispatch import admit, dispatch
-from localcloud.oci.errors import not_authenticated, not_implemented
+from localcloud.oci.authentication import METHODS_WITH_BODY, check_body_digest, verify_signature
+from localcloud.oci.call_dispatch import admit_call, dispatch_call
+from localcloud.oci.oci_errors import not_authenticated, not_implemented
 from localcloud.oci.operations import ApiCall, ApiOperation, OciCloud
 from localcloud.server import faults
 from localcloud.server.api_errors import ApiError
@@ -44,7 +44,7 @@ class OciApi:
         route = self._router.find(request.method, request.path)
         require_single_headers(request)
         if registry.is_registry(request):
-            return await registry.answer(self._cloud, request, body.to_file)
+            return await registry.answer_registry_request(self._cloud, request, body.to_file)
         call, admitted = await self._build_call(request, body, route)
         return await self._answer(call, admitted), f"{call.operation.name} by {call.principal.name}"
 
@@ -64,7 +64,7 @@ class OciApi:
         try:
             if faulty:
                 await faults.strike_before(self._cloud.faults, call.operation.name)
-            reply = dispatch(call, admitted)
+            reply = dispatch_call(call, admitted)
             if reply.later:
                 reply = await reply.later()
             if faulty:
@@ -89,7 +89,7 @@ class OciApi:
             raise not_implemented(operation)
         given = CallInput(MappingProxyType(route[1]), request.query, request.headers, request.target)
         call = ApiCall(self._cloud, route[0], given, credential.principal)
-        admitted = admit(call) if streams else None
+        admitted = admit_call(call) if streams else None
         return replace(call, input=await self._receive_body(request.method, given, body, streams)), admitted
 
     def _find_key(self, key_id: str) -> RSAPublicKey | None:
@@ -100,7 +100,7 @@ class OciApi:
         if streams:
             upload = await body.to_file(self._cloud.objects / "incoming" / uuid.uuid4().hex)
             try:
-                check_body(given.headers, bytes.fromhex(upload.sha256))
+                check_body_digest(given.headers, bytes.fromhex(upload.sha256))
             except ApiError:
                 upload.path.unlink()
                 raise
@@ -108,5 +108,5 @@ class OciApi:
         content = await body.to_memory()
         if method not in METHODS_WITH_BODY:
             return given  # no signature covers the body of such a request, so it is ignored
-        check_body(given.headers, hashlib.sha256(content).digest())
+        check_body_digest(given.headers, hashlib.sha256(content).digest())
         return replace(given, body=content)

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey, RSAPublicNumbers
 
-from localcloud.oci.errors import not_authenticated
+from localcloud.oci.oci_errors import not_authenticated
 from localcloud.server import http
 
 TOKEN_PREFIX = "ST$"
@@ -45,7 +45,7 @@ class Credential:
     key: RSAPublicKey
 
 
-def fingerprint(key: RSAPublicKey) -> str:
+def key_fingerprint(key: RSAPublicKey) -> str:
     """The key's fingerprint as OCI prints it: MD5 of the DER form, with colons."""
     der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return hashlib.md5(der, usedforsecurity=False).digest().hex(":")
@@ -92,21 +92,21 @@ class Credentials:
             "res_type": principal.resource_kind,
             "res_tenant": principal.tenancy,
             "res_compartment": principal.compartment,
-            "jwk": json.dumps(_jwk(key)),
+            "jwk": json.dumps(_json_web_key(key)),
         }
         return self.sign_token(claims)
 
     def sign_token(self, claims: Mapping[str, Any]) -> str:
         """A token with these claims, signed by this cloud."""
-        signed = f"{_encode({'alg': 'RS256', 'typ': 'JWT'})}.{_encode(claims)}"
-        return f"{signed}.{_unpadded(self._issuer.sign(signed.encode(), PKCS1v15(), hashes.SHA256()))}"
+        signed = f"{_encode_token_part({'alg': 'RS256', 'typ': 'JWT'})}.{_encode_token_part(claims)}"
+        return f"{signed}.{_encode_unpadded(self._issuer.sign(signed.encode(), PKCS1v15(), hashes.SHA256()))}"
 
     def verify_token(self, token: str) -> dict[str, Any] | None:
         """The claims of a token that this cloud signed; None for any other token."""
         try:
             signed, _, signature = token.rpartition(".")
-            self._issuer.public_key().verify(_padded(signature), signed.encode(), PKCS1v15(), hashes.SHA256())
-            claims: dict[str, Any] = json.loads(_padded(signed.split(".")[1]))
+            self._issuer.public_key().verify(_decode_unpadded(signature), signed.encode(), PKCS1v15(), hashes.SHA256())
+            claims: dict[str, Any] = json.loads(_decode_unpadded(signed.split(".")[1]))
         except (InvalidSignature, ValueError, IndexError):
             return None
         return claims
@@ -117,7 +117,9 @@ class Credentials:
             return None
         try:
             jwk = json.loads(claims["jwk"])
-            numbers = RSAPublicNumbers(int.from_bytes(_padded(jwk["e"])), int.from_bytes(_padded(jwk["n"])))
+            numbers = RSAPublicNumbers(
+                int.from_bytes(_decode_unpadded(jwk["e"])), int.from_bytes(_decode_unpadded(jwk["n"]))
+            )
             principal = Caller(
                 id=claims["res_id"],
                 name=claims["res_id"],
@@ -130,26 +132,26 @@ class Credentials:
             return None
 
 
-def _jwk(key: RSAPublicKey) -> dict[str, str]:
+def _json_web_key(key: RSAPublicKey) -> dict[str, str]:
     numbers = key.public_numbers()
     return {
         "kty": "RSA",
         "alg": "RS256",
         "use": "sig",
-        "n": _unpadded(numbers.n.to_bytes((numbers.n.bit_length() + 7) // 8)),
-        "e": _unpadded(numbers.e.to_bytes(3)),
+        "n": _encode_unpadded(numbers.n.to_bytes((numbers.n.bit_length() + 7) // 8)),
+        "e": _encode_unpadded(numbers.e.to_bytes(3)),
     }
 
 
-def _encode(value: Mapping[str, Any]) -> str:
-    return _unpadded(json.dumps(value, separators=(",", ":")).encode())
+def _encode_token_part(value: Mapping[str, Any]) -> str:
+    return _encode_unpadded(json.dumps(value, separators=(",", ":")).encode())
 
 
-def _unpadded(raw: bytes) -> str:
+def _encode_unpadded(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def _padded(text: str) -> bytes:
+def _decode_unpadded(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
@@ -171,7 +173,7 @@ class Signature:
 
 def parse_signature(authorization: str) -> Signature:
     scheme, _, rest = authorization.partition(" ")
-    parameters = _parameters(rest) if scheme.lower() == "signature" else {}
+    parameters = _signature_parameters(rest) if scheme.lower() == "signature" else {}
     if not {"keyId", "headers", "signature"} <= parameters.keys():
         raise not_authenticated("there is no Signature in the Authorization header")
     if parameters.get("algorithm") != "rsa-sha256":
@@ -186,7 +188,7 @@ def parse_signature(authorization: str) -> Signature:
     return Signature(parameters["keyId"], names, value)
 
 
-def _parameters(text: str) -> dict[str, str]:
+def _signature_parameters(text: str) -> dict[str, str]:
     """Parses the parameters one after the other. Searching at every position would take quadratic time."""
     parameters: dict[str, str] = {}
     position = 0
@@ -219,7 +221,7 @@ def verify_signature(
     return signature.key_id
 
 
-def check_body(headers: Mapping[str, str], sha256: bytes) -> None:
+def check_body_digest(headers: Mapping[str, str], sha256: bytes) -> None:
     """Raises if the signed digest is not the digest of the body."""
     claimed = headers.get("x-content-sha256")
     if claimed is not None and claimed != base64.b64encode(sha256).decode():
@@ -271,14 +273,14 @@ def _check_coverage(method: str, names: tuple[str, ...], body_may_be_unsigned: b
 
 
 @lru_cache(maxsize=64)  # a busy client sends the same date for a second
-def _moment(date: str) -> float:
+def _parse_http_date(date: str) -> float:
     return parsedate_to_datetime(date).timestamp()
 
 
 def _check_date(headers: Mapping[str, str], names: tuple[str, ...]) -> None:
     text = headers.get("x-date" if "x-date" in names else "date", "")
     try:
-        sent = _moment(text)
+        sent = _parse_http_date(text)
     except (ValueError, TypeError, OverflowError, IndexError):
         raise not_authenticated("the date is not an HTTP date") from None
     if abs(http.current_moment() - sent) > MAXIMUM_SKEW_SECONDS:

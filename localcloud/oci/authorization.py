@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authorizes a call: collects the permissions that it needs, and refuses it if its caller lacks one.
 
-localcloud/oci/access.py decides who has which permissions.
+localcloud/oci/access_decisions.py decides who has which permissions.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from components.oci.iam.permissions import Operation as Needs
 from components.oci.iam.permissions import operation as needs_named
 from components.oci.iam.statement import StatementError
 from localcloud.oci import tenancy
-from localcloud.oci.access import LATER
+from localcloud.oci.access_decisions import LATER
 from localcloud.oci.container_images import pushed_repository
-from localcloud.oci.errors import not_found
+from localcloud.oci.oci_errors import not_found
 from localcloud.oci.ocids import fixed_ocid
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.references import Reference, References, ReferenceTarget
-from localcloud.oci.store import StoredResource
+from localcloud.oci.tenancy_store import StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import ApiError
 from localcloud.server.http import Json
@@ -80,37 +80,37 @@ class Requirement:
     refusal: ApiError
 
 
-def needs_of(call: ApiCall) -> Needs:
+def read_needs(call: ApiCall) -> Needs:
     """The call's row in the catalog; StatementError if there is none."""
-    return needs_named(_name(call))
+    return needs_named(_catalog_name(call))
 
 
-def requirements(call: ApiCall) -> Iterator[Requirement]:
+def required_permissions(call: ApiCall) -> Iterator[Requirement]:
     """All permissions that the call needs, first those on its own target."""
-    needs = needs_of(call)
+    needs = read_needs(call)
     references = References(call, needs)
     always = (needs.permissions - references.claimed) | _conditional_permissions(call, needs)
-    own = list(_own(call, references.own))
+    own = list(_own_targets(call, references.own))
     if not own and not always and references.names_in_path:
         yield Requirement(always, None, not_found())  # it has no target: refused like a missing resource
-    for target in own or [Target(tenancy.TENANCY, _variables(call))]:
+    for target in own or [Target(tenancy.TENANCY, _target_variables(call))]:
         yield Requirement(always, target, not_found())
     for reference in references.own:
-        yield from _inherited(reference)
+        yield from _inherited_requirements(reference)
     for placed in (*references.placed(), *references.moved(), *references.tagged()):
-        yield from _required(placed.permissions, placed.reference)
+        yield from _required_of_reference(placed.permissions, placed.reference)
 
 
-def inheritance(call: ApiCall) -> list[list[object]]:
+def inherited_permissions(call: ApiCall) -> list[list[object]]:
     """The permissions that a call needs, in the form that its work request stores."""
     return [
         [sorted(one.permissions), one.target.compartment, dict(one.target.variables)]
-        for one in requirements(call)
+        for one in required_permissions(call)
         if one.target
     ]
 
 
-def _name(call: ApiCall) -> str:
+def _catalog_name(call: ApiCall) -> str:
     """The catalog's name of the call. Deleting a version needs other permissions than deleting an object."""
     if call.operation.name == "DeleteObject" and call.query.get("versionId"):
         return "DeleteObjectVersion"
@@ -118,19 +118,19 @@ def _name(call: ApiCall) -> str:
     return _OF_SERVICES.get((call.operation.service, name)) or STANDS_FOR.get(name, name)
 
 
-def _own(call: ApiCall, targets: list[ReferenceTarget]) -> Iterator[Target]:
-    variables = _variables(call)
+def _own_targets(call: ApiCall, targets: list[ReferenceTarget]) -> Iterator[Target]:
+    variables = _target_variables(call)
     return (Target(target.compartment, {**variables, **target.variables}) for target in targets)
 
 
-def _required(permissions: frozenset[str], reference: Reference) -> Iterator[Requirement]:
+def _required_of_reference(permissions: frozenset[str], reference: Reference) -> Iterator[Requirement]:
     for target in reference.targets:
         yield Requirement(permissions, Target(target.compartment, target.variables), reference.refusal)
     if not reference.targets:
         yield Requirement(permissions, None, reference.refusal)
 
 
-def _inherited(target: ReferenceTarget) -> Iterator[Requirement]:
+def _inherited_requirements(target: ReferenceTarget) -> Iterator[Requirement]:
     """Reading a work request needs the permissions of the call that made it."""
     if target.resource is None or target.resource.kind != "work-request":
         return
@@ -151,7 +151,7 @@ def _conditional_permissions(call: ApiCall, needs: Needs) -> frozenset[str]:
     return frozenset().union(*applying)
 
 
-def _variables(call: ApiCall) -> dict[str, str]:
+def _target_variables(call: ApiCall) -> dict[str, str]:
     variables = {variable: call.params.get(parameter, "") for parameter, variable in _OF_PARAMETERS.items()}
     if call.operation.name in _OF_BODIES:
         field, variable = _OF_BODIES[call.operation.name]
@@ -160,23 +160,23 @@ def _variables(call: ApiCall) -> dict[str, str]:
     return {name: value for name, value in variables.items() if value}
 
 
-def authorize(call: ApiCall) -> None:
+def authorize_call(call: ApiCall) -> None:
     """Raises OCI's refusal unless the policies in force allow the call. The log says what was missing."""
     if _is_self_service(call):
         return
-    needs_no_policy = _is_administrator(call)
+    needs_no_policy = _is_administrators_call(call)
     if needs_no_policy and b"definedTags" not in call.input.body:
         return
     try:
-        required = list(requirements(call))
+        required = list(required_permissions(call))
     except StatementError:
         log.warning("refused %s: the catalog has no permissions for this operation", call.operation.name)
         raise not_found() from None
     if needs_no_policy:
         _require_existing_tags(required)
         return
-    for group in _by_target(required):
-        _require(call, group)
+    for group in _group_by_target(required):
+        _require_permissions(call, group)
 
 
 def _require_existing_tags(required: Sequence[Requirement]) -> None:
@@ -188,7 +188,7 @@ def _require_existing_tags(required: Sequence[Requirement]) -> None:
 
 def may_see(call: ApiCall, resource: StoredResource) -> bool:
     """Whether the caller may see this item, in a list that spans several compartments."""
-    if _is_administrator(call):
+    if _is_administrators_call(call):
         return True
     if resource.kind == "work-request":
         needed = resource.body.get(INHERITED, [])
@@ -201,9 +201,9 @@ def may_see(call: ApiCall, resource: StoredResource) -> bool:
 
 def may_see_in(call: ApiCall, compartment: str) -> bool:
     """Whether the caller may make the same call in another compartment."""
-    if _is_administrator(call):
+    if _is_administrators_call(call):
         return True
-    own = next(requirements(call))
+    own = next(required_permissions(call))
     target = Target(compartment, own.target.variables if own.target else {})
     return call.cloud.access.would_allow(call.principal, call.operation.name, own.permissions, target)
 
@@ -216,7 +216,7 @@ def names_of(call: ApiCall, resources: Sequence[StoredResource]) -> str:
     return ", ".join([*named, *([f"{hidden} in other compartments"] if hidden else [])])
 
 
-def _is_administrator(call: ApiCall) -> bool:
+def _is_administrators_call(call: ApiCall) -> bool:
     return any(group.ocid == _ADMINISTRATORS for group in call.cloud.access.subject(call.principal).groups)
 
 
@@ -224,7 +224,7 @@ def _is_self_service(call: ApiCall) -> bool:
     return call.operation.name in _SELF_SERVICE and call.params["userId"] == call.principal.id
 
 
-def _by_target(required: list[Requirement]) -> list[list[Requirement]]:
+def _group_by_target(required: list[Requirement]) -> list[list[Requirement]]:
     """Groups the requirements by target, so that each target is evaluated once. One without a target stays alone."""
     groups: dict[object, list[Requirement]] = {}
     for number, one in enumerate(required):
@@ -233,7 +233,7 @@ def _by_target(required: list[Requirement]) -> list[list[Requirement]]:
     return list(groups.values())
 
 
-def _require(call: ApiCall, group: list[Requirement]) -> None:
+def _require_permissions(call: ApiCall, group: list[Requirement]) -> None:
     target = group[0].target
     if target is None:
         log.warning("refused %s: a resource that it names does not exist", call.operation.name)

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localcloud import files
-from localcloud.oci.dispatch import RETRY_TOKEN_SECONDS
+from localcloud.oci.call_dispatch import RETRY_TOKEN_SECONDS
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.metrics import MetricStream, dimensions_text, write_points
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server import http
 
 PRUNED_EVERY_SECONDS = 60.0
@@ -43,7 +43,7 @@ async def keep_pruned(cloud: OciCloud) -> None:
     """Prunes at intervals until it is cancelled."""
     while True:
         try:
-            while prune(cloud.store) >= _BATCH:
+            while prune_rows(cloud.store) >= _BATCH:
                 await asyncio.sleep(0)
             trim_server_log(cloud.home / "server.log")
         except (OSError, sqlite3.Error):
@@ -51,7 +51,7 @@ async def keep_pruned(cloud: OciCloud) -> None:
         await asyncio.sleep(PRUNED_EVERY_SECONDS)
 
 
-def prune(store: StateStore) -> int:
+def prune_rows(store: StateStore) -> int:
     """Removes the rows beyond the bounds, one batch of each table. Returns how many it removed."""
     gone = 0
     with store.transaction():
@@ -144,11 +144,11 @@ class RunMeter:
     def measure(self) -> None:
         now: dict[str, ResourceUse] = {}
         for run in self.store.select("kind = 'job-run' AND live AND state IN ('IN_PROGRESS', 'CANCELING')", ()):
-            supervisors = list(_supervisors(self.folders / run.id))
+            supervisors = list(_running_supervisors(self.folders / run.id))
             if supervisors:
-                now[run.id] = _use(supervisors)
+                now[run.id] = _measure_use(supervisors)
                 if run.id in self._before:
-                    self._write(run, _utilization(self._before[run.id], now[run.id]))
+                    self._write(run, _utilization_percent(self._before[run.id], now[run.id]))
         self._before = now
 
     def _write(self, run: StoredResource, values: Mapping[str, float]) -> None:
@@ -159,7 +159,7 @@ class RunMeter:
                 write_points(self.store, stream, [(moment, value, 1)], {"unit": _UNITS[name]})
 
 
-def _utilization(before: ResourceUse, after: ResourceUse) -> dict[str, float]:
+def _utilization_percent(before: ResourceUse, after: ResourceUse) -> dict[str, float]:
     """Percent of this machine."""
     passed = max(after.at - before.at, 0.001) * (os.cpu_count() or 1)
     total = os.sysconf("SC_PHYS_PAGES") * _PAGE
@@ -167,7 +167,7 @@ def _utilization(before: ResourceUse, after: ResourceUse) -> dict[str, float]:
     return {"CpuUtilization": min(100.0, 100 * used), "MemoryUtilization": 100 * after.memory / total}
 
 
-def _supervisors(folder: Path) -> Iterator[int]:
+def _running_supervisors(folder: Path) -> Iterator[int]:
     """The running supervisor of each node. All processes of the node are its descendants."""
     for path in folder.glob("node-*.pid"):
         identity = json.loads(path.read_text() or "{}")
@@ -175,7 +175,7 @@ def _supervisors(folder: Path) -> Iterator[int]:
             yield identity["pid"]
 
 
-def _use(supervisors: list[int]) -> ResourceUse:
+def _measure_use(supervisors: list[int]) -> ResourceUse:
     seconds, memory, waiting = 0.0, 0, list(supervisors)
     at = time.monotonic()
     while waiting:

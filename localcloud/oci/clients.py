@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from localcloud.clients import PlatformClients
-from localcloud.oci.sdk import client_variables, provider_clients
+from localcloud.oci.sdk import oci_client_variables, provider_clients
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud
@@ -20,7 +20,7 @@ class OciClients(PlatformClients):
             "OCI_CONFIG_PROFILE": profile,
             "OCI_CLI_CONFIG_FILE": str(cloud.config_file),
             "OCI_CLI_PROFILE": profile,
-            **client_variables(cloud.endpoint, more=provider_clients()),
+            **oci_client_variables(cloud.endpoint, more=provider_clients()),
         }
 
     def profile_of_caller(self, cloud: Cloud, environment: Mapping[str, str]) -> str | None:

@@ -71,28 +71,33 @@ def is_digest(text: str) -> bool:
 
 def read_manifest(content: bytes) -> Manifest | Digest:
     """The manifest; for an index the digest of its first manifest, because all nodes here have the same platform."""
-    stated = _mapping(_parsed(content), "the manifest")
+    stated = _require_mapping(_parse_manifest_json(content), "the manifest")
     if "manifests" in stated:
-        listed = _list(stated["manifests"], "manifests", _MOST_LAYERS)
+        listed = _require_list(stated["manifests"], "manifests", _MOST_LAYERS)
         if not listed:
             raise UnreadableManifestError("manifests is empty")
         return _digest_of(listed[0], "manifests[0]")
-    layers = _list(stated.get("layers"), "layers", _MOST_LAYERS)
+    layers = _require_list(stated.get("layers"), "layers", _MOST_LAYERS)
     return Manifest(
         _digest_of(stated.get("config"), "config"),
-        tuple(Layer(_digest_of(one, "a layer"), _size(_mapping(one, "a layer").get("size"))) for one in layers),
+        tuple(
+            Layer(_digest_of(one, "a layer"), _require_size(_require_mapping(one, "a layer").get("size")))
+            for one in layers
+        ),
     )
 
 
 def read_start(content: bytes) -> ImageStart:
     """Reads an image's entrypoint and command from its configuration."""
-    config = _mapping(_mapping(_parsed(content), "the configuration").get("config") or {}, "config")
-    return ImageStart(_words(config.get("Entrypoint"), "Entrypoint"), _words(config.get("Cmd"), "Cmd"))
+    config = _require_mapping(
+        _require_mapping(_parse_manifest_json(content), "the configuration").get("config") or {}, "config"
+    )
+    return ImageStart(_require_words(config.get("Entrypoint"), "Entrypoint"), _require_words(config.get("Cmd"), "Cmd"))
 
 
 def media_type(content: bytes) -> str:
     """The media type under which a tool gets a manifest."""
-    stated = _mapping(_parsed(content), "the manifest")
+    stated = _require_mapping(_parse_manifest_json(content), "the manifest")
     named = stated.get("mediaType")
     if isinstance(named, str) and _MEDIA_TYPE.fullmatch(named):
         return named
@@ -118,37 +123,37 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def _parsed(content: bytes) -> Any:
+def _parse_manifest_json(content: bytes) -> Any:
     try:
         return parse_strict_json(content)
     except (ValueError, RecursionError):
         raise UnreadableManifestError("it is not JSON") from None
 
 
-def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+def _require_mapping(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise UnreadableManifestError(f"{what} is not an object")
     return value
 
 
-def _list(value: Any, what: str, most: int) -> list[Any]:
+def _require_list(value: Any, what: str, most: int) -> list[Any]:
     if not isinstance(value, list) or len(value) > most:
         raise UnreadableManifestError(f"{what} is not a list of at most {most} entries")
     return value
 
 
 def _digest_of(value: Any, what: str) -> Digest:
-    return Digest(str(_mapping(value, what).get("digest")))
+    return Digest(str(_require_mapping(value, what).get("digest")))
 
 
-def _size(value: Any) -> int:
+def _require_size(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST:
         raise UnreadableManifestError("the size of a layer is not a number of bytes")
     return value
 
 
-def _words(value: Any, what: str) -> tuple[str, ...]:
-    words = _list(value or [], what, _MOST_WORDS)
+def _require_words(value: Any, what: str) -> tuple[str, ...]:
+    words = _require_list(value or [], what, _MOST_WORDS)
     if not all(isinstance(word, str) for word in words):
         raise UnreadableManifestError(f"{what} is not a list of texts")
     return tuple(words)
@@ -169,14 +174,14 @@ class ImageAddress:
     digest: str
 
 
-def parse_address(address: Any) -> ImageAddress | None:
+def parse_image_address(address: Any) -> ImageAddress | None:
     match = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
     return ImageAddress(match[1], match[2], match[3], match[4] or "", match[5] or "") if match else None
 
 
 def pushed_repository(address: Any) -> str:
     """The repository in an image address; empty for a text that is not an address."""
-    parts = parse_address(address)
+    parts = parse_image_address(address)
     return parts.repository if parts else ""
 
 

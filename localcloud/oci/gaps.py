@@ -44,18 +44,18 @@ class Coverage:
     missing: tuple[str, ...]
 
 
-def coverage() -> Iterator[Coverage]:
-    rows = {(row.method, _shape(row.path)) for row in services.operations()}
+def sdk_coverage() -> Iterator[Coverage]:
+    rows = {(row.method, _path_shape(row.path)) for row in services.service_operations()}
     for title, client in SERVICES.items():
         implemented: set[str] = set()
         missing: set[str] = set()
         for method, path, name in sdk.client_operations(client):
-            (implemented if (method, _shape(path)) in rows else missing).add(name)
+            (implemented if (method, _path_shape(path)) in rows else missing).add(name)
         yield Coverage(title, tuple(sorted(implemented)), tuple(sorted(missing)))
 
 
 def gap_paragraphs() -> Iterator[str]:
-    services = list(coverage())
+    services = list(sdk_coverage())
     yield _HEAD
     table = ["| service | implemented | missing |", "| --- | --- | --- |"]
     table += [f"| {service.title} | {len(service.implemented)} | {len(service.missing)} |" for service in services]
@@ -66,5 +66,5 @@ def gap_paragraphs() -> Iterator[str]:
         yield operations_line("Missing", service.missing)
 
 
-def _shape(path: str) -> str:
+def _path_shape(path: str) -> str:
     return re.sub(r"\{\w+\}", "{}", path)

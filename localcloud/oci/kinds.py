@@ -10,9 +10,9 @@ from typing import Any
 
 from localcloud.oci import limits, models, tenancy
 from localcloud.oci.authorization import may_see, names_of
-from localcloud.oci.errors import (
+from localcloud.oci.oci_errors import (
     already_exists,
-    conflict,
+    conflict_error,
     incorrect_state,
     missing_parameter,
     not_found,
@@ -21,7 +21,7 @@ from localcloud.oci.errors import (
 from localcloud.oci.ocids import Lifecycle, new_ocid
 from localcloud.oci.operations import ApiCall, ApiOperation, Handler
 from localcloud.oci.paging import page_of
-from localcloud.oci.store import StoredResource, ocids_in
+from localcloud.oci.tenancy_store import StoredResource, ocids_in
 from localcloud.oci.work_requests import add_work_request
 from localcloud.server import http
 from localcloud.server.api_errors import invalid_parameter
@@ -84,19 +84,19 @@ class ResourceKind:
     after_create: ResourceHook = lambda call, resource: None
 
 
-def operations(kind: ResourceKind) -> list[ApiOperation]:
+def kind_operations(kind: ResourceKind) -> list[ApiOperation]:
     """The operations of a kind."""
     plural = kind.plural or f"{kind.title}s"
     item = f"{kind.path}/{{{kind.key}}}"
     made = kind.create_details or f"Create{kind.title}Details"
     update = kind.update_details or f"Update{kind.title}Details"
-    move, mover = f"Change{kind.title}CompartmentDetails", partial(move_, kind)
+    move, mover = f"Change{kind.title}CompartmentDetails", partial(move_resource, kind)
     rows: Mapping[str, tuple[str, str, str, Handler, str]] = {
-        "Create": (f"Create{kind.title}", "POST", kind.path, partial(create, kind), made),
-        "Get": (f"Get{kind.title}", "GET", item, partial(get, kind), ""),
-        "List": (f"List{plural}", "GET", kind.path, partial(list_, kind), ""),
-        "Update": (f"Update{kind.title}", "PUT", item, partial(change, kind), update),
-        "Delete": (f"Delete{kind.title}", "DELETE", item, partial(delete, kind), ""),
+        "Create": (f"Create{kind.title}", "POST", kind.path, partial(create_resource, kind), made),
+        "Get": (f"Get{kind.title}", "GET", item, partial(get_resource, kind), ""),
+        "List": (f"List{plural}", "GET", kind.path, partial(list_resources, kind), ""),
+        "Update": (f"Update{kind.title}", "PUT", item, partial(change_resource, kind), update),
+        "Delete": (f"Delete{kind.title}", "DELETE", item, partial(delete_resource, kind), ""),
         "Move": (f"Change{kind.title}Compartment", "POST", f"{item}/actions/changeCompartment", mover, move),
     }
     return [
@@ -105,7 +105,7 @@ def operations(kind: ResourceKind) -> list[ApiOperation]:
     ]
 
 
-def find(kind: ResourceKind, call: ApiCall) -> StoredResource:
+def find_of_kind(kind: ResourceKind, call: ApiCall) -> StoredResource:
     """The resource that the path names."""
     resource = call.store.get(call.params[kind.key])
     if resource is None or resource.kind != kind.name or (not resource.live and not kind.lifecycle.gone):
@@ -116,7 +116,7 @@ def find(kind: ResourceKind, call: ApiCall) -> StoredResource:
 
 
 def find_living(kind: ResourceKind, call: ApiCall) -> StoredResource:
-    resource = find(kind, call)
+    resource = find_of_kind(kind, call)
     if not resource.live:
         raise not_found(kind.title)
     return resource
@@ -131,10 +131,10 @@ def find_settled(kind: ResourceKind, call: ApiCall) -> StoredResource:
     return resource
 
 
-def render(kind: ResourceKind, resource: StoredResource, state: str = "", model: str = "") -> Json:
+def render_of_kind(kind: ResourceKind, resource: StoredResource, state: str = "", model: str = "") -> Json:
     """The body that clients read, by a model of the SDK."""
     body = {**resource.body, "lifecycleState": state or resource.shown_state}
-    return models.shape(kind.service, model or kind.title, body)
+    return models.shape_reply(kind.service, model or kind.title, body)
 
 
 def require_compartment(call: ApiCall, compartment: str) -> None:
@@ -152,7 +152,7 @@ def require_references(call: ApiCall, references: Mapping[str, str], body: Mappi
                 raise related_not_found(f"{name} {identifier}")
 
 
-def _details(kind: ResourceKind, call: ApiCall) -> Json:
+def _valid_details(kind: ResourceKind, call: ApiCall) -> Json:
     details = call.details()
     for name, reason in kind.unserved.items():
         if details.get(name):
@@ -161,9 +161,9 @@ def _details(kind: ResourceKind, call: ApiCall) -> Json:
     return details
 
 
-def create(kind: ResourceKind, call: ApiCall) -> Reply:
-    details = _details(kind, call)
-    parent = _parent(kind, call, details)
+def create_resource(kind: ResourceKind, call: ApiCall) -> Reply:
+    details = _valid_details(kind, call)
+    parent = _require_parent(kind, call, details)
     compartment = details.get("compartmentId") or _compartment_of(call, parent)
     require_compartment(call, compartment)
     require_references(call, kind.references, details)
@@ -171,7 +171,7 @@ def create(kind: ResourceKind, call: ApiCall) -> Reply:
     ocid = kind.ocid or kind.name.replace("-", "")
     identifier = new_ocid(ocid, tenancy.REGION_KEY)
     moment = http.current_moment()
-    field_names = models.fields(kind.service, kind.title)
+    field_names = models.model_fields(kind.service, kind.title)
     computed = {
         "id": identifier,
         "compartmentId": compartment,
@@ -194,15 +194,15 @@ def create(kind: ResourceKind, call: ApiCall) -> Reply:
         )
     )  # fmt: skip
     kind.after_create(call, resource)
-    return _answer(kind, call, "Create", "CREATED", resource, kind.lifecycle.making)
+    return _answer_with_resource(kind, call, "Create", "CREATED", resource, kind.lifecycle.making)
 
 
-def get(kind: ResourceKind, call: ApiCall) -> Reply:
-    resource = find(kind, call)
-    return Reply(200, render(kind, resource), {"etag": resource.etag})
+def get_resource(kind: ResourceKind, call: ApiCall) -> Reply:
+    resource = find_of_kind(kind, call)
+    return Reply(200, render_of_kind(kind, resource), {"etag": resource.etag})
 
 
-def list_(kind: ResourceKind, call: ApiCall) -> Reply:
+def list_resources(kind: ResourceKind, call: ApiCall) -> Reply:
     query = dict(call.query)
     if kind.parent_param:
         query[kind.parent_param] = call.params[kind.parent_param]
@@ -218,18 +218,18 @@ def list_(kind: ResourceKind, call: ApiCall) -> Reply:
     }
     page = page_of(call.store, kind.name, query, columns, live_only=query.get("lifecycleState") != kind.lifecycle.gone)
     seen = [item for item in page.items if not everywhere or may_see(call, item)]
-    items = [render(kind, item, model=kind.summary) for item in seen]
+    items = [render_of_kind(kind, item, model=kind.summary) for item in seen]
     if not kind.collection:
         return Reply(200, items, page.headers)
     totals = {"items": items, "remainingItemsCount": 0, f"{kind.name.removeprefix('container-')}Count": len(items)}
     return Reply(200, {"layerCount": 0, "layersSizeInBytes": 0, "imageCount": 0, **totals}, page.headers)
 
 
-def change(kind: ResourceKind, call: ApiCall) -> Reply:
+def change_resource(kind: ResourceKind, call: ApiCall) -> Reply:
     resource = find_settled(kind, call)
-    details = _details(kind, call)
+    details = _valid_details(kind, call)
     require_references(call, kind.references, details)
-    field_names = models.fields(kind.service, kind.title)
+    field_names = models.model_fields(kind.service, kind.title)
     changes = {name: value for name, value in details.items() if name in field_names}
     if "timeLastModified" in field_names:
         changes["timeLastModified"] = http.format_rfc3339(http.current_moment())
@@ -237,25 +237,25 @@ def change(kind: ResourceKind, call: ApiCall) -> Reply:
     require_unique(kind, call, body[kind.name_field], resource.compartment, resource.parent, resource.id)
     state = body.pop("lifecycleState", resource.state)
     changed = call.store.put(resource, body=body, name=body[kind.name_field], state=state)
-    return _answer(kind, call, "Update", "UPDATED", changed, "")
+    return _answer_with_resource(kind, call, "Update", "UPDATED", changed, "")
 
 
-def delete(kind: ResourceKind, call: ApiCall) -> Reply:
+def delete_resource(kind: ResourceKind, call: ApiCall) -> Reply:
     resource = find_settled(kind, call)
-    if holders := _holders(kind, call, resource):
+    if holders := _find_holders(kind, call, resource):
         by = names_of(call, holders)
-        raise conflict(f"The {kind.title} {resource.id} cannot be deleted while it is in use by {by}")
+        raise conflict_error(f"The {kind.title} {resource.id} cannot be deleted while it is in use by {by}")
     kind.on_delete(call, resource)
-    removed = remove(kind, call, resource)
-    return _answer(kind, call, "Delete", "DELETED", removed, "")
+    removed = remove_resource(kind, call, resource)
+    return _answer_with_resource(kind, call, "Delete", "DELETED", removed, "")
 
 
-def _holders(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> list[StoredResource]:
+def _find_holders(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> list[StoredResource]:
     own = set(ocids_in(resource.body))  # its own parts, such as a VCN's defaults, are deleted with it
     return [holder for holder in call.store.mentioning(resource.id, kind.held_by) if holder.id not in own]
 
 
-def remove(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> StoredResource:
+def remove_resource(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> StoredResource:
     """Deletes a resource. Its lifecycle decides whether clients still see it."""
     until = http.current_moment() + call.cloud.faults.seconds("transition", call.operation.name)
     return call.store.put(
@@ -263,7 +263,7 @@ def remove(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> Store
     )
 
 
-def move_(kind: ResourceKind, call: ApiCall) -> Reply:
+def move_resource(kind: ResourceKind, call: ApiCall) -> Reply:
     resource = find_living(kind, call)
     resource.require_etag(call.if_match)
     compartment = call.details().get("compartmentId")
@@ -283,7 +283,7 @@ def move_(kind: ResourceKind, call: ApiCall) -> Reply:
 _DIGITS_ONLY = str.maketrans("", "", "-:T")
 
 
-def _parent(kind: ResourceKind, call: ApiCall, details: Json) -> str:
+def _require_parent(kind: ResourceKind, call: ApiCall, details: Json) -> str:
     parent = call.params[kind.parent_param] if kind.parent_param else str(details.get(kind.parent_field, ""))
     if kind.parent_param:
         resource = call.store.get(parent)
@@ -305,7 +305,9 @@ def require_unique(kind: ResourceKind, call: ApiCall, name: str, compartment: st
         raise already_exists(f"A {kind.title} named {name}")
 
 
-def _answer(kind: ResourceKind, call: ApiCall, verb: str, action: str, resource: StoredResource, state: str) -> Reply:
+def _answer_with_resource(
+    kind: ResourceKind, call: ApiCall, verb: str, action: str, resource: StoredResource, state: str
+) -> Reply:
     headers = {"etag": resource.etag} if verb != "Delete" else {}
     if verb in kind.asynchronous:
         headers = _work_request_header(kind, call, verb, action, resource) | (
@@ -315,7 +317,7 @@ def _answer(kind: ResourceKind, call: ApiCall, verb: str, action: str, resource:
         return Reply(202, headers=headers)
     if verb == "Delete":
         return Reply(202 if verb in kind.asynchronous else 204, headers=headers)
-    return Reply(200, render(kind, resource, state), headers)
+    return Reply(200, render_of_kind(kind, resource, state), headers)
 
 
 def _work_request_header(

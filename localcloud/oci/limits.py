@@ -15,7 +15,7 @@ from typing import Any
 
 from catalog.tables import table
 from localcloud.oci import tenancy
-from localcloud.oci.errors import not_found
+from localcloud.oci.oci_errors import not_found
 from localcloud.oci.ocids import RUN_ACTIVE
 from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.paging import plain_page
@@ -68,7 +68,7 @@ _NODES_ON_A_SHAPE = 1000
 
 
 @cache
-def limits() -> tuple[Limit, ...]:
+def tenancy_limits() -> tuple[Limit, ...]:
     shapes = (Limit("data-science", shape_limit(name), _NODES_ON_A_SHAPE, "node", name) for name in table("shapes"))
     return (*_COUNTED, *shapes)
 
@@ -77,11 +77,11 @@ def shape_limit(shape: str) -> str:
     return f"ds-{shape.lower().replace('.', '-')}-count"
 
 
-def find(service: str, name: str) -> Limit | None:
-    return next((limit for limit in limits() if (limit.service, limit.name) == (service, name)), None)
+def find_limit(service: str, name: str) -> Limit | None:
+    return next((limit for limit in tenancy_limits() if (limit.service, limit.name) == (service, name)), None)
 
 
-def value_of(call: ApiCall, limit: Limit) -> int:
+def limit_value(call: ApiCall, limit: Limit) -> int:
     fault = call.cloud.faults.limit(limit.name)
     return fault.value if fault else limit.value
 
@@ -95,21 +95,21 @@ def count_used(call: ApiCall, limit: Limit) -> int:
 
 def require_room(call: ApiCall, kind: str) -> None:
     """Raises if a limit forbids another resource of this kind. Only limits that a fault sets are enforced."""
-    for limit in limits():
+    for limit in tenancy_limits():
         if limit.kind == kind and not limit.shape:
-            _require(call, limit, 1)
+            _require_within_limit(call, limit, 1)
 
 
 def require_nodes(call: ApiCall, shape: str, nodes: int) -> None:
     """Raises if the limit or the capacity forbids `nodes` more nodes on a shape."""
-    limit = find("data-science", shape_limit(shape))
+    limit = find_limit("data-science", shape_limit(shape))
     if limit:
-        _require(call, limit, nodes)
+        _require_within_limit(call, limit, nodes)
     if call.cloud.faults.strike("no-capacity", call.operation.name, lambda fault: fnmatchcase(shape, fault.shape)):
         raise ApiError(500, "InternalError", f"Out of host capacity for {nodes} node(s) of shape {shape}")
 
 
-def _require(call: ApiCall, limit: Limit, wanted: int) -> None:
+def _require_within_limit(call: ApiCall, limit: Limit, wanted: int) -> None:
     fault = call.cloud.faults.limit(limit.name)
     if fault is None:
         return
@@ -131,17 +131,17 @@ def _active_nodes(call: ApiCall) -> Iterator[tuple[str, int]]:
         yield (notebook.body.get("notebookSessionConfigDetails") or {}).get("shape", ""), 1
     for target in call.store.live("compute-target"):
         configuration = target.body["computeConfigurationDetails"]
-        yield configuration["instanceConfiguration"]["instanceShape"], machines_of(configuration)
+        yield configuration["instanceConfiguration"]["instanceShape"], machine_count(configuration)
 
 
-def machines_of(configuration: Mapping[str, Any]) -> int:
+def machine_count(configuration: Mapping[str, Any]) -> int:
     """The number of machines of a compute target. Nothing scales here, so a scaling target keeps its initial number."""
     policy = configuration["scalingPolicy"]
     scaling = policy.get("autoScalingPolicies")
     return int(scaling[0]["initialInstanceCount"] if scaling else policy["instanceCount"])
 
 
-def nodes_of(infrastructure: Mapping[str, Any], layout: Mapping[str, Any]) -> list[tuple[str, int]]:
+def nodes_by_shape(infrastructure: Mapping[str, Any], layout: Mapping[str, Any]) -> list[tuple[str, int]]:
     """(shape, nodes) of each node group of a run. A group on a compute target has an empty shape."""
     groups = layout.get("jobNodeGroupConfigurationDetailsList") or [{}]
     return [
@@ -158,30 +158,32 @@ VERSION = "/20190729"
 _SCOPE = "REGION"
 
 
-def _page(call: ApiCall, items: Sequence[Any]) -> Reply:
+def _tenancy_page(call: ApiCall, items: Sequence[Any]) -> Reply:
     if call.needed("compartmentId") != tenancy.TENANCY:
         raise invalid_parameter("compartmentId must be the tenancy: limits belong to the tenancy")
     page, headers = plain_page(items, call.query)
     return Reply(200, page, headers)
 
 
-def _services(call: ApiCall) -> Reply:
-    return _page(call, [{"name": name, "description": text} for name, text in SERVICES.items()])
+def _list_services(call: ApiCall) -> Reply:
+    return _tenancy_page(call, [{"name": name, "description": text} for name, text in SERVICES.items()])
 
 
 def _requested_limits(call: ApiCall, service: str) -> list[Limit]:
     name = call.query.get("name")
-    return [row for row in limits() if service in ("", row.service) and name in (None, row.name)]
+    return [row for row in tenancy_limits() if service in ("", row.service) and name in (None, row.name)]
 
 
-def _values(call: ApiCall) -> Reply:
+def _list_limit_values(call: ApiCall) -> Reply:
     rows = _requested_limits(call, call.needed("serviceName"))
     if call.query.get("scopeType", _SCOPE) != _SCOPE:
         rows = []
-    return _page(call, [{"name": row.name, "scopeType": _SCOPE, "value": value_of(call, row)} for row in rows])
+    return _tenancy_page(
+        call, [{"name": row.name, "scopeType": _SCOPE, "value": limit_value(call, row)} for row in rows]
+    )
 
 
-def _definitions(call: ApiCall) -> Reply:
+def _list_limit_definitions(call: ApiCall) -> Reply:
     rows = _requested_limits(call, call.query.get("serviceName", ""))
     shown = [
         {
@@ -191,25 +193,25 @@ def _definitions(call: ApiCall) -> Reply:
         }
         for row in rows
     ]  # fmt: skip
-    return _page(call, shown)
+    return _tenancy_page(call, shown)
 
 
-def _availability(call: ApiCall) -> Reply:
+def _get_availability(call: ApiCall) -> Reply:
     call.needed("compartmentId")
-    limit = find(call.params["serviceName"], call.params["limitName"])
+    limit = find_limit(call.params["serviceName"], call.params["limitName"])
     if limit is None:
         raise not_found(f"limit {call.params['limitName']} of the service {call.params['serviceName']}")
-    used, value = count_used(call, limit), value_of(call, limit)
+    used, value = count_used(call, limit), limit_value(call, limit)
     available = max(0, value - used)
     fractions = {"fractionalUsage": float(used), "fractionalAvailability": float(available)}
     return Reply(200, {"used": used, "available": available, **fractions, "effectiveQuotaValue": float(value)})
 
 
-def operations() -> list[ApiOperation]:
+def limit_operations() -> list[ApiOperation]:
     one = f"{VERSION}/services/{{serviceName}}/limits/{{limitName}}/resourceAvailability"
     return [
-        ApiOperation("ListServices", "GET", f"{VERSION}/services", _services, SERVICE),
-        ApiOperation("ListLimitValues", "GET", f"{VERSION}/limitValues", _values, SERVICE),
-        ApiOperation("ListLimitDefinitions", "GET", f"{VERSION}/limitDefinitions", _definitions, SERVICE),
-        ApiOperation("GetResourceAvailability", "GET", one, _availability, SERVICE),
+        ApiOperation("ListServices", "GET", f"{VERSION}/services", _list_services, SERVICE),
+        ApiOperation("ListLimitValues", "GET", f"{VERSION}/limitValues", _list_limit_values, SERVICE),
+        ApiOperation("ListLimitDefinitions", "GET", f"{VERSION}/limitDefinitions", _list_limit_definitions, SERVICE),
+        ApiOperation("GetResourceAvailability", "GET", one, _get_availability, SERVICE),
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from localcloud.oci.store import StateStore
+from localcloud.oci.tenancy_store import StateStore
 from localcloud.server import http
 
 # What a line takes beside its text: the other columns of its row, and three indexes. Measured: 420 to 500 bytes.

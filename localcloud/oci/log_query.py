@@ -133,24 +133,24 @@ class LogQuery:
         return f"({text})", [value for _, value in self.conditions]
 
 
-def parse(text: str) -> LogQuery:
+def parse_log_query(text: str) -> LogQuery:
     reader = Reader(text, "The search query")
     if not reader.accept_word("search"):
         raise reader.unreadable("it must begin with search")
-    query = LogQuery(_scopes(reader))
+    query = LogQuery(_parse_scopes(reader))
     while reader.accept_sign("|"):
-        query = _staged(query, reader)
+        query = _parse_stage(query, reader)
     if reader.token:
         raise reader.expected("|")
     return query
 
 
-def scopes_of(text: str) -> tuple[tuple[str, ...], ...]:
+def query_scopes(text: str) -> tuple[tuple[str, ...], ...]:
     """The scopes that a query searches."""
-    return parse(text).scopes
+    return parse_log_query(text).scopes
 
 
-def _scopes(reader: Reader) -> tuple[tuple[str, ...], ...]:
+def _parse_scopes(reader: Reader) -> tuple[tuple[str, ...], ...]:
     scopes = []
     while True:
         place = reader.take("text", 'a scope such as "compartment/group/log"')
@@ -163,9 +163,9 @@ def _scopes(reader: Reader) -> tuple[tuple[str, ...], ...]:
             return tuple(scopes)
 
 
-def _staged(query: LogQuery, reader: Reader) -> LogQuery:
+def _parse_stage(query: LogQuery, reader: Reader) -> LogQuery:
     if reader.accept_word("where"):
-        return _where(query, reader)
+        return _parse_where(query, reader)
     if reader.accept_word("sort"):
         if not reader.accept_word("by") or not reader.accept_word(*_TIMES):
             raise reader.unreadable("the local cloud sorts by datetime only")
@@ -179,12 +179,12 @@ def _staged(query: LogQuery, reader: Reader) -> LogQuery:
     raise reader.expected("where, sort by datetime or limit (the local cloud supports no other stage)")
 
 
-def _where(query: LogQuery, reader: Reader) -> LogQuery:
+def _parse_where(query: LogQuery, reader: Reader) -> LogQuery:
     conditions, joins = list(query.conditions), list(query.joins)
     join = "and" if conditions else ""
     while True:
         joins += [join.upper()] if join else []
-        conditions.append(_condition(reader))
+        conditions.append(_parse_condition(reader))
         if len(conditions) > MOST_CONDITIONS:
             raise reader.unreadable(f"it has more than {MOST_CONDITIONS} conditions")
         join = reader.accept_word("and", "or")
@@ -192,7 +192,7 @@ def _where(query: LogQuery, reader: Reader) -> LogQuery:
             return replace(query, conditions=tuple(conditions), joins=tuple(joins))
 
 
-def _condition(reader: Reader) -> tuple[str, str | int]:
+def _parse_condition(reader: Reader) -> tuple[str, str | int]:
     name = reader.take("word", "the field of a condition").removeprefix("logContent.")
     column = _COLUMNS.get(name)
     if column is None:

@@ -70,21 +70,21 @@ class MetricQuery:
         return [(start, STATISTICS[self.statistic](intervals[start])) for start in sorted(intervals)]
 
 
-def parse(text: str) -> MetricQuery:
+def parse_metric_query(text: str) -> MetricQuery:
     reader = Reader(text, "The query")
     name = reader.take("word", "the name of a metric")
     if not (name[0].isascii() and name[0].isalpha()):
         raise reader.unreadable(f"{name[:40]!r} is not the name of a metric")
     reader.expect_sign("[")
-    interval, seconds = _interval(reader)
+    interval, seconds = _parse_interval(reader)
     reader.expect_sign("]")
-    conditions = _conditions(reader)
+    conditions = _parse_dimension_conditions(reader)
     group_by: tuple[str, ...] | None = None
-    function = _function(reader)
+    function = _parse_function_name(reader)
     if function in ("groupBy", "grouping"):
-        keys = _keys(reader)
+        keys = _parse_group_keys(reader)
         group_by = keys if function == "groupBy" else ()
-        function = _function(reader)
+        function = _parse_function_name(reader)
     if function not in STATISTICS:
         raise reader.unreadable(f"unknown statistic {function[:40]}: one of {', '.join(STATISTICS)}")
     reader.expect_sign("(")
@@ -94,7 +94,7 @@ def parse(text: str) -> MetricQuery:
     return MetricQuery(name, interval, seconds, conditions, group_by, function)
 
 
-def _interval(reader: Reader) -> tuple[str, int]:
+def _parse_interval(reader: Reader) -> tuple[str, int]:
     """The interval as text and in seconds."""
     text = reader.take("word", "an interval such as 1m")
     number, unit = text[:-1], text[-1]
@@ -109,7 +109,7 @@ def _interval(reader: Reader) -> tuple[str, int]:
     return f"{count}{unit}", seconds
 
 
-def _conditions(reader: Reader) -> tuple[Condition, ...]:
+def _parse_dimension_conditions(reader: Reader) -> tuple[Condition, ...]:
     """The conditions in braces, if there are any."""
     conditions: list[Condition] = []
     if not reader.accept_sign("{"):
@@ -127,7 +127,7 @@ def _conditions(reader: Reader) -> tuple[Condition, ...]:
     return tuple(conditions)
 
 
-def _function(reader: Reader) -> str:
+def _parse_function_name(reader: Reader) -> str:
     """The function's name after a dot. There may be space between them."""
     text = reader.take("word", "a statistic")
     if not text.startswith("."):
@@ -135,7 +135,7 @@ def _function(reader: Reader) -> str:
     return text[1:] or reader.take("word", "a statistic")
 
 
-def _keys(reader: Reader) -> tuple[str, ...]:
+def _parse_group_keys(reader: Reader) -> tuple[str, ...]:
     keys: list[str] = []
     reader.expect_sign("(")
     while not reader.accept_sign(")"):

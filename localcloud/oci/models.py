@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from localcloud.oci import sdk
-from localcloud.oci.errors import missing_parameter
+from localcloud.oci.oci_errors import missing_parameter
 from localcloud.server import http
 from localcloud.server.api_errors import cannot_parse_request, invalid_parameter
 
@@ -39,50 +39,52 @@ _SCALARS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def validate(service: str, name: str, value: Any, where: str = "") -> dict[str, Any]:
+def validate_body(service: str, name: str, value: Any, where: str = "") -> dict[str, Any]:
     """Returns the body without its nulls. Raises OCI's error for the first mistake in it."""
     if not isinstance(value, dict):
         raise cannot_parse_request(f"{where or 'the body'} must be an object")
     model = _model_of_body(service, name, value)
     for field in model.fields.values():
         if field.required and value.get(field.wire) is None:
-            raise missing_parameter(_at(where, field.wire))
+            raise missing_parameter(_join_path(where, field.wire))
     valid = {}
     for key, item in value.items():
         if key not in model.fields:
-            raise invalid_parameter(f"{_at(where, key)} is not a field of {model.name}{_nearest(key, model)}")
+            raise invalid_parameter(
+                f"{_join_path(where, key)} is not a field of {model.name}{_suggest_field(key, model)}"
+            )
         if item is not None:
-            valid[key] = _validate_field(service, model.fields[key], item, _at(where, key))
+            valid[key] = _validate_field(service, model.fields[key], item, _join_path(where, key))
     return valid
 
 
-def shape(service: str, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+def shape_reply(service: str, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
     """Keeps only the fields of the model, and adds those that OCI sends even when they are empty.
 
     Without tags in the answer, clients would treat them as unknown, and every plan would show a change."""
-    model_fields = sdk.model(service, name).fields
+    model_fields = sdk.sdk_model(service, name).fields
     unsent = NEVER_SENT.get((service, name), frozenset())
     empty: dict[str, Any] = {key: {} for key in ALWAYS_SENT if key in model_fields and key not in unsent}
     return empty | {key: value[key] for key in model_fields if key in value and key not in unsent}
 
 
-def fields(service: str, name: str) -> frozenset[str]:
-    return frozenset(sdk.model(service, name).fields)
+def model_fields(service: str, name: str) -> frozenset[str]:
+    return frozenset(sdk.sdk_model(service, name).fields)
 
 
 def _model_of_body(service: str, name: str, value: Mapping[str, Any]) -> sdk.Model:
-    model = sdk.model(service, name)
+    model = sdk.sdk_model(service, name)
     subtype = model.subtypes.get(str(value.get(model.discriminator))) if model.discriminator else None
     if model.subtypes and subtype is None and model.discriminator in value:
         choices = ", ".join(sorted(model.subtypes))
         raise invalid_parameter(f"{model.discriminator} must be one of {choices}, not {value[model.discriminator]!r}")
-    return _subtype(service, name, subtype) if subtype and subtype != name else model
+    return _merge_subtype(service, name, subtype) if subtype and subtype != name else model
 
 
 @cache
-def _subtype(service: str, name: str, subtype: str) -> sdk.Model:
+def _merge_subtype(service: str, name: str, subtype: str) -> sdk.Model:
     """A subtype with the required fields of its base model, which the SDK does not repeat."""
-    base, model = sdk.model(service, name).fields, sdk.model(service, subtype)
+    base, model = sdk.sdk_model(service, name).fields, sdk.sdk_model(service, subtype)
     fields = {
         key: replace(field, required=True) if key in base and base[key].required else field
         for key, field in model.fields.items()
@@ -92,7 +94,7 @@ def _subtype(service: str, name: str, subtype: str) -> sdk.Model:
 
 def require_choices(service: str, name: str, details: Mapping[str, Any]) -> None:
     """Checks values against the choices of the resource's model. The model of the details may list no choices."""
-    model_fields = sdk.model(service, name).fields
+    model_fields = sdk.sdk_model(service, name).fields
     for key, value in details.items():
         if key in model_fields:
             _require_choice(model_fields[key], value, key)
@@ -111,7 +113,7 @@ def _validate_field(service: str, field: sdk.Field, value: Any, where: str) -> A
 
 
 def _validate_type(service: str, type_name: str, value: Any, where: str) -> Any:
-    container, inner = _container(type_name)
+    container, inner = _split_container(type_name)
     if container == "list":
         if not isinstance(value, list):
             raise invalid_parameter(f"{where} must be a list")
@@ -125,21 +127,21 @@ def _validate_type(service: str, type_name: str, value: Any, where: str) -> Any:
         if not fits(value):
             raise invalid_parameter(f"{where} must be {wanted}")
         return value
-    return validate(service, type_name, value, where)
+    return validate_body(service, type_name, value, where)
 
 
 @cache
-def _container(type_name: str) -> tuple[str, str]:
+def _split_container(type_name: str) -> tuple[str, str]:
     match = _CONTAINER.fullmatch(type_name)
     if not match:
         return "", type_name
     return (match[1], match[2]) if match[1] else (match[3], match[4])
 
 
-def _at(where: str, key: str) -> str:
+def _join_path(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
 
 
-def _nearest(key: str, model: sdk.Model) -> str:
+def _suggest_field(key: str, model: sdk.Model) -> str:
     near = difflib.get_close_matches(key, model.fields, n=1)
     return f" (did you mean {near[0]}?)" if near else ""

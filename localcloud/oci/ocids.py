@@ -11,20 +11,22 @@ from dataclasses import dataclass
 REGIONLESS = frozenset({"tenancy", "compartment", "user", "group", "dynamicgroup", "policy"})
 
 
-def _encode(raw: bytes) -> str:
+def _encode_base32(raw: bytes) -> str:
     return base64.b32encode(raw).decode().lower().rstrip("=")
 
 
 def new_ocid(kind: str, region_key: str) -> str:
-    return _join(kind, region_key, _encode(os.urandom(35)))
+    return _join_ocid(kind, region_key, _encode_base32(os.urandom(35)))
 
 
 def fixed_ocid(kind: str, name: str, region_key: str = "") -> str:
     """An OCID that is the same for the same name on all machines, so that a stack file can contain it."""
-    return _join(kind, region_key, _encode(hashlib.sha512(f"trainyard/{kind}/{name}".encode()).digest()[:35]))
+    return _join_ocid(
+        kind, region_key, _encode_base32(hashlib.sha512(f"trainyard/{kind}/{name}".encode()).digest()[:35])
+    )
 
 
-def _join(kind: str, region_key: str, unique: str) -> str:
+def _join_ocid(kind: str, region_key: str, unique: str) -> str:
     return f"ocid1.{kind}.oc1.{'' if kind in REGIONLESS else region_key}.aaaaaaaa{unique[:52]}"
 
 

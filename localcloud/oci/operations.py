@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from localcloud.oci import models
-from localcloud.oci.access import AccessControl
+from localcloud.oci.access_decisions import AccessControl
 from localcloud.oci.authentication import Caller, Credentials
-from localcloud.oci.errors import missing_parameter
-from localcloud.oci.store import StateStore
+from localcloud.oci.oci_errors import missing_parameter
+from localcloud.oci.tenancy_store import StateStore
 from localcloud.server.api_errors import cannot_parse_request
 from localcloud.server.cloud import ServedCloud
 from localcloud.server.http import CallInput, Reply
@@ -91,7 +91,7 @@ class ApiCall:
 
     def details(self) -> dict[str, Any]:
         """The body, validated by the operation's model."""
-        return models.validate(self.operation.service, self.operation.details, self.json())
+        return models.validate_body(self.operation.service, self.operation.details, self.json())
 
     def needed(self, name: str) -> str:
         """A required query parameter."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import parse_strict_json, whole_number
 
@@ -49,10 +49,10 @@ def page_of(
             values.append(value)
         else:
             where.append("json_extract(body, ?) IS ?")
-            values += [f'$."{_safe(name)}"', _literal(value)]
+            values += [f'$."{_require_safe_name(name)}"', _json_literal(value)]
     if live_only:
         where.append("live")
-    return _ordered(store, where, values, query)
+    return _select_ordered(store, where, values, query)
 
 
 def plain_page(
@@ -80,7 +80,7 @@ def limit_of(query: Mapping[str, str], default: int = DEFAULT_LIMIT) -> int:
     return limit
 
 
-def _ordered(store: StateStore, where: list[str], values: list[Any], query: Mapping[str, str]) -> Page:
+def _select_ordered(store: StateStore, where: list[str], values: list[Any], query: Mapping[str, str]) -> Page:
     sort_by = query.get("sortBy", "TIMECREATED").upper()
     column = _ORDERS.get(sort_by.replace("_", ""), "created")
     order = query.get("sortOrder", "ASC" if column == "name" else "DESC").upper()
@@ -113,11 +113,11 @@ def read_page(page: str, length: int) -> list[Any]:
     return position
 
 
-def _safe(name: str) -> str:
+def _require_safe_name(name: str) -> str:
     if not name.isalnum():
         raise invalid_parameter(f"{name!r} is not a parameter of this operation")
     return name
 
 
-def _literal(value: str) -> str | int:
+def _json_literal(value: str) -> str | int:
     return {"true": 1, "false": 0}.get(value, value)

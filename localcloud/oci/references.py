@@ -18,11 +18,11 @@ from components.oci.iam.permissions import Operation as Needs
 from components.oci.iam.permissions import type_of
 from localcloud.oci import models
 from localcloud.oci.container_images import pushed_repository
-from localcloud.oci.errors import not_found, related_not_found
-from localcloud.oci.log_query import scopes_of
+from localcloud.oci.log_query import query_scopes
+from localcloud.oci.oci_errors import not_found, related_not_found
 from localcloud.oci.operations import ApiCall
-from localcloud.oci.store import StoredResource
 from localcloud.oci.tenancy import TENANCY
+from localcloud.oci.tenancy_store import StoredResource
 from localcloud.server.api_errors import ApiError
 from localcloud.server.http import values_at
 
@@ -64,7 +64,7 @@ def kinds_of(name: str) -> str:
     return str(table("references")["kinds"].get(name, "")).removesuffix("?")
 
 
-def rows_of(operation: str) -> Mapping[str, str]:
+def reference_rows(operation: str) -> Mapping[str, str]:
     """The rows of one operation: where a reference is, and which permissions it needs."""
     rows: Mapping[str, str] = table("references")["operations"].get(operation, {})
     return rows
@@ -76,7 +76,7 @@ class References:
     def __init__(self, call: ApiCall, needs: Needs) -> None:
         self._call = call
         self._needs = needs
-        self._rows = rows_of(call.operation.name)
+        self._rows = reference_rows(call.operation.name)
 
     @cached_property
     def own(self) -> list[ReferenceTarget]:
@@ -141,7 +141,7 @@ class References:
             if space is None and not unknown:
                 continue  # its namespace is gone: it may be removed
             value = f"{name}.{unknown[0]}" if space and unknown else name
-            targets = (target_of(self._call, space),) if space and not unknown else ()
+            targets = (reference_target(self._call, space),) if space and not unknown else ()
             yield PlacedPermissions(_USE_TAGS, Reference("definedTags", "body", value, targets))
 
     @property
@@ -193,11 +193,13 @@ class References:
         name = field.rpartition(".")[2].removesuffix("[]")
         kinds = kinds_of(name)
         if source == "kept":  # a stored reference to a deleted resource needs no permission
-            stored = ((each, find_including_deleted(self._call, kinds, each)) for each in values_at(value, field))
+            stored = (
+                (each, find_references_including_deleted(self._call, kinds, each)) for each in values_at(value, field)
+            )
             return [Reference(name, source, each, tuple(targets)) for each, targets in stored if targets or not kinds]
         only_ocids = str(table("references")["kinds"].get(name, "")).endswith("?")
         return [
-            Reference(name, source, each, tuple(find(self._call, kinds, each)))
+            Reference(name, source, each, tuple(find_references(self._call, kinds, each)))
             for each in values_at(value, field)
             if not only_ocids or str(each).startswith("ocid1.")
         ]
@@ -226,12 +228,16 @@ class References:
     @cached_property
     def _path_target(self) -> ReferenceTarget | None:
         """The resource that the path names."""
-        return next(iter(find_including_deleted(self._call, *self._path_value)), None) if self._path_value else None
+        return (
+            next(iter(find_references_including_deleted(self._call, *self._path_value)), None)
+            if self._path_value
+            else None
+        )
 
     @cached_property
     def _has_compartment(self) -> bool:
         operation = self._call.operation
-        return bool(operation.details) and "compartmentId" in models.fields(operation.service, operation.details)
+        return bool(operation.details) and "compartmentId" in models.model_fields(operation.service, operation.details)
 
 
 def _fitting_permissions(permissions: frozenset[str], reference: Reference) -> frozenset[str]:
@@ -269,29 +275,31 @@ _VARIABLES: Mapping[str, Mapping[str, Callable[[StoredResource], str]]] = {
 }
 
 
-def find(call: ApiCall, kinds: str, value: Any) -> list[ReferenceTarget]:
+def find_references(call: ApiCall, kinds: str, value: Any) -> list[ReferenceTarget]:
     """The target of a value: an existing resource of one of these kinds, or none."""
     if finder := FINDERS.get(kinds):
         return finder(call, value)
     resource = call.store.get(value) if isinstance(value, str) else None
-    return [target_of(call, resource)] if resource and resource.live and resource.kind in kinds.split() else []
+    return [reference_target(call, resource)] if resource and resource.live and resource.kind in kinds.split() else []
 
 
-def find_including_deleted(call: ApiCall, kinds: str, value: str) -> list[ReferenceTarget]:
+def find_references_including_deleted(call: ApiCall, kinds: str, value: str) -> list[ReferenceTarget]:
     """Like `find`, for a path or a stored resource: also finds a deleted resource, in its last compartment."""
     if kinds == "bucket":
         return FINDERS[kinds](call, value)
     resource = call.store.get(value)
-    return [target_of(call, resource)] if resource and resource.kind in kinds.split() else []
+    return [reference_target(call, resource)] if resource and resource.kind in kinds.split() else []
 
 
-def target_of(call: ApiCall, resource: StoredResource) -> ReferenceTarget:
+def reference_target(call: ApiCall, resource: StoredResource) -> ReferenceTarget:
     variables = {name: read(resource) for name, read in _VARIABLES.get(resource.kind, {}).items()}
     if resource.kind == "log":  # for policies, a log belongs to the compartment of its group
         group = call.store.get(resource.parent)
         return ReferenceTarget(group.compartment if group else resource.compartment, variables, resource)
     if resource.kind == "user-group-membership":
-        return merge_targets([*find(call, "user", resource.name), *find(call, "group", resource.parent)])
+        return merge_targets(
+            [*find_references(call, "user", resource.name), *find_references(call, "group", resource.parent)]
+        )
     return ReferenceTarget(resource.compartment, variables, resource)
 
 
@@ -300,30 +308,34 @@ def merge_targets(targets: list[ReferenceTarget]) -> ReferenceTarget:
     return ReferenceTarget(TENANCY, {name: value for target in targets for name, value in target.variables.items()})
 
 
-def _compartment(call: ApiCall, value: Any) -> list[ReferenceTarget]:
+def _compartment_target(call: ApiCall, value: Any) -> list[ReferenceTarget]:
     return [ReferenceTarget(value)] if isinstance(value, str) else []
 
 
-def _bucket(call: ApiCall, name: Any) -> list[ReferenceTarget]:
+def _bucket_target(call: ApiCall, name: Any) -> list[ReferenceTarget]:
     buckets = call.store.live("bucket", name=name) if isinstance(name, str) else []
-    return [target_of(call, bucket) for bucket in buckets]
+    return [reference_target(call, bucket) for bucket in buckets]
 
 
 def _copy_destination(call: ApiCall, name: Any) -> list[ReferenceTarget]:
-    target = _text(call.json(), "destinationObjectName")
+    target = _entry_text(call.json(), "destinationObjectName")
     return [
         ReferenceTarget(bucket.compartment, {**bucket.variables, "target.object.name": target}, bucket.resource)
-        for bucket in _bucket(call, name)
+        for bucket in _bucket_target(call, name)
     ]
 
 
 def _posted_metric(call: ApiCall, entry: Any) -> list[ReferenceTarget]:
-    return [ReferenceTarget(_text(entry, "compartmentId"), {"target.metrics.namespace": _text(entry, "namespace")})]
+    return [
+        ReferenceTarget(
+            _entry_text(entry, "compartmentId"), {"target.metrics.namespace": _entry_text(entry, "namespace")}
+        )
+    ]
 
 
 def _searched_scope(call: ApiCall, query: Any) -> list[ReferenceTarget]:
     """The compartments that a log search names: the first part of each scope."""
-    return [ReferenceTarget(place) for place in sorted({scope[0] for scope in scopes_of(str(query))})]
+    return [ReferenceTarget(place) for place in sorted({scope[0] for scope in query_scopes(str(query))})]
 
 
 def _pushed_image(call: ApiCall, address: Any) -> list[ReferenceTarget]:
@@ -331,23 +343,25 @@ def _pushed_image(call: ApiCall, address: Any) -> list[ReferenceTarget]:
     name = pushed_repository(address)
     repositories = call.store.live("container-repository", name=name)
     return (
-        [target_of(call, repositories[0])] if repositories else [ReferenceTarget(TENANCY, {"target.repo.name": name})]
+        [reference_target(call, repositories[0])]
+        if repositories
+        else [ReferenceTarget(TENANCY, {"target.repo.name": name})]
     )
 
 
 def _named_secret(call: ApiCall, name: Any) -> list[ReferenceTarget]:
     """The secret that a request names by its name and its vault."""
     secrets = call.store.live("secret", name=name, parent=call.query.get("vaultId", ""))
-    return [target_of(call, secret) for secret in secrets]
+    return [reference_target(call, secret) for secret in secrets]
 
 
-def _text(value: Any, name: str) -> str:
+def _entry_text(value: Any, name: str) -> str:
     return str(value.get(name)) if isinstance(value, dict) else ""
 
 
 FINDERS: Mapping[str, Finder] = {
-    "bucket": _bucket,
-    "compartment": _compartment,
+    "bucket": _bucket_target,
+    "compartment": _compartment_target,
     "copy-destination": _copy_destination,
     "named-secret": _named_secret,
     "posted-metric": _posted_metric,

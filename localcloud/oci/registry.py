@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localcloud.oci import access, authorization, container_images, registry_tokens, tenancy
+from localcloud.oci import access_decisions, authorization, container_images, registry_tokens, tenancy
 from localcloud.oci.authentication import Caller
+from localcloud.oci.call_dispatch import dispatch_call
 from localcloud.oci.container_images import Digest, Manifest, is_digest, is_repository
-from localcloud.oci.dispatch import dispatch
 from localcloud.oci.operations import ApiCall, OciCloud
 from localcloud.oci.services import artifacts
-from localcloud.oci.store import StoredResource
+from localcloud.oci.tenancy_store import StoredResource
 from localcloud.server.api_errors import ApiError
 from localcloud.server.http import CallInput, FilePart, Reply, Request, Upload
 
@@ -87,15 +87,15 @@ def is_registry(request: Request) -> bool:
     return request.path == registry_tokens.PATH or request.path == PATH or request.path.startswith(f"{PATH}/")
 
 
-async def answer(cloud: OciCloud, request: Request, receive: Receive) -> tuple[Reply, str]:
+async def answer_registry_request(cloud: OciCloud, request: Request, receive: Receive) -> tuple[Reply, str]:
     """The reply, and its summary for the server's log."""
     try:
         if request.path == registry_tokens.PATH:
-            reply, principal = registry_tokens.answer(cloud, request)
-            return (reply, f"token for {principal.name}") if principal else _challenge(cloud)
+            reply, principal = registry_tokens.answer_token_request(cloud, request)
+            return (reply, f"token for {principal.name}") if principal else _challenge_reply(cloud)
         principal = registry_tokens.bearer_principal(cloud, request)
         if principal is None:
-            return _challenge(cloud)
+            return _challenge_reply(cloud)
         return await _route_request(cloud, request, principal, receive)
     except RegistryError as error:
         return error.reply, str(error)
@@ -119,13 +119,13 @@ async def _route_request(cloud: OciCloud, request: Request, principal: Caller, r
     raise RegistryError(404, "UNSUPPORTED", f"{request.method} {request.path} is not part of this registry")
 
 
-def _challenge(cloud: OciCloud) -> tuple[Reply, str]:
+def _challenge_reply(cloud: OciCloud) -> tuple[Reply, str]:
     challenge = f'Bearer realm="{cloud.endpoint}{registry_tokens.PATH}",service="{artifacts.REGISTRY}",scope=""'
     refused = RegistryError(401, "UNAUTHORIZED", "authentication required").reply
     return Reply(401, refused.body, {"www-authenticate": challenge}), "registry: authentication required"
 
 
-async def _ping(request: RegistryRequest) -> Reply:
+async def _answer_ping(request: RegistryRequest) -> Reply:
     return Reply(200, {})
 
 
@@ -139,12 +139,12 @@ async def _begin_upload(request: RegistryRequest) -> Reply:
 
 
 async def _add_to_upload(request: RegistryRequest) -> Reply:
-    await _append(request)
+    await _append_to_upload(request)
     return _upload_reply(request, request.named["upload"])
 
 
 async def _finish_upload(request: RegistryRequest) -> Reply:
-    file, digest = await _append(request), request.digest
+    file, digest = await _append_to_upload(request), request.digest
     with file.open("rb") as content:
         actual = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
     if actual != digest:
@@ -156,7 +156,7 @@ async def _finish_upload(request: RegistryRequest) -> Reply:
     return Reply(201, None, {"location": location, "docker-content-digest": digest})
 
 
-async def _append(request: RegistryRequest) -> Path:
+async def _append_to_upload(request: RegistryRequest) -> Path:
     _may_push(request)
     file = request.uploads / request.named["upload"]
     if not file.exists():
@@ -175,7 +175,7 @@ def _upload_reply(request: RegistryRequest, upload: str) -> Reply:
     return Reply(202, None, {"location": location, "range": f"0-{max(size - 1, 0)}", "docker-upload-uuid": upload})
 
 
-async def _blob(request: RegistryRequest) -> Reply:
+async def _get_blob(request: RegistryRequest) -> Reply:
     repositories = request.cloud.store.live(artifacts.REPOSITORY.name, name=request.repository)
     if not repositories or not _may_read(request, repositories[0]):
         raise RegistryError(404, "NAME_UNKNOWN", "repository name not known to registry")
@@ -186,7 +186,7 @@ async def _blob(request: RegistryRequest) -> Reply:
     return _file_reply(file, request.named["digest"], "application/octet-stream")
 
 
-async def _manifest(request: RegistryRequest) -> Reply:
+async def _get_manifest(request: RegistryRequest) -> Reply:
     repositories = request.cloud.store.live(artifacts.REPOSITORY.name, name=request.repository)
     reference = request.named["reference"]
     digest = reference if is_digest(reference) else _digest_of_tag(request, reference)
@@ -210,23 +210,23 @@ async def _put_manifest(request: RegistryRequest) -> Reply:
     sent = await request.receive(request.folder / f"manifest-{uuid.uuid4().hex}")
     digest = f"sha256:{sent.sha256}"
     try:
-        image = _image_of(request, sent, digest)
+        image = _pushed_image_details(request, sent, digest)
         sent.path.replace(request.blob_path(Digest(digest)))
         request.add_blob(Digest(digest))
     finally:
         sent.path.unlink(missing_ok=True)
     if request.named["reference"] != digest:
-        dispatch(_push_call(request, image))
+        dispatch_call(_push_call(request, image))
     location = f"{PATH}/{request.named['name']}/manifests/{digest}"
     return Reply(201, None, {"location": location, "docker-content-digest": digest})
 
 
-def _image_of(request: RegistryRequest, sent: Upload, digest: str) -> dict[str, Any]:
+def _pushed_image_details(request: RegistryRequest, sent: Upload, digest: str) -> dict[str, Any]:
     """The details of an image, from its manifest and its configuration, for the operation that records it."""
     reference = request.named["reference"]
     if is_digest(reference) and reference != digest:
         raise RegistryError(400, "DIGEST_INVALID", f"the manifest has the digest {digest}")
-    manifest = _manifest_of(request, sent)
+    manifest = _first_manifest(request, sent)
     start = container_images.read_start(_read_pushed_blob(request, manifest.config))
     missing = [layer.digest.text for layer in manifest.layers if not request.has_blob(layer.digest)]
     if missing:
@@ -240,7 +240,7 @@ def _image_of(request: RegistryRequest, sent: Upload, digest: str) -> dict[str, 
     }
 
 
-def _manifest_of(request: RegistryRequest, sent: Upload) -> Manifest:
+def _first_manifest(request: RegistryRequest, sent: Upload) -> Manifest:
     """The manifest, or the first manifest of an index."""
     manifest = container_images.read_manifest(container_images.read_blob(sent.path))
     if isinstance(manifest, Digest):
@@ -269,7 +269,7 @@ def _push_call(request: RegistryRequest, image: Mapping[str, Any]) -> ApiCall:
 def _may_push(request: RegistryRequest) -> None:
     """Raises unless the policies in force allow the push. A push creates a missing repository in the tenancy."""
     call = _push_call(request, {"image": request.address})
-    authorization.authorize(call)
+    authorization.authorize_call(call)
 
 
 def _may_read(request: RegistryRequest, repository: StoredResource) -> bool:
@@ -278,7 +278,7 @@ def _may_read(request: RegistryRequest, repository: StoredResource) -> bool:
         _may_push(request)
     except ApiError:
         image = replace(repository, body={"repositoryName": repository.name})
-        return access.may_pull(request.cloud.access, request.principal, image)
+        return access_decisions.may_pull(request.cloud.access, request.principal, image)
     return True
 
 
@@ -292,13 +292,13 @@ _UPLOAD = r"/v2/(?P<name>.+)/blobs/uploads/(?P<upload>[0-9a-f]{32})"
 _BLOB = r"/v2/(?P<name>.+)/blobs/(?P<digest>sha256:[0-9a-f]{64})"
 _MANIFEST = r"/v2/(?P<name>.+)/manifests/(?P<reference>sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9_.-]{0,199})"
 _ROUTES = (
-    ("GET", re.compile(r"/v2/?"), _ping),
+    ("GET", re.compile(r"/v2/?"), _answer_ping),
     ("POST", re.compile(r"/v2/(?P<name>.+)/blobs/uploads/?"), _begin_upload),
     ("PATCH", re.compile(_UPLOAD), _add_to_upload),
     ("PUT", re.compile(_UPLOAD), _finish_upload),
-    ("HEAD", re.compile(_BLOB), _blob),
-    ("GET", re.compile(_BLOB), _blob),
-    ("HEAD", re.compile(_MANIFEST), _manifest),
-    ("GET", re.compile(_MANIFEST), _manifest),
+    ("HEAD", re.compile(_BLOB), _get_blob),
+    ("GET", re.compile(_BLOB), _get_blob),
+    ("HEAD", re.compile(_MANIFEST), _get_manifest),
+    ("GET", re.compile(_MANIFEST), _get_manifest),
     ("PUT", re.compile(_MANIFEST), _put_manifest),
 )

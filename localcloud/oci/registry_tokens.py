@@ -20,34 +20,34 @@ SECONDS = 3600
 _KIND = "registry"
 
 
-def answer(cloud: OciCloud, request: Request) -> tuple[Reply, Caller | None]:
+def answer_token_request(cloud: OciCloud, request: Request) -> tuple[Reply, Caller | None]:
     """A token for the signer of the request. The bearer of a token gets another one with the same expiry."""
-    if signed := _signed(cloud, request):
-        return _token(cloud, signed, int(http.current_moment()) + SECONDS), signed
+    if signed := _signed_caller(cloud, request):
+        return _token_reply(cloud, signed, int(http.current_moment()) + SECONDS), signed
     principal = bearer_principal(cloud, request)
-    claims = _claims(cloud, request)
-    return (_token(cloud, principal, claims["exp"]) if principal and claims else Reply(401)), principal
+    claims = _token_claims(cloud, request)
+    return (_token_reply(cloud, principal, claims["exp"]) if principal and claims else Reply(401)), principal
 
 
 def bearer_principal(cloud: OciCloud, request: Request) -> Caller | None:
     """The principal behind a request with a token; None if it was deleted since."""
-    claims = _claims(cloud, request)
+    claims = _token_claims(cloud, request)
     if claims is None:
         return None
     holder = Caller(claims["sub"], claims["name"], tenancy.TENANCY, claims["res_type"], claims["res_compartment"])
     return cloud.credentials.current(holder)
 
 
-def _claims(cloud: OciCloud, request: Request) -> dict[str, Any] | None:
+def _token_claims(cloud: OciCloud, request: Request) -> dict[str, Any] | None:
     """The claims of a request's valid token. The token may also come as the password of BEARER_TOKEN."""
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "basic":
-        text = _password(text)
+        text = _basic_password(text)
     claims = cloud.credentials.verify_token(text) if text else None
     return claims if claims and claims.get("ttype") == _KIND and claims["exp"] > http.current_moment() else None
 
 
-def _password(text: str) -> str:
+def _basic_password(text: str) -> str:
     try:
         user, _, password = base64.b64decode(text, validate=True).decode().partition(":")
     except ValueError:
@@ -55,7 +55,7 @@ def _password(text: str) -> str:
     return password if user == USER else ""
 
 
-def _signed(cloud: OciCloud, request: Request) -> Caller | None:
+def _signed_caller(cloud: OciCloud, request: Request) -> Caller | None:
     if not request.headers.get("authorization", "").startswith("Signature"):
         return None
 
@@ -71,7 +71,7 @@ def _signed(cloud: OciCloud, request: Request) -> Caller | None:
     return credential.principal if credential else None
 
 
-def _token(cloud: OciCloud, principal: Caller, end: int) -> Reply:
+def _token_reply(cloud: OciCloud, principal: Caller, end: int) -> Reply:
     claims = {
         "ttype": _KIND,
         "sub": principal.id,

@@ -63,7 +63,7 @@ class Model:
 
 
 @cache
-def _package() -> Path:
+def _sdk_package() -> Path:
     spec = importlib.util.find_spec("oci")
     if spec is None or not spec.submodule_search_locations:
         raise RuntimeError("the local cloud validates requests by tables of the package `oci`, which is not installed")
@@ -72,18 +72,18 @@ def _package() -> Path:
 
 @cache
 def _model_files(service: str) -> Mapping[str, str]:
-    source = (_package() / service / "models" / "__init__.py").read_text()
+    source = (_sdk_package() / service / "models" / "__init__.py").read_text()
     return {name: module for module, name in re.findall(r"from \.(\w+) import (\w+)", source)}
 
 
 @cache
-def model(service: str, name: str) -> Model:
+def sdk_model(service: str, name: str) -> Model:
     """The model `name` of the SDK's package `service`; KeyError if there is none."""
-    source = (_package() / service / "models" / f"{_model_files(service)[name]}.py").read_text()
+    source = (_sdk_package() / service / "models" / f"{_model_files(service)[name]}.py").read_text()
     body = next(node for node in parse_python(source).body if isinstance(node, ast.ClassDef)).body
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
-    types, wire_names = _tables(next(f for f in functions if f.name == "__init__"))
-    required, allowed = _constraints(functions)
+    types, wire_names = _type_tables(next(f for f in functions if f.name == "__init__"))
+    required, allowed = _field_constraints(functions)
     fields = {
         wire: Field(wire, types[attribute], attribute in required, allowed.get(attribute, frozenset()))
         for attribute, wire in wire_names.items()
@@ -92,7 +92,7 @@ def model(service: str, name: str) -> Model:
     return Model(name, fields, key[1] if key else "", dict(_SUBTYPE.findall(source)))
 
 
-def _tables(init: ast.FunctionDef) -> tuple[dict[str, str], dict[str, str]]:
+def _type_tables(init: ast.FunctionDef) -> tuple[dict[str, str], dict[str, str]]:
     tables: dict[str, dict[str, str]] = {}
     for node in init.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
@@ -102,7 +102,7 @@ def _tables(init: ast.FunctionDef) -> tuple[dict[str, str], dict[str, str]]:
     return tables["swagger_types"], tables["attribute_map"]
 
 
-def _constraints(functions: list[ast.FunctionDef]) -> tuple[set[str], dict[str, frozenset[str]]]:
+def _field_constraints(functions: list[ast.FunctionDef]) -> tuple[set[str], dict[str, frozenset[str]]]:
     required, allowed = set(), {}
     for function in functions:
         if "**[Required]**" in (ast.get_docstring(function) or "")[:40]:
@@ -117,7 +117,7 @@ def _constraints(functions: list[ast.FunctionDef]) -> tuple[set[str], dict[str, 
 @cache
 def client_operations(client: str) -> tuple[tuple[str, str, str], ...]:
     """(method, path, name) of every operation of one client of the SDK, such as `core/virtual_network_client`."""
-    source = (_package() / f"{client}.py").read_text()
+    source = (_sdk_package() / f"{client}.py").read_text()
     base = _BASE_PATH.search(source)
     prefix = base[1].rstrip("/") if base else ""
     return tuple(
@@ -160,7 +160,9 @@ def provider_clients() -> frozenset[str]:
     return frozenset(f"{package}.{name}" for package, names in clients.items() for name in names.split())
 
 
-def client_variables(endpoint: str, object_storage: str = "", *, more: frozenset[str] = frozenset()) -> dict[str, str]:
+def oci_client_variables(
+    endpoint: str, object_storage: str = "", *, more: frozenset[str] = frozenset()
+) -> dict[str, str]:
     """The variables that lead OCI's clients to this cloud. They have no credentials, because each run has its own.
     `more`: further clients than this project's own."""
     own = {"oci_object_storage.ObjectStorageClient": object_storage or endpoint}

@@ -12,16 +12,16 @@ from typing import Any
 
 from localcloud.hosts.run_hosts import Hosts
 from localcloud.oci import background_tasks, tenancy
-from localcloud.oci.access import AccessControl
+from localcloud.oci.access_decisions import AccessControl
 from localcloud.oci.api import TAIL, OciApi
 from localcloud.oci.authentication import Caller
-from localcloud.oci.job_runs.dispatch import JobRuns
+from localcloud.oci.job_runs.run_dispatch import JobRuns
 from localcloud.oci.log_lines import count_usage
 from localcloud.oci.operations import OciCloud
-from localcloud.oci.services import identity, operations, users
+from localcloud.oci.services import identity, service_operations, users
 from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
 from localcloud.oci.services.object_storage.listing import files_in_use
-from localcloud.oci.store import FaultTable, StateStore
+from localcloud.oci.tenancy_store import FaultTable, StateStore
 from localcloud.server.api_errors import explain_disk_error
 from localcloud.server.cloud import ServedCloud
 from localcloud.server.faults import Faults
@@ -33,8 +33,8 @@ class OciServerPart(MainServerPart):
     def __init__(self, cloud: ServedCloud) -> None:
         if not isinstance(cloud, OciCloud):
             raise TypeError("the local OCI was given the state of another platform")
-        self.facts = tenancy.facts()
-        self.api = OciApi(cloud, Router(operations(), TAIL))
+        self.facts = tenancy.tenancy_facts()
+        self.api = OciApi(cloud, Router(service_operations(), TAIL))
         self._cloud = cloud
 
     @staticmethod
@@ -51,11 +51,13 @@ class OciServerPart(MainServerPart):
                 f"{state} cannot be used ({error}): `trainyard cloud reset` starts with an empty cloud"
             ) from None
         with store.transaction():
-            identity.seed(store)
+            identity.seed_tenancy(store)
             count_usage(store)
         _remove_unrecorded_files(home / "objects", files_in_use(store))
         background_tasks.remove_folders(home / "runs", (run.id for run in store.live("job-run")))
-        credentials = tenancy.load_credentials(home, partial(users.find_key, store), partial(current_principal, store))
+        credentials = tenancy.load_credentials(
+            home, partial(users.find_api_key, store), partial(current_principal, store)
+        )
         cloud = OciCloud(home=home, store=store, credentials=credentials)
         cloud.access = AccessControl(store)
         cloud.faults = Faults(FaultTable(store))

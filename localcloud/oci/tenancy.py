@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud.files import write_secret
-from localcloud.oci.authentication import Caller, Credential, Credentials, fingerprint
+from localcloud.oci.authentication import Caller, Credential, Credentials, key_fingerprint
 from localcloud.oci.ocids import fixed_ocid, new_ocid
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.http import Json
 
@@ -45,7 +45,7 @@ class User:
         return fixed_ocid("user", self.profile)
 
 
-def facts() -> dict[str, str]:
+def tenancy_facts() -> dict[str, str]:
     """The facts of the tenancy in the cloud's marker."""
     return {"region": REGION, "tenancy": TENANCY, "compartment": COMPARTMENT, "namespace": NAMESPACE}
 
@@ -61,12 +61,12 @@ def load_credentials(
     names = (*(user.profile for user in USERS), "issuer")
     (home / "keys").mkdir(mode=0o700, exist_ok=True)
     with ThreadPoolExecutor() as pool:  # making a key takes a while, and releases the GIL
-        keys = dict(zip(names, pool.map(partial(_key, home), names), strict=True))
+        keys = dict(zip(names, pool.map(partial(_user_key, home), names), strict=True))
     users = {}
     for user in USERS:
         public = keys[user.profile].public_key()
         principal = Caller(user.id, user.profile, TENANCY)
-        users[f"{TENANCY}/{user.id}/{fingerprint(public)}"] = Credential(principal, public)
+        users[f"{TENANCY}/{user.id}/{key_fingerprint(public)}"] = Credential(principal, public)
     _write_config(home, keys)
     return Credentials(users, keys["issuer"], uploaded, current)
 
@@ -89,7 +89,7 @@ def _key_path(home: Path, name: str) -> Path:
     return home / "keys" / f"{name}.pem"
 
 
-def _key(home: Path, name: str) -> rsa.RSAPrivateKey:
+def _user_key(home: Path, name: str) -> rsa.RSAPrivateKey:
     path = _key_path(home, name)
     if not path.exists():
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -102,7 +102,7 @@ def _write_config(home: Path, keys: dict[str, rsa.RSAPrivateKey]) -> None:
     for user in USERS:
         profile = {
             "user": user.id,
-            "fingerprint": fingerprint(keys[user.profile].public_key()),
+            "fingerprint": key_fingerprint(keys[user.profile].public_key()),
             "key_file": str(_key_path(home, user.profile).resolve()),
             "tenancy": TENANCY,
             "region": REGION,
@@ -129,7 +129,7 @@ def add_membership(store: StateStore, user: str, group: str, identifier: str = "
     return store.add(StoredResource(identifier, MEMBERSHIP, TENANCY, user, "ACTIVE", body, parent=group))
 
 
-def groups_of(store: StateStore, user: str) -> list[StoredResource]:
+def groups_of_user(store: StateStore, user: str) -> list[StoredResource]:
     """The groups that a user is in."""
     groups = (store.get(row.parent) for row in store.live(MEMBERSHIP, name=user))
     return [group for group in groups if group and group.live]

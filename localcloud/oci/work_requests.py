@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from localcloud.oci import authorization, models, tenancy
-from localcloud.oci.errors import not_found
+from localcloud.oci.oci_errors import not_found
 from localcloud.oci.ocids import new_ocid
 from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.paging import page_of
-from localcloud.oci.store import StoredResource
+from localcloud.oci.tenancy_store import StoredResource
 from localcloud.server import http
 from localcloud.server.http import Reply
 
@@ -49,7 +49,7 @@ def add_work_request(
         "timeAccepted": moment,
         "timeStarted": moment,
         "timeFinished": moment,
-        authorization.INHERITED: authorization.inheritance(call),
+        authorization.INHERITED: authorization.inherited_permissions(call),
     }
     settles_at = resource.settles_at
     call.store.add(
@@ -58,25 +58,25 @@ def add_work_request(
     return {"opc-work-request-id": identifier}
 
 
-def _get(service: str, call: ApiCall) -> Reply:
-    request = _find(call)
-    return Reply(200, models.shape(service, "WorkRequest", _current_body(request)), {"etag": request.etag})
+def _get_work_request(service: str, call: ApiCall) -> Reply:
+    request = _find_work_request(call)
+    return Reply(200, models.shape_reply(service, "WorkRequest", _current_body(request)), {"etag": request.etag})
 
 
-def _list(service: str, call: ApiCall) -> Reply:
+def _list_work_requests(service: str, call: ApiCall) -> Reply:
     call.needed("compartmentId")
     page = page_of(call.store, KIND, call.query, {"resourceId": "parent"}, live_only=True)
     model = "WorkRequestSummary" if service != "object_storage" else "WorkRequest"
     seen = (item for item in page.items if authorization.may_see(call, item))
-    return Reply(200, [models.shape(service, model, _current_body(item)) for item in seen], page.headers)
+    return Reply(200, [models.shape_reply(service, model, _current_body(item)) for item in seen], page.headers)
 
 
-def _list_nothing(call: ApiCall) -> Reply:
-    _find(call)
+def _list_no_work_entries(call: ApiCall) -> Reply:
+    _find_work_request(call)
     return Reply(200, [])
 
 
-def _find(call: ApiCall) -> StoredResource:
+def _find_work_request(call: ApiCall) -> StoredResource:
     request = call.store.get(call.params["workRequestId"])
     if request is None or request.kind != KIND:
         raise not_found("work request")
@@ -91,14 +91,20 @@ def _current_body(request: StoredResource) -> Mapping[str, Any]:
     return {**unfinished, "status": "IN_PROGRESS", "percentComplete": 50.0}
 
 
-def operations() -> list[ApiOperation]:
+def work_request_operations() -> list[ApiOperation]:
     rows = []
     for prefix, service in _PATHS.items():
         path = f"{prefix}/workRequests"
         rows += [
-            ApiOperation("GetWorkRequest", "GET", f"{path}/{{workRequestId}}", partial(_get, service), service),
-            ApiOperation("ListWorkRequests", "GET", path, partial(_list, service), service),
-            ApiOperation("ListWorkRequestErrors", "GET", f"{path}/{{workRequestId}}/errors", _list_nothing, service),
-            ApiOperation("ListWorkRequestLogs", "GET", f"{path}/{{workRequestId}}/logs", _list_nothing, service),
+            ApiOperation(
+                "GetWorkRequest", "GET", f"{path}/{{workRequestId}}", partial(_get_work_request, service), service
+            ),
+            ApiOperation("ListWorkRequests", "GET", path, partial(_list_work_requests, service), service),
+            ApiOperation(
+                "ListWorkRequestErrors", "GET", f"{path}/{{workRequestId}}/errors", _list_no_work_entries, service
+            ),
+            ApiOperation(
+                "ListWorkRequestLogs", "GET", f"{path}/{{workRequestId}}/logs", _list_no_work_entries, service
+            ),
         ]
     return rows

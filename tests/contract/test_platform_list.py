@@ -83,7 +83,7 @@ def test_outside_of_its_homes_no_module_names_a_platform() -> None:
 
 def test_a_name_is_seen_wherever_it_stands() -> None:
     for source in ('a = {"oci": 1}', 'a in ("oci", "b")', 'if a == "oci": b', 'match a:\n  case "oci": b',
-                   'f(oci="oci")', "from localcloud.oci import store", "import localcloud.oci.store"):  # fmt: skip
+                   'f(oci="oci")', "from localcloud.oci import tenancy", "import localcloud.oci.tenancy"):  # fmt: skip
         assert [*names_in(source, {"oci"})] == ["oci"], source
     assert not [*names_in('JudgedResource(RUN, {"platform": "oci"}); import oci; "of oci"', {"oci"})]
 

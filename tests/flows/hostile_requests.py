@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from localcloud.oci import sdk, services
 from localcloud.oci.operations import ApiOperation
 
-ROWS = services.operations()
+ROWS = services.service_operations()
 _CLIENTS = (
     "core/virtual_network_client", "identity/identity_client", "artifacts/artifacts_client",
     "work_requests/work_request_client", "data_science/data_science_client", "limits/limits_client",
@@ -229,7 +229,7 @@ def _values(draw: st.DrawFn, type_name: str, service: str, depth: int, place: st
 
 @st.composite
 def _models(draw: st.DrawFn, service: str, name: str, depth: int = 0) -> dict[str, Any]:
-    model = sdk.model(service, name)
+    model = sdk.sdk_model(service, name)
     if model.subtypes and not _now_and_then(draw):
         kind: str = draw(st.sampled_from(sorted(model.subtypes)))
         if model.subtypes[kind] != name:
@@ -302,7 +302,7 @@ def _of_clients() -> Mapping[tuple[str, str], tuple[frozenset[str], frozenset[st
 
 
 def _of_client(client: str) -> Iterator[tuple[tuple[str, str], tuple[frozenset[str], frozenset[str]]]]:
-    source = (sdk._package() / f"{client}.py").read_text()
+    source = (sdk._sdk_package() / f"{client}.py").read_text()
     base = re.search(r"'base_path': '([^']+)'", source)
     prefix = base[1].rstrip("/") if base else ""
     for text in source.split("\n    def "):

@@ -182,7 +182,7 @@ def test_a_resource_is_created_read_listed_updated_and_deleted(world: World, cas
 def _left_out(model: Any) -> set[str]:
     """Required fields of the model that this cloud did not send."""
     _, service, *_ = type(model).__module__.split(".")
-    fields = sdk.model(service, type(model).__name__).fields
+    fields = sdk.sdk_model(service, type(model).__name__).fields
     always = {name for name, field in fields.items() if field.required or name in ALWAYS}
     return always - {model.attribute_map[name] for name in model.swagger_types if getattr(model, name) is not None}
 

@@ -16,11 +16,11 @@ from catalog.nested import walk_texts
 from catalog.tables import table
 from localcloud.oci import sdk, services
 from localcloud.oci.operations import ApiOperation
-from localcloud.oci.references import kinds_of, rows_of
+from localcloud.oci.references import kinds_of, reference_rows
 from localcloud.oci.services.network.gateways import gateway_services
 from tests.support.two_teams import Team, now
 
-ROWS = services.operations()
+ROWS = services.service_operations()
 OPAQUE: Mapping[str, str] = table("references")["opaque"]
 _CLIENTS = {
     "core": "core/virtual_network_client", "identity": "identity/identity_client",
@@ -64,8 +64,8 @@ class Spot:
     @property
     def only_narrows(self) -> bool:
         """Whether it only filters a list, which shows no more than the caller may see anyway."""
-        named = " ".join(rows_of(self.operation.name))
-        own = rows_of(self.operation.name).get("own", "query.compartmentId")
+        named = " ".join(reference_rows(self.operation.name))
+        own = reference_rows(self.operation.name).get("own", "query.compartmentId")
         return self.source == "query" and f"query.{self.name}" not in f"{named} {own}"
 
     def __str__(self) -> str:
@@ -78,8 +78,8 @@ def spots() -> list[Spot]:
 
 
 def _spots(row: ApiOperation) -> Iterator[Spot]:
-    listed = {place for places in rows_of(row.name) for place in re.split(r" [|&>+] ", places)}
-    listed |= set(re.split(r" [|&>+] ", rows_of(row.name).get("own", "")))
+    listed = {place for places in reference_rows(row.name) for place in re.split(r" [|&>+] ", places)}
+    listed |= set(re.split(r" [|&>+] ", reference_rows(row.name).get("own", "")))
     for source, fields in fields_of(row).items():
         for field in fields:
             name = field.rpartition(".")[2].removesuffix("[]")
@@ -90,7 +90,7 @@ def _spots(row: ApiOperation) -> Iterator[Spot]:
 def fields_of(row: ApiOperation) -> Mapping[str, list[str]]:
     source = _function(row)
     body = sorted(set(_body_fields(row.service, row.details))) if row.details else []
-    own = rows_of(row.name).get("own", "").split(" ")
+    own = reference_rows(row.name).get("own", "").split(" ")
     body += [place.removeprefix("body.") for place in own if place.startswith("body.")]
     return {
         "path": re.findall(r"\{(\w+)\}", row.path),
@@ -103,7 +103,7 @@ def fields_of(row: ApiOperation) -> Mapping[str, list[str]]:
 @cache
 def _client(service: str) -> Mapping[str, str]:
     """The source of each method of a client."""
-    text = (sdk._package() / f"{_CLIENTS[service]}.py").read_text()
+    text = (sdk._sdk_package() / f"{_CLIENTS[service]}.py").read_text()
     methods = re.split(r"\n    def (\w+)\(self", text)
     return dict(zip(methods[1::2], methods[2::2], strict=True))
 
@@ -137,8 +137,8 @@ def _inner(type_name: str) -> tuple[str, str]:
 
 
 def _with_subtypes(service: str, name: str) -> list[sdk.Model]:
-    model = sdk.model(service, name)
-    return [model, *(sdk.model(service, other) for other in model.subtypes.values() if other != name)]
+    model = sdk.sdk_model(service, name)
+    return [model, *(sdk.sdk_model(service, other) for other in model.subtypes.values() if other != name)]
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def question(
 def _asked(row: ApiOperation, spot: Spot | None) -> list[str]:
     """The query parameters of a call: its own compartment, those that the table names, and the tested place."""
     known = _keys(_function(row), "query_params")
-    listed = " ".join((*rows_of(row.name), *rows_of(row.name).values()))
+    listed = " ".join((*reference_rows(row.name), *reference_rows(row.name).values()))
     wanted = [name for name in known if name in ("compartmentId", "uploadId") or f"query.{name}" in listed]
     if "query.secretName" in listed:
         wanted.append("vaultId")
@@ -223,7 +223,7 @@ def _filled(service: str, name: str, before: str, wanted: str, at: Any) -> dict[
         if not field.required and not wanted.startswith(place) and not (wanted and beside):
             continue
         made[field.wire] = _value(service, field, inner, mark, place, wanted, at)
-    base = sdk.model(service, name)
+    base = sdk.sdk_model(service, name)
     if model.name != name:
         made[base.discriminator] = next(key for key, other in base.subtypes.items() if other == model.name)
     return made

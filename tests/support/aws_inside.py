@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from localcloud.aws import account, sigv4
 from localcloud.aws.cloud import AwsCloud
-from localcloud.oci.store import FaultTable, StateStore
+from localcloud.oci.tenancy_store import FaultTable, StateStore
 from localcloud.server.app import answer_request
 from localcloud.server.faults import Faults
 from localcloud.server.http import MAXIMUM_BODY, Reply, Request, Upload

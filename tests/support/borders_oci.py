@@ -41,7 +41,7 @@ _TWO_NAMES = frozenset(
 )
 _ROWS = tuple(
     row
-    for row in services.operations()
+    for row in services.service_operations()
     if row.name not in _NOT_ASKED
     for _ in range(10 if row.name in _TWO_NAMES else 1)
 )
@@ -222,7 +222,7 @@ class _Mixed:
         """A body by the SDK's model, with the required fields and some of the others."""
         return {
             name: self._draw.choice(sorted(field.allowed)) if field.allowed and field.type == "str" else typed
-            for name, field in sdk.model(service, model).fields.items()
+            for name, field in sdk.sdk_model(service, model).fields.items()
             if field.required or (depth < 2 and self._draw.random() < 0.15)
             for typed in [self._typed(service, field.type, name, depth)]
         }

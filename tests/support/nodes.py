@@ -26,7 +26,7 @@ from components.oci.client.job_runs import MAIN_VARIABLE, start_of
 from components.plan.model import NodePlan
 from localcloud.admin import issue_resource_principal
 from localcloud.oci.ocids import new_ocid
-from localcloud.oci.sdk import client_variables
+from localcloud.oci.sdk import oci_client_variables
 from schemas.model import Job, Retry, Role
 from tests.support.cloud_world import World
 from tests.support.samples import job, plan
@@ -70,7 +70,7 @@ class Place:
             file.write_text(variables[f"OCI_RESOURCE_PRINCIPAL_{name}"])
             file.chmod(0o600)
             variables[f"OCI_RESOURCE_PRINCIPAL_{name}"] = str(file)
-        return {**variables, **client_variables(clients.cloud.endpoint)}
+        return {**variables, **oci_client_variables(clients.cloud.endpoint)}
 
     def _notebook(self) -> str:
         models = oci.data_science.models

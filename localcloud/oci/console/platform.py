@@ -21,11 +21,11 @@ from localcloud.console.platform import (
     rule_row,
 )
 from localcloud.oci import tenancy
-from localcloud.oci.console.runs import OciRun, RunBook
+from localcloud.oci.console.training_runs import OciRun, RunBook
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.network import gateways
 from localcloud.oci.services.object_storage import listing
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server import http, progress_record
 
 
@@ -38,7 +38,7 @@ class OciPlaces:
     note = ""
 
     def addresses_of(self, peer: str) -> tuple[str, ...]:
-        return gateways.addresses_of(peer)
+        return gateways.service_addresses(peer)
 
 
 class OciConsole:
@@ -54,20 +54,20 @@ class OciConsole:
         return await self._book.latest()
 
     async def content(self, run: OciRun, most: int) -> RunContent:
-        return _content(self._cloud, run, most)
+        return _oci_run_content(self._cloud, run, most)
 
     async def sections(self) -> Sequence[Section]:
         store = self._cloud.store
         return (
             Section("Networks", list(_network_items(store)), "No network."),
-            Section("Who may do what", list(_access_items(store)), "No policies."),
+            Section("Who may do what", list(_oci_access_items(store)), "No policies."),
             Section("Buckets", list(_bucket_items(store)), "No buckets."),
-            Section("Jobs", list(_job_items(store)), "No jobs."),
+            Section("Jobs", list(_oci_job_items(store)), "No jobs."),
             Section("Defaults that no subnet uses", list(_unused_default_items(store)), last=True),
         )
 
     def facts(self) -> Sequence[tuple[str, str]]:
-        return list(tenancy.facts().items())
+        return list(tenancy.tenancy_facts().items())
 
 
 # How many objects of a bucket are counted at most.
@@ -79,26 +79,26 @@ _LATE_SECONDS = 120.0
 _TIMES = (("accepted", "timeAccepted"), ("started", "timeStarted"), ("finished", "timeFinished"))
 
 
-def _latest(store: StateStore, kind: str) -> list[StoredResource]:
+def _latest_resources(store: StateStore, kind: str) -> list[StoredResource]:
     return store.select("kind = ? AND live ORDER BY sequence DESC LIMIT ?", (kind, MANY))
 
 
-def _place(store: StateStore, resource: StoredResource) -> str:
+def _compartment_name(store: StateStore, resource: StoredResource) -> str:
     compartment = store.get(resource.compartment)
     return compartment.name if compartment else resource.compartment
 
 
-def _access_items(store: StateStore) -> Iterator[Item]:
-    for policy in _latest(store, "policy"):
+def _oci_access_items(store: StateStore) -> Iterator[Item]:
+    for policy in _latest_resources(store, "policy"):
         statements = [[statement] for statement in policy.body["statements"]]
         tables = [{"columns": ["statement"], "rows": statements}]
-        yield {"name": policy.name, "state": f"policy in {_place(store, policy)}", "tables": tables}
-    for group in _latest(store, "dynamic-group"):
+        yield {"name": policy.name, "state": f"policy in {_compartment_name(store, policy)}", "tables": tables}
+    for group in _latest_resources(store, "dynamic-group"):
         yield {"name": group.name, "state": "dynamic group", "text": [group.body["matchingRule"]]}
 
 
 def _bucket_items(store: StateStore) -> Iterator[Item]:
-    for bucket in _latest(store, "bucket"):
+    for bucket in _latest_resources(store, "bucket"):
         count, size = store.connection.execute(
             "SELECT count(*), coalesce(sum(size), 0) FROM (SELECT size FROM objects WHERE bucket = ? LIMIT ?)",
             (bucket.id, _COUNTED),
@@ -111,13 +111,13 @@ def _bucket_items(store: StateStore) -> Iterator[Item]:
         yield {
             "name": bucket.name,
             "state": f"{least}{count} objects, {least}{size} bytes",
-            "facts": [["compartment", _place(store, bucket)], ["id", bucket.id]],
+            "facts": [["compartment", _compartment_name(store, bucket)], ["id", bucket.id]],
             "tables": [{"columns": ["object", "bytes", "modified"], "rows": rows}] if rows else [],
         }
 
 
-def _job_items(store: StateStore) -> Iterator[Item]:
-    for job in _latest(store, "job"):
+def _oci_job_items(store: StateStore) -> Iterator[Item]:
+    for job in _latest_resources(store, "job"):
         infrastructure = job.body.get("jobInfrastructureConfigurationDetails") or {}
         configuration = job.body.get("jobConfigurationDetails") or {}
         environment = job.body.get("jobEnvironmentConfigurationDetails") or {}
@@ -135,16 +135,16 @@ def _job_items(store: StateStore) -> Iterator[Item]:
         }
 
 
-def _content(cloud: OciCloud, run: OciRun, most: int) -> RunContent:
-    bucket = _bucket(cloud, run)
+def _oci_run_content(cloud: OciCloud, run: OciRun, most: int) -> RunContent:
+    bucket = _run_bucket_id(cloud, run)
     points = (
         progress_record.recorded_progress(cloud.store, bucket, run.place.prefix, most) if run.place and bucket else {}
     )
-    statuses = {node.rank: _status(cloud, run, node, bucket) for node in run.nodes}
-    return RunContent(_facts(cloud, run), statuses, points, _printed(cloud, run))
+    statuses = {node.rank: _read_launcher_status(cloud, run, node, bucket) for node in run.nodes}
+    return RunContent(_run_facts(cloud, run), statuses, points, _last_logged_lines(cloud, run))
 
 
-def _facts(cloud: OciCloud, run: OciRun) -> list[list[str]]:
+def _run_facts(cloud: OciCloud, run: OciRun) -> list[list[str]]:
     job = cloud.store.get(run.job)
     first = cloud.store.get(run.key)
     body = first.body if first else {}
@@ -154,16 +154,16 @@ def _facts(cloud: OciCloud, run: OciRun) -> list[list[str]]:
     ]
 
 
-def _bucket(cloud: OciCloud, run: OciRun) -> str:
+def _run_bucket_id(cloud: OciCloud, run: OciRun) -> str:
     buckets = cloud.store.live("bucket", name=run.place.bucket) if run.place else ()
     return buckets[0].id if buckets else ""
 
 
-def _status(cloud: OciCloud, run: OciRun, node: RunNode, bucket: str) -> Mapping[str, Any]:
+def _read_launcher_status(cloud: OciCloud, run: OciRun, node: RunNode, bucket: str) -> Mapping[str, Any]:
     """The status object of the node's launcher; empty if there is none."""
     if run.place is None or not bucket:
         return {}
-    item = listing.lookup(cloud.store, bucket, run.place.status(node.rank))
+    item = listing.find_object(cloud.store, bucket, run.place.status(node.rank))
     return (
         progress_record.read_status_file(cloud.objects / item.file)
         if item and item.size <= progress_record.LONGEST_BYTES
@@ -171,7 +171,7 @@ def _status(cloud: OciCloud, run: OciRun, node: RunNode, bucket: str) -> Mapping
     )
 
 
-def _printed(cloud: OciCloud, run: OciRun) -> list[str]:
+def _last_logged_lines(cloud: OciCloud, run: OciRun) -> list[str]:
     """The last lines of all ranks, ordered by time."""
     ranks = {node.run.id: node for node in run.nodes}
     logs = {node.log for node in run.nodes if node.log}
@@ -200,17 +200,17 @@ def _network_items(store: StateStore) -> Iterator[dict[str, Any]]:
         yield {
             "name": vcn.name,
             "state": ", ".join(vcn.body.get("cidrBlocks") or []),
-            "facts": [["id", vcn.id], *_gateways(store, vcn)],
-            "tables": list(_tables(store, vcn)),
+            "facts": [["id", vcn.id], *_gateway_rows(store, vcn)],
+            "tables": list(_network_tables(store, vcn)),
         }
 
 
 def _unused_default_items(store: StateStore) -> Iterator[dict[str, Any]]:
     """The lists and tables that come with each VCN and that no subnet uses."""
     for vcn in store.select("kind = 'vcn' AND live ORDER BY sequence DESC LIMIT ?", (MANY,)):
-        tables = [table for resource, table in _rules(store, vcn) if _is_unused_default(store, vcn, resource)]
+        tables = [table for resource, table in _rule_tables(store, vcn) if _is_unused_default(store, vcn, resource)]
         if tables:
-            yield {"name": vcn.name, "state": _text(vcn.body, "id"), "tables": tables}
+            yield {"name": vcn.name, "state": _field_text(vcn.body, "id"), "tables": tables}
 
 
 def _is_unused_default(store: StateStore, vcn: StoredResource, resource: StoredResource) -> bool:
@@ -218,66 +218,70 @@ def _is_unused_default(store: StateStore, vcn: StoredResource, resource: StoredR
     return resource.id in defaults and not store.mentioning(resource.id, ("subnet",))
 
 
-def _gateways(store: StateStore, vcn: StoredResource) -> Iterator[list[str]]:
+def _gateway_rows(store: StateStore, vcn: StoredResource) -> Iterator[list[str]]:
     for kind in ("internet-gateway", "nat-gateway", "service-gateway"):
         yield from ([kind.replace("-", " "), gateway.name] for gateway in store.live(kind, parent=vcn.id))
 
 
-def _tables(store: StateStore, vcn: StoredResource) -> Iterator[Table]:
+def _network_tables(store: StateStore, vcn: StoredResource) -> Iterator[Table]:
     subnets = store.live("subnet", parent=vcn.id)[:MANY]
     if subnets:
         columns = ["subnet", "addresses", "public addresses", "route table", "security lists"]
-        yield {"columns": columns, "rows": [_subnet(store, subnet) for subnet in subnets]}
-    for resource, table in _rules(store, vcn):
+        yield {"columns": columns, "rows": [_subnet_row(store, subnet) for subnet in subnets]}
+    for resource, table in _rule_tables(store, vcn):
         if not _is_unused_default(store, vcn, resource):
             yield table
     for group in store.live("network-security-group", parent=vcn.id)[:MANY]:
-        rows = [_rule(store, rule["direction"].lower(), rule) for rule in _list(group, "rules")]
+        rows = [_security_rule_row(store, rule["direction"].lower(), rule) for rule in _field_list(group, "rules")]
         yield {"title": f"Security group {group.name}", "columns": RULE_COLUMNS, "rows": rows}
 
 
-def _rules(store: StateStore, vcn: StoredResource) -> Iterator[tuple[StoredResource, Table]]:
+def _rule_tables(store: StateStore, vcn: StoredResource) -> Iterator[tuple[StoredResource, Table]]:
     """Route tables with routes, and security lists."""
     for table in store.live("route-table", parent=vcn.id)[:MANY]:
         rows = [
-            [_text(rule, "destination"), _name(store, _text(rule, "networkEntityId"))]
-            for rule in _list(table, "routeRules")
+            [_field_text(rule, "destination"), _resource_name(store, _field_text(rule, "networkEntityId"))]
+            for rule in _field_list(table, "routeRules")
         ]
         if rows:
             yield table, {"title": f"Route table {table.name}", "columns": ["to", "through"], "rows": rows}
     for security in store.live("security-list", parent=vcn.id)[:MANY]:
         sides = ((direction, f"{direction}SecurityRules") for direction in DIRECTIONS)
-        rows = [_rule(store, direction, rule) for direction, field in sides for rule in _list(security, field)]
+        rows = [
+            _security_rule_row(store, direction, rule)
+            for direction, field in sides
+            for rule in _field_list(security, field)
+        ]
         yield security, {"title": f"Security list {security.name}", "columns": RULE_COLUMNS, "rows": rows}
 
 
-def _subnet(store: StateStore, subnet: StoredResource) -> list[str]:
-    lists = ", ".join(_name(store, identifier) for identifier in subnet.body.get("securityListIds") or [])
+def _subnet_row(store: StateStore, subnet: StoredResource) -> list[str]:
+    lists = ", ".join(_resource_name(store, identifier) for identifier in subnet.body.get("securityListIds") or [])
     public = "no" if subnet.body.get("prohibitPublicIpOnVnic") else "yes"
     return [
         subnet.name,
-        _text(subnet.body, "cidrBlock"),
+        _field_text(subnet.body, "cidrBlock"),
         public,
-        _name(store, _text(subnet.body, "routeTableId")),
+        _resource_name(store, _field_text(subnet.body, "routeTableId")),
         lists,
     ]
 
 
-def _rule(store: StateStore, direction: Direction, body: Mapping[str, Any]) -> list[str]:
+def _security_rule_row(store: StateStore, direction: Direction, body: Mapping[str, Any]) -> list[str]:
     rule = read_security_rule(body, direction)
-    return rule_row(rule, _name(store, rule.peer))
+    return rule_row(rule, _resource_name(store, rule.peer))
 
 
-def _name(store: StateStore, identifier: str) -> str:
+def _resource_name(store: StateStore, identifier: str) -> str:
     resource = store.get(identifier) if identifier.startswith("ocid1.") else None
     return resource.name if resource else identifier
 
 
-def _text(value: Mapping[str, Any], name: str) -> str:
+def _field_text(value: Mapping[str, Any], name: str) -> str:
     return str(value.get(name) or "")
 
 
-def _list(resource: StoredResource, name: str) -> list[Mapping[str, Any]]:
+def _field_list(resource: StoredResource, name: str) -> list[Mapping[str, Any]]:
     return list(resource.body.get(name) or [])
 
 

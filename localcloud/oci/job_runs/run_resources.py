@@ -33,7 +33,7 @@ from localcloud.oci.services import artifacts
 from localcloud.oci.services.local_operations import RESOURCE_TYPES
 from localcloud.oci.services.logs import RUN_OUTPUT
 from localcloud.oci.services.object_storage import buckets, listing
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server import http
 
 # Readable for the run's user. Nobody else can enter the run's folder.
@@ -133,7 +133,7 @@ def stand_in_name(store: StateStore, address: str, document: str, modules: froze
     image = artifacts.find_image(store, address) if address else None
     if image and (recorded := str(image.body.get("environment") or "")):
         return recorded
-    framework, strategy, packages = _wanted(document)
+    framework, strategy, packages = _environment_need(document)
     if not framework:
         return ""
     need = Need(framework, strategy, modules, team_own=framework not in frameworks.framework_names())
@@ -148,7 +148,7 @@ def stand_in_name(store: StateStore, address: str, document: str, modules: froze
     return ""  # the script imports nothing of a framework
 
 
-def _wanted(document: str) -> tuple[str, str | None, str]:
+def _environment_need(document: str) -> tuple[str, str | None, str]:
     """Framework, strategy and packages of a launch document. It comes from the run's job, so it may be invalid."""
     try:
         launch = json.loads(document) if document else {}
@@ -186,7 +186,7 @@ def mounted_buckets(
 ) -> Iterator[MountedFiles]:
     overridden = run.body.get("jobStorageMountConfigurationOverrideDetailsList")
     for row in overridden or job.body.get("jobStorageMountConfigurationDetailsList") or []:
-        bucket = _bucket(store, row, may_mount)
+        bucket = _mountable_bucket(store, row, may_mount)
         prefix = row.get("prefix") or ""
         prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
         items = listing.select_objects(store, bucket, {"prefix": prefix})
@@ -194,7 +194,7 @@ def mounted_buckets(
         yield MountedFiles(str(target), [(item.name[len(prefix) :], objects / item.file) for item in items])
 
 
-def _bucket(store: StateStore, row: dict[str, Any], may_mount: MayUse) -> StoredResource:
+def _mountable_bucket(store: StateStore, row: dict[str, Any], may_mount: MayUse) -> StoredResource:
     if row["storageType"] != "OBJECT_STORAGE":
         raise CannotStartError("The local cloud mounts only buckets: it has no File Storage")
     name = row["bucket"]

@@ -34,7 +34,7 @@ _NOT_A_CHOICE = "UNKNOWN_ENUM_VALUE"
 _NESTED_TAGS = "dict(str, dict(str, object))"
 
 
-def pulumi_name(api_name: str, swagger_type: str = "") -> str:
+def pulumi_name_of_field(api_name: str, swagger_type: str = "") -> str:
     if api_name in _RENAMED:
         return _RENAMED[api_name]
     name = _AFTER_DIGIT.sub(lambda match: match[0].lower(), api_name).replace("GBs", "Gbs")
@@ -46,19 +46,19 @@ def models_of(service: str) -> Any:
 
 
 @cache
-def fields(service: str, model: str) -> Mapping[str, tuple[str, str]]:
+def pulumi_fields(service: str, model: str) -> Mapping[str, tuple[str, str]]:
     """The SDK's attribute and type of each field of a model, by its Pulumi name."""
     empty = getattr(models_of(service), model)()
     return {
-        pulumi_name(empty.attribute_map[attribute], kind): (attribute, kind)
+        pulumi_name_of_field(empty.attribute_map[attribute], kind): (attribute, kind)
         for attribute, kind in empty.swagger_types.items()
     }
 
 
 def to_model(service: str, model: str, properties: Mapping[str, Any]) -> Any:
     """The model, or its subtype by the discriminator. Leaves out properties that it does not have."""
-    name = _subtype(service, model, properties)
-    model_fields = fields(service, name)
+    name = _subtype_name(service, model, properties)
+    model_fields = pulumi_fields(service, name)
     try:
         values = {
             model_fields[key][0]: _to_api(service, model_fields[key][1], value)
@@ -75,12 +75,12 @@ def to_model(service: str, model: str, properties: Mapping[str, Any]) -> Any:
     return made
 
 
-def _subtype(service: str, model: str, properties: Mapping[str, Any]) -> str:
+def _subtype_name(service: str, model: str, properties: Mapping[str, Any]) -> str:
     choose = getattr(getattr(models_of(service), model), "get_subtype", None)
     if choose is None:
         return model
     empty = getattr(models_of(service), model)()
-    wire = {empty.attribute_map[a]: properties.get(key) for key, (a, _) in fields(service, model).items()}
+    wire = {empty.attribute_map[a]: properties.get(key) for key, (a, _) in pulumi_fields(service, model).items()}
     return str(choose({key: value.upper() if isinstance(value, str) else value for key, value in wire.items()}))
 
 
@@ -124,7 +124,7 @@ def from_model(value: Any, key: str = "") -> Any:
 def _from_object(model: Any) -> Properties:
     shown = {}
     for attribute, kind in model.swagger_types.items():
-        name = pulumi_name(model.attribute_map[attribute], kind)
+        name = pulumi_name_of_field(model.attribute_map[attribute], kind)
         value = from_model(getattr(model, attribute), name)
         if value is not None:
             shown[name] = value

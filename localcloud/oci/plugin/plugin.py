@@ -53,13 +53,13 @@ def function_of(token: str, session: Callable[[], Session]) -> Function | None:
     lookup = FUNCTIONS.get(token)
     if lookup is None:
         return None
-    return lambda args: look_up(token, lookup, session(), args)
+    return lambda args: call_oci_function(token, lookup, session(), args)
 
 
-def look_up(token: str, lookup: OciFunction, session: Session, args: Properties) -> Properties:
+def call_oci_function(token: str, lookup: OciFunction, session: Session, args: Properties) -> Properties:
     call = Call("", token, token, UrnReporter(Engine(), "", frozenset()), Stop())
     operation = getattr(session.client(lookup.service), lookup.operation)
-    given = [args[key] if key in args else _default(key, session) for key in lookup.arguments]
+    given = [args[key] if key in args else _default_argument(key, session) for key in lookup.arguments]
     options = dict(lookup.always) | {
         option: args[key] for option, key in lookup.options.items() if args.get(key) is not None
     }
@@ -70,10 +70,10 @@ def look_up(token: str, lookup: OciFunction, session: Session, args: Properties)
     identity = "/".join([name, *map(str, given)])
     if not lookup.plural:
         return {**args, "id": identity, **from_model(data)}
-    return {**args, "id": identity, lookup.plural: _listed(lookup, data, args.get("filters") or [])}
+    return {**args, "id": identity, lookup.plural: _filtered_items(lookup, data, args.get("filters") or [])}
 
 
-def _default(key: str, session: Session) -> str:
+def _default_argument(key: str, session: Session) -> str:
     return session.tenancy if key in ("tenancyId", "compartmentId") else ""
 
 
@@ -87,21 +87,21 @@ def _all_pages(call: Call, name: str, operation: Any, given: list[Any], options:
     return data
 
 
-def _listed(lookup: OciFunction, data: Any, filters: list[Mapping[str, Any]]) -> Any:
+def _filtered_items(lookup: OciFunction, data: Any, filters: list[Mapping[str, Any]]) -> Any:
     shown = from_model(data)
     if lookup.collection:
-        return [{**shown, "items": _filtered(shown.get("items") or [], filters)}]
+        return [{**shown, "items": _filter_items(shown.get("items") or [], filters)}]
     if not isinstance(shown, list):
         return shown
     names = _RENAMED.get(lookup.plural, {})
-    return _filtered([{names.get(key, key): value for key, value in item.items()} for item in shown], filters)
+    return _filter_items([{names.get(key, key): value for key, value in item.items()} for item in shown], filters)
 
 
-def _filtered(items: list[Properties], filters: list[Mapping[str, Any]]) -> list[Properties]:
-    return [item for item in items if all(_passes(item, one) for one in filters)]
+def _filter_items(items: list[Properties], filters: list[Mapping[str, Any]]) -> list[Properties]:
+    return [item for item in items if all(_passes_filter(item, one) for one in filters)]
 
 
-def _passes(item: Properties, one: Mapping[str, Any]) -> bool:
+def _passes_filter(item: Properties, one: Mapping[str, Any]) -> bool:
     value = str(item.get(camel_case(one["name"]), ""))
     if one.get("regex"):
         return any(re.search(pattern, value) for pattern in one["values"])

@@ -11,7 +11,7 @@ from components.oci.client.session import Session
 from components.oci.types.oci_resource_type import OciResourceType
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
-from localcloud.oci.plugin.convert import fields, from_model, to_model
+from localcloud.oci.plugin.convert import from_model, pulumi_fields, to_model
 from localcloud.plugins.engine import unchangeable_error
 from localcloud.plugins.resource_table import TableResource, creation_seed, diff_rules_of_type
 
@@ -40,13 +40,13 @@ class OciResource(TableResource):
         return self._session().client(self.row.service)
 
     def inputs_of_api(self) -> frozenset[str]:
-        created = fields(self.row.service, f"Create{self.row.stem}Details")
-        changed = fields(self.row.service, f"Update{self.row.stem}Details")
+        created = pulumi_fields(self.row.service, f"Create{self.row.stem}Details")
+        changed = pulumi_fields(self.row.service, f"Update{self.row.stem}Details")
         api = self._pulumi_names(dict.fromkeys((*created, *changed)))
         return frozenset(api) | self.row.extra | frozenset(self.row.within)
 
     def outputs_of_api(self) -> frozenset[str]:
-        return frozenset(self._pulumi_names(dict.fromkeys(fields(self.row.service, self.row.model))))
+        return frozenset(self._pulumi_names(dict.fromkeys(pulumi_fields(self.row.service, self.row.model))))
 
     def _details(self, kind: str, inputs: Properties) -> Any:
         renamed = {self.row.renamed.get(key, key): value for key, value in inputs.items()}
@@ -117,7 +117,7 @@ class OciResource(TableResource):
             if self.row.existing and getattr(error.__cause__, "code", None) in _TAKEN:
                 holder = self._id_of_name(call, inputs) or "OCID"
                 raise ProviderError(
-                    error.cause, self._name_taken_remedies(call, _name_of(inputs), holder)
+                    error.cause, self._name_taken_remedies(call, _name_input(inputs), holder)
                 ) from error.__cause__
             raise
         made = getattr(model, "time_created", None)
@@ -128,7 +128,9 @@ class OciResource(TableResource):
         where = [inputs[key] for key in self.row.within] or [inputs["compartmentId"]]
         key = "name" if "name" in inputs else "display_name"
         listing = getattr(self.client, self.row.list_operation)
-        answer = attempt(call, f"Look for {_name_of(inputs)}", lambda: listing(*where, **{key: _name_of(inputs)})).data
+        answer = attempt(
+            call, f"Look for {_name_input(inputs)}", lambda: listing(*where, **{key: _name_input(inputs)})
+        ).data
         rows = [one.id for one in getattr(answer, "items", answer) if one.lifecycle_state not in self.row.gone]
         path = "".join(f"{key}/{inputs[key]}/" for key in self.row.within)
         own = f"{self.row.stem[:1].lower()}{self.row.stem[1:]}Id/" if path else ""
@@ -174,7 +176,7 @@ class OciResource(TableResource):
 
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> Any:  # noqa: A002
         path = self.call_path(id, new)
-        served = self._pulumi_names({**fields(self.row.service, f"Update{self.row.stem}Details")})
+        served = self._pulumi_names({**pulumi_fields(self.row.service, f"Update{self.row.stem}Details")})
         wanted = {key: value for key, value in changed.items() if key not in self.row.extra}
         compartment = None if "compartmentId" in served else wanted.pop("compartmentId", None)
         wanted = {key: _or_empty(value, served[key][1]) if key in served else value for key, value in wanted.items()}
@@ -218,7 +220,7 @@ class OciResource(TableResource):
         return str(getattr(error, "message", "")) if in_use else None
 
 
-def _name_of(inputs: Properties) -> object:
+def _name_input(inputs: Properties) -> object:
     return inputs.get("name") or inputs.get("displayName")
 
 
@@ -245,7 +247,7 @@ def wait_for_work_request(call: Call, client: Any, answer: Any, entity: str, act
             return _identifier_in(call, request, entity, {action, "IN_PROGRESS"})
         if request.status in {"FAILED", "CANCELED"} or time.monotonic() > deadline:
             raise ProviderError(
-                f"{call.name}: its work request is {request.status}: {_reasons(call, client, request_id)}"
+                f"{call.name}: its work request is {request.status}: {_failure_reasons(call, client, request_id)}"
             )
         call.report.status(f"work request {request.status}, {request.percent_complete or 0:.0f} %")
         call.stop.wait(pause)
@@ -259,6 +261,6 @@ def _identifier_in(call: Call, request: Any, entity: str, actions: set[str]) -> 
     raise ProviderError(f"{call.name}: its work request {request.id} names no {entity} that is {' or '.join(actions)}.")
 
 
-def _reasons(call: Call, client: Any, request_id: str) -> str:
+def _failure_reasons(call: Call, client: Any, request_id: str) -> str:
     errors = attempt(call, "Read the work request", lambda: client.list_work_request_errors(request_id)).data
     return "; ".join(error.message for error in errors) or "no reason given"

@@ -22,9 +22,18 @@ from localcloud.oci.services import (
 )
 
 
-def operations() -> list[ApiOperation]:
-    modules = (
-        identity, users, network, object_storage, artifacts, logs, metrics, data_science, secrets, limits,
-        work_requests, local_operations,
-    )  # fmt: skip
-    return [row for module in modules for row in module.operations()]
+def service_operations() -> list[ApiOperation]:
+    return [
+        *identity.identity_operations(),
+        *users.user_operations(),
+        *network.network_operations(),
+        *object_storage.object_storage_operations(),
+        *artifacts.artifact_operations(),
+        *logs.logging_operations(),
+        *metrics.metric_operations(),
+        *data_science.data_science_operations(),
+        *secrets.secret_operations(),
+        *limits.limit_operations(),
+        *work_requests.work_request_operations(),
+        *local_operations.local_operations(),
+    ]

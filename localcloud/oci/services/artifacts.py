@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from localcloud.oci import kinds, ocids, tenancy
-from localcloud.oci.container_images import is_repository, parse_address
-from localcloud.oci.errors import incorrect_state, not_found
+from localcloud.oci.container_images import is_repository, parse_image_address
 from localcloud.oci.kinds import ResourceKind
+from localcloud.oci.oci_errors import incorrect_state, not_found
 from localcloud.oci.ocids import new_ocid
 from localcloud.oci.operations import ApiCall, ApiOperation
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
@@ -25,7 +25,7 @@ PUSH_PATH = "/.trainyard/images"
 WAITING_IMAGE = "image-standing-by"
 
 
-def _repository(call: ApiCall, body: Json) -> Json:
+def _complete_repository(call: ApiCall, body: Json) -> Json:
     if not is_repository(body["displayName"]):
         raise invalid_parameter(
             f"displayName {body['displayName']!r} must be lower-case letters, digits and separators"
@@ -35,15 +35,15 @@ def _repository(call: ApiCall, body: Json) -> Json:
 
 def _delete_images(call: ApiCall, repository: StoredResource) -> None:
     for image in call.store.live(IMAGE.name, parent=repository.id):
-        kinds.remove(IMAGE, call, image)
+        kinds.remove_resource(IMAGE, call, image)
     call.store.connection.execute("DELETE FROM blobs WHERE repository = ?", (repository.name,))
 
 
 REPOSITORY = ResourceKind(
     "container-repository", "ContainerRepository", SERVICE, f"{VERSION}/repositories", "repositoryId",
     ocids.REGISTRY, ocid="containerrepo", plural="ContainerRepositories", summary="ContainerRepositorySummary",
-    collection="ContainerRepositoryCollection", unique_in="tenancy", on_create=_repository, on_delete=_delete_images,
-    brings=("container-image",),
+    collection="ContainerRepositoryCollection", unique_in="tenancy",
+    on_create=_complete_repository, on_delete=_delete_images, brings=("container-image",),
     after_create=lambda call, repository: _push_waiting_images(call, repository),
     defaults={
         "isImmutable": False, "isPublic": False, "imageCount": 0, "layerCount": 0, "layersSizeInBytes": 0,
@@ -59,7 +59,7 @@ IMAGE = ResourceKind(
 
 def find_image(store: StateStore, address: str) -> StoredResource | None:
     """The pushed image that an address names; None for an address outside this tenancy's registry."""
-    parts = parse_address(address)
+    parts = parse_image_address(address)
     if parts is None or parts.registry not in (
         REGISTRY,
         f"{tenancy.REGION}.ocir.io",
@@ -74,13 +74,13 @@ def find_image(store: StateStore, address: str) -> StoredResource | None:
     return None
 
 
-def _push(call: ApiCall) -> Reply:
+def _push_image(call: ApiCall) -> Reply:
     """Records an image as `docker push` does. A missing repository is created in the root compartment.
 
     With `standBy`, a push into a missing repository is stored, and carried out when the repository is created.
     """
     details = _push_details(call)
-    parts = parse_address(details["image"])
+    parts = parse_image_address(details["image"])
     own = parts is not None and (parts.registry, parts.namespace) == (REGISTRY, tenancy.NAMESPACE)
     if parts is None or not own or not is_repository(parts.repository):
         raise invalid_parameter(f"image must be an address such as {REGISTRY}/{tenancy.NAMESPACE}/team/name:tag")
@@ -89,11 +89,11 @@ def _push(call: ApiCall) -> Reply:
     if not repositories and details.get("standBy"):
         return _add_waiting_image(call, name, details)
     repository = repositories[0] if repositories else _first_push(call, name)
-    if details.get("standBy") and (pushed := _pushed(call, repository, version)):
+    if details.get("standBy") and (pushed := _find_pushed_image(call, repository, version)):
         call.store.put(pushed, body={**pushed.body, "environment": details.get("environment") or ""})
-        return Reply(200, kinds.render(IMAGE, pushed), {"etag": pushed.etag})
+        return Reply(200, kinds.render_of_kind(IMAGE, pushed), {"etag": pushed.etag})
     image = _put_image(call, repository, version, parts.digest, details)
-    return Reply(200, kinds.render(IMAGE, image), {"etag": image.etag})
+    return Reply(200, kinds.render_of_kind(IMAGE, image), {"etag": image.etag})
 
 
 def _push_details(call: ApiCall) -> Json:
@@ -139,7 +139,7 @@ _PUSH_FIELDS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def _pushed(call: ApiCall, repository: StoredResource, version: str) -> StoredResource | None:
+def _find_pushed_image(call: ApiCall, repository: StoredResource, version: str) -> StoredResource | None:
     """The existing image, if no stand-in may replace it: it was pushed with content, or its repository is immutable."""
     for image in call.store.live(IMAGE.name, name=f"{repository.name}:{version}"):
         if image.body["layers"] or repository.body["isImmutable"]:
@@ -154,7 +154,7 @@ def _put_image(call: ApiCall, repository: StoredResource, version: str, digest: 
     if repository.body["isImmutable"] and call.store.live(IMAGE.name, name=f"{name}:{version}"):
         raise incorrect_state(f"the repository {name} is immutable and has {version} already")
     for old in call.store.live(IMAGE.name, name=f"{name}:{version}"):
-        kinds.remove(IMAGE, call, old)
+        kinds.remove_resource(IMAGE, call, old)
     image = _add_image(call, repository, version, digest, details)
     moment = http.format_rfc3339(http.current_moment())
     count = len(call.store.live(IMAGE.name, parent=repository.id))
@@ -175,7 +175,7 @@ def _add_waiting_image(call: ApiCall, name: str, details: Json) -> Reply:
 
 def _push_waiting_images(call: ApiCall, repository: StoredResource) -> None:
     for waiting in call.store.live(WAITING_IMAGE, name=repository.name):
-        parts = parse_address(waiting.body["image"])
+        parts = parse_image_address(waiting.body["image"])
         if parts is not None:
             _put_image(call, repository, parts.tag or "latest", parts.digest, dict(waiting.body))
 
@@ -226,19 +226,19 @@ def _first_push(call: ApiCall, name: str) -> StoredResource:
     return call.store.add(StoredResource(body["id"], REPOSITORY.name, tenancy.TENANCY, name, "AVAILABLE", body))
 
 
-def _configuration(call: ApiCall) -> Reply:
+def _get_configuration(call: ApiCall) -> Reply:
     if call.needed("compartmentId") != tenancy.TENANCY:
         raise not_found("the container configuration belongs to the tenancy")
     return Reply(200, {"isRepositoryCreatedOnFirstPush": True, "namespace": tenancy.NAMESPACE})
 
 
-PUSH = ApiOperation("PushContainerImage", "POST", PUSH_PATH, _push, SERVICE)
+PUSH = ApiOperation("PushContainerImage", "POST", PUSH_PATH, _push_image, SERVICE)
 
 
-def operations() -> list[ApiOperation]:
+def artifact_operations() -> list[ApiOperation]:
     return [
-        *kinds.operations(REPOSITORY),
-        *kinds.operations(IMAGE),
-        ApiOperation("GetContainerConfiguration", "GET", f"{VERSION}/configuration", _configuration, SERVICE),
+        *kinds.kind_operations(REPOSITORY),
+        *kinds.kind_operations(IMAGE),
+        ApiOperation("GetContainerConfiguration", "GET", f"{VERSION}/configuration", _get_configuration, SERVICE),
         PUSH,
     ]

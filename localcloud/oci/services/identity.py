@@ -10,13 +10,13 @@ from components.oci.iam.matching import parse_rule
 from components.oci.iam.parse import parse
 from components.oci.iam.statement import StatementError
 from localcloud.oci import kinds, models, ocids, tenancy, work_requests
-from localcloud.oci.access import compartments
+from localcloud.oci.access_decisions import read_compartments
 from localcloud.oci.authorization import delay_effect
-from localcloud.oci.errors import already_exists, conflict, not_found
 from localcloud.oci.kinds import ResourceKind, WorkRequestNames
+from localcloud.oci.oci_errors import already_exists, conflict_error, not_found
 from localcloud.oci.ocids import fixed_ocid
 from localcloud.oci.operations import ApiCall, ApiOperation
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import ApiError, invalid_parameter
 from localcloud.server.http import Json, Reply
@@ -41,7 +41,7 @@ def _dynamic_group(call: ApiCall, body: Json, before: str = "") -> Json:
     return delay_effect(call, _in_tenancy(call, body), before)
 
 
-def _policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> Json:
+def _complete_policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> Json:
     """Refuses invalid statements, and those about compartments outside of the policy's own."""
     if not body["statements"]:
         raise invalid_parameter("a policy has at least one statement")
@@ -51,7 +51,7 @@ def _policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> Json:
             "LimitExceeded",
             f"The policy has {len(body['statements'])} statements; at most {MOST_STATEMENTS} are allowed",
         )
-    tree = compartments(call.store)
+    tree = read_compartments(call.store)
     for text in body["statements"]:
         try:
             statement = parse(text)
@@ -62,7 +62,7 @@ def _policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> Json:
     return delay_effect(call, body, before)
 
 
-def _user(call: ApiCall, body: Json) -> Json:
+def _complete_user(call: ApiCall, body: Json) -> Json:
     capable = {"canUseApiKeys": True, "canUseConsolePassword": False, "canUseAuthTokens": False}
     return {**_in_tenancy(call, body), "capabilities": capable}
 
@@ -81,20 +81,20 @@ def _distinct_name(call: ApiCall, body: Json) -> Json:
 def _require_removable_user(call: ApiCall, user: StoredResource) -> None:
     """Refuses to delete a user of the credentials file, or, like OCI, one that is still in a group."""
     if user.id in (seeded.id for seeded in tenancy.USERS):
-        raise conflict(f"The user {user.name} belongs to the local tenancy and cannot be deleted")
-    if tenancy.groups_of(call.store, user.id):
-        raise conflict(f"The user {user.id} is still in a group")
+        raise conflict_error(f"The user {user.name} belongs to the local tenancy and cannot be deleted")
+    if tenancy.groups_of_user(call.store, user.id):
+        raise conflict_error(f"The user {user.id} is still in a group")
 
 
 def _require_empty_group(call: ApiCall, group: StoredResource) -> None:
     if call.store.live(tenancy.MEMBERSHIP, parent=group.id):
-        raise conflict(f"The group {group.id} still has users")
+        raise conflict_error(f"The group {group.id} still has users")
 
 
 def _require_empty_compartment(call: ApiCall, compartment: StoredResource) -> None:
     held = call.store.select("compartment = ? AND live AND kind != ? LIMIT 1", (compartment.id, work_requests.KIND))
     if held:
-        raise conflict(f"The compartment {compartment.id} is not empty: it has the {held[0].kind} {held[0].id}")
+        raise conflict_error(f"The compartment {compartment.id} is not empty: it has the {held[0].kind} {held[0].id}")
 
 
 _TAG_NAME = re.compile(r"[!-\-/-~]{1,100}")
@@ -111,7 +111,7 @@ GROUP = ResourceKind(
 )  # fmt: skip
 USER = ResourceKind(
     "user", "User", SERVICE, f"{VERSION}/users", "userId", ocids.IDENTITY, name_field="name",
-    unique_in="tenancy", verbs=_IN_THE_TENANCY, defaults={"isMfaActivated": False}, on_create=_user,
+    unique_in="tenancy", verbs=_IN_THE_TENANCY, defaults={"isMfaActivated": False}, on_create=_complete_user,
     on_delete=_require_removable_user,
 )  # fmt: skip
 DYNAMIC_GROUP = ResourceKind(
@@ -134,12 +134,13 @@ TAG = ResourceKind(
 POLICY = ResourceKind(
     "policy", "Policy", SERVICE, f"{VERSION}/policies", "policyId", ocids.IDENTITY, plural="Policies",
     name_field="name", unique_in="compartment", verbs=("Create", "Get", "List", "Update", "Delete"),
-    on_create=_policy, on_update=lambda call, policy, body: _policy(call, body, policy.body["statements"]),
+    on_create=_complete_policy,
+    on_update=lambda call, policy, body: _complete_policy(call, body, policy.body["statements"]),
 )  # fmt: skip
 KINDS = (COMPARTMENT, GROUP, USER, DYNAMIC_GROUP, TAG_NAMESPACE, TAG, POLICY)
 
 
-def seed(store: StateStore) -> None:
+def seed_tenancy(store: StateStore) -> None:
     """Adds the resources that every new tenancy has."""
     moment = http.format_rfc3339(http.current_moment())
     _seed_one(
@@ -178,31 +179,31 @@ def _get_compartment(call: ApiCall) -> Reply:
     resource = call.store.get(call.params["compartmentId"])
     if resource is None or resource.kind not in ("compartment", "tenancy"):
         raise not_found("compartment")
-    return Reply(200, kinds.render(COMPARTMENT, resource), {"etag": resource.etag})
+    return Reply(200, kinds.render_of_kind(COMPARTMENT, resource), {"etag": resource.etag})
 
 
 def _get_tenancy(call: ApiCall) -> Reply:
-    return Reply(200, models.shape(SERVICE, "Tenancy", _tenancy(call).body))
+    return Reply(200, models.shape_reply(SERVICE, "Tenancy", _require_tenancy(call).body))
 
 
-def _tenancy(call: ApiCall) -> StoredResource:
+def _require_tenancy(call: ApiCall) -> StoredResource:
     resource = call.store.get(call.params["tenancyId"])
     if resource is None or resource.kind != "tenancy":
         raise not_found("tenancy")
     return resource
 
 
-def _region_subscriptions(call: ApiCall) -> Reply:
-    _tenancy(call)
+def _list_region_subscriptions(call: ApiCall) -> Reply:
+    _require_tenancy(call)
     key = tenancy.REGION_KEY.upper()
     return Reply(200, [{"regionKey": key, "regionName": tenancy.REGION, "status": "READY", "isHomeRegion": True}])
 
 
-def _regions(call: ApiCall) -> Reply:
+def _list_regions(call: ApiCall) -> Reply:
     return Reply(200, [{"key": tenancy.REGION_KEY.upper(), "name": tenancy.REGION}])
 
 
-def _availability_domains(call: ApiCall) -> Reply:
+def _list_availability_domains(call: ApiCall) -> Reply:
     compartment = call.needed("compartmentId")
     kinds.require_compartment(call, compartment)
     return Reply(
@@ -214,7 +215,7 @@ def _availability_domains(call: ApiCall) -> Reply:
     )
 
 
-def _fault_domains(call: ApiCall) -> Reply:
+def _list_fault_domains(call: ApiCall) -> Reply:
     compartment, domain = call.needed("compartmentId"), call.needed("availabilityDomain")
     if domain not in tenancy.AVAILABILITY_DOMAINS:
         raise not_found(f"availability domain {domain}")
@@ -231,24 +232,26 @@ def _fault_domains(call: ApiCall) -> Reply:
     )  # fmt: skip
 
 
-def _list_nothing(call: ApiCall) -> Reply:
+def _list_no_tag_defaults(call: ApiCall) -> Reply:
     """An empty list: the local cloud has no tag defaults."""
     kinds.require_compartment(call, call.needed("compartmentId"))
     return Reply(200, [])
 
 
-def operations() -> list[ApiOperation]:
-    rows = [row for kind in KINDS for row in kinds.operations(kind)]
+def identity_operations() -> list[ApiOperation]:
+    rows = [row for kind in KINDS for row in kinds.kind_operations(kind)]
     tenant = f"{VERSION}/tenancies/{{tenancyId}}"
     return [
         *rows,
         ApiOperation("GetCompartment", "GET", f"{VERSION}/compartments/{{compartmentId}}", _get_compartment, SERVICE),
         ApiOperation("GetTenancy", "GET", tenant, _get_tenancy, SERVICE),
-        ApiOperation("ListRegionSubscriptions", "GET", f"{tenant}/regionSubscriptions", _region_subscriptions, SERVICE),
-        ApiOperation("ListRegions", "GET", f"{VERSION}/regions", _regions, SERVICE),
         ApiOperation(
-            "ListAvailabilityDomains", "GET", f"{VERSION}/availabilityDomains", _availability_domains, SERVICE
+            "ListRegionSubscriptions", "GET", f"{tenant}/regionSubscriptions", _list_region_subscriptions, SERVICE
         ),
-        ApiOperation("ListFaultDomains", "GET", f"{VERSION}/faultDomains", _fault_domains, SERVICE),
-        ApiOperation("ListTagDefaults", "GET", f"{VERSION}/tagDefaults", _list_nothing, SERVICE),
+        ApiOperation("ListRegions", "GET", f"{VERSION}/regions", _list_regions, SERVICE),
+        ApiOperation(
+            "ListAvailabilityDomains", "GET", f"{VERSION}/availabilityDomains", _list_availability_domains, SERVICE
+        ),
+        ApiOperation("ListFaultDomains", "GET", f"{VERSION}/faultDomains", _list_fault_domains, SERVICE),
+        ApiOperation("ListTagDefaults", "GET", f"{VERSION}/tagDefaults", _list_no_tag_defaults, SERVICE),
     ]

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from components.platform.progress import MOST_POINTS
 from localcloud.oci import tenancy
 from localcloud.oci.authentication import TOKEN_SECONDS, Caller
-from localcloud.oci.errors import not_found
+from localcloud.oci.oci_errors import not_found
 from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.server import progress_record
 from localcloud.server.api_errors import invalid_parameter
@@ -64,15 +64,15 @@ def _list_faults(call: ApiCall) -> Reply:
     return Reply(200, call.cloud.faults.list())
 
 
-def _add(call: ApiCall) -> Reply:
+def _add_fault(call: ApiCall) -> Reply:
     return Reply(200, call.cloud.faults.add(call.json()))
 
 
-def _clear(call: ApiCall) -> Reply:
+def _clear_faults(call: ApiCall) -> Reply:
     return Reply(200, {"cleared": call.cloud.faults.clear()})
 
 
-def _clear_one(call: ApiCall) -> Reply:
+def _clear_fault(call: ApiCall) -> Reply:
     if not call.cloud.faults.clear(call.params["faultId"]):
         raise not_found("fault")
     return Reply(200, {"cleared": 1})
@@ -115,15 +115,15 @@ def _issue_token(call: ApiCall) -> Reply:
     return Reply(200, {"token": call.cloud.credentials.issue(principal, key, seconds)})
 
 
-def operations() -> list[ApiOperation]:
+def local_operations() -> list[ApiOperation]:
     return [
         ApiOperation("ListCalls", "GET", CALLS_PATH, _list_calls, SERVICE),
         ApiOperation("ReadEvidence", "GET", EVIDENCE_PATH, _read_evidence, SERVICE),
         ApiOperation("ReadHosts", "GET", HOSTS_PATH, _read_hosts, SERVICE),
         ApiOperation("ListFaults", "GET", FAULTS_PATH, _list_faults, SERVICE),
-        ApiOperation("AddFault", "POST", FAULTS_PATH, _add, SERVICE),
-        ApiOperation("ClearFaults", "DELETE", FAULTS_PATH, _clear, SERVICE),
-        ApiOperation("ClearFault", "DELETE", f"{FAULTS_PATH}/{{faultId}}", _clear_one, SERVICE),
+        ApiOperation("AddFault", "POST", FAULTS_PATH, _add_fault, SERVICE),
+        ApiOperation("ClearFaults", "DELETE", FAULTS_PATH, _clear_faults, SERVICE),
+        ApiOperation("ClearFault", "DELETE", f"{FAULTS_PATH}/{{faultId}}", _clear_fault, SERVICE),
         ApiOperation("ReadProgress", "GET", PROGRESS_PATH, _read_progress, SERVICE),
         ApiOperation("IssueToken", "POST", TOKENS_PATH, _issue_token, SERVICE),
     ]

@@ -17,14 +17,14 @@ from typing import Any
 
 from components.values.protocols import parse_protocol, protocol_title
 from localcloud.oci import kinds, ocids, tenancy
-from localcloud.oci.errors import missing_parameter, not_found, related_not_found
 from localcloud.oci.kinds import ResourceKind, WorkRequestNames
 from localcloud.oci.log_lines import forget_lines, write_lines
-from localcloud.oci.log_query import LogQuery, parse
+from localcloud.oci.log_query import LogQuery, parse_log_query
+from localcloud.oci.oci_errors import missing_parameter, not_found, related_not_found
 from localcloud.oci.ocids import RUN_ACTIVE
 from localcloud.oci.operations import ApiCall, ApiOperation, OciCloud
 from localcloud.oci.paging import limit_of, offset_of, write_page
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.oci.work_requests import add_work_request
 from localcloud.server import http
 from localcloud.server.api_errors import invalid_parameter
@@ -108,10 +108,10 @@ def _put_logs(call: ApiCall) -> Reply:
     return Reply(200)
 
 
-def _search(call: ApiCall) -> Reply:
+def _search_logs(call: ApiCall) -> Reply:
     """Answers at once. A search of flow logs first reads the counts of the running nodes."""
     details = call.details()
-    query = parse(details["searchQuery"])
+    query = parse_log_query(details["searchQuery"])
     logs = _logs_in_scope(call.store, query)
     subnets = {subnet for log in logs.values() if (subnet := _subnet_of(log))}
     runs = [run for run in call.store.live("job-run") if run.state in RUN_ACTIVE and run.body.get("subnet") in subnets]
@@ -135,7 +135,7 @@ def _search_results(call: ApiCall, details: Json, query: LogQuery, logs: Mapping
     limit = min(limit_of(call.query, 500), query.limit or 1000)
     offset = offset_of(call.query)
     rows = _select_lines(call.store, query, logs, details, limit + 1, offset)
-    results = [{"data": _entry(call.store, row, logs[row[0]])} for row in rows[:limit]]
+    results = [{"data": _search_entry(call.store, row, logs[row[0]])} for row in rows[:limit]]
     body: dict[str, Any] = {"results": results, "summary": {"resultCount": len(results), "fieldCount": 0}}
     if details.get("isReturnFieldInfo"):
         body["fields"] = []
@@ -169,7 +169,7 @@ def _select_lines(
     ).fetchall()
 
 
-def _entry(store: StateStore, row: tuple[Any, ...], log: StoredResource) -> Json:
+def _search_entry(store: StateStore, row: tuple[Any, ...], log: StoredResource) -> Json:
     identifier, time, ingested, entry, source, subject, type_, data = row
     oracle: Json = {}
     if type_ == FLOW_RECORD:
@@ -177,7 +177,7 @@ def _entry(store: StateStore, row: tuple[Any, ...], log: StoredResource) -> Json
     return {
         "datetime": int(time * 1000),
         "logContent": {
-            "data": {"message": data} if type_ == RUN_OUTPUT else _data(data),
+            "data": {"message": data} if type_ == RUN_OUTPUT else _entry_data(data),
             "id": entry,
             "oracle": {
                 "compartmentid": log.compartment,
@@ -196,7 +196,7 @@ def _entry(store: StateStore, row: tuple[Any, ...], log: StoredResource) -> Json
     }
 
 
-def _data(text: str) -> Any:
+def _entry_data(text: str) -> Any:
     """An entry in the service's form: a JSON object as an object, any other text as a message."""
     if text.startswith("{"):
         try:
@@ -307,13 +307,13 @@ def _oracle_of(store: StateStore, log: StoredResource, vnic: str) -> Json:
     return {"vniccompartmentocid": compartment, "vnicocid": vnic, "vnicsubnetocid": _subnet_of(log)}
 
 
-def operations() -> list[ApiOperation]:
+def logging_operations() -> list[ApiOperation]:
     change_group = f"{LOG.path}/{{logId}}/actions/changeLogGroup"
     push = "/20200831/logs/{logId}/actions/push"
     return [
-        *kinds.operations(GROUP),
-        *kinds.operations(LOG),
+        *kinds.kind_operations(GROUP),
+        *kinds.kind_operations(LOG),
         ApiOperation("ChangeLogLogGroup", "POST", change_group, _change_group, SERVICE, "ChangeLogLogGroupDetails"),
         ApiOperation("PutLogs", "POST", push, _put_logs, "loggingingestion", "PutLogsDetails"),
-        ApiOperation("SearchLogs", "POST", "/20190909/search", _search, "loggingsearch", "SearchLogsDetails"),
+        ApiOperation("SearchLogs", "POST", "/20190909/search", _search_logs, "loggingsearch", "SearchLogsDetails"),
     ]

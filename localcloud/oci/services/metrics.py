@@ -11,10 +11,10 @@ from typing import Any
 
 from localcloud.oci import models, tenancy
 from localcloud.oci.authorization import may_see_in
-from localcloud.oci.metric_query import MetricQuery, Point, parse
+from localcloud.oci.metric_query import MetricQuery, Point, parse_metric_query
 from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.paging import plain_page
-from localcloud.oci.store import StateStore
+from localcloud.oci.tenancy_store import StateStore
 from localcloud.server import http
 from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
@@ -64,7 +64,7 @@ def write_points(store: StateStore, stream: MetricStream, points: Iterable[Point
     )
 
 
-def _post(call: ApiCall) -> Reply:
+def _post_metrics(call: ApiCall) -> Reply:
     details = call.details()
     if len(details["metricData"]) > _MOST_STREAMS:
         raise invalid_parameter(
@@ -110,24 +110,24 @@ def _refusal_reason(entry: Mapping[str, Any]) -> str:
     return next((reason for reason, applies in reasons.items() if applies), "")
 
 
-def _list(call: ApiCall) -> Reply:
+def _list_metrics(call: ApiCall) -> Reply:
     details = call.details()
     wanted = details.get("dimensionFilters", {})
     shown = []
-    for stream in _streams(call, details, http.current_moment() - _LISTED_SECONDS):
+    for stream in _select_streams(call, details, http.current_moment() - _LISTED_SECONDS):
         metric = stream.render()
         if details.get("name", stream.name) != stream.name or not wanted.items() <= metric["dimensions"].items():
             continue
-        metric = _grouped(metric, details.get("groupBy", []))
+        metric = _group_metric(metric, details.get("groupBy", []))
         if metric not in shown:
             shown.append(metric)
     order = _ORDERS[details.get("sortBy", "NAMESPACE")]
     shown.sort(key=lambda metric: str(metric.get(order, "")), reverse=details.get("sortOrder") == "DESC")
     items, headers = plain_page(shown, call.query, 1000)
-    return Reply(200, [models.shape(SERVICE, "Metric", item) for item in items], headers)
+    return Reply(200, [models.shape_reply(SERVICE, "Metric", item) for item in items], headers)
 
 
-def _grouped(metric: Json, fields: list[str]) -> Json:
+def _group_metric(metric: Json, fields: list[str]) -> Json:
     if not fields:
         return metric
     if unknown := [name for name in fields if name not in (*_ORDERS.values(), "compartmentId", "dimensions")]:
@@ -135,8 +135,8 @@ def _grouped(metric: Json, fields: list[str]) -> Json:
     return {name: value for name, value in metric.items() if name in (*fields, "compartmentId")}
 
 
-def _streams(call: ApiCall, details: Json, since: float) -> Iterator[MetricStream]:
-    where, values = _where(call, details)
+def _select_streams(call: ApiCall, details: Json, since: float) -> Iterator[MetricStream]:
+    where, values = _stream_conditions(call, details)
     rows = call.store.connection.execute(
         f"SELECT DISTINCT compartment, namespace, resource_group, name, dimensions FROM metrics WHERE {where}"
         " AND time >= ?",
@@ -145,8 +145,8 @@ def _streams(call: ApiCall, details: Json, since: float) -> Iterator[MetricStrea
     return (MetricStream(*row) for row in rows.fetchall())
 
 
-def _where(call: ApiCall, details: Json) -> tuple[str, list[str]]:
-    compartments = _compartments(call)
+def _stream_conditions(call: ApiCall, details: Json) -> tuple[str, list[str]]:
+    compartments = _readable_compartments(call)
     where, values = [f"compartment IN ({', '.join('?' * len(compartments))})"], compartments
     for field, column in (("namespace", "namespace"), ("resourceGroup", "resource_group")):
         if field in details:
@@ -155,7 +155,7 @@ def _where(call: ApiCall, details: Json) -> tuple[str, list[str]]:
     return " AND ".join(where), values
 
 
-def _compartments(call: ApiCall) -> list[str]:
+def _readable_compartments(call: ApiCall) -> list[str]:
     """The compartments that the request covers and the caller may see."""
     compartment = call.needed("compartmentId")
     if call.query.get("compartmentIdInSubtree") != "true":
@@ -166,9 +166,9 @@ def _compartments(call: ApiCall) -> list[str]:
     return [one for (one,) in rows.fetchall() if may_see_in(call, one)]
 
 
-def _summarize(call: ApiCall) -> Reply:
+def _summarize_metrics(call: ApiCall) -> Reply:
     details = call.details()
-    query = parse(details["query"])
+    query = parse_metric_query(details["query"])
     if details.get("resolution", query.interval) != query.interval:
         raise invalid_parameter(
             f"resolution must be the query's interval {query.interval}: the local cloud supports no other"
@@ -187,11 +187,11 @@ def _grouped_points(
     call: ApiCall, details: Json, query: MetricQuery
 ) -> dict[MetricStream, tuple[list[Point], Mapping[str, str]]]:
     """The points and the latest metadata of each stream, after the query's grouping."""
-    where, values = _where(call, details)
+    where, values = _stream_conditions(call, details)
     rows = call.store.connection.execute(
         "SELECT compartment, namespace, resource_group, name, dimensions, time, value, count, metadata FROM metrics"
         f" WHERE {where} AND name = ? AND time >= ? AND time < ? ORDER BY time",
-        (*values, query.name, *_range(details)),
+        (*values, query.name, *_time_range(details)),
     )
     groups: dict[MetricStream, tuple[list[Point], Mapping[str, str]]] = {}
     for *about, moment, value, count, text in rows:
@@ -205,7 +205,7 @@ def _grouped_points(
     return groups
 
 
-def _range(details: Json) -> tuple[float, float]:
+def _time_range(details: Json) -> tuple[float, float]:
     end = http.parse_rfc3339(details["endTime"]) if "endTime" in details else http.current_moment()
     start = http.parse_rfc3339(details["startTime"]) if "startTime" in details else end - _LOOKED_BACK_SECONDS
     if start >= end:
@@ -213,13 +213,13 @@ def _range(details: Json) -> tuple[float, float]:
     return start, end
 
 
-def operations() -> list[ApiOperation]:
+def metric_operations() -> list[ApiOperation]:
     actions = f"{VERSION}/metrics/actions"
     return [
-        ApiOperation("PostMetricData", "POST", f"{VERSION}/metrics", _post, SERVICE, "PostMetricDataDetails"),
-        ApiOperation("ListMetrics", "POST", f"{actions}/listMetrics", _list, SERVICE, "ListMetricsDetails"),
+        ApiOperation("PostMetricData", "POST", f"{VERSION}/metrics", _post_metrics, SERVICE, "PostMetricDataDetails"),
+        ApiOperation("ListMetrics", "POST", f"{actions}/listMetrics", _list_metrics, SERVICE, "ListMetricsDetails"),
         ApiOperation(
-            "SummarizeMetricsData", "POST", f"{actions}/summarizeMetricsData", _summarize, SERVICE,
+            "SummarizeMetricsData", "POST", f"{actions}/summarizeMetricsData", _summarize_metrics, SERVICE,
             "SummarizeMetricsDataDetails",
         ),
     ]  # fmt: skip

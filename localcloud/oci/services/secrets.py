@@ -10,11 +10,11 @@ import base64
 import binascii
 
 from localcloud.oci import kinds
-from localcloud.oci.errors import incorrect_state, missing_parameter, not_found
 from localcloud.oci.kinds import ResourceKind
+from localcloud.oci.oci_errors import incorrect_state, missing_parameter, not_found
 from localcloud.oci.ocids import Lifecycle
 from localcloud.oci.operations import ApiCall, ApiOperation
-from localcloud.oci.store import StoredResource
+from localcloud.oci.tenancy_store import StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply, whole_number
@@ -29,22 +29,22 @@ _DELETION_SECONDS = 30 * 24 * 3600
 _CONTENTS = "contents"
 
 
-def _secret(call: ApiCall, body: Json) -> Json:
+def _complete_secret(call: ApiCall, body: Json) -> Json:
     content = call.details().get("secretContent")
     if content is None:
         raise missing_parameter("secretContent")
-    return {**body, "currentVersionNumber": 1, _CONTENTS: [_content(content)]}
+    return {**body, "currentVersionNumber": 1, _CONTENTS: [_secret_content(content)]}
 
 
-def _updated(call: ApiCall, secret: StoredResource, body: Json) -> Json:
+def _updated_secret(call: ApiCall, secret: StoredResource, body: Json) -> Json:
     content = call.details().get("secretContent")
     if content is None:
         return {**body, "currentVersionNumber": secret.body["currentVersionNumber"]}
-    contents = [*secret.body[_CONTENTS], _content(content)]
+    contents = [*secret.body[_CONTENTS], _secret_content(content)]
     return {**body, "currentVersionNumber": len(contents), _CONTENTS: contents}
 
 
-def _content(details: Json) -> Json:
+def _secret_content(details: Json) -> Json:
     text = details.get("content", "")
     try:
         size = len(base64.b64decode(text, validate=True))
@@ -58,8 +58,8 @@ def _content(details: Json) -> Json:
 SECRET = ResourceKind(
     "secret", "Secret", SERVICE, f"{VERSION}/secrets", "secretId",
     Lifecycle("CREATING", "ACTIVE", "DELETING", "DELETED"), ocid="vaultsecret", name_field="secretName",
-    parent_field="vaultId", unique_in="parent", summary="SecretSummary", on_create=_secret, on_update=_updated,
-    verbs=("Create", "Get", "List", "Update", "Move"),
+    parent_field="vaultId", unique_in="parent", summary="SecretSummary", on_create=_complete_secret,
+    on_update=_updated_secret, verbs=("Create", "Get", "List", "Update", "Move"),
     unserved=dict.fromkeys(("enableAutoGeneration", "secretGenerationContext"), "it generates no secrets"),
 )  # fmt: skip
 
@@ -67,12 +67,12 @@ SECRET = ResourceKind(
 def _schedule_deletion(call: ApiCall) -> Reply:
     secret = _in_state(call, "ACTIVE")
     moment = call.details().get("timeOfDeletion") or http.format_rfc3339(http.current_moment() + _DELETION_SECONDS)
-    return _change_state(call, secret, "PENDING_DELETION", {"timeOfDeletion": moment})
+    return _change_secret_state(call, secret, "PENDING_DELETION", {"timeOfDeletion": moment})
 
 
 def _cancel_deletion(call: ApiCall) -> Reply:
     secret = _in_state(call, "PENDING_DELETION")
-    return _change_state(call, secret, "ACTIVE", {"timeOfDeletion": None})
+    return _change_secret_state(call, secret, "ACTIVE", {"timeOfDeletion": None})
 
 
 def _in_state(call: ApiCall, state: str) -> StoredResource:
@@ -83,18 +83,18 @@ def _in_state(call: ApiCall, state: str) -> StoredResource:
     return secret
 
 
-def _change_state(call: ApiCall, secret: StoredResource, state: str, more: Json) -> Reply:
+def _change_secret_state(call: ApiCall, secret: StoredResource, state: str, more: Json) -> Reply:
     return Reply(200, headers={"etag": call.store.put(secret, state=state, body={**secret.body, **more}).etag})
 
 
-def _bundle(call: ApiCall) -> Reply:
+def _get_bundle(call: ApiCall) -> Reply:
     secret = call.store.get(call.params["secretId"])
     if secret is None or secret.kind != SECRET.name or not secret.live:
         raise not_found("secret")
     return _bundle_reply(call, secret)
 
 
-def _bundle_by_name(call: ApiCall) -> Reply:
+def _get_bundle_by_name(call: ApiCall) -> Reply:
     matching = call.store.live(SECRET.name, name=call.needed("secretName"), parent=call.needed("vaultId"))
     if not matching:
         raise not_found("secret")
@@ -128,16 +128,16 @@ def _version_of_stage(call: ApiCall, newest: int) -> int:
     return numbers[stage]
 
 
-def operations() -> list[ApiOperation]:
+def secret_operations() -> list[ApiOperation]:
     one = f"{VERSION}/secrets/{{secretId}}/actions"
     bundles = f"{BUNDLES_VERSION}/secretbundles"
     deletion = "ScheduleSecretDeletionDetails"
     return [
-        *kinds.operations(SECRET),
+        *kinds.kind_operations(SECRET),
         ApiOperation(
             "ScheduleSecretDeletion", "POST", f"{one}/scheduleDeletion", _schedule_deletion, SERVICE, deletion
         ),
         ApiOperation("CancelSecretDeletion", "POST", f"{one}/cancelDeletion", _cancel_deletion, SERVICE),
-        ApiOperation("GetSecretBundle", "GET", f"{bundles}/{{secretId}}", _bundle, BUNDLES),
-        ApiOperation("GetSecretBundleByName", "POST", f"{bundles}/actions/getByName", _bundle_by_name, BUNDLES),
+        ApiOperation("GetSecretBundle", "GET", f"{bundles}/{{secretId}}", _get_bundle, BUNDLES),
+        ApiOperation("GetSecretBundleByName", "POST", f"{bundles}/actions/getByName", _get_bundle_by_name, BUNDLES),
     ]

@@ -8,12 +8,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from localcloud.oci import kinds, models, tenancy
-from localcloud.oci.authentication import Caller, Credential, fingerprint
-from localcloud.oci.errors import already_exists, not_found
+from localcloud.oci.authentication import Caller, Credential, key_fingerprint
+from localcloud.oci.oci_errors import already_exists, not_found
 from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.paging import page_of
-from localcloud.oci.store import StateStore, StoredResource
 from localcloud.oci.tenancy import MEMBERSHIP, add_membership
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
@@ -24,7 +24,7 @@ API_KEY = "api-key"
 MAXIMUM_KEYS = 3
 
 
-def find_key(store: StateStore, key_id: str) -> Credential | None:
+def find_api_key(store: StateStore, key_id: str) -> Credential | None:
     """The credential of an uploaded key, by its key id `tenancy/user/fingerprint`."""
     row = store.get(key_id)
     if row is None or row.kind != API_KEY or not row.live:
@@ -35,7 +35,7 @@ def find_key(store: StateStore, key_id: str) -> Credential | None:
     return Credential(Caller(user.id, user.name, tenancy.TENANCY), _public_key(row.body["keyValue"]))
 
 
-def _join(call: ApiCall) -> Reply:
+def _add_membership(call: ApiCall) -> Reply:
     details = call.details()
     kinds.require_references(call, {"userId": "user", "groupId": "group"}, details)
     user, group = details["userId"], details["groupId"]
@@ -45,11 +45,11 @@ def _join(call: ApiCall) -> Reply:
 
 
 def _get_membership(call: ApiCall) -> Reply:
-    return _membership_reply(_membership(call))
+    return _membership_reply(_require_membership(call))
 
 
-def _leave(call: ApiCall) -> Reply:
-    membership = _membership(call)
+def _delete_membership(call: ApiCall) -> Reply:
+    membership = _require_membership(call)
     membership.require_etag(call.if_match)
     call.store.put(membership, state="DELETED", live=False)
     return Reply(204)
@@ -61,7 +61,7 @@ def _list_memberships(call: ApiCall) -> Reply:
     return Reply(200, [_membership_body(row) for row in page.items], page.headers)
 
 
-def _membership(call: ApiCall) -> StoredResource:
+def _require_membership(call: ApiCall) -> StoredResource:
     membership = call.store.get(call.params["userGroupMembershipId"])
     if membership is None or membership.kind != MEMBERSHIP or not membership.live:
         raise not_found("membership")
@@ -69,7 +69,7 @@ def _membership(call: ApiCall) -> StoredResource:
 
 
 def _membership_body(row: StoredResource) -> Json:
-    return models.shape(SERVICE, "UserGroupMembership", {**row.body, "lifecycleState": row.state})
+    return models.shape_reply(SERVICE, "UserGroupMembership", {**row.body, "lifecycleState": row.state})
 
 
 def _membership_reply(row: StoredResource) -> Reply:
@@ -77,9 +77,9 @@ def _membership_reply(row: StoredResource) -> Reply:
 
 
 def _upload_key(call: ApiCall) -> Reply:
-    user, text = _user(call), call.details()["key"]
+    user, text = _require_user(call), call.details()["key"]
     key = _public_key(text)
-    identifier = f"{tenancy.TENANCY}/{user.id}/{fingerprint(key)}"
+    identifier = f"{tenancy.TENANCY}/{user.id}/{key_fingerprint(key)}"
     keys = call.store.live(API_KEY, parent=user.id)
     if any(row.id == identifier for row in keys):
         raise already_exists("This key")
@@ -88,7 +88,7 @@ def _upload_key(call: ApiCall) -> Reply:
     body: Json = {
         "keyId": identifier,
         "keyValue": text,
-        "fingerprint": fingerprint(key),
+        "fingerprint": key_fingerprint(key),
         "userId": user.id,
         "timeCreated": http.format_rfc3339(http.current_moment()),
         "lifecycleState": "ACTIVE",
@@ -101,18 +101,18 @@ def _upload_key(call: ApiCall) -> Reply:
 
 
 def _list_keys(call: ApiCall) -> Reply:
-    return Reply(200, [dict(row.body) for row in call.store.live(API_KEY, parent=_user(call).id)])
+    return Reply(200, [dict(row.body) for row in call.store.live(API_KEY, parent=_require_user(call).id)])
 
 
 def _delete_key(call: ApiCall) -> Reply:
-    keys = call.store.live(API_KEY, parent=_user(call).id, name=call.params["fingerprint"])
+    keys = call.store.live(API_KEY, parent=_require_user(call).id, name=call.params["fingerprint"])
     if not keys:
         raise not_found("API key")
     call.store.put(keys[0], live=False)
     return Reply(204)
 
 
-def _user(call: ApiCall) -> StoredResource:
+def _require_user(call: ApiCall) -> StoredResource:
     user = call.store.get(call.params["userId"])
     if user is None or user.kind != "user" or not user.live:
         raise not_found("user")
@@ -129,14 +129,14 @@ def _public_key(text: str) -> RSAPublicKey:
     return key
 
 
-def operations() -> list[ApiOperation]:
+def user_operations() -> list[ApiOperation]:
     memberships, keys = f"{VERSION}/userGroupMemberships", f"{VERSION}/users/{{userId}}/apiKeys"
     one = f"{memberships}/{{userGroupMembershipId}}"
     rows = (
-        ("AddUserToGroup", "POST", memberships, _join, "AddUserToGroupDetails"),
+        ("AddUserToGroup", "POST", memberships, _add_membership, "AddUserToGroupDetails"),
         ("GetUserGroupMembership", "GET", one, _get_membership, ""),
         ("ListUserGroupMemberships", "GET", memberships, _list_memberships, ""),
-        ("RemoveUserFromGroup", "DELETE", one, _leave, ""),
+        ("RemoveUserFromGroup", "DELETE", one, _delete_membership, ""),
         ("UploadApiKey", "POST", keys, _upload_key, "CreateApiKeyDetails"),
         ("ListApiKeys", "GET", keys, _list_keys, ""),
         ("DeleteApiKey", "DELETE", f"{keys}/{{fingerprint}}", _delete_key, ""),

@@ -7,7 +7,7 @@ from typing import Any
 from components.oci.client.calls import attempt
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
-from localcloud.oci.plugin.convert import fields, models_of
+from localcloud.oci.plugin.convert import models_of, pulumi_fields
 from localcloud.oci.plugin.table import OciResource, wait_for_work_request
 
 
@@ -64,7 +64,7 @@ class LogResource(DeletedByWorkRequest):
                 target = models_of("logging").ChangeLogLogGroupDetails(target_log_group_id=new["logGroupId"])
                 move = self.client.change_log_log_group
                 self._write(call, f"Move {call.name}", move, *self.call_path(id, old), target)
-            sent = fields("logging", "UpdateLogDetails")
+            sent = pulumi_fields("logging", "UpdateLogDetails")
             old = {key: value for key, value in old.items() if key not in sent} | {"logGroupId": new["logGroupId"]}
         return super().update(call, id, outputs, old, new)
 

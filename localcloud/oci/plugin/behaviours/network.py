@@ -9,7 +9,7 @@ from typing import Any
 from components.oci.client.calls import attempt
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Diff, Properties, changed_keys, has_unknown
-from localcloud.oci.plugin.convert import fields, from_model, models_of, to_model
+from localcloud.oci.plugin.convert import from_model, models_of, pulumi_fields, to_model
 from localcloud.oci.plugin.table import OciResource, wait_for_work_request
 from localcloud.plugins.engine import remedy_commands
 
@@ -67,7 +67,7 @@ class GroupRuleResource(OciResource):
     """One rule of a network security group. In the API a rule exists only inside its group."""
 
     def inputs_of_api(self) -> frozenset[str]:
-        return frozenset(fields("core", "AddSecurityRuleDetails")) | {"networkSecurityGroupId"}
+        return frozenset(pulumi_fields("core", "AddSecurityRuleDetails")) | {"networkSecurityGroupId"}
 
     def id_of(self, model: Any, inputs: Properties) -> str:
         return f"networkSecurityGroups/{inputs['networkSecurityGroupId']}/securityRules/{model.id}"

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from catalog.tables import table
 from localcloud.oci import kinds, limits, ocids, tenancy
 from localcloud.oci.authorization import names_of
-from localcloud.oci.errors import conflict, incorrect_state, missing_parameter, related_not_found
 from localcloud.oci.kinds import ResourceKind, WorkRequestNames
+from localcloud.oci.oci_errors import conflict_error, incorrect_state, missing_parameter, related_not_found
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import plain_page
-from localcloud.oci.store import StoredResource
+from localcloud.oci.tenancy_store import StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import ApiError, invalid_parameter
 from localcloud.server.http import FilePart, Json, Reply
@@ -35,16 +35,16 @@ _SERIES = (("GPU", "NVIDIA_GPU"), ("Standard.E", "AMD_ROME"), ("Standard.A", "AR
 
 def _require_empty_project(call: ApiCall, project: StoredResource) -> None:
     if held := call.store.live("job", parent=project.id):
-        raise conflict(f"The project {project.id} still has {len(held)} job(s): {names_of(call, held)}")
+        raise conflict_error(f"The project {project.id} still has {len(held)} job(s): {names_of(call, held)}")
     if notebooks := call.store.live("notebook-session", parent=project.id):
-        raise conflict(f"The project {project.id} still has {len(notebooks)} notebook session(s)")
+        raise conflict_error(f"The project {project.id} still has {len(notebooks)} notebook session(s)")
 
 
-def _job(call: ApiCall, body: Json) -> Json:
-    require_network(call, subnet_of(body.get("jobInfrastructureConfigurationDetails"), _layout(body)))
-    require_targets(call, body.get("jobInfrastructureConfigurationDetails"), _layout(body))
+def _complete_job(call: ApiCall, body: Json) -> Json:
+    require_network(call, subnet_of_nodes(body.get("jobInfrastructureConfigurationDetails"), _node_layout(body)))
+    require_targets(call, body.get("jobInfrastructureConfigurationDetails"), _node_layout(body))
     require_logging(call, body.get("jobLogConfigurationDetails"))
-    require_configurations(body.get("jobConfigurationDetails"), _layout(body))
+    require_configurations(body.get("jobConfigurationDetails"), _node_layout(body))
     require_mounts(body.get("jobStorageMountConfigurationDetailsList"))
     for name in ("jobConfigurationDetails", "jobInfrastructureConfigurationDetails"):
         if name not in body and not body.get("jobNodeConfigurationDetails"):
@@ -55,19 +55,19 @@ def _job(call: ApiCall, body: Json) -> Json:
 
 def _updated_job(call: ApiCall, job: StoredResource, body: Json) -> Json:
     require_mounts(body.get("jobStorageMountConfigurationDetailsList"))
-    require_network(call, subnet_of(body.get("jobInfrastructureConfigurationDetails"), _layout(body)))
-    require_targets(call, body.get("jobInfrastructureConfigurationDetails"), _layout(body))
+    require_network(call, subnet_of_nodes(body.get("jobInfrastructureConfigurationDetails"), _node_layout(body)))
+    require_targets(call, body.get("jobInfrastructureConfigurationDetails"), _node_layout(body))
     return body
 
 
-def _layout(body: Json) -> Json | None:
+def _node_layout(body: Json) -> Json | None:
     return body.get("jobNodeConfigurationDetails")
 
 
 def _delete_runs(call: ApiCall, job: StoredResource) -> None:
     runs = call.store.live("job-run", parent=job.id)
     if runs and call.query.get("deleteRelatedJobRuns", "").lower() != "true":
-        raise conflict(f"The job {job.id} has {len(runs)} job run(s): delete them, or set deleteRelatedJobRuns")
+        raise conflict_error(f"The job {job.id} has {len(runs)} job run(s): delete them, or set deleteRelatedJobRuns")
     if active := [run for run in runs if run.state in ocids.RUN_ACTIVE]:
         raise incorrect_state(f"The job run {active[0].id} is {active[0].state}: cancel it first")
     for run in runs:
@@ -92,12 +92,12 @@ PROJECT = ResourceKind(
 JOB = ResourceKind(
     "job", "Job", SERVICE, f"{VERSION}/jobs", "jobId", ocids.JOB,
     ocid="datasciencejob", parent_field="projectId", summary="JobSummary", references={"projectId": "project"},
-    on_create=_job, on_update=_updated_job, on_delete=_delete_runs,
+    on_create=_complete_job, on_update=_updated_job, on_delete=_delete_runs,
     work_requests=WorkRequestNames("job", "JOB_{verb}"), asynchronous=frozenset({"Delete"}),
 )  # fmt: skip
 
 
-def subnet_of(infrastructure: Json | None, layout: Json | None) -> str:
+def subnet_of_nodes(infrastructure: Json | None, layout: Json | None) -> str:
     """The subnet of all nodes. Node groups name it in their network, other jobs next to their shape."""
     network, groups = ((layout or {}).get(name) for name in ("jobNetworkConfiguration", _GROUPS))
     inner = (group.get("jobInfrastructureConfigurationDetails") for group in groups or [])
@@ -162,7 +162,7 @@ def put_artifact(call: ApiCall) -> Reply:
     if upload is None or not upload.size:
         raise invalid_parameter("the artifact is empty")
     if job.body.get("artifact"):
-        raise conflict(f"The job {job.id} has an artifact already, and it cannot be replaced: create another job")
+        raise conflict_error(f"The job {job.id} has an artifact already, and it cannot be replaced: create another job")
     match = _FILENAME.search(call.headers.get("content-disposition", ""))
     name = (match[1] or match[2]) if match else "artifact"
     folder = call.cloud.home / "artifacts"
@@ -177,17 +177,17 @@ def put_artifact(call: ApiCall) -> Reply:
 
 
 def head_artifact(call: ApiCall) -> Reply:
-    artifact = _artifact(call)
+    artifact = _require_artifact(call)
     return Reply(200, headers={**_artifact_headers(artifact), "content-length": str(artifact["size"])})
 
 
 def get_artifact(call: ApiCall) -> Reply:
-    artifact = _artifact(call)
+    artifact = _require_artifact(call)
     path = call.cloud.home / "artifacts" / artifact["file"]
     return Reply(200, headers=_artifact_headers(artifact), file=FilePart(path, 0, artifact["size"]))
 
 
-def _artifact(call: ApiCall) -> Json:
+def _require_artifact(call: ApiCall) -> Json:
     artifact = kinds.find_living(JOB, call).body.get("artifact")
     if not artifact:
         raise ApiError(404, "NotAuthorizedOrNotFound", "The job has no artifact")
@@ -204,7 +204,7 @@ def _artifact_headers(artifact: Json) -> dict[str, str]:
     }
 
 
-def _notebook(call: ApiCall, body: Json) -> Json:
+def _complete_notebook(call: ApiCall, body: Json) -> Json:
     settings = body.get("notebookSessionConfigDetails") or body.get("notebookSessionConfigurationDetails")
     if not settings:
         raise missing_parameter("notebookSessionConfigDetails")
@@ -217,21 +217,21 @@ def _notebook(call: ApiCall, body: Json) -> Json:
 NOTEBOOK = ResourceKind(
     "notebook-session", "NotebookSession", SERVICE, f"{VERSION}/notebookSessions", "notebookSessionId",
     ocids.JOB, ocid="datasciencenotebooksession", parent_field="projectId", summary="NotebookSessionSummary",
-    references={"projectId": "project"}, on_create=_notebook,
+    references={"projectId": "project"}, on_create=_complete_notebook,
     work_requests=WorkRequestNames("notebook-session", "NOTEBOOK_SESSION_{verb}"),
     asynchronous=frozenset({"Create", "Delete"}),
 )  # fmt: skip
 
 
-def activate(call: ApiCall) -> Reply:
-    return _change_state(call, "INACTIVE", "ACTIVE")
+def activate_notebook(call: ApiCall) -> Reply:
+    return _change_notebook_state(call, "INACTIVE", "ACTIVE")
 
 
-def deactivate(call: ApiCall) -> Reply:
-    return _change_state(call, "ACTIVE", "INACTIVE")
+def deactivate_notebook(call: ApiCall) -> Reply:
+    return _change_notebook_state(call, "ACTIVE", "INACTIVE")
 
 
-def _change_state(call: ApiCall, before: str, after: str) -> Reply:
+def _change_notebook_state(call: ApiCall, before: str, after: str) -> Reply:
     notebook = kinds.find_living(NOTEBOOK, call)
     notebook.require_etag(call.if_match)
     if notebook.state != before:
@@ -240,15 +240,15 @@ def _change_state(call: ApiCall, before: str, after: str) -> Reply:
     return Reply(202)
 
 
-def list_(call: ApiCall) -> Reply:
+def list_shapes(call: ApiCall) -> Reply:
     call.needed("compartmentId")
     name = call.query.get("name")
-    shapes = [_shape(shape, row) for shape, row in table("shapes").items() if name in (None, shape)]
+    shapes = [_render_shape(shape, row) for shape, row in table("shapes").items() if name in (None, shape)]
     page, headers = plain_page(shapes, call.query)
     return Reply(200, page, headers)
 
 
-def _shape(name: str, row: Json) -> Json:
+def _render_shape(name: str, row: Json) -> Json:
     size = {**_LEAST, **row}
     series = next(series for part, series in _SERIES if part in name)
     return {
@@ -267,7 +267,7 @@ _ONE = {"policyType": "FIXED_SIZE", "instanceCount": 1}
 
 def _created_target(call: ApiCall, body: Json) -> Json:
     configuration = {"scalingPolicy": _ONE, **body[_CONFIGURATION]}
-    count = limits.machines_of(configuration)
+    count = limits.machine_count(configuration)
     limits.require_nodes(call, configuration["instanceConfiguration"]["instanceShape"], count)
     return {**body, _CONFIGURATION: configuration, **_system_data(count)}
 
@@ -275,7 +275,7 @@ def _created_target(call: ApiCall, body: Json) -> Json:
 def _updated_target(call: ApiCall, target: StoredResource, body: Json) -> Json:
     """A change may leave out the machines or the scaling policy, which then stay as they are."""
     configuration = {**target.body[_CONFIGURATION], **body[_CONFIGURATION]}
-    return {**body, _CONFIGURATION: configuration, **_system_data(limits.machines_of(configuration))}
+    return {**body, _CONFIGURATION: configuration, **_system_data(limits.machine_count(configuration))}
 
 
 def _system_data(count: int) -> Json:

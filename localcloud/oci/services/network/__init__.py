@@ -15,7 +15,7 @@ KINDS = (
 )  # fmt: skip
 
 
-def operations() -> list[ApiOperation]:
+def network_operations() -> list[ApiOperation]:
     rules = f"{VERSION}/networkSecurityGroups/{{networkSecurityGroupId}}"
     attach = f"{VERSION}/serviceGateways/{{serviceGatewayId}}/actions"
     vcn = f"{VERSION}/vcns/{{vcnId}}/actions"
@@ -23,8 +23,8 @@ def operations() -> list[ApiOperation]:
     rows = (
         ("ListServices", "GET", f"{VERSION}/services", gateways.list_services, ""),
         ("GetService", "GET", f"{VERSION}/services/{{serviceId}}", gateways.get_service, ""),
-        ("AttachServiceId", "POST", f"{attach}/attachService", gateways.attach, "ServiceIdRequestDetails"),
-        ("DetachServiceId", "POST", f"{attach}/detachService", gateways.detach, "ServiceIdRequestDetails"),
+        ("AttachServiceId", "POST", f"{attach}/attachService", gateways.attach_service, "ServiceIdRequestDetails"),
+        ("DetachServiceId", "POST", f"{attach}/detachService", gateways.detach_service, "ServiceIdRequestDetails"),
         (f"List{prefix}", "GET", f"{rules}/securityRules", security.list_rules, ""),
         (f"Add{prefix}", "POST", f"{rules}/actions/addSecurityRules", security.add_rules, f"Add{prefix}Details"),
         (
@@ -42,12 +42,12 @@ def operations() -> list[ApiOperation]:
             f"Remove{prefix}Details",
         ),
         ("ListPrivateIps", "GET", f"{VERSION}/privateIps", subnets.list_private_ips, ""),
-        ("AddVcnCidr", "POST", f"{vcn}/addCidr", vcns.add, "AddVcnCidrDetails"),
-        ("ModifyVcnCidr", "POST", f"{vcn}/modifyCidr", vcns.modify, "ModifyVcnCidrDetails"),
-        ("RemoveVcnCidr", "POST", f"{vcn}/removeCidr", vcns.remove, "RemoveVcnCidrDetails"),
+        ("AddVcnCidr", "POST", f"{vcn}/addCidr", vcns.add_vcn_cidr, "AddVcnCidrDetails"),
+        ("ModifyVcnCidr", "POST", f"{vcn}/modifyCidr", vcns.modify_vcn_cidr, "ModifyVcnCidrDetails"),
+        ("RemoveVcnCidr", "POST", f"{vcn}/removeCidr", vcns.remove_vcn_cidr, "RemoveVcnCidrDetails"),
         ("ListNetworkSecurityGroupVnics", "GET", f"{rules}/vnics", security.list_vnics, ""),
     )
     return [
-        *(row for kind in KINDS for row in kinds.operations(kind)),
+        *(row for kind in KINDS for row in kinds.kind_operations(kind)),
         *(ApiOperation(name, method, path, handler, SERVICE, details) for name, method, path, handler, details in rows),
     ]

@@ -7,8 +7,8 @@ import zlib
 from ipaddress import IPv4Address
 
 from localcloud.oci import kinds, ocids, tenancy
-from localcloud.oci.errors import already_exists, not_found, related_not_found
 from localcloud.oci.kinds import ResourceKind
+from localcloud.oci.oci_errors import already_exists, not_found, related_not_found
 from localcloud.oci.ocids import fixed_ocid, new_ocid
 from localcloud.oci.operations import ApiCall
 from localcloud.server.api_errors import invalid_parameter
@@ -35,7 +35,7 @@ def gateway_services() -> list[Json]:
     ]
 
 
-def addresses_of(label: str) -> tuple[str, ...]:
+def service_addresses(label: str) -> tuple[str, ...]:
     """The addresses that a service label stands for; none for an unknown label."""
     addresses = (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS), (OBJECT_STORAGE_ADDRESS,)
     return dict(zip((cidr for cidr, _ in _LABELS), addresses, strict=True)).get(label, ())
@@ -52,7 +52,7 @@ def get_service(call: ApiCall) -> Reply:
     raise not_found("service")
 
 
-def _named(requested: list[Json]) -> list[Json]:
+def _name_services(requested: list[Json]) -> list[Json]:
     names = {service["id"]: service["name"] for service in gateway_services()}
     for request in requested:
         if request["serviceId"] not in names:
@@ -64,7 +64,7 @@ def _named(requested: list[Json]) -> list[Json]:
 
 def _service_gateway(call: ApiCall, body: Json) -> Json:
     _require_first(call, "service-gateway", body)
-    return {**body, "services": _named(body["services"])}
+    return {**body, "services": _name_services(body["services"])}
 
 
 def _internet_gateway(call: ApiCall, body: Json) -> Json:
@@ -96,23 +96,23 @@ SERVICE_GATEWAY = ResourceKind(
     "service-gateway", "ServiceGateway", SERVICE, f"{VERSION}/serviceGateways", "serviceGatewayId", ocids.NETWORK,
     parent_field="vcnId", references=_IN_VCN, held_by=("route-table",), defaults={"blockTraffic": False},
     on_create=_service_gateway,
-    on_update=lambda call, resource, body: {**body, "services": _named(body["services"])},
+    on_update=lambda call, resource, body: {**body, "services": _name_services(body["services"])},
 )  # fmt: skip
 
 
-def attach(call: ApiCall) -> Reply:
-    return _change(call, attached=True)
+def attach_service(call: ApiCall) -> Reply:
+    return _change_services(call, attached=True)
 
 
-def detach(call: ApiCall) -> Reply:
-    return _change(call, attached=False)
+def detach_service(call: ApiCall) -> Reply:
+    return _change_services(call, attached=False)
 
 
-def _change(call: ApiCall, attached: bool) -> Reply:
+def _change_services(call: ApiCall, attached: bool) -> Reply:
     gateway = kinds.find_living(SERVICE_GATEWAY, call)
     gateway.require_etag(call.if_match)
     service = call.details()["serviceId"]
     others = [item for item in gateway.body["services"] if item["serviceId"] != service]
     wanted = [*others, {"serviceId": service}] if attached else others
-    changed = call.store.put(gateway, body={**gateway.body, "services": _named(wanted)})
-    return Reply(200, kinds.render(SERVICE_GATEWAY, changed), {"etag": changed.etag})
+    changed = call.store.put(gateway, body={**gateway.body, "services": _name_services(wanted)})
+    return Reply(200, kinds.render_of_kind(SERVICE_GATEWAY, changed), {"etag": changed.etag})

@@ -16,7 +16,7 @@ from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import plain_page
 from localcloud.oci.services.network.gateways import SERVICE, VERSION, gateway_services
-from localcloud.oci.store import StoredResource
+from localcloud.oci.tenancy_store import StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import ApiError, invalid_parameter
 from localcloud.server.http import Json, Reply, whole_number
@@ -40,7 +40,7 @@ NSG = ResourceKind(
 def check_rule(rule: Json, end: str) -> None:
     """Raises InvalidParameter for a rule that cannot be enforced. `end` is `source` or `destination`."""
     protocol = str(rule["protocol"])
-    number = parse_protocol(protocol)
+    number = parse_protocol_number(protocol)
     check_end(end, str(rule.get(f"{end}Type") or "CIDR_BLOCK"), str(rule[end]))
     for options, protocols in _OPTIONS.items():
         if rule.get(options) and number not in protocols:
@@ -52,7 +52,7 @@ def check_rule(rule: Json, end: str) -> None:
         parse_icmp_options(rule["icmpOptions"])
 
 
-def parse_protocol(text: str) -> int | None:
+def parse_protocol_number(text: str) -> int | None:
     """The number of an IP protocol; None for all of them."""
     if text == EVERY_PROTOCOL:
         return None
@@ -119,7 +119,7 @@ def _is_number(value: Any, least: int, most: int) -> bool:
 
 def list_rules(call: ApiCall) -> Reply:
     direction = call.query.get("direction")
-    rules = _rules(kinds.find_living(NSG, call))
+    rules = _group_rules(kinds.find_living(NSG, call))
     wanted = [rule for rule in rules if direction in (None, rule["direction"])]
     page, headers = plain_page(wanted, call.query, MAXIMUM_RULES)
     return Reply(200, page, headers)
@@ -128,29 +128,29 @@ def list_rules(call: ApiCall) -> Reply:
 def add_rules(call: ApiCall) -> Reply:
     group = kinds.find_living(NSG, call)
     added = [
-        _completed(call, {**rule, "id": secrets.token_hex(3).upper()})
+        _complete_rule(call, {**rule, "id": secrets.token_hex(3).upper()})
         for rule in call.details().get("securityRules", [])
     ]
-    rules = _rules(group) + added
+    rules = _group_rules(group) + added
     if len(rules) > MAXIMUM_RULES:
         raise invalid_parameter(f"a network security group has at most {MAXIMUM_RULES} rules")
-    _keep(call, group, rules)
+    _keep_rules(call, group, rules)
     return Reply(200, {"securityRules": added})
 
 
 def update_rules(call: ApiCall) -> Reply:
     group = kinds.find_living(NSG, call)
-    changed = {rule["id"]: _completed(call, rule) for rule in call.details().get("securityRules", [])}
-    _require(group, list(changed))
-    _keep(call, group, [changed.get(rule["id"], rule) for rule in _rules(group)])
+    changed = {rule["id"]: _complete_rule(call, rule) for rule in call.details().get("securityRules", [])}
+    _require_rules(group, list(changed))
+    _keep_rules(call, group, [changed.get(rule["id"], rule) for rule in _group_rules(group)])
     return Reply(200, {"securityRules": list(changed.values())})
 
 
 def remove_rules(call: ApiCall) -> Reply:
     group = kinds.find_living(NSG, call)
     gone = call.details().get("securityRuleIds", [])
-    _require(group, gone)
-    _keep(call, group, [rule for rule in _rules(group) if rule["id"] not in gone])
+    _require_rules(group, gone)
+    _keep_rules(call, group, [rule for rule in _group_rules(group) if rule["id"] not in gone])
     return Reply(204)
 
 
@@ -159,21 +159,21 @@ def list_vnics(call: ApiCall) -> Reply:
     return Reply(200, [])  # job runs are not members of groups, and nothing else here has VNICs
 
 
-def _rules(group: StoredResource) -> list[Json]:
+def _group_rules(group: StoredResource) -> list[Json]:
     return list(group.body.get(_RULES, []))
 
 
-def _require(group: StoredResource, identifiers: list[str]) -> None:
-    present = {rule["id"] for rule in _rules(group)}
+def _require_rules(group: StoredResource, identifiers: list[str]) -> None:
+    present = {rule["id"] for rule in _group_rules(group)}
     if unknown := [identifier for identifier in identifiers if identifier not in present]:
         raise invalid_parameter(f"the group has no rule {unknown[0]}")
 
 
-def _keep(call: ApiCall, group: StoredResource, rules: list[Json]) -> None:
+def _keep_rules(call: ApiCall, group: StoredResource, rules: list[Json]) -> None:
     call.store.put(group, body={**group.body, _RULES: rules})
 
 
-def _completed(call: ApiCall, rule: Json) -> Json:
+def _complete_rule(call: ApiCall, rule: Json) -> Json:
     end = "source" if rule["direction"] == "INGRESS" else "destination"
     if not rule.get(end):
         raise invalid_parameter(f"a rule for {rule['direction']} needs a {end}")

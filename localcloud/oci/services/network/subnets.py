@@ -9,14 +9,14 @@ from ipaddress import IPv4Address, IPv4Network, ip_network
 
 from localcloud.oci import kinds, ocids, tenancy
 from localcloud.oci.authorization import may_see, names_of
-from localcloud.oci.errors import conflict, missing_parameter, related_not_found
 from localcloud.oci.kinds import ResourceKind
+from localcloud.oci.oci_errors import conflict_error, missing_parameter, related_not_found
 from localcloud.oci.ocids import new_ocid
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import page_of
 from localcloud.oci.services.network.gateways import SERVICE, VERSION
 from localcloud.oci.services.network.security import require_cidr_form
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
@@ -56,19 +56,19 @@ def parse_separate_blocks(cidrs: Iterable[str]) -> list[IPv4Network]:
     return networks
 
 
-def attach(store: StateStore, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:
+def attach_vnics(store: StateStore, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:
     """Gives each node of a run a VNIC, in the order of their ranks. Conflict if the subnet is full.
 
     A run that starts again keeps its VNICs: its nodes may still know each other by their addresses."""
     held = [vnic for vnic in store.live(VNIC.name, parent=subnet.id) if vnic.body["run"] == run.id]
     if len(held) == count:
         return held
-    detach(store, run.id)
+    detach_vnics(store, run.id)
     addresses = _free_addresses(store, subnet, count)
-    return [_add(store, run, subnet, f"{run.name}-{rank}", address) for rank, address in enumerate(addresses)]
+    return [_add_vnic(store, run, subnet, f"{run.name}-{rank}", address) for rank, address in enumerate(addresses)]
 
 
-def detach(store: StateStore, run: str) -> None:
+def detach_vnics(store: StateStore, run: str) -> None:
     """Removes the VNICs and addresses of a run's nodes."""
     for kind in (VNIC, PRIVATE_IP):
         for item in store.live(kind.name):
@@ -82,7 +82,7 @@ def list_private_ips(call: ApiCall) -> Reply:
         raise missing_parameter("one of vnicId and subnetId")
     page = page_of(call.store, PRIVATE_IP.name, query, {"subnetId": "parent"}, live_only=True)
     seen = (item for item in page.items if may_see(call, item))  # not the runs of other teams in this subnet
-    return Reply(200, [kinds.render(PRIVATE_IP, item) for item in seen], page.headers)
+    return Reply(200, [kinds.render_of_kind(PRIVATE_IP, item) for item in seen], page.headers)
 
 
 def _free_addresses(store: StateStore, subnet: StoredResource, count: int) -> list[str]:
@@ -95,11 +95,13 @@ def _free_addresses(store: StateStore, subnet: StoredResource, count: int) -> li
         if (address := str(block[number])) not in taken:
             addresses.append(address)
     if len(addresses) < count:
-        raise conflict(f"The subnet {subnet.id} has {len(addresses)} free addresses, and {count} are needed")
+        raise conflict_error(f"The subnet {subnet.id} has {len(addresses)} free addresses, and {count} are needed")
     return addresses
 
 
-def _add(store: StateStore, run: StoredResource, subnet: StoredResource, name: str, address: str) -> StoredResource:
+def _add_vnic(
+    store: StateStore, run: StoredResource, subnet: StoredResource, name: str, address: str
+) -> StoredResource:
     vnic, private_ip = (new_ocid(kind, tenancy.REGION_KEY) for kind in ("vnic", "privateip"))
     common: Json = {
         "availabilityDomain": subnet.body.get("availabilityDomain") or tenancy.AVAILABILITY_DOMAINS[0],
@@ -114,7 +116,7 @@ def _add(store: StateStore, run: StoredResource, subnet: StoredResource, name: s
     }
     interface = {
         **common, "id": vnic, "privateIp": address, "skipSourceDestCheck": False, "nsgIds": [],
-        "macAddress": mac_address(address),
+        "macAddress": derive_mac_address(address),
     }  # fmt: skip
     inner = {**common, "id": private_ip, "vnicId": vnic, "ipAddress": address}
     attached, _ = (
@@ -126,12 +128,12 @@ def _add(store: StateStore, run: StoredResource, subnet: StoredResource, name: s
     return attached
 
 
-def mac_address(address: str) -> str:
+def derive_mac_address(address: str) -> str:
     """A MAC address that is derived from the IP address, so that old ARP entries of neighbours stay correct."""
     return "02:00:17:" + ":".join(f"{octet:02X}" for octet in IPv4Address(address).packed[1:])
 
 
-def _subnet(call: ApiCall, body: Json) -> Json:
+def _complete_subnet(call: ApiCall, body: Json) -> Json:
     vcn = call.store.get(body["vcnId"])
     if vcn is None:
         raise related_not_found(f"vcnId {body['vcnId']}")
@@ -149,7 +151,7 @@ def _subnet(call: ApiCall, body: Json) -> Json:
         "securityListIds": [vcn.body["defaultSecurityListId"]],
         "dhcpOptionsId": vcn.body["defaultDhcpOptionsId"],
         **body,
-        **_addresses(call, vcn, cidr, body["id"]),
+        **_subnet_addresses(call, vcn, cidr, body["id"]),
         "prohibitPublicIpOnVnic": private,
         "prohibitInternetIngress": private,
         "virtualRouterMac": f"00:00:17:{zlib.crc32(body['id'].encode()).to_bytes(4, 'big')[1:].hex(':').upper()}",
@@ -159,7 +161,7 @@ def _subnet(call: ApiCall, body: Json) -> Json:
     return completed
 
 
-def _addresses(call: ApiCall, vcn: StoredResource, cidr: str, own_id: str) -> Json:
+def _subnet_addresses(call: ApiCall, vcn: StoredResource, cidr: str, own_id: str) -> Json:
     """The fields that follow from a subnet's block. Raises unless the block is in the VCN and overlaps no subnet."""
     block = parse_block(cidr)
     if not any(block.subnet_of(parse_block(outer)) for outer in vcn.body["cidrBlocks"]):
@@ -172,17 +174,17 @@ def _addresses(call: ApiCall, vcn: StoredResource, cidr: str, own_id: str) -> Js
     return {"cidrBlock": cidr, "ipv4CidrBlocks": [cidr], "virtualRouterIp": str(block.network_address + 1)}
 
 
-def _updated(call: ApiCall, subnet: StoredResource, body: Json) -> Json:
+def _updated_subnet(call: ApiCall, subnet: StoredResource, body: Json) -> Json:
     """Refuses a new block that begins elsewhere, or lacks an address of one of the subnet's VNICs."""
     vcn, cidr, before = call.store.get(subnet.parent), body["cidrBlock"], subnet.body["cidrBlock"]
     if vcn is None or cidr == before:
         return _require_same_vcn(call, body)
     if parse_block(cidr).network_address != parse_block(before).network_address:
         raise invalid_parameter(f"cidrBlock {cidr} must have the same network address as {before}")
-    moved = _addresses(call, vcn, cidr, subnet.id)
+    moved = _subnet_addresses(call, vcn, cidr, subnet.id)
     for vnic in call.store.live(VNIC.name, parent=subnet.id):
         if IPv4Address(vnic.body["privateIp"]) not in parse_block(cidr):
-            raise conflict(
+            raise conflict_error(
                 f"The subnet {subnet.name} ({subnet.id}) cannot have {cidr}: the VNIC {vnic.name} of the run "
                 f"{vnic.body['run']} has the address {vnic.body['privateIp']}"
             )
@@ -204,7 +206,7 @@ def _require_unused(call: ApiCall, subnet: StoredResource) -> None:
     users = call.store.mentioning(subnet.id, ("job-run", "notebook-session"))
     active = [user for user in users if user.kind != "job-run" or user.state in ocids.RUN_ACTIVE]
     if active:
-        raise conflict(f"The subnet {subnet.id} has VNICs attached, of {names_of(call, active)}")
+        raise conflict_error(f"The subnet {subnet.id} has VNICs attached, of {names_of(call, active)}")
 
 
 SUBNET = ResourceKind(
@@ -213,7 +215,7 @@ SUBNET = ResourceKind(
         "vcnId": "vcn", "routeTableId": "route-table", "securityListIds": "security-list",
         "dhcpOptionsId": "dhcp-options",
     },
-    on_create=_subnet, on_delete=_require_unused, on_update=_updated,
+    on_create=_complete_subnet, on_delete=_require_unused, on_update=_updated_subnet,
     unserved=dict.fromkeys(("ipv6CidrBlock", "ipv6CidrBlocks"), NO_IPV6),
     asynchronous=frozenset({"Move"}),
 )  # fmt: skip

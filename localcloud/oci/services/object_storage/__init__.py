@@ -32,36 +32,36 @@ def _get_namespace_metadata(call: ApiCall) -> Reply:
     )
 
 
-def operations() -> list[ApiOperation]:
+def object_storage_operations() -> list[ApiOperation]:
     bucket = "/n/{namespaceName}/b/{bucketName}"
     item, upload = f"{bucket}/o/{{objectName}}", f"{bucket}/u/{{objectName}}"
     rows = (
         ("GetNamespace", "GET", "/n", _get_namespace, ""),
         ("GetNamespaceMetadata", "GET", "/n/{namespaceName}", _get_namespace_metadata, ""),
-        ("CreateBucket", "POST", "/n/{namespaceName}/b", buckets.create, "CreateBucketDetails"),
-        ("ListBuckets", "GET", "/n/{namespaceName}/b", buckets.list_, ""),
-        ("GetBucket", "GET", bucket, buckets.get, ""),
-        ("HeadBucket", "HEAD", bucket, buckets.head, ""),
-        ("UpdateBucket", "POST", bucket, buckets.update, "UpdateBucketDetails"),
-        ("DeleteBucket", "DELETE", bucket, buckets.delete, ""),
-        ("ListObjects", "GET", f"{bucket}/o", listing.list_objects, ""),
+        ("CreateBucket", "POST", "/n/{namespaceName}/b", buckets.create_bucket, "CreateBucketDetails"),
+        ("ListBuckets", "GET", "/n/{namespaceName}/b", buckets.list_buckets, ""),
+        ("GetBucket", "GET", bucket, buckets.get_bucket, ""),
+        ("HeadBucket", "HEAD", bucket, buckets.head_bucket, ""),
+        ("UpdateBucket", "POST", bucket, buckets.update_bucket, "UpdateBucketDetails"),
+        ("DeleteBucket", "DELETE", bucket, buckets.delete_bucket, ""),
+        ("ListObjects", "GET", f"{bucket}/o", listing.answer_with_objects, ""),
         ("ListObjectVersions", "GET", f"{bucket}/objectversions", listing.list_versions, ""),
-        ("PutObject", "PUT", item, objects.put, ""),
-        ("GetObject", "GET", item, objects.get, ""),
-        ("HeadObject", "HEAD", item, objects.head, ""),
-        ("DeleteObject", "DELETE", item, objects.delete, ""),
-        ("RenameObject", "POST", f"{bucket}/actions/renameObject", objects.rename, "RenameObjectDetails"),
-        ("CopyObject", "POST", f"{bucket}/actions/copyObject", objects.copy, "CopyObjectDetails"),
+        ("PutObject", "PUT", item, objects.put_object, ""),
+        ("GetObject", "GET", item, objects.get_object, ""),
+        ("HeadObject", "HEAD", item, objects.head_object, ""),
+        ("DeleteObject", "DELETE", item, objects.delete_object, ""),
+        ("RenameObject", "POST", f"{bucket}/actions/renameObject", objects.rename_object, "RenameObjectDetails"),
+        ("CopyObject", "POST", f"{bucket}/actions/copyObject", objects.copy_object, "CopyObjectDetails"),
         (
             "BatchDeleteObjects", "POST", f"{bucket}/actions/batchDeleteObjects", objects.batch_delete,
             "BatchDeleteObjectsDetails",
         ),
-        ("CreateMultipartUpload", "POST", f"{bucket}/u", uploads.create, "CreateMultipartUploadDetails"),
-        ("ListMultipartUploads", "GET", f"{bucket}/u", uploads.list_, ""),
+        ("CreateMultipartUpload", "POST", f"{bucket}/u", uploads.create_upload, "CreateMultipartUploadDetails"),
+        ("ListMultipartUploads", "GET", f"{bucket}/u", uploads.list_uploads, ""),
         ("UploadPart", "PUT", upload, uploads.put_part, ""),
         ("ListMultipartUploadParts", "GET", upload, uploads.list_parts, ""),
-        ("CommitMultipartUpload", "POST", upload, uploads.commit, "CommitMultipartUploadDetails"),
-        ("AbortMultipartUpload", "DELETE", upload, uploads.abort, ""),
+        ("CommitMultipartUpload", "POST", upload, uploads.commit_upload, "CommitMultipartUploadDetails"),
+        ("AbortMultipartUpload", "DELETE", upload, uploads.abort_upload, ""),
         ("GetObjectLifecyclePolicy", "GET", f"{bucket}/l", get_lifecycle, ""),
         ("PutObjectLifecyclePolicy", "PUT", f"{bucket}/l", put_lifecycle, "PutObjectLifecyclePolicyDetails"),
         ("DeleteObjectLifecyclePolicy", "DELETE", f"{bucket}/l", delete_lifecycle, ""),
@@ -77,17 +77,17 @@ def operations() -> list[ApiOperation]:
 
 
 def _empty_collection(call: ApiCall) -> Reply:
-    buckets.find(call)
+    buckets.find_bucket(call)
     return Reply(200, {"items": []})
 
 
 def _empty_list(call: ApiCall) -> Reply:
-    buckets.find(call)
+    buckets.find_bucket(call)
     return Reply(200, [])
 
 
 def get_lifecycle(call: ApiCall) -> Reply:
-    bucket = buckets.find(call)
+    bucket = buckets.find_bucket(call)
     policy = bucket.body.get(_POLICY)
     if not policy:
         raise ApiError(404, "LifecyclePolicyNotFound", f"The bucket {bucket.name!r} has no lifecycle policy")
@@ -95,7 +95,7 @@ def get_lifecycle(call: ApiCall) -> Reply:
 
 
 def put_lifecycle(call: ApiCall) -> Reply:
-    bucket = buckets.find(call)
+    bucket = buckets.find_bucket(call)
     moment = http.current_moment()
     content: Json = {"timeCreated": http.format_rfc3339(moment), "items": call.details().get("items", [])}
     changed = call.store.put(bucket, body={**bucket.body, _POLICY: {"content": content, "etag": f"{moment}"}})
@@ -103,6 +103,6 @@ def put_lifecycle(call: ApiCall) -> Reply:
 
 
 def delete_lifecycle(call: ApiCall) -> Reply:
-    bucket = buckets.find(call)
+    bucket = buckets.find_bucket(call)
     call.store.put(bucket, body={name: value for name, value in bucket.body.items() if name != _POLICY})
     return Reply(204)

@@ -9,7 +9,7 @@ from localcloud.oci import kinds, limits, models, tenancy
 from localcloud.oci.ocids import new_ocid
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import page_of
-from localcloud.oci.store import StoredResource
+from localcloud.oci.tenancy_store import StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import ApiError, invalid_parameter
 from localcloud.server.http import Json, Reply
@@ -42,7 +42,7 @@ def require_namespace(call: ApiCall) -> None:
         )
 
 
-def find(call: ApiCall) -> StoredResource:
+def find_bucket(call: ApiCall) -> StoredResource:
     """The bucket that the path names."""
     require_namespace(call)
     return find_named(call, call.params["bucketName"])
@@ -58,7 +58,7 @@ def find_named(call: ApiCall, name: str) -> StoredResource:
     return buckets[0]
 
 
-def create(call: ApiCall) -> Reply:
+def create_bucket(call: ApiCall) -> Reply:
     require_namespace(call)
     details = call.details()
     name = details["name"]
@@ -81,36 +81,36 @@ def create(call: ApiCall) -> Reply:
         "timeCreated": http.format_rfc3339(moment),
     }
     bucket = call.store.add(StoredResource(body["id"], KIND, details["compartmentId"], name, "", body, created=moment))
-    return _answer(bucket, {"location": f"/n/{tenancy.NAMESPACE}/b/{name}"})
+    return _answer_with_bucket(bucket, {"location": f"/n/{tenancy.NAMESPACE}/b/{name}"})
 
 
-def get(call: ApiCall) -> Reply:
-    bucket = find(call)
+def get_bucket(call: ApiCall) -> Reply:
+    bucket = find_bucket(call)
     bucket.require_etag(call.if_match)
     fields = call.query.get("fields", "").split(",")
     counted = [name for name in _COUNTS if name in fields]
     if not counted:
-        return _answer(bucket, {})
+        return _answer_with_bucket(bucket, {})
     columns = ", ".join(_COUNTS[name] for name in counted)
     counts = call.store.connection.execute(f"SELECT {columns} FROM objects WHERE bucket = ?", (bucket.id,)).fetchone()
-    return _answer(bucket, {}, dict(zip(counted, counts, strict=True)))
+    return _answer_with_bucket(bucket, {}, dict(zip(counted, counts, strict=True)))
 
 
-def head(call: ApiCall) -> Reply:
-    bucket = find(call)
+def head_bucket(call: ApiCall) -> Reply:
+    bucket = find_bucket(call)
     bucket.require_etag(call.if_match)
     return Reply(200, headers={"etag": bucket.etag})
 
 
-def list_(call: ApiCall) -> Reply:
+def list_buckets(call: ApiCall) -> Reply:
     require_namespace(call)
     call.needed("compartmentId")
     page = page_of(call.store, KIND, {"sortBy": "NAME", **call.query}, {}, live_only=True)
-    return Reply(200, [_render(item, "BucketSummary") for item in page.items], page.headers)
+    return Reply(200, [_render_bucket(item, "BucketSummary") for item in page.items], page.headers)
 
 
-def update(call: ApiCall) -> Reply:
-    bucket = find(call)
+def update_bucket(call: ApiCall) -> Reply:
+    bucket = find_bucket(call)
     bucket.require_etag(call.if_match)
     details = call.details()
     if (
@@ -122,13 +122,13 @@ def update(call: ApiCall) -> Reply:
     compartment = details.get("compartmentId", bucket.compartment)
     kinds.require_compartment(call, compartment)
     changed = call.store.put(bucket, body={**bucket.body, **details}, compartment=compartment)
-    return _answer(changed, {})
+    return _answer_with_bucket(changed, {})
 
 
-def delete(call: ApiCall) -> Reply:
-    bucket = find(call)
+def delete_bucket(call: ApiCall) -> Reply:
+    bucket = find_bucket(call)
     bucket.require_etag(call.if_match)
-    held = next((what for what, table in _HELD_BY.items() if _any(call, table, bucket)), "")
+    held = next((what for what, table in _HELD_BY.items() if _has_rows(call, table, bucket)), "")
     if held:
         message = f"Bucket named {bucket.name!r} is not empty. Delete its {held} first"
         raise ApiError(409, "BucketNotEmpty", message)
@@ -136,14 +136,14 @@ def delete(call: ApiCall) -> Reply:
     return Reply(204)
 
 
-def _any(call: ApiCall, table: str, bucket: StoredResource) -> bool:
+def _has_rows(call: ApiCall, table: str, bucket: StoredResource) -> bool:
     query = f"SELECT 1 FROM {table} WHERE bucket = ? LIMIT 1"
     return call.store.connection.execute(query, (bucket.id,)).fetchone() is not None
 
 
-def _answer(bucket: StoredResource, headers: dict[str, str], more: Json | None = None) -> Reply:
-    return Reply(200, {**_render(bucket, "Bucket"), **(more or {})}, {"etag": bucket.etag, **headers})
+def _answer_with_bucket(bucket: StoredResource, headers: dict[str, str], more: Json | None = None) -> Reply:
+    return Reply(200, {**_render_bucket(bucket, "Bucket"), **(more or {})}, {"etag": bucket.etag, **headers})
 
 
-def _render(bucket: StoredResource, model: str) -> Json:
-    return models.shape(SERVICE, model, {**bucket.body, "etag": bucket.etag})
+def _render_bucket(bucket: StoredResource, model: str) -> Json:
+    return models.shape_reply(SERVICE, model, {**bucket.body, "etag": bucket.etag})

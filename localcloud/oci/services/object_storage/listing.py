@@ -14,7 +14,7 @@ from typing import Any
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import limit_of, read_page, write_page
 from localcloud.oci.services.object_storage import buckets
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import invalid_parameter
 from localcloud.server.http import Json, Reply
@@ -68,17 +68,17 @@ def valid_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def lookup(store: StateStore, bucket: str, name: str) -> StoredObject | None:
+def find_object(store: StateStore, bucket: str, name: str) -> StoredObject | None:
     """The current version, if there is one."""
-    return _one(store, f"SELECT {COLUMNS}, 0 FROM objects WHERE bucket = ? AND name = ?", bucket, name)
+    return _select_object(store, f"SELECT {COLUMNS}, 0 FROM objects WHERE bucket = ? AND name = ?", bucket, name)
 
 
 def lookup_version(store: StateStore, bucket: str, name: str, version: str) -> StoredObject | None:
-    current = lookup(store, bucket, name)
+    current = find_object(store, bucket, name)
     if current and current.file == version:
         return current
     where = "bucket = ? AND name = ? AND file = ?"
-    return _one(store, f"SELECT {COLUMNS}, marker FROM versions WHERE {where}", bucket, name, version)
+    return _select_object(store, f"SELECT {COLUMNS}, marker FROM versions WHERE {where}", bucket, name, version)
 
 
 def files_in_use(store: StateStore) -> set[str]:
@@ -88,18 +88,18 @@ def files_in_use(store: StateStore) -> set[str]:
 
 def make_current(call: ApiCall, bucket: StoredResource, item: StoredObject) -> None:
     """Makes this the current version. The bucket's settings decide whether the previous one is kept."""
-    _retire(call, bucket, lookup(call.store, bucket.id, item.name))
-    _insert(call.store, "objects", item)
+    _retire_version(call, bucket, find_object(call.store, bucket.id, item.name))
+    _insert_object(call.store, "objects", item)
 
 
-def remove(call: ApiCall, bucket: StoredResource, current: StoredObject) -> StoredObject | None:
+def remove_object(call: ApiCall, bucket: StoredResource, current: StoredObject) -> StoredObject | None:
     """Removes the current version. Returns the marker that replaces it if the bucket keeps versions."""
     call.store.connection.execute("DELETE FROM objects WHERE bucket = ? AND name = ?", (bucket.id, current.name))
-    _retire(call, bucket, current)
+    _retire_version(call, bucket, current)
     if not keeps_versions(bucket):
         return None
     marker = StoredObject(bucket.id, current.name, 0, "", {}, created=http.current_moment(), marker=True)
-    _insert(call.store, "versions", marker)
+    _insert_object(call.store, "versions", marker)
     return marker
 
 
@@ -107,17 +107,17 @@ def remove_version(call: ApiCall, bucket: StoredResource, item: StoredObject) ->
     """Deletes one version for good. If it was the newest, the previous one becomes current again."""
     for table in ("objects", "versions"):
         call.store.connection.execute(f"DELETE FROM {table} WHERE file = ?", (item.file,))
-    discard(call, item.file)
-    newest = next(_versions(call.store, bucket.id, item.name), None)
-    if newest and not newest.marker and lookup(call.store, bucket.id, item.name) is None:
+    discard_file(call, item.file)
+    newest = next(_select_versions(call.store, bucket.id, item.name), None)
+    if newest and not newest.marker and find_object(call.store, bucket.id, item.name) is None:
         call.store.connection.execute("DELETE FROM versions WHERE file = ?", (newest.file,))
-        _insert(call.store, "objects", newest)
+        _insert_object(call.store, "objects", newest)
 
 
-def rename(store: StateStore, item: StoredObject, name: str) -> StoredObject:
+def rename_stored_object(store: StateStore, item: StoredObject, name: str) -> StoredObject:
     store.connection.execute("DELETE FROM objects WHERE bucket = ? AND name = ?", (item.bucket, item.name))
     renamed = replace(item, name=name, etag=str(uuid.uuid4()), modified=http.current_moment())
-    _insert(store, "objects", renamed)
+    _insert_object(store, "objects", renamed)
     return renamed
 
 
@@ -125,7 +125,7 @@ def keeps_versions(bucket: StoredResource) -> bool:
     return bool(bucket.body.get("versioning") == "Enabled")
 
 
-def discard(call: ApiCall, file: str) -> None:
+def discard_file(call: ApiCall, file: str) -> None:
     """Deletes a file after the commit, when no row refers to it any more."""
     path: Path = call.cloud.objects / file
     call.after_commit.append(lambda: path.unlink(missing_ok=True))
@@ -138,26 +138,26 @@ def object_of_row(row: tuple[Any, ...]) -> StoredObject:
     )  # fmt: skip
 
 
-def _retire(call: ApiCall, bucket: StoredResource, item: StoredObject | None) -> None:
+def _retire_version(call: ApiCall, bucket: StoredResource, item: StoredObject | None) -> None:
     if item is None:
         return
     if keeps_versions(bucket):
-        _insert(call.store, "versions", item)
+        _insert_object(call.store, "versions", item)
     else:
-        discard(call, item.file)
+        discard_file(call, item.file)
 
 
-def _versions(store: StateStore, bucket: str, name: str) -> Iterator[StoredObject]:
+def _select_versions(store: StateStore, bucket: str, name: str) -> Iterator[StoredObject]:
     query = f"SELECT {COLUMNS}, marker FROM versions WHERE bucket = ? AND name = ? ORDER BY sequence DESC"
     return map(object_of_row, store.connection.execute(query, (bucket, name)))
 
 
-def _one(store: StateStore, query: str, *values: str) -> StoredObject | None:
+def _select_object(store: StateStore, query: str, *values: str) -> StoredObject | None:
     row = store.connection.execute(query, values).fetchone()
     return object_of_row(row) if row else None
 
 
-def _insert(store: StateStore, table: str, item: StoredObject) -> None:
+def _insert_object(store: StateStore, table: str, item: StoredObject) -> None:
     values: list[Any] = [
         item.bucket, item.name, item.file, item.size, item.md5, item.etag, item.created, item.modified,
         json.dumps(dict(item.headers)),
@@ -169,12 +169,12 @@ def _insert(store: StateStore, table: str, item: StoredObject) -> None:
     store.connection.execute(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", values)
 
 
-def list_objects(call: ApiCall) -> Reply:
-    bucket = buckets.find(call)
+def answer_with_objects(call: ApiCall) -> Reply:
+    bucket = buckets.find_bucket(call)
     rows = select_objects(call.store, bucket, call.query)
-    fields = ("name", *_fields(call, ()))
-    items, prefixes, following = _cut(call, rows)
-    body: Json = {"objects": [_render(item, fields) for item in items]}
+    fields = ("name", *_requested_fields(call, ()))
+    items, prefixes, following = _cut_page(call, rows)
+    body: Json = {"objects": [_render_object(item, fields) for item in items]}
     if call.query.get("delimiter"):
         body["prefixes"] = prefixes
     if following:
@@ -183,15 +183,15 @@ def list_objects(call: ApiCall) -> Reply:
 
 
 def list_versions(call: ApiCall) -> Reply:
-    bucket = buckets.find(call)
+    bucket = buckets.find_bucket(call)
     page = call.query.get("page")
     rows = select_objects(call.store, bucket, call.query, "versions")
     if page:
         position = tuple(read_page(page, 2))
         rows = iter(_from_page(rows, position))
-    fields = ("name", "timeModified", *_fields(call, ("size", "timeCreated", "md5", "etag", "storageTier")))
-    items, prefixes, following = _cut(call, rows)
-    shown = [{**_render(item, fields), "versionId": item.file, "isDeleteMarker": item.marker} for item in items]
+    fields = ("name", "timeModified", *_requested_fields(call, ("size", "timeCreated", "md5", "etag", "storageTier")))
+    items, prefixes, following = _cut_page(call, rows)
+    shown = [{**_render_object(item, fields), "versionId": item.file, "isDeleteMarker": item.marker} for item in items]
     headers = {"opc-next-page": write_page([following.name, following.file])} if following else {}
     return Reply(200, {"items": shown, "prefixes": prefixes}, headers)
 
@@ -205,7 +205,7 @@ def _from_page(rows: Iterable[StoredObject], position: tuple[Any, ...]) -> Itera
             yield item
 
 
-def _cut(call: ApiCall, rows: Iterator[StoredObject]) -> tuple[list[StoredObject], list[str], StoredObject | None]:
+def _cut_page(call: ApiCall, rows: Iterator[StoredObject]) -> tuple[list[StoredObject], list[str], StoredObject | None]:
     """Items and prefixes up to the limit, and the first item after them."""
     prefix, delimiter = call.query.get("prefix", ""), call.query.get("delimiter", "")
     if delimiter not in _DELIMITERS:
@@ -245,7 +245,7 @@ def select_objects(
         yield object_of_row(row[:-1])
 
 
-def _fields(call: ApiCall, default: tuple[str, ...]) -> tuple[str, ...]:
+def _requested_fields(call: ApiCall, default: tuple[str, ...]) -> tuple[str, ...]:
     names = tuple(name for name in call.query.get("fields", "").split(",") if name)
     if unknown := [name for name in names if name not in _SUMMARY and name not in _NOT_SHOWN]:
         raise invalid_parameter(
@@ -254,5 +254,5 @@ def _fields(call: ApiCall, default: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name in _SUMMARY) or default
 
 
-def _render(item: StoredObject, fields: tuple[str, ...]) -> Json:
+def _render_object(item: StoredObject, fields: tuple[str, ...]) -> Json:
     return {name: _SUMMARY[name](item) for name in fields}

@@ -7,11 +7,11 @@ import os
 import re
 
 from localcloud.oci import tenancy
-from localcloud.oci.errors import etag_mismatch
+from localcloud.oci.oci_errors import etag_mismatch
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.services.object_storage import buckets, listing
 from localcloud.oci.services.object_storage.listing import StoredObject
-from localcloud.oci.store import StoredResource
+from localcloud.oci.tenancy_store import StoredResource
 from localcloud.oci.work_requests import add_work_request
 from localcloud.server import http, progress_record
 from localcloud.server.api_errors import ApiError, invalid_parameter
@@ -49,12 +49,12 @@ def check_md5(call: ApiCall, upload: Upload) -> None:
         raise ApiError(400, "UnmatchedContentMD5", f"Content-MD5 is {claimed}, but the body has {upload.md5}")
 
 
-def put(call: ApiCall) -> Reply:
-    bucket, name, upload = buckets.find(call), call.params["objectName"], call.input.upload
+def put_object(call: ApiCall) -> Reply:
+    bucket, name, upload = buckets.find_bucket(call), call.params["objectName"], call.input.upload
     require_name(name)
     if upload is None:
         raise invalid_parameter("an object needs a body")
-    current = listing.lookup(call.store, bucket.id, name)
+    current = listing.find_object(call.store, bucket.id, name)
     require_etag(call, current)
     check_md5(call, upload)
     headers = {key: value for key, value in call.headers.items() if key in _KEPT_HEADERS or key.startswith("opc-meta-")}
@@ -68,75 +68,77 @@ def put(call: ApiCall) -> Reply:
     return Reply(200, headers={**item.version_headers, "opc-content-md5": upload.md5})
 
 
-def get(call: ApiCall) -> Reply:
-    _, stored_object = _find(call)
+def get_object(call: ApiCall) -> Reply:
+    _, stored_object = _find_version(call)
     start, length = 0, stored_object.size
     overrides = {header: call.query[name] for name, header in _OVERRIDES.items() if name in call.query}
-    headers = {**_headers(stored_object), **listing.valid_headers(overrides)}
+    headers = {**_object_headers(stored_object), **listing.valid_headers(overrides)}
     status = 200
     if wanted := call.headers.get("range"):
-        start, length = _slice(wanted, stored_object.size)
+        start, length = _parse_byte_range(wanted, stored_object.size)
         headers["content-range"] = f"bytes {start}-{start + length - 1}/{stored_object.size}"
         status = 206
     return Reply(status, headers=headers, file=FilePart(call.cloud.objects / stored_object.file, start, length))
 
 
-def head(call: ApiCall) -> Reply:
-    _, stored_object = _find(call)
-    return Reply(200, headers={**_headers(stored_object), "content-length": str(stored_object.size)})
+def head_object(call: ApiCall) -> Reply:
+    _, stored_object = _find_version(call)
+    return Reply(200, headers={**_object_headers(stored_object), "content-length": str(stored_object.size)})
 
 
-def delete(call: ApiCall) -> Reply:
-    bucket, stored_object = _find(call, markers=True)
+def delete_object(call: ApiCall) -> Reply:
+    bucket, stored_object = _find_version(call, markers=True)
     headers = {"last-modified": http.format_http_date(stored_object.modified)}
     if call.query.get("versionId"):
         listing.remove_version(call, bucket, stored_object)
-        return Reply(204, headers=headers | _version(stored_object))
-    marker = listing.remove(call, bucket, stored_object)
-    return Reply(204, headers=headers | (_version(marker) if marker else {}))
+        return Reply(204, headers=headers | _version_headers(stored_object))
+    marker = listing.remove_object(call, bucket, stored_object)
+    return Reply(204, headers=headers | (_version_headers(marker) if marker else {}))
 
 
 def batch_delete(call: ApiCall) -> Reply:
-    bucket, details = buckets.find(call), call.details()
+    bucket, details = buckets.find_bucket(call), call.details()
     if len(details["objects"]) > MAXIMUM_BATCH:
         raise invalid_parameter(f"at most {MAXIMUM_BATCH} objects can be deleted at once")
     deleted: list[Json] = []
     failed: list[Json] = []
     for entry in details["objects"]:
         name = entry["objectName"]
-        stored_object = listing.lookup(call.store, bucket.id, name)
+        stored_object = listing.find_object(call.store, bucket.id, name)
         if stored_object is None:
-            failed.append(_failure(name, _object_not_found(name, bucket)))
+            failed.append(_delete_failure(name, _object_not_found(name, bucket)))
         elif entry.get("ifMatch", stored_object.etag) not in ("*", stored_object.etag):
-            failed.append(_failure(name, etag_mismatch()))
+            failed.append(_delete_failure(name, etag_mismatch()))
         else:
-            listing.remove(call, bucket, stored_object)
+            listing.remove_object(call, bucket, stored_object)
             deleted.append({"objectName": name, "timeLastModified": http.format_rfc3339(http.current_moment())})
     return Reply(200, {"deleted": [] if details.get("isSkipDeletedResult") else deleted, "failed": failed})
 
 
-def rename(call: ApiCall) -> Reply:
-    bucket, details = buckets.find(call), call.details()
+def rename_object(call: ApiCall) -> Reply:
+    bucket, details = buckets.find_bucket(call), call.details()
     require_name(details["newName"])
-    stored_object = listing.lookup(call.store, bucket.id, details["sourceName"])
+    stored_object = listing.find_object(call.store, bucket.id, details["sourceName"])
     if stored_object is None:
         raise _object_not_found(details["sourceName"], bucket)
     if details.get("srcObjIfMatchETag", stored_object.etag) not in ("*", stored_object.etag):
         raise etag_mismatch()
-    if listing.lookup(call.store, bucket.id, details["newName"]):
+    if listing.find_object(call.store, bucket.id, details["newName"]):
         raise ApiError(412, "IfNoneMatchFailed", f"The object {details['newName']!r} already exists")
-    return Reply(200, headers=listing.rename(call.store, stored_object, details["newName"]).version_headers)
+    return Reply(
+        200, headers=listing.rename_stored_object(call.store, stored_object, details["newName"]).version_headers
+    )
 
 
-def copy(call: ApiCall) -> Reply:
+def copy_object(call: ApiCall) -> Reply:
     """Copies at once, but answers with a work request, as OCI does because objects may be large."""
-    source, details = buckets.find(call), call.details()
-    stored_object = _source(call, source, details)
+    source, details = buckets.find_bucket(call), call.details()
+    stored_object = _copy_source(call, source, details)
     if details["destinationRegion"] != tenancy.REGION or details["destinationNamespace"] != tenancy.NAMESPACE:
         raise invalid_parameter(f"the local cloud copies within {tenancy.REGION} and {tenancy.NAMESPACE} only")
     target, name = buckets.find_named(call, details["destinationBucket"]), details["destinationObjectName"]
     require_name(name)
-    current = listing.lookup(call.store, target.id, name)
+    current = listing.find_object(call.store, target.id, name)
     if_match, if_none_match = (details.get(f"destinationObjectIf{word}ETag") for word in ("Match", "NoneMatch"))
     if if_match and (current is None or if_match not in ("*", current.etag)):
         raise etag_mismatch()
@@ -156,9 +158,9 @@ def copy(call: ApiCall) -> Reply:
     return Reply(202, headers=add_work_request(call, "COPY_OBJECT", "object", "WRITTEN", target))
 
 
-def _source(call: ApiCall, bucket: StoredResource, details: Json) -> StoredObject:
+def _copy_source(call: ApiCall, bucket: StoredResource, details: Json) -> StoredObject:
     name, version = details["sourceObjectName"], details.get("sourceVersionId")
-    stored_object = listing.lookup(call.store, bucket.id, name)
+    stored_object = listing.find_object(call.store, bucket.id, name)
     if version:
         stored_object = listing.lookup_version(call.store, bucket.id, name, version)
     if stored_object is None or stored_object.marker:
@@ -168,11 +170,11 @@ def _source(call: ApiCall, bucket: StoredResource, details: Json) -> StoredObjec
     return stored_object
 
 
-def _find(call: ApiCall, markers: bool = False) -> tuple[StoredResource, StoredObject]:
+def _find_version(call: ApiCall, markers: bool = False) -> tuple[StoredResource, StoredObject]:
     """The version that the request names, by default the current one."""
-    bucket, name = buckets.find(call), call.params["objectName"]
+    bucket, name = buckets.find_bucket(call), call.params["objectName"]
     version = call.query.get("versionId")
-    stored_object = listing.lookup(call.store, bucket.id, name)
+    stored_object = listing.find_object(call.store, bucket.id, name)
     if version:
         stored_object = listing.lookup_version(call.store, bucket.id, name, version)
     if stored_object is None or (stored_object.marker and not markers):
@@ -181,11 +183,11 @@ def _find(call: ApiCall, markers: bool = False) -> tuple[StoredResource, StoredO
     return bucket, stored_object
 
 
-def _failure(name: str, error: ApiError) -> Json:
+def _delete_failure(name: str, error: ApiError) -> Json:
     return {"objectName": name, "errorMessage": error.message, "statusCode": error.status}
 
 
-def _version(item: StoredObject) -> dict[str, str]:
+def _version_headers(item: StoredObject) -> dict[str, str]:
     return {"version-id": item.file, **({"is-delete-marker": "true"} if item.marker else {})}
 
 
@@ -203,7 +205,7 @@ def require_etag(call: ApiCall, current: StoredObject | None) -> None:
         raise ApiError(412, "IfNoneMatchFailed", "The object already exists")
 
 
-def _slice(wanted: str, size: int) -> tuple[int, int]:
+def _parse_byte_range(wanted: str, size: int) -> tuple[int, int]:
     match = _RANGE.fullmatch(wanted)
     if not match or not any(match.groups()):
         raise invalid_parameter(f"{wanted!r} is not a valid range")
@@ -215,7 +217,7 @@ def _slice(wanted: str, size: int) -> tuple[int, int]:
     return start, end - start + 1
 
 
-def _headers(item: StoredObject) -> dict[str, str]:
+def _object_headers(item: StoredObject) -> dict[str, str]:
     digest = {} if listing.MULTIPART_MD5 in item.headers else {"content-md5": item.md5}
     return {
         "content-type": "application/octet-stream",

@@ -17,7 +17,7 @@ from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import plain_page
 from localcloud.oci.services.object_storage import buckets, listing, objects
 from localcloud.oci.services.object_storage.listing import StoredObject
-from localcloud.oci.store import StoredResource
+from localcloud.oci.tenancy_store import StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import ApiError, invalid_parameter
 from localcloud.server.http import Json, Reply, whole_number
@@ -42,29 +42,29 @@ class UploadedPart:
     etag: str
 
 
-def create(call: ApiCall) -> Reply:
-    bucket, details = buckets.find(call), call.details()
+def create_upload(call: ApiCall) -> Reply:
+    bucket, details = buckets.find_bucket(call), call.details()
     objects.require_name(details["object"])
-    objects.require_etag(call, listing.lookup(call.store, bucket.id, details["object"]))
-    _headers(details)
+    objects.require_etag(call, listing.find_object(call.store, bucket.id, details["object"]))
+    _upload_headers(details)
     identifier, moment = str(uuid.uuid4()), http.current_moment()
     call.store.connection.execute(
         "INSERT INTO uploads (id, bucket, name, created, details) VALUES (?, ?, ?, ?, ?)",
         (identifier, bucket.id, details["object"], moment, json.dumps(details)),
     )
-    return Reply(200, _render(bucket, identifier, details["object"], moment, details))
+    return Reply(200, _render_upload(bucket, identifier, details["object"], moment, details))
 
 
 def put_part(call: ApiCall) -> Reply:
-    _, identifier, _ = _find(call)
-    number, upload = _number(call.needed("uploadPartNum")), call.input.upload
+    _, identifier, _ = _find_upload(call)
+    number, upload = _part_number(call.needed("uploadPartNum")), call.input.upload
     if upload is None:
         raise invalid_parameter("a part needs a body")
     objects.check_md5(call, upload)
     part = UploadedPart(number, uuid.uuid4().hex, upload.size, upload.md5, str(uuid.uuid4()))
-    for before in _parts(call, identifier):
+    for before in _uploaded_parts(call, identifier):
         if before.number == number:
-            listing.discard(call, before.file)
+            listing.discard_file(call, before.file)
     upload.path.rename(call.cloud.objects / part.file)
     call.store.connection.execute(
         "INSERT OR REPLACE INTO parts (upload, number, file, size, md5, etag) VALUES (?, ?, ?, ?, ?, ?)",
@@ -74,51 +74,51 @@ def put_part(call: ApiCall) -> Reply:
 
 
 def list_parts(call: ApiCall) -> Reply:
-    _, identifier, _ = _find(call)
+    _, identifier, _ = _find_upload(call)
     rows = [
         {"partNumber": part.number, "size": part.size, "md5": part.md5, "etag": part.etag}
-        for part in _parts(call, identifier)
+        for part in _uploaded_parts(call, identifier)
     ]
     page, headers = plain_page(rows, call.query)
     return Reply(200, page, headers)
 
 
-def list_(call: ApiCall) -> Reply:
-    bucket = buckets.find(call)
+def list_uploads(call: ApiCall) -> Reply:
+    bucket = buckets.find_bucket(call)
     rows = call.store.connection.execute(
         "SELECT id, name, created, details FROM uploads WHERE bucket = ? ORDER BY name, created", (bucket.id,)
     )
-    shown = [_render(bucket, row[0], row[1], row[2], json.loads(row[3])) for row in rows]
+    shown = [_render_upload(bucket, row[0], row[1], row[2], json.loads(row[3])) for row in rows]
     page, headers = plain_page(shown, call.query)
     return Reply(200, page, headers)
 
 
-def commit(call: ApiCall) -> Reply:
-    bucket, identifier, upload = _find(call)
+def commit_upload(call: ApiCall) -> Reply:
+    bucket, identifier, upload = _find_upload(call)
     name = call.params["objectName"]
-    current = listing.lookup(call.store, bucket.id, name)
+    current = listing.find_object(call.store, bucket.id, name)
     objects.require_etag(call, current)
-    chosen = _chosen(call.details(), {part.number: part for part in _parts(call, identifier)})
+    chosen = _chosen_parts(call.details(), {part.number: part for part in _uploaded_parts(call, identifier)})
     digests = b"".join(base64.b64decode(part.md5) for part in chosen)
     whole = f"{base64.b64encode(hashlib.md5(digests, usedforsecurity=False).digest()).decode()}-{len(chosen)}"
     moment = http.current_moment()
     item = StoredObject(
-        bucket.id, name, sum(part.size for part in chosen), whole, {**_headers(upload), listing.MULTIPART_MD5: whole},
-        current.created if current else moment, moment,
+        bucket.id, name, sum(part.size for part in chosen), whole,
+        {**_upload_headers(upload), listing.MULTIPART_MD5: whole}, current.created if current else moment, moment,
     )  # fmt: skip
-    _join(call, chosen, item)
+    _join_parts(call, chosen, item)
     listing.make_current(call, bucket, item)
-    _forget(call, identifier)
+    _forget_upload(call, identifier)
     return Reply(200, headers={**item.version_headers, listing.MULTIPART_MD5: whole})
 
 
-def abort(call: ApiCall) -> Reply:
-    _, identifier, _ = _find(call)
-    _forget(call, identifier)
+def abort_upload(call: ApiCall) -> Reply:
+    _, identifier, _ = _find_upload(call)
+    _forget_upload(call, identifier)
     return Reply(204)
 
 
-def _render(bucket: StoredResource, identifier: str, name: str, created: float, details: Json) -> Json:
+def _render_upload(bucket: StoredResource, identifier: str, name: str, created: float, details: Json) -> Json:
     return {
         "namespace": tenancy.NAMESPACE,
         "bucket": bucket.name,
@@ -129,9 +129,9 @@ def _render(bucket: StoredResource, identifier: str, name: str, created: float, 
     }
 
 
-def _find(call: ApiCall) -> tuple[StoredResource, str, Json]:
+def _find_upload(call: ApiCall) -> tuple[StoredResource, str, Json]:
     """The bucket, the upload's id, and the details with which it was started."""
-    bucket, identifier = buckets.find(call), call.needed("uploadId")
+    bucket, identifier = buckets.find_bucket(call), call.needed("uploadId")
     row = call.store.connection.execute(
         "SELECT details FROM uploads WHERE id = ? AND bucket = ? AND name = ?",
         (identifier, bucket.id, call.params["objectName"]),
@@ -141,7 +141,7 @@ def _find(call: ApiCall) -> tuple[StoredResource, str, Json]:
     return bucket, identifier, json.loads(row[0])
 
 
-def _headers(details: Json) -> dict[str, str]:
+def _upload_headers(details: Json) -> dict[str, str]:
     """The headers of the future object, from the details of the upload."""
     headers = {header: details[field] for field, header in _HEADERS.items() if field in details}
     metadata = details.get("metadata", {})
@@ -149,19 +149,19 @@ def _headers(details: Json) -> dict[str, str]:
     return listing.valid_headers(headers | own)
 
 
-def _number(text: str) -> int:
+def _part_number(text: str) -> int:
     number = whole_number(text)
     if number is None or not 1 <= number <= MAXIMUM_PARTS:
         raise invalid_parameter(f"uploadPartNum must be a number from 1 to {MAXIMUM_PARTS}, not {text[:80]!r}")
     return number
 
 
-def _parts(call: ApiCall, identifier: str) -> list[UploadedPart]:
+def _uploaded_parts(call: ApiCall, identifier: str) -> list[UploadedPart]:
     query = "SELECT number, file, size, md5, etag FROM parts WHERE upload = ? ORDER BY number"
     return [UploadedPart(*row) for row in call.store.connection.execute(query, (identifier,))]
 
 
-def _chosen(details: Json, parts: dict[int, UploadedPart]) -> list[UploadedPart]:
+def _chosen_parts(details: Json, parts: dict[int, UploadedPart]) -> list[UploadedPart]:
     """The parts to commit, in order. The request must commit or exclude every part."""
     wanted = {item["partNum"]: item["etag"] for item in details["partsToCommit"]}
     excluded = set(details.get("partsToExclude", []))
@@ -179,7 +179,7 @@ def _wrong_part(why: str) -> ApiError:
     return ApiError(400, "InvalidUploadPart", f"The parts cannot be committed: {why}")
 
 
-def _join(call: ApiCall, parts: Sequence[UploadedPart], item: StoredObject) -> None:
+def _join_parts(call: ApiCall, parts: Sequence[UploadedPart], item: StoredObject) -> None:
     """Joins the parts into one file. It gets its final name only when it is complete."""
     folder: Path = call.cloud.objects
     draft = folder / "incoming" / item.file
@@ -187,7 +187,7 @@ def _join(call: ApiCall, parts: Sequence[UploadedPart], item: StoredObject) -> N
         with draft.open("wb") as target:
             for part in parts:
                 with (folder / part.file).open("rb") as source:
-                    _copy(source.fileno(), target.fileno(), part.size)
+                    _copy_bytes(source.fileno(), target.fileno(), part.size)
             os.fdatasync(target.fileno())
         draft.rename(folder / item.file)
     except BaseException:
@@ -195,13 +195,13 @@ def _join(call: ApiCall, parts: Sequence[UploadedPart], item: StoredObject) -> N
         raise
 
 
-def _copy(source: int, target: int, size: int) -> None:
+def _copy_bytes(source: int, target: int, size: int) -> None:
     while size and (sent := os.sendfile(target, source, None, size)):
         size -= sent
 
 
-def _forget(call: ApiCall, identifier: str) -> None:
-    for part in _parts(call, identifier):
-        listing.discard(call, part.file)
+def _forget_upload(call: ApiCall, identifier: str) -> None:
+    for part in _uploaded_parts(call, identifier):
+        listing.discard_file(call, part.file)
     call.store.connection.execute("DELETE FROM parts WHERE upload = ?", (identifier,))
     call.store.connection.execute("DELETE FROM uploads WHERE id = ?", (identifier,))

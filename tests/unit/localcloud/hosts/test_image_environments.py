@@ -23,7 +23,7 @@ from localcloud.hosts.assignment import CannotStartError
 from localcloud.hosts.images import LocalEnvironment, NodePaths, base_variables, environment_for
 from localcloud.oci.job_runs import run_resources
 from localcloud.oci.job_runs.run_resources import stand_in_name
-from localcloud.oci.store import StateStore
+from localcloud.oci.tenancy_store import StateStore
 from localcloud.openpai.hosts.stand_ins import choose_stand_in as openpai_stand_in_name
 from localcloud.openpai.tasks import TaskAttempt
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from localcloud.hosts.firewall import UnreadableRuleError
-from localcloud.oci.job_runs.network import destinations, rules_of, subnet_of
+from localcloud.oci.job_runs.run_network import reachable_destinations, rules_of, subnet_of
 from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS, gateway_services
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 
 ALL_SERVICES, OBJECT_STORAGE = (service["cidrBlock"] for service in gateway_services())
 
@@ -126,5 +126,5 @@ def test_gateways_lead_where_their_kind_does(store: StateStore, rule: tuple[str,
     _add(store, "route-table", "table", routeRules=[{"destination": destination, "networkEntityId": "gateway"}])
     subnet = _subnet(store, routeTableId="table")
     addresses = {f"{each}/32" if "/" not in each else each for each in found}
-    assert set(destinations(store, subnet)) == {"10.0.0.0/16", "172.16.0.0/16"} | addresses
+    assert set(reachable_destinations(store, subnet)) == {"10.0.0.0/16", "172.16.0.0/16"} | addresses
     assert subnet_of(subnet).router == "10.0.1.1"

@@ -2,7 +2,7 @@
 """The log of access decisions is bounded, and counts repeated calls."""
 
 from components.oci.iam.judge import AccessDecision, Principal, Target
-from localcloud.oci.access import DecisionLog
+from localcloud.oci.access_decisions import DecisionLog
 
 RUN = Principal("datasciencejobrun", "run0")
 OTHER = Principal("datasciencejobrun", "run1")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.oci.container_images import is_repository, parse_address, pushed_repository
+from localcloud.oci.container_images import is_repository, parse_image_address, pushed_repository
 from localcloud.server.api_errors import ApiError
 from localcloud.server.cloud import MARKER_NAME, MARKER_PATH, answer_marker
 from localcloud.server.http import Request, mask_secrets, parse_strict_json, query_parameters, require_single_headers
@@ -134,7 +134,7 @@ def test_tokens_are_masked_in_logs(target: str, shown: str) -> None:
 )  # fmt: skip
 def test_an_address_names_one_repository(address: Any) -> None:
     """Access is checked for the repository that gets the push. An invalid name is not a repository."""
-    parts = parse_address(address)
+    parts = parse_image_address(address)
     assert pushed_repository(address) == (parts.repository if parts else "")
     assert parts is None or (":" not in parts.repository and "@" not in parts.repository)
 

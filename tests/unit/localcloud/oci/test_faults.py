@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.oci.store import FaultTable, StateStore
+from localcloud.oci.tenancy_store import FaultTable, StateStore
 from localcloud.server.api_errors import ApiError
 from localcloud.server.faults import KINDS, Faults
 from trainyard.cli.cloud import _KINDS

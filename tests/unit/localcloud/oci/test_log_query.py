@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.oci.iam.statement import fits
-from localcloud.oci.log_query import FITS, MAXIMUM_LENGTH, MOST_CONDITIONS, MOST_SCOPES, parse, scopes_of
-from localcloud.oci.metric_query import parse as parse_metrics
+from localcloud.oci.log_query import FITS, MAXIMUM_LENGTH, MOST_CONDITIONS, MOST_SCOPES, parse_log_query, query_scopes
+from localcloud.oci.metric_query import parse_metric_query as parse_metrics
 from localcloud.server.api_errors import ApiError
 
 
 def _matches(query: str, **columns: str) -> bool:
-    where, values = parse(query).where
+    where, values = parse_log_query(query).where
     row = {"source": "", "subject": "", "type": "", "id": "", "data": "", **columns}
     with sqlite3.connect(":memory:") as connection:
         connection.create_function(FITS, 2, fits)
@@ -26,9 +26,9 @@ def _matches(query: str, **columns: str) -> bool:
 
 
 def test_scopes_order_and_limit() -> None:
-    query = parse('search "c/g/l", "c/g2" | sort by datetime asc | limit 5')
+    query = parse_log_query('search "c/g/l", "c/g2" | sort by datetime asc | limit 5')
     assert (query.scopes, query.order, query.limit) == ((("c", "g", "l"), ("c", "g2")), "ASC", 5)
-    assert parse('search "c"').order == "DESC"
+    assert parse_log_query('search "c"').order == "DESC"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_conditions_of_two_stages_are_combined() -> None:
 )
 def test_an_invalid_query_is_refused(query: str) -> None:
     with pytest.raises(ApiError, match="cannot be read"):
-        parse(query)
+        parse_log_query(query)
 
 
 @given(st.text(alphabet="search |where'\"=*and()c/;-", max_size=60))
@@ -122,7 +122,7 @@ def test_a_pattern_matches_like_a_glob(pattern: str, text: str) -> None:
 def test_parsing_takes_linear_time(piece: str) -> None:
     """With a parser that looked ahead, a query of a quarter of a megabyte took hours."""
     begun = time.process_time()
-    for read in (parse, scopes_of, parse_metrics):
+    for read in (parse_log_query, query_scopes, parse_metrics):
         for text in (
             piece * (MAXIMUM_LENGTH // len(piece)),
             'search "c" | where data = ' + piece * 20_000,

@@ -14,7 +14,7 @@ import pytest
 
 from localcloud import files
 from localcloud.oci.background_tasks import RunMeter
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from tests.support.waiting import eventually
 
 BUSY = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])"

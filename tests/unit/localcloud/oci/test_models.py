@@ -18,7 +18,7 @@ JOB = {
 
 
 def test_a_valid_body_is_returned_without_its_nulls() -> None:
-    assert models.validate("data_science", "CreateJobDetails", {**JOB, "description": None}) == JOB
+    assert models.validate_body("data_science", "CreateJobDetails", {**JOB, "description": None}) == JOB
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_valid_body_is_returned_without_its_nulls() -> None:
 )
 def test_the_first_mistake_is_named(change: dict[str, Any], code: str, message: str) -> None:
     with pytest.raises(ApiError) as refused:
-        models.validate("data_science", "CreateJobDetails", {**JOB, **change})
+        models.validate_body("data_science", "CreateJobDetails", {**JOB, **change})
     assert refused.value.code == code
     assert message in refused.value.message
 
@@ -60,7 +60,7 @@ def test_the_first_mistake_is_named(change: dict[str, Any], code: str, message: 
 def test_a_value_outside_its_enumeration_is_refused() -> None:
     body = {"name": "b", "compartmentId": "c", "versioning": "Sometimes"}
     with pytest.raises(ApiError, match="versioning must be one of Disabled, Enabled"):
-        models.validate("object_storage", "CreateBucketDetails", body)
+        models.validate_body("object_storage", "CreateBucketDetails", body)
 
 
 _JSON = st.recursive(
@@ -68,13 +68,13 @@ _JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-_NAMES = sorted(models.fields("data_science", "CreateJobDetails"))
+_NAMES = sorted(models.model_fields("data_science", "CreateJobDetails"))
 
 
 @given(st.dictionaries(st.sampled_from(_NAMES) | st.text(max_size=4), _JSON, max_size=6))
 def test_any_body_is_validated_or_refused(body: dict[str, Any]) -> None:
     with suppress(ApiError):
-        models.validate("data_science", "CreateJobDetails", {"projectId": "p", "compartmentId": "c", **body})
+        models.validate_body("data_science", "CreateJobDetails", {"projectId": "p", "compartmentId": "c", **body})
 
 
 def test_missing_operations_are_named() -> None:
@@ -85,4 +85,4 @@ def test_missing_operations_are_named() -> None:
 
 def test_a_model_that_the_sdk_lacks_is_a_key_error() -> None:
     with pytest.raises(KeyError):
-        sdk.model("core", "NoSuchModel")
+        sdk.sdk_model("core", "NoSuchModel")

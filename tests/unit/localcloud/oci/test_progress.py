@@ -11,7 +11,7 @@ import pytest
 
 from components.platform.progress import MOST_POINTS
 from localcloud.oci import background_tasks
-from localcloud.oci.store import StateStore
+from localcloud.oci.tenancy_store import StateStore
 from localcloud.server import progress_record
 
 
@@ -72,5 +72,5 @@ def test_the_oldest_points_are_pruned_first(store: StateStore, tmp_path: Path, m
     monkeypatch.setattr(background_tasks, "PROGRESS_KEPT", 5)
     for rank in range(9):
         put(store, tmp_path, f"j/status/{rank}.json", status(rank))
-    background_tasks.prune(store)
+    background_tasks.prune_rows(store)
     assert list(progress_record.recorded_progress(store, "bucket", "j", 9)) == [4, 5, 6, 7, 8]

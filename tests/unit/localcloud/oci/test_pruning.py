@@ -8,7 +8,7 @@ import pytest
 
 from localcloud.oci import background_tasks, log_lines
 from localcloud.oci.log_lines import LINE_BYTES, count_usage, forget_lines, write_lines
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 
 
 @pytest.fixture
@@ -27,15 +27,15 @@ def _ids(store: StateStore, where: str) -> list[str]:
 def test_the_newest_deleted_resources_are_kept(store: StateStore) -> None:
     for number in range(10):
         store.add(StoredResource(f"vcn-{number}", "vcn", "c", "n", "TERMINATED", {}, live=number < 2))
-    background_tasks.prune(store)
+    background_tasks.prune_rows(store)
     assert _ids(store, "1") == ["vcn-0", "vcn-1", "vcn-7", "vcn-8", "vcn-9"]
-    assert background_tasks.prune(store) == 0
+    assert background_tasks.prune_rows(store) == 0
 
 
 def test_work_requests_are_bounded(store: StateStore) -> None:
     for number in range(5):
         store.add(StoredResource(f"w-{number}", "work-request", "c", "", "", {}))
-    background_tasks.prune(store)
+    background_tasks.prune_rows(store)
     assert _ids(store, "kind = 'work-request'") == ["w-2", "w-3", "w-4"]
 
 
@@ -47,10 +47,10 @@ def test_whoever_has_the_most_loses_the_oldest_rows(store: StateStore) -> None:
         store.add(StoredResource(f"w-{number}", "work-request", "theirs", "", "", {}))
         row = ("theirs", str(number), number, "{}")
         store.connection.execute("INSERT INTO progress (bucket, name, moment, point) VALUES (?, ?, ?, ?)", row)
-    background_tasks.prune(store)
+    background_tasks.prune_rows(store)
     assert _ids(store, "kind = 'work-request'") == ["mine", "w-7", "w-8"]
     assert [row[0] for row in store.connection.execute("SELECT name FROM progress")] == ["a", "7", "8"]
-    assert background_tasks.prune(store) == 0
+    assert background_tasks.prune_rows(store) == 0
 
 
 def _write(store: StateStore, log: str, owner: str, *numbers: int, text: str = "") -> None:
@@ -102,7 +102,7 @@ def test_old_rows_are_pruned_in_batches(store: StateStore, monkeypatch: pytest.M
     monkeypatch.setattr(background_tasks, "_BATCH", 2)
     for number in range(8):
         store.add(StoredResource(f"vcn-{number}", "vcn", "c", "n", "", {}, live=False))
-    assert [background_tasks.prune(store) for _ in range(4)] == [2, 2, 1, 0]
+    assert [background_tasks.prune_rows(store) for _ in range(4)] == [2, 2, 1, 0]
 
 
 def test_a_long_server_log_is_copied_and_truncated(tmp_path: Path) -> None:

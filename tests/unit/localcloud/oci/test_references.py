@@ -11,17 +11,17 @@ from components.oci.iam.permissions import operation
 from localcloud.oci import services
 from localcloud.oci.authorization import CONDITIONS, STANDS_FOR
 from localcloud.oci.operations import ApiOperation
-from localcloud.oci.references import kinds_of, rows_of
+from localcloud.oci.references import kinds_of, reference_rows
 from tests.support.access_matrix import fields_of
 
 TABLE = table("references")
-BY_NAME = {row.name: row for row in services.operations()}
+BY_NAME = {row.name: row for row in services.service_operations()}
 # Cases about resources that the local cloud lacks.
 NOT_SERVED = frozenset({"local peering", "added local peering", "removed local peering", "security group"})
 
 
 def _places(name: str) -> list[str]:
-    rows = rows_of(name)
+    rows = reference_rows(name)
     both = [*(place for place in rows if place != "own"), *([rows["own"]] if "own" in rows else [])]
     return [part for place in both for part in re.split(r" [|&+] ", place)]
 
@@ -45,7 +45,7 @@ def test_a_row_names_existing_fields_of_its_call(name: str) -> None:
 @pytest.mark.parametrize("name", TABLE["operations"])
 def test_a_row_has_the_permissions_of_its_call_in_the_catalog(name: str) -> None:
     needs = operation(STANDS_FOR.get(name, name))
-    for place, takes in rows_of(name).items():
+    for place, takes in reference_rows(name).items():
         words = takes.split()
         if place != "own" and all(word.isupper() for word in words):
             assert set(words) <= needs.permissions, place
@@ -57,7 +57,7 @@ def test_every_conditional_permission_is_handled() -> None:
     """A row of the table places it, or a condition decides it."""
     for name in BY_NAME:
         conditional = table("operations")["also"].get(STANDS_FOR.get(name, name), {})
-        placed = {" ".join(case.split()) for takes in rows_of(name).values() for case in takes.split(",")}
+        placed = {" ".join(case.split()) for takes in reference_rows(name).values() for case in takes.split(",")}
         read = {case for operation_name, case in CONDITIONS if operation_name == name}
         assert conditional.keys() <= placed | read | NOT_SERVED, name
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from localcloud.oci.ocids import fixed_ocid, new_ocid
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import ApiError
 

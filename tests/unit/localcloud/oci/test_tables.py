@@ -13,7 +13,7 @@ from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.operations import ApiOperation
 from localcloud.server.routing import Router
 
-ROWS = services.operations()
+ROWS = services.service_operations()
 OWN = frozenset({
     "PushContainerImage", "ListCalls", "ListFaults", "AddFault", "ClearFaults", "ClearFault", "IssueToken",
     "ReadEvidence", "ReadHosts", "ReadProgress",
@@ -33,7 +33,7 @@ def test_a_row_has_the_path_that_the_sdk_calls(row: ApiOperation) -> None:
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.details], ids=lambda row: row.name)
 def test_the_details_of_a_row_are_a_model_of_the_sdk(row: ApiOperation) -> None:
-    assert sdk.model(row.service, row.details).fields
+    assert sdk.sdk_model(row.service, row.details).fields
 
 
 def test_the_catalog_has_the_permissions_of_every_operation() -> None:
@@ -53,20 +53,24 @@ def _kinds() -> list[ResourceKind]:
 def test_every_model_sends_empty_tags(kind: ResourceKind) -> None:
     """Without them, every plan of Oracle's provider would show a change."""
     for name in filter(None, (kind.title, kind.summary)):
-        tags = {field for field in models.fields(kind.service, name) if field.endswith("Tags")}
+        tags = {field for field in models.model_fields(kind.service, name) if field.endswith("Tags")}
         tags -= models.NEVER_SENT.get((kind.service, name), frozenset())
         assert tags
-        assert models.shape(kind.service, name, {}) == {key: {} for key in tags}
+        assert models.shape_reply(kind.service, name, {}) == {key: {} for key in tags}
 
 
 @pytest.mark.parametrize("kind", _kinds(), ids=lambda kind: kind.name)
 def test_no_field_of_a_request_is_dropped(kind: ResourceKind) -> None:
     """A field that is neither shown, nor read, nor refused would be silently ignored."""
-    shown = models.fields(kind.service, kind.title) | kind.unserved.keys() | READ_ONLY_ONCE.get(kind.name, frozenset())
+    shown = (
+        models.model_fields(kind.service, kind.title)
+        | kind.unserved.keys()
+        | READ_ONLY_ONCE.get(kind.name, frozenset())
+    )
     given = {"Create": kind.create_details, "Update": kind.update_details}
     for verb, details in given.items():
         if verb in kind.verbs:
-            assert models.fields(kind.service, details or f"{verb}{kind.title}Details") <= shown
+            assert models.model_fields(kind.service, details or f"{verb}{kind.title}Details") <= shown
 
 
 @pytest.mark.parametrize(

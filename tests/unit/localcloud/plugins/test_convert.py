@@ -6,7 +6,7 @@ import pytest
 from components.oci.client.session import CLIENTS
 from components.oci.types.functions import FUNCTIONS
 from components.platform.calls import ProviderError
-from localcloud.oci.plugin.convert import from_model, pulumi_name, to_model
+from localcloud.oci.plugin.convert import from_model, pulumi_name_of_field, to_model
 from localcloud.oci.plugin.plugin import LocalOci
 from localcloud.plugins.resource_table import project_live_value
 
@@ -24,7 +24,7 @@ from localcloud.plugins.resource_table import project_live_value
     ],
 )
 def test_api_names_become_pulumi_names(api: str, kind: str, pulumi: str) -> None:
-    assert pulumi_name(api, kind) == pulumi
+    assert pulumi_name_of_field(api, kind) == pulumi
 
 
 @pytest.mark.parametrize(

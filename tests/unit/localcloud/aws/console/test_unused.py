@@ -12,7 +12,7 @@ import asyncio, sys
 from pathlib import Path
 from localcloud.server.faults import Faults
 from localcloud.server.cloud import ServedCloud
-from localcloud.oci.store import FaultTable, StateStore
+from localcloud.oci.tenancy_store import FaultTable, StateStore
 from localcloud.aws.cloud import AwsCloud
 from localcloud.console.platform import console_platforms
 

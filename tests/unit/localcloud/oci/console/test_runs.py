@@ -14,8 +14,8 @@ import pytest
 
 from components.oci.client import job_runs
 from components.platform.runs import LAUNCH_VARIABLE
-from localcloud.oci.console.runs import RunBook
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.console.training_runs import RunBook
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 
 
 @pytest.fixture

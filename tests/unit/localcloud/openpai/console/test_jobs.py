@@ -14,7 +14,7 @@ import pytest
 
 from components.openpai.client.jobs import start_of
 from components.openpai.client.storages import storages_folder
-from localcloud.oci.store import StateStore
+from localcloud.oci.tenancy_store import StateStore
 from localcloud.openpai import accounts
 from localcloud.openpai.console.platform import job_run_content, openpai_sections
 from localcloud.openpai.console.shown_jobs import RunBook

@@ -13,7 +13,7 @@ from components.oci.client import calls, job_runs
 from components.oci.client.calls import StatusFolder
 from components.platform.runs import NodeRun, launch_document, ranks_of
 from localcloud.console.platform import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 
 # Only the newest job runs are read.
 _MOST_JOB_RUNS = 2_000
@@ -81,7 +81,7 @@ class RunBook:
                 resource = self.store.get(identifier)
                 if resource is None:
                     continue
-                parsed = (resource, _launched(resource))
+                parsed = (resource, _read_launch(resource))
             self._parsed[identifier] = parsed
         return list(self._parsed.values())
 
@@ -91,7 +91,7 @@ def _training_run(members: list[tuple[StoredResource, _Launched]]) -> OciRun:
     first, first_launched = members[0]
     tags = first.body.get("freeformTags") or {}
     named = tags.get("job") and tags.get("run")
-    nodes = (node for resource, launched in members for node in _nodes(resource, launched))
+    nodes = (node for resource, launched in members for node in _shown_nodes(resource, launched))
     return OciRun(
         key=first.id,
         stack=str(tags.get("stack") or ""),
@@ -105,7 +105,7 @@ def _training_run(members: list[tuple[StoredResource, _Launched]]) -> OciRun:
     )
 
 
-def _nodes(resource: StoredResource, launched: _Launched) -> Iterator[RunNode]:
+def _shown_nodes(resource: StoredResource, launched: _Launched) -> Iterator[RunNode]:
     body = resource.body
     for rank, role, name in launched.names:
         run = NodeRun(
@@ -117,7 +117,7 @@ def _nodes(resource: StoredResource, launched: _Launched) -> Iterator[RunNode]:
         )
 
 
-def _launched(resource: StoredResource) -> _Launched:
+def _read_launch(resource: StoredResource) -> _Launched:
     tags = resource.body.get("freeformTags") or {}
     name, role, rank = job_runs.node_of(tags)
     layout = resource.body.get("jobNodeConfigurationOverrideDetails") or {}

@@ -33,7 +33,7 @@ def already_exists(what: str) -> ApiError:
     return ApiError(409, "NotAuthorizedOrResourceAlreadyExists", f"{what} already exists, or you may not see it")
 
 
-def conflict(message: str) -> ApiError:
+def conflict_error(message: str) -> ApiError:
     return ApiError(409, "Conflict", message)
 
 

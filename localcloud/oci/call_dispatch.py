@@ -54,16 +54,16 @@ def remember_reply(call: ApiCall, reply: Reply) -> None:
     )  # fmt: skip
 
 
-def admit(call: ApiCall) -> int:
+def admit_call(call: ApiCall) -> int:
     """Authorizes a call before its body is received. Returns the version of the store that the decision is based on."""
-    authorization.authorize(call)
+    authorization.authorize_call(call)
     return call.store.changes
 
 
-def dispatch(call: ApiCall, admitted: int | None = None) -> Reply:
+def dispatch_call(call: ApiCall, admitted: int | None = None) -> Reply:
     """Runs the call and commits its changes. An error rolls all of them back."""
     if admitted is None or admitted != call.store.changes:
-        authorization.authorize(call)
+        authorization.authorize_call(call)
     if not call.operation.writes:
         return call.operation.handler(call)
     with call.store.transaction():

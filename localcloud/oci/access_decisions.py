@@ -33,8 +33,8 @@ from components.oci.iam.permissions import operation as needs_of
 from components.oci.iam.printing import to_text
 from localcloud.oci import tenancy
 from localcloud.oci.authentication import Caller
-from localcloud.oci.store import StateStore, StoredResource
-from localcloud.oci.tenancy import groups_of
+from localcloud.oci.tenancy import groups_of_user
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.owned_rows import OwnedRows
 
@@ -102,17 +102,17 @@ class DecisionLog:
     def since(self, number: int) -> list[dict[str, Any]]:
         """The rows after this number, which is the `id` of an earlier row."""
         later = (row for row in self._rows if row.number > number)
-        return [_render(row) for row in sorted(later, key=lambda row: row.number)]
+        return [_render_decision(row) for row in sorted(later, key=lambda row: row.number)]
 
 
-def _render(row: _Decision) -> dict[str, Any]:
+def _render_decision(row: _Decision) -> dict[str, Any]:
     return {
         "id": row.number,
         "first": http.format_rfc3339(row.first),
         "time": http.format_rfc3339(row.last),
         "times": row.times,
         "operation": row.operation,
-        "principal": _principal(row.principal),
+        "principal": _describe_principal(row.principal),
         "target": {"compartment": row.target.compartment, "variables": dict(row.target.variables)},
         "permissions": list(row.permissions),
         "allowed": row.verdict.allowed,
@@ -124,18 +124,18 @@ def _render(row: _Decision) -> dict[str, Any]:
     }
 
 
-def _principal(principal: Principal) -> dict[str, Any]:
+def _describe_principal(principal: Principal) -> dict[str, Any]:
     return {
         "type": principal.type,
         "id": principal.ocid,
         "name": principal.name,
         "compartment": principal.compartment,
-        "groups": _members(principal.groups),
-        "dynamicGroups": _members(principal.dynamic_groups),
+        "groups": _group_references(principal.groups),
+        "dynamicGroups": _group_references(principal.dynamic_groups),
     }
 
 
-def _members(rows: Iterable[Membership]) -> list[dict[str, str]]:
+def _group_references(rows: Iterable[Membership]) -> list[dict[str, str]]:
     return [{"id": row.ocid, "name": row.name, "domain": row.domain} for row in rows]
 
 
@@ -170,7 +170,7 @@ class AccessControl:
                     )
                     for row in self.store.live("policy")
                 ),
-                compartments(self.store),
+                read_compartments(self.store),
             )
         return self._policies
 
@@ -187,7 +187,7 @@ class AccessControl:
         self._refresh()
         if self._members is None:
             self._members = {}
-        resource = self.store.get(principal.id) if _is_resource(principal) else None
+        resource = self.store.get(principal.id) if _is_resource_principal(principal) else None
         key = (principal.id, resource.etag if resource else "")  # a move or new tags may change its groups
         if key not in self._members:
             self._members[key] = self._subject(principal, resource)
@@ -202,7 +202,7 @@ class AccessControl:
     ) -> frozenset[str]:
         """The permissions that the policies in force do not grant. The log says which statement would grant them."""
         subject, policies = self.subject(principal), self.policies()
-        request = _request(operation)
+        request = _request_variables(operation)
         verdict = judge(policies, subject, permissions, target, request)
         self.decisions.record(operation, subject, permissions, target, verdict)
         if not verdict.allowed:
@@ -212,13 +212,15 @@ class AccessControl:
 
     def would_allow(self, principal: Caller, operation: str, permissions: Iterable[str], target: Target) -> bool:
         """Like `allows`, but without a row in the decision log: for the items of a list."""
-        return judge(self.policies(), self.subject(principal), permissions, target, _request(operation)).allowed
+        return judge(
+            self.policies(), self.subject(principal), permissions, target, _request_variables(operation)
+        ).allowed
 
     def _subject(self, principal: Caller, resource: StoredResource | None) -> Principal:
         if principal.resource_kind == "service":
             return Principal("service", principal.id, principal.name)
         if not principal.resource_kind:
-            groups = tuple(Membership(group.id, group.name) for group in groups_of(self.store, principal.id))
+            groups = tuple(Membership(group.id, group.name) for group in groups_of_user(self.store, principal.id))
             return Principal("user", principal.id, principal.name, groups=groups)
         if resource is None or not resource.live:
             return Principal(principal.resource_kind, principal.id, principal.name, principal.compartment)
@@ -233,16 +235,16 @@ class AccessControl:
         return Principal(principal.resource_kind, principal.id, principal.name, resource.compartment, (), dynamic)
 
 
-def _is_resource(principal: Caller) -> bool:
+def _is_resource_principal(principal: Caller) -> bool:
     return principal.resource_kind not in ("", "service")
 
 
-def _request(operation: str) -> dict[str, str]:
+def _request_variables(operation: str) -> dict[str, str]:
     moment = datetime.fromtimestamp(http.current_moment(), UTC)
     return {"request.operation": operation, "request.region": tenancy.REGION_KEY, **time_variables(moment)}
 
 
-def compartments(store: StateStore) -> Compartments:
+def read_compartments(store: StateStore) -> Compartments:
     rows = store.live("compartment")
     return Compartments(tenancy.TENANCY, {row.id: row.compartment for row in rows}, {row.id: row.name for row in rows})
 

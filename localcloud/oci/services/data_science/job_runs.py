@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from localcloud.oci import kinds, limits, ocids, tenancy
-from localcloud.oci.errors import incorrect_state, related_not_found
 from localcloud.oci.kinds import ResourceKind
+from localcloud.oci.oci_errors import incorrect_state, related_not_found
 from localcloud.oci.ocids import new_ocid
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.services.data_science.jobs import (
@@ -19,29 +19,29 @@ from localcloud.oci.services.data_science.jobs import (
     require_logging,
     require_network,
     require_targets,
-    subnet_of,
+    subnet_of_nodes,
 )
 from localcloud.oci.services.logs import LOG
-from localcloud.oci.store import StoredResource
+from localcloud.oci.tenancy_store import StoredResource
 from localcloud.server import http
 from localcloud.server.http import Json, Reply
 
 
-def _run(call: ApiCall, body: Json) -> Json:
+def _complete_run(call: ApiCall, body: Json) -> Json:
     job = call.store.get(body["jobId"])
     if job is None or job.parent != body["projectId"]:
         raise related_not_found(f"jobId {body['jobId']} in the project {body['projectId']}")
     if job.state != "ACTIVE":
         raise incorrect_state(f"The job {job.id} is {job.state}: it has neither an artifact nor a container image yet")
-    infrastructure = _infrastructure(job.body, body)
+    infrastructure = _run_infrastructure(job.body, body)
     require_configurations(body.get("jobConfigurationOverrideDetails"), body.get("jobNodeConfigurationOverrideDetails"))
     logging = body.get("jobLogConfigurationOverrideDetails") or job.body.get("jobLogConfigurationDetails")
     require_logging(call, logging)
     layout = body.get("jobNodeConfigurationOverrideDetails") or job.body.get("jobNodeConfigurationDetails") or {}
-    subnet = subnet_of(infrastructure, layout)
+    subnet = subnet_of_nodes(infrastructure, layout)
     require_network(call, subnet)
     require_targets(call, infrastructure, layout)
-    nodes = limits.nodes_of(infrastructure, layout)
+    nodes = limits.nodes_by_shape(infrastructure, layout)
     for shape, count in nodes:
         limits.require_nodes(call, shape, count)
     return {
@@ -58,7 +58,7 @@ def _run(call: ApiCall, body: Json) -> Json:
     }
 
 
-def _infrastructure(job: Mapping[str, Any], run: Json) -> Json:
+def _run_infrastructure(job: Mapping[str, Any], run: Json) -> Json:
     """The job's infrastructure with the run's changes. If the run names another type, only the run's counts."""
     own, other = (
         each or {}
@@ -100,7 +100,7 @@ def _create_log(call: ApiCall, group: str, run: Json) -> str:
     return identifier
 
 
-def _submit(call: ApiCall, run: StoredResource) -> None:
+def _submit_run(call: ApiCall, run: StoredResource) -> None:
     call.after_commit.append(lambda: call.cloud.hosts.submit(run.id))
 
 
@@ -114,11 +114,11 @@ JOB_RUN = ResourceKind(
     "job-run", "JobRun", SERVICE, f"{VERSION}/jobRuns", "jobRunId", ocids.JOB_RUN,
     ocid="datasciencejobrun", parent_field="jobId", summary="JobRunSummary",
     references={"projectId": "project", "jobId": "job"},
-    on_create=_run, after_create=_submit, on_delete=_require_ended,
+    on_create=_complete_run, after_create=_submit_run, on_delete=_require_ended,
 )  # fmt: skip
 
 
-def cancel(call: ApiCall) -> Reply:
+def cancel_run(call: ApiCall) -> Reply:
     run = kinds.find_living(JOB_RUN, call)
     run.require_etag(call.if_match)
     if run.state not in ocids.RUN_ACTIVE:

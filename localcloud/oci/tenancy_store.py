@@ -12,8 +12,8 @@ from typing import Any
 
 from catalog.nested import walk_texts
 from components.oci.iam.statement import fits
-from localcloud.oci.errors import etag_mismatch
 from localcloud.oci.log_query import FITS
+from localcloud.oci.oci_errors import etag_mismatch
 from localcloud.oci.ocids import new_ocid
 from localcloud.server import http
 from localcloud.server.cloud import StateFile
@@ -146,7 +146,7 @@ class StateStore(StateFile):
 
     def select(self, where: str, values: Sequence[object]) -> list[StoredResource]:
         rows = self.connection.execute(f"SELECT {_COLUMNS} FROM resources WHERE {where}", values)
-        return [_resource(row) for row in rows]
+        return [_read_resource(row) for row in rows]
 
     def mentioning(self, identifier: str, kinds: Iterable[str]) -> list[StoredResource]:
         """The living resources of these kinds whose bodies name the identifier."""
@@ -171,7 +171,7 @@ def ocids_in(value: Any) -> Iterator[str]:
     return (text for text in walk_texts(value) if text.startswith("ocid1."))
 
 
-def _resource(row: tuple[Any, ...]) -> StoredResource:
+def _read_resource(row: tuple[Any, ...]) -> StoredResource:
     (identifier, kind, compartment, parent, name, state, settling, settles_at, live, etag, created, body) = row
     return StoredResource(
         identifier,

@@ -17,15 +17,15 @@ from components.oci.types.security_rules import PEER_ENDS, read_security_rule
 from components.values.security_rules import DIRECTIONS, Direction, SecurityRule
 from localcloud.hosts.assignment import CannotStartError, Interface, NetworkReach, Subnet
 from localcloud.hosts.firewall import FirewallRule, UnreadableRuleError
-from localcloud.oci.access import may_attach
+from localcloud.oci.access_decisions import may_attach
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.network import security, subnets
-from localcloud.oci.services.network.gateways import addresses_of, gateway_services
-from localcloud.oci.store import StateStore, StoredResource
+from localcloud.oci.services.network.gateways import gateway_services, service_addresses
+from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server.api_errors import ApiError
 
 
-def attach_vnics(cloud: OciCloud, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:
+def attach_run_vnics(cloud: OciCloud, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:
     """A VNIC for every node, by rank."""
     if not may_attach(cloud.access, subnet):
         raise CannotStartError(
@@ -34,7 +34,7 @@ def attach_vnics(cloud: OciCloud, run: StoredResource, subnet: StoredResource, c
         )
     try:
         with cloud.store.transaction():
-            return subnets.attach(cloud.store, run, subnet, count)
+            return subnets.attach_vnics(cloud.store, run, subnet, count)
     except ApiError as error:
         raise CannotStartError(error.message) from None
 
@@ -42,7 +42,7 @@ def attach_vnics(cloud: OciCloud, run: StoredResource, subnet: StoredResource, c
 def subnet_of(subnet: StoredResource) -> Subnet:
     block = IPv4Network(subnet.body["cidrBlock"])
     router = str(block[1])
-    return Subnet(subnet.id, subnet.parent, router, subnets.mac_address(router), block.prefixlen)
+    return Subnet(subnet.id, subnet.parent, router, subnets.derive_mac_address(router), block.prefixlen)
 
 
 def interface_of(cloud: OciCloud, vnic: StoredResource) -> Interface:
@@ -50,7 +50,7 @@ def interface_of(cloud: OciCloud, vnic: StoredResource) -> Interface:
         subnet = cloud.store.get(vnic.parent)
         if subnet is None:
             return None
-        return NetworkReach(rules_of(cloud.store, subnet, vnic), destinations(cloud.store, subnet))
+        return NetworkReach(rules_of(cloud.store, subnet, vnic), reachable_destinations(cloud.store, subnet))
 
     return Interface(vnic.id, str(vnic.body["privateIp"]), str(vnic.body["macAddress"]), reach)
 
@@ -59,27 +59,29 @@ def rules_of(store: StateStore, subnet: StoredResource, vnic: StoredResource) ->
     rules: list[FirewallRule] = []
     for identifier in subnet.body.get("securityListIds") or []:
         resource = store.get(identifier)
-        rules += _of_list(store, resource) if resource else []
+        rules += _security_list_rules(store, resource) if resource else []
     for identifier in vnic.body.get("nsgIds") or []:
         resource = store.get(identifier)
-        rules += _of_group(store, resource) if resource else []
+        rules += _network_group_rules(store, resource) if resource else []
     return tuple(rules)
 
 
-def _of_list(store: StateStore, security_list: StoredResource) -> Iterator[FirewallRule]:
+def _security_list_rules(store: StateStore, security_list: StoredResource) -> Iterator[FirewallRule]:
     for direction in DIRECTIONS:
         for index, body in enumerate(security_list.body.get(f"{direction}SecurityRules") or []):
-            yield _rule(store, security_list.id, direction, index, body)
+            yield _read_firewall_rule(store, security_list.id, direction, index, body)
 
 
-def _of_group(store: StateStore, group: StoredResource) -> Iterator[FirewallRule]:
+def _network_group_rules(store: StateStore, group: StoredResource) -> Iterator[FirewallRule]:
     for direction in DIRECTIONS:
         own = [body for body in group.body.get("rules") or [] if body["direction"].lower() == direction]
         for index, body in enumerate(own):
-            yield _rule(store, group.id, direction, index, body)
+            yield _read_firewall_rule(store, group.id, direction, index, body)
 
 
-def _rule(store: StateStore, owner: str, direction: Direction, index: int, body: Mapping[str, Any]) -> FirewallRule:
+def _read_firewall_rule(
+    store: StateStore, owner: str, direction: Direction, index: int, body: Mapping[str, Any]
+) -> FirewallRule:
     """A rule. It is validated again, because an older version may have stored a rule that this one refuses."""
     try:
         security.check_rule(dict(body), PEER_ENDS[direction])
@@ -89,46 +91,46 @@ def _rule(store: StateStore, owner: str, direction: Direction, index: int, body:
     rule = read_security_rule(body, direction)
     stated = {name: value for name, value in body.items() if name not in ("description", "timeCreated", "isValid")}
     key = hashlib.sha256(json.dumps([owner, direction, stated], sort_keys=True).encode()).hexdigest()[:16]
-    return FirewallRule(**vars(rule), list=owner, index=index, peers=_peers(store, rule), key=key)
+    return FirewallRule(**vars(rule), list=owner, index=index, peers=_peer_networks(store, rule), key=key)
 
 
-def _peers(store: StateStore, rule: SecurityRule) -> tuple[IPv4Network, ...]:
+def _peer_networks(store: StateStore, rule: SecurityRule) -> tuple[IPv4Network, ...]:
     if rule.peer_kind == "services":
-        return _networks(addresses_of(rule.peer))
+        return _ipv4_networks(service_addresses(rule.peer))
     if rule.peer_kind == "group":
         members = [vnic for vnic in store.live("vnic") if rule.peer in (vnic.body.get("nsgIds") or [])]
-        return _networks(str(vnic.body["privateIp"]) for vnic in members)
-    return _networks((rule.peer,))
+        return _ipv4_networks(str(vnic.body["privateIp"]) for vnic in members)
+    return _ipv4_networks((rule.peer,))
 
 
-def _networks(blocks: Iterable[str]) -> tuple[IPv4Network, ...]:
+def _ipv4_networks(blocks: Iterable[str]) -> tuple[IPv4Network, ...]:
     """The IPv4 blocks: no node here has an IPv6 address."""
     networks = (security.parse_cidr("the peer", each) for each in blocks)
     return tuple(network for network in networks if isinstance(network, IPv4Network))
 
 
-def destinations(store: StateStore, subnet: StoredResource) -> tuple[str, ...]:
+def reachable_destinations(store: StateStore, subnet: StoredResource) -> tuple[str, ...]:
     """The address blocks that nodes reach through the subnet's router, sorted. Others are unreachable."""
     vcn, table = store.get(subnet.parent), store.get(str(subnet.body.get("routeTableId")))
     blocks = set(vcn.body["cidrBlocks"] if vcn else ())
     for rule in (table.body.get("routeRules") or []) if table else []:
         gateway = store.get(str(rule["networkEntityId"]))
         if gateway and gateway.live and not gateway.body.get("blockTraffic"):
-            blocks |= set(_through(gateway, str(rule["destination"])))
-    return tuple(sorted({*_ipv4(blocks)} - {str(subnet.body["cidrBlock"])}))
+            blocks |= set(_gateway_destinations(gateway, str(rule["destination"])))
+    return tuple(sorted({*_ipv4_destinations(blocks)} - {str(subnet.body["cidrBlock"])}))
 
 
-def _ipv4(destinations: Iterable[str]) -> Iterator[str]:
+def _ipv4_destinations(destinations: Iterable[str]) -> Iterator[str]:
     for destination in destinations:
         with suppress(ValueError):  # not IPv4, and no node here has an IPv6 address
             yield str(IPv4Network(destination, strict=False))
 
 
-def _through(gateway: StoredResource, destination: str) -> Iterator[str]:
+def _gateway_destinations(gateway: StoredResource, destination: str) -> Iterator[str]:
     """The destinations behind a gateway. Nodes have no public address, so there are none behind an internet gateway."""
     if gateway.kind == "nat-gateway":
         yield destination
     elif gateway.kind == "service-gateway":
         attached = {service["serviceId"] for service in gateway.body.get("services") or []}
         if any(service["id"] in attached and service["cidrBlock"] == destination for service in gateway_services()):
-            yield from addresses_of(destination)
+            yield from service_addresses(destination)

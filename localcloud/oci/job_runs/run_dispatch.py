@@ -25,15 +25,15 @@ from localcloud.hosts.assignment import (
 )
 from localcloud.hosts.node_setup import METADATA
 from localcloud.oci import tenancy
-from localcloud.oci.access import may_mount, may_pull, may_write_log
-from localcloud.oci.job_runs import network, run_resources
+from localcloud.oci.access_decisions import may_mount, may_pull, may_write_log
+from localcloud.oci.job_runs import run_network, run_resources
 from localcloud.oci.job_runs.run_resources import MayUse, NodeLog, mounted_buckets, principal_of
 from localcloud.oci.ocids import RUN_ACTIVE, RUN_TERMINAL
 from localcloud.oci.operations import OciCloud
-from localcloud.oci.sdk import client_variables
+from localcloud.oci.sdk import oci_client_variables
 from localcloud.oci.services.logs import record_flows
 from localcloud.oci.services.network import subnets
-from localcloud.oci.store import StoredResource
+from localcloud.oci.tenancy_store import StoredResource
 from localcloud.server import http
 
 BEGUN_AGAIN = "Begun again: the local cloud was killed while the run was in progress, and its hosts with it"
@@ -62,7 +62,7 @@ class JobRuns:
         return outline_of(current, job) if job else None
 
     async def assignment(self, run: str, folder: Path) -> Assignment:
-        return await assignment_of(self._cloud, self._current(run), folder)
+        return await build_run_assignment(self._cloud, self._current(run), folder)
 
     def begins_again(self, run: str) -> None:
         again = self._current(run)
@@ -100,7 +100,7 @@ class JobRuns:
             body = {**run.body, "lifecycleDetails": details, **more}
             self._cloud.store.put(run, state=state, body=body)
             if state in RUN_TERMINAL:
-                subnets.detach(self._cloud.store, run_id)
+                subnets.detach_vnics(self._cloud.store, run_id)
 
     def _current(self, run_id: str) -> StoredResource:
         run = self._cloud.store.get(run_id)
@@ -134,20 +134,24 @@ class NodeGroup:
         return int(self.infrastructure.get("blockStorageSizeInGBs") or 0) * _GIBIBYTE
 
 
-def groups_of(run: StoredResource, job: StoredResource) -> list[NodeGroup]:
+def run_groups(run: StoredResource, job: StoredResource) -> list[NodeGroup]:
     """The node groups of a run. A run without node groups is one group with one node."""
-    configuration = _merged(job.body.get("jobConfigurationDetails"), run.body.get("jobConfigurationOverrideDetails"))
-    container = _first(run, job, "jobEnvironmentConfigurationOverrideDetails", "jobEnvironmentConfigurationDetails")
-    infrastructure = _first(
+    configuration = _merge_configuration(
+        job.body.get("jobConfigurationDetails"), run.body.get("jobConfigurationOverrideDetails")
+    )
+    container = _run_or_job_details(
+        run, job, "jobEnvironmentConfigurationOverrideDetails", "jobEnvironmentConfigurationDetails"
+    )
+    infrastructure = _run_or_job_details(
         run, job, "jobInfrastructureConfigurationOverrideDetails", "jobInfrastructureConfigurationDetails"
     )
     groups = []
-    for group in _layout(run, job).get("jobNodeGroupConfigurationDetailsList") or [{"name": ""}]:
+    for group in _run_layout(run, job).get("jobNodeGroupConfigurationDetailsList") or [{"name": ""}]:
         replicas = group.get("replicas", 1)
         groups.append(
             NodeGroup(
                 Group(group["name"], replicas, group.get("minimumSuccessReplicas", replicas)),
-                _merged(configuration, group.get("jobConfigurationDetails")),
+                _merge_configuration(configuration, group.get("jobConfigurationDetails")),
                 group.get("jobEnvironmentConfigurationDetails") or container,
                 group.get("jobInfrastructureConfigurationDetails") or infrastructure,
             )
@@ -157,21 +161,21 @@ def groups_of(run: StoredResource, job: StoredResource) -> list[NodeGroup]:
 
 def outline_of(run: StoredResource, job: StoredResource) -> Outline:
     """The number of nodes, and how long they may run."""
-    groups = groups_of(run, job)
-    minutes = _layout(run, job).get("maximumRuntimeInMinutes")
+    groups = run_groups(run, job)
+    minutes = _run_layout(run, job).get("maximumRuntimeInMinutes")
     minutes = int(minutes or groups[0].configuration.get("maximumRuntimeInMinutes") or 0)
     return Outline([each.group for each in groups], minutes)
 
 
-def _layout(run: StoredResource, job: StoredResource) -> dict[str, Any]:
-    return _first(run, job, "jobNodeConfigurationOverrideDetails", "jobNodeConfigurationDetails")
+def _run_layout(run: StoredResource, job: StoredResource) -> dict[str, Any]:
+    return _run_or_job_details(run, job, "jobNodeConfigurationOverrideDetails", "jobNodeConfigurationDetails")
 
 
-def _first(run: StoredResource, job: StoredResource, overriding: str, own: str) -> dict[str, Any]:
+def _run_or_job_details(run: StoredResource, job: StoredResource, overriding: str, own: str) -> dict[str, Any]:
     return run.body.get(overriding) or job.body.get(own) or {}
 
 
-def _merged(base: Mapping[str, Any] | None, over: Mapping[str, Any] | None) -> dict[str, Any]:
+def _merge_configuration(base: Mapping[str, Any] | None, over: Mapping[str, Any] | None) -> dict[str, Any]:
     merged = {**(base or {}), **{name: value for name, value in (over or {}).items() if value is not None}}
     variables = {**((base or {}).get("environmentVariables") or {}), **((over or {}).get("environmentVariables") or {})}
     return {**merged, "environmentVariables": variables}
@@ -197,7 +201,7 @@ class _RunParts:
         }
 
 
-async def assignment_of(cloud: OciCloud, run: StoredResource, folder: Path) -> Assignment:
+async def build_run_assignment(cloud: OciCloud, run: StoredResource, folder: Path) -> Assignment:
     """Issues the run's token, attaches its VNICs, and checks whether it may use the resources that it names."""
     seconds = await run_resources.write_token(cloud, run, folder)
     job, project = (cloud.store.get(run.body[name]) for name in ("jobId", "projectId"))
@@ -205,31 +209,31 @@ async def assignment_of(cloud: OciCloud, run: StoredResource, folder: Path) -> A
         raise CannotStartError("The job or the project of the run is gone")
     parts, principal, outline = _RunParts(run, job, project), principal_of(run), outline_of(run, job)
     subnet = cloud.store.get(run.body.get("subnet", ""))
-    attached = network.attach_vnics(cloud, run, subnet, len(outline.groups_by_rank)) if subnet else []
+    attached = run_network.attach_run_vnics(cloud, run, subnet, len(outline.groups_by_rank)) if subnet else []
     may_write = partial(may_write_log, cloud.access, principal)
 
     def lines(group: str, rank: int) -> NodeLog:
         return NodeLog(cloud.store, run, f"{group}/{rank}" if group else str(rank), may_write)
 
-    code = _code(cloud, job)
+    code = _job_code(cloud, job)
     modules = await asyncio.to_thread(imported_modules, code.file) if code else frozenset[str]()
     return Assignment(
         id=run.id,
         name=run.name,
         folder=folder,
         outline=outline,
-        works=list(_works(cloud, parts, modules, partial(may_pull, cloud.access, principal))),
+        works=list(_node_works(cloud, parts, modules, partial(may_pull, cloud.access, principal))),
         code=code,
         mounts=list(mounted_buckets(run, job, cloud.store, cloud.objects, partial(may_mount, cloud.access, principal))),
-        subnet=network.subnet_of(subnet) if subnet else None,
-        interfaces=[network.interface_of(cloud, vnic) for vnic in attached],
+        subnet=run_network.subnet_of(subnet) if subnet else None,
+        interfaces=[run_network.interface_of(cloud, vnic) for vnic in attached],
         lines=lambda group, rank: lines(group, rank).write,
         upkeep=partial(run_resources.keep_token_renewed, cloud, run.id, folder, seconds),
     )
 
 
-def _works(cloud: OciCloud, parts: _RunParts, modules: frozenset[str], may_pull: MayUse) -> Iterator[NodeWork]:
-    groups = [each for each in groups_of(parts.run, parts.job) for _ in range(each.group.replicas)]
+def _node_works(cloud: OciCloud, parts: _RunParts, modules: frozenset[str], may_pull: MayUse) -> Iterator[NodeWork]:
+    groups = [each for each in run_groups(parts.run, parts.job) for _ in range(each.group.replicas)]
     for rank, each in enumerate(groups):
         image = str(each.container.get("image", ""))
         variables = each.configuration.get("environmentVariables", {})
@@ -237,7 +241,7 @@ def _works(cloud: OciCloud, parts: _RunParts, modules: frozenset[str], may_pull:
             run_resources.image_command(cloud.store, each.container, may_pull),
             tuple(shlex.split(each.configuration.get("commandLineArguments", ""))),
             variables.get(_ENTRY, ""),
-            partial(_environment, parts, each, rank, len(groups)),
+            partial(_run_environment, parts, each, rank, len(groups)),
             run_resources.stand_in_name(cloud.store, image, variables.get(_LAUNCH, ""), modules),
             image,
             each.memory,
@@ -245,11 +249,11 @@ def _works(cloud: OciCloud, parts: _RunParts, modules: frozenset[str], may_pull:
         )
 
 
-def _environment(
+def _run_environment(
     parts: _RunParts, each: NodeGroup, rank: int, count: int, endpoints: Sequence[str], given: str
 ) -> Mapping[str, str]:
     variables = {
-        **client_variables(*endpoints),
+        **oci_client_variables(*endpoints),
         **run_resources.token_variables(given),
         **each.configuration.get("environmentVariables", {}),
         **parts.identities(),
@@ -260,7 +264,7 @@ def _environment(
     return variables
 
 
-def _code(cloud: OciCloud, job: StoredResource) -> RunCode | None:
+def _job_code(cloud: OciCloud, job: StoredResource) -> RunCode | None:
     artifact = job.body.get("artifact")
     if not artifact:
         return None
