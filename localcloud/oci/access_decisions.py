@@ -112,7 +112,14 @@ def _render_decision(row: _Decision) -> dict[str, Any]:
         "time": http.format_rfc3339(row.last),
         "times": row.times,
         "operation": row.operation,
-        "principal": _describe_principal(row.principal),
+        "principal": {
+            "type": row.principal.type,
+            "id": row.principal.ocid,
+            "name": row.principal.name,
+            "compartment": row.principal.compartment,
+            "groups": _group_references(row.principal.groups),
+            "dynamicGroups": _group_references(row.principal.dynamic_groups),
+        },
         "target": {"compartment": row.target.compartment, "variables": dict(row.target.variables)},
         "permissions": list(row.permissions),
         "allowed": row.verdict.allowed,
@@ -121,17 +128,6 @@ def _render_decision(row: _Decision) -> dict[str, Any]:
             for one in row.verdict.by
         ],
         "missing": list(row.verdict.missing),
-    }
-
-
-def _describe_principal(principal: Principal) -> dict[str, Any]:
-    return {
-        "type": principal.type,
-        "id": principal.ocid,
-        "name": principal.name,
-        "compartment": principal.compartment,
-        "groups": _group_references(principal.groups),
-        "dynamicGroups": _group_references(principal.dynamic_groups),
     }
 
 
@@ -187,7 +183,7 @@ class AccessControl:
         self._refresh()
         if self._members is None:
             self._members = {}
-        resource = self.store.get(principal.id) if _is_resource_principal(principal) else None
+        resource = self.store.get(principal.id) if principal.resource_kind not in ("", "service") else None
         key = (principal.id, resource.etag if resource else "")  # a move or new tags may change its groups
         if key not in self._members:
             self._members[key] = self._subject(principal, resource)
@@ -233,10 +229,6 @@ class AccessControl:
             if (rule := self._value_in_force(row, "matchingRule")) and matches(parse_rule(rule), member)
         )
         return Principal(principal.resource_kind, principal.id, principal.name, resource.compartment, (), dynamic)
-
-
-def _is_resource_principal(principal: Caller) -> bool:
-    return principal.resource_kind not in ("", "service")
 
 
 def _request_variables(operation: str) -> dict[str, str]:

@@ -84,6 +84,7 @@ class Credentials:
 
     def issue(self, principal: Caller, key: RSAPublicKey, seconds: float) -> str:
         """A resource principal session token (RPST) as OCI makes it: claims, and the key that must sign requests."""
+        numbers = key.public_numbers()
         claims = {
             "sub": principal.id,
             "exp": int(http.current_moment() + seconds),
@@ -92,7 +93,15 @@ class Credentials:
             "res_type": principal.resource_kind,
             "res_tenant": principal.tenancy,
             "res_compartment": principal.compartment,
-            "jwk": json.dumps(_json_web_key(key)),
+            "jwk": json.dumps(
+                {
+                    "kty": "RSA",
+                    "alg": "RS256",
+                    "use": "sig",
+                    "n": _encode_unpadded(numbers.n.to_bytes((numbers.n.bit_length() + 7) // 8)),
+                    "e": _encode_unpadded(numbers.e.to_bytes(3)),
+                }
+            ),
         }
         return self.sign_token(claims)
 
@@ -130,17 +139,6 @@ class Credentials:
             return Credential(principal, numbers.public_key()), float(claims["exp"])
         except (ValueError, KeyError):
             return None
-
-
-def _json_web_key(key: RSAPublicKey) -> dict[str, str]:
-    numbers = key.public_numbers()
-    return {
-        "kty": "RSA",
-        "alg": "RS256",
-        "use": "sig",
-        "n": _encode_unpadded(numbers.n.to_bytes((numbers.n.bit_length() + 7) // 8)),
-        "e": _encode_unpadded(numbers.e.to_bytes(3)),
-    }
 
 
 def _encode_token_part(value: Mapping[str, Any]) -> str:
@@ -207,8 +205,20 @@ def verify_signature(
 ) -> str:
     """Verifies the signature and the date of a request, and returns its key id. `check_body` verifies its body."""
     signature = parse_signature(headers.get("authorization", ""))
-    _check_coverage(method, signature.headers, body_may_be_unsigned)
-    _check_date(headers, signature.headers)
+    needed = list(_ALWAYS_SIGNED)
+    if method in METHODS_WITH_BODY and not body_may_be_unsigned:
+        needed += _BODY_SIGNED
+    if lacking := [name for name in needed if name not in signature.headers]:
+        raise not_authenticated(f"the signature must cover {', '.join(lacking)}")
+    if "date" not in signature.headers and "x-date" not in signature.headers:
+        raise not_authenticated("the signature must cover date or x-date")
+    text = headers.get("x-date" if "x-date" in signature.headers else "date", "")
+    try:
+        sent = _parse_http_date(text)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        raise not_authenticated("the date is not an HTTP date") from None
+    if abs(http.current_moment() - sent) > MAXIMUM_SKEW_SECONDS:
+        raise not_authenticated(f"the date is more than {MAXIMUM_SKEW_SECONDS} seconds away from the cloud's clock")
     key = find_key(signature.key_id)
     if key is None:
         raise not_authenticated("this cloud does not know the key")
@@ -262,26 +272,6 @@ def sign_request(
     return headers
 
 
-def _check_coverage(method: str, names: tuple[str, ...], body_may_be_unsigned: bool) -> None:
-    needed = list(_ALWAYS_SIGNED)
-    if method in METHODS_WITH_BODY and not body_may_be_unsigned:
-        needed += _BODY_SIGNED
-    if lacking := [name for name in needed if name not in names]:
-        raise not_authenticated(f"the signature must cover {', '.join(lacking)}")
-    if "date" not in names and "x-date" not in names:
-        raise not_authenticated("the signature must cover date or x-date")
-
-
 @lru_cache(maxsize=64)  # a busy client sends the same date for a second
 def _parse_http_date(date: str) -> float:
     return parsedate_to_datetime(date).timestamp()
-
-
-def _check_date(headers: Mapping[str, str], names: tuple[str, ...]) -> None:
-    text = headers.get("x-date" if "x-date" in names else "date", "")
-    try:
-        sent = _parse_http_date(text)
-    except (ValueError, TypeError, OverflowError, IndexError):
-        raise not_authenticated("the date is not an HTTP date") from None
-    if abs(http.current_moment() - sent) > MAXIMUM_SKEW_SECONDS:
-        raise not_authenticated(f"the date is more than {MAXIMUM_SKEW_SECONDS} seconds away from the cloud's clock")

@@ -21,7 +21,7 @@ from localcloud.oci.container_images import pushed_repository
 from localcloud.oci.oci_errors import not_found
 from localcloud.oci.ocids import fixed_ocid
 from localcloud.oci.operations import ApiCall
-from localcloud.oci.references import Reference, References, ReferenceTarget
+from localcloud.oci.references import References, ReferenceTarget
 from localcloud.oci.tenancy_store import StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import ApiError
@@ -89,7 +89,13 @@ def required_permissions(call: ApiCall) -> Iterator[Requirement]:
     """All permissions that the call needs, first those on its own target."""
     needs = read_needs(call)
     references = References(call, needs)
-    always = (needs.permissions - references.claimed) | _conditional_permissions(call, needs)
+    # Further permissions in this case, for example because the object exists already.
+    applying = (
+        permissions
+        for case, permissions in needs.conditional.items()
+        if (applies := CONDITIONS.get((call.operation.name, case))) and applies(call)
+    )
+    always = (needs.permissions - references.claimed) | frozenset().union(*applying)
     own = list(_own_targets(call, references.own))
     if not own and not always and references.names_in_path:
         yield Requirement(always, None, not_found())  # it has no target: refused like a missing resource
@@ -98,7 +104,11 @@ def required_permissions(call: ApiCall) -> Iterator[Requirement]:
     for reference in references.own:
         yield from _inherited_requirements(reference)
     for placed in (*references.placed(), *references.moved(), *references.tagged()):
-        yield from _required_of_reference(placed.permissions, placed.reference)
+        for target in placed.reference.targets:
+            there = Target(target.compartment, target.variables)
+            yield Requirement(placed.permissions, there, placed.reference.refusal)
+        if not placed.reference.targets:
+            yield Requirement(placed.permissions, None, placed.reference.refusal)
 
 
 def inherited_permissions(call: ApiCall) -> list[list[object]]:
@@ -123,13 +133,6 @@ def _own_targets(call: ApiCall, targets: list[ReferenceTarget]) -> Iterator[Targ
     return (Target(target.compartment, {**variables, **target.variables}) for target in targets)
 
 
-def _required_of_reference(permissions: frozenset[str], reference: Reference) -> Iterator[Requirement]:
-    for target in reference.targets:
-        yield Requirement(permissions, Target(target.compartment, target.variables), reference.refusal)
-    if not reference.targets:
-        yield Requirement(permissions, None, reference.refusal)
-
-
 def _inherited_requirements(target: ReferenceTarget) -> Iterator[Requirement]:
     """Reading a work request needs the permissions of the call that made it."""
     if target.resource is None or target.resource.kind != "work-request":
@@ -139,16 +142,6 @@ def _inherited_requirements(target: ReferenceTarget) -> Iterator[Requirement]:
         yield Requirement(frozenset(permissions), Target(compartment, variables), not_found())
     if needed is None:
         yield Requirement(frozenset(), None, not_found())
-
-
-def _conditional_permissions(call: ApiCall, needs: Needs) -> frozenset[str]:
-    """The further permissions that the call needs in this case, for example because the object exists already."""
-    applying = (
-        permissions
-        for case, permissions in needs.conditional.items()
-        if (applies := CONDITIONS.get((call.operation.name, case))) and applies(call)
-    )
-    return frozenset().union(*applying)
 
 
 def _target_variables(call: ApiCall) -> dict[str, str]:
@@ -162,7 +155,7 @@ def _target_variables(call: ApiCall) -> dict[str, str]:
 
 def authorize_call(call: ApiCall) -> None:
     """Raises OCI's refusal unless the policies in force allow the call. The log says what was missing."""
-    if _is_self_service(call):
+    if call.operation.name in _SELF_SERVICE and call.params["userId"] == call.principal.id:
         return
     needs_no_policy = _is_administrators_call(call)
     if needs_no_policy and b"definedTags" not in call.input.body:
@@ -173,17 +166,25 @@ def authorize_call(call: ApiCall) -> None:
         log.warning("refused %s: the catalog has no permissions for this operation", call.operation.name)
         raise not_found() from None
     if needs_no_policy:
-        _require_existing_tags(required)
+        for requirement in required:  # administrators cannot set a defined tag either that nobody defined
+            if requirement.target is None and "TAG_NAMESPACE_USE" in requirement.permissions:
+                raise requirement.refusal
         return
-    for group in _group_by_target(required):
-        _require_permissions(call, group)
-
-
-def _require_existing_tags(required: Sequence[Requirement]) -> None:
-    """Administrators cannot set a defined tag either that nobody defined."""
-    for one in required:
-        if one.target is None and "TAG_NAMESPACE_USE" in one.permissions:
-            raise one.refusal
+    # Each target is evaluated once. A requirement without a target stays alone.
+    groups: dict[object, list[Requirement]] = {}
+    for number, requirement in enumerate(required):
+        target = requirement.target
+        key = (target.compartment, *sorted(target.variables.items())) if target else number
+        groups.setdefault(key, []).append(requirement)
+    for group in groups.values():
+        target = group[0].target
+        if target is None:
+            log.warning("refused %s: a resource that it names does not exist", call.operation.name)
+            raise group[0].refusal
+        permissions = frozenset().union(*(requirement.permissions for requirement in group))
+        missing = call.cloud.access.missing(call.principal, call.operation.name, tuple(sorted(permissions)), target)
+        if missing:
+            raise next(requirement.refusal for requirement in group if requirement.permissions & missing)
 
 
 def may_see(call: ApiCall, resource: StoredResource) -> bool:
@@ -218,30 +219,6 @@ def names_of(call: ApiCall, resources: Sequence[StoredResource]) -> str:
 
 def _is_administrators_call(call: ApiCall) -> bool:
     return any(group.ocid == _ADMINISTRATORS for group in call.cloud.access.subject(call.principal).groups)
-
-
-def _is_self_service(call: ApiCall) -> bool:
-    return call.operation.name in _SELF_SERVICE and call.params["userId"] == call.principal.id
-
-
-def _group_by_target(required: list[Requirement]) -> list[list[Requirement]]:
-    """Groups the requirements by target, so that each target is evaluated once. One without a target stays alone."""
-    groups: dict[object, list[Requirement]] = {}
-    for number, one in enumerate(required):
-        key = (one.target.compartment, *sorted(one.target.variables.items())) if one.target else number
-        groups.setdefault(key, []).append(one)
-    return list(groups.values())
-
-
-def _require_permissions(call: ApiCall, group: list[Requirement]) -> None:
-    target = group[0].target
-    if target is None:
-        log.warning("refused %s: a resource that it names does not exist", call.operation.name)
-        raise group[0].refusal
-    permissions = frozenset().union(*(one.permissions for one in group))
-    missing = call.cloud.access.missing(call.principal, call.operation.name, tuple(sorted(permissions)), target)
-    if missing:
-        raise next(one.refusal for one in group if one.permissions & missing)
 
 
 def delay_effect(call: ApiCall, body: Json, before: Any) -> Json:

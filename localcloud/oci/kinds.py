@@ -163,7 +163,11 @@ def _valid_details(kind: ResourceKind, call: ApiCall) -> Json:
 
 def create_resource(kind: ResourceKind, call: ApiCall) -> Reply:
     details = _valid_details(kind, call)
-    parent = _require_parent(kind, call, details)
+    parent = call.params[kind.parent_param] if kind.parent_param else str(details.get(kind.parent_field, ""))
+    if kind.parent_param:
+        resource = call.store.get(parent)
+        if resource is None or not resource.live:
+            raise not_found(kind.parent_param)
     compartment = details.get("compartmentId") or _compartment_of(call, parent)
     require_compartment(call, compartment)
     require_references(call, kind.references, details)
@@ -242,17 +246,13 @@ def change_resource(kind: ResourceKind, call: ApiCall) -> Reply:
 
 def delete_resource(kind: ResourceKind, call: ApiCall) -> Reply:
     resource = find_settled(kind, call)
-    if holders := _find_holders(kind, call, resource):
+    own = set(ocids_in(resource.body))  # its own parts, such as a VCN's defaults, are deleted with it
+    if holders := [holder for holder in call.store.mentioning(resource.id, kind.held_by) if holder.id not in own]:
         by = names_of(call, holders)
         raise conflict_error(f"The {kind.title} {resource.id} cannot be deleted while it is in use by {by}")
     kind.on_delete(call, resource)
     removed = remove_resource(kind, call, resource)
     return _answer_with_resource(kind, call, "Delete", "DELETED", removed, "")
-
-
-def _find_holders(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> list[StoredResource]:
-    own = set(ocids_in(resource.body))  # its own parts, such as a VCN's defaults, are deleted with it
-    return [holder for holder in call.store.mentioning(resource.id, kind.held_by) if holder.id not in own]
 
 
 def remove_resource(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> StoredResource:
@@ -281,15 +281,6 @@ def move_resource(kind: ResourceKind, call: ApiCall) -> Reply:
 
 
 _DIGITS_ONLY = str.maketrans("", "", "-:T")
-
-
-def _require_parent(kind: ResourceKind, call: ApiCall, details: Json) -> str:
-    parent = call.params[kind.parent_param] if kind.parent_param else str(details.get(kind.parent_field, ""))
-    if kind.parent_param:
-        resource = call.store.get(parent)
-        if resource is None or not resource.live:
-            raise not_found(kind.parent_param)
-    return parent
 
 
 def _compartment_of(call: ApiCall, parent: str) -> str:

@@ -165,7 +165,16 @@ def _parse_scopes(reader: Reader) -> tuple[tuple[str, ...], ...]:
 
 def _parse_stage(query: LogQuery, reader: Reader) -> LogQuery:
     if reader.accept_word("where"):
-        return _parse_where(query, reader)
+        conditions, joins = list(query.conditions), list(query.joins)
+        join = "and" if conditions else ""
+        while True:
+            joins += [join.upper()] if join else []
+            conditions.append(_parse_condition(reader))
+            if len(conditions) > MOST_CONDITIONS:
+                raise reader.unreadable(f"it has more than {MOST_CONDITIONS} conditions")
+            join = reader.accept_word("and", "or")
+            if not join:
+                return replace(query, conditions=tuple(conditions), joins=tuple(joins))
     if reader.accept_word("sort"):
         if not reader.accept_word("by") or not reader.accept_word(*_TIMES):
             raise reader.unreadable("the local cloud sorts by datetime only")
@@ -177,19 +186,6 @@ def _parse_stage(query: LogQuery, reader: Reader) -> LogQuery:
             raise reader.unreadable(f"{text[:40]!r} is not a number of lines")
         return replace(query, limit=limit)
     raise reader.expected("where, sort by datetime or limit (the local cloud supports no other stage)")
-
-
-def _parse_where(query: LogQuery, reader: Reader) -> LogQuery:
-    conditions, joins = list(query.conditions), list(query.joins)
-    join = "and" if conditions else ""
-    while True:
-        joins += [join.upper()] if join else []
-        conditions.append(_parse_condition(reader))
-        if len(conditions) > MOST_CONDITIONS:
-            raise reader.unreadable(f"it has more than {MOST_CONDITIONS} conditions")
-        join = reader.accept_word("and", "or")
-        if not join:
-            return replace(query, conditions=tuple(conditions), joins=tuple(joins))
 
 
 def _parse_condition(reader: Reader) -> tuple[str, str | int]:

@@ -82,8 +82,13 @@ def parse_metric_query(text: str) -> MetricQuery:
     group_by: tuple[str, ...] | None = None
     function = _parse_function_name(reader)
     if function in ("groupBy", "grouping"):
-        keys = _parse_group_keys(reader)
-        group_by = keys if function == "groupBy" else ()
+        keys: list[str] = []
+        reader.expect_sign("(")
+        while not reader.accept_sign(")"):
+            if keys:
+                reader.expect_sign(",")
+            keys.append(reader.take("word", "a dimension"))
+        group_by = tuple(keys) if function == "groupBy" else ()
         function = _parse_function_name(reader)
     if function not in STATISTICS:
         raise reader.unreadable(f"unknown statistic {function[:40]}: one of {', '.join(STATISTICS)}")
@@ -133,13 +138,3 @@ def _parse_function_name(reader: Reader) -> str:
     if not text.startswith("."):
         raise reader.unreadable(f"expected . before {text[:40]!r}")
     return text[1:] or reader.take("word", "a statistic")
-
-
-def _parse_group_keys(reader: Reader) -> tuple[str, ...]:
-    keys: list[str] = []
-    reader.expect_sign("(")
-    while not reader.accept_sign(")"):
-        if keys:
-            reader.expect_sign(",")
-        keys.append(reader.take("word", "a dimension"))
-    return tuple(keys)

@@ -43,7 +43,12 @@ def validate_body(service: str, name: str, value: Any, where: str = "") -> dict[
     """Returns the body without its nulls. Raises OCI's error for the first mistake in it."""
     if not isinstance(value, dict):
         raise cannot_parse_request(f"{where or 'the body'} must be an object")
-    model = _model_of_body(service, name, value)
+    model = sdk.sdk_model(service, name)
+    subtype = model.subtypes.get(str(value.get(model.discriminator))) if model.discriminator else None
+    if model.subtypes and subtype is None and model.discriminator in value:
+        choices = ", ".join(sorted(model.subtypes))
+        raise invalid_parameter(f"{model.discriminator} must be one of {choices}, not {value[model.discriminator]!r}")
+    model = _merge_subtype(service, name, subtype) if subtype and subtype != name else model
     for field in model.fields.values():
         if field.required and value.get(field.wire) is None:
             raise missing_parameter(_join_path(where, field.wire))
@@ -70,15 +75,6 @@ def shape_reply(service: str, name: str, value: Mapping[str, Any]) -> dict[str, 
 
 def model_fields(service: str, name: str) -> frozenset[str]:
     return frozenset(sdk.sdk_model(service, name).fields)
-
-
-def _model_of_body(service: str, name: str, value: Mapping[str, Any]) -> sdk.Model:
-    model = sdk.sdk_model(service, name)
-    subtype = model.subtypes.get(str(value.get(model.discriminator))) if model.discriminator else None
-    if model.subtypes and subtype is None and model.discriminator in value:
-        choices = ", ".join(sorted(model.subtypes))
-        raise invalid_parameter(f"{model.discriminator} must be one of {choices}, not {value[model.discriminator]!r}")
-    return _merge_subtype(service, name, subtype) if subtype and subtype != name else model
 
 
 @cache

@@ -49,10 +49,23 @@ def page_of(
             values.append(value)
         else:
             where.append("json_extract(body, ?) IS ?")
-            values += [f'$."{_require_safe_name(name)}"', _json_literal(value)]
+            if not name.isalnum():
+                raise invalid_parameter(f"{name!r} is not a parameter of this operation")
+            values += [f'$."{name}"', {"true": 1, "false": 0}.get(value, value)]
     if live_only:
         where.append("live")
-    return _select_ordered(store, where, values, query)
+    sort_by = query.get("sortBy", "TIMECREATED").upper()
+    column = _ORDERS.get(sort_by.replace("_", ""), "created")
+    order = query.get("sortOrder", "ASC" if column == "name" else "DESC").upper()
+    if order not in ("ASC", "DESC"):
+        raise invalid_parameter(f"sortOrder must be ASC or DESC, not {order!r}")
+    if page := query.get("page"):
+        where.append(f"({column}, id) {'>' if order == 'ASC' else '<'} (?, ?)")
+        values += read_page(page, 2)
+    limit = limit_of(query)
+    rows = store.select(f"{' AND '.join(where)} ORDER BY {column} {order}, id {order} LIMIT {limit + 1}", values)
+    last = rows[limit - 1] if len(rows) > limit else None
+    return Page(rows[:limit], write_page([getattr(last, column), last.id]) if last else "")
 
 
 def plain_page(
@@ -80,21 +93,6 @@ def limit_of(query: Mapping[str, str], default: int = DEFAULT_LIMIT) -> int:
     return limit
 
 
-def _select_ordered(store: StateStore, where: list[str], values: list[Any], query: Mapping[str, str]) -> Page:
-    sort_by = query.get("sortBy", "TIMECREATED").upper()
-    column = _ORDERS.get(sort_by.replace("_", ""), "created")
-    order = query.get("sortOrder", "ASC" if column == "name" else "DESC").upper()
-    if order not in ("ASC", "DESC"):
-        raise invalid_parameter(f"sortOrder must be ASC or DESC, not {order!r}")
-    if page := query.get("page"):
-        where.append(f"({column}, id) {'>' if order == 'ASC' else '<'} (?, ?)")
-        values += read_page(page, 2)
-    limit = limit_of(query)
-    rows = store.select(f"{' AND '.join(where)} ORDER BY {column} {order}, id {order} LIMIT {limit + 1}", values)
-    last = rows[limit - 1] if len(rows) > limit else None
-    return Page(rows[:limit], write_page([getattr(last, column), last.id]) if last else "")
-
-
 def write_page(position: list[Any]) -> str:
     return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
 
@@ -111,13 +109,3 @@ def read_page(page: str, length: int) -> list[Any]:
     ):
         raise invalid_parameter("page is not a page token of this cloud")
     return position
-
-
-def _require_safe_name(name: str) -> str:
-    if not name.isalnum():
-        raise invalid_parameter(f"{name!r} is not a parameter of this operation")
-    return name
-
-
-def _json_literal(value: str) -> str | int:
-    return {"true": 1, "false": 0}.get(value, value)

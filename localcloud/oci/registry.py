@@ -19,7 +19,7 @@ from typing import Any
 from localcloud.oci import access_decisions, authorization, container_images, registry_tokens, tenancy
 from localcloud.oci.authentication import Caller
 from localcloud.oci.call_dispatch import dispatch_call
-from localcloud.oci.container_images import Digest, Manifest, is_digest, is_repository
+from localcloud.oci.container_images import Digest, is_digest, is_repository
 from localcloud.oci.operations import ApiCall, OciCloud
 from localcloud.oci.services import artifacts
 from localcloud.oci.tenancy_store import StoredResource
@@ -96,7 +96,13 @@ async def answer_registry_request(cloud: OciCloud, request: Request, receive: Re
         principal = registry_tokens.bearer_principal(cloud, request)
         if principal is None:
             return _challenge_reply(cloud)
-        return await _route_request(cloud, request, principal, receive)
+        for method, pattern, handler in _ROUTES:
+            match = pattern.fullmatch(request.path) if method == request.method else None
+            if match:
+                digest = request.query.get("digest", "")
+                reply = await handler(RegistryRequest(cloud, principal, match.groupdict(), digest, receive))
+                return reply, f"registry {handler.__name__.strip('_')} by {principal.name}"
+        raise RegistryError(404, "UNSUPPORTED", f"{request.method} {request.path} is not part of this registry")
     except RegistryError as error:
         return error.reply, str(error)
     except container_images.UnreadableManifestError as error:
@@ -107,16 +113,6 @@ async def answer_registry_request(cloud: OciCloud, request: Request, receive: Re
         denied = error.status in (404, 409)
         refused = RegistryError(403 if denied else error.status, "DENIED" if denied else "UNSUPPORTED", error.message)
         return refused.reply, str(error)
-
-
-async def _route_request(cloud: OciCloud, request: Request, principal: Caller, receive: Receive) -> tuple[Reply, str]:
-    for method, pattern, handler in _ROUTES:
-        match = pattern.fullmatch(request.path) if method == request.method else None
-        if match:
-            digest = request.query.get("digest", "")
-            reply = await handler(RegistryRequest(cloud, principal, match.groupdict(), digest, receive))
-            return reply, f"registry {handler.__name__.strip('_')} by {principal.name}"
-    raise RegistryError(404, "UNSUPPORTED", f"{request.method} {request.path} is not part of this registry")
 
 
 def _challenge_reply(cloud: OciCloud) -> tuple[Reply, str]:
@@ -210,7 +206,25 @@ async def _put_manifest(request: RegistryRequest) -> Reply:
     sent = await request.receive(request.folder / f"manifest-{uuid.uuid4().hex}")
     digest = f"sha256:{sent.sha256}"
     try:
-        image = _pushed_image_details(request, sent, digest)
+        reference = request.named["reference"]
+        if is_digest(reference) and reference != digest:
+            raise RegistryError(400, "DIGEST_INVALID", f"the manifest has the digest {digest}")
+        manifest = container_images.read_manifest(container_images.read_blob(sent.path))
+        if isinstance(manifest, Digest):
+            manifest = container_images.read_manifest(_read_pushed_blob(request, manifest))
+        if isinstance(manifest, Digest):
+            raise container_images.UnreadableManifestError("an index names another index")
+        start = container_images.read_start(_read_pushed_blob(request, manifest.config))
+        missing = [layer.digest.text for layer in manifest.layers if not request.has_blob(layer.digest)]
+        if missing:
+            raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"the layer {missing[0]} was not pushed")
+        image = {
+            "image": f"{request.address}:{reference}@{digest}",
+            "entrypoint": start.entrypoint,
+            "cmd": start.cmd,
+            "layers": [{"digest": layer.digest.text, "sizeInBytes": layer.size} for layer in manifest.layers],
+            "manifestSizeInBytes": sent.size,
+        }
         sent.path.replace(request.blob_path(Digest(digest)))
         request.add_blob(Digest(digest))
     finally:
@@ -219,35 +233,6 @@ async def _put_manifest(request: RegistryRequest) -> Reply:
         dispatch_call(_push_call(request, image))
     location = f"{PATH}/{request.named['name']}/manifests/{digest}"
     return Reply(201, None, {"location": location, "docker-content-digest": digest})
-
-
-def _pushed_image_details(request: RegistryRequest, sent: Upload, digest: str) -> dict[str, Any]:
-    """The details of an image, from its manifest and its configuration, for the operation that records it."""
-    reference = request.named["reference"]
-    if is_digest(reference) and reference != digest:
-        raise RegistryError(400, "DIGEST_INVALID", f"the manifest has the digest {digest}")
-    manifest = _first_manifest(request, sent)
-    start = container_images.read_start(_read_pushed_blob(request, manifest.config))
-    missing = [layer.digest.text for layer in manifest.layers if not request.has_blob(layer.digest)]
-    if missing:
-        raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"the layer {missing[0]} was not pushed")
-    return {
-        "image": f"{request.address}:{reference}@{digest}",
-        "entrypoint": start.entrypoint,
-        "cmd": start.cmd,
-        "layers": [{"digest": layer.digest.text, "sizeInBytes": layer.size} for layer in manifest.layers],
-        "manifestSizeInBytes": sent.size,
-    }
-
-
-def _first_manifest(request: RegistryRequest, sent: Upload) -> Manifest:
-    """The manifest, or the first manifest of an index."""
-    manifest = container_images.read_manifest(container_images.read_blob(sent.path))
-    if isinstance(manifest, Digest):
-        manifest = container_images.read_manifest(_read_pushed_blob(request, manifest))
-    if isinstance(manifest, Digest):
-        raise container_images.UnreadableManifestError("an index names another index")
-    return manifest
 
 
 def _read_pushed_blob(request: RegistryRequest, digest: Digest) -> bytes:

@@ -82,27 +82,14 @@ def sdk_model(service: str, name: str) -> Model:
     source = (_sdk_package() / service / "models" / f"{_model_files(service)[name]}.py").read_text()
     body = next(node for node in parse_python(source).body if isinstance(node, ast.ClassDef)).body
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
-    types, wire_names = _type_tables(next(f for f in functions if f.name == "__init__"))
-    required, allowed = _field_constraints(functions)
-    fields = {
-        wire: Field(wire, types[attribute], attribute in required, allowed.get(attribute, frozenset()))
-        for attribute, wire in wire_names.items()
-    }
-    key = _SUBTYPE_KEY.search(source)
-    return Model(name, fields, key[1] if key else "", dict(_SUBTYPE.findall(source)))
-
-
-def _type_tables(init: ast.FunctionDef) -> tuple[dict[str, str], dict[str, str]]:
+    init = next(f for f in functions if f.name == "__init__")
     tables: dict[str, dict[str, str]] = {}
     for node in init.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
             attribute = node.targets[0].attr
             if attribute in ("swagger_types", "attribute_map"):
                 tables[attribute] = ast.literal_eval(node.value)
-    return tables["swagger_types"], tables["attribute_map"]
-
-
-def _field_constraints(functions: list[ast.FunctionDef]) -> tuple[set[str], dict[str, frozenset[str]]]:
+    types, wire_names = tables["swagger_types"], tables["attribute_map"]
     required, allowed = set(), {}
     for function in functions:
         if "**[Required]**" in (ast.get_docstring(function) or "")[:40]:
@@ -111,7 +98,12 @@ def _field_constraints(functions: list[ast.FunctionDef]) -> tuple[set[str], dict
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and target.id == "allowed_values":
                 allowed[function.name] = frozenset(ast.literal_eval(node.value))
-    return required, allowed
+    fields = {
+        wire: Field(wire, types[attribute], attribute in required, allowed.get(attribute, frozenset()))
+        for attribute, wire in wire_names.items()
+    }
+    key = _SUBTYPE_KEY.search(source)
+    return Model(name, fields, key[1] if key else "", dict(_SUBTYPE.findall(source)))
 
 
 @cache

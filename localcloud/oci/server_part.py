@@ -53,7 +53,11 @@ class OciServerPart(MainServerPart):
         with store.transaction():
             identity.seed_tenancy(store)
             count_usage(store)
-        _remove_unrecorded_files(home / "objects", files_in_use(store))
+        in_use = files_in_use(store)
+        objects = home / "objects"
+        for file in (*objects.iterdir(), *(objects / "incoming").iterdir()):
+            if file.is_file() and file.name not in in_use:
+                file.unlink()
         background_tasks.remove_folders(home / "runs", (run.id for run in store.live("job-run")))
         credentials = tenancy.load_credentials(
             home, partial(users.find_api_key, store), partial(current_principal, store)
@@ -84,13 +88,6 @@ def current_principal(store: StateStore, principal: Caller) -> Caller | None:
     if resource is None or not resource.live:
         return None
     return replace(principal, compartment=resource.compartment) if principal.resource_kind else principal
-
-
-def _remove_unrecorded_files(objects: Path, in_use: set[str]) -> None:
-    """Removes the files that a killed server wrote but never recorded."""
-    for file in (*objects.iterdir(), *(objects / "incoming").iterdir()):
-        if file.is_file() and file.name not in in_use:
-            file.unlink()
 
 
 SERVER_PART = OciServerPart

@@ -67,7 +67,23 @@ def load_credentials(
         public = keys[user.profile].public_key()
         principal = Caller(user.id, user.profile, TENANCY)
         users[f"{TENANCY}/{user.id}/{key_fingerprint(public)}"] = Credential(principal, public)
-    _write_config(home, keys)
+    config = configparser.ConfigParser()
+    for user in USERS:
+        profile = {
+            "user": user.id,
+            "fingerprint": key_fingerprint(keys[user.profile].public_key()),
+            "key_file": str(_key_path(home, user.profile).resolve()),
+            "tenancy": TENANCY,
+            "region": REGION,
+        }
+        config[user.profile] = profile
+        if user is USERS[0]:
+            config["DEFAULT"] = profile
+    draft = home / f"config.{os.getpid()}.new"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        config.write(file)
+    draft.replace(home / "config")
     return Credentials(users, keys["issuer"], uploaded, current)
 
 
@@ -95,26 +111,6 @@ def _user_key(home: Path, name: str) -> rsa.RSAPrivateKey:
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         write_secret(path, private_pem(key) + _LABEL)
     return load_private_key(path)
-
-
-def _write_config(home: Path, keys: dict[str, rsa.RSAPrivateKey]) -> None:
-    config = configparser.ConfigParser()
-    for user in USERS:
-        profile = {
-            "user": user.id,
-            "fingerprint": key_fingerprint(keys[user.profile].public_key()),
-            "key_file": str(_key_path(home, user.profile).resolve()),
-            "tenancy": TENANCY,
-            "region": REGION,
-        }
-        config[user.profile] = profile
-        if user is USERS[0]:
-            config["DEFAULT"] = profile
-    draft = home / f"config.{os.getpid()}.new"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        config.write(file)
-    draft.replace(home / "config")
 
 
 def add_membership(store: StateStore, user: str, group: str, identifier: str = "") -> StoredResource:

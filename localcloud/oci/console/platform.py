@@ -54,7 +54,15 @@ class OciConsole:
         return await self._book.latest()
 
     async def content(self, run: OciRun, most: int) -> RunContent:
-        return _oci_run_content(self._cloud, run, most)
+        buckets = self._cloud.store.live("bucket", name=run.place.bucket) if run.place else ()
+        bucket = buckets[0].id if buckets else ""
+        points = (
+            progress_record.recorded_progress(self._cloud.store, bucket, run.place.prefix, most)
+            if run.place and bucket
+            else {}
+        )
+        statuses = {node.rank: _read_launcher_status(self._cloud, run, node, bucket) for node in run.nodes}
+        return RunContent(_run_facts(self._cloud, run), statuses, points, _last_logged_lines(self._cloud, run))
 
     async def sections(self) -> Sequence[Section]:
         store = self._cloud.store
@@ -135,15 +143,6 @@ def _oci_job_items(store: StateStore) -> Iterator[Item]:
         }
 
 
-def _oci_run_content(cloud: OciCloud, run: OciRun, most: int) -> RunContent:
-    bucket = _run_bucket_id(cloud, run)
-    points = (
-        progress_record.recorded_progress(cloud.store, bucket, run.place.prefix, most) if run.place and bucket else {}
-    )
-    statuses = {node.rank: _read_launcher_status(cloud, run, node, bucket) for node in run.nodes}
-    return RunContent(_run_facts(cloud, run), statuses, points, _last_logged_lines(cloud, run))
-
-
 def _run_facts(cloud: OciCloud, run: OciRun) -> list[list[str]]:
     job = cloud.store.get(run.job)
     first = cloud.store.get(run.key)
@@ -152,11 +151,6 @@ def _run_facts(cloud: OciCloud, run: OciRun) -> list[list[str]]:
         ["job", job.name if job else run.job],
         *([name, str(body[field])] for name, field in _TIMES if body.get(field)),
     ]
-
-
-def _run_bucket_id(cloud: OciCloud, run: OciRun) -> str:
-    buckets = cloud.store.live("bucket", name=run.place.bucket) if run.place else ()
-    return buckets[0].id if buckets else ""
 
 
 def _read_launcher_status(cloud: OciCloud, run: OciRun, node: RunNode, bucket: str) -> Mapping[str, Any]:

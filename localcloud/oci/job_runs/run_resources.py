@@ -186,19 +186,16 @@ def mounted_buckets(
 ) -> Iterator[MountedFiles]:
     overridden = run.body.get("jobStorageMountConfigurationOverrideDetailsList")
     for row in overridden or job.body.get("jobStorageMountConfigurationDetailsList") or []:
-        bucket = _mountable_bucket(store, row, may_mount)
+        if row["storageType"] != "OBJECT_STORAGE":
+            raise CannotStartError("The local cloud mounts only buckets: it has no File Storage")
+        name = row["bucket"]
+        found = store.live(buckets.KIND, name=name) if row["namespace"] == tenancy.NAMESPACE else []
+        if not found or not may_mount(found[0]):
+            raise CannotStartError(
+                f"The bucket {name} cannot be mounted: it does not exist, or the run may not read it"
+            )
         prefix = row.get("prefix") or ""
         prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
-        items = listing.select_objects(store, bucket, {"prefix": prefix})
+        items = listing.select_objects(store, found[0], {"prefix": prefix})
         target = PurePosixPath("/", row.get("destinationPath") or _DEFAULT_MOUNT_PATH, row["destinationDirectoryName"])
         yield MountedFiles(str(target), [(item.name[len(prefix) :], objects / item.file) for item in items])
-
-
-def _mountable_bucket(store: StateStore, row: dict[str, Any], may_mount: MayUse) -> StoredResource:
-    if row["storageType"] != "OBJECT_STORAGE":
-        raise CannotStartError("The local cloud mounts only buckets: it has no File Storage")
-    name = row["bucket"]
-    named = store.live(buckets.KIND, name=name) if row["namespace"] == tenancy.NAMESPACE else []
-    if not named or not may_mount(named[0]):
-        raise CannotStartError(f"The bucket {name} cannot be mounted: it does not exist, or the run may not read it")
-    return named[0]

@@ -64,7 +64,12 @@ def call_oci_function(token: str, lookup: OciFunction, session: Session, args: P
         option: args[key] for option, key in lookup.options.items() if args.get(key) is not None
     }
     name = token.rsplit(":", 1)[-1]
-    data = _all_pages(call, name, operation, given, options)
+    answer = attempt(call, name, lambda: operation(*given, **options))
+    data = answer.data
+    while isinstance(data, list) and answer.headers.get("opc-next-page"):
+        page = answer.headers["opc-next-page"]
+        answer = attempt(call, name, partial(operation, *given, **options, page=page))
+        data = [*data, *answer.data]
     if lookup.also:
         attempt(call, name, lambda: getattr(session.client(lookup.service), lookup.also)(*given))
     identity = "/".join([name, *map(str, given)])
@@ -75,16 +80,6 @@ def call_oci_function(token: str, lookup: OciFunction, session: Session, args: P
 
 def _default_argument(key: str, session: Session) -> str:
     return session.tenancy if key in ("tenancyId", "compartmentId") else ""
-
-
-def _all_pages(call: Call, name: str, operation: Any, given: list[Any], options: Mapping[str, Any]) -> Any:
-    answer = attempt(call, name, lambda: operation(*given, **options))
-    data = answer.data
-    while isinstance(data, list) and answer.headers.get("opc-next-page"):
-        page = answer.headers["opc-next-page"]
-        answer = attempt(call, name, partial(operation, *given, **options, page=page))
-        data = [*data, *answer.data]
-    return data
 
 
 def _filtered_items(lookup: OciFunction, data: Any, filters: list[Mapping[str, Any]]) -> Any:

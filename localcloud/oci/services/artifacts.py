@@ -79,7 +79,12 @@ def _push_image(call: ApiCall) -> Reply:
 
     With `standBy`, a push into a missing repository is stored, and carried out when the repository is created.
     """
-    details = _push_details(call)
+    details = call.json()
+    if not isinstance(details, dict) or "image" not in details:
+        raise invalid_parameter("image is required: the address of the image")
+    for name, value in details.items():
+        if name not in _PUSH_FIELDS or not _PUSH_FIELDS[name](value):
+            raise invalid_parameter(f"{name[:80]} is not a field of an image push, or has the wrong type")
     parts = parse_image_address(details["image"])
     own = parts is not None and (parts.registry, parts.namespace) == (REGISTRY, tenancy.NAMESPACE)
     if parts is None or not own or not is_repository(parts.repository):
@@ -87,24 +92,20 @@ def _push_image(call: ApiCall) -> Reply:
     name, version = parts.repository, parts.tag or "latest"
     repositories = call.store.live(REPOSITORY.name, name=name)
     if not repositories and details.get("standBy"):
-        return _add_waiting_image(call, name, details)
+        for old in call.store.live(WAITING_IMAGE, name=name):
+            if old.body["image"] == details["image"]:
+                call.store.put(old, body=details)
+                return Reply(202, {})
+        call.store.add(
+            StoredResource(new_ocid(IMAGE.ocid, tenancy.REGION_KEY), WAITING_IMAGE, tenancy.TENANCY, name, "", details)
+        )
+        return Reply(202, {})
     repository = repositories[0] if repositories else _first_push(call, name)
     if details.get("standBy") and (pushed := _find_pushed_image(call, repository, version)):
         call.store.put(pushed, body={**pushed.body, "environment": details.get("environment") or ""})
         return Reply(200, kinds.render_of_kind(IMAGE, pushed), {"etag": pushed.etag})
     image = _put_image(call, repository, version, parts.digest, details)
     return Reply(200, kinds.render_of_kind(IMAGE, image), {"etag": image.etag})
-
-
-def _push_details(call: ApiCall) -> Json:
-    """The validated details of a push."""
-    details = call.json()
-    if not isinstance(details, dict) or "image" not in details:
-        raise invalid_parameter("image is required: the address of the image")
-    for name, value in details.items():
-        if name not in _PUSH_FIELDS or not _PUSH_FIELDS[name](value):
-            raise invalid_parameter(f"{name[:80]} is not a field of an image push, or has the wrong type")
-    return details
 
 
 def _is_text(value: Any) -> bool:
@@ -155,32 +156,6 @@ def _put_image(call: ApiCall, repository: StoredResource, version: str, digest: 
         raise incorrect_state(f"the repository {name} is immutable and has {version} already")
     for old in call.store.live(IMAGE.name, name=f"{name}:{version}"):
         kinds.remove_resource(IMAGE, call, old)
-    image = _add_image(call, repository, version, digest, details)
-    moment = http.format_rfc3339(http.current_moment())
-    count = len(call.store.live(IMAGE.name, parent=repository.id))
-    call.store.put(repository, body={**repository.body, "imageCount": count, "timeLastPushed": moment})
-    return image
-
-
-def _add_waiting_image(call: ApiCall, name: str, details: Json) -> Reply:
-    for old in call.store.live(WAITING_IMAGE, name=name):
-        if old.body["image"] == details["image"]:
-            call.store.put(old, body=details)
-            return Reply(202, {})
-    call.store.add(
-        StoredResource(new_ocid(IMAGE.ocid, tenancy.REGION_KEY), WAITING_IMAGE, tenancy.TENANCY, name, "", details)
-    )
-    return Reply(202, {})
-
-
-def _push_waiting_images(call: ApiCall, repository: StoredResource) -> None:
-    for waiting in call.store.live(WAITING_IMAGE, name=repository.name):
-        parts = parse_image_address(waiting.body["image"])
-        if parts is not None:
-            _put_image(call, repository, parts.tag or "latest", parts.digest, dict(waiting.body))
-
-
-def _add_image(call: ApiCall, repository: StoredResource, version: str, digest: str, details: Json) -> StoredResource:
     moment = http.format_rfc3339(http.current_moment())
     layers = details.get("layers") or []
     body: Json = {
@@ -205,11 +180,21 @@ def _add_image(call: ApiCall, repository: StoredResource, version: str, digest: 
         "cmd": details.get("cmd") or [],
         "environment": details.get("environment") or "",
     }
-    return call.store.add(
+    image = call.store.add(
         StoredResource(
             body["id"], IMAGE.name, repository.compartment, body["displayName"], "AVAILABLE", body, parent=repository.id
         )
     )
+    count = len(call.store.live(IMAGE.name, parent=repository.id))
+    call.store.put(repository, body={**repository.body, "imageCount": count, "timeLastPushed": moment})
+    return image
+
+
+def _push_waiting_images(call: ApiCall, repository: StoredResource) -> None:
+    for waiting in call.store.live(WAITING_IMAGE, name=repository.name):
+        parts = parse_image_address(waiting.body["image"])
+        if parts is not None:
+            _put_image(call, repository, parts.tag or "latest", parts.digest, dict(waiting.body))
 
 
 def _first_push(call: ApiCall, name: str) -> StoredResource:

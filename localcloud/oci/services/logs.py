@@ -77,7 +77,10 @@ def record_flows(cloud: OciCloud, run: StoredResource, document: Mapping[str, An
     """Appends the new counts of a run's firewalls to the flow logs of its subnet."""
     moment = http.current_moment()
     records = list(new_flow_records(document, cloud.recorded_flows.setdefault(run.id, {}), moment))
-    for log in _logs_of_subnet(cloud.store, str(run.body.get("subnet", ""))):
+    subnet = str(run.body.get("subnet", ""))
+    for log in cloud.store.live("log"):
+        if log.state != "ACTIVE" or not subnet or _subnet_of(log) != subnet:
+            continue
         for vnic, data in records:
             line = (moment, uuid.uuid4().hex[:8], json.dumps(data))
             write_lines(cloud.store, log.id, run.id, "-", vnic, FLOW_RECORD, [line])
@@ -112,7 +115,15 @@ def _search_logs(call: ApiCall) -> Reply:
     """Answers at once. A search of flow logs first reads the counts of the running nodes."""
     details = call.details()
     query = parse_log_query(details["searchQuery"])
-    logs = _logs_in_scope(call.store, query)
+    logs: dict[str, StoredResource] = {}
+    for scope in query.scopes:
+        compartment, group, log = (*scope, "", "")[:3]
+        for candidate in call.store.live(LOG.name):
+            parent = call.store.get(candidate.parent)
+            if parent is None or compartment not in (parent.compartment, tenancy.TENANCY):
+                continue
+            if group in ("", parent.id, parent.name) and log in ("", candidate.id, candidate.name):
+                logs[candidate.id] = candidate
     subnets = {subnet for log in logs.values() if (subnet := _subnet_of(log))}
     runs = [run for run in call.store.live("job-run") if run.state in RUN_ACTIVE and run.body.get("subnet") in subnets]
     if not runs:
@@ -142,19 +153,6 @@ def _search_results(call: ApiCall, details: Json, query: LogQuery, logs: Mapping
     return Reply(200, body, {"opc-next-page": write_page([offset + limit])} if len(rows) > limit else {})
 
 
-def _logs_in_scope(store: StateStore, query: LogQuery) -> dict[str, StoredResource]:
-    logs: dict[str, StoredResource] = {}
-    for scope in query.scopes:
-        compartment, group, log = (*scope, "", "")[:3]
-        for candidate in store.live(LOG.name):
-            parent = store.get(candidate.parent)
-            if parent is None or compartment not in (parent.compartment, tenancy.TENANCY):
-                continue
-            if group in ("", parent.id, parent.name) and log in ("", candidate.id, candidate.name):
-                logs[candidate.id] = candidate
-    return logs
-
-
 def _select_lines(
     store: StateStore, query: LogQuery, logs: Iterable[str], details: Json, limit: int, offset: int
 ) -> list[tuple[Any, ...]]:
@@ -173,7 +171,10 @@ def _search_entry(store: StateStore, row: tuple[Any, ...], log: StoredResource) 
     identifier, time, ingested, entry, source, subject, type_, data = row
     oracle: Json = {}
     if type_ == FLOW_RECORD:
-        oracle, subject = _oracle_of(store, log, subject), "-"
+        vnic = store.get(subject)
+        compartment = vnic.compartment if vnic else log.compartment
+        oracle = {"vniccompartmentocid": compartment, "vnicocid": subject, "vnicsubnetocid": _subnet_of(log)}
+        subject = "-"
     return {
         "datetime": int(time * 1000),
         "logContent": {
@@ -260,11 +261,6 @@ def _subnet_of(log: StoredResource) -> str:
     return str(((log.body.get("configuration") or {}).get("source") or {}).get("resource", ""))
 
 
-def _logs_of_subnet(store: StateStore, subnet: str) -> list[StoredResource]:
-    """The flow logs of a subnet that are enabled."""
-    return [log for log in store.live("log") if log.state == "ACTIVE" and subnet and _subnet_of(log) == subnet]
-
-
 def new_flow_records(document: Mapping[str, Any], recorded: RecordedFlows, moment: float) -> Iterator[tuple[str, Json]]:
     """Records of the new counts of a run's firewalls: the VNIC of each, and its data."""
     vnics = {str(node["address"]): str(node["vnic"]) for node in document["nodes"]}
@@ -298,13 +294,6 @@ def _flow_data(action: str, source: str, target: str, row: Mapping[str, Any], co
         "status": "OK",
         "version": "2",
     }
-
-
-def _oracle_of(store: StateStore, log: StoredResource, vnic: str) -> Json:
-    """The part of a record about its VNIC."""
-    resource = store.get(vnic)
-    compartment = resource.compartment if resource else log.compartment
-    return {"vniccompartmentocid": compartment, "vnicocid": vnic, "vnicsubnetocid": _subnet_of(log)}
 
 
 def logging_operations() -> list[ApiOperation]:

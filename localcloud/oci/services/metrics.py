@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,7 +114,14 @@ def _list_metrics(call: ApiCall) -> Reply:
     details = call.details()
     wanted = details.get("dimensionFilters", {})
     shown = []
-    for stream in _select_streams(call, details, http.current_moment() - _LISTED_SECONDS):
+    since = http.current_moment() - _LISTED_SECONDS
+    where, values = _stream_conditions(call, details)
+    rows = call.store.connection.execute(
+        f"SELECT DISTINCT compartment, namespace, resource_group, name, dimensions FROM metrics WHERE {where}"
+        " AND time >= ?",
+        (*values, since),
+    )
+    for stream in (MetricStream(*row) for row in rows.fetchall()):
         metric = stream.render()
         if details.get("name", stream.name) != stream.name or not wanted.items() <= metric["dimensions"].items():
             continue
@@ -133,16 +140,6 @@ def _group_metric(metric: Json, fields: list[str]) -> Json:
     if unknown := [name for name in fields if name not in (*_ORDERS.values(), "compartmentId", "dimensions")]:
         raise invalid_parameter(f"groupBy takes namespace, name and resourceGroup, not {unknown[0]!r}")
     return {name: value for name, value in metric.items() if name in (*fields, "compartmentId")}
-
-
-def _select_streams(call: ApiCall, details: Json, since: float) -> Iterator[MetricStream]:
-    where, values = _stream_conditions(call, details)
-    rows = call.store.connection.execute(
-        f"SELECT DISTINCT compartment, namespace, resource_group, name, dimensions FROM metrics WHERE {where}"
-        " AND time >= ?",
-        (*values, since),
-    )
-    return (MetricStream(*row) for row in rows.fetchall())
 
 
 def _stream_conditions(call: ApiCall, details: Json) -> tuple[str, list[str]]:
@@ -188,10 +185,14 @@ def _grouped_points(
 ) -> dict[MetricStream, tuple[list[Point], Mapping[str, str]]]:
     """The points and the latest metadata of each stream, after the query's grouping."""
     where, values = _stream_conditions(call, details)
+    end = http.parse_rfc3339(details["endTime"]) if "endTime" in details else http.current_moment()
+    start = http.parse_rfc3339(details["startTime"]) if "startTime" in details else end - _LOOKED_BACK_SECONDS
+    if start >= end:
+        raise invalid_parameter("startTime must be before endTime")
     rows = call.store.connection.execute(
         "SELECT compartment, namespace, resource_group, name, dimensions, time, value, count, metadata FROM metrics"
         f" WHERE {where} AND name = ? AND time >= ? AND time < ? ORDER BY time",
-        (*values, query.name, *_time_range(details)),
+        (*values, query.name, start, end),
     )
     groups: dict[MetricStream, tuple[list[Point], Mapping[str, str]]] = {}
     for *about, moment, value, count, text in rows:
@@ -203,14 +204,6 @@ def _grouped_points(
             points.append((moment, value, count))
             groups[grouped] = points, json.loads(text)
     return groups
-
-
-def _time_range(details: Json) -> tuple[float, float]:
-    end = http.parse_rfc3339(details["endTime"]) if "endTime" in details else http.current_moment()
-    start = http.parse_rfc3339(details["startTime"]) if "startTime" in details else end - _LOOKED_BACK_SECONDS
-    if start >= end:
-        raise invalid_parameter("startTime must be before endTime")
-    return start, end
 
 
 def metric_operations() -> list[ApiOperation]:

@@ -108,7 +108,8 @@ def remove_version(call: ApiCall, bucket: StoredResource, item: StoredObject) ->
     for table in ("objects", "versions"):
         call.store.connection.execute(f"DELETE FROM {table} WHERE file = ?", (item.file,))
     discard_file(call, item.file)
-    newest = next(_select_versions(call.store, bucket.id, item.name), None)
+    query = f"SELECT {COLUMNS}, marker FROM versions WHERE bucket = ? AND name = ? ORDER BY sequence DESC"
+    newest = next(map(object_of_row, call.store.connection.execute(query, (bucket.id, item.name))), None)
     if newest and not newest.marker and find_object(call.store, bucket.id, item.name) is None:
         call.store.connection.execute("DELETE FROM versions WHERE file = ?", (newest.file,))
         _insert_object(call.store, "objects", newest)
@@ -145,11 +146,6 @@ def _retire_version(call: ApiCall, bucket: StoredResource, item: StoredObject | 
         _insert_object(call.store, "versions", item)
     else:
         discard_file(call, item.file)
-
-
-def _select_versions(store: StateStore, bucket: str, name: str) -> Iterator[StoredObject]:
-    query = f"SELECT {COLUMNS}, marker FROM versions WHERE bucket = ? AND name = ? ORDER BY sequence DESC"
-    return map(object_of_row, store.connection.execute(query, (bucket, name)))
 
 
 def _select_object(store: StateStore, query: str, *values: str) -> StoredObject | None:

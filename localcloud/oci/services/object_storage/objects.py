@@ -133,7 +133,14 @@ def rename_object(call: ApiCall) -> Reply:
 def copy_object(call: ApiCall) -> Reply:
     """Copies at once, but answers with a work request, as OCI does because objects may be large."""
     source, details = buckets.find_bucket(call), call.details()
-    stored_object = _copy_source(call, source, details)
+    name, version = details["sourceObjectName"], details.get("sourceVersionId")
+    stored_object = listing.find_object(call.store, source.id, name)
+    if version:
+        stored_object = listing.lookup_version(call.store, source.id, name, version)
+    if stored_object is None or stored_object.marker:
+        raise _object_not_found(name, source)
+    if details.get("sourceObjectIfMatchETag", stored_object.etag) not in ("*", stored_object.etag):
+        raise etag_mismatch()
     if details["destinationRegion"] != tenancy.REGION or details["destinationNamespace"] != tenancy.NAMESPACE:
         raise invalid_parameter(f"the local cloud copies within {tenancy.REGION} and {tenancy.NAMESPACE} only")
     target, name = buckets.find_named(call, details["destinationBucket"]), details["destinationObjectName"]
@@ -156,18 +163,6 @@ def copy_object(call: ApiCall) -> Reply:
     os.link(call.cloud.objects / stored_object.file, call.cloud.objects / item.file)  # files never change
     listing.make_current(call, target, item)
     return Reply(202, headers=add_work_request(call, "COPY_OBJECT", "object", "WRITTEN", target))
-
-
-def _copy_source(call: ApiCall, bucket: StoredResource, details: Json) -> StoredObject:
-    name, version = details["sourceObjectName"], details.get("sourceVersionId")
-    stored_object = listing.find_object(call.store, bucket.id, name)
-    if version:
-        stored_object = listing.lookup_version(call.store, bucket.id, name, version)
-    if stored_object is None or stored_object.marker:
-        raise _object_not_found(name, bucket)
-    if details.get("sourceObjectIfMatchETag", stored_object.etag) not in ("*", stored_object.etag):
-        raise etag_mismatch()
-    return stored_object
 
 
 def _find_version(call: ApiCall, markers: bool = False) -> tuple[StoredResource, StoredObject]:

@@ -98,7 +98,18 @@ def commit_upload(call: ApiCall) -> Reply:
     name = call.params["objectName"]
     current = listing.find_object(call.store, bucket.id, name)
     objects.require_etag(call, current)
-    chosen = _chosen_parts(call.details(), {part.number: part for part in _uploaded_parts(call, identifier)})
+    parts = {part.number: part for part in _uploaded_parts(call, identifier)}
+    details = call.details()
+    wanted = {item["partNum"]: item["etag"] for item in details["partsToCommit"]}
+    excluded = set(details.get("partsToExclude", []))
+    if not wanted or len(wanted) != len(details["partsToCommit"]) or excluded & wanted.keys():
+        raise _wrong_part("each part must be named once, and at least one committed")
+    for number, etag in wanted.items():
+        if number not in parts or parts[number].etag != etag:
+            raise _wrong_part(f"part {number} was not uploaded, or its etag is not {etag}")
+    if forgotten := sorted(parts.keys() - wanted.keys() - excluded):
+        raise _wrong_part(f"part {forgotten[0]} is neither committed nor excluded")
+    chosen = [parts[number] for number in sorted(wanted)]
     digests = b"".join(base64.b64decode(part.md5) for part in chosen)
     whole = f"{base64.b64encode(hashlib.md5(digests, usedforsecurity=False).digest()).decode()}-{len(chosen)}"
     moment = http.current_moment()
@@ -159,20 +170,6 @@ def _part_number(text: str) -> int:
 def _uploaded_parts(call: ApiCall, identifier: str) -> list[UploadedPart]:
     query = "SELECT number, file, size, md5, etag FROM parts WHERE upload = ? ORDER BY number"
     return [UploadedPart(*row) for row in call.store.connection.execute(query, (identifier,))]
-
-
-def _chosen_parts(details: Json, parts: dict[int, UploadedPart]) -> list[UploadedPart]:
-    """The parts to commit, in order. The request must commit or exclude every part."""
-    wanted = {item["partNum"]: item["etag"] for item in details["partsToCommit"]}
-    excluded = set(details.get("partsToExclude", []))
-    if not wanted or len(wanted) != len(details["partsToCommit"]) or excluded & wanted.keys():
-        raise _wrong_part("each part must be named once, and at least one committed")
-    for number, etag in wanted.items():
-        if number not in parts or parts[number].etag != etag:
-            raise _wrong_part(f"part {number} was not uploaded, or its etag is not {etag}")
-    if forgotten := sorted(parts.keys() - wanted.keys() - excluded):
-        raise _wrong_part(f"part {forgotten[0]} is neither committed nor excluded")
-    return [parts[number] for number in sorted(wanted)]
 
 
 def _wrong_part(why: str) -> ApiError:
