@@ -165,7 +165,7 @@ def _tenancy_page(call: ApiCall, items: Sequence[Any]) -> Reply:
     return Reply(200, page, headers)
 
 
-def _list_services(call: ApiCall) -> Reply:
+def list_limited_services(call: ApiCall) -> Reply:
     return _tenancy_page(call, [{"name": name, "description": text} for name, text in SERVICES.items()])
 
 
@@ -174,7 +174,7 @@ def _requested_limits(call: ApiCall, service: str) -> list[Limit]:
     return [row for row in tenancy_limits() if service in ("", row.service) and name in (None, row.name)]
 
 
-def _list_limit_values(call: ApiCall) -> Reply:
+def list_limit_values(call: ApiCall) -> Reply:
     rows = _requested_limits(call, call.needed("serviceName"))
     if call.query.get("scopeType", _SCOPE) != _SCOPE:
         rows = []
@@ -183,7 +183,7 @@ def _list_limit_values(call: ApiCall) -> Reply:
     )
 
 
-def _list_limit_definitions(call: ApiCall) -> Reply:
+def list_limit_definitions(call: ApiCall) -> Reply:
     rows = _requested_limits(call, call.query.get("serviceName", ""))
     shown = [
         {
@@ -196,7 +196,7 @@ def _list_limit_definitions(call: ApiCall) -> Reply:
     return _tenancy_page(call, shown)
 
 
-def _get_availability(call: ApiCall) -> Reply:
+def get_resource_availability(call: ApiCall) -> Reply:
     call.needed("compartmentId")
     limit = find_limit(call.params["serviceName"], call.params["limitName"])
     if limit is None:
@@ -210,8 +210,8 @@ def _get_availability(call: ApiCall) -> Reply:
 def limit_operations() -> list[ApiOperation]:
     one = f"{VERSION}/services/{{serviceName}}/limits/{{limitName}}/resourceAvailability"
     return [
-        ApiOperation("ListServices", "GET", f"{VERSION}/services", _list_services, SERVICE),
-        ApiOperation("ListLimitValues", "GET", f"{VERSION}/limitValues", _list_limit_values, SERVICE),
-        ApiOperation("ListLimitDefinitions", "GET", f"{VERSION}/limitDefinitions", _list_limit_definitions, SERVICE),
-        ApiOperation("GetResourceAvailability", "GET", one, _get_availability, SERVICE),
+        ApiOperation("ListServices", "GET", f"{VERSION}/services", list_limited_services, SERVICE),
+        ApiOperation("ListLimitValues", "GET", f"{VERSION}/limitValues", list_limit_values, SERVICE),
+        ApiOperation("ListLimitDefinitions", "GET", f"{VERSION}/limitDefinitions", list_limit_definitions, SERVICE),
+        ApiOperation("GetResourceAvailability", "GET", one, get_resource_availability, SERVICE),
     ]

@@ -58,12 +58,12 @@ def add_work_request(
     return {"opc-work-request-id": identifier}
 
 
-def _get_work_request(service: str, call: ApiCall) -> Reply:
+def get_work_request(service: str, call: ApiCall) -> Reply:
     request = _find_work_request(call)
     return Reply(200, models.shape_reply(service, "WorkRequest", _current_body(request)), {"etag": request.etag})
 
 
-def _list_work_requests(service: str, call: ApiCall) -> Reply:
+def list_work_requests(service: str, call: ApiCall) -> Reply:
     call.needed("compartmentId")
     page = page_of(call.store, KIND, call.query, {"resourceId": "parent"}, live_only=True)
     model = "WorkRequestSummary" if service != "object_storage" else "WorkRequest"
@@ -71,7 +71,7 @@ def _list_work_requests(service: str, call: ApiCall) -> Reply:
     return Reply(200, [models.shape_reply(service, model, _current_body(item)) for item in seen], page.headers)
 
 
-def _list_no_work_entries(call: ApiCall) -> Reply:
+def list_no_work_entries(call: ApiCall) -> Reply:
     _find_work_request(call)
     return Reply(200, [])
 
@@ -97,14 +97,12 @@ def work_request_operations() -> list[ApiOperation]:
         path = f"{prefix}/workRequests"
         rows += [
             ApiOperation(
-                "GetWorkRequest", "GET", f"{path}/{{workRequestId}}", partial(_get_work_request, service), service
+                "GetWorkRequest", "GET", f"{path}/{{workRequestId}}", partial(get_work_request, service), service
             ),
-            ApiOperation("ListWorkRequests", "GET", path, partial(_list_work_requests, service), service),
+            ApiOperation("ListWorkRequests", "GET", path, partial(list_work_requests, service), service),
             ApiOperation(
-                "ListWorkRequestErrors", "GET", f"{path}/{{workRequestId}}/errors", _list_no_work_entries, service
+                "ListWorkRequestErrors", "GET", f"{path}/{{workRequestId}}/errors", list_no_work_entries, service
             ),
-            ApiOperation(
-                "ListWorkRequestLogs", "GET", f"{path}/{{workRequestId}}/logs", _list_no_work_entries, service
-            ),
+            ApiOperation("ListWorkRequestLogs", "GET", f"{path}/{{workRequestId}}/logs", list_no_work_entries, service),
         ]
     return rows

@@ -74,7 +74,7 @@ def find_image(store: StateStore, address: str) -> StoredResource | None:
     return None
 
 
-def _push_image(call: ApiCall) -> Reply:
+def push_container_image(call: ApiCall) -> Reply:
     """Records an image as `docker push` does. A missing repository is created in the root compartment.
 
     With `standBy`, a push into a missing repository is stored, and carried out when the repository is created.
@@ -211,19 +211,21 @@ def _first_push(call: ApiCall, name: str) -> StoredResource:
     return call.store.add(StoredResource(body["id"], REPOSITORY.name, tenancy.TENANCY, name, "AVAILABLE", body))
 
 
-def _get_configuration(call: ApiCall) -> Reply:
+def get_container_configuration(call: ApiCall) -> Reply:
     if call.needed("compartmentId") != tenancy.TENANCY:
         raise not_found("the container configuration belongs to the tenancy")
     return Reply(200, {"isRepositoryCreatedOnFirstPush": True, "namespace": tenancy.NAMESPACE})
 
 
-PUSH = ApiOperation("PushContainerImage", "POST", PUSH_PATH, _push_image, SERVICE)
+PUSH = ApiOperation("PushContainerImage", "POST", PUSH_PATH, push_container_image, SERVICE)
 
 
 def artifact_operations() -> list[ApiOperation]:
     return [
         *kinds.kind_operations(REPOSITORY),
         *kinds.kind_operations(IMAGE),
-        ApiOperation("GetContainerConfiguration", "GET", f"{VERSION}/configuration", _get_configuration, SERVICE),
+        ApiOperation(
+            "GetContainerConfiguration", "GET", f"{VERSION}/configuration", get_container_configuration, SERVICE
+        ),
         PUSH,
     ]

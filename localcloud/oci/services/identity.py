@@ -175,14 +175,14 @@ def _seed_one(
     store.add(StoredResource(identifier, kind, compartment or identifier, name, "ACTIVE", body))
 
 
-def _get_compartment(call: ApiCall) -> Reply:
+def get_compartment(call: ApiCall) -> Reply:
     resource = call.store.get(call.params["compartmentId"])
     if resource is None or resource.kind not in ("compartment", "tenancy"):
         raise not_found("compartment")
     return Reply(200, kinds.render_of_kind(COMPARTMENT, resource), {"etag": resource.etag})
 
 
-def _get_tenancy(call: ApiCall) -> Reply:
+def get_tenancy(call: ApiCall) -> Reply:
     return Reply(200, models.shape_reply(SERVICE, "Tenancy", _require_tenancy(call).body))
 
 
@@ -193,17 +193,17 @@ def _require_tenancy(call: ApiCall) -> StoredResource:
     return resource
 
 
-def _list_region_subscriptions(call: ApiCall) -> Reply:
+def list_region_subscriptions(call: ApiCall) -> Reply:
     _require_tenancy(call)
     key = tenancy.REGION_KEY.upper()
     return Reply(200, [{"regionKey": key, "regionName": tenancy.REGION, "status": "READY", "isHomeRegion": True}])
 
 
-def _list_regions(call: ApiCall) -> Reply:
+def list_regions(call: ApiCall) -> Reply:
     return Reply(200, [{"key": tenancy.REGION_KEY.upper(), "name": tenancy.REGION}])
 
 
-def _list_availability_domains(call: ApiCall) -> Reply:
+def list_availability_domains(call: ApiCall) -> Reply:
     compartment = call.needed("compartmentId")
     kinds.require_compartment(call, compartment)
     return Reply(
@@ -215,7 +215,7 @@ def _list_availability_domains(call: ApiCall) -> Reply:
     )
 
 
-def _list_fault_domains(call: ApiCall) -> Reply:
+def list_fault_domains(call: ApiCall) -> Reply:
     compartment, domain = call.needed("compartmentId"), call.needed("availabilityDomain")
     if domain not in tenancy.AVAILABILITY_DOMAINS:
         raise not_found(f"availability domain {domain}")
@@ -232,7 +232,7 @@ def _list_fault_domains(call: ApiCall) -> Reply:
     )  # fmt: skip
 
 
-def _list_no_tag_defaults(call: ApiCall) -> Reply:
+def list_no_tag_defaults(call: ApiCall) -> Reply:
     """An empty list: the local cloud has no tag defaults."""
     kinds.require_compartment(call, call.needed("compartmentId"))
     return Reply(200, [])
@@ -243,15 +243,15 @@ def identity_operations() -> list[ApiOperation]:
     tenant = f"{VERSION}/tenancies/{{tenancyId}}"
     return [
         *rows,
-        ApiOperation("GetCompartment", "GET", f"{VERSION}/compartments/{{compartmentId}}", _get_compartment, SERVICE),
-        ApiOperation("GetTenancy", "GET", tenant, _get_tenancy, SERVICE),
+        ApiOperation("GetCompartment", "GET", f"{VERSION}/compartments/{{compartmentId}}", get_compartment, SERVICE),
+        ApiOperation("GetTenancy", "GET", tenant, get_tenancy, SERVICE),
         ApiOperation(
-            "ListRegionSubscriptions", "GET", f"{tenant}/regionSubscriptions", _list_region_subscriptions, SERVICE
+            "ListRegionSubscriptions", "GET", f"{tenant}/regionSubscriptions", list_region_subscriptions, SERVICE
         ),
-        ApiOperation("ListRegions", "GET", f"{VERSION}/regions", _list_regions, SERVICE),
+        ApiOperation("ListRegions", "GET", f"{VERSION}/regions", list_regions, SERVICE),
         ApiOperation(
-            "ListAvailabilityDomains", "GET", f"{VERSION}/availabilityDomains", _list_availability_domains, SERVICE
+            "ListAvailabilityDomains", "GET", f"{VERSION}/availabilityDomains", list_availability_domains, SERVICE
         ),
-        ApiOperation("ListFaultDomains", "GET", f"{VERSION}/faultDomains", _list_fault_domains, SERVICE),
-        ApiOperation("ListTagDefaults", "GET", f"{VERSION}/tagDefaults", _list_no_tag_defaults, SERVICE),
+        ApiOperation("ListFaultDomains", "GET", f"{VERSION}/faultDomains", list_fault_domains, SERVICE),
+        ApiOperation("ListTagDefaults", "GET", f"{VERSION}/tagDefaults", list_no_tag_defaults, SERVICE),
     ]

@@ -26,7 +26,7 @@ TOKENS_PATH = "/.trainyard/tokens"
 RESOURCE_TYPES = {"job-run": "datasciencejobrun", "notebook-session": "datasciencenotebooksession"}
 
 
-def _list_calls(call: ApiCall) -> Reply:
+def list_calls(call: ApiCall) -> Reply:
     since = whole_number(call.query.get("since", "0"))
     if since is None:
         raise invalid_parameter("since must be a number: the id of a row")
@@ -37,7 +37,7 @@ def _list_calls(call: ApiCall) -> Reply:
     return Reply(200, {"calls": decisions.since(since), "forgotten": decisions.forgotten})
 
 
-def _read_evidence(call: ApiCall) -> Reply:
+def answer_with_evidence(call: ApiCall) -> Reply:
     run = call.needed("run")
     resource = call.store.get(run)
     is_job_run = resource is not None and resource.kind == "job-run"
@@ -50,7 +50,7 @@ def _read_evidence(call: ApiCall) -> Reply:
     return Reply(later=read)
 
 
-def _read_hosts(call: ApiCall) -> Reply:
+def answer_with_isolation(call: ApiCall) -> Reply:
     async def read() -> Reply:
         reason = await call.cloud.hosts.why_not_enforced()
         missing = await call.cloud.hosts.why_not_isolated()
@@ -60,25 +60,25 @@ def _read_hosts(call: ApiCall) -> Reply:
     return Reply(later=read)
 
 
-def _list_faults(call: ApiCall) -> Reply:
+def list_faults(call: ApiCall) -> Reply:
     return Reply(200, call.cloud.faults.list())
 
 
-def _add_fault(call: ApiCall) -> Reply:
+def add_fault(call: ApiCall) -> Reply:
     return Reply(200, call.cloud.faults.add(call.json()))
 
 
-def _clear_faults(call: ApiCall) -> Reply:
+def clear_faults(call: ApiCall) -> Reply:
     return Reply(200, {"cleared": call.cloud.faults.clear()})
 
 
-def _clear_fault(call: ApiCall) -> Reply:
+def clear_fault(call: ApiCall) -> Reply:
     if not call.cloud.faults.clear(call.params["faultId"]):
         raise not_found("fault")
     return Reply(200, {"cleared": 1})
 
 
-def _read_progress(call: ApiCall) -> Reply:
+def answer_with_progress(call: ApiCall) -> Reply:
     named = call.needed("bucket")
     places = [bucket.id for bucket in call.store.live("bucket", name=named)] + [progress_record.s3_bucket_key(named)]
     remembered = (
@@ -90,7 +90,7 @@ def _read_progress(call: ApiCall) -> Reply:
     )
 
 
-def _issue_token(call: ApiCall) -> Reply:
+def issue_token(call: ApiCall) -> Reply:
     """Issues the token of a notebook session or job run, so that a person can act as it."""
     body = call.json()
     if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in ("resource", "publicKey")):
@@ -117,13 +117,13 @@ def _issue_token(call: ApiCall) -> Reply:
 
 def local_operations() -> list[ApiOperation]:
     return [
-        ApiOperation("ListCalls", "GET", CALLS_PATH, _list_calls, SERVICE),
-        ApiOperation("ReadEvidence", "GET", EVIDENCE_PATH, _read_evidence, SERVICE),
-        ApiOperation("ReadHosts", "GET", HOSTS_PATH, _read_hosts, SERVICE),
-        ApiOperation("ListFaults", "GET", FAULTS_PATH, _list_faults, SERVICE),
-        ApiOperation("AddFault", "POST", FAULTS_PATH, _add_fault, SERVICE),
-        ApiOperation("ClearFaults", "DELETE", FAULTS_PATH, _clear_faults, SERVICE),
-        ApiOperation("ClearFault", "DELETE", f"{FAULTS_PATH}/{{faultId}}", _clear_fault, SERVICE),
-        ApiOperation("ReadProgress", "GET", PROGRESS_PATH, _read_progress, SERVICE),
-        ApiOperation("IssueToken", "POST", TOKENS_PATH, _issue_token, SERVICE),
+        ApiOperation("ListCalls", "GET", CALLS_PATH, list_calls, SERVICE),
+        ApiOperation("ReadEvidence", "GET", EVIDENCE_PATH, answer_with_evidence, SERVICE),
+        ApiOperation("ReadHosts", "GET", HOSTS_PATH, answer_with_isolation, SERVICE),
+        ApiOperation("ListFaults", "GET", FAULTS_PATH, list_faults, SERVICE),
+        ApiOperation("AddFault", "POST", FAULTS_PATH, add_fault, SERVICE),
+        ApiOperation("ClearFaults", "DELETE", FAULTS_PATH, clear_faults, SERVICE),
+        ApiOperation("ClearFault", "DELETE", f"{FAULTS_PATH}/{{faultId}}", clear_fault, SERVICE),
+        ApiOperation("ReadProgress", "GET", PROGRESS_PATH, answer_with_progress, SERVICE),
+        ApiOperation("IssueToken", "POST", TOKENS_PATH, issue_token, SERVICE),
     ]

@@ -86,7 +86,7 @@ def record_flows(cloud: OciCloud, run: StoredResource, document: Mapping[str, An
             write_lines(cloud.store, log.id, run.id, "-", vnic, FLOW_RECORD, [line])
 
 
-def _put_logs(call: ApiCall) -> Reply:
+def put_logs(call: ApiCall) -> Reply:
     log = call.store.get(call.params["logId"])
     if log is None or log.kind != LOG.name or not log.live:
         raise not_found("log")
@@ -111,7 +111,7 @@ def _put_logs(call: ApiCall) -> Reply:
     return Reply(200)
 
 
-def _search_logs(call: ApiCall) -> Reply:
+def search_logs(call: ApiCall) -> Reply:
     """Answers at once. A search of flow logs first reads the counts of the running nodes."""
     details = call.details()
     query = parse_log_query(details["searchQuery"])
@@ -241,7 +241,7 @@ def _keep_source(resource: StoredResource, body: Json) -> Json:
     return {**body, "configuration": source} if source else body
 
 
-def _change_group(call: ApiCall) -> Reply:
+def change_log_group(call: ApiCall) -> Reply:
     log = kinds.find_settled(LOG, call)
     target = call.details().get("targetLogGroupId")
     if not target:
@@ -302,7 +302,7 @@ def logging_operations() -> list[ApiOperation]:
     return [
         *kinds.kind_operations(GROUP),
         *kinds.kind_operations(LOG),
-        ApiOperation("ChangeLogLogGroup", "POST", change_group, _change_group, SERVICE, "ChangeLogLogGroupDetails"),
-        ApiOperation("PutLogs", "POST", push, _put_logs, "loggingingestion", "PutLogsDetails"),
-        ApiOperation("SearchLogs", "POST", "/20190909/search", _search_logs, "loggingsearch", "SearchLogsDetails"),
+        ApiOperation("ChangeLogLogGroup", "POST", change_group, change_log_group, SERVICE, "ChangeLogLogGroupDetails"),
+        ApiOperation("PutLogs", "POST", push, put_logs, "loggingingestion", "PutLogsDetails"),
+        ApiOperation("SearchLogs", "POST", "/20190909/search", search_logs, "loggingsearch", "SearchLogsDetails"),
     ]

@@ -64,7 +64,7 @@ def write_points(store: StateStore, stream: MetricStream, points: Iterable[Point
     )
 
 
-def _post_metrics(call: ApiCall) -> Reply:
+def post_metrics(call: ApiCall) -> Reply:
     details = call.details()
     if len(details["metricData"]) > _MOST_STREAMS:
         raise invalid_parameter(
@@ -110,7 +110,7 @@ def _refusal_reason(entry: Mapping[str, Any]) -> str:
     return next((reason for reason, applies in reasons.items() if applies), "")
 
 
-def _list_metrics(call: ApiCall) -> Reply:
+def list_metrics(call: ApiCall) -> Reply:
     details = call.details()
     wanted = details.get("dimensionFilters", {})
     shown = []
@@ -163,7 +163,7 @@ def _readable_compartments(call: ApiCall) -> list[str]:
     return [one for (one,) in rows.fetchall() if may_see_in(call, one)]
 
 
-def _summarize_metrics(call: ApiCall) -> Reply:
+def summarize_metrics(call: ApiCall) -> Reply:
     details = call.details()
     query = parse_metric_query(details["query"])
     if details.get("resolution", query.interval) != query.interval:
@@ -209,10 +209,10 @@ def _grouped_points(
 def metric_operations() -> list[ApiOperation]:
     actions = f"{VERSION}/metrics/actions"
     return [
-        ApiOperation("PostMetricData", "POST", f"{VERSION}/metrics", _post_metrics, SERVICE, "PostMetricDataDetails"),
-        ApiOperation("ListMetrics", "POST", f"{actions}/listMetrics", _list_metrics, SERVICE, "ListMetricsDetails"),
+        ApiOperation("PostMetricData", "POST", f"{VERSION}/metrics", post_metrics, SERVICE, "PostMetricDataDetails"),
+        ApiOperation("ListMetrics", "POST", f"{actions}/listMetrics", list_metrics, SERVICE, "ListMetricsDetails"),
         ApiOperation(
-            "SummarizeMetricsData", "POST", f"{actions}/summarizeMetricsData", _summarize_metrics, SERVICE,
+            "SummarizeMetricsData", "POST", f"{actions}/summarizeMetricsData", summarize_metrics, SERVICE,
             "SummarizeMetricsDataDetails",
         ),
     ]  # fmt: skip

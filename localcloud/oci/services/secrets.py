@@ -64,13 +64,13 @@ SECRET = ResourceKind(
 )  # fmt: skip
 
 
-def _schedule_deletion(call: ApiCall) -> Reply:
+def schedule_secret_deletion(call: ApiCall) -> Reply:
     secret = _in_state(call, "ACTIVE")
     moment = call.details().get("timeOfDeletion") or http.format_rfc3339(http.current_moment() + _DELETION_SECONDS)
     return _change_secret_state(call, secret, "PENDING_DELETION", {"timeOfDeletion": moment})
 
 
-def _cancel_deletion(call: ApiCall) -> Reply:
+def cancel_secret_deletion(call: ApiCall) -> Reply:
     secret = _in_state(call, "PENDING_DELETION")
     return _change_secret_state(call, secret, "ACTIVE", {"timeOfDeletion": None})
 
@@ -87,14 +87,14 @@ def _change_secret_state(call: ApiCall, secret: StoredResource, state: str, more
     return Reply(200, headers={"etag": call.store.put(secret, state=state, body={**secret.body, **more}).etag})
 
 
-def _get_bundle(call: ApiCall) -> Reply:
+def get_secret_bundle(call: ApiCall) -> Reply:
     secret = call.store.get(call.params["secretId"])
     if secret is None or secret.kind != SECRET.name or not secret.live:
         raise not_found("secret")
     return _bundle_reply(call, secret)
 
 
-def _get_bundle_by_name(call: ApiCall) -> Reply:
+def get_secret_bundle_by_name(call: ApiCall) -> Reply:
     matching = call.store.live(SECRET.name, name=call.needed("secretName"), parent=call.needed("vaultId"))
     if not matching:
         raise not_found("secret")
@@ -135,9 +135,11 @@ def secret_operations() -> list[ApiOperation]:
     return [
         *kinds.kind_operations(SECRET),
         ApiOperation(
-            "ScheduleSecretDeletion", "POST", f"{one}/scheduleDeletion", _schedule_deletion, SERVICE, deletion
+            "ScheduleSecretDeletion", "POST", f"{one}/scheduleDeletion", schedule_secret_deletion, SERVICE, deletion
         ),
-        ApiOperation("CancelSecretDeletion", "POST", f"{one}/cancelDeletion", _cancel_deletion, SERVICE),
-        ApiOperation("GetSecretBundle", "GET", f"{bundles}/{{secretId}}", _get_bundle, BUNDLES),
-        ApiOperation("GetSecretBundleByName", "POST", f"{bundles}/actions/getByName", _get_bundle_by_name, BUNDLES),
+        ApiOperation("CancelSecretDeletion", "POST", f"{one}/cancelDeletion", cancel_secret_deletion, SERVICE),
+        ApiOperation("GetSecretBundle", "GET", f"{bundles}/{{secretId}}", get_secret_bundle, BUNDLES),
+        ApiOperation(
+            "GetSecretBundleByName", "POST", f"{bundles}/actions/getByName", get_secret_bundle_by_name, BUNDLES
+        ),
     ]

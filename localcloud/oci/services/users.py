@@ -35,7 +35,7 @@ def find_api_key(store: StateStore, key_id: str) -> Credential | None:
     return Credential(Caller(user.id, user.name, tenancy.TENANCY), _public_key(row.body["keyValue"]))
 
 
-def _add_membership(call: ApiCall) -> Reply:
+def add_user_to_group(call: ApiCall) -> Reply:
     details = call.details()
     kinds.require_references(call, {"userId": "user", "groupId": "group"}, details)
     user, group = details["userId"], details["groupId"]
@@ -44,18 +44,18 @@ def _add_membership(call: ApiCall) -> Reply:
     return _membership_reply(add_membership(call.store, user, group))
 
 
-def _get_membership(call: ApiCall) -> Reply:
+def get_user_group_membership(call: ApiCall) -> Reply:
     return _membership_reply(_require_membership(call))
 
 
-def _delete_membership(call: ApiCall) -> Reply:
+def remove_user_from_group(call: ApiCall) -> Reply:
     membership = _require_membership(call)
     membership.require_etag(call.if_match)
     call.store.put(membership, state="DELETED", live=False)
     return Reply(204)
 
 
-def _list_memberships(call: ApiCall) -> Reply:
+def list_user_group_memberships(call: ApiCall) -> Reply:
     call.needed("compartmentId")
     page = page_of(call.store, MEMBERSHIP, call.query, {"userId": "name", "groupId": "parent"}, live_only=True)
     return Reply(200, [_membership_body(row) for row in page.items], page.headers)
@@ -76,7 +76,7 @@ def _membership_reply(row: StoredResource) -> Reply:
     return Reply(200, _membership_body(row), {"etag": row.etag})
 
 
-def _upload_key(call: ApiCall) -> Reply:
+def upload_api_key(call: ApiCall) -> Reply:
     user, text = _require_user(call), call.details()["key"]
     key = _public_key(text)
     identifier = f"{tenancy.TENANCY}/{user.id}/{key_fingerprint(key)}"
@@ -100,11 +100,11 @@ def _upload_key(call: ApiCall) -> Reply:
     return Reply(200, body, {"etag": made.etag})
 
 
-def _list_keys(call: ApiCall) -> Reply:
+def list_api_keys(call: ApiCall) -> Reply:
     return Reply(200, [dict(row.body) for row in call.store.live(API_KEY, parent=_require_user(call).id)])
 
 
-def _delete_key(call: ApiCall) -> Reply:
+def delete_api_key(call: ApiCall) -> Reply:
     keys = call.store.live(API_KEY, parent=_require_user(call).id, name=call.params["fingerprint"])
     if not keys:
         raise not_found("API key")
@@ -133,13 +133,13 @@ def user_operations() -> list[ApiOperation]:
     memberships, keys = f"{VERSION}/userGroupMemberships", f"{VERSION}/users/{{userId}}/apiKeys"
     one = f"{memberships}/{{userGroupMembershipId}}"
     rows = (
-        ("AddUserToGroup", "POST", memberships, _add_membership, "AddUserToGroupDetails"),
-        ("GetUserGroupMembership", "GET", one, _get_membership, ""),
-        ("ListUserGroupMemberships", "GET", memberships, _list_memberships, ""),
-        ("RemoveUserFromGroup", "DELETE", one, _delete_membership, ""),
-        ("UploadApiKey", "POST", keys, _upload_key, "CreateApiKeyDetails"),
-        ("ListApiKeys", "GET", keys, _list_keys, ""),
-        ("DeleteApiKey", "DELETE", f"{keys}/{{fingerprint}}", _delete_key, ""),
+        ("AddUserToGroup", "POST", memberships, add_user_to_group, "AddUserToGroupDetails"),
+        ("GetUserGroupMembership", "GET", one, get_user_group_membership, ""),
+        ("ListUserGroupMemberships", "GET", memberships, list_user_group_memberships, ""),
+        ("RemoveUserFromGroup", "DELETE", one, remove_user_from_group, ""),
+        ("UploadApiKey", "POST", keys, upload_api_key, "CreateApiKeyDetails"),
+        ("ListApiKeys", "GET", keys, list_api_keys, ""),
+        ("DeleteApiKey", "DELETE", f"{keys}/{{fingerprint}}", delete_api_key, ""),
     )
     return [
         ApiOperation(name, method, path, handler, SERVICE, details) for name, method, path, handler, details in rows

@@ -16,11 +16,11 @@ _STREAMED = frozenset({"PutObject", "UploadPart"})
 _POLICY = "lifecyclePolicy"
 
 
-def _get_namespace(call: ApiCall) -> Reply:
+def get_namespace(call: ApiCall) -> Reply:
     return Reply(200, tenancy.NAMESPACE)
 
 
-def _get_namespace_metadata(call: ApiCall) -> Reply:
+def get_namespace_metadata(call: ApiCall) -> Reply:
     buckets.require_namespace(call)
     return Reply(
         200,
@@ -36,8 +36,8 @@ def object_storage_operations() -> list[ApiOperation]:
     bucket = "/n/{namespaceName}/b/{bucketName}"
     item, upload = f"{bucket}/o/{{objectName}}", f"{bucket}/u/{{objectName}}"
     rows = (
-        ("GetNamespace", "GET", "/n", _get_namespace, ""),
-        ("GetNamespaceMetadata", "GET", "/n/{namespaceName}", _get_namespace_metadata, ""),
+        ("GetNamespace", "GET", "/n", get_namespace, ""),
+        ("GetNamespaceMetadata", "GET", "/n/{namespaceName}", get_namespace_metadata, ""),
         ("CreateBucket", "POST", "/n/{namespaceName}/b", buckets.create_bucket, "CreateBucketDetails"),
         ("ListBuckets", "GET", "/n/{namespaceName}/b", buckets.list_buckets, ""),
         ("GetBucket", "GET", bucket, buckets.get_bucket, ""),
@@ -65,10 +65,10 @@ def object_storage_operations() -> list[ApiOperation]:
         ("GetObjectLifecyclePolicy", "GET", f"{bucket}/l", get_lifecycle, ""),
         ("PutObjectLifecyclePolicy", "PUT", f"{bucket}/l", put_lifecycle, "PutObjectLifecyclePolicyDetails"),
         ("DeleteObjectLifecyclePolicy", "DELETE", f"{bucket}/l", delete_lifecycle, ""),
-        ("ListRetentionRules", "GET", f"{bucket}/retentionRules", _empty_collection, ""),
-        ("ListPreauthenticatedRequests", "GET", f"{bucket}/p", _empty_list, ""),
-        ("ListReplicationPolicies", "GET", f"{bucket}/replicationPolicies", _empty_list, ""),
-        ("ListReplicationSources", "GET", f"{bucket}/replicationSources", _empty_list, ""),
+        ("ListRetentionRules", "GET", f"{bucket}/retentionRules", list_no_retention_rules, ""),
+        ("ListPreauthenticatedRequests", "GET", f"{bucket}/p", list_nothing_of_bucket, ""),
+        ("ListReplicationPolicies", "GET", f"{bucket}/replicationPolicies", list_nothing_of_bucket, ""),
+        ("ListReplicationSources", "GET", f"{bucket}/replicationSources", list_nothing_of_bucket, ""),
     )  # fmt: skip
     return [
         ApiOperation(name, method, path, handler, SERVICE, details, streams=name in _STREAMED)
@@ -76,12 +76,12 @@ def object_storage_operations() -> list[ApiOperation]:
     ]
 
 
-def _empty_collection(call: ApiCall) -> Reply:
+def list_no_retention_rules(call: ApiCall) -> Reply:
     buckets.find_bucket(call)
     return Reply(200, {"items": []})
 
 
-def _empty_list(call: ApiCall) -> Reply:
+def list_nothing_of_bucket(call: ApiCall) -> Reply:
     buckets.find_bucket(call)
     return Reply(200, [])
 
