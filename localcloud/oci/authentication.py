@@ -171,7 +171,12 @@ class Signature:
 
 def parse_signature(authorization: str) -> Signature:
     scheme, _, rest = authorization.partition(" ")
-    parameters = _signature_parameters(rest) if scheme.lower() == "signature" else {}
+    parameters: dict[str, str] = {}
+    position = 0
+    # One parameter after the other: searching at every position would take quadratic time.
+    while scheme.lower() == "signature" and (match := _PARAMETER.match(rest, position)):
+        parameters[match[1]] = match[2]
+        position = match.end()
     if not {"keyId", "headers", "signature"} <= parameters.keys():
         raise not_authenticated("there is no Signature in the Authorization header")
     if parameters.get("algorithm") != "rsa-sha256":
@@ -184,16 +189,6 @@ def parse_signature(authorization: str) -> Signature:
     if len(set(names)) < len(names):
         raise not_authenticated("a header is signed twice")
     return Signature(parameters["keyId"], names, value)
-
-
-def _signature_parameters(text: str) -> dict[str, str]:
-    """Parses the parameters one after the other. Searching at every position would take quadratic time."""
-    parameters: dict[str, str] = {}
-    position = 0
-    while match := _PARAMETER.match(text, position):
-        parameters[match[1]] = match[2]
-        position = match.end()
-    return parameters
 
 
 def verify_signature(

@@ -21,7 +21,7 @@ from localcloud.oci.container_images import pushed_repository
 from localcloud.oci.oci_errors import not_found
 from localcloud.oci.ocids import fixed_ocid
 from localcloud.oci.operations import ApiCall
-from localcloud.oci.references import References, ReferenceTarget
+from localcloud.oci.references import References
 from localcloud.oci.tenancy_store import StoredResource
 from localcloud.server import http
 from localcloud.server.api_errors import ApiError
@@ -82,7 +82,10 @@ class Requirement:
 
 def read_needs(call: ApiCall) -> Needs:
     """The call's row in the catalog; StatementError if there is none."""
-    return needs_named(_catalog_name(call))
+    name = call.operation.name
+    if name == "DeleteObject" and call.query.get("versionId"):
+        return needs_named("DeleteObjectVersion")  # it needs other permissions than deleting an object
+    return needs_named(_OF_SERVICES.get((call.operation.service, name)) or STANDS_FOR.get(name, name))
 
 
 def required_permissions(call: ApiCall) -> Iterator[Requirement]:
@@ -96,17 +99,25 @@ def required_permissions(call: ApiCall) -> Iterator[Requirement]:
         if (applies := CONDITIONS.get((call.operation.name, case))) and applies(call)
     )
     always = (needs.permissions - references.claimed) | frozenset().union(*applying)
-    own = list(_own_targets(call, references.own))
+    variables = _target_variables(call)
+    own = [Target(target.compartment, {**variables, **target.variables}) for target in references.own]
     if not own and not always and references.names_in_path:
         yield Requirement(always, None, not_found())  # it has no target: refused like a missing resource
-    for target in own or [Target(tenancy.TENANCY, _target_variables(call))]:
+    for target in own or [Target(tenancy.TENANCY, variables)]:
         yield Requirement(always, target, not_found())
-    for reference in references.own:
-        yield from _inherited_requirements(reference)
+    # Reading a work request needs the permissions of the call that made it.
+    for request in (target.resource for target in references.own):
+        if request is None or request.kind != "work-request":
+            continue
+        inherited = request.body.get(INHERITED)
+        for permissions, compartment, made_with in inherited or ():
+            yield Requirement(frozenset(permissions), Target(compartment, made_with), not_found())
+        if inherited is None:
+            yield Requirement(frozenset(), None, not_found())
     for placed in (*references.placed(), *references.moved(), *references.tagged()):
-        for target in placed.reference.targets:
-            there = Target(target.compartment, target.variables)
-            yield Requirement(placed.permissions, there, placed.reference.refusal)
+        for named in placed.reference.targets:
+            target = Target(named.compartment, named.variables)
+            yield Requirement(placed.permissions, target, placed.reference.refusal)
         if not placed.reference.targets:
             yield Requirement(placed.permissions, None, placed.reference.refusal)
 
@@ -118,30 +129,6 @@ def inherited_permissions(call: ApiCall) -> list[list[object]]:
         for one in required_permissions(call)
         if one.target
     ]
-
-
-def _catalog_name(call: ApiCall) -> str:
-    """The catalog's name of the call. Deleting a version needs other permissions than deleting an object."""
-    if call.operation.name == "DeleteObject" and call.query.get("versionId"):
-        return "DeleteObjectVersion"
-    name = call.operation.name
-    return _OF_SERVICES.get((call.operation.service, name)) or STANDS_FOR.get(name, name)
-
-
-def _own_targets(call: ApiCall, targets: list[ReferenceTarget]) -> Iterator[Target]:
-    variables = _target_variables(call)
-    return (Target(target.compartment, {**variables, **target.variables}) for target in targets)
-
-
-def _inherited_requirements(target: ReferenceTarget) -> Iterator[Requirement]:
-    """Reading a work request needs the permissions of the call that made it."""
-    if target.resource is None or target.resource.kind != "work-request":
-        return
-    needed = target.resource.body.get(INHERITED)
-    for permissions, compartment, variables in needed or ():
-        yield Requirement(frozenset(permissions), Target(compartment, variables), not_found())
-    if needed is None:
-        yield Requirement(frozenset(), None, not_found())
 
 
 def _target_variables(call: ApiCall) -> dict[str, str]:

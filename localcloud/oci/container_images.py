@@ -77,14 +77,14 @@ def read_manifest(content: bytes) -> Manifest | Digest:
         if not listed:
             raise UnreadableManifestError("manifests is empty")
         return _digest_of(listed[0], "manifests[0]")
-    layers = _require_list(stated.get("layers"), "layers", _MOST_LAYERS)
-    return Manifest(
-        _digest_of(stated.get("config"), "config"),
-        tuple(
-            Layer(_digest_of(one, "a layer"), _require_size(_require_mapping(one, "a layer").get("size")))
-            for one in layers
-        ),
-    )
+    stated_layers = _require_list(stated.get("layers"), "layers", _MOST_LAYERS)
+    config, layers = _digest_of(stated.get("config"), "config"), []
+    for layer in stated_layers:
+        digest, size = _digest_of(layer, "a layer"), _require_mapping(layer, "a layer").get("size")
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= LARGEST:
+            raise UnreadableManifestError("the size of a layer is not a number of bytes")
+        layers.append(Layer(digest, size))
+    return Manifest(config, tuple(layers))
 
 
 def read_start(content: bytes) -> ImageStart:
@@ -144,12 +144,6 @@ def _require_list(value: Any, what: str, most: int) -> list[Any]:
 
 def _digest_of(value: Any, what: str) -> Digest:
     return Digest(str(_require_mapping(value, what).get("digest")))
-
-
-def _require_size(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST:
-        raise UnreadableManifestError("the size of a layer is not a number of bytes")
-    return value
 
 
 def _require_words(value: Any, what: str) -> tuple[str, ...]:

@@ -164,11 +164,10 @@ def _valid_details(kind: ResourceKind, call: ApiCall) -> Json:
 def create_resource(kind: ResourceKind, call: ApiCall) -> Reply:
     details = _valid_details(kind, call)
     parent = call.params[kind.parent_param] if kind.parent_param else str(details.get(kind.parent_field, ""))
-    if kind.parent_param:
-        resource = call.store.get(parent)
-        if resource is None or not resource.live:
-            raise not_found(kind.parent_param)
-    compartment = details.get("compartmentId") or _compartment_of(call, parent)
+    holder = call.store.get(parent)
+    if kind.parent_param and (holder is None or not holder.live):
+        raise not_found(kind.parent_param)
+    compartment = details.get("compartmentId") or (holder.compartment if holder else "")
     require_compartment(call, compartment)
     require_references(call, kind.references, details)
     limits.require_room(call, kind.name)
@@ -281,11 +280,6 @@ def move_resource(kind: ResourceKind, call: ApiCall) -> Reply:
 
 
 _DIGITS_ONLY = str.maketrans("", "", "-:T")
-
-
-def _compartment_of(call: ApiCall, parent: str) -> str:
-    resource = call.store.get(parent)
-    return resource.compartment if resource else ""
 
 
 def require_unique(kind: ResourceKind, call: ApiCall, name: str, compartment: str, parent: str, own_id: str) -> None:

@@ -137,7 +137,15 @@ def parse_log_query(text: str) -> LogQuery:
     reader = Reader(text, "The search query")
     if not reader.accept_word("search"):
         raise reader.unreadable("it must begin with search")
-    query = LogQuery(_parse_scopes(reader))
+    scopes: list[tuple[str, ...]] = []
+    while not scopes or reader.accept_sign(","):
+        place = reader.take("text", 'a scope such as "compartment/group/log"')
+        if not place:
+            raise reader.unreadable("a scope is empty")
+        scopes.append(tuple(place.split("/")[:3]))
+        if len(scopes) > MOST_SCOPES:
+            raise reader.unreadable(f"it has more than {MOST_SCOPES} scopes")
+    query = LogQuery(tuple(scopes))
     while reader.accept_sign("|"):
         query = _parse_stage(query, reader)
     if reader.token:
@@ -148,19 +156,6 @@ def parse_log_query(text: str) -> LogQuery:
 def query_scopes(text: str) -> tuple[tuple[str, ...], ...]:
     """The scopes that a query searches."""
     return parse_log_query(text).scopes
-
-
-def _parse_scopes(reader: Reader) -> tuple[tuple[str, ...], ...]:
-    scopes = []
-    while True:
-        place = reader.take("text", 'a scope such as "compartment/group/log"')
-        if not place:
-            raise reader.unreadable("a scope is empty")
-        scopes.append(tuple(place.split("/")[:3]))
-        if len(scopes) > MOST_SCOPES:
-            raise reader.unreadable(f"it has more than {MOST_SCOPES} scopes")
-        if not reader.accept_sign(","):
-            return tuple(scopes)
 
 
 def _parse_stage(query: LogQuery, reader: Reader) -> LogQuery:

@@ -78,7 +78,18 @@ def parse_metric_query(text: str) -> MetricQuery:
     reader.expect_sign("[")
     interval, seconds = _parse_interval(reader)
     reader.expect_sign("]")
-    conditions = _parse_dimension_conditions(reader)
+    conditions: list[Condition] = []
+    in_braces = reader.accept_sign("{")
+    while in_braces and not reader.accept_sign("}"):
+        if conditions:
+            reader.expect_sign(",")
+        key = reader.take("word", "a dimension")
+        operator = reader.accept_sign("=", "!=", "=~")
+        if not operator:
+            raise reader.expected("=, != or =~")
+        conditions.append(Condition(key, operator, reader.take("text", "a quoted value")))
+        if len(conditions) > _MOST_CONDITIONS:
+            raise reader.unreadable(f"it has more than {_MOST_CONDITIONS} dimensions")
     group_by: tuple[str, ...] | None = None
     function = _parse_function_name(reader)
     if function in ("groupBy", "grouping"):
@@ -96,7 +107,7 @@ def parse_metric_query(text: str) -> MetricQuery:
     reader.expect_sign(")")
     if reader.token:
         raise reader.unreadable('the local cloud supports the form Name[1m]{key = "value"}.groupBy(key).mean()')
-    return MetricQuery(name, interval, seconds, conditions, group_by, function)
+    return MetricQuery(name, interval, seconds, tuple(conditions), group_by, function)
 
 
 def _parse_interval(reader: Reader) -> tuple[str, int]:
@@ -112,24 +123,6 @@ def _parse_interval(reader: Reader) -> tuple[str, int]:
     if not 60 <= seconds <= _LONGEST:
         raise reader.unreadable("an interval is from 1m to 1d")
     return f"{count}{unit}", seconds
-
-
-def _parse_dimension_conditions(reader: Reader) -> tuple[Condition, ...]:
-    """The conditions in braces, if there are any."""
-    conditions: list[Condition] = []
-    if not reader.accept_sign("{"):
-        return ()
-    while not reader.accept_sign("}"):
-        if conditions:
-            reader.expect_sign(",")
-        key = reader.take("word", "a dimension")
-        operator = reader.accept_sign("=", "!=", "=~")
-        if not operator:
-            raise reader.expected("=, != or =~")
-        conditions.append(Condition(key, operator, reader.take("text", "a quoted value")))
-        if len(conditions) > _MOST_CONDITIONS:
-            raise reader.unreadable(f"it has more than {_MOST_CONDITIONS} dimensions")
-    return tuple(conditions)
 
 
 def _parse_function_name(reader: Reader) -> str:

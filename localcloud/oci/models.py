@@ -54,12 +54,14 @@ def validate_body(service: str, name: str, value: Any, where: str = "") -> dict[
             raise missing_parameter(_join_path(where, field.wire))
     valid = {}
     for key, item in value.items():
+        path = _join_path(where, key)
         if key not in model.fields:
-            raise invalid_parameter(
-                f"{_join_path(where, key)} is not a field of {model.name}{_suggest_field(key, model)}"
-            )
+            near = difflib.get_close_matches(key, model.fields, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise invalid_parameter(f"{path} is not a field of {model.name}{hint}")
         if item is not None:
-            valid[key] = _validate_field(service, model.fields[key], item, _join_path(where, key))
+            valid[key] = _validate_type(service, model.fields[key].type, item, path)
+            _require_choice(model.fields[key], valid[key], path)
     return valid
 
 
@@ -102,12 +104,6 @@ def _require_choice(field: sdk.Field, value: Any, where: str) -> None:
             raise invalid_parameter(f"{where} must be one of {', '.join(sorted(field.allowed))}, not {item!r}")
 
 
-def _validate_field(service: str, field: sdk.Field, value: Any, where: str) -> Any:
-    valid = _validate_type(service, field.type, value, where)
-    _require_choice(field, valid, where)
-    return valid
-
-
 def _validate_type(service: str, type_name: str, value: Any, where: str) -> Any:
     container, inner = _split_container(type_name)
     if container == "list":
@@ -136,8 +132,3 @@ def _split_container(type_name: str) -> tuple[str, str]:
 
 def _join_path(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
-
-
-def _suggest_field(key: str, model: sdk.Model) -> str:
-    near = difflib.get_close_matches(key, model.fields, n=1)
-    return f" (did you mean {near[0]}?)" if near else ""

@@ -96,12 +96,12 @@ async def answer_registry_request(cloud: OciCloud, request: Request, receive: Re
         principal = registry_tokens.bearer_principal(cloud, request)
         if principal is None:
             return _challenge_reply(cloud)
-        for method, pattern, handler in _ROUTES:
+        for method, pattern, title, handler in _ROUTES:
             match = pattern.fullmatch(request.path) if method == request.method else None
             if match:
                 digest = request.query.get("digest", "")
                 reply = await handler(RegistryRequest(cloud, principal, match.groupdict(), digest, receive))
-                return reply, f"registry {handler.__name__.strip('_')} by {principal.name}"
+                return reply, f"registry {title} by {principal.name}"
         raise RegistryError(404, "UNSUPPORTED", f"{request.method} {request.path} is not part of this registry")
     except RegistryError as error:
         return error.reply, str(error)
@@ -184,20 +184,17 @@ async def _get_blob(request: RegistryRequest) -> Reply:
 
 async def _get_manifest(request: RegistryRequest) -> Reply:
     repositories = request.cloud.store.live(artifacts.REPOSITORY.name, name=request.repository)
-    reference = request.named["reference"]
-    digest = reference if is_digest(reference) else _digest_of_tag(request, reference)
+    digest = request.named["reference"]
+    if not is_digest(digest):
+        image = artifacts.find_image(request.cloud.store, f"{request.address}:{digest}")
+        if image is None:
+            raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
+        digest = str(image.body["digest"])
     file = request.blob_path(Digest(digest))
     pulls = repositories and _may_read(request, repositories[0])
     if not pulls or not request.has_blob(Digest(digest)):
         raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
     return _file_reply(file, digest, container_images.media_type(container_images.read_blob(file)))
-
-
-def _digest_of_tag(request: RegistryRequest, tag: str) -> str:
-    image = artifacts.find_image(request.cloud.store, f"{request.address}:{tag}")
-    if image is None:
-        raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
-    return str(image.body["digest"])
 
 
 async def _put_manifest(request: RegistryRequest) -> Reply:
@@ -276,14 +273,15 @@ def _file_reply(file: Path, digest: str, media_type: str) -> Reply:
 _UPLOAD = r"/v2/(?P<name>.+)/blobs/uploads/(?P<upload>[0-9a-f]{32})"
 _BLOB = r"/v2/(?P<name>.+)/blobs/(?P<digest>sha256:[0-9a-f]{64})"
 _MANIFEST = r"/v2/(?P<name>.+)/manifests/(?P<reference>sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9_.-]{0,199})"
+# Method, path, what the server's log says, and the handler.
 _ROUTES = (
-    ("GET", re.compile(r"/v2/?"), _answer_ping),
-    ("POST", re.compile(r"/v2/(?P<name>.+)/blobs/uploads/?"), _begin_upload),
-    ("PATCH", re.compile(_UPLOAD), _add_to_upload),
-    ("PUT", re.compile(_UPLOAD), _finish_upload),
-    ("HEAD", re.compile(_BLOB), _get_blob),
-    ("GET", re.compile(_BLOB), _get_blob),
-    ("HEAD", re.compile(_MANIFEST), _get_manifest),
-    ("GET", re.compile(_MANIFEST), _get_manifest),
-    ("PUT", re.compile(_MANIFEST), _put_manifest),
+    ("GET", re.compile(r"/v2/?"), "ping", _answer_ping),
+    ("POST", re.compile(r"/v2/(?P<name>.+)/blobs/uploads/?"), "begin_upload", _begin_upload),
+    ("PATCH", re.compile(_UPLOAD), "add_to_upload", _add_to_upload),
+    ("PUT", re.compile(_UPLOAD), "finish_upload", _finish_upload),
+    ("HEAD", re.compile(_BLOB), "blob", _get_blob),
+    ("GET", re.compile(_BLOB), "blob", _get_blob),
+    ("HEAD", re.compile(_MANIFEST), "manifest", _get_manifest),
+    ("GET", re.compile(_MANIFEST), "manifest", _get_manifest),
+    ("PUT", re.compile(_MANIFEST), "put_manifest", _put_manifest),
 )

@@ -42,17 +42,13 @@ def _token_claims(cloud: OciCloud, request: Request) -> dict[str, Any] | None:
     """The claims of a request's valid token. The token may also come as the password of BEARER_TOKEN."""
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "basic":
-        text = _basic_password(text)
+        try:
+            user, _, password = base64.b64decode(text, validate=True).decode().partition(":")
+        except ValueError:
+            return None
+        text = password if user == USER else ""
     claims = cloud.credentials.verify_token(text) if text else None
     return claims if claims and claims.get("ttype") == _KIND and claims["exp"] > http.current_moment() else None
-
-
-def _basic_password(text: str) -> str:
-    try:
-        user, _, password = base64.b64decode(text, validate=True).decode().partition(":")
-    except ValueError:
-        return ""
-    return password if user == USER else ""
 
 
 def _signed_caller(cloud: OciCloud, request: Request) -> Caller | None:

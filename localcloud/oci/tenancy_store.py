@@ -146,7 +146,13 @@ class StateStore(StateFile):
 
     def select(self, where: str, values: Sequence[object]) -> list[StoredResource]:
         rows = self.connection.execute(f"SELECT {_COLUMNS} FROM resources WHERE {where}", values)
-        return [_read_resource(row) for row in rows]
+        return [
+            StoredResource(
+                identifier, kind, compartment, name, state, json.loads(body), parent, settling, until, bool(live), etag,
+                created,
+            )
+            for identifier, kind, compartment, parent, name, state, settling, until, live, etag, created, body in rows
+        ]  # fmt: skip
 
     def mentioning(self, identifier: str, kinds: Iterable[str]) -> list[StoredResource]:
         """The living resources of these kinds whose bodies name the identifier."""
@@ -169,24 +175,6 @@ class StateStore(StateFile):
 
 def ocids_in(value: Any) -> Iterator[str]:
     return (text for text in walk_texts(value) if text.startswith("ocid1."))
-
-
-def _read_resource(row: tuple[Any, ...]) -> StoredResource:
-    (identifier, kind, compartment, parent, name, state, settling, settles_at, live, etag, created, body) = row
-    return StoredResource(
-        identifier,
-        kind,
-        compartment,
-        name,
-        state,
-        json.loads(body),
-        parent,
-        settling,
-        settles_at,
-        bool(live),
-        etag,
-        created,
-    )
 
 
 class FaultTable:

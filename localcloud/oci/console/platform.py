@@ -62,7 +62,11 @@ class OciConsole:
             else {}
         )
         statuses = {node.rank: _read_launcher_status(self._cloud, run, node, bucket) for node in run.nodes}
-        return RunContent(_run_facts(self._cloud, run), statuses, points, _last_logged_lines(self._cloud, run))
+        job, first = self._cloud.store.get(run.job), self._cloud.store.get(run.key)
+        body = first.body if first else {}
+        times = [[name, str(body[field])] for name, field in _TIMES if body.get(field)]
+        facts = [["job", job.name if job else run.job], *times]
+        return RunContent(facts, statuses, points, _last_logged_lines(self._cloud, run))
 
     async def sections(self) -> Sequence[Section]:
         store = self._cloud.store
@@ -143,16 +147,6 @@ def _oci_job_items(store: StateStore) -> Iterator[Item]:
         }
 
 
-def _run_facts(cloud: OciCloud, run: OciRun) -> list[list[str]]:
-    job = cloud.store.get(run.job)
-    first = cloud.store.get(run.key)
-    body = first.body if first else {}
-    return [
-        ["job", job.name if job else run.job],
-        *([name, str(body[field])] for name, field in _TIMES if body.get(field)),
-    ]
-
-
 def _read_launcher_status(cloud: OciCloud, run: OciRun, node: RunNode, bucket: str) -> Mapping[str, Any]:
     """The status object of the node's launcher; empty if there is none."""
     if run.place is None or not bucket:
@@ -191,10 +185,15 @@ Table = dict[str, Any]
 
 def _network_items(store: StateStore) -> Iterator[dict[str, Any]]:
     for vcn in store.select("kind = 'vcn' AND live ORDER BY sequence DESC LIMIT ?", (MANY,)):
+        gateways = (
+            [kind.replace("-", " "), gateway.name]
+            for kind in ("internet-gateway", "nat-gateway", "service-gateway")
+            for gateway in store.live(kind, parent=vcn.id)
+        )
         yield {
             "name": vcn.name,
             "state": ", ".join(vcn.body.get("cidrBlocks") or []),
-            "facts": [["id", vcn.id], *_gateway_rows(store, vcn)],
+            "facts": [["id", vcn.id], *gateways],
             "tables": list(_network_tables(store, vcn)),
         }
 
@@ -212,16 +211,21 @@ def _is_unused_default(store: StateStore, vcn: StoredResource, resource: StoredR
     return resource.id in defaults and not store.mentioning(resource.id, ("subnet",))
 
 
-def _gateway_rows(store: StateStore, vcn: StoredResource) -> Iterator[list[str]]:
-    for kind in ("internet-gateway", "nat-gateway", "service-gateway"):
-        yield from ([kind.replace("-", " "), gateway.name] for gateway in store.live(kind, parent=vcn.id))
-
-
 def _network_tables(store: StateStore, vcn: StoredResource) -> Iterator[Table]:
     subnets = store.live("subnet", parent=vcn.id)[:MANY]
     if subnets:
         columns = ["subnet", "addresses", "public addresses", "route table", "security lists"]
-        yield {"columns": columns, "rows": [_subnet_row(store, subnet) for subnet in subnets]}
+        rows = [
+            [
+                subnet.name,
+                _field_text(subnet.body, "cidrBlock"),
+                "no" if subnet.body.get("prohibitPublicIpOnVnic") else "yes",
+                _resource_name(store, _field_text(subnet.body, "routeTableId")),
+                ", ".join(_resource_name(store, identifier) for identifier in subnet.body.get("securityListIds") or []),
+            ]
+            for subnet in subnets
+        ]
+        yield {"columns": columns, "rows": rows}
     for resource, table in _rule_tables(store, vcn):
         if not _is_unused_default(store, vcn, resource):
             yield table
@@ -247,18 +251,6 @@ def _rule_tables(store: StateStore, vcn: StoredResource) -> Iterator[tuple[Store
             for rule in _field_list(security, field)
         ]
         yield security, {"title": f"Security list {security.name}", "columns": RULE_COLUMNS, "rows": rows}
-
-
-def _subnet_row(store: StateStore, subnet: StoredResource) -> list[str]:
-    lists = ", ".join(_resource_name(store, identifier) for identifier in subnet.body.get("securityListIds") or [])
-    public = "no" if subnet.body.get("prohibitPublicIpOnVnic") else "yes"
-    return [
-        subnet.name,
-        _field_text(subnet.body, "cidrBlock"),
-        public,
-        _resource_name(store, _field_text(subnet.body, "routeTableId")),
-        lists,
-    ]
 
 
 def _security_rule_row(store: StateStore, direction: Direction, body: Mapping[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,7 +91,21 @@ def _training_run(members: list[tuple[StoredResource, _Launched]]) -> OciRun:
     first, first_launched = members[0]
     tags = first.body.get("freeformTags") or {}
     named = tags.get("job") and tags.get("run")
-    nodes = (node for resource, launched in members for node in _shown_nodes(resource, launched))
+    nodes = [
+        RunNode(
+            rank,
+            role[:LONGEST_NAME],
+            NodeRun(
+                (name or resource.name)[:LONGEST_NAME], resource.id, resource.shown_state,
+                str(resource.body.get("lifecycleDetails") or ""), resource.body.get("timeStarted"),
+                resource.body.get("timeFinished"),
+            ),
+            str((resource.body.get("logDetails") or {}).get("logId") or ""),
+            resource.id,
+        )
+        for resource, launched in members
+        for rank, role, name in launched.names
+    ]  # fmt: skip
     return OciRun(
         key=first.id,
         stack=str(tags.get("stack") or ""),
@@ -103,18 +117,6 @@ def _training_run(members: list[tuple[StoredResource, _Launched]]) -> OciRun:
         job=str(first.body.get("jobId") or ""),
         place=next((launched.place for _, launched in members if launched.place), None),
     )
-
-
-def _shown_nodes(resource: StoredResource, launched: _Launched) -> Iterator[RunNode]:
-    body = resource.body
-    for rank, role, name in launched.names:
-        run = NodeRun(
-            (name or resource.name)[:LONGEST_NAME], resource.id, resource.shown_state,
-            str(body.get("lifecycleDetails") or ""), body.get("timeStarted"), body.get("timeFinished"),
-        )  # fmt: skip
-        yield RunNode(
-            rank, role[:LONGEST_NAME], run, str((body.get("logDetails") or {}).get("logId") or ""), resource.id
-        )
 
 
 def _read_launch(resource: StoredResource) -> _Launched:
@@ -131,20 +133,17 @@ def _read_launch(resource: StoredResource) -> _Launched:
         for document, variables in zip(documents, environments, strict=True)
     )
     attempt = documents[0].get("attempt")
+    names = [
+        (number, str(document.get("role")), f"{document.get('role')}-{index}")
+        for document in documents
+        for index, number in enumerate(ranks_of(document)[:MOST_RANKS])
+    ]
+    # Without launch documents, all nodes of node groups have the same role.
+    names = (names or [(0, "", "")]) if groups else [(rank, role, name)]
     return _Launched(
         start=(tags.get(job_runs.RUN_TAG, ""), job_runs.start_of(resource.id, environments[0])),
-        names=tuple(_group_names(documents)) if groups else ((rank, role, name),),
+        names=tuple(names),
         attempt=attempt if type(attempt) is int and abs(attempt) < 10**6 else None,
         place=next((place for place in map(calls.parse_folder, folders) if place), None),
         variables=tuple(sorted({name for variables in environments for name in variables})),
     )
-
-
-def _group_names(documents: list[Body]) -> Iterator[tuple[int, str, str]]:
-    """Rank, role and name of each node of node groups. Without launch documents all have the same role."""
-    names = [
-        (rank, str(document.get("role")), f"{document.get('role')}-{index}")
-        for document in documents
-        for index, rank in enumerate(ranks_of(document)[:MOST_RANKS])
-    ]
-    yield from names or [(0, "", "")]

@@ -215,7 +215,8 @@ async def build_run_assignment(cloud: OciCloud, run: StoredResource, folder: Pat
     def lines(group: str, rank: int) -> NodeLog:
         return NodeLog(cloud.store, run, f"{group}/{rank}" if group else str(rank), may_write)
 
-    code = _job_code(cloud, job)
+    artifact, folder_of_all = job.body.get("artifact"), cloud.home / "artifacts"
+    code = RunCode(folder_of_all / artifact["file"], artifact["name"], _ENTRY, _UNPACKED) if artifact else None
     modules = await asyncio.to_thread(imported_modules, code.file) if code else frozenset[str]()
     return Assignment(
         id=run.id,
@@ -262,10 +263,3 @@ def _run_environment(
         variables |= {"NODE_RANK": str(rank), "NODE_COUNT": str(count), "INITIAL_CLUSTER_SIZE": str(count)}
         variables["CLUSTER_NODES_METADATA_FILE"] = f"{given}/{METADATA}"
     return variables
-
-
-def _job_code(cloud: OciCloud, job: StoredResource) -> RunCode | None:
-    artifact = job.body.get("artifact")
-    if not artifact:
-        return None
-    return RunCode(cloud.home / "artifacts" / artifact["file"], artifact["name"], _ENTRY, _UNPACKED)

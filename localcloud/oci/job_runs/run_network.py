@@ -14,7 +14,7 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from components.oci.types.security_rules import PEER_ENDS, read_security_rule
-from components.values.security_rules import DIRECTIONS, Direction, SecurityRule
+from components.values.security_rules import DIRECTIONS, Direction
 from localcloud.hosts.assignment import CannotStartError, Interface, NetworkReach, Subnet
 from localcloud.hosts.firewall import FirewallRule, UnreadableRuleError
 from localcloud.oci.access_decisions import may_attach
@@ -58,25 +58,17 @@ def interface_of(cloud: OciCloud, vnic: StoredResource) -> Interface:
 def rules_of(store: StateStore, subnet: StoredResource, vnic: StoredResource) -> tuple[FirewallRule, ...]:
     rules: list[FirewallRule] = []
     for identifier in subnet.body.get("securityListIds") or []:
-        resource = store.get(identifier)
-        rules += _security_list_rules(store, resource) if resource else []
+        security_list = store.get(identifier)
+        for direction in DIRECTIONS:
+            bodies = (security_list.body.get(f"{direction}SecurityRules") or []) if security_list else []
+            rules += [_read_firewall_rule(store, identifier, direction, *numbered) for numbered in enumerate(bodies)]
     for identifier in vnic.body.get("nsgIds") or []:
-        resource = store.get(identifier)
-        rules += _network_group_rules(store, resource) if resource else []
+        group = store.get(identifier)
+        for direction in DIRECTIONS:
+            bodies = (group.body.get("rules") or []) if group else []
+            bodies = [body for body in bodies if body["direction"].lower() == direction]
+            rules += [_read_firewall_rule(store, identifier, direction, *numbered) for numbered in enumerate(bodies)]
     return tuple(rules)
-
-
-def _security_list_rules(store: StateStore, security_list: StoredResource) -> Iterator[FirewallRule]:
-    for direction in DIRECTIONS:
-        for index, body in enumerate(security_list.body.get(f"{direction}SecurityRules") or []):
-            yield _read_firewall_rule(store, security_list.id, direction, index, body)
-
-
-def _network_group_rules(store: StateStore, group: StoredResource) -> Iterator[FirewallRule]:
-    for direction in DIRECTIONS:
-        own = [body for body in group.body.get("rules") or [] if body["direction"].lower() == direction]
-        for index, body in enumerate(own):
-            yield _read_firewall_rule(store, group.id, direction, index, body)
 
 
 def _read_firewall_rule(
@@ -91,22 +83,15 @@ def _read_firewall_rule(
     rule = read_security_rule(body, direction)
     stated = {name: value for name, value in body.items() if name not in ("description", "timeCreated", "isValid")}
     key = hashlib.sha256(json.dumps([owner, direction, stated], sort_keys=True).encode()).hexdigest()[:16]
-    return FirewallRule(**vars(rule), list=owner, index=index, peers=_peer_networks(store, rule), key=key)
-
-
-def _peer_networks(store: StateStore, rule: SecurityRule) -> tuple[IPv4Network, ...]:
+    peers: Iterable[str] = (rule.peer,)
     if rule.peer_kind == "services":
-        return _ipv4_networks(service_addresses(rule.peer))
-    if rule.peer_kind == "group":
+        peers = service_addresses(rule.peer)
+    elif rule.peer_kind == "group":
         members = [vnic for vnic in store.live("vnic") if rule.peer in (vnic.body.get("nsgIds") or [])]
-        return _ipv4_networks(str(vnic.body["privateIp"]) for vnic in members)
-    return _ipv4_networks((rule.peer,))
-
-
-def _ipv4_networks(blocks: Iterable[str]) -> tuple[IPv4Network, ...]:
-    """The IPv4 blocks: no node here has an IPv6 address."""
-    networks = (security.parse_cidr("the peer", each) for each in blocks)
-    return tuple(network for network in networks if isinstance(network, IPv4Network))
+        peers = [str(vnic.body["privateIp"]) for vnic in members]
+    networks = (security.parse_cidr("the peer", peer) for peer in peers)
+    ipv4 = tuple(network for network in networks if isinstance(network, IPv4Network))  # no node here has IPv6
+    return FirewallRule(**vars(rule), list=owner, index=index, peers=ipv4, key=key)
 
 
 def reachable_destinations(store: StateStore, subnet: StoredResource) -> tuple[str, ...]:
@@ -117,13 +102,11 @@ def reachable_destinations(store: StateStore, subnet: StoredResource) -> tuple[s
         gateway = store.get(str(rule["networkEntityId"]))
         if gateway and gateway.live and not gateway.body.get("blockTraffic"):
             blocks |= set(_gateway_destinations(gateway, str(rule["destination"])))
-    return tuple(sorted({*_ipv4_destinations(blocks)} - {str(subnet.body["cidrBlock"])}))
-
-
-def _ipv4_destinations(destinations: Iterable[str]) -> Iterator[str]:
-    for destination in destinations:
+    reachable: set[str] = set()
+    for block in blocks:
         with suppress(ValueError):  # not IPv4, and no node here has an IPv6 address
-            yield str(IPv4Network(destination, strict=False))
+            reachable.add(str(IPv4Network(block, strict=False)))
+    return tuple(sorted(reachable - {str(subnet.body["cidrBlock"])}))
 
 
 def _gateway_destinations(gateway: StoredResource, destination: str) -> Iterator[str]:

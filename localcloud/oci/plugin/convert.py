@@ -57,17 +57,21 @@ def pulumi_fields(service: str, model: str) -> Mapping[str, tuple[str, str]]:
 
 def to_model(service: str, model: str, properties: Mapping[str, Any]) -> Any:
     """The model, or its subtype by the discriminator. Leaves out properties that it does not have."""
-    name = _subtype_name(service, model, properties)
-    model_fields = pulumi_fields(service, name)
+    choose = getattr(getattr(models_of(service), model), "get_subtype", None)
+    if choose is not None:
+        names = getattr(models_of(service), model).attribute_map
+        wire = {names[a]: properties.get(key) for key, (a, _) in pulumi_fields(service, model).items()}
+        model = str(choose({key: value.upper() if isinstance(value, str) else value for key, value in wire.items()}))
+    model_fields = pulumi_fields(service, model)
     try:
         values = {
             model_fields[key][0]: _to_api(service, model_fields[key][1], value)
             for key, value in properties.items()
             if key in model_fields and value is not None
         }
-        made = getattr(models_of(service), name)(**values)
+        made = getattr(models_of(service), model)(**values)
     except ValueError as error:  # a value of a wrong type, or one that the SDK's model refuses
-        raise ProviderError(f"{name}: {error}") from None
+        raise ProviderError(f"{model}: {error}") from None
     for key, value in properties.items():
         is_choice = key in model_fields and isinstance(value, str) and value != _NOT_A_CHOICE
         if is_choice and getattr(made, model_fields[key][0]) == _NOT_A_CHOICE:
@@ -75,20 +79,15 @@ def to_model(service: str, model: str, properties: Mapping[str, Any]) -> Any:
     return made
 
 
-def _subtype_name(service: str, model: str, properties: Mapping[str, Any]) -> str:
-    choose = getattr(getattr(models_of(service), model), "get_subtype", None)
-    if choose is None:
-        return model
-    empty = getattr(models_of(service), model)()
-    wire = {empty.attribute_map[a]: properties.get(key) for key, (a, _) in pulumi_fields(service, model).items()}
-    return str(choose({key: value.upper() if isinstance(value, str) else value for key, value in wire.items()}))
-
-
 def _to_api(service: str, kind: str, value: Any) -> Any:
     if value is None:
         return None
     if kind == _NESTED_TAGS and isinstance(value, Mapping):
-        return _nested_tags(value)
+        nested: dict[str, dict[str, Any]] = {}
+        for key, item in value.items():
+            namespace, _, name = key.partition(".")
+            nested.setdefault(namespace, {})[name] = item
+        return nested
     if match := _LIST.match(kind):
         return [_to_api(service, match[1], item) for item in value]
     if match := _DICT.match(kind):
@@ -115,36 +114,17 @@ def from_model(value: Any, key: str = "") -> Any:
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if hasattr(value, "swagger_types"):
-        return _from_object(value)
+        shown = {}
+        for attribute, kind in value.swagger_types.items():
+            name = pulumi_name_of_field(value.attribute_map[attribute], kind)
+            item = from_model(getattr(value, attribute), name)
+            if item is not None:
+                shown[name] = item
+        return shown
     if isinstance(value, Mapping):
-        return _flat_tags(value)
+        # Defined tags are nested by namespace in the API, dotted in Pulumi; plain maps stay as they are.
+        flat: Properties = {}
+        for tag, item in value.items():
+            flat |= {f"{tag}.{name}": each for name, each in item.items()} if isinstance(item, Mapping) else {tag: item}
+        return flat
     return str(value) if key in TEXT_NUMBERS and value is not None else value
-
-
-def _from_object(model: Any) -> Properties:
-    shown = {}
-    for attribute, kind in model.swagger_types.items():
-        name = pulumi_name_of_field(model.attribute_map[attribute], kind)
-        value = from_model(getattr(model, attribute), name)
-        if value is not None:
-            shown[name] = value
-    return shown
-
-
-def _nested_tags(tags: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    nested: dict[str, dict[str, Any]] = {}
-    for key, value in tags.items():
-        namespace, _, name = key.partition(".")
-        nested.setdefault(namespace, {})[name] = value
-    return nested
-
-
-def _flat_tags(tags: Mapping[str, Any]) -> Properties:
-    """Defined tags are nested by namespace in the API, dotted in Pulumi; plain maps stay as they are."""
-    flat: Properties = {}
-    for key, value in tags.items():
-        if isinstance(value, Mapping):
-            flat |= {f"{key}.{name}": item for name, item in value.items()}
-        else:
-            flat[key] = value
-    return flat

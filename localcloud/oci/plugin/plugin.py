@@ -59,7 +59,8 @@ def function_of(token: str, session: Callable[[], Session]) -> Function | None:
 def call_oci_function(token: str, lookup: OciFunction, session: Session, args: Properties) -> Properties:
     call = Call("", token, token, UrnReporter(Engine(), "", frozenset()), Stop())
     operation = getattr(session.client(lookup.service), lookup.operation)
-    given = [args[key] if key in args else _default_argument(key, session) for key in lookup.arguments]
+    of_tenancy = ("tenancyId", "compartmentId")
+    given = [args.get(key, session.tenancy if key in of_tenancy else "") for key in lookup.arguments]
     options = dict(lookup.always) | {
         option: args[key] for option, key in lookup.options.items() if args.get(key) is not None
     }
@@ -78,10 +79,6 @@ def call_oci_function(token: str, lookup: OciFunction, session: Session, args: P
     return {**args, "id": identity, lookup.plural: _filtered_items(lookup, data, args.get("filters") or [])}
 
 
-def _default_argument(key: str, session: Session) -> str:
-    return session.tenancy if key in ("tenancyId", "compartmentId") else ""
-
-
 def _filtered_items(lookup: OciFunction, data: Any, filters: list[Mapping[str, Any]]) -> Any:
     shown = from_model(data)
     if lookup.collection:
@@ -93,11 +90,10 @@ def _filtered_items(lookup: OciFunction, data: Any, filters: list[Mapping[str, A
 
 
 def _filter_items(items: list[Properties], filters: list[Mapping[str, Any]]) -> list[Properties]:
-    return [item for item in items if all(_passes_filter(item, one) for one in filters)]
-
-
-def _passes_filter(item: Properties, one: Mapping[str, Any]) -> bool:
-    value = str(item.get(camel_case(one["name"]), ""))
-    if one.get("regex"):
-        return any(re.search(pattern, value) for pattern in one["values"])
-    return value in one["values"]
+    for condition in filters:
+        name, values = camel_case(condition["name"]), condition["values"]
+        if condition.get("regex"):
+            items = [item for item in items if any(re.search(value, str(item.get(name, ""))) for value in values)]
+        else:
+            items = [item for item in items if str(item.get(name, "")) in values]
+    return items

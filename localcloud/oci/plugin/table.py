@@ -244,23 +244,17 @@ def wait_for_work_request(call: Call, client: Any, answer: Any, entity: str, act
     while True:
         request = attempt(call, "Read the work request", lambda: client.get_work_request(request_id)).data
         if request.status == "SUCCEEDED":
-            return _identifier_in(call, request, entity, {action, "IN_PROGRESS"})
-        if request.status in {"FAILED", "CANCELED"} or time.monotonic() > deadline:
+            actions = (action, "IN_PROGRESS")
+            affected = [each for each in request.resources if entity in each.entity_type.lower()]
+            if found := [str(each.identifier) for each in affected if each.action_type in actions]:
+                return found[0]
             raise ProviderError(
-                f"{call.name}: its work request is {request.status}: {_failure_reasons(call, client, request_id)}"
+                f"{call.name}: its work request {request.id} names no {entity} that is {' or '.join(actions)}."
             )
+        if request.status in {"FAILED", "CANCELED"} or time.monotonic() > deadline:
+            errors = attempt(call, "Read the work request", lambda: client.list_work_request_errors(request_id)).data
+            reasons = "; ".join(error.message for error in errors) or "no reason given"
+            raise ProviderError(f"{call.name}: its work request is {request.status}: {reasons}")
         call.report.status(f"work request {request.status}, {request.percent_complete or 0:.0f} %")
         call.stop.wait(pause)
         pause = min(pause * 1.5, 5.0)
-
-
-def _identifier_in(call: Call, request: Any, entity: str, actions: set[str]) -> str:
-    for one in request.resources:
-        if entity in one.entity_type.lower() and one.action_type in actions:
-            return str(one.identifier)
-    raise ProviderError(f"{call.name}: its work request {request.id} names no {entity} that is {' or '.join(actions)}.")
-
-
-def _failure_reasons(call: Call, client: Any, request_id: str) -> str:
-    errors = attempt(call, "Read the work request", lambda: client.list_work_request_errors(request_id)).data
-    return "; ".join(error.message for error in errors) or "no reason given"

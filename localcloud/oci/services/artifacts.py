@@ -101,7 +101,11 @@ def push_container_image(call: ApiCall) -> Reply:
         )
         return Reply(202, {})
     repository = repositories[0] if repositories else _first_push(call, name)
-    if details.get("standBy") and (pushed := _find_pushed_image(call, repository, version)):
+    # A stand-in replaces no image that was pushed with content, and none in an immutable repository.
+    existing = call.store.live(IMAGE.name, name=f"{name}:{version}") if details.get("standBy") else []
+    for pushed in existing:
+        if not pushed.body["layers"] and not repository.body["isImmutable"]:
+            continue
         call.store.put(pushed, body={**pushed.body, "environment": details.get("environment") or ""})
         return Reply(200, kinds.render_of_kind(IMAGE, pushed), {"etag": pushed.etag})
     image = _put_image(call, repository, version, parts.digest, details)
@@ -138,14 +142,6 @@ _PUSH_FIELDS: Mapping[str, Callable[[Any], bool]] = {
     "environment": _is_text,
     "standBy": lambda value: isinstance(value, bool),
 }
-
-
-def _find_pushed_image(call: ApiCall, repository: StoredResource, version: str) -> StoredResource | None:
-    """The existing image, if no stand-in may replace it: it was pushed with content, or its repository is immutable."""
-    for image in call.store.live(IMAGE.name, name=f"{repository.name}:{version}"):
-        if image.body["layers"] or repository.body["isImmutable"]:
-            return image
-    return None
 
 
 def _put_image(call: ApiCall, repository: StoredResource, version: str, digest: str, details: Json) -> StoredResource:

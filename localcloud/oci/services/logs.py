@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
 
@@ -48,10 +49,6 @@ def _enabled_state(body: Json) -> Json:
     return {**body, "lifecycleState": "ACTIVE" if body.get("isEnabled", True) else "INACTIVE"}
 
 
-def _forget_lines(call: ApiCall, log: StoredResource) -> None:
-    forget_lines(call.store, log.id)
-
-
 GROUP = ResourceKind(
     "log-group", "LogGroup", SERVICE, f"{VERSION}/logGroups", "logGroupId", ocids.LOGGING,
     ocid="loggroup", summary="LogGroupSummary", unique_in="compartment", held_by=("log",), brings=("log",),
@@ -69,7 +66,7 @@ LOG = ResourceKind(
     },
     on_create=lambda call, body: _enabled_state(_require_source(call, body)),
     on_update=lambda call, resource, body: _enabled_state(_keep_source(resource, body)),
-    on_delete=_forget_lines,
+    on_delete=lambda call, log: forget_lines(call.store, log.id),
 )  # fmt: skip
 
 
@@ -145,7 +142,14 @@ def search_logs(call: ApiCall) -> Reply:
 def _search_results(call: ApiCall, details: Json, query: LogQuery, logs: Mapping[str, StoredResource]) -> Reply:
     limit = min(limit_of(call.query, 500), query.limit or 1000)
     offset = offset_of(call.query)
-    rows = _select_lines(call.store, query, logs, details, limit + 1, offset)
+    where, values = query.where
+    start, end = http.parse_rfc3339(details["timeStart"]), http.parse_rfc3339(details["timeEnd"])
+    rows = call.store.connection.execute(
+        "SELECT log, time, ingested, id, source, subject, type, data FROM log_lines"
+        f" WHERE log IN ({', '.join('?' * len(logs))}) AND time BETWEEN ? AND ? AND {where}"
+        f" ORDER BY time {query.order}, sequence {query.order} LIMIT ? OFFSET ?",
+        [*logs, start, end, *values, limit + 1, offset],
+    ).fetchall()
     results = [{"data": _search_entry(call.store, row, logs[row[0]])} for row in rows[:limit]]
     body: dict[str, Any] = {"results": results, "summary": {"resultCount": len(results), "fieldCount": 0}}
     if details.get("isReturnFieldInfo"):
@@ -153,22 +157,13 @@ def _search_results(call: ApiCall, details: Json, query: LogQuery, logs: Mapping
     return Reply(200, body, {"opc-next-page": write_page([offset + limit])} if len(rows) > limit else {})
 
 
-def _select_lines(
-    store: StateStore, query: LogQuery, logs: Iterable[str], details: Json, limit: int, offset: int
-) -> list[tuple[Any, ...]]:
-    identifiers = list(logs)
-    where, values = query.where
-    start, end = http.parse_rfc3339(details["timeStart"]), http.parse_rfc3339(details["timeEnd"])
-    return store.connection.execute(
-        "SELECT log, time, ingested, id, source, subject, type, data FROM log_lines"
-        f" WHERE log IN ({', '.join('?' * len(identifiers))}) AND time BETWEEN ? AND ? AND {where}"
-        f" ORDER BY time {query.order}, sequence {query.order} LIMIT ? OFFSET ?",
-        [*identifiers, start, end, *values, limit, offset],
-    ).fetchall()
-
-
 def _search_entry(store: StateStore, row: tuple[Any, ...], log: StoredResource) -> Json:
     identifier, time, ingested, entry, source, subject, type_, data = row
+    # A JSON object is an object in the service's form, and any other text a message.
+    content: Any = {"message": data}
+    if type_ != RUN_OUTPUT and data.startswith("{"):
+        with suppress(ValueError, RecursionError):
+            content = json.loads(data)
     oracle: Json = {}
     if type_ == FLOW_RECORD:
         vnic = store.get(subject)
@@ -178,7 +173,7 @@ def _search_entry(store: StateStore, row: tuple[Any, ...], log: StoredResource) 
     return {
         "datetime": int(time * 1000),
         "logContent": {
-            "data": {"message": data} if type_ == RUN_OUTPUT else _entry_data(data),
+            "data": content,
             "id": entry,
             "oracle": {
                 "compartmentid": log.compartment,
@@ -195,16 +190,6 @@ def _search_entry(store: StateStore, row: tuple[Any, ...], log: StoredResource) 
             "type": type_,
         },
     }
-
-
-def _entry_data(text: str) -> Any:
-    """An entry in the service's form: a JSON object as an object, any other text as a message."""
-    if text.startswith("{"):
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            pass
-    return {"message": text}
 
 
 def _require_source(call: ApiCall, body: Json) -> Json:
@@ -273,27 +258,26 @@ def new_flow_records(document: Mapping[str, Any], recorded: RecordedFlows, momen
         recorded[key] = max(count, recorded.get(key, 0))
         if more > 0 and not any(ip_address(end).is_link_local for end in (source, target)):
             vnic = vnics.get(target if row["direction"] == "ingress" else source, "")
-            yield vnic, _flow_data(action, source, target, row, more, int(moment))
-
-
-def _flow_data(action: str, source: str, target: str, row: Mapping[str, Any], count: int, second: int) -> Json:
-    number = parse_protocol(str(row["protocol"]))
-    return {
-        "action": action,
-        "bytesOut": 0,
-        "destinationAddress": target,
-        "destinationPort": row["port"],
-        "endTime": second,
-        "flowid": uuid.uuid4().hex[:8],
-        "packets": count,
-        "protocol": number,
-        "protocolName": protocol_title(number),
-        "sourceAddress": source,
-        "sourcePort": 0,
-        "startTime": second,
-        "status": "OK",
-        "version": "2",
-    }
+            number = parse_protocol(str(row["protocol"]))
+            yield (
+                vnic,
+                {
+                    "action": action,
+                    "bytesOut": 0,
+                    "destinationAddress": target,
+                    "destinationPort": row["port"],
+                    "endTime": int(moment),
+                    "flowid": uuid.uuid4().hex[:8],
+                    "packets": more,
+                    "protocol": number,
+                    "protocolName": protocol_title(number),
+                    "sourceAddress": source,
+                    "sourcePort": 0,
+                    "startTime": int(moment),
+                    "status": "OK",
+                    "version": "2",
+                },
+            )
 
 
 def logging_operations() -> list[ApiOperation]:

@@ -125,7 +125,10 @@ def list_metrics(call: ApiCall) -> Reply:
         metric = stream.render()
         if details.get("name", stream.name) != stream.name or not wanted.items() <= metric["dimensions"].items():
             continue
-        metric = _group_metric(metric, details.get("groupBy", []))
+        if fields := details.get("groupBy"):
+            if unknown := [name for name in fields if name not in (*_ORDERS.values(), "compartmentId", "dimensions")]:
+                raise invalid_parameter(f"groupBy takes namespace, name and resourceGroup, not {unknown[0]!r}")
+            metric = {name: value for name, value in metric.items() if name in (*fields, "compartmentId")}
         if metric not in shown:
             shown.append(metric)
     order = _ORDERS[details.get("sortBy", "NAMESPACE")]
@@ -134,33 +137,19 @@ def list_metrics(call: ApiCall) -> Reply:
     return Reply(200, [models.shape_reply(SERVICE, "Metric", item) for item in items], headers)
 
 
-def _group_metric(metric: Json, fields: list[str]) -> Json:
-    if not fields:
-        return metric
-    if unknown := [name for name in fields if name not in (*_ORDERS.values(), "compartmentId", "dimensions")]:
-        raise invalid_parameter(f"groupBy takes namespace, name and resourceGroup, not {unknown[0]!r}")
-    return {name: value for name, value in metric.items() if name in (*fields, "compartmentId")}
-
-
 def _stream_conditions(call: ApiCall, details: Json) -> tuple[str, list[str]]:
-    compartments = _readable_compartments(call)
+    compartments = [call.needed("compartmentId")]
+    if call.query.get("compartmentIdInSubtree") == "true":
+        if compartments != [tenancy.TENANCY]:
+            raise invalid_parameter("compartmentIdInSubtree can only be true where compartmentId is the tenancy")
+        rows = call.store.connection.execute("SELECT DISTINCT compartment FROM metrics").fetchall()
+        compartments = [compartment for (compartment,) in rows if may_see_in(call, compartment)]
     where, values = [f"compartment IN ({', '.join('?' * len(compartments))})"], compartments
     for field, column in (("namespace", "namespace"), ("resourceGroup", "resource_group")):
         if field in details:
             where.append(f"{column} = ?")
             values.append(details[field])
     return " AND ".join(where), values
-
-
-def _readable_compartments(call: ApiCall) -> list[str]:
-    """The compartments that the request covers and the caller may see."""
-    compartment = call.needed("compartmentId")
-    if call.query.get("compartmentIdInSubtree") != "true":
-        return [compartment]
-    if compartment != tenancy.TENANCY:
-        raise invalid_parameter("compartmentIdInSubtree can only be true where compartmentId is the tenancy")
-    rows = call.store.connection.execute("SELECT DISTINCT compartment FROM metrics")
-    return [one for (one,) in rows.fetchall() if may_see_in(call, one)]
 
 
 def summarize_metrics(call: ApiCall) -> Reply:

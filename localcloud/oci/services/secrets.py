@@ -103,7 +103,13 @@ def get_secret_bundle_by_name(call: ApiCall) -> Reply:
 
 def _bundle_reply(call: ApiCall, secret: StoredResource) -> Reply:
     contents = secret.body[_CONTENTS]
-    text = call.query.get("versionNumber") or str(_version_of_stage(call, len(contents)))
+    text = call.query.get("versionNumber")
+    if not text:
+        stage, newest = call.query.get("stage", "CURRENT"), len(contents)
+        numbers = {"CURRENT": newest, "LATEST": newest, "PREVIOUS": newest - 1}
+        if stage not in numbers:
+            raise invalid_parameter(f"stage must be one of {', '.join(numbers)} here, not {stage!r}")
+        text = str(numbers[stage])
     number = whole_number(text) or 0
     if not 1 <= number <= len(contents):
         raise not_found(f"version {text[:80]} of the secret")
@@ -118,14 +124,6 @@ def _bundle_reply(call: ApiCall, secret: StoredResource) -> Reply:
         "metadata": secret.body.get("metadata", {}),
     }
     return Reply(200, body, {"etag": secret.etag})
-
-
-def _version_of_stage(call: ApiCall, newest: int) -> int:
-    stage = call.query.get("stage", "CURRENT")
-    numbers = {"CURRENT": newest, "LATEST": newest, "PREVIOUS": newest - 1}
-    if stage not in numbers:
-        raise invalid_parameter(f"stage must be one of {', '.join(numbers)} here, not {stage!r}")
-    return numbers[stage]
 
 
 def secret_operations() -> list[ApiOperation]:

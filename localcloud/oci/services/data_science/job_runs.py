@@ -70,34 +70,29 @@ def _run_infrastructure(job: Mapping[str, Any], run: Json) -> Json:
     return {**own, **other} if other.get(of_type, own.get(of_type)) == own.get(of_type) else other
 
 
-def _log_details(call: ApiCall, logging: Json | None, body: Json) -> Json:
+def _log_details(call: ApiCall, logging: Json | None, run: Json) -> Json:
     """The log of a run's lines: the one that the settings name, or a new one in the group."""
     if not logging or not logging.get("enableLogging"):
         return {}
     group, log = logging["logGroupId"], logging.get("logId")
     if not log and logging.get("enableAutoLogCreation"):
-        log = _create_log(call, group, body)
+        log, moment = new_ocid("log", tenancy.REGION_KEY), http.format_rfc3339(http.current_moment())
+        within = call.store.get(group)
+        compartment = within.compartment if within else run["compartmentId"]
+        body = {
+            **LOG.defaults,
+            "id": log,
+            "logGroupId": group,
+            "displayName": run["id"],
+            "logType": "CUSTOM",
+            "timeCreated": moment,
+            "timeLastModified": moment,
+            "compartmentId": compartment,
+            "freeformTags": {},
+            "definedTags": {},
+        }
+        call.store.add(StoredResource(log, LOG.name, compartment, run["id"], "ACTIVE", body, parent=group))
     return {"logDetails": {"logGroupId": group, "logId": log}} if log else {}
-
-
-def _create_log(call: ApiCall, group: str, run: Json) -> str:
-    identifier, moment = new_ocid("log", tenancy.REGION_KEY), http.format_rfc3339(http.current_moment())
-    within = call.store.get(group)
-    compartment = within.compartment if within else run["compartmentId"]
-    body = {
-        **LOG.defaults,
-        "id": identifier,
-        "logGroupId": group,
-        "displayName": run["id"],
-        "logType": "CUSTOM",
-        "timeCreated": moment,
-        "timeLastModified": moment,
-        "compartmentId": compartment,
-        "freeformTags": {},
-        "definedTags": {},
-    }
-    call.store.add(StoredResource(identifier, LOG.name, compartment, run["id"], "ACTIVE", body, parent=group))
-    return identifier
 
 
 def _submit_run(call: ApiCall, run: StoredResource) -> None:

@@ -243,20 +243,21 @@ def _change_notebook_state(call: ApiCall, before: str, after: str) -> Reply:
 def list_shapes(call: ApiCall) -> Reply:
     call.needed("compartmentId")
     name = call.query.get("name")
-    shapes = [_render_shape(shape, row) for shape, row in table("shapes").items() if name in (None, shape)]
+    shapes = []
+    for shape, row in table("shapes").items():
+        if name not in (None, shape):
+            continue
+        size = {**_LEAST, **row}
+        shapes.append(
+            {
+                "name": shape,
+                "coreCount": size["vcpus"] // 2,
+                "memoryInGBs": size["memory_gib"],
+                "shapeSeries": next(series for part, series in _SERIES if part in shape),
+            }
+        )
     page, headers = plain_page(shapes, call.query)
     return Reply(200, page, headers)
-
-
-def _render_shape(name: str, row: Json) -> Json:
-    size = {**_LEAST, **row}
-    series = next(series for part, series in _SERIES if part in name)
-    return {
-        "name": name,
-        "coreCount": size["vcpus"] // 2,
-        "memoryInGBs": size["memory_gib"],
-        "shapeSeries": series,
-    }
 
 
 # Compute targets: managed clusters that jobs may name. Here they change nothing about how a run is carried out.

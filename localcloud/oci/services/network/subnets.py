@@ -6,6 +6,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, ip_network
+from itertools import islice
 
 from localcloud.oci import kinds, ocids, tenancy
 from localcloud.oci.authorization import may_see, names_of
@@ -64,7 +65,12 @@ def attach_vnics(store: StateStore, run: StoredResource, subnet: StoredResource,
     if len(held) == count:
         return held
     detach_vnics(store, run.id)
-    addresses = _free_addresses(store, subnet, count)
+    taken = {item.body["ipAddress"] for item in store.live(PRIVATE_IP.name, parent=subnet.id)}
+    block = IPv4Network(subnet.body["cidrBlock"])
+    usable = (str(block[number]) for number in range(_RESERVED_AT_THE_START, block.num_addresses - 1))
+    addresses = list(islice((address for address in usable if address not in taken), count))
+    if len(addresses) < count:
+        raise conflict_error(f"The subnet {subnet.id} has {len(addresses)} free addresses, and {count} are needed")
     return [_add_vnic(store, run, subnet, f"{run.name}-{rank}", address) for rank, address in enumerate(addresses)]
 
 
@@ -83,20 +89,6 @@ def list_private_ips(call: ApiCall) -> Reply:
     page = page_of(call.store, PRIVATE_IP.name, query, {"subnetId": "parent"}, live_only=True)
     seen = (item for item in page.items if may_see(call, item))  # not the runs of other teams in this subnet
     return Reply(200, [kinds.render_of_kind(PRIVATE_IP, item) for item in seen], page.headers)
-
-
-def _free_addresses(store: StateStore, subnet: StoredResource, count: int) -> list[str]:
-    taken = {item.body["ipAddress"] for item in store.live(PRIVATE_IP.name, parent=subnet.id)}
-    block = IPv4Network(subnet.body["cidrBlock"])
-    addresses: list[str] = []
-    for number in range(_RESERVED_AT_THE_START, block.num_addresses - 1):
-        if len(addresses) == count:
-            return addresses
-        if (address := str(block[number])) not in taken:
-            addresses.append(address)
-    if len(addresses) < count:
-        raise conflict_error(f"The subnet {subnet.id} has {len(addresses)} free addresses, and {count} are needed")
-    return addresses
 
 
 def _add_vnic(

@@ -99,16 +99,14 @@ def _complete_route_table(call: ApiCall, body: Json) -> Json:
             raise invalid_parameter(f"networkEntityId {target.id} is a {target.kind}, not a gateway")
         if not rule.get("destination") and not rule.get("cidrBlock"):
             raise invalid_parameter("each route rule needs a destination")
-    return {**body, "routeRules": [_completed_route(rule) for rule in body.get("routeRules", [])]}
-
-
-def _completed_route(rule: Json) -> Json:
-    destination = rule.get("destination") or rule["cidrBlock"]
-    kind = rule.get("destinationType", "CIDR_BLOCK")
-    check_end("destination", kind, destination)
-    require_cidr_form("destination", kind, destination)
-    cidr = {"cidrBlock": destination} if kind == "CIDR_BLOCK" else {}
-    return {**rule, **cidr, "destination": destination, "destinationType": kind, "routeType": "STATIC"}
+    completed = []
+    for rule in body.get("routeRules", []):
+        destination, kind = rule.get("destination") or rule["cidrBlock"], rule.get("destinationType", "CIDR_BLOCK")
+        check_end("destination", kind, destination)
+        require_cidr_form("destination", kind, destination)
+        cidr = {"cidrBlock": destination} if kind == "CIDR_BLOCK" else {}
+        completed.append({**rule, **cidr, "destination": destination, "destinationType": kind, "routeType": "STATIC"})
+    return {**body, "routeRules": completed}
 
 
 def _complete_security_list(call: ApiCall, body: Json) -> Json:

@@ -128,17 +128,13 @@ def update_bucket(call: ApiCall) -> Reply:
 def delete_bucket(call: ApiCall) -> Reply:
     bucket = find_bucket(call)
     bucket.require_etag(call.if_match)
-    held = next((what for what, table in _HELD_BY.items() if _has_rows(call, table, bucket)), "")
-    if held:
-        message = f"Bucket named {bucket.name!r} is not empty. Delete its {held} first"
-        raise ApiError(409, "BucketNotEmpty", message)
+    for content, table in _HELD_BY.items():
+        query = f"SELECT 1 FROM {table} WHERE bucket = ? LIMIT 1"
+        if call.store.connection.execute(query, (bucket.id,)).fetchone():
+            message = f"Bucket named {bucket.name!r} is not empty. Delete its {content} first"
+            raise ApiError(409, "BucketNotEmpty", message)
     call.store.put(bucket, live=False)
     return Reply(204)
-
-
-def _has_rows(call: ApiCall, table: str, bucket: StoredResource) -> bool:
-    query = f"SELECT 1 FROM {table} WHERE bucket = ? LIMIT 1"
-    return call.store.connection.execute(query, (bucket.id,)).fetchone() is not None
 
 
 def _answer_with_bucket(bucket: StoredResource, headers: dict[str, str], more: Json | None = None) -> Reply:

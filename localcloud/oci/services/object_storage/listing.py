@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -183,22 +184,14 @@ def list_versions(call: ApiCall) -> Reply:
     page = call.query.get("page")
     rows = select_objects(call.store, bucket, call.query, "versions")
     if page:
-        position = tuple(read_page(page, 2))
-        rows = iter(_from_page(rows, position))
+        position = (name, _) = tuple(read_page(page, 2))
+        # The version at this position may have been deleted since: continue with the next name.
+        rows = dropwhile(lambda item: (item.name, item.file) != position and item.name <= str(name), rows)
     fields = ("name", "timeModified", *_requested_fields(call, ("size", "timeCreated", "md5", "etag", "storageTier")))
     items, prefixes, following = _cut_page(call, rows)
     shown = [{**_render_object(item, fields), "versionId": item.file, "isDeleteMarker": item.marker} for item in items]
     headers = {"opc-next-page": write_page([following.name, following.file])} if following else {}
     return Reply(200, {"items": shown, "prefixes": prefixes}, headers)
-
-
-def _from_page(rows: Iterable[StoredObject], position: tuple[Any, ...]) -> Iterator[StoredObject]:
-    reached = False
-    for item in rows:
-        # The version at this position may have been deleted since: continue with the next name.
-        reached = reached or (item.name, item.file) == position or item.name > str(position[0])
-        if reached:
-            yield item
 
 
 def _cut_page(call: ApiCall, rows: Iterator[StoredObject]) -> tuple[list[StoredObject], list[str], StoredObject | None]:

@@ -57,7 +57,10 @@ def create_upload(call: ApiCall) -> Reply:
 
 def put_part(call: ApiCall) -> Reply:
     _, identifier, _ = _find_upload(call)
-    number, upload = _part_number(call.needed("uploadPartNum")), call.input.upload
+    text, upload = call.needed("uploadPartNum"), call.input.upload
+    number = whole_number(text)
+    if number is None or not 1 <= number <= MAXIMUM_PARTS:
+        raise invalid_parameter(f"uploadPartNum must be a number from 1 to {MAXIMUM_PARTS}, not {text[:80]!r}")
     if upload is None:
         raise invalid_parameter("a part needs a body")
     objects.check_md5(call, upload)
@@ -158,13 +161,6 @@ def _upload_headers(details: Json) -> dict[str, str]:
     metadata = details.get("metadata", {})
     own = {f"opc-meta-{name.removeprefix('opc-meta-')}": value for name, value in metadata.items()}
     return listing.valid_headers(headers | own)
-
-
-def _part_number(text: str) -> int:
-    number = whole_number(text)
-    if number is None or not 1 <= number <= MAXIMUM_PARTS:
-        raise invalid_parameter(f"uploadPartNum must be a number from 1 to {MAXIMUM_PARTS}, not {text[:80]!r}")
-    return number
 
 
 def _uploaded_parts(call: ApiCall, identifier: str) -> list[UploadedPart]:
