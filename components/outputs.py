@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -39,10 +39,6 @@ class Recorded:
         return next(found, None)
 
 
-def _stack() -> str:
-    return "/".join((pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack()))
-
-
 def last_outputs() -> Outputs:
     """The outputs of this stack's last `up`. A program cannot read its own state otherwise."""
     return _read("readStackOutputs", "name")
@@ -57,8 +53,9 @@ def recorded_resources() -> Mapping[str, Outputs]:
 
 def _read(function: str, parameter: str) -> Outputs:
     """A function of the engine's own provider, for this stack."""
+    stack = "/".join((pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack()))
     try:
-        answer: Any = pulumi.runtime.invoke(f"pulumi:pulumi:{function}", {parameter: _stack()}).value
+        answer: Any = pulumi.runtime.invoke(f"pulumi:pulumi:{function}", {parameter: stack}).value
     except Exception:  # Pulumi raises nothing more precise, and a new stack has none
         return {}
     return answer.get("outputs") or {}
@@ -112,13 +109,9 @@ def _require_outputs(plan: Plan, stack: str, needed: TakenOutputs) -> Mapping[st
         remedy = "correct organization/project/stack; `pulumi stack ls --all` lists the stacks of this backend"
         raise RefusedError([Wrong(at("uses", "stack"), message, remedy)]) from None
     outputs: Mapping[str, Any] = answer.get("outputs") or {}
-    if missing := _missing(plan, needed, outputs):
+    taken = [concern for concern in plan.taken if concern != "logs" or plan.logs.enabled]
+    if missing := [name for concern in taken for name in needed[concern] if name not in outputs]:
         message = f"the stack `{stack}` does not export {', '.join(f'`{name}`' for name in missing)}"
         remedy = f"bring it up first (`pulumi up -s {stack.rpartition('/')[2]}`), or `take` less of it"
         raise RefusedError([Wrong(at("uses", "take"), message, remedy)])
     return outputs
-
-
-def _missing(plan: Plan, needed: TakenOutputs, outputs: Collection[str]) -> list[str]:
-    taken = [concern for concern in plan.taken if concern != "logs" or plan.logs.enabled]
-    return [name for concern in taken for name in needed[concern] if name not in outputs]

@@ -20,7 +20,7 @@ from components.plan.build import WARNINGS_SHOWN, plan_of
 from components.plan.platform import Deployment
 from schemas.findings import Path as KeyPath
 from schemas.findings import dotted_path
-from schemas.judge import Judged, judge_config
+from schemas.judge import judge_config
 
 # The folder of the stack files, if Pulumi runs with `--config-file` (`trainyard up --stacks DIR` sets it).
 STACKS = "TRAINYARD_STACKS"
@@ -38,27 +38,36 @@ def run() -> None:
         name,
         stack_file(name),
     )
-    _report_findings(judged)
+    texts = {
+        finding: f"{finding.file}:{finding.line}: {finding.code} {_key(finding.path)}{finding.message}\n"
+        f"  {finding.remedy}"
+        for finding in judged.findings
+    }
+    if judged.errors:
+        raise program_error("The stack file cannot be used:\n" + "\n".join(texts[error] for error in judged.errors))
+    for text in () if os.environ.get(WARNINGS_SHOWN) else texts.values():
+        warn(text)
     plan = plan_of(judged)
     if not platforms()[plan.platform].deploys:
         raise program_error(f"This release of trainyard does not deploy to {plan.platform} yet. Nothing was changed.")
     try:
-        _require_same_platform(plan.platform)
+        # On another platform, Pulumi would make everything there, and delete everything on the old one.
+        there = platform_with(last_outputs())
+        if there and there != plan.platform:
+            raise RefusedError([moved(plan.platform, there)])
         made = require_capability(plan.platform, Deployment).deploy(plan, judged.folder)
     except RefusedError as refused:
-        raise program_error(_refusal_text(judged, refused)) from None
+        placed = sorted((judged.source.position(wrong.path)[0], wrong) for wrong in refused.wrongs)
+        lines = (
+            f"{judged.source.file}:{line}: {_key(wrong.path)}{wrong.message}\n  {wrong.remedy}"
+            for line, wrong in placed
+        )
+        message = "The stack cannot be made as its file says, so nothing was changed:\n" + "\n".join(lines)
+        raise program_error(message) from None
     except ModuleNotFoundError as missing:
         raise program_error(not_installed(plan.platform, missing)) from None
     for key, value in made.items():
         pulumi.export(key, value)
-
-
-def _require_same_platform(platform: str) -> None:
-    """Refuses a change of the platform: Pulumi would make everything on the new one, and delete everything on the old
-    one."""
-    there = platform_with(last_outputs())
-    if there and there != platform:
-        raise RefusedError([moved(platform, there)])
 
 
 def stack_file(name: str) -> Path:
@@ -80,26 +89,6 @@ def not_installed(platform: str, missing: ModuleNotFoundError) -> str:
         f"The platform `{platform}` needs the Python package `{missing.name}`.\n"
         f"Install it: `pulumi install`, or {sys.executable} -I -m pip install -r {file}"
     )
-
-
-def _report_findings(judged: Judged) -> None:
-    """Shows warnings and continues. Errors end the program, all in one message."""
-    texts = {
-        one: f"{one.file}:{one.line}: {one.code} {_key(one.path)}{one.message}\n  {one.remedy}"
-        for one in judged.findings
-    }
-    if judged.errors:
-        raise program_error("The stack file cannot be used:\n" + "\n".join(texts[error] for error in judged.errors))
-    for text in () if os.environ.get(WARNINGS_SHOWN) else texts.values():
-        warn(text)
-
-
-def _refusal_text(judged: Judged, refused: RefusedError) -> str:
-    placed = sorted((judged.source.position(wrong.path)[0], wrong) for wrong in refused.wrongs)
-    lines = (
-        f"{judged.source.file}:{line}: {_key(wrong.path)}{wrong.message}\n  {wrong.remedy}" for line, wrong in placed
-    )
-    return "The stack cannot be made as its file says, so nothing was changed:\n" + "\n".join(lines)
 
 
 def _key(path: KeyPath) -> str:

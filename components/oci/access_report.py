@@ -110,19 +110,6 @@ def _rights(plan: OciPlan, lines: Iterable[Line]) -> tuple[Right, ...]:
 def _right(plan: OciPlan, line: Line) -> Right:
     statement = line.statement
     unsure = line.trust != "documented"
-    return Right(
-        who=subject_text(statement.subject),
-        may=_words(plan, statement),
-        grant=grant_text(statement.grant),
-        why=line.why,
-        statement=line.text,
-        trust=line.trust,
-        inferred=tuple(sorted(name for name in grants(statement.grant) if unsure and not is_documented(name))),
-    )
-
-
-def _words(plan: OciPlan, statement: iam.Statement) -> str:
-    """`list and read repos in the compartment, only where …`."""
     grant, place = statement.grant, location_text(statement.location)
     if isinstance(grant, iam.PermissionGrant):
         what = f"exactly {', '.join(grant.permissions)}"
@@ -131,7 +118,15 @@ def _words(plan: OciPlan, statement: iam.Statement) -> str:
     if statement.location == iam.CompartmentId(plan.compartment or ""):
         place = "the compartment"
     only = f", only where {iam.condition_text(statement.condition)}" if statement.condition else ""
-    return f"{what} in {place.replace('tenancy', 'the whole tenancy')}{only}"
+    return Right(
+        who=subject_text(statement.subject),
+        may=f"{what} in {place.replace('tenancy', 'the whole tenancy')}{only}",
+        grant=grant_text(statement.grant),
+        why=line.why,
+        statement=line.text,
+        trust=line.trust,
+        inferred=tuple(sorted(name for name in grants(statement.grant) if unsure and not is_documented(name))),
+    )
 
 
 def _place(plan: OciPlan, tenancy: bool) -> str:
@@ -203,18 +198,15 @@ def _deployer(report: OciAccessReport) -> Iterator[str]:
 
 def _uncertain(report: OciAccessReport) -> Iterator[str]:
     """Every uncertain grant once: the reason is the same for all principals."""
-    unsure = {one.grant: one for one in (*report.rights, *report.deployer.rights) if MARKS[one.trust]}
-    if unsure:
+    grounds = {}
+    for right in (*report.rights, *report.deployer.rights):
+        if MARKS[right.trust]:
+            which = "some of the calls take" if right.trust == "mixed" else "the calls take"
+            grounds[right.grant] = f"inferred: {', '.join(right.inferred) or f'which permissions {which}'}"
+    if grounds:
         yield ""
         yield "No document says outright that these are right or enough; the rest is documented"
-    yield from table((grant, _ground(one)) for grant, one in unsure.items())
-
-
-def _ground(one: Right) -> str:
-    if one.inferred:
-        return f"inferred: {', '.join(one.inferred)}"
-    which = "some of the calls take" if one.trust == "mixed" else "the calls take"
-    return f"inferred: which permissions {which}"
+    yield from table(grounds.items())
 
 
 ACCESS_REPORTING = AccessReporting(build_report)

@@ -57,31 +57,26 @@ def calls_of_type(token: str, steps: tuple[str, ...]) -> Iterator[str]:
 
 def deployer_lines(plan: OciPlan, group: str) -> tuple[Line, ...]:
     """The least policy under which the plan's own deployer can bring it up and take it down."""
-    granted = [*_by_operations(plan), *_by_verbs(plan)]
-    return tuple(
-        Line(iam.Statement(group_named("group", group), grant, place), why, trust, attached_to_tenancy=True)
-        for place, grant, why, trust in granted
-    )
-
-
-def _by_operations(plan: OciPlan) -> Iterator[Granted]:
+    made = _makes(plan)
     needed: dict[tuple[iam.Location, str], Need] = {}
-    for kind, place in _makes(plan):
-        for named in operations_of_kind(kind):
-            for resource_type, needs, trust in permissions_of(named):
+    for kind, place in made:
+        for operation in operations_of_kind(kind):
+            for resource_type, needs, trust in permissions_of(operation):
                 need = needed.setdefault((place, resource_type), Need())
                 need.permissions |= needs
                 need.why.append(kind)
                 need.trusts.append(trust)
+    granted: list[Granted] = []
     for (place, resource_type), need in needed.items():
         grant = smallest_grant(resource_type, need)
-        yield place, grant, tuple(dict.fromkeys(need.why)), weakest_trust([*need.trusts, grant.trust])
-
-
-def _by_verbs(plan: OciPlan) -> Iterator[Granted]:
-    for kind, place in _makes(plan):
-        for words in table("oci_access")["deployer_verbs"].get(kind, ()):
-            yield place, verb_grant(words), (kind,), "documented"
+        granted.append((place, grant, tuple(dict.fromkeys(need.why)), weakest_trust([*need.trusts, grant.trust])))
+    for kind, place in made:
+        for verb in table("oci_access")["deployer_verbs"].get(kind, ()):
+            granted.append((place, verb_grant(verb), (kind,), "documented"))
+    return tuple(
+        Line(iam.Statement(group_named("group", group), grant, place), why, trust, attached_to_tenancy=True)
+        for place, grant, why, trust in granted
+    )
 
 
 def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from components.plan.launch import RolePart, expand_braces, placeholders, run_folder
 from components.plan.ports import ResolvedJob
@@ -15,24 +15,19 @@ def environments(
     job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
 ) -> Iterator[dict[str, str]]:
     """The variables of each node of a role. ADS numbers parameter servers separately, so they have no RANK."""
-    variables = _of_run(_of_role(job, part.role), part, names, run) or git_environment(job)
+    variables = _of_role(job, part.role)
+    if variables:
+        # ADS takes the script without the interpreter: `train.py`, not `python train.py`.
+        words = [*part.words, *run.args]
+        words = words[1:] if words and words[0] in ("python", "python3") else words
+        # ADS's nodes write their addresses and a `stop` file here. Our provider gives each start its own folder (0009).
+        variables["OCI__WORK_DIR"] = f"{run_folder(names)}/{run.attempt}"
+        variables["OCI__ENTRY_SCRIPT"] = words[0] if words else ""
+        variables["OCI__ENTRY_SCRIPT_ARGS"] = shlex.join(words[1:])
+    variables = {name: text for name, text in variables.items() if text} or git_environment(job)
     counted = job.framework.roles[part.role].mode != "PS"
     for rank in ranks:
         yield {**variables, **({"RANK": str(rank)} if counted else {})}
-
-
-def _of_run(of_role: Mapping[str, str], part: RolePart, names: Mapping[str, str], run: Run) -> dict[str, str]:
-    if not of_role:
-        return {}
-    words = _without_interpreter((*part.words, *run.args))
-    variables = {
-        **of_role,
-        # ADS's nodes write their addresses and a `stop` file here. Our provider gives each start its own folder (0009).
-        "OCI__WORK_DIR": f"{run_folder(names)}/{run.attempt}",
-        "OCI__ENTRY_SCRIPT": words[0] if words else "",
-        "OCI__ENTRY_SCRIPT_ARGS": shlex.join(words[1:]),
-    }
-    return {name: text for name, text in variables.items() if text}
 
 
 def _of_role(job: ResolvedJob, role: str) -> dict[str, str]:
@@ -40,6 +35,9 @@ def _of_role(job: ResolvedJob, role: str) -> dict[str, str]:
     if framework.ads is None:
         return {}
     values = placeholders(job)
+    start_arguments = list(framework.ads.start_arguments)
+    for extra in framework.ads.start_options:
+        start_arguments += extra.then if job.options.get(extra.when) else extra.otherwise
     replicas = {
         spec.mode: job.spec.roles[name].replicas for name, spec in framework.roles.items() if name in job.spec.roles
     }
@@ -47,7 +45,7 @@ def _of_role(job: ResolvedJob, role: str) -> dict[str, str]:
         "OCI__EPHEMERAL": "0",
         "OCI__CLUSTER_TYPE": framework.ads.cluster,
         "OCI__WORKER_COUNT": str(replicas.get("WORKER", 0)),
-        "OCI__START_ARGS": " ".join(expand_braces(word, values) for word in _start_arguments(job)),
+        "OCI__START_ARGS": " ".join(expand_braces(word, values) for word in start_arguments),
         "OCI__MODE": framework.roles[role].mode,
         **{name: expand_braces(text, values) for name, text in framework.ads.environment.items()},
         **git_environment(job),
@@ -55,19 +53,6 @@ def _of_role(job: ResolvedJob, role: str) -> dict[str, str]:
     if "PS" in replicas:
         variables["OCI__PS_COUNT"] = str(replicas["PS"])
     return variables
-
-
-def _start_arguments(job: ResolvedJob) -> Iterator[str]:
-    ads = job.framework.ads
-    if ads is not None:
-        yield from ads.start_arguments
-        for extra in ads.start_options:
-            yield from extra.then if job.options.get(extra.when) else extra.otherwise
-
-
-def _without_interpreter(words: Sequence[str]) -> list[str]:
-    """ADS takes the script without the interpreter: `train.py`, not `python train.py`."""
-    return list(words[1:] if words and words[0] in ("python", "python3") else words)
 
 
 def git_environment(job: ResolvedJob) -> dict[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from catalog.tables import table
 from components.oci.node_environment import environments, git_environment
-from components.oci.stack import FlowLog, MachineShare, OciJob, OciStack, share_of
+from components.oci.stack import FlowLog, MachineShare, OciStack, share_of
 from components.plan.build import grants
 from components.plan.model import AccessPlan, Grant, JobPlan, LogsPlan, NetworkPlan, Plan, extend
 from components.plan.platform import Planning, Rendezvous, Row, Words
@@ -117,6 +117,8 @@ def oci_plan(plan: Plan) -> OciPlan:
 
 def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:
     network, logs = stack.network, stack.logs.existing
+    access = stack.access
+    users = access.users
     return extend(
         OciPlan,
         plan,
@@ -128,7 +130,22 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
             compartment=network.compartment,
             flow_log=stack.physical("flows") if network.flow_log is True else network.flow_log or None,
         ),
-        access=_access(stack, plan, jobs),
+        access=extend(
+            OciAccessPlan,
+            plan.access,
+            users_group=users.group,
+            users_dynamic_group=stack.physical("notebooks") if users.notebooks else users.dynamic_group,
+            make_notebooks_group=users.notebooks,
+            runs_group=access.runs or stack.physical("runs"),
+            make_runs_group=access.runs is None,
+            domain=access.domain,
+            domain_endpoint=access.domain_endpoint,
+            tenancy_wide=access.scope == "tenancy" or access.mode == "proof-of-concept",
+            narrow_repository=access.narrow.repository,
+            narrow_bucket=access.narrow.bucket,
+            home_region=access.home_region,
+            grants=(*plan.access.grants, *_own_grants(stack, jobs)),
+        ),
         logs=extend(OciLogsPlan, plan.logs, group=logs.group if logs else None, log=logs.log if logs else None),
         compartment=stack.compartment,
         tenancy=stack.tenancy,
@@ -143,46 +160,29 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
             )
             for key, target in stack.compute_targets.items()
         },
-        jobs={name: _job(job, stack.jobs[name]) for name, job in plan.jobs.items()},
+        jobs={
+            name: extend(
+                OciJobPlan,
+                job,
+                capacity_reservation=spec.capacity_reservation,
+                compute_target=spec.compute_target,
+                # Nodes on a target use the boot volumes of its machines.
+                block_storage_gb=0 if spec.compute_target else job.block_storage_gb,
+                share=share_of(spec.shape, table("shapes")) if spec.compute_target else None,
+            )
+            for name, job in plan.jobs.items()
+            for spec in [stack.jobs[name]]
+        },
         vault=VaultPlan(stack.vault.vault, stack.vault.key, stack.vault.secrets) if stack.vault else None,
     )
 
 
-def _job(job: JobPlan, spec: OciJob) -> OciJobPlan:
-    return extend(
-        OciJobPlan,
-        job,
-        capacity_reservation=spec.capacity_reservation,
-        compute_target=spec.compute_target,
-        # Nodes on a target use the boot volumes of its machines.
-        block_storage_gb=0 if spec.compute_target else job.block_storage_gb,
-        share=share_of(spec.shape, table("shapes")) if spec.compute_target else None,
-    )
-
-
-def _access(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciAccessPlan:
-    access = stack.access
-    users = access.users
-    return extend(
-        OciAccessPlan,
-        plan.access,
-        users_group=users.group,
-        users_dynamic_group=stack.physical("notebooks") if users.notebooks else users.dynamic_group,
-        make_notebooks_group=users.notebooks,
-        runs_group=access.runs or stack.physical("runs"),
-        make_runs_group=access.runs is None,
-        domain=access.domain,
-        domain_endpoint=access.domain_endpoint,
-        tenancy_wide=access.scope == "tenancy" or access.mode == "proof-of-concept",
-        narrow_repository=access.narrow.repository,
-        narrow_bucket=access.narrow.bucket,
-        home_region=access.home_region,
-        grants=(*plan.access.grants, *_own_grants(stack, jobs)),
-    )
-
-
 def _own_grants(stack: OciStack, jobs: Mapping[str, ResolvedJob]) -> tuple[Grant, ...]:
-    secrets, key = _secrets(stack), stack.bucket.key
+    # The secrets that the stack makes, by name, and those with tokens for code repositories, by OCID.
+    made = (stack.physical(name) for name in (stack.vault.secrets if stack.vault else ()))
+    tokens = (job.code.git.secret for job in stack.jobs.values() if job.code and job.code.git and job.code.git.secret)
+    secrets = tuple(dict.fromkeys((*made, *(token for token in tokens if not token.startswith("${")))))
+    key = stack.bucket.key
     holds = {
         "secrets": bool(secrets),
         "ads-driver": any(job.options.get("adsDriver") and job.spec.layout == "run-per-node" for job in jobs.values()),
@@ -195,19 +195,12 @@ def _own_grants(stack: OciStack, jobs: Mapping[str, ResolvedJob]) -> tuple[Grant
     return tuple(grants(table("oci_access")["grant"], words, {"secrets": secrets, "key": (key or "",)}))
 
 
-def _secrets(stack: OciStack) -> tuple[str, ...]:
-    """The secrets that the stack makes, by name, and those with tokens for code repositories, by OCID."""
-    made = (stack.physical(name) for name in (stack.vault.secrets if stack.vault else ()))
-    keys = (job.code.git.secret for job in stack.jobs.values() if job.code and job.code.git and job.code.git.secret)
-    return tuple(dict.fromkeys((*made, *(key for key in keys if not key.startswith("${")))))
-
-
 def words(plan: OciPlan) -> Words:
     return Words(
         place=[("compartment", plan.compartment or ""), ("tenancy", plan.tenancy or "")],
         principals=tuple(_principals(plan)),
-        network=(*_network(plan), *_flow_log(plan.network.flow_log)),
-        storage=(*_storage(plan), *_targets(plan.compute_targets)),
+        network=tuple(_network(plan)),
+        storage=tuple(_storage(plan)),
         jobs={name: tuple(_job_words(job)) for name, job in plan.jobs.items()},
     )
 
@@ -226,20 +219,17 @@ def _principals(plan: OciPlan) -> Iterator[Row]:
 
 def _network(plan: OciPlan) -> Iterator[Row]:
     network = plan.network
-    if not network.create:
+    if network.create:
+        own = "to Oracle's services, and out through NAT" if network.nat else "to Oracle's services only"
+        yield ("in VCN", network.vcn) if network.vcn else ("network", network.cidr)
+        yield "subnet", network.subnet_cidr
+        yield "way out", "as the route table of that VCN says" if network.vcn else own
+    else:
         yield "subnet", network.subnet or "of the stack it uses"
-        return
-    own = "to Oracle's services, and out through NAT" if network.nat else "to Oracle's services only"
-    yield ("in VCN", network.vcn) if network.vcn else ("network", network.cidr)
-    yield "subnet", network.subnet_cidr
-    yield "way out", "as the route table of that VCN says" if network.vcn else own
-
-
-def _flow_log(flow_log: str | FlowLog | None) -> Iterator[Row]:
-    if isinstance(flow_log, FlowLog):
-        yield "flow log", f"{flow_log.log}, not made"
-    elif flow_log:
-        yield "flow log", f"{flow_log}, made; OCI charges for what a tenancy's logs store beyond 10 GB a month"
+    if isinstance(network.flow_log, FlowLog):
+        yield "flow log", f"{network.flow_log.log}, not made"
+    elif network.flow_log:
+        yield "flow log", f"{network.flow_log}, made; OCI charges for what a tenancy's logs store beyond 10 GB a month"
 
 
 def _storage(plan: OciPlan) -> Iterator[Row]:
@@ -250,10 +240,7 @@ def _storage(plan: OciPlan) -> Iterator[Row]:
     yield "project", f"{name_or_owner(plan, 'project', project.project or project.name)}, {made_or_not(project.create)}"
     if plan.vault:
         yield "secrets", f"{', '.join(plan.vault.secrets)} in {plan.vault.vault}"
-
-
-def _targets(targets: Mapping[str, ComputeTargetPlan]) -> Iterator[Row]:
-    for target in targets.values():
+    for target in plan.compute_targets.values():
         if target.shape is None:
             yield "compute target", f"{target.existing}, not made"
         else:

@@ -181,13 +181,13 @@ def _documented(plan: OciPlan) -> Iterator[Line]:
         why = ("as Oracle documents it for distributed training",)
         yield _line(plan, row["who"], verb_grant(row["grant"]), why, "documented", (elsewhere, condition))
     # Grants that the documents do not cover are the same as in least-privilege.
-    beyond = tuple(grant for grant in access.grants if _beyond_documents(plan, grant))
+    of_own = (None, plan.bucket.name)
+    beyond = [
+        grant
+        for grant in access.grants
+        if grant.what in BEYOND_DOCUMENTS or (grant.what == "objects" and grant.target not in of_own)
+    ]
     yield from _from_grants(plan, beyond)
-
-
-def _beyond_documents(plan: OciPlan, grant: Grant) -> bool:
-    other_bucket = grant.what == "objects" and grant.target not in (None, plan.bucket.name)
-    return other_bucket or grant.what in BEYOND_DOCUMENTS
 
 
 def _least(plan: OciPlan) -> Iterator[Line]:
@@ -205,7 +205,8 @@ def _from_grants(plan: OciPlan, grants: Iterable[Grant]) -> Iterator[Line]:
             yield _line(plan, grant.who, verb_grant(verb), (grant.why,), "documented", (None, _condition(grant)))
             continue
         for resource_type, needs, trust in permissions_for(f"{grant.does} {grant.what}"):
-            where = (_network_compartment(plan, grant), _condition(grant))
+            compartment = plan.network.compartment if grant.what in ("subnet", "flow-log") else None
+            where = (compartment, _condition(grant))
             need = needed.setdefault((grant.who, resource_type, where), Need())
             need.permissions |= needs
             need.why.append(grant.why)
@@ -219,10 +220,6 @@ def _condition(grant: Grant) -> tuple[str, str] | None:
     if not grant.target:
         return None
     return (SECRET_ID if grant.what == "secrets" and is_ocid(grant.target) else VARIABLES[grant.what]), grant.target
-
-
-def _network_compartment(plan: OciPlan, grant: Grant) -> str | None:
-    return plan.network.compartment if grant.what in ("subnet", "flow-log") else None
 
 
 def verb_grant(words: str) -> iam.VerbGrant:

@@ -92,7 +92,19 @@ def build_plan(
     }
     opened = {name: _framework(name, None, own_frameworks) for name in stack.network.frameworks}
     platform = require_capability(stack.platform, Planning)
-    bucket, registry = _bucket(stack), _registry(stack)
+    bucket = BucketPlan(
+        name=stack.bucket_name,
+        create=stack.makes("bucket"),
+        versioning=stack.bucket.versioning,
+        key=stack.bucket.key,
+        keep=stack.bucket.keep,
+    )
+    registry = RegistryPlan(
+        repository=stack.repository_name,
+        create=stack.makes("registry"),
+        immutable=stack.registry.immutable,
+        keep=stack.registry.keep,
+    )
     plan = Plan(
         stack=stack.name,
         team=stack.team,
@@ -104,7 +116,13 @@ def build_plan(
         access=access_plan(stack, bucket.name, registry.repository, platform.circumstances(stack)),
         bucket=bucket,
         registry=registry,
-        logs=_logs(stack),
+        logs=LogsPlan(
+            enabled=stack.logs.enabled,
+            create=stack.makes("logs"),
+            group_name=stack.physical("training"),
+            log_name=stack.physical("runs"),
+            retention_days=stack.logs.retention_days,
+        ),
         uses=stack.uses.stack if stack.uses else None,
         taken=stack.uses.take if stack.uses else (),
         waivers=stack.waivers,
@@ -130,37 +148,6 @@ def _packages(job: Job, listed: PackageList | None) -> PackagesPlan | None:
         return None
     lines = tuple(line.text for line in listed.lines)
     return PackagesPlan(job.requirements.file, lines, listed.places, listed.build, listed.text, listed.digest)
-
-
-def _bucket(stack: Stack) -> BucketPlan:
-    bucket = stack.bucket
-    return BucketPlan(
-        name=stack.bucket_name,
-        create=stack.makes("bucket"),
-        versioning=bucket.versioning,
-        key=bucket.key,
-        keep=bucket.keep,
-    )
-
-
-def _registry(stack: Stack) -> RegistryPlan:
-    registry = stack.registry
-    return RegistryPlan(
-        repository=stack.repository_name,
-        create=stack.makes("registry"),
-        immutable=registry.immutable,
-        keep=registry.keep,
-    )
-
-
-def _logs(stack: Stack) -> LogsPlan:
-    return LogsPlan(
-        enabled=stack.logs.enabled,
-        create=stack.makes("logs"),
-        group_name=stack.physical("training"),
-        log_name=stack.physical("runs"),
-        retention_days=stack.logs.retention_days,
-    )
 
 
 def job_plan(stack: Stack, resolved: ResolvedJob, platform: Planning) -> JobPlan:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from catalog.platforms import Capability
-from components.plan.model import JobPlan, Plan, RunPlan
+from components.plan.model import Plan, RunPlan
 from components.plan.show import plain
 from schemas.model import EnvValue
 
@@ -56,16 +56,12 @@ def run_documents(plan: Plan, documents: PlanDocuments, folder: Path) -> Mapping
 
 def yaml_text(plan: Plan, documents: Mapping[str, Any]) -> str:
     """One YAML document for each run, below a comment with its name."""
-    return "\n".join(_yaml_lines(plan.jobs, documents))
-
-
-def _yaml_lines(jobs: Mapping[str, JobPlan], documents: Mapping[str, Any]) -> Iterator[str]:
+    lines = []
     for name, document in documents.items():
-        yield f"---\n# {name}"
-        yield yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH).rstrip()
-    for name, job in jobs.items():
-        if not job.runs:
-            yield f"# {name} has no runs in the stack file"
+        text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+        lines += [f"---\n# {name}", text.rstrip()]
+    lines += [f"# {name} has no runs in the stack file" for name, job in plan.jobs.items() if not job.runs]
+    return "\n".join(lines)
 
 
 class _Dumper(yaml.SafeDumper):

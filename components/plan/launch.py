@@ -12,7 +12,7 @@ from catalog.frameworks import PortRow
 from catalog.frameworks.validation import FORMS_OF_A_PORT
 from components.plan.model import expand
 from components.plan.ports import ResolvedJob
-from schemas.model import STALL_MINUTES, EnvValue, Job, PortRange, Run, Secret, Stack
+from schemas.model import STALL_MINUTES, EnvValue, PortRange, Run, Secret, Stack
 
 VERSION = 1
 # Versions of the document. This one has waits, which launchers in older images do not support.
@@ -46,7 +46,7 @@ def role_part(stack: Stack, job: ResolvedJob, role: str, peers: str, names_code:
         launch={
             **_launch(stack, job, role),
             **(_code(job) if names_code else {}),
-            **_keep(job),
+            **({"version": VERSION_WITH_KEEP, "keep": list(job.spec.keep)} if job.spec.keep else {}),
             **({"version": VERSION_WITH_RESERVED_PORTS} if any(map(job.is_reserved, job.active_ports())) else {}),
         },
         words=words,
@@ -72,40 +72,53 @@ def launch_document(
         "checkpoints": f"{folder}/checkpoints",
         "peers": {"from": part.peers},
         "command": words if part.runs_command else [],
-        "secrets": sorted(_secrets(job.spec, run, part.role)),
-    }
-
-
-def _secrets(job: Job, run: Run, role: str) -> set[str]:
-    """Names of the variables whose values the launcher must never print."""
-    return {
-        name
-        for environment in (job.env, job.roles[role].env, run.env)
-        for name, value in environment.items()
-        if isinstance(value, Secret)
+        # The launcher must never print the values of these variables.
+        "secrets": sorted(
+            {
+                name
+                for environment in (job.spec.env, job.spec.roles[part.role].env, run.env)
+                for name, value in environment.items()
+                if isinstance(value, Secret)
+            }
+        ),
     }
 
 
 def _launch(stack: Stack, job: ResolvedJob, role: str) -> dict[str, Any]:
-    values = placeholders(job)
+    values, options, framework = placeholders(job), job.options, job.framework
     awaits = list(_awaits(job, role))
-    command = [expand_braces(word, values) for word in job.framework.roles[role].awaits_command]
+    command = [expand_braces(word, values) for word in framework.roles[role].awaits_command]
+    wrap = next((wrap.words for wrap in framework.wraps if wrap.when is None or options.get(wrap.when)), ())
+    environment = dict(framework.environment)
+    for name, option in framework.options.items():
+        if options[name]:
+            environment.update(option.environment)
     return {
         "version": VERSION_WITH_WAITS if command or any("every" in row for row in awaits) else VERSION,
         "stack": stack.name,
-        "framework": job.framework.name,
-        "strategy": job.framework.strategy,
+        "framework": framework.name,
+        "strategy": framework.strategy,
         "role": job.called(role),
-        "roles": [_role(job, name) for name in job.framework.roles if name in job.spec.roles],
-        "gang": job.framework.gang,
-        "processes": int(job.options.get(job.framework.processes or "", 1)),
-        "ports": _ports(job, role),
+        "roles": [_role(job, name) for name in framework.roles if name in job.spec.roles],
+        "gang": framework.gang,
+        "processes": int(options.get(framework.processes or "", 1)),
+        # Every port of the job: does this role listen on it, and how does the launcher pin it?
+        "ports": {
+            row.label: {
+                "range": None if ports is None else [ports.first, ports.last],
+                "listens": role in row.listens,
+                "pinned": row.pinned,
+                **({"reserved": 1} if job.is_reserved(row) else {}),
+            }
+            for row in job.active_ports()
+            for ports in [job.ports_of(row)]
+        },
         "start": [expand_braces(word, values) for word in start_words(job, role)],
-        "wrap": [expand_braces(word, values) for word in _wrap(job)],
+        "wrap": [expand_braces(word, values) for word in wrap],
         "awaits": awaits,
         **({"awaitsCommand": command} if command else {}),
-        "environment": {name: expand_braces(text, values) for name, text in _environment(job).items()},
-        "options": job.options,
+        "environment": {name: expand_braces(text, values) for name, text in environment.items()},
+        "options": options,
         "retry": {"count": job.spec.roles[role].retry.count},
         # Written only if it differs from the launcher's default, so that documents of other stacks keep their bytes.
         **({} if job.spec.stall_minutes == STALL_MINUTES else {"stallMinutes": job.spec.stall_minutes}),
@@ -123,10 +136,6 @@ def _code(job: ResolvedJob) -> dict[str, Any]:
     return {"version": VERSION_WITH_CODE, "code": {"git": {key: value for key, value in named.items() if value}}}
 
 
-def _keep(job: ResolvedJob) -> dict[str, Any]:
-    return {"version": VERSION_WITH_KEEP, "keep": list(job.spec.keep)} if job.spec.keep else {}
-
-
 def stall_minutes(job: ResolvedJob) -> int:
     """Idle minutes after which a run is stopped. 0 if nodes can continue without one another and may be idle."""
     return job.spec.stall_minutes if job.is_watched else 0
@@ -142,11 +151,6 @@ def _role(job: ResolvedJob, name: str) -> dict[str, Any]:
         "minFailed": spec.completion.min_failed,
         "minSucceeded": spec.completion.min_succeeded,
     }
-
-
-def _wrap(job: ResolvedJob) -> tuple[str, ...]:
-    options = job.options
-    return next((row.words for row in job.framework.wraps if row.when is None or options.get(row.when)), ())
 
 
 def _awaits(job: ResolvedJob, role: str) -> Iterator[dict[str, Any]]:
@@ -172,33 +176,6 @@ def _awaited(job: ResolvedJob, labels: Sequence[str]) -> Iterator[tuple[PortRow,
         yield row, {"label": row.label} if job.is_reserved(row) else {"port": 0 if ports is None else ports.first}
 
 
-def _environment(job: ResolvedJob) -> dict[str, str]:
-    """The framework's environment, with that of each enabled option."""
-    options = job.options
-    variables = dict(job.framework.environment)
-    for name, row in job.framework.options.items():
-        if options[name]:
-            variables.update(row.environment)
-    return variables
-
-
-def _ports(job: ResolvedJob, role: str) -> dict[str, Any]:
-    """Every port of the job by label: does this role listen on it, and how does the launcher pin it?"""
-    return {
-        row.label: {
-            "range": _pair(job.ports_of(row)),
-            "listens": role in row.listens,
-            "pinned": row.pinned,
-            **({"reserved": 1} if job.is_reserved(row) else {}),
-        }
-        for row in job.active_ports()
-    }
-
-
-def _pair(ports: PortRange | None) -> list[int] | None:
-    return None if ports is None else [ports.first, ports.last]
-
-
 def start_words(job: ResolvedJob, role: str) -> list[str]:
     """The words that start the framework's own process for this role, options included."""
     options = job.options
@@ -211,7 +188,10 @@ def start_words(job: ResolvedJob, role: str) -> list[str]:
 
 def placeholders(job: ResolvedJob) -> dict[str, str]:
     """Values of `{port.label}` and `{option.name}`. The launcher fills in addresses and ranks itself."""
-    values = {f"option.{name}": _plain(value) for name, value in job.options.items()}
+    values = {
+        f"option.{name}": str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in job.options.items()
+    }
     for row in job.framework.ports:
         # The launcher fills in a port that the platform reserves.
         values |= {} if job.is_reserved(row) else _port_words(row, job.ports_of(row))
@@ -240,10 +220,6 @@ def _port_words(row: PortRow, ports: PortRange | None) -> dict[str, str]:
         f"{name}:first": str(ports.first),
         f"{name}:last": str(ports.last),
     }
-
-
-def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def expand_braces(text: str, values: Mapping[str, str]) -> str:

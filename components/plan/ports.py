@@ -86,7 +86,10 @@ def _between(stack: Stack, jobs: Mapping[str, ResolvedJob], opened: Mapping[str,
             for job in jobs.values():
                 yield from _documented(job)
             for name, framework in opened.items():
-                yield from _opened_as_documented(name, framework)
+                documented = [row for row in framework.ports if row.documented]
+                yield from (_anywhere(framework, row, default_ports(row)) for row in documented)
+                if not documented:
+                    yield from _opened(name, framework)
         case _:
             for job in jobs.values():
                 yield from _least(job)
@@ -106,16 +109,12 @@ def _outward(stack: Stack, services: str) -> Iterator[PortRule]:
         yield PortRule(SUBNET, INTERNET, HTTPS, "code, packages and images from outside, through NAT")
     for name, job in stack.jobs.items():
         if job.code and job.code.git:
-            yield from _clone(stack, name, job.code.git.url)
-
-
-def _clone(stack: Stack, job: str, url: str) -> Iterator[PortRule]:
-    """A rule for cloning code, unless its port is open already."""
-    target, port = (SERVICES if stack.is_inside(git_host(url)) else INTERNET), git_port(url)
-    there_is_a_way = target == SERVICES or stack.network.nat or not stack.makes("network")
-    is_open = port == HTTPS.first and (target == SERVICES or stack.network.nat)
-    if there_is_a_way and not is_open:
-        yield PortRule(SUBNET, target, PortRange(port, port), f"the code of {job} is cloned from git")
+            url = job.code.git.url
+            target, port = (SERVICES if stack.is_inside(git_host(url)) else INTERNET), git_port(url)
+            has_way = target == SERVICES or stack.network.nat or not stack.makes("network")
+            is_open = port == HTTPS.first and (target == SERVICES or stack.network.nat)
+            if has_way and not is_open:
+                yield PortRule(SUBNET, target, PortRange(port, port), f"the code of {name} is cloned from git")
 
 
 def _least(job: ResolvedJob) -> Iterator[PortRule]:
@@ -159,13 +158,6 @@ def _documented(job: ResolvedJob) -> Iterator[PortRule]:
     for row in framework.ports:
         if row.documented or (few and job.is_active(row)):
             yield _anywhere(framework, row, ports[row.label])
-
-
-def _opened_as_documented(name: str, framework: Framework) -> Iterator[PortRule]:
-    documented = [row for row in framework.ports if row.documented]
-    yield from (_anywhere(framework, row, default_ports(row)) for row in documented)
-    if not documented:
-        yield from _opened(name, framework)
 
 
 def _anywhere(framework: Framework, row: PortRow, ports: PortRange | None) -> PortRule:

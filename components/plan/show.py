@@ -11,7 +11,7 @@ from math import isfinite, isnan
 from typing import Any, TypeVar
 
 from catalog.platforms import platforms, require_capability
-from components.plan.model import Grant, JobPlan, NetworkPlan, NodePlan, Plan, RolePlan, RunPlan
+from components.plan.model import JobPlan, NetworkPlan, NodePlan, Plan, RolePlan, RunPlan
 from components.plan.platform import Planning, Row, Words
 from schemas.convert import camel_case
 from schemas.model import PortRange, Secret
@@ -56,8 +56,15 @@ def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> Iterator[str]:
 def plan_text(plan: Plan) -> str:
     """The whole plan, in the order in which it is brought up."""
     words = require_capability(plan.platform, Planning).words(plan)
+    where = f" in {plan.region}" if plan.region else ""
+    rows = list(words.place)
+    if plan.uses:
+        rows.append(("uses", f"{', '.join(plan.taken)} of stack {plan.uses}"))
+    rows.append(("tags", ", ".join(f"{key}={value}" for key, value in plan.tags.items())))
+    rows += [("waived", f"{rule} until {waiver.until}: {waiver.reason}") for rule, waiver in plan.waivers.items()]
     parts = (
-        _head(plan, words),
+        [f"{plan.stack}: team {plan.team}, environment {plan.environment}, on {plan.platform}{where}"],
+        table((title, value) for title, value in rows if value),
         _access(plan, words),
         _network(plan.network, words),
         _storage(plan, words),
@@ -71,7 +78,7 @@ def find_node(plan: Plan, path: str) -> NodePlan:
     job, run, name = [*path.split("/", 2), "", ""][:3]
     named_job = _choose("job", job, plan.jobs)
     named_run = _choose("run", run, named_job.runs)
-    return _choose("node", name, {one.name: one for one in named_run.nodes})
+    return _choose("node", name, {node.name: node for node in named_run.nodes})
 
 
 class UnknownNameError(LookupError):
@@ -96,17 +103,6 @@ def made_or_not(create: bool) -> str:
     return "made by this stack" if create else "not made by this stack"
 
 
-def _head(plan: Plan, words: Words) -> Iterator[str]:
-    where = f" in {plan.region}" if plan.region else ""
-    yield f"{plan.stack}: team {plan.team}, environment {plan.environment}, on {plan.platform}{where}"
-    rows = list(words.place)
-    if plan.uses:
-        rows.append(("uses", f"{', '.join(plan.taken)} of stack {plan.uses}"))
-    rows.append(("tags", ", ".join(f"{key}={value}" for key, value in plan.tags.items())))
-    rows += [("waived", f"{rule} until {one.until}: {one.reason}") for rule, one in plan.waivers.items()]
-    yield from table((title, value) for title, value in rows if value)
-
-
 def name_or_owner(plan: Plan, concern: str, name: str) -> str:
     """The name of a resource. If it is taken from another stack, the name is unknown here, so that stack is named."""
     return f"that of {plan.uses}" if concern in plan.taken else name
@@ -121,18 +117,23 @@ def _access(plan: Plan, words: Words) -> Iterator[str]:
         yield "  The statements of this mode grant more than what is needed here; `trainyard access` shows them:"
     elif not access.create and access.grants:
         yield "  What has to be granted:"
-    yield from _titled_table(("WHO", "MAY", "ON", "WHY"), (_grant(plan, grant) for grant in access.grants))
+    concerns = {plan.bucket.name: "bucket", plan.registry.repository: "registry"}
+    rows = (
+        (
+            grant.who,
+            f"{grant.does} {grant.what}",
+            name_or_owner(plan, concerns.get(grant.target or "", ""), grant.target or ""),
+            grant.why,
+        )
+        for grant in access.grants
+    )
+    yield from _titled_table(("WHO", "MAY", "ON", "WHY"), rows)
 
 
 def _titled_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """A table with the titles of its columns. Nothing if there are no rows."""
     if cells := list(rows):
         yield from table([titles, *cells])
-
-
-def _grant(plan: Plan, grant: Grant) -> tuple[str, str, str, str]:
-    concern = {plan.bucket.name: "bucket", plan.registry.repository: "registry"}.get(grant.target or "", "")
-    return grant.who, f"{grant.does} {grant.what}", name_or_owner(plan, concern, grant.target or ""), grant.why
 
 
 def _network(network: NetworkPlan, words: Words) -> Iterator[str]:
@@ -186,24 +187,17 @@ def _jobs(plan: Plan, words: Words) -> Iterator[str]:
             yield from _run(job, run)
 
 
-def _minutes(job: JobPlan) -> str:
-    stalls = f", or {job.stall_minutes} in which all nodes are idle" if job.stall_minutes else ""
-    return f"{job.maximum_runtime_minutes} minutes{stalls}"
-
-
 def _together(plan: Plan, job: JobPlan) -> Iterator[Row]:
-    if len(job.runs) > 1 and require_capability(plan.platform, Planning).runs_at_once:
-        yield "at once", _at_once(job)
-    elif len(job.runs) > 1:
-        yield "at once", f"{count_noun(job.nodes, 'node')}: its runs use them one after the other"
-
-
-def _at_once(job: JobPlan) -> str:
+    if len(job.runs) < 2:
+        return
     sweeps = Counter(run.turns for run in job.runs.values())
-    together = sum(min(turns.at_most, runs) if turns else runs for turns, runs in sweeps.items())
-    if together == len(job.runs):
-        return f"{job.nodes * len(job.runs)} nodes, while all of its runs train"
-    return f"{count_noun(job.nodes * together, 'node')} at most: the other runs wait in `up` (`atMost`)"
+    at_once = sum(min(turns.at_most, runs) if turns else runs for turns, runs in sweeps.items())
+    if not require_capability(plan.platform, Planning).runs_at_once:
+        yield "at once", f"{count_noun(job.nodes, 'node')}: its runs use them one after the other"
+    elif at_once == len(job.runs):
+        yield "at once", f"{job.nodes * len(job.runs)} nodes, while all of its runs train"
+    else:
+        yield "at once", f"{count_noun(job.nodes * at_once, 'node')} at most: the other runs wait in `up` (`atMost`)"
 
 
 def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: Set[str]) -> Iterator[str]:
@@ -216,12 +210,13 @@ def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: S
     )
     has_disk = "block storage" not in without and job.block_storage_gb
     disk = f", {job.block_storage_gb} GB of block storage" if has_disk else ""
+    stalls = f", or {job.stall_minutes} in which all nodes are idle" if job.stall_minutes else ""
     yield f"Job {job.name}: {job.framework}{strategy}, {nodes} of {job.shape.name}{size}"
     rows = [
         ("name", job.display_name),
         ("image", job.image),
         *([("layout", job.layout)] if has_layouts else []),
-        ("limits", f"{_minutes(job)}{disk}"),
+        ("limits", f"{job.maximum_runtime_minutes} minutes{stalls}{disk}"),
     ]
     if job.code:
         git = job.code.git
@@ -236,14 +231,9 @@ def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: S
     rows += [(f"role {role.name}", _role(role)) for role in job.roles]
     rows.append(("ranks", job.ranks))
     yield from table([*rows, *of_platform])
-    yield from _launched(job)
-
-
-def _launched(job: JobPlan) -> Iterator[str]:
-    """The framework's environment, the same on every node. Nodes fill in the braces, because they know the
-    addresses."""
-    nodes = (one for run in job.runs.values() for one in run.nodes)
-    environment: Mapping[str, str] = next((one.launch["environment"] for one in nodes), {})
+    # The framework's environment is the same on every node. Nodes fill in the braces: they know the addresses.
+    launches = (node.launch for run in job.runs.values() for node in run.nodes)
+    environment: Mapping[str, str] = next((launch["environment"] for launch in launches), {})
     if environment:
         yield "  On each node the launcher adds:"
         yield from (f"      {name}={value}" for name, value in environment.items())
@@ -259,15 +249,12 @@ def _role(role: RolePlan) -> str:
 
 def _run(job: JobPlan, run: RunPlan) -> Iterator[str]:
     yield f"  Run {job.name}/{run.name}: {run.display_name}, attempt {run.attempt}, `up` waits until it is {run.until}"
-    for one in run.nodes:
-        group = f", {one.replicas} replicas" if job.layout == "node-groups" else ""
-        yield f"    {one.name}: {one.role}, rank {one.rank}{group}"
-        command = one.launch.get("command") or one.launch.get("start") or ()
+    for node in run.nodes:
+        group = f", {node.replicas} replicas" if job.layout == "node-groups" else ""
+        yield f"    {node.name}: {node.role}, rank {node.rank}{group}"
+        command = node.launch.get("command") or node.launch.get("start") or ()
         if command:
             lines = " ".join(map(str, command)).rstrip().splitlines()
             yield from (f"      {'$' if number == 0 else ' '} {line}" for number, line in enumerate(lines))
-        yield from (f"      {name}={_shown(value)}" for name, value in one.environment.items())
-
-
-def _shown(value: str | Secret) -> str:
-    return SECRET if isinstance(value, Secret) else value
+        for name, value in node.environment.items():
+            yield f"      {name}={SECRET if isinstance(value, Secret) else value}"

@@ -176,14 +176,10 @@ def attempt(errors: ErrorPolicy, call: Call, what: str, operation: Callable[[], 
             reason = errors.text(error)
         pause = min(0.5 * 1.6**tries, _LONGEST_PAUSE, max(allowed - elapsed, 0.05)) * random.uniform(0.8, 1.0)
         tries += 1
-        _report_retry(call, what, reason, elapsed, allowed, first=tries == 1)
+        if tries == 1:
+            call.report.info(f"{what}: {reason}; trying again for up to {allowed:.0f} s")
+        call.report.status(f"{what}: trying again, {elapsed:.0f} of {allowed:.0f} s: {reason}")
         call.stop.wait(pause)
-
-
-def _report_retry(call: Call, what: str, reason: str, elapsed: float, allowed: float, first: bool) -> None:
-    if first:
-        call.report.info(f"{what}: {reason}; trying again for up to {allowed:.0f} s")
-    call.report.status(f"{what}: trying again, {elapsed:.0f} of {allowed:.0f} s: {reason}")
 
 
 class LocalCloud(Protocol):

@@ -46,15 +46,11 @@ def combinations(values: Mapping[str, Sequence[str | None]]) -> Iterator[Circums
         yield from (dict(zip(names, row, strict=True)) for row in product(*(values[name] for name in names)))
         return
     # Most conditions need one value for each variable, and most differences are in one or two variables.
-    for basis in zip(*(_cycled(values[name], max(map(len, values.values()))) for name in names), strict=True):
-        whole = dict(zip(names, basis, strict=True))
+    for turn in range(max(map(len, values.values()))):
+        whole = {name: values[name][turn % len(values[name])] for name in names}
         yield whole
         for name in names:
             yield from ({**whole, name: value} for value in values[name])
-
-
-def _cycled(values: Sequence[str | None], length: int) -> list[str | None]:
-    return [values[number % len(values)] for number in range(length)]
 
 
 def settled(outcomes: Iterable[tuple[Circumstances, object]], values: Mapping[str, Sequence[str | None]]) -> set[str]:
@@ -95,9 +91,7 @@ def merged(circumstances: Iterable[str]) -> str:
         if _AND in row:
             return f"{_WHERE}{rows[0]}" + (f", or in {len(rows) - 1} other cases" if len(rows) > 1 else "")
         by_name.setdefault(name, []).append(value)
-    alternatives = [f"{name}{_IS}{_either(values)}" for name, values in by_name.items() if name]
+    for values in by_name.values():
+        values.sort(key=lambda value: (value == _NONE, value == _ANOTHER, value))
+    alternatives = [f"{name}{_IS}{' or '.join(values)}" for name, values in by_name.items() if name]
     return _WHERE + " or ".join(alternatives) if alternatives else ""
-
-
-def _either(values: list[str]) -> str:
-    return " or ".join(sorted(values, key=lambda value: (value == _NONE, value == _ANOTHER, value)))

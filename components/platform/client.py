@@ -240,7 +240,8 @@ def wait_for_end(call: Call, runs: Runs, nodes: list[NodeRun], minutes: float) -
         if time.monotonic() > deadline:
             raise NotInTimeError(minutes)
         elapsed = time.monotonic() - call.started
-        call.report.status(f"waiting for {_count([n for n in nodes if not n.over])} to end, {elapsed:.0f} s so far")
+        left = sum(not node.over for node in nodes)
+        call.report.status(f"waiting for {left} node{'' if left == 1 else 's'} to end, {elapsed:.0f} s so far")
         call.stop.wait(pause)
         pause = min(pause * _GROWTH, _LONGEST_PAUSE)
         nodes[:] = runs.observe(call, nodes)
@@ -269,10 +270,6 @@ class _Watch:
         if now + why != self._reported or time.monotonic() - self._reported_at > _SECONDS_BETWEEN_LINES:
             self._call.report.info(f"run {self._spec.display_name}: {now} after {elapsed:.0f} s ({states}){because}")
             self._reported, self._reported_at = now + why, time.monotonic()
-
-
-def _count(nodes: Sequence[NodeRun]) -> str:
-    return "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
 
 
 class RunPlatforms:

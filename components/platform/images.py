@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from catalog.imports import other_names
 from catalog.platforms import Capability, Lacks, find_capability, platforms_with
@@ -62,7 +62,8 @@ class Additions:
 
 def recipe(framework: str, strategy: str | None, gpu: bool) -> Recipe:
     """The recipe of a framework. A team's own framework gets the base image's recipe."""
-    rows = _rows()
+    with (PROJECT / IMAGES / "images.toml").open("rb") as file:
+        rows = tomllib.load(file)
     title = framework if framework in rows and framework != OWN else OWN
     row = rows[title]
     if "dockerfile" not in row:
@@ -85,18 +86,9 @@ def make_context(folder: Path, additions: Additions) -> None:
         listed.write_bytes(additions.packages.encode())
     else:
         shutil.copyfile(additions.requirements or nothing / "requirements.txt", listed)
-    (folder / _TEAM / "known_as.txt").write_text(_other_names(), "utf-8")
+    known_as = (f"{' '.join((name, *others))}\n" for name, others in other_names().items())
+    (folder / _TEAM / "known_as.txt").write_text("".join(known_as), "utf-8")
     shutil.copytree(additions.code or nothing / "code", folder / _TEAM / "code", ignore=_LEFT_OUT)
-
-
-def _other_names() -> str:
-    """A line for each package that has other names in requirements, with these names."""
-    return "".join(f"{' '.join((name, *others))}\n" for name, others in other_names().items())
-
-
-def _rows() -> Mapping[str, Any]:
-    with (PROJECT / IMAGES / "images.toml").open("rb") as file:
-        return tomllib.load(file)
 
 
 class ImageError(Exception):

@@ -197,15 +197,13 @@ def _node_failures(nodes: Any, keys: Set[str] | None) -> Iterator[InputFailure]:
     for name in {name for name in names if name is not UNKNOWN and names.count(name) > 1}:
         yield InputFailure("nodes", f"Two nodes are called `{name}`; every node has a name of its own.")
     for index, node in enumerate(nodes):
-        if node is not UNKNOWN:
-            yield from _one_node(f"nodes[{index}]", node, keys)
-
-
-def _one_node(path: str, node: Any, keys: Set[str] | None) -> Iterator[InputFailure]:
-    if not isinstance(node, Mapping):
-        yield InputFailure(path, "A node is an object with a name.")
-        return
-    if not node.get("name"):
-        yield InputFailure(f"{path}.name", "The node has no name.")
-    for key in sorted(set(node) - keys) if keys else ():
-        yield InputFailure(f"{path}.{key}", f"A node has no `{key}`; it has {', '.join(sorted(keys or ()))}.")
+        if node is UNKNOWN:
+            continue
+        path = f"nodes[{index}]"
+        if not isinstance(node, Mapping):
+            yield InputFailure(path, "A node is an object with a name.")
+            continue
+        if not node.get("name"):
+            yield InputFailure(f"{path}.name", "The node has no name.")
+        for key in sorted(set(node) - keys) if keys else ():
+            yield InputFailure(f"{path}.{key}", f"A node has no `{key}`; it has {', '.join(sorted(keys or ()))}.")

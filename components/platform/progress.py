@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -46,14 +46,20 @@ class ProgressPoint:
 
 def numbers_in(line: Any) -> dict[str, float | None]:
     """The numbers of a line, by name. None for a number that is not finite."""
-    return dict(_numbers(line if isinstance(line, Mapping) else {"progress": line}))
+    found: dict[str, float | None] = {}
+    for key, value in list((line if isinstance(line, Mapping) else {"progress": line}).items())[:_MOST_KEYS]:
+        number = _number(value)
+        if number is not None or (isinstance(value, str) and value in _NOT_FINITE):
+            found[str(key)[:_LONGEST_NAME]] = number
+    return found
 
 
 def read_point(moment: float, line: Any) -> ProgressPoint | None:
     """The point of a line. None if the line has no numbers."""
     values = numbers_in(line)
     step, total = _count(values)
-    names = sorted(values.keys() - _count_names(), key=_importance(list(values)))
+    counts = {name for row in table("progress")["count"] for name in (row["name"], *row["totals"])}
+    names = sorted(values.keys() - counts, key=_importance(list(values)))
     point = ProgressPoint(moment, step, total, {name: values[name] for name in names[:MOST_METRICS]})
     return point if point.step is not None or point.metrics else None
 
@@ -95,13 +101,6 @@ def crowded(moments: Sequence[float]) -> int | None:
     return min(range(1, len(moments) - 1), key=lambda place: moments[place + 1] - moments[place - 1])
 
 
-def _numbers(line: Mapping[Any, Any]) -> Iterator[tuple[str, float | None]]:
-    for key, value in list(line.items())[:_MOST_KEYS]:
-        number = _number(value)
-        if number is not None or (isinstance(value, str) and value in _NOT_FINITE):
-            yield str(key)[:_LONGEST_NAME], number
-
-
 def _number(value: Any) -> float | None:
     if type(value) not in (int, float):
         return None
@@ -119,11 +118,6 @@ def _count(values: Mapping[str, float | None]) -> tuple[float | None, float | No
             totals = (values.get(name) for name in row["totals"])
             return step, next((total for total in totals if total is not None and total > 0), None)
     return None, None
-
-
-def _count_names() -> set[str]:
-    rows = table("progress")["count"]
-    return {name for row in rows for name in (row["name"], *row["totals"])}
 
 
 def _importance(order: list[str]) -> Any:

@@ -28,16 +28,6 @@ _REGION = "region"
 def replacing_inputs(before: ReviewedResource, after: ReviewedResource) -> tuple[str, ...]:
     """The changed paths that replace the resource. For a secret, the encrypted text in the file is compared."""
     old, new = dict(before.inputs), _with_ignored(before.inputs, after)
-    rules = _rules(after, old, new)
-    paths = list(compare(old, new, rules).replaces)
-    secret = {path for path in {*before.secrets, *after.secrets} if before.secrets.get(path) != after.secrets.get(path)}
-    paths += sorted(path for path in secret if is_touched(path, rules.replace) and path not in paths)
-    if before.trigger and before.trigger != after.trigger:
-        paths.append(TRIGGER)
-    return tuple(paths)
-
-
-def _rules(after: ReviewedResource, old: Mapping[str, Any], new: Mapping[str, Any]) -> DiffRules:
     row = find_resource_type(after.type) or ResourceType(token=after.type)
     replace = {*row.replaced_by, *after.replaced_for, _REGION}
     if after.type.startswith("trainyard:"):
@@ -47,7 +37,13 @@ def _rules(after: ReviewedResource, old: Mapping[str, Any], new: Mapping[str, An
         name for name in row.one_of if new.get(name) is not None
     }:
         replace |= row.one_of
-    return DiffRules(frozenset(replace), row.computed, row.unordered, maps=_MAPS)
+    rules = DiffRules(frozenset(replace), row.computed, row.unordered, maps=_MAPS)
+    paths = list(compare(old, new, rules).replaces)
+    secret = {path for path in {*before.secrets, *after.secrets} if before.secrets.get(path) != after.secrets.get(path)}
+    paths += sorted(path for path in secret if is_touched(path, rules.replace) and path not in paths)
+    if before.trigger and before.trigger != after.trigger:
+        paths.append(TRIGGER)
+    return tuple(paths)
 
 
 def _with_ignored(before: Mapping[str, Any], after: ReviewedResource) -> dict[str, Any]:

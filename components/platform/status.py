@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -198,13 +198,10 @@ def duration(seconds: float) -> str:
 def progress(report: Any) -> str:
     """The last progress line of a training script, shortened."""
     if isinstance(report, Mapping):
-        report = ", ".join(f"{key} {_short(value)}" for key, value in report.items())
+        numbers = {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in report.items()}
+        report = ", ".join(f"{key} {value}" for key, value in numbers.items())
     words = str(report) if report else ""
     return words if len(words) <= _LONGEST else words[:_LONGEST] + CUT
-
-
-def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +228,21 @@ def reason_of(node: NodeStatus) -> str:
 
 def find_cause(run: RunStatus) -> Cause | None:
     """The cause, or None while no launcher has reported a failure."""
-    culprits = Counter(_culprits(run.nodes))
+    # The ranks that launchers name as the reason why they ended.
+    culprits = Counter(
+        (node.launcher_status or {})["culprit"]
+        for node in run.nodes
+        if (node.launcher_status or {}).get("culprit") is not None and _status_value(node, "state") in _ENDED
+    )
     if culprits:
         rank = min(culprits, key=lambda rank: (-culprits[rank], rank))
-        node = next((one for one in run.nodes if one.rank == rank), None)
-        own = node is not None and _status_value(node, "state") == _FAILED
-        return Cause(rank, node.run.name if node else "?", reason_of(node) if own and node else _of(run, rank))
+        culprit = next((node for node in run.nodes if node.rank == rank), None)
+        if culprit and _status_value(culprit, "state") == _FAILED:
+            return Cause(rank, culprit.run.name, reason_of(culprit))
+        # Its own launcher reported no failure, mostly because it was lost, so the others' words count.
+        blaming = (node for node in run.nodes if (node.launcher_status or {}).get("culprit") == rank)
+        reason = next((_status_value(node, "reason").removeprefix("stopped: ") for node in blaming), "")
+        return Cause(rank, culprit.run.name if culprit else "?", reason)
     failed = [node for node in run.nodes if _status_value(node, "state") == _FAILED]
     if not failed:
         return None
@@ -244,25 +250,9 @@ def find_cause(run: RunStatus) -> Cause | None:
     reason = reason_of(first)
     alike = [node for node in run.nodes if reason_of(node) == reason]
     # If every node has the same reason, such as a stall, no single rank is the cause.
-    return Cause(None, "", reason) if len(alike) > 1 and len(alike) == len(run.nodes) else _first(first, reason)
-
-
-def _first(node: NodeStatus, reason: str) -> Cause:
-    return Cause(node.rank, node.run.name, reason)
-
-
-def _culprits(nodes: Iterable[NodeStatus]) -> Iterator[int]:
-    """The ranks that launchers name as the reason why they ended."""
-    for node in nodes:
-        rank = (node.launcher_status or {}).get("culprit")
-        if rank is not None and _status_value(node, "state") in _ENDED:
-            yield rank
-
-
-def _of(run: RunStatus, rank: int) -> str:
-    """The reason that other launchers give for a rank whose own launcher reported none, mostly because it was lost."""
-    blaming = (node for node in run.nodes if (node.launcher_status or {}).get("culprit") == rank)
-    return next((_status_value(node, "reason").removeprefix("stopped: ") for node in blaming), "")
+    if len(alike) > 1 and len(alike) == len(run.nodes):
+        return Cause(None, "", reason)
+    return Cause(first.rank, first.run.name, reason)
 
 
 def _status_value(node: NodeStatus, key: str) -> str:

@@ -44,7 +44,15 @@ def unfit(stack: OciStack, _: Facts) -> Iterator[Wrong]:
             problem = _problem(job.shape.name, variable, value)
             if problem:
                 yield Wrong(path, *problem)
-    yield from _images(stack)
+    for image in images_of(stack):
+        job = stack.jobs[image.job]
+        if any(variable == _PLUGIN and value == _NO_PLUGIN for _, variable, value in _variables(image.job, job)):
+            continue
+        for row in table("oci_networks")["brings"]:
+            if re.search(row["image"], image.text):
+                message = f"an image like `{image.text}` brings {row['library']} for {row['network']}, which OCI lacks"
+                remedy = f"give the job `env: {{ {_PLUGIN}: {_NO_PLUGIN} }}`, or build its image (`trainyard image`)"
+                yield Wrong(image_path(image), message, remedy)
 
 
 def _problem(shape: str, variable: str, value: str) -> tuple[str, str] | None:
@@ -77,18 +85,6 @@ def _strange(value: str, published: str) -> str:
             # Only values that look like names of devices are printed: others may contain anything.
             return f"`{device}`" if _NAME.fullmatch(device) else "something"
     return ""
-
-
-def _images(stack: OciStack) -> Iterator[Wrong]:
-    for image in images_of(stack):
-        job = stack.jobs[image.job]
-        if any(variable == _PLUGIN and value == _NO_PLUGIN for _, variable, value in _variables(image.job, job)):
-            continue
-        for row in table("oci_networks")["brings"]:
-            if re.search(row["image"], image.text):
-                message = f"an image like `{image.text}` brings {row['library']} for {row['network']}, which OCI lacks"
-                remedy = f"give the job `env: {{ {_PLUGIN}: {_NO_PLUGIN} }}`, or build its image (`trainyard image`)"
-                yield Wrong(image_path(image), message, remedy)
 
 
 def _variables(name: str, job: Job) -> Iterator[tuple[Path, str, str]]:

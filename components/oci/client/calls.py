@@ -110,17 +110,14 @@ def is_gone(error: BaseException) -> bool:
 def error_text(error: Exception) -> str:
     status, code = getattr(error, "status", None), getattr(error, "code", None)
     if status is None and _is_network(error):
-        return f"no answer: {_innermost(error)}"
+        # The network error, without the texts with which the SDK wraps it.
+        inner: Any = error
+        while isinstance(inner, Exception) and inner.args and isinstance(inner.args[0], (Exception, str)):
+            inner = inner.args[0]
+        return f"no answer: {str(inner).splitlines()[0] if str(inner) else 'the connection failed'}"
     if status is None:
         return f"{type(error).__name__}: {error}".splitlines()[0]
     return f"{status} {code}: {getattr(error, 'message', '')}"
-
-
-def _innermost(error: Any) -> str:
-    """The network error, without the texts with which the SDK wraps it."""
-    while isinstance(error, Exception) and error.args and isinstance(error.args[0], (Exception, str)):
-        error = error.args[0]
-    return str(error).splitlines()[0] if str(error) else "the connection failed"
 
 
 def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:

@@ -57,7 +57,12 @@ class Deployed:
 def find_deployed(runs: CompartmentRuns, call: Call, planned: PlannedTry) -> Deployed:
     stack, name, compartment = planned.plan.stack, planned.job.name, runs.compartment
     client = runs.session.client("data_science")
-    jobs = [job for job in _jobs(client, call, compartment) if (job.freeform_tags or {}).get("stack") == stack]
+
+    def list_page(**options: Any) -> Any:
+        ask = partial(client.list_jobs, compartment, lifecycle_state="ACTIVE", **options)
+        return attempt(call, "List the jobs", ask)
+
+    jobs = [job for job in pages(list_page) if (job.freeform_tags or {}).get("stack") == stack]
     own = [job for job in jobs if job.freeform_tags.get("job") == name]
     if not jobs:
         raise TryError(f"nothing of the stack {stack} is deployed in {compartment}")
@@ -68,24 +73,12 @@ def find_deployed(runs: CompartmentRuns, call: Call, planned: PlannedTry) -> Dep
     newest = max(own, key=lambda job: job.time_created)
     job = attempt(call, "Read the job", lambda: client.get_job(newest.id)).data
     past = list(runs.runs_of_job(call, compartment, job.id, 0))
-    _refuse_taken(past, planned)
+    # Another run of this name would share its checkpoints and its line in `trainyard runs`.
+    if any((run.freeform_tags or {}).get("run") == planned.run.name for run in past):
+        raise TryError(f"there was a try {planned.title} already: give this one another --name, or none")
     main = _main_of_newest(past, planned.like.name) if planned.like else None
     described = runs.describe(call, main.id) if main is not None else None
     return Deployed(job, described[0] if described else None)
-
-
-def _jobs(client: Any, call: Call, compartment: str) -> Iterator[Any]:
-    def list_page(**options: Any) -> Any:
-        ask = partial(client.list_jobs, compartment, lifecycle_state="ACTIVE", **options)
-        return attempt(call, "List the jobs", ask)
-
-    return pages(list_page)
-
-
-def _refuse_taken(past: list[Any], planned: PlannedTry) -> None:
-    """Another run of this name would share its checkpoints and its line in `trainyard runs`."""
-    if any((run.freeform_tags or {}).get("run") == planned.run.name for run in past):
-        raise TryError(f"there was a try {planned.title} already: give this one another --name, or none")
 
 
 def _main_of_newest(past: list[Any], name: str) -> Any:
@@ -112,18 +105,14 @@ def reference_values(session: Session, call: Call, plan: OciPlan, deployed: Depl
     values = {"namespace": namespace}
     if "registry" not in plan.taken:
         values["registry"] = f"{registry_host(plan.region)}/{namespace}/{plan.registry.repository}"
-    if bucket := _bucket(plan, deployed, namespace):
-        values["bucket"] = bucket
+    if "bucket" not in plan.taken:
+        values["bucket"] = f"oci://{plan.bucket.name}@{namespace}"
+    # Where the deployed run writes counts more than the stack's own bucket.
+    nodes = (deployed.like or {}).get("nodes", ())
+    folders = (parse_folder(launch_document(deployed.variables(node)).get("folder")) for node in nodes)
+    if folder := next((folder for folder in folders if folder is not None), None):
+        values["bucket"] = f"oci://{folder.bucket}@{folder.namespace}"
     return values
-
-
-def _bucket(plan: OciPlan, deployed: Deployed, namespace: str) -> str | None:
-    """The bucket of the deployed run's output. Without such a run: the stack's own bucket."""
-    for node in (deployed.like or {}).get("nodes", ()):
-        place = parse_folder(launch_document(deployed.variables(node)).get("folder"))
-        if place is not None:
-            return f"oci://{place.bucket}@{place.namespace}"
-    return None if "bucket" in plan.taken else f"oci://{plan.bucket.name}@{namespace}"
 
 
 @dataclass(frozen=True)
@@ -169,20 +158,32 @@ def _of_job(session: Session, job: JobPlan, deployed: Deployed, folder: Path) ->
     image = (deployed.like or {}).get("image") or getattr(environment, "image", None)
     if not _OVERLAY.fits(job.image, image):
         yield "image"
-    if (_target(job) is None) != (getattr(infrastructure, "compute_target_id", None) is None):
+    of_oci = job if isinstance(job, OciJobPlan) else None
+    # The file does not have the OCID of a target that the stack makes.
+    targets = of_oci and of_oci.compute_target, getattr(infrastructure, "compute_target_id", None)
+    if (targets[0] is None) != (targets[1] is None):
         yield "computeTarget"
-    elif _shape(job) != _shape_of(infrastructure):
-        yield "shape"
+    else:
+        shape: tuple[Any, ...] = (job.shape.name, job.shape.ocpus, job.shape.memory_gb)
+        if of_oci and of_oci.compute_target and of_oci.share:
+            shape = (of_oci.share.ocpus, of_oci.share.memory_gb, of_oci.share.gpus)
+        if shape != _shape_of(infrastructure):
+            yield "shape"
     if job.block_storage_gb != (getattr(infrastructure, "block_storage_size_in_gbs", None) or 0):
         yield "blockStorageGb"
-    if deployed.like and _reservation(job) != deployed.like.get("capacityReservation"):
+    if deployed.like and (of_oci and of_oci.capacity_reservation) != deployed.like.get("capacityReservation"):
         yield "capacityReservation"
     minutes = (deployed.like or {}).get("maximumRuntimeMinutes")
     if job.maximum_runtime_minutes != (minutes or getattr(configuration, "maximum_runtime_in_minutes", None)):
         yield "maximumRuntimeMinutes"
-    if [_mounted(mount) for mount in deployed.job.job_storage_mount_configuration_details_list or ()] != [
-        (item.mount.rstrip("/"), item.prefix) for item in job.inputs
-    ]:
+    mounted = [
+        (
+            f"{(mount.destination_path or '').rstrip('/')}/{mount.destination_directory_name}",
+            getattr(mount, "prefix", None) or "",
+        )
+        for mount in deployed.job.job_storage_mount_configuration_details_list or ()
+    ]
+    if mounted != [(item.mount.rstrip("/"), item.prefix) for item in job.inputs]:
         yield "inputs"
 
 
@@ -208,18 +209,11 @@ def _parts(job: Any) -> tuple[Any, Any, Any]:
             job.job_infrastructure_configuration_details,
             job.job_environment_configuration_details,
         )
-    one = groups[0]
     return (
         job.job_node_configuration_details,
-        one.job_infrastructure_configuration_details,
-        one.job_environment_configuration_details,
+        groups[0].job_infrastructure_configuration_details,
+        groups[0].job_environment_configuration_details,
     )
-
-
-def _shape(job: JobPlan) -> tuple[Any, ...]:
-    if isinstance(job, OciJobPlan) and job.compute_target and job.share:
-        return job.share.ocpus, job.share.memory_gb, job.share.gpus
-    return job.shape.name, job.shape.ocpus, job.shape.memory_gb
 
 
 def _shape_of(infrastructure: Any) -> tuple[Any, ...]:
@@ -233,20 +227,6 @@ def _shape_of(infrastructure: Any) -> tuple[Any, ...]:
         getattr(size, "ocpus", None),
         getattr(size, "memory_in_gbs", None),
     )
-
-
-def _target(job: JobPlan) -> str | None:
-    """The key of the compute target. For a target that the stack makes, the file does not have its OCID."""
-    return job.compute_target if isinstance(job, OciJobPlan) else None
-
-
-def _reservation(job: JobPlan) -> str | None:
-    return job.capacity_reservation if isinstance(job, OciJobPlan) else None
-
-
-def _mounted(mount: Any) -> tuple[str, str]:
-    path = (mount.destination_path or "").rstrip("/")
-    return f"{path}/{mount.destination_directory_name}", getattr(mount, "prefix", None) or ""
 
 
 def _artifact(session: Session, job: str) -> str | None:

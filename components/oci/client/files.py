@@ -61,7 +61,8 @@ class BucketStore:
             listed = partial(self._client.list_objects, *self._place, **options)
             page = self._attempt(f"List the objects of {self.bucket}", listed).data
             for item in page.objects:
-                yield StoredObject(item.name, item.size, item.md5 or "", item.etag, _time(item.time_modified))
+                modified = f"{item.time_modified:%Y-%m-%dT%H:%M:%SZ}" if item.time_modified is not None else ""
+                yield StoredObject(item.name, item.size, item.md5 or "", item.etag, modified)
             start = page.next_start_with
             if not start:
                 return
@@ -90,7 +91,11 @@ class BucketStore:
             sink.restart()
             wanted = f"bytes={start}-{start + length - 1}"
             answer = self._client.get_object(*self._place, item.name, range=wanted, if_match=item.etag)
-            _drain(answer.data.raw, sink, length)
+            # The raw bytes: the SDK would decompress an object whose headers say that it is compressed.
+            try:
+                drain(answer.data.raw.stream(BLOCK_BYTES, decode_content=False), sink, length)
+            finally:
+                answer.data.raw.release_conn()
 
         self._attempt(f"Fetch {item.name}", fetch)
 
@@ -177,18 +182,6 @@ def _condition(replaces: StoredObject | None) -> dict[str, str]:
     return {"if_match": replaces.etag} if replaces is not None else {"if_none_match": "*"}
 
 
-def _drain(raw: Any, sink: Sink, length: int) -> None:
-    """Reads the raw bytes: the SDK would decompress an object whose headers say that it is compressed."""
-    try:
-        drain(raw.stream(BLOCK_BYTES, decode_content=False), sink, length)
-    finally:
-        raw.release_conn()
-
-
-def _time(moment: Any) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment is not None else ""
-
-
 @dataclass(frozen=True)
 class OciOpener:
     """Implements `components.platform.files.StoreOpener` with the credentials that all clients of OCI use."""
@@ -215,19 +208,14 @@ class OciOpener:
         request = self.request
         here = compartment_of_caller(request.where)
         stack = request.stack if isinstance(request.stack, OciStack) else None
-        caller = Caller(_name(self.session), request.purpose, bucket, here, stack, request.where.cloud is not None)
-        return caller.explain(error)
+        user, profile = self.session.credentials.get("user"), self.session.profile or "DEFAULT"
+        name = f"{f'the user {user}' if user else 'the holder of a session token'} (profile `{profile}`)"
+        return Caller(name, request.purpose, bucket, here, stack, request.where.cloud is not None).explain(error)
 
 
 def make(request: StoreRequest) -> OciOpener:
     session = session_of_caller(request.where)
     return OciOpener(request, session, call_of(request.purpose, request.where.tell))
-
-
-def _name(session: Session) -> str:
-    credentials: Mapping[str, Any] = session.credentials
-    who = f"the user {credentials['user']}" if credentials.get("user") else "the holder of a session token"
-    return f"{who} (profile `{session.profile or 'DEFAULT'}`)"
 
 
 @dataclass(frozen=True)

@@ -73,10 +73,22 @@ class FlowWitness:
         place = self._place(run) if names else None
         if place is None:
             return None
+        # Later runs get the same addresses, so records after the end of this one do not count.
+        ends = [node.run.finished_at for node in run.nodes]
+        last = datetime.max.replace(tzinfo=UTC)
+        if run.over and None not in ends:
+            last = max(datetime.fromisoformat(str(end)) for end in ends) + _WINDOW
         counted: Counter[Refused] = Counter()
         for record in self._records(place, "data.action = 'REJECT'", run.created - _WINDOW, _MOST_RECORDS):
-            if _second(record, "startTime") <= _end(run) and record.get("sourceAddress") in names:
-                counted[_refused(record)] += _whole(record, "packets") or 1
+            started = datetime.fromtimestamp(_whole(record, "startTime"), UTC)
+            if started <= last and record.get("sourceAddress") in names:
+                refused = Refused(
+                    str(record["sourceAddress"]),
+                    str(record.get("destinationAddress")),
+                    _whole(record, "destinationPort"),
+                    str(record.get("protocol")),
+                )
+                counted[refused] += _whole(record, "packets") or 1
         return ConnectionsSeen(tuple(self._results(place, run, names, counted)))
 
     def _results(
@@ -159,27 +171,8 @@ def _address(status: Mapping[str, Any] | None) -> str:
         return ""
 
 
-def _refused(record: Mapping[str, Any]) -> Refused:
-    return Refused(
-        str(record["sourceAddress"]), str(record.get("destinationAddress")), _whole(record, "destinationPort"),
-        str(record.get("protocol")),
-    )  # fmt: skip
-
-
 def _whole(record: Mapping[str, Any], name: str) -> int:
     try:
         return int(record.get(name) or 0)
     except (TypeError, ValueError):
         return 0
-
-
-def _second(record: Mapping[str, Any], name: str) -> datetime:
-    return datetime.fromtimestamp(_whole(record, name), UTC)
-
-
-def _end(run: RunStatus) -> datetime:
-    """The end of the run: later runs get the same addresses."""
-    ends = [node.run.finished_at for node in run.nodes]
-    if not run.over or None in ends:
-        return datetime.max.replace(tzinfo=UTC)
-    return max(datetime.fromisoformat(str(end)) for end in ends) + _WINDOW

@@ -26,14 +26,12 @@ def _failures(inputs: Properties) -> Iterator[InputFailure]:
     nodes = inputs.get("nodes")
     for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
         for key in _OF_GROUPS if isinstance(node, Mapping) else ():
-            yield from _of_groups(f"nodes[{index}].{key}", node.get(key), layout)
-
-
-def _of_groups(path: str, value: object, layout: object) -> Iterator[InputFailure]:
-    if layout == "run-per-node" and value not in (None, 1):
-        yield InputFailure(path, "Only the layout `node-groups` has this. Here, list every node.")
-    if value is not None and value is not UNKNOWN and (type(value) is not int or value <= 0):
-        yield InputFailure(path, f"`{value}` is not a positive number.")
+            path = f"nodes[{index}].{key}"
+            value = node.get(key)
+            if layout == "run-per-node" and value not in (None, 1):
+                yield InputFailure(path, "Only the layout `node-groups` has this. Here, list every node.")
+            if value is not None and value is not UNKNOWN and (type(value) is not int or value <= 0):
+                yield InputFailure(path, f"`{value}` is not a positive number.")
 
 
 INPUTS = OwnInputs(

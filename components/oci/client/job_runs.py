@@ -61,13 +61,11 @@ def living_tries(runs: Iterable[Any]) -> list[Try]:
         tags = run.freeform_tags or {}
         if is_like(tags) is not None and run.lifecycle_state not in TERMINAL:
             together.setdefault(tags[RUN_TAG], []).append(run)
-    return [_try(own) for own in together.values()]
-
-
-def _try(runs: Sequence[Any]) -> Try:
-    tags = runs[0].freeform_tags
-    title = f"{tags.get('job', '')}/{tags.get('run', '')}"
-    return Try(title, is_like(tags) or "", tuple(node_run(run) for run in runs))
+    return [
+        Try(f"{tags.get('job', '')}/{tags.get('run', '')}", is_like(tags) or "", tuple(map(node_run, own)))
+        for own in together.values()
+        for tags in [own[0].freeform_tags]
+    ]
 
 
 def own_tags(run_tags: Mapping[str, str] | None) -> dict[str, str]:
@@ -100,13 +98,18 @@ def work_in(run: Any) -> str:
 def request(spec: RunSpec, node: NodeSpec | None, job: Any, work: str, main: str | None = None) -> Any:
     """CreateJobRunDetails for one node, or for all node groups if `node` is None. `main` is the main node's run."""
     of = models()
+    group, log = spec.own.get("logGroup"), spec.own.get("log")
     details: dict[str, Any] = {
         "project_id": spec.own["project"],
         "compartment_id": spec.own["compartment"],
         "job_id": spec.own["job"],
         "display_name": display_name(spec, node),
         "freeform_tags": tags(spec, node),
-        "job_log_configuration_override_details": _log_override(spec),
+        "job_log_configuration_override_details": of.JobLogConfigurationDetails(
+            enable_logging=True, log_group_id=group, log_id=log, enable_auto_log_creation=log is None
+        )
+        if group
+        else None,
     }
     if node is None:
         # An override replaces the whole configuration, so it repeats the job's network and startup order.
@@ -127,7 +130,13 @@ def request(spec: RunSpec, node: NodeSpec | None, job: Any, work: str, main: str
         details["job_environment_configuration_override_details"] = _image_override(
             spec, job.job_environment_configuration_details
         )
-        details["job_infrastructure_configuration_override_details"] = _reserved(spec, job)
+        if reservation := spec.own.get("capacityReservation"):
+            # Oracle's Pulumi provider cannot write it into the job. An override replaces the whole setting.
+            of_job = job.job_infrastructure_configuration_details
+            same = {field: getattr(of_job, field) for field in of_job.swagger_types}
+            details["job_infrastructure_configuration_override_details"] = type(of_job)(
+                **same | {"capacity_reservation_id": reservation}
+            )
     return of.CreateJobRunDetails(**details)
 
 
@@ -166,18 +175,6 @@ def _groups(configuration: Any) -> Sequence[Any]:
     return getattr(configuration, "job_node_group_configuration_details_list", None) or ()
 
 
-def _log_override(spec: RunSpec) -> Any:
-    group, log = spec.own.get("logGroup"), spec.own.get("log")
-    if not group:
-        return None
-    return models().JobLogConfigurationDetails(
-        enable_logging=True,
-        log_group_id=group,
-        log_id=log,
-        enable_auto_log_creation=log is None,
-    )
-
-
 def _image_override(spec: RunSpec, of_job: Any) -> Any:
     """The run's image. An override replaces the whole setting, so it repeats the job's command and entry point."""
     if not spec.image or getattr(of_job, "image", None) == spec.image:
@@ -185,17 +182,6 @@ def _image_override(spec: RunSpec, of_job: Any) -> Any:
     return models().OcirContainerJobEnvironmentConfigurationDetails(
         image=spec.image, cmd=getattr(of_job, "cmd", None), entrypoint=getattr(of_job, "entrypoint", None)
     )
-
-
-def _reserved(spec: RunSpec, job: Any) -> Any:
-    """The job's machines in the run's reservation, which Oracle's Pulumi provider cannot write into the job."""
-    reservation = spec.own.get("capacityReservation")
-    if not reservation:
-        return None
-    # An override replaces the whole setting.
-    of_job = job.job_infrastructure_configuration_details
-    same = {field: getattr(of_job, field) for field in of_job.swagger_types}
-    return type(of_job)(**same | {"capacity_reservation_id": reservation})
 
 
 def node_run(run: Any, name: str | None = None) -> NodeRun:
@@ -214,32 +200,34 @@ def group_runs(run: Any, names: Sequence[str]) -> list[NodeRun]:
     """The node groups of one multi-node job run. They all end with the run."""
     whole = node_run(run, name="")
     groups = {group.name: group for group in getattr(run, "node_group_details_list", None) or ()}
-    return [_group_run(whole, name, groups.get(name)) for name in names or sorted(groups)]
-
-
-def _group_run(whole: NodeRun, name: str, group: Any) -> NodeRun:
-    state, details = whole.state, whole.details
-    if group is not None and not whole.over:
-        state = _GROUP_STATES.get(group.lifecycle_state, group.lifecycle_state)
-    if group is not None and group.lifecycle_details:
-        details = group.lifecycle_details
-    return NodeRun(name, whole.id, state, details, whole.started_at, whole.finished_at)
+    found = []
+    for name in names or sorted(groups):
+        state, details, group = whole.state, whole.details, groups.get(name)
+        if group is not None and not whole.over:
+            state = _GROUP_STATES.get(group.lifecycle_state, group.lifecycle_state)
+        if group is not None and group.lifecycle_details:
+            details = group.lifecycle_details
+        found.append(NodeRun(name, whole.id, state, details, whole.started_at, whole.finished_at))
+    return found
 
 
 def described_inputs(runs: Sequence[Any]) -> Properties:
     """The inputs that would make these job runs, for `import`. The main node's run comes first."""
     main = runs[0]
     groups = _groups(main.job_node_configuration_override_details)
+    name = node_of(main.freeform_tags or {})[0]
+    shown = str(main.display_name or main.id)
+    image: str | None = getattr(main.job_environment_configuration_override_details, "image", None)
     inputs: Properties = {
         "platform": "oci",
         "job": main.job_id,
         "project": main.project_id,
         "compartment": main.compartment_id,
-        "displayName": _common_name(main, runs),
+        "displayName": shown.removesuffix(f"-{name}") if name and len(runs) > 1 else shown,
         "layout": "node-groups" if groups else "run-per-node",
         "nodes": [_described_group(group) for group in groups] or [_described_node(run) for run in runs],
         "tags": own_tags(main.freeform_tags) or None,
-        "image": _image(main.job_environment_configuration_override_details),
+        "image": image,
         "maximumRuntimeMinutes": getattr(
             main.job_node_configuration_override_details if groups else main.job_configuration_override_details,
             "maximum_runtime_in_minutes",
@@ -252,12 +240,6 @@ def described_inputs(runs: Sequence[Any]) -> Properties:
     if logs is not None and logs.enable_logging:
         inputs |= {"logGroup": logs.log_group_id, "log": logs.log_id}
     return {key: value for key, value in inputs.items() if value is not None}
-
-
-def _common_name(main: Any, runs: Sequence[Any]) -> str:
-    name = node_of(main.freeform_tags or {})[0]
-    shown = str(main.display_name or main.id)
-    return shown.removesuffix(f"-{name}") if name and len(runs) > 1 else shown
 
 
 def _described_node(run: Any) -> Properties:
@@ -282,11 +264,6 @@ def _described_configuration(configuration: Any) -> Properties:
     # Which variables of a foreign run are secrets is not known, so all of them count as secrets.
     described: Properties = {"environment": {key: Secret(value) for key, value in environment.items()}}
     return {**described, "arguments": shlex.split(line)} if line else described
-
-
-def _image(environment: Any) -> str | None:
-    image: str | None = getattr(environment, "image", None)
-    return image
 
 
 def _rfc3339(moment: Any) -> str | None:

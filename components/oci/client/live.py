@@ -107,7 +107,7 @@ class _Reader:
                 return answer if isinstance(answer.data, list) else _Page(answer.data.items, answer.headers)
 
             rows = self._reading.allowed(f"the {words}", lambda: list(pages(page)))
-            self._lists[key] = None if rows is None else [row for row in rows if not _is_gone(row)]
+            self._lists[key] = rows and [row for row in rows if getattr(row, "lifecycle_state", None) not in GONE]
         return self._lists[key]
 
     def _network(self) -> None:
@@ -182,10 +182,6 @@ class _Page:
 
 def _is(row: Any, resource: ReviewedResource) -> bool:
     return bool(row.name == resource.inputs.get("name") if resource.type == BUCKET else row.id == resource.id)
-
-
-def _is_gone(row: Any) -> bool:
-    return getattr(row, "lifecycle_state", None) in GONE
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from components.oci.client.calls import attempt
 from components.oci.client.session import Session, sdk_module
 from components.platform.calls import Call
 from components.platform.log_lines import ENTRIES_OF_A_LINE, LogMerger, look_for_lines, name_of_node
-from components.platform.status import NodeStatus, RunStatus
+from components.platform.status import RunStatus
 from launcher.redraws import whole_lines
 
 # The longest period of one search.
@@ -132,7 +132,9 @@ class OciLogMerger(LogMerger):
             oldest = min(oldest, run.created)
             for node in run.nodes:
                 if node.log is not None:
-                    named |= dict.fromkeys(_keys(run, node), name_of_node(node))
+                    # A line names its job run. In node groups, it names the group and rank beside it.
+                    shared = len({other.run.id for other in run.nodes}) < len(run.nodes)
+                    named[node.run.id, f"{node.role}/{node.rank}" if shared else ""] = name_of_node(node)
                     places.setdefault(node.log, {})[node.run.id] = None
         since, self._until = self._until or oldest - _LATE, datetime.now(UTC)
         lines: list[LogLine] = []
@@ -144,12 +146,6 @@ class OciLogMerger(LogMerger):
                 name = find_node_name(line, named)
                 if not self.ranks or name.startswith(tuple(f"{rank} " for rank in self.ranks)):
                     yield from self.add(name, line.text)
-
-
-def _keys(run: RunStatus, node: NodeStatus) -> list[tuple[str, str]]:
-    """The keys of a line's node: its job run, or in node groups the group and rank beside it."""
-    shared = len({one.run.id for one in run.nodes}) < len(run.nodes)
-    return [(node.run.id, f"{node.role}/{node.rank}")] if shared else [(node.run.id, "")]
 
 
 def find_node_name(line: LogLine, named: Mapping[tuple[str, str], str]) -> str:

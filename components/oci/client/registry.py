@@ -86,17 +86,14 @@ def wanted_images(
     plan: Plan, namespace: str, registry: str = "", only: str | None = None
 ) -> tuple[list[WantedImage], list[str]]:
     """The images to build, and the reason for each job without one. `registry`: the value of ${registry}, if given."""
-    names = {"namespace": namespace, "registry": registry or _registry(plan, namespace)}
-    return neutral.wanted_images(plan, names, built_with_ads, only)
-
-
-def _registry(plan: Plan, namespace: str) -> str:
-    if "registry" in plan.taken and any("${registry}" in job.image for job in plan.jobs.values()):
+    named = any("${registry}" in job.image for job in plan.jobs.values())
+    if not registry and "registry" in plan.taken and named:
         raise ImageError(
             f"{plan.stack} takes its registry from {plan.uses}\n"
             f'Name it: --registry "$(pulumi stack output imagePushAddress -s {plan.uses})"'
         )
-    return f"{registry_host(plan.region)}/{namespace}/{plan.registry.repository}"
+    registry = registry or f"{registry_host(plan.region)}/{namespace}/{plan.registry.repository}"
+    return neutral.wanted_images(plan, {"namespace": namespace, "registry": registry}, built_with_ads, only)
 
 
 def built_with_ads(job: JobPlan) -> str:
@@ -233,7 +230,8 @@ def require_image(session: Session, call: Call, address: str, compartment: str, 
     call.report.status(f"looking for the image {address}")
     if _exists(session, call, image, compartment, access_minutes):
         return
-    if image.namespace != _namespace(session, call):
+    client = session.client("object_storage")
+    if image.namespace != str(attempt(call, "Read the tenancy's namespace", client.get_namespace).data):
         call.report.warning(f"{address} is in another tenancy's registry, so it was not checked.")
         return
     tagged = address if image.tag or image.digest else f"{address}:latest"
@@ -250,7 +248,11 @@ def _exists(session: Session, call: Call, image: RegistryImage, compartment: str
         wanted["image_digest"] = image.digest
     else:
         wanted["version"] = image.tag or "latest"
-    client = session.client("artifacts", _other_region(session, image))
+    regions = sdk_module("regions")
+    region = regions.get_region_from_short_name(image.region) if "-" not in image.region else image.region
+    # The SDK returns a region's key as it is if it does not know it: then the session's own region is asked.
+    is_own = region in (session.credentials["region"], image.region.split("-")[0])
+    client = session.client("artifacts", None if is_own else str(region))
     places: list[tuple[str, dict[str, bool]]] = [(compartment, {})]
     places.append((session.tenancy, {"compartment_id_in_subtree": True}))
     for place, depth in places:
@@ -263,15 +265,3 @@ def _exists(session: Session, call: Call, image: RegistryImage, compartment: str
         if any(item.lifecycle_state == "AVAILABLE" for item in listing.data.items):
             return True
     return False
-
-
-def _other_region(session: Session, image: RegistryImage) -> str | None:
-    """The image's region in the SDK's words. None if it is the session's own region, or its key is unknown."""
-    regions = sdk_module("regions")
-    region = regions.get_region_from_short_name(image.region) if "-" not in image.region else image.region
-    return None if region in (session.credentials["region"], image.region.split("-")[0]) else str(region)
-
-
-def _namespace(session: Session, call: Call) -> str:
-    client = session.client("object_storage")
-    return str(attempt(call, "Read the tenancy's namespace", client.get_namespace).data)

@@ -78,15 +78,11 @@ def knows(run_id: str) -> bool:
 def runs_of_caller(where: Where) -> OciRuns:
     session = session_of_caller(where)
     compartment = compartment_of_caller(where)
-    witness = where.connections or _flow_witness(where, session)
-    return OciRuns(session, compartment, witness, where.cloud.region if where.cloud else None)
-
-
-def _flow_witness(where: Where, session: Session) -> FlowWitness:
     stated = (where.config.get("trainyard:network") or {}).get("flowLog")
     named = stated if isinstance(stated, Mapping) and {"group", "log"} <= stated.keys() else None
     call = replace(call_of("runs", where.tell), patience=FIRST_PATIENCE)
-    return FlowWitness(session, call, named, expected=bool(stated))
+    witness = where.connections or FlowWitness(session, call, named, expected=bool(stated))
+    return OciRuns(session, compartment, witness, where.cloud.region if where.cloud else None)
 
 
 @dataclass
@@ -157,7 +153,15 @@ class OciRuns(CompartmentRuns, Runs):
 
     def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
         runs = {run_id: self.get(call, run_id) for run_id in dict.fromkeys(node.id for node in nodes)}
-        return [_observed(node, runs[node.id], shared=len(runs) < len(nodes)) for node in nodes]
+        observed = []
+        for node in nodes:
+            if (run := runs[node.id]) is None:
+                observed.append(NodeRun(node.name, node.id, "DELETED", "the job run no longer exists"))
+            elif len(runs) < len(nodes) or getattr(run, "node_group_details_list", None):
+                observed.append(job_runs.group_runs(run, [node.name])[0])
+            else:
+                observed.append(job_runs.node_run(run, node.name))
+        return observed
 
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
         for run_id in dict.fromkeys(node.id for node in nodes):
@@ -249,13 +253,6 @@ def _request_by_token(spec: RunSpec, node: NodeSpec | None, job: Any, main: Any)
     if main is None:
         return lambda token: job_runs.request(spec, node, job, job_runs.work_of(token))
     return lambda _: job_runs.request(spec, node, job, job_runs.work_in(main), main.id)
-
-
-def _observed(node: NodeRun, run: Any, shared: bool) -> NodeRun:
-    if run is None:
-        return NodeRun(node.name, node.id, "DELETED", "the job run no longer exists")
-    groups = getattr(run, "node_group_details_list", None)
-    return job_runs.group_runs(run, [node.name])[0] if shared or groups else job_runs.node_run(run, node.name)
 
 
 RUN_CLIENTS = RunClients(knows, lambda config: OciRuns(Session.of(config)), runs_of_caller)

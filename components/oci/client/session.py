@@ -119,7 +119,10 @@ class Session:
         """One signer for all clients: the SDK would check the private key for each, which takes 70 ms. None if the
         profile names another authentication, which the SDK does itself."""
         if "security_token_file" in config:
-            return _session_token_signer(config)
+            # A profile made by `oci session authenticate` has a token in place of an uploaded key.
+            token = Path(config["security_token_file"]).expanduser().read_text(encoding="utf-8").strip()
+            key = sdk_module("signer").load_private_key_from_file(config["key_file"], config.get("pass_phrase"))
+            return sdk_module("auth.signers").SecurityTokenSigner(token, key)
         if "authentication_type" in config:
             return None
         if self._key_signer is None:
@@ -146,13 +149,6 @@ class Session:
                 "For the local cloud, use --local, or the variables that `trainyard cloud env` prints.",
             ) from error
         return credentials
-
-
-def _session_token_signer(config: Mapping[str, Any]) -> Any:
-    """For profiles made by `oci session authenticate`, which have a token in place of an uploaded key."""
-    token = Path(config["security_token_file"]).expanduser().read_text(encoding="utf-8").strip()
-    key = sdk_module("signer").load_private_key_from_file(config["key_file"], config.get("pass_phrase"))
-    return sdk_module("auth.signers").SecurityTokenSigner(token, key)
 
 
 def session_of_caller(where: Where) -> Session:

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explains why a request was refused, and which statement would have granted it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from components.oci.iam.evaluate import variables_in
 from components.oci.iam.judge import (
     DEFAULT_DOMAIN,
     CompiledPolicies,
-    CompiledStatement,
     Membership,
     Principal,
     Target,
@@ -80,44 +79,28 @@ def _who(principal: Principal) -> tuple[Subject, tuple[Condition, ...]]:
     return Subject("any-user"), (equals("request.principal.type", principal.type),)
 
 
-def _grants(missing: Iterable[str]) -> tuple[Grant, ...]:
-    by_type: dict[str | None, set[str]] = {}
-    for permission in missing:
-        by_type.setdefault(type_of(permission), set()).add(permission)
-    return tuple(
-        PermissionGrant(tuple(sorted(names))) if kind is None else smallest(kind, frozenset(names))
-        for kind, names in by_type.items()
-    )
-
-
 def _remedies(
     policies: CompiledPolicies, principal: Principal, missing: tuple[str, ...], target: Target
 ) -> tuple[Statement, ...]:
     """Statements that would grant the permissions. Empty if a name of the request cannot be written in one."""
+    by_type: dict[str | None, set[str]] = {}
+    for permission in missing:
+        by_type.setdefault(type_of(permission), set()).add(permission)
     try:
-        return _statements(policies, principal, missing, target)
+        subject, only_them = _who(principal)
+        values = {name.lower(): value for name, value in target.variables.items()}
+        conditions = only_them + tuple(
+            Comparison(name, "=", (Text(values[name]),)) for name in _NARROWING if "'" not in values.get(name, "'")
+        )
+        where = Tenancy() if target.compartment == policies.compartments.root else CompartmentId(target.compartment)
+        condition = None if not conditions else conditions[0] if len(conditions) == 1 else AllOf(conditions)
+        grants: list[Grant] = [
+            PermissionGrant(tuple(sorted(names))) if kind is None else smallest(kind, frozenset(names))
+            for kind, names in by_type.items()
+        ]
+        return tuple(Statement(subject, grant, where, condition) for grant in grants)
     except StatementError:
         return ()
-
-
-def _statements(
-    policies: CompiledPolicies, principal: Principal, missing: tuple[str, ...], target: Target
-) -> tuple[Statement, ...]:
-    subject, only_them = _who(principal)
-    values = {name.lower(): value for name, value in target.variables.items()}
-    conditions = only_them + tuple(
-        Comparison(name, "=", (Text(values[name]),)) for name in _NARROWING if "'" not in values.get(name, "'")
-    )
-    where = Tenancy() if target.compartment == policies.compartments.root else CompartmentId(target.compartment)
-    condition = None if not conditions else conditions[0] if len(conditions) == 1 else AllOf(conditions)
-    return tuple(Statement(subject, grant, where, condition) for grant in _grants(missing))
-
-
-def _why_not(policies: CompiledPolicies, rule: CompiledStatement, target: Target, variables: Iterable[str]) -> str:
-    if rule.scope not in policies.lineage(target.compartment):
-        return "another compartment"
-    absent = sorted(variables_in(rule.statement.condition) - set(variables)) if rule.statement.condition else []
-    return f"the request has no {', '.join(absent)}" if absent else "its condition does not hold"
 
 
 def explain(
@@ -129,9 +112,12 @@ def explain(
 ) -> Refusal:
     """Explains why permissions are missing, and proposes statements that grant them."""
     variables = {*request_variables(policies, principal, target, request or {}), "request.permission"}
-    near = {
-        id(rule): NearMiss(rule.policy, rule.statement, _why_not(policies, rule, target, variables))
-        for permission in missing
-        for rule in policies.rules(principal, permission)
-    }
+    near = {}
+    for rule in (rule for permission in missing for rule in policies.rules(principal, permission)):
+        condition = rule.statement.condition
+        absent = sorted(variables_in(condition) - variables) if condition else []
+        why = f"the request has no {', '.join(absent)}" if absent else "its condition does not hold"
+        if rule.scope not in policies.lineage(target.compartment):
+            why = "another compartment"
+        near[id(rule)] = NearMiss(rule.policy, rule.statement, why)
     return Refusal(principal, missing, tuple(near.values()), _remedies(policies, principal, missing, target))

@@ -26,6 +26,7 @@ from components.oci.iam.statement import (
 DEFAULT_DOMAIN = "Default"
 # The index key of statements that also grant permissions the catalog does not know.
 EVERYTHING = "*"
+EVERY_GRANT = ("manage", ALL_RESOURCES)
 
 _Key = tuple[str, ...]
 
@@ -108,7 +109,12 @@ class Principal:
         if self.groups or self.dynamic_groups:
             everyone += (("any-group",),)
         kinds = (("group", self.groups), ("dynamic-group", self.dynamic_groups))
-        return everyone + tuple(key for kind, rows in kinds for row in rows for key in _membership_keys(kind, row))
+        return everyone + tuple(
+            key
+            for kind, memberships in kinds
+            for group in memberships
+            for key in ((kind, group.ocid.lower()), (kind, group.domain.lower(), group.name.lower()))
+        )
 
     @cached_property
     def variables(self) -> Variables:
@@ -195,10 +201,6 @@ class CompiledPolicies:
                 yield from by_permission.get(EVERYTHING, ())
 
 
-def _membership_keys(kind: str, row: Membership) -> tuple[_Key, _Key]:
-    return (kind, row.ocid.lower()), (kind, row.domain.lower(), row.name.lower())
-
-
 def _subject_keys(subject: Subject) -> Iterable[_Key]:
     if not subject.members:
         yield (subject.kind,)
@@ -209,13 +211,6 @@ def _subject_keys(subject: Subject) -> Iterable[_Key]:
             yield (subject.kind, member.name.lower())
         else:
             yield (subject.kind, (member.domain or DEFAULT_DOMAIN).lower(), member.name.lower())
-
-
-def _index_names(statement: Statement) -> Iterable[str]:
-    grant = statement.grant
-    if isinstance(grant, VerbGrant) and (grant.verb, grant.resource_type) == ("manage", ALL_RESOURCES):
-        return (EVERYTHING,)
-    return grants(grant)
 
 
 def compile_policies(policies: Iterable[AttachedPolicy], compartments: Compartments) -> CompiledPolicies:
@@ -230,9 +225,11 @@ def compile_policies(policies: Iterable[AttachedPolicy], compartments: Compartme
                 continue
             test = compile_condition(statement.condition) if statement.condition else None
             rule = CompiledStatement(policy.name, statement, scope, test)
+            grant = statement.grant
+            is_everything = isinstance(grant, VerbGrant) and (grant.verb, grant.resource_type) == EVERY_GRANT
             for key in _subject_keys(statement.subject):
                 by_permission = index.setdefault(key, {})
-                for name in _index_names(statement):
+                for name in (EVERYTHING,) if is_everything else grants(grant):
                     by_permission[name] = (*by_permission.get(name, ()), rule)
     return CompiledPolicies(compartments, index, tuple(idle))
 

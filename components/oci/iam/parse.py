@@ -167,23 +167,19 @@ def _subject(scanner: Scanner) -> Subject:
     return scanner.built(position, lambda: Subject(kind, tuple(members)))
 
 
-def _permission_list(scanner: Scanner) -> PermissionGrant:
-    position = scanner.position
-    names: list[str] = []
-    while not names or scanner.accept(","):
-        if not scanner.word():
-            raise scanner.expected("the name of a permission")
-        names.append(scanner.take_word().upper())
-    if not scanner.accept("}"):
-        raise scanner.expected("`,` or `}`")
-    if scanner.word().lower() in known_words():
-        raise scanner.wrong(f"a list of permissions takes no resource type: leave out `{scanner.word()}`")
-    return scanner.built(position, lambda: PermissionGrant(tuple(names)))
-
-
 def _grant(scanner: Scanner) -> Grant:
     if scanner.accept("{"):
-        return _permission_list(scanner)
+        position = scanner.position
+        names: list[str] = []
+        while not names or scanner.accept(","):
+            if not scanner.word():
+                raise scanner.expected("the name of a permission")
+            names.append(scanner.take_word().upper())
+        if not scanner.accept("}"):
+            raise scanner.expected("`,` or `}`")
+        if scanner.word().lower() in known_words():
+            raise scanner.wrong(f"a list of permissions takes no resource type: leave out `{scanner.word()}`")
+        return scanner.built(position, lambda: PermissionGrant(tuple(names)))
     verb = scanner.word().lower()
     if verb not in VERBS:
         raise scanner.expected("a verb (inspect, read, use, manage) or {PERMISSIONS}", VERBS)

@@ -37,25 +37,21 @@ class Operation:
     source: str
 
 
-def _words(row: Mapping[str, str], key: str) -> frozenset[str]:
-    return frozenset(row.get(key, "").split())
-
-
-def _resource_type(name: str, row: Mapping[str, str]) -> ResourceType:
-    covers: dict[Verb, frozenset[str]] = {}
-    so_far: frozenset[str] = frozenset()
-    for verb in VERBS:
-        so_far |= _words(row, verb)
-        covers[verb] = so_far
-    documented = _words(row, "documented") if "documented" in row else so_far
-    placement: Trust = "inferred" if row.get("placement") == "inferred" else "documented"
-    return ResourceType(name, covers, documented, placement, table("permissions")["sources"][row["source"]])
-
-
 @cache
 def resource_types() -> Mapping[str, ResourceType]:
     """Every resource type whose permissions are known, by name."""
-    return {name: _resource_type(name, row) for name, row in table("permissions")["types"].items()}
+    found = {}
+    for name, row in table("permissions")["types"].items():
+        covers: dict[Verb, frozenset[str]] = {}
+        so_far: frozenset[str] = frozenset()
+        for verb in VERBS:
+            so_far |= frozenset(row.get(verb, "").split())
+            covers[verb] = so_far
+        documented = frozenset(row["documented"].split()) if "documented" in row else so_far
+        placement: Trust = "inferred" if row.get("placement") == "inferred" else "documented"
+        source = table("permissions")["sources"][row["source"]]
+        found[name] = ResourceType(name, covers, documented, placement, source)
+    return found
 
 
 @cache
@@ -142,17 +138,6 @@ def operation(name: str) -> Operation:
         raise StatementError(f"`{name}` is not an operation in the catalog{nearest(name, operations())}") from None
 
 
-def _kinds(resource_type: str) -> tuple[str, ...]:
-    members = families().get(resource_type, (resource_type,))
-    kinds = tuple(name for name in members if name in resource_types())
-    if not kinds:
-        words = (*resource_types(), *families())
-        raise StatementError(
-            f"`{resource_type}`: its permissions are not in the catalog{nearest(resource_type, words)}"
-        )
-    return kinds
-
-
 def _verb_trust(kinds: tuple[str, ...], needed: frozenset[str], documented: frozenset[str]) -> Trust:
     """How certain a verb's grant is: it depends on the names of the permissions, and on whether they belong to the
     verb."""
@@ -171,7 +156,13 @@ def smallest(resource_type: str, needed: frozenset[str]) -> Grant:
     This is a verb if it grants exactly that. Otherwise it is a list of the permissions, if a document names all of
     them. Otherwise it is the smallest verb that covers them.
     """
-    kinds = _kinds(resource_type)
+    members = families().get(resource_type, (resource_type,))
+    kinds = tuple(name for name in members if name in resource_types())
+    if not kinds:
+        words = (*resource_types(), *families())
+        raise StatementError(
+            f"`{resource_type}`: its permissions are not in the catalog{nearest(resource_type, words)}"
+        )
     if not needed:
         raise StatementError(f"`{resource_type}`: nothing is needed, so there is nothing to grant")
     strange = needed - verb_covers("manage", resource_type)

@@ -77,23 +77,19 @@ def _value(value: Value) -> str:
             return f"/{value.text}/"
 
 
-def _comparison(comparison: Comparison) -> str:
-    values = [_value(value) for value in comparison.values]
-    match comparison.operator:
-        case "between":
-            right = " and ".join(values)
-        case "in":
-            right = f"({', '.join(values)})"
-        case _:
-            right = values[0]
-    return f"{comparison.variable} {comparison.operator} {right}"
-
-
 def condition_text(condition: Condition) -> str:
     """The text after `where`, or a whole matching rule."""
     match condition:
         case Comparison():
-            return _comparison(condition)
+            values = [_value(value) for value in condition.values]
+            match condition.operator:
+                case "between":
+                    right = " and ".join(values)
+                case "in":
+                    right = f"({', '.join(values)})"
+                case _:
+                    right = values[0]
+            return f"{condition.variable} {condition.operator} {right}"
         case Exists(variable):
             return variable
         case AllOf(parts):

@@ -104,27 +104,18 @@ def statement_mutations(policies: Sequence[PolicyInForce]) -> Iterator[Statement
     for policy in policies:
         for text in policy.statements:
             yield StatementMutation("deleted", policy.name, text, None, f"without `{text}`")
-            for wider, how in _wider_statements(parse(text)):
-                yield StatementMutation("widened", policy.name, text, iam.to_text(wider), f"`{text}`: {how}")
-            yield from _turned(policy.name, text, subjects)
-
-
-def _turned(policy: str, text: str, subjects: Sequence[iam.Subject]) -> Iterator[StatementMutation]:
-    """The statement with another subject."""
-    statement = parse(text)
-    others = [subject for subject in subjects if subject != statement.subject and subject.kind != "service"]
-    if others:
-        given = replace(statement, subject=others[0])
-        after = iam.to_text(given)
-        yield StatementMutation("turned around", policy, text, after, f"`{text}`: for another, `{after}`")
-
-
-def _wider_statements(statement: iam.Statement) -> Iterator[tuple[iam.Statement, str]]:
-    grant = wider_grant(statement.grant)
-    if grant is not None:
-        yield replace(statement, grant=grant), f"as {iam.to_text(replace(statement, grant=grant))}"
-    if statement.condition is not None:
-        yield replace(statement, condition=None), "without its condition"
+            statement = parse(text)
+            grant = wider_grant(statement.grant)
+            if grant is not None:
+                wider = iam.to_text(replace(statement, grant=grant))
+                yield StatementMutation("widened", policy.name, text, wider, f"`{text}`: as {wider}")
+            if statement.condition is not None:
+                wider = iam.to_text(replace(statement, condition=None))
+                yield StatementMutation("widened", policy.name, text, wider, f"`{text}`: without its condition")
+            others = [subject for subject in subjects if subject != statement.subject and subject.kind != "service"]
+            if others:
+                after = iam.to_text(replace(statement, subject=others[0]))
+                yield StatementMutation("turned around", policy.name, text, after, f"`{text}`: for another, `{after}`")
 
 
 def wider_grant(grant: iam.Grant) -> iam.Grant | None:

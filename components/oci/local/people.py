@@ -72,7 +72,17 @@ def people_of(cloud: LocalCloud, plan: OciPlan, granted: OciAccessPlan, outputs:
     """`granted`: the plan that grants access, of this stack or of the one that it uses."""
     deployer = session_of(cloud, DEPLOYER)
     if granted.users_group:
-        _join(deployer, cloud, granted.users_group)
+        identity, models = deployer.client("identity"), import_module("oci.identity.models")
+        groups = identity.list_groups(cloud.tenancy, name=granted.users_group).data
+        if not groups:
+            details = models.CreateGroupDetails(
+                compartment_id=cloud.tenancy, name=granted.users_group, description="of a rehearsal"
+            )
+            groups = [identity.create_group(details).data]
+        user = session_of(cloud, USER).credentials["user"]
+        members = identity.list_user_group_memberships(cloud.tenancy, user_id=user, group_id=groups[0].id).data
+        if not members:
+            identity.add_user_to_group(models.AddUserToGroupDetails(user_id=user, group_id=groups[0].id))
         return _people(session_of(cloud, USER), plan, f"a user of {granted.users_group}", USER)
     if granted.users_dynamic_group:
         if not granted.make_notebooks_group:
@@ -83,19 +93,6 @@ def people_of(cloud: LocalCloud, plan: OciPlan, granted: OciAccessPlan, outputs:
 
 def _people(session: Session, plan: OciPlan, words: str, profile: str | None) -> People:
     return People(session, OciRuns(session, plan.compartment or ""), words, profile)
-
-
-def _join(deployer: Session, cloud: LocalCloud, name: str) -> None:
-    """Adds the tenancy's only unprivileged user to the group. Makes the group if it does not exist."""
-    identity, models = deployer.client("identity"), import_module("oci.identity.models")
-    groups = identity.list_groups(cloud.tenancy, name=name).data
-    if not groups:
-        details = models.CreateGroupDetails(compartment_id=cloud.tenancy, name=name, description="of a rehearsal")
-        groups = [identity.create_group(details).data]
-    user = session_of(cloud, USER).credentials["user"]
-    members = identity.list_user_group_memberships(cloud.tenancy, user_id=user, group_id=groups[0].id).data
-    if not members:
-        identity.add_user_to_group(models.AddUserToGroupDetails(user_id=user, group_id=groups[0].id))
 
 
 def _notebook(deployer: Session, cloud: LocalCloud, outputs: Mapping[str, Any]) -> Session:
@@ -179,16 +176,11 @@ def answers(cloud: LocalCloud, outputs: Mapping[str, Any], rows: Sequence[Row]) 
         "namespace": cloud.namespace,
         "registry": str(outputs["imagePushAddress"]),
         "bucket": str(outputs["bucketUri"]),
-        **{f"secret.{name}": ocid for name, ocid in _secrets(rows).items()},
     }
+    for row in rows:
+        if row["type"] == "oci:Vault/secret:Secret":
+            values[f"secret.{row['urn'].rpartition('::secret-')[2]}"] = row["id"]
     return Placeholders(values)
-
-
-def _secrets(rows: Sequence[Row]) -> dict[str, str]:
-    """OCIDs of the stack's vault secrets, by the names that `${secret.…}` uses."""
-    return {
-        row["urn"].rpartition("::secret-")[2]: row["id"] for row in rows if row["type"] == "oci:Vault/secret:Secret"
-    }
 
 
 def inputs(
@@ -209,7 +201,15 @@ def inputs(
 def small_shapes(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
     """Implements `trainyard.rehearsal.mapping.Machines`."""
     _shape(made, name, plan.jobs[name], entry)
-    _image(made, name, plan, entry)
+    # A job whose image is in another registry, or shared by jobs of other frameworks, gets an image of its own.
+    job = plan.jobs[name]
+    shared = {other.framework for other in plan.jobs.values() if other.image == job.image} != {job.framework}
+    if not job.image_is_ours:
+        made.differences.append(
+            f"job {name}: {job.image} is not pulled: an image of the stack's own repository stands in"
+        )
+    if shared or not job.image_is_ours:
+        entry["image"] = f"${{registry}}:rehearsal-{name}"
 
 
 def _shape(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
@@ -222,15 +222,3 @@ def _shape(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]
             made.not_rehearsed.setdefault(name, []).append("NCCL: there is no GPU here; gloo carries the tensors")
     else:
         made.differences.append(f"job {name}: a share of this machine stands in for {job.shape.name}")
-
-
-def _image(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
-    """Gives a job an image of its own if its image is in another registry, or shared by jobs of other frameworks."""
-    job = plan.jobs[name]
-    shared = {other.framework for other in plan.jobs.values() if other.image == job.image} != {job.framework}
-    if not job.image_is_ours:
-        made.differences.append(
-            f"job {name}: {job.image} is not pulled: an image of the stack's own repository stands in"
-        )
-    if shared or not job.image_is_ours:
-        entry["image"] = f"${{registry}}:rehearsal-{name}"

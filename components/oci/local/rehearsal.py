@@ -165,7 +165,14 @@ class OciPlannedNeeds(PlannedNeeds):
         """The ids of the policy pack's rules that refuse a security list with these rules."""
         listed: dict[str, list[dict[str, Any]]] = {"ingress": [], "egress": []}
         for rule in in_force:
-            listed[rule.direction].append(_properties(rule))
+            end, kind = PEER_ENDS[rule.direction], PEER_TYPES["addresses" if address_block(rule.peer) else "services"]
+            protocol = EVERY_PROTOCOL if rule.protocol is None else str(rule.protocol)
+            ports = (
+                {f"{protocol_name(rule.protocol)}Options": {"min": rule.ports[0], "max": rule.ports[1]}}
+                if rule.ports
+                else {}
+            )
+            listed[rule.direction].append({end: rule.peer, f"{end}Type": kind, "protocol": protocol, **ports})
         sides = {f"{side}SecurityRules": rows for side, rows in listed.items()}
         return refusing_rules(JudgedResource(_SECURITY_LIST, {**sides, "freeformTags": dict(self.list_tags)}))
 
@@ -177,15 +184,6 @@ class OciPlannedNeeds(PlannedNeeds):
                 JudgedResource(_POLICY, {"statements": list(policy.statements), "freeformTags": tags})
             )
         return frozenset(refused)
-
-
-def _properties(rule: RuleInForce) -> dict[str, Any]:
-    end, kind = PEER_ENDS[rule.direction], PEER_TYPES["addresses" if address_block(rule.peer) else "services"]
-    protocol = EVERY_PROTOCOL if rule.protocol is None else str(rule.protocol)
-    ports = (
-        {f"{protocol_name(rule.protocol)}Options": {"min": rule.ports[0], "max": rule.ports[1]}} if rule.ports else {}
-    )
-    return {end: rule.peer, f"{end}Type": kind, "protocol": protocol, **ports}
 
 
 def planned_needs(plan: OciPlan, network_of: OciPlan | None = None, access_of: OciPlan | None = None) -> PlannedNeeds:

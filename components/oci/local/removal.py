@@ -195,13 +195,14 @@ def _together(runs: Sequence[Any]) -> tuple[LiveRun, ...]:
         title = f"{tags['job']}/{tags['run']}" if "job" in tags and "run" in tags else str(run.display_name)
         by_title[title].append(run)
     return tuple(
-        LiveRun(title, _state({run.lifecycle_state for run in group}), min(run.time_accepted for run in group))
+        LiveRun(
+            title,
+            # IN_PROGRESS if any is, otherwise the first by name.
+            min((run.lifecycle_state for run in group), key=lambda state: (state != "IN_PROGRESS", state)),
+            min(run.time_accepted for run in group),
+        )
         for title, group in by_title.items()
     )
-
-
-def _state(states: set[str]) -> str:
-    return "IN_PROGRESS" if "IN_PROGRESS" in states else sorted(states)[0]
 
 
 def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:

@@ -82,34 +82,18 @@ class OciLocalPlatform(LocalPlatform):
 
 def stand_in(made: LocalFile, plan: Plan, cloud: LocalCloud, stand_ins: StandIns) -> None:
     """Makes stand-ins for existing resources, and changes the file so that it names them."""
-    _region(made, cloud)
-    _domain(made)
-    _existing(made, stand_ins)
-    _inputs(made, plan, stand_ins)
-    _names(made, stand_ins)
-    _ocids(made, stand_ins)
-
-
-def _region(made: LocalFile, cloud: LocalCloud) -> None:
     region = str(made.config.get(REGION, ""))
     rest = {key: value for key, value in made.config.items() if not key.startswith(PROVIDER)}
     made.config = {REGION: cloud.region, **rest}
     if region != cloud.region:
         made.remarks.append(f"{region}: the local cloud is one region, {cloud.region}")
-    access = made.config.get("trainyard:access")
-    if isinstance(access, dict) and "homeRegion" in access:
-        access["homeRegion"] = cloud.region
-
-
-def _domain(made: LocalFile) -> None:
     access = made.config.get("trainyard:access") or {}
+    if "homeRegion" in access:
+        access["homeRegion"] = cloud.region
     if access.pop("domainEndpoint", None) is not None:
         made.remarks.append(
             f"identity domain {access.pop('domain', '')}: the local cloud has one domain; groups are made there"
         )
-
-
-def _existing(made: LocalFile, stand_ins: StandIns) -> None:
     for concern, word, make in (
         ("bucket", "bucket", stand_ins.bucket),
         ("registry", "repository", stand_ins.repository),
@@ -118,19 +102,14 @@ def _existing(made: LocalFile, stand_ins: StandIns) -> None:
         if named:
             make(named)
             made.remarks.append(f"{word} {named}: an empty one stands in")
-
-
-def _inputs(made: LocalFile, plan: Plan, stand_ins: StandIns) -> None:
-    """Makes stand-ins for other buckets that jobs mount: nodes do not start without them."""
-    named = (item.bucket for job in plan.jobs.values() for item in job.inputs)
-    for name in dict.fromkeys(name for name in named if name and name != plan.bucket.name):
-        if stand_ins.bucket(name):
-            made.remarks.append(f"bucket {name}: an empty one stands in")
-
-
-def _names(made: LocalFile, stand_ins: StandIns) -> None:
-    """Makes stand-ins for resources that the file refers to by name and that this cloud does not have."""
-    for kind, *path in (*NAMED, *_targets(made.config)):
+    # Nodes do not start without the other buckets that jobs mount.
+    mounted = (item.bucket for job in plan.jobs.values() for item in job.inputs)
+    for bucket in dict.fromkeys(bucket for bucket in mounted if bucket and bucket != plan.bucket.name):
+        if stand_ins.bucket(bucket):
+            made.remarks.append(f"bucket {bucket}: an empty one stands in")
+    # The file chooses the keys of compute targets.
+    targets = [("datasciencecomputetarget", TARGETS, key, "existing") for key in made.config.get(TARGETS) or {}]
+    for kind, *path in (*NAMED, *targets):
         holder: Any = made.config
         for step in path[:-1]:
             holder = (holder.get(step) if isinstance(holder, dict) else None) or {}
@@ -140,20 +119,11 @@ def _names(made: LocalFile, stand_ins: StandIns) -> None:
             group = str(holder.get("group", "")) if kind == "log" else ""
             if stand_ins.named(kind, name, stand_ins.of(group) or group):
                 made.remarks.append(f"{KINDS[kind].row.words} {name}: an empty one stands in")
-
-
-def _targets(config: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Rows of `NAMED` for compute targets, whose keys the file chooses."""
-    for name in config.get(TARGETS) or {}:
-        yield "datasciencecomputetarget", TARGETS, name, "existing"
-
-
-def _ocids(made: LocalFile, stand_ins: StandIns) -> None:
     stood: dict[str, str] = {}
     # In the order of the table and not of the file, so that a subnet's VCN and a log's group come first.
     ocids = {text for text in walk_texts(made.config) if is_ocid(text)}
     order = list(KINDS)
-    for ocid in sorted(ocids, key=lambda one: (order.index(_type(one)) if _type(one) in KINDS else 0, one)):
+    for ocid in sorted(ocids, key=lambda ocid: (order.index(_type(ocid)) if _type(ocid) in KINDS else 0, ocid)):
         local = stand_ins.of(ocid)
         if local is not None and local != ocid:
             stood[ocid] = local

@@ -33,18 +33,14 @@ def fields(noun: str, network: OciNetworkPlan | None, session: Session, gateway:
             )
             return {"route_rules": [route]}
         case "security_list":
-            return _rules(network, session)
+            if network is None:
+                return {"ingress_security_rules": [], "egress_security_rules": []}
+            planned, services = security_rules(network), _services(session).cidr_block
+            return {
+                "ingress_security_rules": [_security_rule(rule, services) for rule in planned.ingress],
+                "egress_security_rules": [_security_rule(rule, services) for rule in planned.egress],
+            }
     return {}
-
-
-def _rules(network: OciNetworkPlan | None, session: Session) -> Mapping[str, Any]:
-    if network is None:
-        return {"ingress_security_rules": [], "egress_security_rules": []}
-    planned, services = security_rules(network), _services(session).cidr_block
-    return {
-        "ingress_security_rules": [_security_rule(rule, services) for rule in planned.ingress],
-        "egress_security_rules": [_security_rule(rule, services) for rule in planned.egress],
-    }
 
 
 def _security_rule(rule: SecurityRule, services: str) -> Any:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.messages import warn
-from components.oci.plan import TAKEN, OciNetworkPlan, OciPlan, registry_host
+from components.oci.plan import TAKEN, OciPlan, registry_host
 from components.oci.resources.access import Access, AccessArgs
 from components.oci.resources.context import Context, credentials, make_lazy, namespace_of
 from components.oci.resources.existing import find_departures, resolve_existing
@@ -34,6 +34,7 @@ RUN_SETTINGS = {"configFileProfile": "profile"}
 
 def outputs(here: Context, network: Network | None, place: JobPlace, jobs: Mapping[str, Job]) -> dict[str, Any]:
     plan = here.plan
+    rules = security_rules(plan.network).ingress
     exported: dict[str, Any] = {
         "bucket": here.bucket,
         "bucketUri": here.bucket_uri,
@@ -48,7 +49,10 @@ def outputs(here: Context, network: Network | None, place: JobPlace, jobs: Mappi
         "logId": place.log,
         "runsGroup": here.runs_group,
         # The owner of an existing network must open these ports.
-        "portsOpen" if network else "portsNeeded": _ports(plan.network),
+        "portsOpen" if network else "portsNeeded": [
+            f"{'' if rule.protocol == TCP else f'{protocol_name(rule.protocol)} '}{range_text(rule.ports, 'all')}"
+            for rule in rules
+        ],
         "jobs": {
             name: {
                 "id": job.job_id,
@@ -75,14 +79,6 @@ def outputs(here: Context, network: Network | None, place: JobPlace, jobs: Mappi
     return {name: value for name, value in exported.items() if value is not None}
 
 
-def _ports(network: OciNetworkPlan) -> list[str]:
-    rules = security_rules(network).ingress
-    return [
-        f"{'' if rule.protocol == TCP else f'{protocol_name(rule.protocol)} '}{range_text(rule.ports, 'all')}"
-        for rule in rules
-    ]
-
-
 def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
     make_lazy()
@@ -93,9 +89,13 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     prefix = f"{plan.team}-{plan.environment}"
     namespace = namespace_of()
     access = (Access("access", AccessArgs(plan, prefix, plan.tags)),) if plan.access.create else ()
-    storage = _storage(plan, prefix, namespace, access)
+    parts = plan.bucket, plan.registry, plan.vault
+    key_access = access if plan.bucket.key else ()
+    storage = Storage("storage", StorageArgs(*parts, plan.compartment or "", namespace, prefix, plan.tags, key_access))
     here = Context(plan, namespace, storage.secret_ids, borrowed)
-    network = _network(plan, prefix)
+    network = None
+    if plan.network.create:
+        network = Network("network", NetworkArgs(plan.network, plan.compartment or "", prefix, plan.tags))
     place = JobPlace(
         project=_project(plan, borrowed),
         subnet=network.subnet_id if network else borrowed.get("network", "subnetId") or plan.network.subnet or "",
@@ -103,25 +103,22 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
         compute_targets=compute_targets(plan),
     )
     # Made before the runs, so that it records their first packets, too.
-    flow_logs = tuple(_flow_log(plan, place))
-    jobs = _jobs(plan, here, place, folder, (storage, *access, *flow_logs))
+    flow_logs: tuple[oci.logging.Log, ...] = ()
+    if isinstance(plan.network.flow_log, str) and place.log_group is not None:
+        flow_logs = (make_flow_log(plan, place.log_group, place.subnet),)
+    jobs: dict[str, Job] = {}
+    if plan.jobs:
+        named = credentials()
+        settings = {ours: named[theirs] for theirs, ours in RUN_SETTINGS.items() if theirs in named}
+        runs, after = RunProvider("runs", {"region": plan.region, **settings}), (storage, *access, *flow_logs)
+        for name, job in plan.jobs.items():
+            artifact = code_artifact(plan, job, folder, build_artifact)
+            jobs[name] = Job(name, JobArgs(job, here, place, artifact, runs, after))
     # Stacks that use this one's network refer to its flow log, others to the compute targets that they share.
     made: dict[str, Any] = {"flowLogGroupId": place.log_group, "flowLogId": flow_logs[0].id} if flow_logs else {}
     if place.compute_targets:
         made["computeTargetIds"] = dict(place.compute_targets)
     return {**outputs(here, network, place, jobs), **made}
-
-
-def _storage(plan: OciPlan, prefix: str, namespace: pulumi.Output[str], access: tuple[pulumi.Resource, ...]) -> Storage:
-    parts = plan.bucket, plan.registry, plan.vault
-    key_access = access if plan.bucket.key else ()
-    return Storage("storage", StorageArgs(*parts, plan.compartment or "", namespace, prefix, plan.tags, key_access))
-
-
-def _network(plan: OciPlan, prefix: str) -> Network | None:
-    if not plan.network.create:
-        return None
-    return Network("network", NetworkArgs(plan.network, plan.compartment or "", prefix, plan.tags))
 
 
 def _project(plan: OciPlan, borrowed: Borrowed) -> pulumi.Input[str]:
@@ -146,25 +143,6 @@ def _logs(plan: OciPlan, borrowed: Borrowed) -> dict[str, Any]:
     return {
         "log_group": borrowed.get("logs", "logGroupId") or plan.logs.group,
         "log": borrowed.get("logs", "logId") or plan.logs.log,
-    }
-
-
-def _flow_log(plan: OciPlan, place: JobPlace) -> Iterator[oci.logging.Log]:
-    if isinstance(plan.network.flow_log, str) and place.log_group is not None:
-        yield make_flow_log(plan, place.log_group, place.subnet)
-
-
-def _jobs(
-    plan: OciPlan, here: Context, place: JobPlace, folder: Path, after: tuple[pulumi.Resource, ...]
-) -> dict[str, Job]:
-    if not plan.jobs:
-        return {}
-    named = credentials()
-    settings = {ours: named[theirs] for theirs, ours in RUN_SETTINGS.items() if theirs in named}
-    runs = RunProvider("runs", {"region": plan.region, **settings})
-    return {
-        name: Job(name, JobArgs(job, here, place, code_artifact(plan, job, folder, build_artifact), runs, after))
-        for name, job in plan.jobs.items()
     }
 
 

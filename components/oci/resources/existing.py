@@ -13,7 +13,7 @@ import pulumi_oci as oci
 
 from catalog.tables import table
 from components.messages import RefusedError
-from components.oci.plan import ComputeTargetPlan, OciLogsPlan, OciNetworkPlan, OciPlan
+from components.oci.plan import OciPlan
 from components.oci.stack import FlowLog, is_ocid
 from components.outputs import PROTECTED, Outputs, is_ours, last_outputs, unless_refused
 from schemas.each import lies_outside
@@ -77,13 +77,25 @@ def resolve_existing(plan: OciPlan) -> OciPlan:
     """The plan with the OCIDs of existing resources. Raises RefusedError, which lists all problems."""
     search, here = _Search(), plan.compartment or ""
     project = search.one(PROJECT, plan.project.project, at("project", "existing"), here)
+    place = plan.network.compartment or here
+    vcn = search.one(VCN, plan.network.vcn, at("network", "vcn"), place)
+    if isinstance(plan.network.flow_log, FlowLog):
+        _log(search, plan.network.flow_log.group, plan.network.flow_log.log, at("network", "flowLog"), place)
+    if vcn and not plan.network.subnet:
+        search.addresses(vcn, plan.network.subnet_cidr)
+    subnet = search.one(SUBNET, plan.network.subnet, at("network", "subnet"), place)
+    route_table = search.one(ROUTE_TABLE, plan.network.route_table, at("network", "routeTable"), place)
+    group, log = _log(search, plan.logs.group, plan.logs.log, at("logs", "existing"), here)
     made = replace(
         plan,
-        network=_network(search, plan.network, plan.network.compartment or here),
-        logs=_logs(search, plan.logs, here),
+        network=replace(plan.network, vcn=vcn, subnet=subnet, route_table=route_table),
+        logs=replace(plan.logs, group=group, log=log),
         project=replace(plan.project, project=project),
         compute_targets={
-            key: replace(target, existing=_target(search, key, target, here))
+            key: replace(
+                target,
+                existing=search.one(COMPUTE_TARGET, target.existing, at("computeTargets", key, "existing"), here),
+            )
             for key, target in plan.compute_targets.items()
         },
     )
@@ -92,29 +104,6 @@ def resolve_existing(plan: OciPlan) -> OciPlan:
     if search.wrongs:
         raise RefusedError(search.wrongs)
     return made
-
-
-def _target(search: _Search, key: str, target: ComputeTargetPlan, place: str) -> str | None:
-    return search.one(COMPUTE_TARGET, target.existing, at("computeTargets", key, "existing"), place)
-
-
-def _network(search: _Search, network: OciNetworkPlan, place: str) -> OciNetworkPlan:
-    vcn = search.one(VCN, network.vcn, at("network", "vcn"), place)
-    if isinstance(network.flow_log, FlowLog):
-        _log(search, network.flow_log.group, network.flow_log.log, at("network", "flowLog"), place)
-    if vcn and not network.subnet:
-        search.addresses(vcn, network.subnet_cidr)
-    return replace(
-        network,
-        vcn=vcn,
-        subnet=search.one(SUBNET, network.subnet, at("network", "subnet"), place),
-        route_table=search.one(ROUTE_TABLE, network.route_table, at("network", "routeTable"), place),
-    )
-
-
-def _logs(search: _Search, logs: OciLogsPlan, place: str) -> OciLogsPlan:
-    group, log = _log(search, logs.group, logs.log, at("logs", "existing"), place)
-    return replace(logs, group=group, log=log)
 
 
 def _log(search: _Search, group: str | None, log: str | None, path: Path, place: str) -> tuple[str | None, str | None]:
@@ -187,13 +176,6 @@ def _answer(problem: Exception) -> str:
 def find_departures(plan: OciPlan) -> Iterator[Wrong]:
     """A warning for each resource with data that this `up` would delete. Raises RefusedError if the region changes."""
     before = last_outputs()
-    _require_same_region(plan, before)
-    for look in (_bucket, _repository, _departed_log):
-        # If a lookup is refused, nothing is reported: OCI itself will accept or refuse the change.
-        yield from unless_refused(partial(look, plan, before))
-
-
-def _require_same_region(plan: OciPlan, before: Outputs) -> None:
     keys = table("regions")["keys"]
     names = {key: name for name, key in keys.items()}
     for there in _regions(before):
@@ -202,6 +184,9 @@ def _require_same_region(plan: OciPlan, before: Outputs) -> None:
         message = f"the stack is in {names.get(there, there)}, and OCI cannot move it to another region"
         remedy = "use that region again, and make a new stack for the other one (docs/leaving.md)"
         raise RefusedError([Wrong(("config", "oci:region"), message, remedy)])
+    for look in (_bucket, _repository, _departed_log):
+        # If a lookup is refused, nothing is reported: OCI itself will accept or refuse the change.
+        yield from unless_refused(partial(look, plan, before))
 
 
 def _regions(before: Outputs) -> Iterator[str]:

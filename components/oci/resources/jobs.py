@@ -219,7 +219,15 @@ def build_artifact(folder: Path, into: Path, name: str) -> CodeArtifact:
     into.mkdir(parents=True, exist_ok=True)
     target = into / _file_name(name, digest)
     if not target.exists():
-        _write(target, folder_entries(folder))
+        entries = folder_entries(folder)
+        unfinished = target.with_suffix(f".{os.getpid()}.tmp")
+        # Without compression: versions of zlib give different bytes, and the length is part of the job.
+        with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
+            for inside, path in entries:
+                info = zipfile.ZipInfo(inside, EPOCH)
+                info.external_attr = (0o755 if os.access(path, os.X_OK) else 0o644) << 16
+                archive.writestr(info, path.read_bytes())
+        unfinished.replace(target)
     return CodeArtifact(target, digest, target.stat().st_size)
 
 
@@ -232,38 +240,12 @@ def _file_name(name: str, digest: str) -> str:
     return f"{name}-{digest[:16]}.zip"
 
 
-def _write(target: Path, entries: list[tuple[str, Path]]) -> None:
-    """Writes without compression: versions of zlib give different bytes, and the length is part of the job."""
-    unfinished = target.with_suffix(f".{os.getpid()}.tmp")
-    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
-        for inside, path in entries:
-            info = zipfile.ZipInfo(inside, EPOCH)
-            info.external_attr = (0o755 if os.access(path, os.X_OK) else 0o644) << 16
-            archive.writestr(info, path.read_bytes())
-    unfinished.replace(target)
-
-
 def compute_targets(plan: OciPlan) -> dict[str, pulumi.Input[str]]:
     """The OCID of each compute target, by its key in the stack file."""
     return {key: target.existing or _made(plan, key, target) for key, target in plan.compute_targets.items()}
 
 
 def _made(plan: OciPlan, key: str, target: ComputeTargetPlan) -> pulumi.Output[str]:
-    return oci.datascience.ComputeTarget(
-        f"target-{key}",
-        compartment_id=plan.compartment,
-        display_name=target.name,
-        description=f"Machines for the training of {plan.team}, {plan.environment}",
-        compute_configuration_details={
-            "compute_type": MANAGED,
-            "instance_configuration": dict(_machine(target)),
-            "scaling_policy": {"policy_type": "FIXED_SIZE", "instance_count": target.instances},
-        },
-        freeform_tags=dict(plan.tags),
-    ).id
-
-
-def _machine(target: ComputeTargetPlan) -> Mapping[str, Any]:
     shape = target.shape
     if shape is None:
         raise ValueError(f"{target.name} is not made")
@@ -272,4 +254,15 @@ def _machine(target: ComputeTargetPlan) -> Mapping[str, Any]:
         machine["instance_shape_details"] = {"ocpus": shape.ocpus, "memory_in_gbs": shape.memory_gb}
     if target.boot_volume_gb is not None:
         machine["boot_volume_size_in_gbs"] = target.boot_volume_gb
-    return machine
+    return oci.datascience.ComputeTarget(
+        f"target-{key}",
+        compartment_id=plan.compartment,
+        display_name=target.name,
+        description=f"Machines for the training of {plan.team}, {plan.environment}",
+        compute_configuration_details={
+            "compute_type": MANAGED,
+            "instance_configuration": machine,
+            "scaling_policy": {"policy_type": "FIXED_SIZE", "instance_count": target.instances},
+        },
+        freeform_tags=dict(plan.tags),
+    ).id

@@ -47,7 +47,11 @@ class Network(pulumi.ComponentResource):
         self._args = args
         self._inside = pulumi.ResourceOptions(parent=self)
         self._shared = {"compartment_id": args.plan.compartment or args.compartment, "freeform_tags": dict(args.tags)}
-        services = _services(self._inside)
+        answer = oci.core.get_services_output(
+            filters=[{"name": "name", "values": [ALL_SERVICES], "regex": True}],
+            opts=pulumi.InvokeOptions(parent=self._inside.parent),
+        )
+        services = Services(answer.services[0].id, answer.services[0].cidr_block)
         routes: pulumi.Input[str] | None
         if args.plan.vcn:
             self.vcn_id, routes = pulumi.Output.from_input(args.plan.vcn), args.plan.route_table
@@ -116,14 +120,6 @@ class Network(pulumi.ComponentResource):
             opts=self._inside,
             **self._shared,
         ).id
-
-
-def _services(inside: pulumi.ResourceOptions) -> Services:
-    answer = oci.core.get_services_output(
-        filters=[{"name": "name", "values": [ALL_SERVICES], "regex": True}],
-        opts=pulumi.InvokeOptions(parent=inside.parent),
-    )
-    return Services(answer.services[0].id, answer.services[0].cidr_block)
 
 
 def _route(

@@ -31,25 +31,38 @@ def find_refusals(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
     """A warning for each update that OCI refuses. Raises RefusedError for those that cannot be avoided."""
     if refused := [*_bucket(plan, recorded), *_secrets(plan, recorded)]:
         raise RefusedError(refused)
-    yield from _network(plan, recorded)
-
-
-def _network(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
     network, vcn, subnet = plan.network, recorded.one("Vcn", "vcn"), recorded.one("Subnet", "subnet")
     if not subnet:
         return
     if not network.create or network.vcn not in (None, subnet.get("vcnId")) or (network.vcn is None) != bool(vcn):
-        yield _given_up(subnet)
+        message = f"the subnet `{subnet.get('displayName')}` is deleted. {_refusal('network-in-use')}"
+        remedy = "first let the runs in it end, also those of stacks that use it (`trainyard runs`)"
+        yield Wrong(at("network"), message, remedy)
     elif vcn and (outside := _left_outside(plan, vcn, subnet)):
-        yield _vcn_range(plan, recorded, vcn, outside)
+        named = ", ".join(f"`{name}` ({cidr})" for name, cidr in outside.items())
+        message = (
+            f"{', '.join(vcn['cidrBlocks'])} -> {plan.network.cidr} leaves subnets outside: {named}. "
+            f"{_refusal('vcn-range')}"
+        )
+        remedy = f"choose a range that contains them. {_move(plan, recorded.urn('Vcn', 'vcn'), 'network')}"
+        yield Wrong(at("network", "cidr"), message, remedy)
     elif subnet.get("cidrBlock") != network.subnet_cidr:
-        yield from _subnet_range(plan, recorded, subnet)
-
-
-def _given_up(subnet: Outputs) -> Wrong:
-    message = f"the subnet `{subnet.get('displayName')}` is deleted. {_refusal('network-in-use')}"
-    remedy = "first let the runs in it end, also those of stacks that use it (`trainyard runs`)"
-    return Wrong(at("network"), message, remedy)
+        old, new = IPv4Network(subnet["cidrBlock"]), IPv4Network(plan.network.subnet_cidr)
+        change = f"{old} -> {new}"
+        if old.network_address == new.network_address:
+            if new.prefixlen > old.prefixlen:
+                message = f"{change} removes addresses. {_refusal('subnet-range')}"
+                remedy = (
+                    "first let the runs in the subnet end, also those of stacks that use it (`trainyard runs`); "
+                    f"or keep its range: `subnetCidr: {old}`"
+                )
+                yield Wrong(at("network", "subnetCidr"), message, remedy)
+            return
+        keep = f"choose a range that begins at {old.network_address}"
+        move = _move(plan, recorded.urn("Subnet", "subnet"), "subnet")
+        if old.overlaps(new):
+            move = f"Or choose one that does not overlap {old}; then: {move[0].lower()}{move[1:]}"
+        yield Wrong(at("network", "subnetCidr"), f"{change}: {_refusal('subnet-range')}", f"{keep}. {move}")
 
 
 def _left_outside(plan: OciPlan, vcn: Outputs, subnet: Outputs) -> dict[str, str]:
@@ -58,45 +71,11 @@ def _left_outside(plan: OciPlan, vcn: Outputs, subnet: Outputs) -> dict[str, str
     if list(vcn.get("cidrBlocks") or ()) == blocks:
         return {}
     there = {str(subnet.get("displayName")): str(subnet.get("cidrBlock"))}
-    for name, cidr in unless_refused(lambda: _subnets_in(plan, subnet)):
-        there.setdefault(name, cidr)
-    return {name: cidr for name, cidr in there.items() if lies_outside(cidr, blocks)}
-
-
-def _subnets_in(plan: OciPlan, subnet: Outputs) -> Iterator[tuple[str, str]]:
     place = plan.network.compartment or plan.compartment or ""
-    for one in oci.core.get_subnets(compartment_id=place, vcn_id=subnet["vcnId"]).subnets:
-        if one.state not in GONE:
-            yield one.display_name, one.cidr_block
-
-
-def _vcn_range(plan: OciPlan, recorded: Recorded, vcn: Outputs, outside: dict[str, str]) -> Wrong:
-    named = ", ".join(f"`{name}` ({cidr})" for name, cidr in outside.items())
-    message = (
-        f"{', '.join(vcn['cidrBlocks'])} -> {plan.network.cidr} leaves subnets outside: {named}. "
-        f"{_refusal('vcn-range')}"
-    )
-    remedy = f"choose a range that contains them. {_move(plan, recorded.urn('Vcn', 'vcn'), 'network')}"
-    return Wrong(at("network", "cidr"), message, remedy)
-
-
-def _subnet_range(plan: OciPlan, recorded: Recorded, subnet: Outputs) -> Iterator[Wrong]:
-    old, new = IPv4Network(subnet["cidrBlock"]), IPv4Network(plan.network.subnet_cidr)
-    change = f"{old} -> {new}"
-    if old.network_address == new.network_address:
-        if new.prefixlen > old.prefixlen:
-            message = f"{change} removes addresses. {_refusal('subnet-range')}"
-            remedy = (
-                "first let the runs in the subnet end, also those of stacks that use it (`trainyard runs`); "
-                f"or keep its range: `subnetCidr: {old}`"
-            )
-            yield Wrong(at("network", "subnetCidr"), message, remedy)
-        return
-    keep = f"choose a range that begins at {old.network_address}"
-    move = _move(plan, recorded.urn("Subnet", "subnet"), "subnet")
-    if old.overlaps(new):
-        move = f"Or choose one that does not overlap {old}; then: {move[0].lower()}{move[1:]}"
-    yield Wrong(at("network", "subnetCidr"), f"{change}: {_refusal('subnet-range')}", f"{keep}. {move}")
+    for other in unless_refused(lambda: oci.core.get_subnets(compartment_id=place, vcn_id=subnet["vcnId"]).subnets):
+        if other.state not in GONE:
+            there.setdefault(other.display_name, other.cidr_block)
+    return {name: cidr for name, cidr in there.items() if lies_outside(cidr, blocks)}
 
 
 def _move(plan: OciPlan, urn: str | None, what: str) -> str:

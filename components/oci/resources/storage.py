@@ -79,16 +79,15 @@ class Storage(pulumi.ComponentResource):
                 vault_id=vault.vault,
                 key_id=vault.key,
                 secret_name=f"{args.prefix}-{key}",
-                secret_content={"content_type": "BASE64", "content": pulumi.Output.secret(_base64(secret.value or ""))},
+                secret_content={
+                    "content_type": "BASE64",
+                    "content": pulumi.Output.secret(b64encode((secret.value or "").encode()).decode()),
+                },
                 freeform_tags=dict(args.tags),
                 opts=pulumi.ResourceOptions(parent=self),
             ).id
             for key, secret in vault.secrets.items()
         }
-
-
-def _base64(text: str) -> str:
-    return b64encode(text.encode()).decode()
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,21 @@ def abilities(sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
     access = [read(side) for side in sides]
     others, places = unlisted(access), places_of(sides, access)
     made = [compiled(side, places, others) for side in access]
+    # The permissions to evaluate: those of the catalog, those that statements list, and made-up ones for verbs.
+    known = {name for kind in resource_types().values() for name in kind.covers["manage"]}
+    listed = {
+        name
+        for side in access
+        for policy in side.policies
+        for one in policy.statements
+        for name in getattr(one.grant, "permissions", ())
+    }
+    stand_ins = {stands_for(verb, word) for verb in VERBS for word in (*others, REST)}
     question = _Question(
-        tuple(policies for policies, _ in made), places, _permissions(access, others), _names(sides, access)
+        tuple(policies for policies, _ in made),
+        places,
+        tuple(sorted(known | listed | stand_ins)),
+        _names(sides, access),
     )
     found: list[set[Ability]] = [set() for _ in sides]
     for principal, title in _principals(access):
@@ -81,32 +94,9 @@ def abilities(sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
     return tuple(map(frozenset, found))
 
 
-def _permissions(access: Iterable[Side], others: Iterable[str]) -> tuple[str, ...]:
-    """The permissions to evaluate: those of the catalog, those that statements list, and made-up ones for verbs."""
-    known = {name for kind in resource_types().values() for name in kind.covers["manage"]}
-    listed = {
-        name
-        for side in access
-        for policy in side.policies
-        for one in policy.statements
-        for name in getattr(one.grant, "permissions", ())
-    }
-    stand_ins = {stands_for(verb, word) for verb in VERBS for word in (*others, REST)}
-    return tuple(sorted(known | listed | stand_ins))
-
-
 def _names(sides: Iterable[Snapshot], access: Iterable[Side]) -> dict[str, tuple[str | None, ...]]:
     """The names to evaluate for each kind that statements narrow by name: those in statements, and those of stacks."""
     conditions = [one.condition for side in access for policy in side.policies for one in policy.statements]
-    tried, made = values(conditions), _made_names(sides)
-    return {
-        kind["name"]: (*sorted({*made[kind["name"]], *filter(None, tried[kind["variable"]])}), None)
-        for kind in table("oci_review")["kind"]
-        if kind["variable"] in tried
-    }
-
-
-def _made_names(sides: Iterable[Snapshot]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for side in sides:
         for row in SERVED_TYPES.values():
@@ -116,7 +106,12 @@ def _made_names(sides: Iterable[Snapshot]) -> dict[str, set[str]]:
         for kind_name, what, key in (("bucket", "bucket", "name"), ("repository", "registry", "repository")):
             if name := (side.plan.get(what) or {}).get(key):
                 found[kind_name].add(str(name).lower())
-    return found
+    tried = values(conditions)
+    return {
+        kind["name"]: (*sorted({*found[kind["name"]], *filter(None, tried[kind["variable"]])}), None)
+        for kind in table("oci_review")["kind"]
+        if kind["variable"] in tried
+    }
 
 
 def _principals(access: Iterable[Side]) -> Iterator[tuple[Principal, str]]:
@@ -155,12 +150,15 @@ def _principal(subject: Subject, member: Named | Identified) -> tuple[Principal,
 def _of_principal(question: _Question, principal: Principal, title: str) -> Iterator[tuple[int, Ability]]:
     alike: dict[Any, list[str]] = defaultdict(list)
     rules_of: dict[Any, tuple[tuple[CompiledStatement, ...], ...]] = {}
-    for permission in _asked(question, principal):
+    indexed = [policies.index.get(key, {}) for policies in question.policies for key in principal.keys]
+    asked = sorted({permission for rows in indexed for permission in rows})
+    for permission in question.permissions if EVERYTHING in asked else asked:
         rules = tuple(tuple(policies.rules(principal, permission)) for policies in question.policies)
         if not any(rules):
             continue
         kind = _kind(permission)
-        by_name = any(_looks_at(rule, PERMISSION) for side in rules for rule in side)
+        conditions = (rule.statement.condition for side in rules for rule in side)
+        by_name = PERMISSION in {leaf.variable.lower() for each in conditions for leaf in comparisons(each)}
         key = (kind and kind["name"], tuple(tuple(map(id, side)) for side in rules), permission if by_name else "")
         alike[key].append(permission)
         rules_of[key] = rules
@@ -169,20 +167,9 @@ def _of_principal(question: _Question, principal: Principal, title: str) -> Iter
             yield from ((number, Ability(title, permission, resource)) for permission in permissions)
 
 
-def _asked(question: _Question, principal: Principal) -> Iterable[str]:
-    indexed = [policies.index.get(key, {}) for policies in question.policies for key in principal.keys]
-    if any(EVERYTHING in rows for rows in indexed):
-        return question.permissions
-    return sorted({permission for rows in indexed for permission in rows})
-
-
 def _kind(permission: str) -> Mapping[str, Any] | None:
     resource_type = type_of(permission)
     return next((one for one in table("oci_review")["kind"] if resource_type in one["types"]), None)
-
-
-def _looks_at(rule: CompiledStatement, variable: str) -> bool:
-    return any(one.variable.lower() == variable for one in comparisons(rule.statement.condition))
 
 
 def _resources(
@@ -192,9 +179,12 @@ def _resources(
     kind = _kind(permission)
     tried = values(rule.statement.condition for side in rules for rule in side)
     of_place = [name for name in tried if name in _OF_PLACE]
-    own = tuple(kind["own"]) if kind else ()
-    for name in [name for name in tried if _is_of_another(name, own)]:
-        tried[name] = (None,)
+    # Variables that only requests for other kinds of resource have.
+    own = tuple(kind["own"]) if kind else ("-",)
+    others = tuple(start for kind in table("oci_review")["kind"] for start in kind["own"])
+    for name in tried:
+        if name.startswith(others) and not name.startswith(own):
+            tried[name] = (None,)
     if kind and kind["name"] in question.names:
         tried[kind["variable"]] = question.names[kind["name"]]
     for name in of_place:
@@ -204,8 +194,16 @@ def _resources(
         for circumstances in combinations(tried)
     ]
     for place, place_name in question.places.names.items():
+        # The sides that grant the permission, in each of the circumstances.
         outcomes = [
-            (circumstances, _granting(question, principal, permission, Target(place, given), rules))
+            (
+                circumstances,
+                tuple(
+                    number
+                    for number, policies in enumerate(question.policies)
+                    if rules[number] and judge(policies, principal, (permission,), Target(place, given)).allowed
+                ),
+            )
             for circumstances, given in rounds
         ]
         # A resource's name is always shown if statements depend on it.
@@ -213,27 +211,6 @@ def _resources(
         for circumstances, granting in outcomes:
             remaining = {name: value for name, value in circumstances.items() if name not in left_out}
             yield from ((number, _words(kind, place_name, remaining)) for number in granting)
-
-
-def _granting(
-    question: _Question,
-    principal: Principal,
-    permission: str,
-    target: Target,
-    rules: Sequence[Sequence[CompiledStatement]],
-) -> tuple[int, ...]:
-    """The sides that grant the permission."""
-    return tuple(
-        number
-        for number, policies in enumerate(question.policies)
-        if rules[number] and judge(policies, principal, (permission,), target).allowed
-    )
-
-
-def _is_of_another(variable: str, own: tuple[str, ...]) -> bool:
-    """Whether only requests for other kinds of resource have this variable."""
-    others = tuple(start for kind in table("oci_review")["kind"] for start in kind["own"])
-    return variable.startswith(others) and not variable.startswith(own or ("-",))
 
 
 def _words(kind: Mapping[str, Any] | None, place: str, circumstances: Circumstances) -> str:

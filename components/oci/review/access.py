@@ -146,7 +146,9 @@ def places_of(sides: Sequence[Snapshot], read_sides: Iterable[Side]) -> Places:
     owns = {str(plan["compartment"]) for plan in plans if plan.get("compartment")}
     attached = [policy for side in read_sides for policy in side.policies]
     root = root or next((one.compartment for one in attached if one.compartment.startswith(_TENANCY)), f"{_TENANCY}own")
-    parents, names = _made(sides, root)
+    made = {one.id: one for side in sides for one in side.of(COMPARTMENT) if one.id}
+    parents = {ocid: str(one.inputs.get("compartmentId") or root) for ocid, one in made.items()}
+    names = {ocid: str(one.inputs.get("name") or one.name) for ocid, one in made.items()}
     for ocid in (*owns, *(one.compartment for one in attached), ELSEWHERE):
         if not _is_root(ocid, root):
             parents.setdefault(ocid, root)
@@ -159,7 +161,10 @@ def places_of(sides: Sequence[Snapshot], read_sides: Iterable[Side]) -> Places:
                 case CompartmentName(path):
                     _add_path(path, below, parents, names)
     own = next(iter(owns)) if len(owns) == 1 else ""
-    shown = {ocid: _shown(ocid, names) for ocid in parents}
+    shown = {
+        ocid: f"compartment {names.get(ocid, ocid)}{' (its OCID is not known here)' if _PATH in ocid else ''}"
+        for ocid in parents
+    }
     shown |= {root: "the tenancy itself", ELSEWHERE: "any other compartment"}
     if own:
         shown[own] = "the tenancy itself" if _is_root(own, root) else "the stack's compartment"
@@ -168,18 +173,6 @@ def places_of(sides: Sequence[Snapshot], read_sides: Iterable[Side]) -> Places:
 
 def _is_root(ocid: str, root: str) -> bool:
     return ocid == root or ocid.startswith(_TENANCY)
-
-
-def _made(sides: Iterable[Snapshot], root: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The compartments that the program makes, with OCID and name: their parents, and their names."""
-    made = {one.id: one for side in sides for one in side.of(COMPARTMENT) if one.id}
-    parents = {ocid: str(one.inputs.get("compartmentId") or root) for ocid, one in made.items()}
-    return parents, {ocid: str(one.inputs.get("name") or one.name) for ocid, one in made.items()}
-
-
-def _shown(ocid: str, names: Mapping[str, str]) -> str:
-    named = f"compartment {names.get(ocid, ocid)}"
-    return f"{named} (its OCID is not known here)" if _PATH in ocid else named
 
 
 def _add_path(path: tuple[str, ...], below: str, parents: dict[str, str], names: dict[str, str]) -> None:

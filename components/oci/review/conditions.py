@@ -33,33 +33,27 @@ def values(conditions: Iterable[Condition | None]) -> dict[str, tuple[str | None
     named: dict[str, set[str]] = defaultdict(set)
     patterns: dict[str, set[str]] = defaultdict(set)
     alike: list[tuple[str, str]] = []
-    for one in (leaf for condition in conditions for leaf in comparisons(condition)):
-        name = one.variable.lower()
+    for leaf in (leaf for condition in conditions for leaf in comparisons(condition)):
+        name = leaf.variable.lower()
         named[name] |= set()
-        if isinstance(one, Exists):
+        if isinstance(leaf, Exists):
             continue
-        named[name].update(_moments(one))
-        for value in one.values:
+        named[name].update(_moments(leaf))
+        for value in leaf.values:
             match value:
                 case Text(text):
                     named[name].add(text.lower())
                 case Pattern(text):
                     patterns[name].add(text.lower())
-                case Variable(other):
-                    alike.append((name, other.lower()))
+                case Variable(variable):
+                    alike.append((name, variable.lower()))
     for name, texts in patterns.items():
         for text in sorted(texts):
             named[name].update(fitting(text, sorted(texts)))
-    return {name: candidates(texts) for name, texts in _shared(named, alike).items()}
-
-
-def _shared(named: Mapping[str, set[str]], alike: list[tuple[str, str]]) -> dict[str, set[str]]:
-    """If two variables are compared with each other, both get the values of either, so that they can be equal."""
-    found = {name: set(texts) for name, texts in named.items()}
-    for one, other in alike:
-        both = found.get(one, set()) | found.get(other, set()) | {"the same"}
-        found[one] = found[other] = both
-    return found
+    # If two variables are compared with each other, both get the values of either, so that they can be equal.
+    for name, other in alike:
+        named[name] = named[other] = named[name] | named[other] | {"the same"}
+    return {name: candidates(texts) for name, texts in named.items()}
 
 
 def _moments(one: Comparison) -> Iterator[str]:
@@ -103,22 +97,14 @@ def memberships(sides: Sequence[_Members], places: Places) -> Iterator[tuple[int
 
 def _words(circumstances: Circumstances, places: Places) -> str:
     """The members in words, such as `job runs in the stack's compartment`."""
+    kind, compartment = circumstances.get(_TYPE) or OTHER, circumstances.get(_PLACE) or OTHER
+    members = "all resources"
+    if _TYPE in circumstances:
+        known = table("oci_review")["members"]
+        members = known.get(kind, kind) if kind != OTHER else "resources of any other type"
+    if _PLACE in circumstances:
+        names = {ocid.lower(): name for ocid, name in places.names.items()}
+        named = names.get(compartment, f"compartment {compartment}")
+        members += f" in {named if compartment != OTHER else 'any other compartment'}"
     rest = {name: value for name, value in circumstances.items() if name not in (_TYPE, _PLACE)}
-    return described(f"{_kind(circumstances)}{_place(circumstances, places)}", rest)
-
-
-def _kind(circumstances: Circumstances) -> str:
-    if _TYPE not in circumstances:
-        return "all resources"
-    kind = circumstances[_TYPE] or OTHER
-    return str(table("oci_review")["members"].get(kind, kind)) if kind != OTHER else "resources of any other type"
-
-
-def _place(circumstances: Circumstances, places: Places) -> str:
-    if _PLACE not in circumstances:
-        return ""
-    place = circumstances[_PLACE] or OTHER
-    if place == OTHER:
-        return " in any other compartment"
-    names = {ocid.lower(): name for ocid, name in places.names.items()}
-    return f" in {names.get(place, f'compartment {place}')}"
+    return described(members, rest)

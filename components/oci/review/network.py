@@ -31,44 +31,31 @@ ANYWHERE = "0.0.0.0/0"
 def network_of(side: Snapshot) -> Network:
     subnets = side.of(SUBNET)
     if not subnets:
-        return Network(unjudged=_not_known(side))
-    names = _where(subnets)
+        if side.plan.get("uses") and "network" in (side.plan.get("taken") or ()):
+            of_stack = f"the subnet is that of the stack {side.plan['uses']}, whose review has its rules"
+            return Network(unjudged=of_stack)
+        named = (side.plan.get("network") or {}).get("subnet")
+        subnet_text = f"the subnet {named}" if named else "the subnet"
+        return Network(unjudged=f"{subnet_text} is not the stack's: its rules are not in the stack file")
+    nodes = next((subnet for subnet in subnets if subnet.name == "subnet"), subnets[0])
+    # Their names in the program stay when the stack is renamed. The nodes' subnet needs no name.
+    names = {one.urn: "the subnet" if one.urn == nodes.urn else f"the subnet `{one.name}`" for one in subnets}
     passages: list[Passage] = []
     for subnet in subnets:
         for rules in _lists_of(subnet, side):
-            passages += _of_list(names[subnet.urn], rules, side)
+            for rule in security_rules_of(LIST, rules.inputs if rules else _default_list(side)):
+                passages.append(passage_of(names[subnet.urn], rule, _peer(rule, side)))
     passages += _of_groups(side)
-    blocks = [block for subnet in subnets for block in _blocks(subnet)]
-    nodes = _of_nodes(subnets)
+    blocks = [block for resource in (*side.of(VCN), *subnets) for block in _blocks(resource)]
     return Network(
         passages=tuple(dict.fromkeys(passages)),
-        inside=tuple(dict.fromkeys((*(one for vcn in side.of(VCN) for one in _blocks(vcn)), *blocks, SERVICES))),
-        public=tuple(names[one.urn] for one in subnets if _is_public(one, side)),
+        inside=tuple(dict.fromkeys((*blocks, SERVICES))),
+        public=tuple(names[subnet.urn] for subnet in subnets if _is_public(subnet, side)),
         ways=tuple(dict.fromkeys(way for one in subnets for way in _ways(names[one.urn], one, side))),
         nodes=names[nodes.urn],
         addresses=_blocks(nodes),
         services=((SERVICES, ANYWHERE),),
     )
-
-
-def _not_known(side: Snapshot) -> str:
-    network: Mapping[str, Any] = side.plan.get("network") or {}
-    if side.plan.get("uses") and "network" in (side.plan.get("taken") or ()):
-        return f"the subnet is that of the stack {side.plan['uses']}, whose review has its rules"
-    return f"the subnet {network.get('subnet') or ''} is not the stack's: its rules are not in the stack file".replace(
-        "  ", " "
-    )
-
-
-def _where(subnets: Sequence[ReviewedResource]) -> dict[str, str]:
-    """The words for each subnet. They use its name in the program, which stays when the stack is renamed. The nodes'
-    subnet needs no name."""
-    nodes = _of_nodes(subnets).urn
-    return {one.urn: "the subnet" if one.urn == nodes else f"the subnet `{one.name}`" for one in subnets}
-
-
-def _of_nodes(subnets: Sequence[ReviewedResource]) -> ReviewedResource:
-    return next((one for one in subnets if one.name == "subnet"), subnets[0])
 
 
 def _blocks(resource: ReviewedResource) -> tuple[str, ...]:
@@ -108,11 +95,6 @@ def _is_unknown(value: Any) -> bool:
     return not isinstance(value, str) or value.startswith(UNKNOWN)
 
 
-def _of_list(where: str, rules: ReviewedResource | None, side: Snapshot) -> Iterator[Passage]:
-    for rule in security_rules_of(LIST, rules.inputs if rules else _default_list(side)):
-        yield passage_of(where, rule, _peer(rule, side))
-
-
 def _default_list(side: Snapshot) -> Mapping[str, Any]:
     rows: Mapping[str, Any] = table("oci_review")["default_security_list"]
     own = [block for vcn in side.of(VCN) for block in _blocks(vcn)] or [f"{UNKNOWN} range of the VCN"]
@@ -150,14 +132,10 @@ def _peer(rule: SecurityRule, side: Snapshot) -> str:
 def _is_public(subnet: ReviewedResource, side: Snapshot) -> bool:
     """Whether nodes in the subnet may have public addresses with a route to the internet."""
     closed = ("prohibitPublicIpOnVnic", "prohibitInternetIngress")
-    if any(_is_true(subnet.inputs.get(key)) for key in closed):
+    if any(str(subnet.inputs.get(key)).lower() == "true" for key in closed):
         return False
     routes = _routes_of(subnet, side)
     return routes is None or any(_gateway(row, side) == _GATEWAYS["internetgateway"] for row in routes)
-
-
-def _is_true(value: Any) -> bool:
-    return value is True or str(value).lower() == "true"
 
 
 def _ways(where: str, subnet: ReviewedResource, side: Snapshot) -> Iterator[str]:

@@ -33,7 +33,13 @@ def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
     """The costs per hour of jobs and compute targets, by the prices of shapes or the team's own."""
     targets: Mapping[str, Any] = side.plan.get("computeTargets") or {}
     jobs = {name: _machines(job, targets, prices) for name, job in (side.plan.get("jobs") or {}).items()}
-    return Costs(jobs, tuple(_standing(targets, prices)))
+    standing = []
+    for key, target in targets.items():
+        if shape := target.get("shape"):
+            number, price = int(target.get("instances") or 0), _price(shape, prices)
+            what = f"compute target {key}: {count_noun(number, 'machine')} of {shape['name']}"
+            standing.append(Standing(what, price.of(number), price.source))
+    return Costs(jobs, tuple(standing))
 
 
 def _machines(job: Mapping[str, Any], targets: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
@@ -47,17 +53,6 @@ def _machines(job: Mapping[str, Any], targets: Mapping[str, Any], prices: Mappin
         return Machines(f"compute target {target}", nodes, gpus, *price, stays=True)
     name = str(job["shape"]["name"])
     return Machines(name, nodes, accelerators_of(name), *_price(job["shape"], prices))
-
-
-def _standing(targets: Mapping[str, Any], prices: Mapping[str, Any]) -> Iterator[Standing]:
-    for key, target in targets.items():
-        shape = target.get("shape")
-        if not shape:
-            continue
-        number = int(target.get("instances") or 0)
-        what = f"compute target {key}: {count_noun(number, 'machine')} of {shape['name']}"
-        price = _price(shape, prices)
-        yield Standing(what, price.of(number), price.source)
 
 
 def _price(shape: Mapping[str, Any], prices: Mapping[str, Any]) -> Price:
@@ -89,29 +84,22 @@ def operation_words(operations: frozenset[str]) -> str:
             others.append(name)
     if REST in by_type and "manage" in by_type[REST]:
         return "manage everything"
-    parts = _joined({_noun(kind): _verbs(kind, names) for kind, names in by_type.items()})
-    return _listing([*parts, *others])
-
-
-def _joined(verbs_of: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Groups objects with the same verbs: `list and read buckets and objects`."""
+    verbs_of = {_noun(kind): _verbs(kind, names) for kind, names in by_type.items()}
     nouns: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for noun, verbs in sorted(verbs_of.items()):
         nouns[verbs].append(noun)
-    return [_part(verbs, _listing(names, " and ")) for verbs, names in nouns.items()]
+    parts = [_part(verbs, _listing(names, " and ")) for verbs, names in nouns.items()]
+    return _listing([*parts, *others])
 
 
 def _part(verbs: tuple[str, ...], nouns: str) -> str:
     """Verbs of several words follow in parentheses: `read private ips (assign public ip)`."""
-    plain = tuple(verb for verb in verbs if " " not in verb or verb in _plain_verbs())
+    known = (*table("oci_review")["verbs"].values(), "manage")
+    plain = tuple(verb for verb in verbs if " " not in verb or verb in known)
     others = [verb for verb in verbs if verb not in plain]
     shown = f"{and_list(plain)} {nouns}" if plain else f"change {nouns}"
     more = f" and {len(others) - _FEW} more" if len(others) > _FEW else ""
     return f"{shown} ({', '.join(others[:_FEW])}{more})" if others else shown
-
-
-def _plain_verbs() -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*table("oci_review")["verbs"].values(), "manage")))
 
 
 def _listing(parts: list[str], last: str = "; ") -> str:
@@ -128,12 +116,8 @@ def _verbs(kind: str, names: set[str]) -> tuple[str, ...]:
         return ("manage",)
     words = table("oci_review")["verbs"]
     found = {_verb(kind, name, words) for name in names}
-    return tuple(sorted(found, key=lambda verb: (_order(verb, words), verb)))
-
-
-def _order(verb: str, words: Mapping[str, str]) -> int:
-    known = list(dict.fromkeys(words.values()))
-    return known.index(verb) if verb in known else len(known)
+    known = list(words.values())
+    return tuple(sorted(found, key=lambda verb: (known.index(verb) if verb in known else len(known), verb)))
 
 
 def _verb(kind: str, name: str, words: Mapping[str, str]) -> str:
