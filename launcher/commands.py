@@ -33,7 +33,7 @@ def build_work(launch: Launch, place: Place, environment: Mapping[str, str], cod
     """Everything to run, with its placeholders filled in. Starts nothing."""
     values = {**placeholders.node_values(launch, place), **frameworks.framework_values(launch, place.addresses)}
     inherited = {**environment, "PYTHONUNBUFFERED": environment.get("PYTHONUNBUFFERED", "1")}
-    inherited |= frameworks.framework_variables(launch, _process_environment(launch, values, inherited, 0))
+    inherited.update(frameworks.framework_variables(launch, _process_environment(launch, values, inherited, 0)))
     folder = code or code_folder(launch)
     commands = tuple(_command_specs(launch, values, inherited, folder))
     first = commands[0].environment if commands else _process_environment(launch, values, inherited, 0)

@@ -54,7 +54,7 @@ def node_values(launch: Launch, place: Place) -> dict[str, str]:
             values[f"address.{role.name}"] = place.addresses[ranks[0]]
     for label, port in launch.ports.items():
         if port.reserved:
-            values |= _port_values(label, launch.port_numbers(label, launch.rank))
+            values.update(_port_values(label, launch.port_numbers(label, launch.rank)))
     return values
 
 
