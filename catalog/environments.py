@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -101,11 +102,23 @@ def choose_environment(need: Need, rows: Mapping[str, EnvironmentFacts] | None =
     every = environment_facts() if rows is None else rows
     wished = {need.framework, f"{need.framework}/{need.strategy}"}
     served = [row for row in every.values() if need.team_own or wished & set(row.serves)]
-    parsed = list(_parse_requirements(need.requirements))
-    wanted = _modules_to_find(
-        need, [one for _, one in parsed], frozenset().union(*(row.offers for row in every.values()))
-    )
-    clashing = {row.name: tuple(_conflicts(parsed, row)) for row in served}
+    parsed: list[tuple[str, Requirement]] = []
+    if need.requirements:
+        # A lazy import, because only requirements need it.
+        from packaging.requirements import InvalidRequirement, Requirement
+
+        for text in need.requirements:
+            with suppress(InvalidRequirement):
+                parsed.append((text, Requirement(text)))
+    packages = [package for _, package in parsed]
+    # The modules that an environment must offer: imported ones that no requirement brings, and those behind the extras
+    # of a requirement.
+    plain = {normalized_name(package.name) for package in packages if not package.extras}
+    extras = {f"{normalized_name(package.name)}[{extra}]" for package in packages for extra in package.extras}
+    offered = frozenset().union(*(row.offers for row in every.values()))
+    wanted = {module for module in need.modules & offered if not provides_module(plain, module)}
+    wanted |= {module for extra in extras for module in modules_behind(extra)}
+    clashing = {row.name: tuple(_version_conflicts(parsed, row)) for row in served}
     by_lack = sorted(served, key=lambda row: len(wanted - row.offers))
     fitting = [row for row in by_lack if not clashing[row.name] and (need.requirements or not wanted - row.offers)]
 
@@ -142,34 +155,12 @@ def requirement_lines(text: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith(("-", "#")))
 
 
-def _parse_requirements(requirements: Sequence[str]) -> Iterator[tuple[str, Requirement]]:
-    # A lazy import, because only requirements need it.
-    if not requirements:
-        return
-    from packaging.requirements import InvalidRequirement, Requirement
-
-    for text in requirements:
-        try:
-            yield text, Requirement(text)
-        except InvalidRequirement:
-            continue
-
-
-def _modules_to_find(need: Need, parsed: Sequence[Requirement], offered: Set[str]) -> Set[str]:
-    """The modules that an environment must offer: imported ones that no requirement brings, and those behind the extras
-    of a requirement."""
-    plain = {normalized_name(one.name) for one in parsed if not one.extras}
-    imported = {module for module in need.modules & offered if not provides_module(plain, module)}
-    extras = {f"{normalized_name(one.name)}[{extra}]" for one in parsed for extra in one.extras}
-    return imported | {module for extra in extras for module in modules_behind(extra)}
-
-
-def _conflicts(parsed: Sequence[tuple[str, Requirement]], row: EnvironmentFacts) -> Iterator[Conflict]:
-    for text, one in parsed:
-        version = row.version_of(normalized_name(one.name))
+def _version_conflicts(parsed: Sequence[tuple[str, Requirement]], row: EnvironmentFacts) -> Iterator[Conflict]:
+    for text, package in parsed:
+        version = row.version_of(normalized_name(package.name))
         # Only pip can evaluate a marker, on the interpreter itself.
-        if version is None or one.marker:
+        if version is None or package.marker:
             continue
-        fits = any(one.specifier.contains(each, prereleases=True) for each in versions_in(version))
-        if one.url or not fits:
-            yield Conflict(text, normalized_name(one.name), " or ".join(versions_in(version)))
+        fits = any(package.specifier.contains(each, prereleases=True) for each in versions_in(version))
+        if package.url or not fits:
+            yield Conflict(text, normalized_name(package.name), " or ".join(versions_in(version)))

@@ -85,39 +85,45 @@ def imported_modules(code: Path) -> frozenset[str]:
 
 def modules_of(sources: Iterable[bytes]) -> frozenset[str]:
     """The top-level modules that these scripts import."""
-    named = {name for source in sources for name in _imports_of_source(source)}
-    return frozenset(top for name in named for top in (name.partition(".")[0], *modules_behind(name)))
+    imported = set[str]()
+    for source in sources:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = parse_python(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(top for name in imported for top in (name.partition(".")[0], *modules_behind(name)))
 
 
 def _python_sources(code: Path) -> Iterator[bytes]:
     if code.is_dir():
-        yield from (file.read_bytes() for file in _python_files(code))
+        files: list[Path] = []
+        for folder, subfolders, names in os.walk(code):
+            # Tools use hidden folders, for example for a whole environment in .venv.
+            subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+            scripts = (Path(folder, name) for name in sorted(names) if name.endswith(".py"))
+            files += [file for file in scripts if file.is_file() and file.stat().st_size <= MOST_BYTES]
+        yield from (file.read_bytes() for file in files[:MOST_FILES])
     elif zipfile.is_zipfile(code):
-        yield from _packed_sources(code) if _has_small_directory(code) else ()
+        yield from _packed_sources(code)
     elif code.suffix == ".py" and code.is_file() and code.stat().st_size <= MOST_BYTES:
         yield code.read_bytes()
 
 
-def _python_files(folder: Path) -> list[Path]:
-    files: list[Path] = []
-    for place, names, plain in os.walk(folder):
-        # Tools use hidden folders, for example for a whole environment in .venv.
-        names[:] = sorted(name for name in names if not name.startswith("."))
-        scripts = (Path(place, name) for name in sorted(plain) if name.endswith(".py"))
-        files += [file for file in scripts if file.is_file() and file.stat().st_size <= MOST_BYTES]
-    return files[:MOST_FILES]
-
-
-def _has_small_directory(archive: Path) -> bool:
+def _packed_sources(archive: Path) -> Iterator[bytes]:
     with archive.open("rb") as file:
         file.seek(-min(_LONGEST_END, archive.stat().st_size), os.SEEK_END)
         end = file.read()
     ends = [found.start() for found in re.finditer(re.escape(_END), end)]
-    stated = [int.from_bytes(end[at + 12 : at + 16], "little") for at in ends]
-    return _MORE not in end and all(size <= _MOST_DIRECTORY for size in stated)
-
-
-def _packed_sources(archive: Path) -> Iterator[bytes]:
+    directory_sizes = [int.from_bytes(end[at + 12 : at + 16], "little") for at in ends]
+    if _MORE in end or any(size > _MOST_DIRECTORY for size in directory_sizes):
+        return
     try:
         with zipfile.ZipFile(archive) as opened:
             scripts = [item for item in opened.infolist() if item.filename.endswith(".py")]
@@ -129,18 +135,3 @@ def _packed_sources(archive: Path) -> Iterator[bytes]:
                     yield source
     except (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile, zlib.error):
         return
-
-
-def _imports_of_source(source: bytes) -> Iterator[str]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = parse_python(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)

@@ -48,17 +48,13 @@ def price_of(
     listed_by = _TEAMS_OWN
     if given is None:
         row, listed_by = machine_named(name) or {}, str(table("review")["prices"]["source"])
-    usd = _price_of_row(row, ocpus, memory_gib)
-    return Price() if usd is None or not isfinite(usd) else Price(usd, str(row.get("source") or listed_by))
-
-
-def _price_of_row(row: Mapping[str, Any], ocpus: float | str | None, memory_gib: float | str | None) -> float | None:
+    usd = None
     if "usd_per_hour" in row:
-        return float(row["usd_per_hour"])
-    if not row.keys() >= {*_BY_SIZE} or ocpus is None or memory_gib is None:
-        return None
-    by_ocpu, by_gib = (float(row[key]) for key in _BY_SIZE)
-    return by_ocpu * float(ocpus) + by_gib * float(memory_gib)
+        usd = float(row["usd_per_hour"])
+    elif row.keys() >= {*_BY_SIZE} and ocpus is not None and memory_gib is not None:
+        by_ocpu, by_gib = (float(row[key]) for key in _BY_SIZE)
+        usd = by_ocpu * float(ocpus) + by_gib * float(memory_gib)
+    return Price() if usd is None or not isfinite(usd) else Price(usd, str(row.get("source") or listed_by))
 
 
 def machine_types_of(platform: str) -> Mapping[str, Mapping[str, Any]]:

@@ -65,7 +65,11 @@ def same_registry(registry: str) -> str:
 
 def ignores_password(uri: str, registry: str) -> bool:
     """Whether the image checker calls the registry anonymously, although there is a password."""
-    return not _has_host(uri) and _registry_url(registry) != _runtime_rule("registry")["default"]
+    bare = registry.strip().rstrip("/")
+    url = bare if bare.startswith("http") else f"https://{bare}"
+    rest, _, version = url.rpartition("/")
+    called = f"{(rest if version in ('v1', 'v2') else url).rstrip('/')}/v2/"
+    return not _has_host(uri) and called != _runtime_rule("registry")["default"]
 
 
 def checker_problem(job: Mapping[str, Any], role: str) -> str:
@@ -91,13 +95,6 @@ def checker_problem(job: Mapping[str, Any], role: str) -> str:
 def _has_host(uri: str) -> bool:
     first, slash, _ = uri.partition("/")
     return bool(slash) and ("." in first or ":" in first)
-
-
-def _registry_url(registry: str) -> str:
-    bare = registry.strip().rstrip("/")
-    url = bare if bare.startswith("http") else f"https://{bare}"
-    rest, _, version = url.rpartition("/")
-    return f"{(rest if version in ('v1', 'v2') else url).rstrip('/')}/v2/"
 
 
 def changed_in_password(password: str) -> str:
@@ -137,7 +134,7 @@ def reported_exit_code(code: int, output: bytes) -> int:
     if code == 0:
         return 0
     output = output.lower()
-    return next((one.code for one in _exit_patterns() if one.matches(code, output)), UNKNOWN_FAILURE)
+    return next((pattern.code for pattern in _exit_patterns() if pattern.matches(code, output)), UNKNOWN_FAILURE)
 
 
 @dataclass(frozen=True)

@@ -55,13 +55,12 @@ class PlatformRow:
 @cache
 def platforms() -> Mapping[str, PlatformRow]:
     """Every platform, in the order of the file."""
-    return {name: _row(name, columns) for name, columns in table("platforms").items()}
-
-
-def _row(name: str, columns: Mapping[str, Any]) -> PlatformRow:
-    region, trains = columns.get("region"), columns.get("trains")
-    typed = {"region": region and Region(**region), "trains": trains if trains is None else tuple(trains)}
-    return PlatformRow(**{"home": name, **columns, **typed})
+    rows = {}
+    for name, columns in table("platforms").items():
+        region, trains = columns.get("region"), columns.get("trains")
+        typed = {"region": region and Region(**region), "trains": trains if trains is None else tuple(trains)}
+        rows[name] = PlatformRow(**{"home": name, **columns, **typed})
+    return rows
 
 
 def default_platform() -> str:

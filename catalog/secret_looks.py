@@ -75,18 +75,17 @@ def without_tokens(text: str) -> str:
 
 def _is_name(candidate: str) -> bool:
     pieces = [piece for piece in _PIECES.findall(candidate) if len(piece) >= LONG_PIECE]
-    return candidate.startswith(_LIKE_NAMES) and not any(map(_has_digit, pieces))
-
-
-def _has_digit(text: str) -> bool:
-    return any(letter.isdigit() for letter in text)
+    return candidate.startswith(_LIKE_NAMES) and not any(letter.isdigit() for piece in pieces for letter in piece)
 
 
 def looks_secret(value: str) -> bool:
     """Whether the value has the form of a key or token, or is a long random word."""
     if holds_secret(value):
         return True
-    return bool(_DENSE.fullmatch(value)) and not _HEX.fullmatch(value) and _is_random(value)
+    if not _DENSE.fullmatch(value) or _HEX.fullmatch(value):
+        return False
+    # Names of models and folders are short words with signs between (`Llama-2-70B-Chat`). A key has a long one.
+    return any(len(piece) >= LONG_PIECE and _is_random_piece(piece) for piece in _PIECES.findall(value))
 
 
 def gives_secret(word: str, following: str) -> bool:
@@ -97,11 +96,6 @@ def gives_secret(word: str, following: str) -> bool:
         return bool(value) and not value.startswith(("$", "-"))
     assigns = name.isidentifier() and SECRET_NAME.search(name) and not value.startswith("$")
     return bool(assigns and value and not _is_harmless(name, value))
-
-
-def _is_random(value: str) -> bool:
-    """Names of models and folders are short words with signs between (`Llama-2-70B-Chat`). A key has a long one."""
-    return any(len(piece) >= LONG_PIECE and _is_random_piece(piece) for piece in _PIECES.findall(value))
 
 
 def _is_random_piece(piece: str) -> bool:

@@ -271,10 +271,7 @@ def _open_character(text: bytes) -> int:
 
 
 def _write_lines(prefix: bytes, lines: Sequence[bytes]) -> None:
-    _write_to_stdout(b"".join(prefix + line + b"\n" for line in lines))
-
-
-def _write_to_stdout(data: bytes) -> None:
+    data = b"".join(prefix + line + b"\n" for line in lines)
     with suppress(OSError):
         while data:
             data = data[os.write(1, data) :]
@@ -286,17 +283,13 @@ def ends_of_logs(scratch: str) -> Iterator[str]:
     logs = [(status.st_mtime, name) for name, status in found if status.st_size and name.endswith(_SUFFIXES)]
     for _, name in sorted(logs, reverse=True)[:_FILES]:
         try:
-            lines = _end_of_log(scratch, name)
+            # Frames of a stack come after the reason.
+            with os.fdopen(open_file(scratch, name), "rb") as log:
+                log.seek(max(0, os.fstat(log.fileno()).st_size - _BYTES))
+                lines = log.read().decode("utf-8", "replace").splitlines()
+            lines = [line for line in lines if line.strip() and not _FRAME.match(line)][-_LINES:]
         except OSError:
             continue  # its writer removed it
         if lines:
             yield f"the end of {name}:"
             yield from (f"  {line}" for line in lines)
-
-
-def _end_of_log(scratch: str, name: str) -> list[str]:
-    """The last lines that say something: frames of a stack come after the reason."""
-    with os.fdopen(open_file(scratch, name), "rb") as log:
-        log.seek(max(0, os.fstat(log.fileno()).st_size - _BYTES))
-        lines = log.read().decode("utf-8", "replace").splitlines()
-    return [line for line in lines if line.strip() and not _FRAME.match(line)][-_LINES:]

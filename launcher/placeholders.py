@@ -54,23 +54,16 @@ def node_values(launch: Launch, place: Place) -> dict[str, str]:
             values[f"address.{role.name}"] = place.addresses[ranks[0]]
     for label, port in launch.ports.items():
         if port.reserved:
-            values.update(_port_values(label, launch.port_numbers(label, launch.rank)))
+            # Ports with gaps between them are no range: then a program gets 0, and chooses a free port itself.
+            numbers = launch.port_numbers(label, launch.rank)
+            first, last = numbers[0], numbers[-1]
+            if list(numbers) != list(range(first, last + 1)):
+                first = last = 0
+            name, both = f"port.{label}", (first, last)
+            values[name] = str(first) if first == last else "{}-{}".format(*both)
+            values[f"{name}:colon"] = str(first) if first == last else "{}:{}".format(*both)
+            values[f"{name}:first"], values[f"{name}:last"] = str(first), str(last)
     return values
-
-
-def _port_values(label: str, numbers: Sequence[int]) -> dict[str, str]:
-    """A port or a range, in each notation that programs use. Ports with gaps between them are no range: then a program
-    gets 0, and chooses a free port itself."""
-    first, last = numbers[0], numbers[-1]
-    if list(numbers) != list(range(first, last + 1)):
-        first = last = 0
-    name, both = f"port.{label}", (first, last)
-    return {
-        name: str(first) if first == last else "{}-{}".format(*both),
-        f"{name}:colon": str(first) if first == last else "{}:{}".format(*both),
-        f"{name}:first": str(first),
-        f"{name}:last": str(last),
-    }
 
 
 def process_values(launch: Launch, local: int) -> dict[str, str]:

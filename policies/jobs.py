@@ -172,7 +172,9 @@ def machine_of(job: PolicyJob, prices: Mapping[str, Any], targets: bool = False)
 
 
 def _machine_of_oci(job: JudgedResource, prices: Mapping[str, Any], targets: bool) -> JobMachine:
-    details = _infrastructure_of_job(job)
+    groups = _node_groups_of(job)
+    where = groups[0] if groups else job.properties
+    details = where.get("jobInfrastructureConfigurationDetails") or {}
     if details.get("computeTargetId") is not None:
         resources = (details.get("resourceConfiguration") or {}).get("resourceRequestConfiguration") or {}
         # The compute target is paid for, whether or not a job uses it. Only the team knows the price of a target of
@@ -199,12 +201,6 @@ def _price_in_usd(what: str, price: Callable[[], Price]) -> Callable[[], float]:
         return known if known is not None else _raise_not_known(what, NO_PRICE)
 
     return usd
-
-
-def _infrastructure_of_job(job: JudgedResource) -> Mapping[str, Any]:
-    groups = _node_groups_of(job)
-    where = groups[0] if groups else job.properties
-    return where.get("jobInfrastructureConfigurationDetails") or {}
 
 
 def _node_groups_of(job: JudgedResource) -> list[Mapping[str, Any]]:

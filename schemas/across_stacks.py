@@ -56,7 +56,16 @@ def check_uses(stack: Stack, uses: Uses, beside: StackFolder) -> Iterator[tuple[
             message = f"takes the logs of `{owner.name}`, which has none (`trainyard:logs: {{ enabled: false }}`)"
             path = at("uses", "take", uses.take.index("logs"))
             yield "TY717", Wrong(path, message, "remove `logs` here, or enable them there")
-        yield from _circular_uses(stack, beside.stacks)
+        # A stack can come up only after the one from which it takes. In a circle, none can come up first.
+        way, here = [stack.name], stack
+        while here.uses and (name := here.uses.stack.rpartition("/")[2]) in beside.stacks:
+            way.append(name)
+            if name == stack.name:
+                remedy = "let one of them make its own instead of taking it"
+                yield "TY718", Wrong(at("uses", "stack"), f"these take from one another: {quoted_list(way)}", remedy)
+            if way.count(name) > 1:
+                return
+            here = beside.stacks[name]
 
 
 def _place_mismatch(stack: Stack, owner: Stack) -> Iterator[tuple[str, Wrong]]:
@@ -76,19 +85,6 @@ def _place_mismatch(stack: Stack, owner: Stack) -> Iterator[tuple[str, Wrong]]:
             return
 
 
-def _circular_uses(stack: Stack, every: Mapping[str, Stack]) -> Iterator[tuple[str, Wrong]]:
-    """A stack can come up only after the one from which it takes. In a circle, none can come up first."""
-    way, here = [stack.name], stack
-    while here.uses and (name := here.uses.stack.rpartition("/")[2]) in every:
-        way.append(name)
-        if name == stack.name:
-            remedy = "let one of them make its own instead of taking it"
-            yield "TY718", Wrong(at("uses", "stack"), f"these take from one another: {quoted_list(way)}", remedy)
-        if way.count(name) > 1:
-            return
-        here = every[name]
-
-
 def find_neighbours(files: Sequence[Path], judged: Sequence[Judged]) -> list[Judged]:
     """Stacks in the same folders that may clash with the checked ones, or that these use. Invalid files are left
     out."""
@@ -98,7 +94,11 @@ def find_neighbours(files: Sequence[Path], judged: Sequence[Judged]) -> list[Jud
         if stacks := list(filter(None, checked.values())):
             others = [file for file in sorted(folder.glob(_FILES)) if file.name not in checked]
             texts = {file: text for file in others if (text := _text_or_empty(file))}
-            near += [*_used_stacks(stacks, texts), *_similarly_named_stacks(stacks, texts)]
+            near += _used_stacks(stacks, texts)
+            # The stacks whose files contain the name of a resource that one of these makes.
+            hints = {hint for stack in stacks for hint in _resource_name_hints(stack)}
+            alike = [file for file, text in texts.items() if any(all(word in text for word in hint) for hint in hints)]
+            near += filter(None, [_load_neighbour(file, texts) for file in alike])
     return near
 
 
@@ -124,14 +124,6 @@ def _used_stacks(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Ju
         if file in texts and (judged := _load_neighbour(file, texts)):
             yield judged
             used_stacks += [judged.stack.uses.stack] if judged.stack and judged.stack.uses else []
-
-
-def _similarly_named_stacks(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
-    """The stacks whose files contain the name of a resource that one of these makes."""
-    hints = {hint for stack in stacks for hint in _resource_name_hints(stack)}
-    for file in [file for file, text in texts.items() if any(all(word in text for word in hint) for hint in hints)]:
-        if judged := _load_neighbour(file, texts):
-            yield judged
 
 
 def _resource_name_hints(stack: Stack) -> Iterator[_Hint]:

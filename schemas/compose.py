@@ -111,7 +111,16 @@ def compose_for_editors() -> dict[str, Any]:
     whole = schema_of(first)
     definitions = _with_built_in_frameworks(_serving_others(first))
     for platform in others:
-        definitions |= _own_definitions(platform, definitions)
+        # A platform's own definitions, named after it: those that differ, or refer to one that differs.
+        own = _with_built_in_frameworks(_serving_others(platform))
+        differ = {name for name, value in own.items() if value != definitions.get(name)}
+        while more := {
+            name for name, value in own.items() if name not in differ and differ & set(_referenced_definitions(value))
+        }:
+            differ |= more
+        definitions |= {
+            f"{platform}.{name}": _with_own_references(own[name], platform, differ) for name in own if name in differ
+        }
     definitions[f"{first}.{_WHOLE}"] = definitions[_WHOLE]
     chosen: dict[str, Any] = {"$ref": f"{_DEFS}{first}.{_WHOLE}"}
     for name in reversed(others):
@@ -153,17 +162,6 @@ def _with_built_in_frameworks(definitions: Mapping[str, Any]) -> dict[str, Any]:
         "examples": sorted({strategy for own in strategies.values() for strategy in own}),
     }
     return {**definitions, _JOB: merge_patch(definitions[_JOB], {"properties": known})}
-
-
-def _own_definitions(platform: str, shared: Mapping[str, Any]) -> dict[str, Any]:
-    """A platform's own definitions, named after it: those that differ, or refer to one that differs."""
-    own = _with_built_in_frameworks(_serving_others(platform))
-    differ = {name for name, value in own.items() if value != shared.get(name)}
-    while more := {
-        name for name, value in own.items() if name not in differ and differ & set(_referenced_definitions(value))
-    }:
-        differ |= more
-    return {f"{platform}.{name}": _with_own_references(own[name], platform, differ) for name in own if name in differ}
 
 
 def _referenced_definitions(value: Any) -> Iterator[str]:
@@ -223,7 +221,15 @@ def platforms_with(path: KeyPath, key: str) -> list[str]:
 
 def properties_at(platform: str, path: KeyPath, key: str) -> Iterator[Mapping[str, Any]]:
     """The schema of a key at this place, for each alternative."""
-    for schema in _schemas_at(platform, path):
+    whole = schema_of(platform)
+    places = [whole]
+    for step in path:
+        schemas, places = places, []
+        for schema in schemas:
+            of_key = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
+            below = schema.get("items") if isinstance(step, int) else of_key
+            places += _schema_alternatives(whole, below) if isinstance(below, Mapping) else ()
+    for schema in places:
         if key in schema.get("properties", ()):
             yield schema["properties"][key]
 
@@ -235,19 +241,6 @@ def without_keys(data: Any, paths: frozenset[KeyPath], here: KeyPath = ()) -> An
     if isinstance(data, list):
         return [without_keys(item, paths, (*here, index)) for index, item in enumerate(data)]
     return data
-
-
-def _schemas_at(platform: str, path: KeyPath) -> Iterator[Mapping[str, Any]]:
-    """A platform's schemas for the value at this place: one for each alternative."""
-    whole = schema_of(platform)
-    places = [whole]
-    for step in path:
-        schemas, places = places, []
-        for schema in schemas:
-            of_key = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
-            below = schema.get("items") if isinstance(step, int) else of_key
-            places += _schema_alternatives(whole, below) if isinstance(below, Mapping) else ()
-    return iter(places)
 
 
 def _schema_alternatives(whole: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -108,10 +108,7 @@ def _reader_of(kind: Any) -> _Reader:
         return lambda value: tuple(part(item) for item in _require_type(list, value))
     if origin is Literal:
         return lambda value: value if value in arguments else _raise_shape_error(value)
-    return _scalar_reader(kind)
 
-
-def _scalar_reader(kind: type[Any]) -> _Reader:
     def read(value: Any) -> Any:
         if kind is int and isinstance(value, float) and value.is_integer():
             return int(value)

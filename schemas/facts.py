@@ -132,11 +132,20 @@ def _known_frameworks() -> tuple[str, ...]:
 
 def gather_facts(stack: Stack, folder: Path, on: date | None = None) -> Facts:
     """The facts for one stack. Its file is in `folder`. `on`: the day of the check; None is today."""
-    root = _find_project_root(folder)
+    absolute = Path(os.path.realpath(folder))
+    # Code may be anywhere inside the stack file's project.
+    parents = (
+        parent for parent in (absolute, *absolute.parents) if any((parent / mark).exists() for mark in _ROOT_MARKS)
+    )
+    root = next(parents, absolute)
     code = {name: job.code.folder for name, job in stack.jobs.items() if job.code and job.code.folder}
     folders = {path: _describe_folder(folder / path, root) for path in set(code.values())}
     wanted = {name: job.requirements for name, job in stack.jobs.items() if job.requirements}
     lists = {item: read_requirements(folder / item.file, item.file, root, item.build) for item in set(wanted.values())}
+    commands = {
+        name: (job.command, *(role.command for role in job.roles.values() if role.command))
+        for name, job in stack.jobs.items()
+    }
     region = platforms()[stack.platform].region
     return Facts(
         platforms=platforms(),
@@ -157,7 +166,7 @@ def gather_facts(stack: Stack, folder: Path, on: date | None = None) -> Facts:
             if name in wanted and folders[path].files
         },
         scripts={
-            name: _read_job_scripts(stack.jobs[name], folder / path, folders[path])
+            name: read_scripts(Path(os.path.realpath(folder / path)), folders[path].files, commands[name])
             for name, path in code.items()
             if folders[path].files and folders[path].complete
         },
@@ -175,20 +184,6 @@ def _find_unnamed_requirements(job: Job, folder: Path, root: Path) -> UnnamedFil
         if (folder / file).is_file():
             return UnnamedFile(file, read_requirements(folder / file, file, root, ()).names)
     return None
-
-
-def _read_job_scripts(job: Job, folder: Path, content: CodeFolder) -> Scripts:
-    commands = (job.command, *(role.command for role in job.roles.values() if role.command))
-    return read_scripts(Path(os.path.realpath(folder)), content.files, commands)
-
-
-def _find_project_root(folder: Path) -> Path:
-    """The root of the stack file's project. Code may be anywhere inside it."""
-    absolute = Path(os.path.realpath(folder))
-    for candidate in (absolute, *absolute.parents):
-        if any((candidate / mark).exists() for mark in _ROOT_MARKS):
-            return candidate
-    return absolute
 
 
 def _read_text_file(file: Path) -> TextFile:

@@ -43,7 +43,17 @@ def sound_findings(sound: SoundPart, folder: Path, on: date | None = None) -> It
         if job.framework not in facts.framework_names()
     }
     has_own = any(place[:2] == at("frameworks") for place in sound.broken)
-    watched = _watched_stack(sound.stack, sound.broken | unknown if has_own else sound.broken, read)
+    broken = sound.broken | unknown if has_own else sound.broken
+    # `watched` is the same stack, and records the places of `broken` that are read.
+    of_jobs: dict[str, dict[str, KeyPath]] = {}
+    of_stack: dict[str, KeyPath] = {}
+    for place in broken:
+        if place[: len(_JOBS)] == _JOBS and len(place) > _OF_A_JOB:
+            of_jobs.setdefault(str(place[len(_JOBS)]), {})[str(place[_OF_A_JOB])] = place[: _OF_A_JOB + 1]
+        elif len(place) > 1:
+            of_stack[str(place[1]).rpartition(":")[2]] = place
+    jobs = {name: _watched_value(job, of_jobs.get(name, {}), read) for name, job in sound.stack.jobs.items()}
+    watched = _watched_value(replace(sound.stack, jobs=jobs), of_stack, read)
     for rule in checks_of(sound.stack.platform):
         read.clear()
         # The whole check runs first, because it may read one job's value for a finding about another job.
@@ -60,19 +70,6 @@ def _may_depend_on(path: KeyPath, broken: KeyPath) -> bool:
     if broken[: len(_JOBS)] != _JOBS or len(broken) < _OF_A_JOB:
         return True
     return path[: len(_JOBS)] != _JOBS or len(path) < _OF_A_JOB or path[:_OF_A_JOB] == broken[:_OF_A_JOB]
-
-
-def _watched_stack(stack: Stack, broken: frozenset[KeyPath], read: set[KeyPath]) -> Any:
-    """The same stack, which records the places of `broken` that are read."""
-    of_jobs: dict[str, dict[str, KeyPath]] = {}
-    of_stack: dict[str, KeyPath] = {}
-    for place in broken:
-        if place[: len(_JOBS)] == _JOBS and len(place) > _OF_A_JOB:
-            of_jobs.setdefault(str(place[len(_JOBS)]), {})[str(place[_OF_A_JOB])] = place[: _OF_A_JOB + 1]
-        elif len(place) > 1:
-            of_stack[str(place[1]).rpartition(":")[2]] = place
-    jobs = {name: _watched_value(job, of_jobs.get(name, {}), read) for name, job in stack.jobs.items()}
-    return _watched_value(replace(stack, jobs=jobs), of_stack, read)
 
 
 def _watched_value(value: Any, places: Mapping[str, KeyPath], read: set[KeyPath]) -> Any:

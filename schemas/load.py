@@ -178,7 +178,14 @@ def _shape_problems(data: Mapping[str, Any], source: Source) -> list[Problem]:
     if region and region.key not in config:
         remedy = f"add `{region.key}: {region.example}`, the region of the whole stack"
         problems.append(Problem("TY012", ("config",), f"`{region.key}` is missing", remedy))
-    problems += _namespace_problems(config)
+    # Keys of other namespaces are ignored. A namespace that is nearly ours is probably a typing mistake.
+    for key in config:
+        namespace, _, name = key.partition(":")
+        if name and _is_nearly_our_namespace(namespace) and namespace not in key_namespaces():
+            ours = schema_of(platform_of(data))["$defs"]["config"]["properties"]
+            keys = (own.removeprefix(NAMESPACE) for own in ours)
+            remedy = f"did you mean `{NAMESPACE}{nearest_name(name, keys) or name}`?"
+            problems.append(Problem("TY010", ("config", key), f"`{key}` is not known here", remedy))
     # The engine gives plugins the whole configuration in one environment variable. Linux limits its size.
     texts = {key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in config.items()}
     size = len(json.dumps(texts))
@@ -193,22 +200,6 @@ def region_key(platform: str) -> str:
     """The key of the file for the region. Empty if the platform has none."""
     region = platforms()[platform].region
     return region.key if region else ""
-
-
-def _namespace_problems(config: Mapping[str, Any]) -> list[Problem]:
-    """Keys of other namespaces are ignored. A namespace that is nearly ours is probably a typing mistake, so it is a
-    finding."""
-    close = []
-    for key in config:
-        namespace, _, name = key.partition(":")
-        if name and _is_nearly_our_namespace(namespace) and namespace not in key_namespaces():
-            keys = (
-                own.removeprefix(NAMESPACE)
-                for own in schema_of(platform_of({"config": config}))["$defs"]["config"]["properties"]
-            )
-            remedy = f"did you mean `{NAMESPACE}{nearest_name(name, keys) or name}`?"
-            close.append(Problem("TY010", ("config", key), f"`{key}` is not known here", remedy))
-    return close
 
 
 def _is_nearly_our_namespace(namespace: str) -> bool:

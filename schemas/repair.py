@@ -67,7 +67,12 @@ def _repair_error(whole: Any, error: Any, platform: str) -> Iterator[Path]:
     else:
         if "propertyNames" in error.absolute_schema_path:
             path = (*path, error.instance)
-        yield _remove_at(whole, path)
+        parent = _value_at(whole, path[:-1]) if path else None
+        if isinstance(parent, dict):
+            parent.pop(path[-1], None)
+        elif isinstance(parent, list) and isinstance(path[-1], int) and path[-1] < len(parent):
+            del parent[path[-1]]
+        yield path
 
 
 def meant_key(key: str, allowed: Iterable[str]) -> str | None:
@@ -84,12 +89,3 @@ def _value_at(whole: Any, path: Path) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return whole
-
-
-def _remove_at(whole: Any, path: Path) -> Path:
-    parent = _value_at(whole, path[:-1]) if path else None
-    if isinstance(parent, dict):
-        parent.pop(path[-1], None)
-    elif isinstance(parent, list) and isinstance(path[-1], int) and path[-1] < len(parent):
-        del parent[path[-1]]
-    return path

@@ -205,8 +205,13 @@ class _Reader:
                 raise _RefusedError(line, "leads to another place", "write its lines into this file")
             return match[1].strip()
         if line.startswith("-"):
-            _require_known_option(line)
-            return None
+            option = re.split(r"[=\s]", line, maxsplit=1)[0]
+            if option in _HOLDS_ANYWAY:
+                return None
+            # `-ihttps://…` is one word, and so is `-e.`.
+            named = option if option in _REMEDIES else option[:2]
+            shown = _CREDENTIALS.sub("//…@", option)
+            raise _RefusedError(shown, "is an option that is not taken from a file", _REMEDIES.get(named, "remove it"))
         if "${" in line:
             remedy = "write the value itself; credentials belong in pip's own configuration"
             raise _RefusedError(line, "takes a value from the environment", remedy)
@@ -229,16 +234,6 @@ class _Reader:
 
     def _wrong(self, code: str, file: str, line: int, message: str, remedy: str) -> None:
         self.problems.append(LineProblem(code, file, line, message, remedy))
-
-
-def _require_known_option(line: str) -> None:
-    option = re.split(r"[=\s]", line, maxsplit=1)[0]
-    if option in _HOLDS_ANYWAY:
-        return
-    # `-ihttps://…` is one word, and so is `-e.`.
-    named = option if option in _REMEDIES else option[:2]
-    shown = _CREDENTIALS.sub("//…@", option)
-    raise _RefusedError(shown, "is an option that is not taken from a file", _REMEDIES.get(named, "remove it"))
 
 
 def _parse_requirement(text: str) -> Requirement:

@@ -41,7 +41,11 @@ def resolve_scalar(text: str) -> Any:
         return Unclear("a number that is not finite")
     digits = text.replace("_", "") if text[0] != "." else text
     if number := _INTEGER.fullmatch(digits):
-        return _resolve_integer(number[1], number[2].lower(), text)
+        sign, digits = number[1], number[2].lower()
+        if len(digits) > 80:
+            return text
+        base = 0 if digits[:2] in ("0x", "0b", "0o") else 8 if digits[0] == "0" else 10
+        return within_64_bits(int(sign + digits, base))
     if _FLOAT.fullmatch(digits) and math.isfinite(value := float(digits)):
         return value
     return text
@@ -58,19 +62,6 @@ def finite_number(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text} is not a finite number")
     return value
-
-
-def _resolve_integer(sign: str, digits: str, text: str) -> int | float | str:
-    if len(digits) > 80:
-        return text
-    if digits[:2] in ("0x", "0b", "0o"):
-        value = int(digits, 0)
-    elif digits[0] == "0":
-        value = int(digits, 8)
-    else:
-        value = int(digits)
-    value = -value if sign == "-" else value
-    return within_64_bits(value)
 
 
 def is_secret(value: Any) -> bool:

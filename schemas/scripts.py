@@ -94,7 +94,14 @@ class _Statement(NamedTuple):
 def read_scripts(folder: Path, files: frozenset[str], commands: Sequence[str]) -> Scripts:
     """Reads the scripts that the commands start, and the files of the folder that these import."""
     waiting = sorted(_started_files(files, commands))
-    seen, certain, own = set[str](), dict[str, Import](), _own_modules(files)
+    # Every name by which a file or folder of the code could be imported, at any depth.
+    own = set[str]()
+    for file in files:
+        *folders, name = file.split("/")
+        own.update(folders)
+        if name.endswith((".py", ".so", ".pyd")):
+            own.add(name.partition(".")[0])
+    seen, certain = set[str](), dict[str, Import]()
     imports, calls, broken = list[Import](), list[Call](), list[BrokenScript]()
     bases = {"", *(_folder_of(file) for file in waiting)}
     while waiting and len(seen) < MOST_FILES:
@@ -102,7 +109,13 @@ def read_scripts(folder: Path, files: frozenset[str], commands: Sequence[str]) -
         if file in seen:
             continue
         seen.add(file)
-        source = _read_script(folder / file)
+        script = folder / file
+        try:
+            status = script.stat()
+            is_readable = status.st_size <= MOST_BYTES
+            source = _parse_script(script, status.st_mtime_ns, status.st_size) if is_readable else _Source()
+        except (OSError, ValueError):
+            source = _Source()
         calls += (call._replace(file=file) for call in source.calls)
         broken += [source.broken._replace(file=file)] if source.broken else []
         for statement in source.statements:
@@ -131,17 +144,6 @@ def _started_files(files: Collection[str], commands: Iterable[str]) -> Iterator[
             yield from (name for name in candidates if name.endswith(".py") and name in files)
 
 
-def _own_modules(files: Iterable[str]) -> frozenset[str]:
-    """Every name by which a file or folder of the code could be imported, at any depth."""
-    names = set[str]()
-    for file in files:
-        *folders, name = file.split("/")
-        names.update(folders)
-        if name.endswith((".py", ".so", ".pyd")):
-            names.add(name.partition(".")[0])
-    return frozenset(names)
-
-
 def _files_of(statement: _Statement, file: str, bases: Iterable[str], files: Collection[str]) -> Iterator[str]:
     """The files of the folder that an import reads."""
     parts = statement.module.split(".") if statement.module else []
@@ -157,14 +159,6 @@ def _files_of(statement: _Statement, file: str, bases: Iterable[str], files: Col
 
 def _folder_of(file: str) -> str:
     return file.rpartition("/")[0]
-
-
-def _read_script(file: Path) -> _Source:
-    try:
-        status = file.stat()
-        return _parse_script(file, status.st_mtime_ns, status.st_size) if status.st_size <= MOST_BYTES else _Source()
-    except (OSError, ValueError):
-        return _Source()
 
 
 @lru_cache(maxsize=2 * MOST_FILES)
@@ -247,13 +241,12 @@ def _certain_imports(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
-        elif isinstance(node, ast.ClassDef | ast.If | ast.With) and _is_always_run(node):
+        elif isinstance(node, ast.If):
+            test = node.test
+            if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__":
+                yield from _certain_imports(node.body)
+        elif isinstance(node, ast.ClassDef) or (
+            # contextlib.suppress(ImportError)
+            isinstance(node, ast.With) and "suppress" not in ast.dump(node.items[0].context_expr)
+        ):
             yield from _certain_imports(node.body)
-
-
-def _is_always_run(node: ast.ClassDef | ast.If | ast.With) -> bool:
-    if isinstance(node, ast.If):
-        test = node.test
-        return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
-    # contextlib.suppress(ImportError)
-    return isinstance(node, ast.ClassDef) or "suppress" not in ast.dump(node.items[0].context_expr)

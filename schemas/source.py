@@ -115,39 +115,35 @@ def _is_link_to_another_kind(file: FilePath) -> bool:
     return not (beside or target.match("Pulumi.*.yaml"))
 
 
+# Characters that the parser does not accept.
+_NOT_FOR_YAML = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 def parse_source(text: str, file: str = "<text>", source: Source | None = None) -> Source:
     source = source or Source(file)
     source.text = text
     try:
         _Builder(source).build()
     except yaml.YAMLError as problem:
-        _add_yaml_problem(source, problem)
+        mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
+        place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        what = getattr(problem, "problem", None) or getattr(problem, "reason", None) or "it cannot be parsed"
+        lines = source.text.splitlines()
+        line = lines[place[0] - 1] if place[0] <= len(lines) else ""
+        remedy = "correct the line; texts with `: `, `#`, `{`, `*`, `&` or `%` need quotes"
+        if "\t" in line[: len(line) - len(line.lstrip())]:
+            remedy = "indent with spaces: YAML does not allow tabs"
+        if isinstance(problem, yaml.reader.ReaderError) and (refused := _NOT_FOR_YAML.search(source.text)):
+            # The parser gives no line for this problem.
+            before = source.text[: refused.start()]
+            place = before.count("\n") + 1, refused.start() - before.rfind("\n")
+            remedy = f"remove the character U+{ord(refused[0]):04X}"
+        source.add("TY003", (), f"is not YAML: {what}", remedy, place)
+        source.data = None
     except _RefusedError as problem:
         source.add(problem.code, (), str(problem), problem.remedy, problem.mark)
         source.data = None
     return source
-
-
-# Characters that the parser does not accept.
-_NOT_FOR_YAML = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def _add_yaml_problem(source: Source, problem: yaml.YAMLError) -> None:
-    mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
-    place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    what = getattr(problem, "problem", None) or getattr(problem, "reason", None) or "it cannot be parsed"
-    lines = source.text.splitlines()
-    line = lines[place[0] - 1] if place[0] <= len(lines) else ""
-    remedy = "correct the line; texts with `: `, `#`, `{`, `*`, `&` or `%` need quotes"
-    if "\t" in line[: len(line) - len(line.lstrip())]:
-        remedy = "indent with spaces: YAML does not allow tabs"
-    if isinstance(problem, yaml.reader.ReaderError) and (refused := _NOT_FOR_YAML.search(source.text)):
-        # The parser gives no line for this problem.
-        before = source.text[: refused.start()]
-        place = before.count("\n") + 1, refused.start() - before.rfind("\n")
-        remedy = f"remove the character U+{ord(refused[0]):04X}"
-    source.add("TY003", (), f"is not YAML: {what}", remedy, place)
-    source.data = None
 
 
 class _RefusedError(Exception):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -23,20 +23,25 @@ def read_columns(kind: type[T], data: Any) -> T:
 
 
 @cache
-def _columns(kind: Any) -> Mapping[str, Any]:
+def _column_types(kind: Any) -> Mapping[str, Any]:
     return get_type_hints(kind)
 
 
 def _read_value(kind: Any, value: Any, where: str) -> Any:
     if is_dataclass(kind):
-        return _read_row(kind, value, where)
+        return _read_table(kind, value, where)
     arguments = get_args(kind)
     match get_origin(kind):
         case None:
             fits = type(value) is kind or (kind is float and type(value) is int)
             return value if fits else _raise_framework_error(where, f"must be {_CALLED[kind]}")
         case origin if origin in (Union, types.UnionType):
-            return _one_of(arguments, value, where)
+            alternatives = [kind for kind in arguments if kind is not types.NoneType]
+            if len(alternatives) == 1:
+                return _read_value(alternatives[0], value, where)
+            if type(value) in alternatives:
+                return value
+            return _raise_framework_error(where, f"must be {' or '.join(_CALLED[kind] for kind in alternatives)}")
         case origin if origin is Literal:
             return (
                 value if value in arguments else _raise_framework_error(where, f"must be one of {', '.join(arguments)}")
@@ -49,10 +54,10 @@ def _read_value(kind: Any, value: Any, where: str) -> Any:
             return {key: _read_value(arguments[1], item, f"{where}.{key}") for key, item in part.items()}
 
 
-def _read_row(kind: Any, value: Any, where: str) -> Any:
+def _read_table(kind: Any, value: Any, where: str) -> Any:
     if not isinstance(value, Mapping):
         _raise_framework_error(where, "must be a table")
-    columns = _columns(kind)
+    columns = _column_types(kind)
     unknown = next((key for key in value if key not in columns), None)
     if unknown is not None:
         _raise_framework_error(where, f"has no column `{unknown}`; it has {', '.join(sorted(columns))}")
@@ -61,15 +66,6 @@ def _read_row(kind: Any, value: Any, where: str) -> Any:
             _raise_framework_error(where, f"needs `{column.name}`")
     below = f"{where}." if where else ""
     return kind(**{key: _read_value(columns[key], item, f"{below}{key}") for key, item in value.items()})
-
-
-def _one_of(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
-    wanted = [kind for kind in kinds if kind is not types.NoneType]
-    if len(wanted) == 1:
-        return _read_value(wanted[0], value, where)
-    if type(value) in wanted:
-        return value
-    return _raise_framework_error(where, f"must be {' or '.join(_CALLED[kind] for kind in wanted)}")
 
 
 def _raise_framework_error(where: str, why: str) -> Any:
@@ -83,18 +79,15 @@ def extend_columns(base: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[s
     for column in base.keys() & own.keys():
         before, now = base[column], own[column]
         if column == "ports" and _are_tables(before) and _are_tables(now):
-            made[column] = _merge_ports(before, now)
+            # A port replaces the one of the base with the same label, in its place.
+            replaced = {port.get("label"): port for port in now}
+            kept = [replaced.pop(port["label"], port) for port in before]
+            made[column] = [*kept, *(port for port in now if port.get("label") in replaced)]
         elif isinstance(before, Mapping) and isinstance(now, Mapping):
             made[column] = {**before, **now}
         elif isinstance(before, list) and isinstance(now, list):
             made[column] = [*now, *before]
     return {column: value for column, value in made.items() if column != "extends"}
-
-
-def _merge_ports(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    replaced = {port.get("label"): port for port in now}
-    kept = [replaced.pop(port["label"], port) for port in before]
-    return [*kept, *(port for port in now if port.get("label") in replaced)]
 
 
 def _are_tables(rows: Any) -> bool:

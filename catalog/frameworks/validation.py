@@ -6,12 +6,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from catalog.frameworks.columns import FrameworkError
 
 if TYPE_CHECKING:
-    from catalog.frameworks import Framework, OptionRow, PortRow, RoleRow, StartOption
+    from catalog.frameworks import Framework, PortRow, RoleRow, StartOption
 
 # Placeholders that a node fills in. docs/launcher.md explains them.
 OF_A_NODE = frozenset({
@@ -43,22 +44,18 @@ def waiting_problems(framework: Framework) -> Iterator[str]:
             row = framework.port(label)
             if row is None:
                 yield f"{where} awaits `{label}`, which is not the label of a port"
-            else:
-                yield from _awaited_port_problems(where, name, role, row)
+                continue
+            if row.default == "all" or row.pinned == "kernel-range":
+                yield f"{where} awaits `{row.label}`, but the kernel picks its ports, so the port to ask is unknown"
+            if row.protocol == "udp":
+                yield f"{where} awaits `{row.label}`, whose protocol is UDP, so nothing says whether it answers"
+            alone = role.maximum == 1 and set(row.listens) == {name}
+            if name not in row.reached_from and not alone:
+                yield f"{where} awaits `{row.label}`, which it may not reach: add `{name}` to the port's `reached_from`"
         for label in role.awaits_every:
             yield from _awaited_everywhere_problems(framework, where, label)
         if _starts_only(role) and name in _awaited_starts(framework, name):
             yield f"{where} waits for nodes that wait for it, so none of them would ever start"
-
-
-def _awaited_port_problems(where: str, name: str, role: RoleRow, row: PortRow) -> Iterator[str]:
-    if row.default == "all" or row.pinned == "kernel-range":
-        yield f"{where} awaits `{row.label}`, but the kernel picks its ports, so the port to ask is unknown"
-    if row.protocol == "udp":
-        yield f"{where} awaits `{row.label}`, whose protocol is UDP, so nothing says whether it answers"
-    alone = role.maximum == 1 and set(row.listens) == {name}
-    if name not in row.reached_from and not alone:
-        yield f"{where} awaits `{row.label}`, which it may not reach: add `{name}` to the port's `reached_from`"
 
 
 def _awaited_everywhere_problems(framework: Framework, where: str, label: str) -> Iterator[str]:
@@ -85,7 +82,7 @@ def _awaited_starts(framework: Framework, name: str) -> set[str]:
     while ahead:
         role = framework.roles[ahead.pop()]
         rows = filter(None, map(framework.port, (*role.awaits, *role.awaits_every)))
-        for listener in {one for row in rows for one in row.listens} - needed:
+        for listener in {listener for row in rows for listener in row.listens} - needed:
             needed.add(listener)
             spec = framework.roles.get(listener)
             if spec is not None and _starts_only(spec):
@@ -95,21 +92,16 @@ def _awaited_starts(framework: Framework, name: str) -> set[str]:
 
 def require_valid(framework: Framework) -> None:
     """Raises FrameworkError for the first problem."""
-    for complaint in _framework_problems(framework):
-        raise FrameworkError(complaint)
-
-
-def _framework_problems(framework: Framework) -> Iterator[str]:
-    yield from _role_problems(framework)
-    for name, row in framework.options.items():
-        yield from _option_problems(f"`options.{name}`", row)
-        if row.several_need is not None and row.several_need not in framework.options:
-            yield f"`options.{name}`: `several_need` names the option `{row.several_need}`, which does not exist"
-    for port in framework.ports:
-        yield from _port_problems(framework, port)
-    yield from _reference_problems(framework)
-    yield from waiting_problems(framework)
-    yield from _placeholder_problems(framework)
+    problems = chain(
+        _role_problems(framework),
+        _option_problems(framework),
+        *(_port_problems(framework, port) for port in framework.ports),
+        _reference_problems(framework),
+        waiting_problems(framework),
+        _placeholder_problems(framework),
+    )
+    for problem in problems:
+        raise FrameworkError(problem)
 
 
 def _role_problems(framework: Framework) -> Iterator[str]:
@@ -133,14 +125,17 @@ def _role_problems(framework: Framework) -> Iterator[str]:
         yield f"`ports` has the label `{next(label for label in labels if labels.count(label) > 1)}` twice"
 
 
-def _option_problems(where: str, row: OptionRow) -> Iterator[str]:
-    wanted = _TYPES[row.type]
-    if type(row.default) not in wanted:
-        yield f"{where}: `default` is not of the type {row.type}"
-    elif row.values and row.default not in row.values:
-        yield f"{where}: `default` is not one of its `values`"
-    elif isinstance(row.default, int | float) and not _is_within_bounds(row.default, row.minimum, row.maximum):
-        yield f"{where}: `default` is outside `minimum` and `maximum`"
+def _option_problems(framework: Framework) -> Iterator[str]:
+    for name, row in framework.options.items():
+        where = f"`options.{name}`"
+        if type(row.default) not in _TYPES[row.type]:
+            yield f"{where}: `default` is not of the type {row.type}"
+        elif row.values and row.default not in row.values:
+            yield f"{where}: `default` is not one of its `values`"
+        elif isinstance(row.default, int | float) and not _is_within_bounds(row.default, row.minimum, row.maximum):
+            yield f"{where}: `default` is outside `minimum` and `maximum`"
+        if row.several_need is not None and row.several_need not in framework.options:
+            yield f"{where}: `several_need` names the option `{row.several_need}`, which does not exist"
 
 
 def _is_within_bounds(value: float, least: float | None, most: float | None) -> bool:
@@ -158,22 +153,17 @@ def _port_problems(framework: Framework, port: PortRow) -> Iterator[str]:
     for role in (*port.listens, *port.reached_from):
         if role not in framework.roles:
             yield f"{where} names the role `{role}`, and {_list_or_none(framework.roles)} there are"
-    size = _port_range_size(port.default)
-    if size is None:
+    if port.default == "all":
+        first, last = 1, _HIGHEST_PORT
+    elif isinstance(port.default, int):
+        first = last = port.default
+    else:
+        match = _PORTS.fullmatch(port.default)
+        first, last = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 0 < first <= last <= _HIGHEST_PORT:
         yield f'{where}: `default` must be a port, a range such as "8700-8800", or "all"'
-    elif not 1 <= port.minimum_size <= size:
+    elif not 1 <= port.minimum_size <= last - first + 1:
         yield f"{where}: `default` has fewer ports than `minimum_size`"
-
-
-def _port_range_size(default: int | str) -> int | None:
-    """How many ports a default has. None if it is invalid."""
-    if default == "all":
-        return _HIGHEST_PORT
-    if isinstance(default, int):
-        return 1 if 0 < default <= _HIGHEST_PORT else None
-    match = _PORTS.fullmatch(default)
-    first, last = (int(match[1]), int(match[2])) if match else (0, 0)
-    return last - first + 1 if 0 < first <= last <= _HIGHEST_PORT else None
 
 
 def _reference_problems(framework: Framework) -> Iterator[str]:
@@ -232,16 +222,10 @@ def _placeholder_problems(framework: Framework) -> Iterator[str]:
             ("`ads.environment`", framework.ads.environment, planned),
         ]
     for where, part, answered in texts:
-        yield from _unknown_placeholders(where, part, answered)
-
-
-def _unknown_placeholders(where: str, part: Any, answered: set[str]) -> Iterator[str]:
-    if isinstance(part, Mapping):
-        wrong = next((name for name in part if not _VARIABLE.fullmatch(name)), None)
-        if wrong is not None:
-            yield f"{where} has `{wrong}`, which is not a valid name of a variable"
-        part = part.values()
-    for text in part:
-        for name in _PLACEHOLDER.findall(text):
-            if name not in answered:
-                yield f"{where} has the placeholder `{{{name}}}`, which nothing fills in"
+        if isinstance(part, Mapping):
+            wrong = next((name for name in part if not _VARIABLE.fullmatch(name)), None)
+            if wrong is not None:
+                yield f"{where} has `{wrong}`, which is not a valid name of a variable"
+            part = part.values()
+        for name in (name for text in part for name in _PLACEHOLDER.findall(text) if name not in answered):
+            yield f"{where} has the placeholder `{{{name}}}`, which nothing fills in"

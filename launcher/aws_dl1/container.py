@@ -71,32 +71,27 @@ def prepare_container(environment: dict[str, str], start: Path, code: Path, home
     """Does everything before the launcher starts. Leaves variables that the stack sets as they are."""
     variables = json.loads((start / VARIABLES).read_text("utf-8")) if (start / VARIABLES).exists() else {}
     environment.update(variables)
-    own = options.fork_safety(environment.get(options.KERNEL_VARIABLE) or platform.release(), rdma_core())
-    for name, value in own.items():
+    kernel = environment.get(options.KERNEL_VARIABLE) or platform.release()
+    for name, value in options.fork_safety(kernel, rdma_core()).items():
         environment.setdefault(name, value)
     path = options.library_path(
         environment.get("LD_LIBRARY_PATH", ""), [folder for folder in options.LIBRARIES if os.path.isdir(folder)]
     )
     if path:
         environment["LD_LIBRARY_PATH"] = path
-    _choose_transport(environment, say)
+    # How data moves between machines is said to HCCL, the log, and the node's status object.
+    transport = host_nic.choose_transport(environment, host_nic.detect_fabric(kernel, environment))
+    for name, chosen in transport.variables.items():
+        if chosen is None:
+            environment.pop(name, None)
+        elif name in host_nic.CHOSEN or name not in environment:
+            environment[name] = chosen
+    environment[TRANSPORT_VARIABLE] = transport.words
+    say(f"between machines: {transport.words}")
     if code.is_dir():
         environment[CODE_VARIABLE] = str(working_copy(code, home))
     if (start / SSH).is_dir():
         serve_ssh(environment, start / SSH, home, say)
-
-
-def _choose_transport(environment: dict[str, str], say: LinePrinter) -> None:
-    """Chooses how data moves between machines, and tells HCCL, the log, and the node's status object."""
-    kernel = environment.get(options.KERNEL_VARIABLE) or platform.release()
-    transport = host_nic.choose_transport(environment, host_nic.detect_fabric(kernel, environment))
-    for name, value in transport.variables.items():
-        if value is None:
-            environment.pop(name, None)
-        elif name in host_nic.CHOSEN or name not in environment:
-            environment[name] = value
-    environment[TRANSPORT_VARIABLE] = transport.words
-    say(f"between machines: {transport.words}")
 
 
 def rdma_core() -> str:

@@ -27,7 +27,12 @@ def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
         members = cluster.setdefault(_task_type(launch, role), [])
         if rank == launch.rank:
             task = {"type": _task_type(launch, role), "index": len(members)}
-        members.append(f"{addresses[rank]}:{_task_port(launch, role, rank)}")
+        # A role without a port of its own name (the chief of parameter servers) uses that of the workers.
+        label = role if role in launch.ports else next(iter(launch.ports))
+        ports = launch.port_numbers(label, rank)
+        if not ports:
+            raise LaunchError("TF_CONFIG needs a port for every task: give the stack's `ports` a number for `worker`")
+        members.append(f"{addresses[rank]}:{ports[0]}")
     return {"tf_config": json.dumps({"cluster": cluster, "task": task})}
 
 
@@ -42,12 +47,3 @@ def _task_type(launch: Launch, role: str) -> str:
     """TensorFlow's name of a role."""
     served = any(one.name == _SERVERS for one in launch.roles)
     return role if role != _LEADER else _CHIEF if served else _WORKER
-
-
-def _task_port(launch: Launch, role: str, rank: int) -> int:
-    """The port named after the role. A role without one (the chief of parameter servers) uses that of the workers."""
-    label = role if role in launch.ports else next(iter(launch.ports))
-    ports = launch.port_numbers(label, rank)
-    if not ports:
-        raise LaunchError("TF_CONFIG needs a port for every task: give the stack's `ports` a number for `worker`")
-    return ports[0]

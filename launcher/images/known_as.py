@@ -21,7 +21,13 @@ UNRELEASED = re.compile(r"(?P<release>\d+(\.\d+)*)(a|b|rc|\.?dev)\d+\+.+")
 def main(known_as: Path) -> None:
     """Writes the metadata, and prints the constraints."""
     site = Path(sysconfig.get_path("purelib"))
-    installed = _installed()
+    # The packages that an import would find.
+    installed: dict[str, tuple[str, Path]] = {}
+    for distribution in metadata.distributions():
+        name = distribution.metadata["Name"]
+        if name:
+            folder = Path(str(distribution.locate_file("")))
+            installed.setdefault(re.sub(r"[-_.]+", "-", name).lower(), (distribution.version, folder))
     for line in known_as.read_text("utf-8").splitlines():
         name, *others = line.split()
         for other in others:
@@ -34,17 +40,6 @@ def main(known_as: Path) -> None:
             _write_metadata(site, name, unreleased["release"])
         elif "+" in version:
             print(f"{name}=={version}")
-
-
-def _installed() -> dict[str, tuple[str, Path]]:
-    """The packages that an import would find, with their versions and folders."""
-    installed: dict[str, tuple[str, Path]] = {}
-    for one in metadata.distributions():
-        name = one.metadata["Name"]
-        if name:
-            place = Path(str(one.locate_file("")))
-            installed.setdefault(re.sub(r"[-_.]+", "-", name).lower(), (one.version, place))
-    return installed
 
 
 def _write_metadata(site: Path, name: str, version: str) -> None:

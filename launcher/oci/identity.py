@@ -169,16 +169,12 @@ class Ads:
     def _address(self, item: Stored, mode: str) -> str:
         key = (item.name, item.etag)
         if key not in self._known:
-            self._known[key] = _read_key(self.folder.get(item.name), next(iter(self.files[mode])))
+            try:
+                read: Any = json.loads(self.folder.get(item.name) or b"{}")
+                self._known[key] = str(read.get(next(iter(self.files[mode]))) or "")
+            except (ValueError, AttributeError, RecursionError):
+                self._known[key] = ""
         return self._known[key]
-
-
-def _read_key(content: bytes | None, key: str) -> str:
-    try:
-        read: Any = json.loads(content or b"{}")
-        return str(read.get(key) or "")
-    except (ValueError, AttributeError, RecursionError):
-        return ""
 
 
 def connect_ads(launch: Launch, open_folder: Open, environment: Mapping[str, str]) -> Ads:

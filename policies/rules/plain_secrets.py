@@ -77,7 +77,10 @@ def _secret_texts(secrets: Any) -> Iterator[str]:
     for value in secrets.values():
         if isinstance(value, str) and len(value) >= SHORTEST:
             yield value
-            decoded = _decode_base64(value)
+            try:
+                decoded = base64.b64decode(value, validate=True).decode()
+            except (binascii.Error, UnicodeDecodeError):
+                decoded = ""
             if len(decoded) >= SHORTEST:
                 yield decoded
 
@@ -85,13 +88,6 @@ def _secret_texts(secrets: Any) -> Iterator[str]:
 def _is_packed_code(text: str) -> bool:
     """Packed code looks as random as a secret."""
     return text.startswith(ARCHIVE)
-
-
-def _decode_base64(value: str) -> str:
-    try:
-        return base64.b64decode(value, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return ""
 
 
 def _image_with_password(password: Any) -> list[dict[str, Any]]:

@@ -67,7 +67,13 @@ def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
 def judge_resource(resource: JudgedResource, used: Used) -> PolicyVerdict:
     if resource.tags.get(OPEN_PORT) in REASONS:
         return PASS
-    lent = _with_frameworks(used, str(resource.tags.get(OPENED_FOR) or ""))
+    # Frameworks whose jobs are in other stacks use ports too.
+    named = str(resource.tags.get(OPENED_FOR) or "")
+    names = [name for name in named.replace(",", " ").split() if name]
+    own = [name for name in names if name not in frameworks.framework_names()]
+    ports = [ports for name in names if name not in own for ports in _of_framework(name)]
+    unknowns = [used.unknown, f"the catalog does not know {', '.join(own)}" if own else ""]
+    lent = Used((*used.ports, *ports), "; ".join(filter(None, unknowns)))
 
     def judge_ports(opened: Ports) -> PolicyVerdict:
         # Another rule judges whether all ports may be open (all-tcp).
@@ -108,15 +114,6 @@ def used_ports(stack: JudgedStack) -> Used:
         except NotKnownError:
             missing.append(f"the ports of the job `{job.name}` are not known yet")
     return Used(tuple(ports), "; ".join(missing))
-
-
-def _with_frameworks(used: Used, named: str) -> Used:
-    """The used ports, with those of frameworks whose jobs are in other stacks."""
-    names = [name for name in named.replace(",", " ").split() if name]
-    own = [name for name in names if name not in frameworks.framework_names()]
-    ports = [ports for name in names if name not in own for ports in _of_framework(name)]
-    unknowns = [used.unknown, f"the catalog does not know {', '.join(own)}" if own else ""]
-    return Used((*used.ports, *ports), "; ".join(filter(None, unknowns)))
 
 
 def _of_framework(name: str) -> Iterator[Ports]:

@@ -62,7 +62,16 @@ def decode_struct(struct: struct_pb2.Struct) -> Properties:
 def _decode_value(value: struct_pb2.Value) -> Any:
     kind = value.WhichOneof("kind")
     if kind == "struct_value":
-        return _decode_object(decode_struct(value.struct_value))
+        fields = decode_struct(value.struct_value)
+        signature = fields.get(SIGNATURE)
+        if signature == SECRET:
+            return Secret(reveal(fields.get("value")))
+        if signature == OUTPUT:
+            inner = fields.get("value", UNKNOWN)
+            return Secret(reveal(inner)) if fields.get("secret") else inner
+        if signature == RESOURCE:
+            return fields.get("id") or UNKNOWN if "id" in fields else fields.get("urn")
+        return fields
     if kind == "list_value":
         return [_decode_value(item) for item in value.list_value.values]
     if kind == "number_value":
@@ -71,18 +80,6 @@ def _decode_value(value: struct_pb2.Value) -> Any:
     if kind == "string_value":
         return UNKNOWN if value.string_value.startswith(UNKNOWN_TEXT) else value.string_value
     return value.bool_value if kind == "bool_value" else None
-
-
-def _decode_object(fields: Properties) -> Any:
-    signature = fields.get(SIGNATURE)
-    if signature == SECRET:
-        return Secret(reveal(fields.get("value")))
-    if signature == OUTPUT:
-        inner = fields.get("value", UNKNOWN)
-        return Secret(reveal(inner)) if fields.get("secret") else inner
-    if signature == RESOURCE:
-        return fields.get("id") or UNKNOWN if "id" in fields else fields.get("urn")
-    return fields
 
 
 def encode_struct(properties: Mapping[str, Any]) -> struct_pb2.Struct:

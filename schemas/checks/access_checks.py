@@ -57,17 +57,16 @@ def takes_from_itself(stack: Stack, _: Facts) -> Iterator[Wrong]:
         yield Wrong(at("uses", "stack"), message, "name the stack that owns what this one takes")
 
 
-def _failed_node_policies(stack: Stack) -> Iterator[Path]:
-    """Only in node groups: in other layouts the launchers follow this policy themselves."""
-    for name, job in stack.jobs.items():
-        for role, spec in job.roles.items():
-            if job.layout == "node-groups" and spec.completion.min_failed != 1:
-                yield at("jobs", name, "roles", role, "completion", "minFailed")
-
-
 # Feature in a platform's `lacks` -> the places where a stack requests it.
 FEATURES: Mapping[str, Callable[[Stack], Iterable[Path]]] = {
-    "failed-nodes": _failed_node_policies,
+    # Only in node groups: in other layouts the launchers follow this policy themselves.
+    "failed-nodes": lambda stack: [
+        at("jobs", name, "roles", role, "completion", "minFailed")
+        for name, job in stack.jobs.items()
+        if job.layout == "node-groups"
+        for role, spec in job.roles.items()
+        if spec.completion.min_failed != 1
+    ],
     "node-groups": lambda stack: [
         at("jobs", name, "layout") for name, job in stack.jobs.items() if job.layout == "node-groups"
     ],

@@ -64,16 +64,17 @@ def command_words(command: str) -> tuple[str, ...]:
 def launcher_inside(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in _without_shell(stack):
         framework = facts.framework(job)
-        for where, command in job_commands(name, job) if framework else ():
+        for where, command in job_commands(name, job):
             program = _started_program(command_words(command))
             # A command that passes the other nodes in placeholders starts its launcher on purpose.
-            is_deliberate = "{nodes}" in command or "{address" in command
-            if framework and program in framework.stands_for and not is_deliberate:
+            if framework is None or "{nodes}" in command or "{address" in command:
+                continue
+            if program in framework.stands_for:
                 message = f"trainyard already does what `{program}` does: with both, each process trains alone"
                 yield Wrong(
                     where, message, "name the training script itself; the option `processes` sets how many a node runs"
                 )
-            elif (other := _other_framework(program, job, facts)) and not is_deliberate:
+            elif other := _other_framework(program, job, facts):
                 message = f"`{program}` starts processes of {other}, and trainyard starts this job's as {job.framework}"
                 yield Wrong(where, message, f"name the training script itself, with `framework: {other}`")
 
@@ -98,9 +99,16 @@ def needs_shell(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in _without_shell(stack):
         for where, command in job_commands(name, job):
             syntax = _shell_syntax(command)
-            if syntax:
-                message = f"`{syntax[:40]}` works in a shell only, and no shell reads the command"
-                yield Wrong(where, message, _instead_of_shell(syntax))
+            if not syntax:
+                continue
+            remedy = "write `bash -c '…'`, or a script of your own"
+            if syntax.endswith("="):
+                remedy = f"set {syntax.removesuffix('=')} under `env`, and begin with the script"
+            elif syntax.startswith("$") and syntax != "$(":
+                remedy = (
+                    f"read {syntax} in the script, or write `bash -c '…'`; in single quotes it is the text that it is"
+                )
+            yield Wrong(where, f"`{syntax[:40]}` works in a shell only, and no shell reads the command", remedy)
 
 
 @rule("TY828", "an argument that is the name of a variable", severity="warning")
@@ -127,14 +135,6 @@ def _shell_syntax(command: str) -> str | None:
         return operator if operator in _OPERATORS else ";"
     variable = _VARIABLE.search(_LITERAL.sub("", command))
     return variable[0] if variable else None
-
-
-def _instead_of_shell(syntax: str) -> str:
-    if syntax.endswith("="):
-        return f"set {syntax.removesuffix('=')} under `env`, and begin with the script"
-    if syntax.startswith("$") and syntax != "$(":
-        return f"read {syntax} in the script, or write `bash -c '…'`; in single quotes it is the text that it is"
-    return "write `bash -c '…'`, or a script of your own"
 
 
 @rule("TY824", "an unknown placeholder")

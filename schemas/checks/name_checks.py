@@ -65,21 +65,7 @@ def own_tag(stack: Stack, _: Facts) -> Iterator[Wrong]:
 @rule("TY613", "an unknown reference")
 def unknown_reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
     references = [*REFERENCES, *stack.references()]
-    yield from _unknown_each_names(stack)
-    for path, text in _texts_with_references(stack):
-        if path[-1] == "command" and stack.jobs[str(path[2])].by_shell:
-            # A shell reads it as a variable.
-            continue
-        for name in dict.fromkeys(reference_names_in(each.without_each_references(text))):
-            if name not in references:
-                remedy = suggest_name(name, references)
-                if name.isupper():
-                    remedy = f"variables of the node are not filled in: read ${name} in the script"
-                yield Wrong(path, f"`${{{name}}}` is not a known reference", remedy)
-
-
-def _unknown_each_names(stack: Stack) -> Iterator[Wrong]:
-    """Only the arguments and variables of a run can use the values of its `each`."""
+    # Only the arguments and variables of a run can use the values of its `each`.
     for path, text in _texts_with_references(stack):
         job, *place = path[2:]
         run = stack.jobs[str(job)].runs[str(place[1])] if place[0] == "runs" else None
@@ -90,6 +76,16 @@ def _unknown_each_names(stack: Stack) -> Iterator[Wrong]:
                 if run is None:
                     remedy = "use it in `args` or `env` of a run with `each`"
                 yield Wrong(path, f"`${{{each.REFERENCE}{name}}}` is not a value of `each`", remedy)
+    for path, text in _texts_with_references(stack):
+        if path[-1] == "command" and stack.jobs[str(path[2])].by_shell:
+            # A shell reads it as a variable.
+            continue
+        for name in dict.fromkeys(reference_names_in(each.without_each_references(text))):
+            if name not in references:
+                remedy = suggest_name(name, references)
+                if name.isupper():
+                    remedy = f"variables of the node are not filled in: read ${name} in the script"
+                yield Wrong(path, f"`${{{name}}}` is not a known reference", remedy)
 
 
 def _texts_with_references(stack: Stack) -> Iterator[tuple[Path, str]]:

@@ -106,19 +106,15 @@ def missing_script(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         if not (folder.inside and folder.complete and folder.files):
             continue
         for where, command in job_commands(name, job):
-            script = _script_of_command(command)
+            words = command_words(command)
+            if words and words[0] in ("python", "python3", "bash", "sh"):
+                words = words[1:]
+            relative = bool(words) and not words[0].startswith("/") and ".." not in words[0].split("/")
+            script = words[0] if relative and _SCRIPT.fullmatch(words[0]) else None
             if script is not None and script.removeprefix("./") not in folder.files:
                 close = nearest_name(script, folder.files)
                 remedy = f"did you mean `{close}`?" if close else f"put it into `{path}`"
                 yield Wrong(where, f"`{script}` is not in `{path}`", remedy)
-
-
-def _script_of_command(command: str) -> str | None:
-    words = command_words(command)
-    if words and words[0] in ("python", "python3", "bash", "sh"):
-        words = words[1:]
-    relative = bool(words) and not words[0].startswith("/") and ".." not in words[0].split("/")
-    return words[0] if relative and _SCRIPT.fullmatch(words[0]) else None
 
 
 @rule("TY810", "a command that cannot be read")
@@ -165,18 +161,17 @@ def own_bucket(stack: Stack, _: Facts) -> Iterator[Wrong]:
 def kept_outside_workdir(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for index, pattern in enumerate(job.keep):
-            if (why := _why_outside_workdir(pattern)) is not None:
-                remedy = "write a path below the working directory; let the script write others to $TRAINYARD_OUTPUT"
-                yield Wrong(at("jobs", name, "keep", index), f"`{pattern[:80]}` {why}", remedy)
-
-
-def _why_outside_workdir(pattern: str) -> str | None:
-    parts = pattern.split("/")
-    if pattern.startswith(("/", "~", "$")):
-        return "does not begin in the working directory"
-    if ".." in parts:
-        return "leads out of the working directory"
-    return None if any(part not in ("", ".") for part in parts) else "names no file"
+            parts = pattern.split("/")
+            if pattern.startswith(("/", "~", "$")):
+                why = "does not begin in the working directory"
+            elif ".." in parts:
+                why = "leads out of the working directory"
+            elif not any(part not in ("", ".") for part in parts):
+                why = "names no file"
+            else:
+                continue
+            remedy = "write a path below the working directory; let the script write others to $TRAINYARD_OUTPUT"
+            yield Wrong(at("jobs", name, "keep", index), f"`{pattern[:80]}` {why}", remedy)
 
 
 def _sweeps_of(stack: Stack) -> Iterator[tuple[Job, Path, str, Run]]:

@@ -21,7 +21,7 @@ from components.platform.live import LiveReading, LiveSide, Reading
 from components.platform.review import ReviewPlatform
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
-from trainyard.cli.drift import _drift_json, drift_lines
+from trainyard.cli.drift import drift_json, drift_lines
 from trainyard.drift.compare import Drift, EffectDifferences, compare_effects, compare_resources, compare_runs, in_order
 from trainyard.drift.declared import Declared, of_export
 
@@ -52,7 +52,7 @@ def drift_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
     remarks = in_order((*compare_resources(side, effects), *compare_runs(declared.runs, runs)))
     unread = tuple(dict.fromkeys((*side.unread, *effects.unread)))
     drift = Drift(declared.snapshot.stack, recorded["platform"], remarks, unread)
-    return {"json": _drift_json(drift), "lines": list(drift_lines(drift))}
+    return {"json": drift_json(drift), "lines": list(drift_lines(drift))}
 
 
 def _live_side(declared: Declared, name: str, answers: Mapping[str, Any]) -> LiveSide:

@@ -21,7 +21,7 @@ from catalog.platforms import platform_in
 from localcloud.aws.account import load_keys
 from localcloud.control import Cloud
 from tests.recorded.cloud_answers import key_of, serving
-from trainyard.cli.drift import _drift_json
+from trainyard.cli.drift import drift_json
 from trainyard.cli.run_selection import config_of, where_of
 from trainyard.drift.declared import of_export, with_names
 from trainyard.drift.find_drift import find_drift
@@ -34,7 +34,7 @@ def find_live_drift(cloud: Cloud, file: Path, state: str) -> dict[str, Any]:
     """What `trainyard drift` finds in this cloud, for a stack with this state."""
     stack, config = file.stem.removeprefix("Pulumi."), config_of(file)
     declared = with_names(of_export(state, stack, platform_in(config)), config)
-    return _drift_json(find_drift(declared, where_of(file, cloud, None, None)))
+    return drift_json(find_drift(declared, where_of(file, cloud, None, None)))
 
 
 def live_changes() -> list[str]:

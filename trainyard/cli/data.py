@@ -61,7 +61,18 @@ def bucket_arguments(purpose: str) -> Callable[[Callable[..., Any]], Callable[..
             stack: str, stacks: Path, local: bool, home: Path | None, bucket: str | None, profile: str | None,
             **options: Any,
         ) -> None:  # fmt: skip
-            command(_open_bucket(purpose, find_stack_file(stack, stacks), local, home, bucket, profile), **options)
+            file = find_stack_file(stack, stacks)
+            loaded = load_file(file, str(file))
+            if loaded.stack is None:
+                from schemas.judge import judge_file
+
+                end_with_findings(judge_file(file, str(file)), "text")
+            cloud = running_cloud(home, stack_name(file)) if local or home else None
+            where = Where(loaded.source.data["config"], cloud, None, say_aside, profile)
+            opener = store_opener(StoreRequest(purpose, where, loaded.stack))
+            command(
+                StackBucket(loaded.stack, opener.bucket(bucket or stack_bucket_name(file, loaded.stack))), **options
+            )
 
         with_bucket.__name__, with_bucket.__doc__ = command.__name__, command.__doc__
         with_bucket.__click_params__ = [  # type: ignore[attr-defined]  # where click keeps them until it makes a command
@@ -71,20 +82,6 @@ def bucket_arguments(purpose: str) -> Callable[[Callable[..., Any]], Callable[..
         return with_bucket
 
     return decorate
-
-
-def _open_bucket(
-    purpose: str, file: Path, local: bool, home: Path | None, bucket: str | None, profile: str | None
-) -> StackBucket:
-    loaded = load_file(file, str(file))
-    if loaded.stack is None:
-        from schemas.judge import judge_file
-
-        end_with_findings(judge_file(file, str(file)), "text")
-    cloud = running_cloud(home, stack_name(file)) if local or home else None
-    where = Where(loaded.source.data["config"], cloud, None, say_aside, profile)
-    opener = store_opener(StoreRequest(purpose, where, loaded.stack))
-    return StackBucket(loaded.stack, opener.bucket(bucket or stack_bucket_name(file, loaded.stack)))
 
 
 @click.group()

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -23,7 +23,7 @@ from trainyard.cli.up import local_command
 from trainyard.local import stack_states
 from trainyard.local.local_stack import QUIET, LocalStack
 from trainyard.local.places import hint_of_other_clouds, own_command
-from trainyard.local.stack_states import DependentStack, dependent_stacks
+from trainyard.local.stack_states import dependent_stacks
 
 DELETE_DATA = click.option(
     "--delete-data",
@@ -64,16 +64,15 @@ def down(place: LocalStack, arguments: list[str], delete_data: bool, yes: bool) 
                 for line in require_capability(name, LocalPlatform).list_data(cloud, say_aside)
             ]
             control.stop_cloud(place.home / "cloud")
-            say(terminal_lines("\n".join(_lines_about_left_data(data, place))) if data else _NOTHING_LEFT)
+            remedy = shlex.join(["cloud", "reset", "--home", str(place.home / "cloud")])
+            lines = [
+                "No stack is up any more, and the local cloud is stopped. It still holds data that no stack here made:",
+                *(f"  {line}" for line in data),
+                f"To remove it with all data: {own_command()} {remedy}",
+            ]
+            say(terminal_lines("\n".join(lines)) if data else _NOTHING_LEFT)
         elif not left:
             say("No stack is up any more. Another command uses the local cloud, so it keeps running.")
-
-
-def _lines_about_left_data(data: Sequence[str], place: LocalStack) -> Iterator[str]:
-    yield "No stack is up any more, and the local cloud is stopped. It still holds data that no stack here made:"
-    yield from (f"  {line}" for line in data)
-    remedy = shlex.join(["cloud", "reset", "--home", str(place.home / "cloud")])
-    yield f"To remove it with all data: {own_command()} {remedy}"
 
 
 def _take_down(place: LocalStack, cloud: control.Cloud, arguments: list[str], delete_data: bool, yes: bool) -> None:
@@ -89,7 +88,17 @@ def _take_down(place: LocalStack, cloud: control.Cloud, arguments: list[str], de
         if resource.get("retainOnDelete") and resource not in protected and not delete_data
     ]
     going = [resource for resource in resources if resource not in protected and resource not in let_go]
-    _refuse_if_needed(place, dependent_stacks(own, every, going, platform))
+    if dependents := dependent_stacks(own, every, going, platform):
+        lines = [f"  {dependent.state.stack:12} {dependent}" for dependent in dependents]
+        remedies = [
+            place.command("down", dependent.state.stack)
+            if dependent.state.project == PROJECT_NAME
+            else f"pulumi destroy --stack organization/{dependent.state.project}/{dependent.state.stack}"
+            for dependent in dependents
+        ]
+        head = f"Nothing was removed: other stacks need what {place.stack} made."
+        lines = [head, *lines, "Take them down first:", *(f"  {remedy}" for remedy in remedies)]
+        raise click.ClickException("\n".join(lines))
     staying = [resource for resource in resources if resource not in going]
     removal = platform.describe_removal(cloud, going, staying, say_aside)
     if lines := [*(f"ends     {run}" for run in removal.live), *removal.lines]:
@@ -99,12 +108,6 @@ def _take_down(place: LocalStack, cloud: control.Cloud, arguments: list[str], de
     if delete_data:
         stack_states.end_protection(place)
     _destroy_resources(place, platform, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
-    _say_what_is_left(place, platform, protected, let_go)
-
-
-def _say_what_is_left(
-    place: LocalStack, platform: LocalPlatform, protected: Sequence[Row], let_go: Sequence[Row]
-) -> None:
     left = list(place.states()[0].made())
     if let_go:
         names = ", ".join(dict.fromkeys(map(platform.describe_resource, let_go)))
@@ -117,24 +120,6 @@ def _say_what_is_left(
     else:
         rest = count_noun(len(left), "resource")
         say(f"\n{rest} of {place.stack} are still there, because `{_TARGET}` did not name them.")
-
-
-def _refuse_if_needed(place: LocalStack, dependents: Sequence[DependentStack]) -> None:
-    if not dependents:
-        return
-    lines = [f"  {dependent.state.stack:12} {dependent}" for dependent in dependents]
-    remedies = [
-        place.command("down", dependent.state.stack)
-        if dependent.state.project == PROJECT_NAME
-        else f"pulumi destroy --stack organization/{dependent.state.project}/{dependent.state.stack}"
-        for dependent in dependents
-    ]
-    raise click.ClickException(
-        "\n".join(
-            [f"Nothing was removed: other stacks need what {place.stack} made.", *lines, "Take them down first:"]
-            + [f"  {remedy}" for remedy in remedies]
-        )
-    )
 
 
 def _destroy_resources(

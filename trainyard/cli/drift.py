@@ -76,7 +76,7 @@ def drift(
         raise click.UsageError("--state is the state of one stack: name the stack")
     drifts = [_find_drift_of_stack(name, stacks, cloud, place, profile, state, known) for name in names]
     if form == "json":
-        print_json(json_text([_drift_json(drift) for drift in drifts]))
+        print_json(json_text([drift_json(drift) for drift in drifts]))
     else:
         say("\n".join(line for drift in drifts for line in drift_lines(drift)))
     if any(drift.remarks for drift in drifts):
@@ -143,7 +143,8 @@ def _find_drift_of_stack(
         raise click.ClickException(f"{stack}: {error}{other}") from error
 
 
-def _drift_json(drift: Drift) -> dict[str, object]:
+def drift_json(drift: Drift) -> dict[str, object]:
+    """The drift of one stack for programs (`--format json`)."""
     return {
         "stack": drift.stack,
         "platform": drift.platform,

@@ -44,10 +44,9 @@ def list_command(as_json: bool = False) -> None:
         summary = f"packages of a job's `requirements`, over {name.partition('+')[0]}"
         cost = {"serves": [], "summary": summary, "megabytes": 0, "minutes": 0}
         states[name] = {**cost, "ready": True, "interpreter": str(layer.interpreter), "holds": layer.says}
-    print_json(json.dumps(states, indent=2)) if as_json else say("\n".join(_environment_lines(states)))
-
-
-def _environment_lines(states: dict[str, dict[str, object]]) -> list[str]:
+    if as_json:
+        print_json(json.dumps(states, indent=2))
+        return
     width = max(map(len, states))
     lines = []
     for name, facts in states.items():
@@ -58,7 +57,7 @@ def _environment_lines(states: dict[str, dict[str, object]]) -> list[str]:
             lines.append(f"{'':{width}}           {facts['reason']}. {facts['remedy']}")
             if facts["megabytes"]:
                 lines.append(f"{'':{width}}           costs {facts['megabytes']} MB, {facts['minutes']} min")
-    return lines
+    say("\n".join(lines))
 
 
 @environments.command("make")
@@ -74,10 +73,27 @@ def make_command(names: tuple[str, ...], apt: bool, stack: str | None, stacks: P
     for name in names:
         if name not in environment_rows():
             raise click.UsageError(f"no environment `{name}`: {suggest_name(name, list(environment_rows()))}")
-    if stack is not None:
-        _make_for(stack, stacks, names, apt)
-    elif not _make_all(names or tuple(environment_rows()), apt):
+    if stack is None:
+        if not _make_all(names or tuple(environment_rows()), apt):
+            sys.exit(1)
+        return
+    from localcloud.environments.find import Environment
+    from trainyard.cli.planning import find_stack_file, plan_or_exit
+    from trainyard.engine.progress import Progress
+    from trainyard.local.environments import chosen_for, find_job_environment, make_environments, require_fitting
+
+    plan, folder = plan_or_exit(stack, stacks, "text"), find_stack_file(stack, stacks).parent
+    jobs = plan.jobs.values()
+    require_fitting(jobs, folder)
+    needed = [choice.row.name for choice in chosen_for(jobs, folder) if choice.row]
+    if not _make_all(tuple(dict.fromkeys((*names, *needed))), apt):
         sys.exit(1)
+    # The packages of the jobs are installed over the environments.
+    make_environments(jobs, folder, Progress())
+    for job in jobs:
+        environment = find_job_environment(job, folder)
+        holds = environment.says if isinstance(environment, Environment) else environment.reason
+        say(f"{job.name}: {environment.name}: {holds}")
 
 
 @environments.command("prune")
@@ -111,26 +127,6 @@ def prune_command(every: bool, yes: bool) -> None:
 
 def _format_megabytes(size: int) -> str:
     return f"{round(size / 1e6):,} MB"
-
-
-def _make_for(stack: str, stacks: Path, names: tuple[str, ...], apt: bool) -> None:
-    """Makes the environments of a stack's jobs, and installs their packages over them."""
-    from localcloud.environments.find import Environment
-    from trainyard.cli.planning import find_stack_file, plan_or_exit
-    from trainyard.engine.progress import Progress
-    from trainyard.local.environments import chosen_for, find_job_environment, make_environments, require_fitting
-
-    plan, folder = plan_or_exit(stack, stacks, "text"), find_stack_file(stack, stacks).parent
-    jobs = plan.jobs.values()
-    require_fitting(jobs, folder)
-    needed = [choice.row.name for choice in chosen_for(jobs, folder) if choice.row]
-    if not _make_all(tuple(dict.fromkeys((*names, *needed))), apt):
-        sys.exit(1)
-    make_environments(jobs, folder, Progress())
-    for job in jobs:
-        environment = find_job_environment(job, folder)
-        holds = environment.says if isinstance(environment, Environment) else environment.reason
-        say(f"{job.name}: {environment.name}: {holds}")
 
 
 def _make_all(names: tuple[str, ...], apt: bool) -> bool:

@@ -74,7 +74,13 @@ def build(
     plan = plan_or_exit(stack, stacks, "text")
     platform = image_platform_of(plan, _variables_of_cloud(local))
     images = _find_images(plan, platform, namespace, registry, job, dry_run)
-    given = {**_parse_build_arguments(arguments), **({"BASE": base} if base else {})}
+    pairs = {}
+    for text in arguments:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"--arg {text}: write it as NAME=VALUE, as in --arg TOOLS=docker.io/library/gcc:12")
+        pairs[name] = value
+    given = {**pairs, **({"BASE": base} if base else {})}
     options = BuildOptions(gpu, given, Additions(requirements, code), pip_config, dry_run)
     recipes = {wanted.address: choose_recipe(wanted, options, platform, say) for wanted in images}
     if not images:
@@ -135,13 +141,3 @@ def _find_images(
     for remark in remarks:
         say(remark)
     return images
-
-
-def _parse_build_arguments(arguments: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for text in arguments:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise click.UsageError(f"--arg {text}: write it as NAME=VALUE, as in --arg TOOLS=docker.io/library/gcc:12")
-        pairs[name] = value
-    return pairs

@@ -116,7 +116,19 @@ def read_results(selection: RunSelection, runs: Sequence[RunStatus]) -> dict[str
 
     def read(output: RunOutput) -> Mapping[str, Any] | None:
         try:
-            return _read_result(output)
+            there = [
+                item
+                for item in islice(output.files(), _MOST_LISTED)
+                if item.name.rpartition("/")[2] == RESULT and item.size <= LONGEST_BYTES
+            ]
+            # The one nearest to the top counts: ranks other than 0 have folders of their own.
+            for item in sorted(there, key=lambda item: item.name.count("/")):
+                sink = _Memory()
+                output.store.read(item, 0, item.size, sink)
+                document = parse_json(bytes(sink.content))
+                if isinstance(document, Mapping):
+                    return document
+            return None
         except (TransferError, FileProblemError, ProviderError) as error:
             refused.append(str(error))
             return None
@@ -133,22 +145,6 @@ def read_results(selection: RunSelection, runs: Sequence[RunStatus]) -> dict[str
     if refused:
         say_aside(f"{RESULT} of {count_noun(len(refused), 'run')} is not read: {refused[0]}")
     return {start_id(output.run): result for output, result in zip(outputs, results, strict=True) if result}
-
-
-def _read_result(output: RunOutput) -> Mapping[str, Any] | None:
-    """The `result.json` nearest to the top: ranks other than 0 have folders of their own."""
-    there = [
-        item
-        for item in islice(output.files(), _MOST_LISTED)
-        if item.name.rpartition("/")[2] == RESULT and item.size <= LONGEST_BYTES
-    ]
-    for item in sorted(there, key=lambda item: item.name.count("/")):
-        sink = _Memory()
-        output.store.read(item, 0, item.size, sink)
-        document = parse_json(bytes(sink.content))
-        if isinstance(document, Mapping):
-            return document
-    return None
 
 
 @dataclass

@@ -11,7 +11,6 @@ from catalog.platforms import Lacks, find_capability, require_capability
 from catalog.secret_looks import without_tokens
 from components.plan import show
 from components.plan.documents import PlanDocuments, run_documents, yaml_text
-from components.plan.model import Plan
 from components.plan.platform import AccessReporting
 from schemas.name_suggestions import suggest_name
 from trainyard.cli.out import print_data, print_json, say
@@ -34,7 +33,17 @@ def plan(stack: str, stacks: Path, form: str, launch: str | None, documents: boo
     if documents and launch is not None:
         raise click.UsageError("--documents and --launch cannot be used together")
     if documents:
-        _print_documents(made, find_stack_file(stack, stacks).parent, form)
+        plan_documents = find_capability(made.platform, PlanDocuments)
+        if isinstance(plan_documents, Lacks):
+            raise click.UsageError(plan_documents.reason)
+        try:
+            of_runs = run_documents(made, plan_documents, find_stack_file(stack, stacks).parent)
+        except (OSError, UnicodeError) as problem:
+            raise click.ClickException(f"a file of the stack cannot be read: {problem}") from None
+        if form == "json":
+            print_json(show.json_text(of_runs))
+        else:
+            print_data(without_tokens(yaml_text(made, of_runs)))
     elif launch is not None:
         try:
             node = show.find_node(made, launch)
@@ -45,20 +54,6 @@ def plan(stack: str, stacks: Path, form: str, launch: str | None, documents: boo
         print_json(show.json_text(made))
     else:
         say(show.plan_text(made))
-
-
-def _print_documents(made: Plan, folder: Path, form: str) -> None:
-    kind = find_capability(made.platform, PlanDocuments)
-    if isinstance(kind, Lacks):
-        raise click.UsageError(kind.reason)
-    try:
-        documents = run_documents(made, kind, folder)
-    except (OSError, UnicodeError) as problem:
-        raise click.ClickException(f"a file of the stack cannot be read: {problem}") from None
-    if form == "json":
-        print_json(show.json_text(documents))
-    else:
-        print_data(without_tokens(yaml_text(made, documents)))
 
 
 @click.command()

@@ -103,9 +103,19 @@ def review(
         reviews = [review_preview(request, preview)] if preview else list(review_stacks(request, _Progress()))
     tripped = find_tripped_gates(reviews, gates)
     for file in outputs:
-        _write_file(file, without_tokens(FORMS[_FORM_OF.get(file.suffix, form)](reviews, tripped)))
+        text = without_tokens(FORMS[_FORM_OF.get(file.suffix, form)](reviews, tripped))
+        try:
+            file.write_text(text if text.endswith("\n") else text + "\n", "utf-8")
+        except OSError as problem:
+            raise click.ClickException(f"{file}: {problem.strerror}") from None
     if not outputs:
-        _print_review(without_tokens(FORMS[form](reviews, tripped)), form)
+        text = without_tokens(FORMS[form](reviews, tripped))
+        if form == "text":
+            say(text)
+        elif form in ("json", "sarif"):
+            print_json(text)
+        else:
+            print_data(text.rstrip("\n"))
     if outputs or form != "text":
         for gate in tripped:
             say_aside(f"gate {gate.gate}: {gate.stack}: {gate.because}")
@@ -172,6 +182,10 @@ def _make_request(
     folders = {named_place(name, stacks)[1] for name in named if is_file_name(name)} or {stacks}
     if len(folders) > 1 or (folders != {stacks} and not all(map(is_file_name, named))):
         raise click.UsageError("stacks of several folders: review one folder at a time")
+    try:
+        reviewed_on = datetime.now(UTC).date() if on is None else date.fromisoformat(on)
+    except ValueError:
+        raise click.UsageError(f"--on: `{on}` is not a date; write it as 2026-11-26") from None
     folder = folders.pop()
     after = working_tree(folder)
     before, revision = None, ""
@@ -180,7 +194,7 @@ def _make_request(
         # `main (89660b47a952)`. A commit needs no name beside it.
         revision = before.commit if against.startswith(before.commit) else f"{against} ({before.commit})"
     context = ReviewContext(
-        on=_parse_review_date(on),
+        on=reviewed_on,
         commit=after.commit,
         against=revision,
         prices=read_prices(prices) if prices else {},
@@ -214,15 +228,6 @@ def _chosen_file_names(named: Sequence[str], folder: Path, after: Side, before: 
     return tuple(dict.fromkeys(names))
 
 
-def _parse_review_date(text: str | None) -> date:
-    if text is None:
-        return datetime.now(UTC).date()
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(f"--on: `{text}` is not a date; write it as 2026-11-26") from None
-
-
 def _json_object(file: Path) -> Mapping[str, Any]:
     try:
         value = json.loads(file.read_text("utf-8"))
@@ -252,19 +257,3 @@ def _path_from_here(file: Path) -> str:
     here = Path.cwd()
     whole = Path(os.path.abspath(file))
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(file)
-
-
-def _write_file(file: Path, text: str) -> None:
-    try:
-        file.write_text(text if text.endswith("\n") else text + "\n", "utf-8")
-    except OSError as problem:
-        raise click.ClickException(f"{file}: {problem.strerror}") from None
-
-
-def _print_review(text: str, form: str) -> None:
-    if form == "text":
-        say(text)
-    elif form in ("json", "sarif"):
-        print_json(text)
-    else:
-        print_data(text.rstrip("\n"))

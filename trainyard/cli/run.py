@@ -80,7 +80,14 @@ def run(
     wanted = _parse_try(job, arguments, text, variables, name)
     judged = judge_or_exit(stack, stacks)
     where = where_of(find_stack_file(stack, stacks), cloud, place, profile)
-    words = _place_arguments(stack, stacks, local, home, place, profile)
+    # The arguments by which other commands find the same stack.
+    words = shlex.join([
+        stack,
+        *([] if is_file_name(stack) else stacks_words(stacks)),
+        *(["--home", str(home)] if home else ["--local"] if local else []),
+        *(["--place", place] if place else []),
+        *(["--profile", profile] if profile else []),
+    ])  # fmt: skip
     try:
         with show_waiting("reading what is deployed"):
             runs, call = runs_for_try(where), call_of("run", say_aside)
@@ -130,18 +137,6 @@ def _say_changes(ready: ReadyTry, anyway: bool) -> None:
             "An `up` of the stack deploys the change. `--anyway` starts what is deployed."
         )
     say_aside(f"{fields} changed in the stack file since {job} was deployed: what is deployed is started.")
-
-
-def _place_arguments(
-    stack: str, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None
-) -> str:
-    """The arguments by which other commands find the same stack."""
-    words = [stack]
-    words += [] if is_file_name(stack) else stacks_words(stacks)
-    words += ["--home", str(home)] if home else ["--local"] if local else []
-    words += ["--place", place] if place else []
-    words += ["--profile", profile] if profile else []
-    return shlex.join(words)
 
 
 def _runs_command(what: str, planned: PlannedTry, words: str, *more: str) -> str:

@@ -125,32 +125,28 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
         profile: str | None, **options: Any,
     ) -> None:  # fmt: skip
         cloud = running_cloud(home, _stack_name(stack) or "") if local or home else None
-        command(_select_runs(stack, run, stacks, cloud, place, profile), **options)
+        file = None
+        # On the local cloud the deployed copy counts: the file may have moved, may be gone, or may name another
+        # platform.
+        with suppress(click.UsageError) if cloud is not None else nullcontext():
+            file = find_stack_file(stack, stacks) if stack is not None else None
+        if cloud is not None and stack is not None:
+            file = deployed_files(cloud.home).get(_stack_name(stack) or "", file)
+        job, _, name = (run or "").partition("/")
+        jobs = config_of(file).get(JOBS_KEY) if job and name else None
+        # `pulumi up -c` writes an object into the file as JSON text.
+        sweep = frozenset(swept_keys(parse_json(jobs.encode()) if isinstance(jobs, str) else jobs, job, name))
+        wanted = WantedRuns(_stack_name(stack), job or None, name or None, sweep)
+        where = where_of(file, cloud, place, profile)
+        try:
+            everywhere = cloud if not (stack or place) else None
+            look = look_for(where, wanted) if everywhere is None else _look_everywhere(where, wanted, everywhere)
+        except UnknownPlaceError as error:
+            raise click.UsageError(str(error)) from None
+        command(RunSelection(look, where, wanted, file), **options)
 
     with_selection.__name__, with_selection.__doc__ = command.__name__, command.__doc__
     return with_selection
-
-
-def _select_runs(
-    stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, place: str | None, profile: str | None
-) -> RunSelection:
-    file = None
-    # On the local cloud the deployed copy counts: the file may have moved, may be gone, or may name another platform.
-    with suppress(click.UsageError) if cloud is not None else nullcontext():
-        file = find_stack_file(stack, stacks) if stack is not None else None
-    if cloud is not None and stack is not None:
-        file = deployed_files(cloud.home).get(_stack_name(stack) or "", file)
-    job, _, name = (run or "").partition("/")
-    jobs = config_of(file).get(JOBS_KEY) if job and name else None
-    # `pulumi up -c` writes an object into the file as JSON text.
-    sweep = frozenset(swept_keys(parse_json(jobs.encode()) if isinstance(jobs, str) else jobs, job, name))
-    wanted = WantedRuns(_stack_name(stack), job or None, name or None, sweep)
-    where = where_of(file, cloud, place, profile)
-    try:
-        look = look_for(where, wanted) if stack or place or cloud is None else _look_everywhere(where, wanted, cloud)
-        return RunSelection(look, where, wanted, file)
-    except UnknownPlaceError as error:
-        raise click.UsageError(str(error)) from None
 
 
 def where_of(file: Path | None, cloud: Cloud | None, place: str | None, profile: str | None) -> Where:

@@ -46,7 +46,17 @@ def set_secret_command(stack: str, key: str, stacks: Path, local: bool) -> None:
     """
     file = find_stack_file(stack, stacks).resolve()
     full = key if ":" in key.partition(".")[0] else NAMESPACE + key
-    _require_place(full, file)
+    # Pulumi would create missing parents of the key, for example a misspelled job.
+    data = read_source(file).data
+    here: Any = data.get("config") if isinstance(data, Mapping) else None
+    if not isinstance(here, Mapping):
+        raise click.ClickException(f"{file} has no `config:`")
+    # The last step may be new, and so may the object that it is in: `env`.
+    for step in full.split(".")[:-2]:
+        if not isinstance(here, Mapping) or step not in here:
+            there = [str(name) for name in here] if isinstance(here, Mapping) else []
+            raise click.UsageError(f"{file.name} has no `{step}` where `{full}` says: {suggest_name(step, there)}")
+        here = here[step]
     value = ask_secret(f"Value of {full}") if sys.stdin.isatty() else sys.stdin.read().rstrip("\n")
     if not value:
         raise click.UsageError("the value is empty; type it, or give it on stdin")
@@ -55,20 +65,6 @@ def set_secret_command(stack: str, key: str, stacks: Path, local: bool) -> None:
     else:
         set_secret(file, full, value)
     say(f"{file}: {full} is a secret now.")
-
-
-def _require_place(key: str, file: Path) -> None:
-    """Refuses a KEY whose parents are missing. Pulumi would create them, for example a misspelled job."""
-    data = read_source(file).data
-    here: Any = data.get("config") if isinstance(data, Mapping) else None
-    if not isinstance(here, Mapping):
-        raise click.ClickException(f"{file} has no `config:`")
-    # The last step may be new, and so may the object that it is in: `env`.
-    for step in key.split(".")[:-2]:
-        if not isinstance(here, Mapping) or step not in here:
-            there = [str(name) for name in here] if isinstance(here, Mapping) else []
-            raise click.UsageError(f"{file.name} has no `{step}` where `{key}` says: {suggest_name(step, there)}")
-        here = here[step]
 
 
 def set_secret(file: Path, key: str, value: str) -> None:

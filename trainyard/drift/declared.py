@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -103,15 +103,11 @@ def of_state(rows: Iterable[Mapping[str, Any]], stack: str, platform: str) -> De
     )
     if not any(resource.id for resource in resources):
         raise DriftError(f"nothing of {stack} is up: its state is empty")
-    return Declared(Snapshot(stack, platform, {}, resources), dict(_declared_runs(made)))
-
-
-def _declared_runs(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], str]]:
-    for row in rows:
+    runs = {}
+    for row in made:
         if row["type"] == RUN_TYPE:
             job, _, name = str(row["urn"]).rpartition("::")[2].partition("/")
             tags = (row.get("inputs") or {}).get("tags") or {}
-            yield (
-                (str(tags.get("job", job)), str(tags.get("run", name))),
-                str((row.get("outputs") or {}).get("state", "")),
-            )
+            state = str((row.get("outputs") or {}).get("state", ""))
+            runs[str(tags.get("job", job)), str(tags.get("run", name))] = state
+    return Declared(Snapshot(stack, platform, {}, resources), runs)

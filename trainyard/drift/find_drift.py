@@ -33,20 +33,15 @@ def find_drift(declared: Declared, where: Where, known: tuple[str, ...] = ()) ->
     effects = _NOT_EVALUATED
     if not isinstance(review, Lacks):
         effects = compare_effects(review, side.declared, side.snapshot)
-    runs, unread = _compare_declared_runs(declared, where)
+    runs: tuple[Remark, ...] = ()
+    unread = [*side.unread, *effects.unread]
+    if declared.runs:
+        try:
+            look = look_for(where, WantedRuns(declared.snapshot.stack))
+            runs = tuple(compare_runs(declared.runs, look.look(deeply=False)))
+        except UnknownPlaceError as error:
+            unread.append(f"its runs: {error}")
+        except ProviderError as error:
+            unread.append(f"its runs: {error.cause}")
     remarks = in_order((*compare_resources(side, effects), *runs))
-    unread = tuple(dict.fromkeys((*side.unread, *effects.unread, *unread)))
-    return Drift(declared.snapshot.stack, platform, remarks, unread)
-
-
-def _compare_declared_runs(declared: Declared, where: Where) -> tuple[tuple[Remark, ...], tuple[str, ...]]:
-    """Remarks on runs, and the reason if they could not be read."""
-    if not declared.runs:
-        return (), ()
-    try:
-        look = look_for(where, WantedRuns(declared.snapshot.stack))
-        return tuple(compare_runs(declared.runs, look.look(deeply=False))), ()
-    except UnknownPlaceError as error:
-        return (), (f"its runs: {error}",)
-    except ProviderError as error:
-        return (), (f"its runs: {error.cause}",)
+    return Drift(declared.snapshot.stack, platform, remarks, tuple(dict.fromkeys(unread)))

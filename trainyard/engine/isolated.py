@@ -49,9 +49,15 @@ def git_output(
     folder: Path, *arguments: str, variables: Mapping[str, str] | None = None, timeout: float | None = None
 ) -> str:
     """What git prints about the repository that this folder is part of."""
+    # The nearest folder with a `.git`: git itself would also take a folder whose files look like a repository, and
+    # versions before 2.38 know no option against that.
+    start = folder.resolve()
+    repository = next((parent for parent in (start, *start.parents) if os.path.lexists(parent / ".git")), None)
+    if repository is None:
+        raise GitError("not a git repository (or any of the parent directories): .git")
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(
-        [*_GIT, "-C", str(_nearest_repository(folder)), *arguments],
+        [*_GIT, "-C", str(repository), *arguments],
         env={**own, **_GIT_VARIABLES, **(variables or {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         errors="surrogateescape", check=False, timeout=timeout,
     )  # fmt: skip
@@ -71,13 +77,3 @@ def why_committed(folder: Path) -> str:
         return ""
     remedy = f"delete it, and take it out of the repository (git rm -r --cached {folder}), or set TRAINYARD_HOME"
     return f"{folder} has files from a commit, and what it holds decides what runs: {remedy}" if is_committed else ""
-
-
-def _nearest_repository(folder: Path) -> Path:
-    """The nearest folder with a `.git`. git itself would also take a folder whose files look like a repository, and
-    versions before 2.38 know no option against that."""
-    nearest = folder.resolve()
-    for candidate in (nearest, *nearest.parents):
-        if os.path.lexists(candidate / ".git"):
-            return candidate
-    raise GitError("not a git repository (or any of the parent directories): .git")

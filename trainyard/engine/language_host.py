@@ -138,7 +138,13 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             context.add_callback(lambda: signal_child(child, signal.SIGINT))
             with contextlib.suppress(BrokenPipeError):
                 child.communicate(json.dumps(_program_settings(request, self.engine_address)).encode())
-            return _run_response(child.wait())
+            exit_code = child.wait()
+            if exit_code == 0:
+                return language_pb2.RunResponse()
+            if exit_code in (TOLD_THE_USER, -signal.SIGINT):
+                return language_pb2.RunResponse(bail=True)
+            how = f"was ended by signal {-exit_code}" if exit_code < 0 else f"exited with code {exit_code}"
+            return language_pb2.RunResponse(error=f"the program {how}")
         finally:
             self._programs.discard(child)
             self.children.forget(child)
@@ -223,15 +229,6 @@ def _program_entry(request: Any) -> str:
     folder, program = request.info.program_directory or request.pwd, request.info.entry_point or request.program
     entry: str = os.path.normpath(os.path.join(folder, program))
     return entry
-
-
-def _run_response(exit_code: int) -> Any:
-    if exit_code == 0:
-        return language_pb2.RunResponse()
-    if exit_code in (TOLD_THE_USER, -signal.SIGINT):
-        return language_pb2.RunResponse(bail=True)
-    how = f"was ended by signal {-exit_code}" if exit_code < 0 else f"exited with code {exit_code}"
-    return language_pb2.RunResponse(error=f"the program {how}")
 
 
 def _cannot_start(folder: str, problem: OSError) -> str:

@@ -78,23 +78,21 @@ def write_tools(home: Path, engine: Path, env: Mapping[str, str]) -> Path:
     for stand_in in stand_ins():
         # An earlier release put plugins on PATH, and the engine warns about those at every step.
         (folder / stand_in.program).unlink(missing_ok=True)
-        _write_plugin(home, stand_in, env)
+        plugin, script = plugin_path(home, stand_in), script_for(stand_in.module)
+        if plugin is None:
+            continue
+        choice = env.get(stand_in.variable, "")
+        if choice not in ("", "real"):
+            raise EngineError(
+                f"{stand_in.variable} is {choice!a}: write `real` for Pulumi's own plugin, or leave it out"
+            )
+        if not choice:
+            plugin.parent.mkdir(parents=True, exist_ok=True)
+            write_script(plugin, script)
+        elif plugin.is_file() and plugin.read_bytes() == script.encode():
+            plugin.unlink()
+            plugin.parent.rmdir()
     return folder
-
-
-def _write_plugin(home: Path, stand_in: StandIn, env: Mapping[str, str]) -> None:
-    plugin, script = plugin_path(home, stand_in), script_for(stand_in.module)
-    if plugin is None:
-        return
-    choice = env.get(stand_in.variable, "")
-    if choice not in ("", "real"):
-        raise EngineError(f"{stand_in.variable} is {choice!a}: write `real` for Pulumi's own plugin, or leave it out")
-    if not choice:
-        plugin.parent.mkdir(parents=True, exist_ok=True)
-        write_script(plugin, script)
-    elif plugin.is_file() and plugin.read_bytes() == script.encode():
-        plugin.unlink()
-        plugin.parent.rmdir()
 
 
 def plugin_path(home: Path, stand_in: StandIn) -> Path | None:

@@ -69,7 +69,13 @@ class UploadNote:
 @contextmanager
 def upload_note(place: str, name: str, source: Path) -> Iterator[UploadNote]:
     """The note for the upload of `source` to `name`. If another process uses it, this one uploads without a note."""
-    path = _note_path(f"{place}\n{name}\n{source.resolve()}")
+    identity = f"{place}\n{name}\n{source.resolve()}"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        folder = own_folder(cache, "trainyard", "uploads")
+    except OSError as error:
+        raise TransferError(f"no note of the unfinished upload can be kept: {error}") from None
+    path = folder / hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:40]
     with open_lock(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -80,15 +86,6 @@ def upload_note(place: str, name: str, source: Path) -> Iterator[UploadNote]:
         yield note
         if not path.stat().st_size:
             path.unlink(missing_ok=True)
-
-
-def _note_path(identity: str) -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    try:
-        folder = own_folder(cache, "trainyard", "uploads")
-    except OSError as error:
-        raise TransferError(f"no note of the unfinished upload can be kept: {error}") from None
-    return folder / hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:40]
 
 
 @dataclass(frozen=True)

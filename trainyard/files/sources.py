@@ -81,7 +81,10 @@ def _files_below(folder: Path, prefix: str, report: TransferReport) -> Iterator[
 def open_source(source: SourceFile) -> OpenedFile:
     """Opens a listed file. If it has become a link since, that is not followed; if a pipe, the open does not block."""
     try:
-        file = os.open(source.where, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | _follow_flag(source))
+        # A file that the caller named may be a link. Only links that were found in a folder are not followed.
+        may_be_link = source.path == source.where.name and source.where.is_symlink()
+        follow_flag = 0 if may_be_link else os.O_NOFOLLOW
+        file = os.open(source.where, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | follow_flag)
     except OSError as error:
         raise FileProblemError(f"cannot be read: {error.strerror}") from None
     status = os.fstat(file)
@@ -91,18 +94,20 @@ def open_source(source: SourceFile) -> OpenedFile:
     return OpenedFile(file, status.st_size, _file_stamp(status))
 
 
-def _follow_flag(source: SourceFile) -> int:
-    """A file that the caller named may be a link. Only links that were found in a folder are not followed."""
-    return os.O_NOFOLLOW if source.path != source.where.name or not source.where.is_symlink() else 0
-
-
 def _file_stamp(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def stack_bucket_name(file: Path, stack: Stack) -> str:
     """The name of the stack's bucket. TransferError if it belongs to another stack whose file is not in the folder."""
-    owners = _used_stacks(file) if stack.answer("bucket") == "taken" else {}
+    owners = {}
+    if stack.answer("bucket") == "taken":
+        from schemas.across_stacks import find_neighbours
+        from schemas.judge import judge_file
+
+        # The stacks of this folder that the file's stack uses, directly or through others.
+        neighbours = find_neighbours([file], [judge_file(file)])
+        owners = {neighbour.stack.name: neighbour.stack for neighbour in neighbours if neighbour.stack}
     seen = {stack.name}
     while stack.answer("bucket") == "taken" and stack.uses is not None:
         name = stack.uses.stack.rpartition("/")[2]
@@ -114,12 +119,3 @@ def stack_bucket_name(file: Path, stack: Stack) -> str:
         seen.add(name)
         stack = owners[name]
     return stack.bucket_name
-
-
-def _used_stacks(file: Path) -> dict[str, Stack]:
-    """The stacks of this folder that the file's stack uses, directly or through others."""
-    from schemas.across_stacks import find_neighbours
-    from schemas.judge import judge_file
-
-    neighbours = find_neighbours([file], [judge_file(file)])
-    return {neighbour.stack.name: neighbour.stack for neighbour in neighbours if neighbour.stack}

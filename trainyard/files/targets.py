@@ -99,19 +99,6 @@ def open_target(path: Path) -> Iterator[TargetFolder]:
         root = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise TransferError(f"cannot fetch into {path}: {_folder_problem(error)}") from None
-    work = _open_workplace(path, root)
-    try:
-        yield TargetFolder(path, root, work)
-    finally:
-        # While it holds unfinished files, it stays.
-        with suppress(OSError):
-            os.rmdir(WORKPLACE, dir_fd=root)
-    # Not closed after an error: threads may still write to these descriptors, and other files could get their numbers.
-    os.close(work)
-    os.close(root)
-
-
-def _open_workplace(path: Path, root: int) -> int:
     try:
         with suppress(FileExistsError):
             os.mkdir(WORKPLACE, 0o700, dir_fd=root)
@@ -123,7 +110,15 @@ def _open_workplace(path: Path, root: int) -> int:
     except OSError:
         os.close(work)
         raise TransferError(f"another process downloads into {path}; wait until it has ended") from None
-    return work
+    try:
+        yield TargetFolder(path, root, work)
+    finally:
+        # While it holds unfinished files, it stays.
+        with suppress(OSError):
+            os.rmdir(WORKPLACE, dir_fd=root)
+    # Not closed after an error: threads may still write to these descriptors, and other files could get their numbers.
+    os.close(work)
+    os.close(root)
 
 
 def raise_if_full(error: OSError, path: Path) -> None:
@@ -220,7 +215,14 @@ def open_draft(
     try:
         file = _open_work_file(target, name)
         journal = _open_work_file(target, _journal_of(name), os.O_APPEND) if ranges else None
-        _set_size(target, file, item.size)
+        # It fails at once if the disk has no room for the whole file.
+        room = os.fstatvfs(file)
+        missing = item.size - os.fstat(file).st_blocks * 512
+        if missing > room.f_bavail * room.f_frsize:
+            raise_if_full(
+                OSError(28, f"{missing} bytes are needed, {room.f_bavail * room.f_frsize} are free"), target.path
+            )
+        os.ftruncate(file, item.size)
     except OSError as error:
         raise_if_full(error, target.path)
         raise FileProblemError(f"cannot be written: {error.strerror}") from None
@@ -253,15 +255,6 @@ def _open_work_file(target: TargetFolder, name: str, more: int = 0) -> int:
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             os.unlink(name, dir_fd=target.work)
     return os.open(name, _OPEN | more, 0o666, dir_fd=target.work)
-
-
-def _set_size(target: TargetFolder, file: int, size: int) -> None:
-    """Gives the file its final size, and fails at once if the disk has no room for it."""
-    room = os.fstatvfs(file)
-    missing = size - os.fstat(file).st_blocks * 512
-    if missing > room.f_bavail * room.f_frsize:
-        raise_if_full(OSError(28, f"{missing} bytes are needed, {room.f_bavail * room.f_frsize} are free"), target.path)
-    os.ftruncate(file, size)
 
 
 def _whole_parts(file: int, journal: int, ranges: dict[int, tuple[int, int]]) -> dict[int, bytes]:

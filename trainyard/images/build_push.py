@@ -56,26 +56,21 @@ def login_variables(tool: Tool, folder: Path, place: Endpoint, user: str, secret
     """The variables that tell a tool where the token is: in a file that only its owner may read."""
     logins = {place.host: {"auth": base64.b64encode(f"{user}:{secret}".encode()).decode()}}
     if tool.auth_variable == "DOCKER_CONFIG":
-        return {tool.auth_variable: str(_docker_folder(folder, logins))}
+        # Docker gets the daemon's address of the user's own configuration, and only our login.
+        usual = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
+        try:
+            config = json.loads((usual / "config.json").read_text("utf-8"))
+        except (OSError, ValueError):
+            config = {}
+        copied = {name: config[name] for name in ("currentContext", "proxies", "cliPluginsExtraDirs") if name in config}
+        _write_private(folder / "config.json", {**copied, "auths": logins})
+        for name in ("contexts", "cli-plugins", "buildx"):
+            if (usual / name).is_dir():
+                (folder / name).symlink_to(usual / name)
+        return {tool.auth_variable: str(folder)}
     file = folder / "auth.json"
     _write_private(file, {"auths": logins})
     return {tool.auth_variable: str(file)}
-
-
-def _docker_folder(folder: Path, logins: Mapping[str, Any]) -> Path:
-    """A configuration folder for Docker, with the daemon's address of the user's own configuration, and only our
-    login."""
-    usual = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
-    try:
-        config = json.loads((usual / "config.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        config = {}
-    copied = {name: config[name] for name in ("currentContext", "proxies", "cliPluginsExtraDirs") if name in config}
-    _write_private(folder / "config.json", {**copied, "auths": logins})
-    for name in ("contexts", "cli-plugins", "buildx"):
-        if (usual / name).is_dir():
-            (folder / name).symlink_to(usual / name)
-    return folder
 
 
 def _write_private(file: Path, content: Mapping[str, Any]) -> None:
@@ -170,7 +165,12 @@ def choose_recipe(one: WantedImage, options: BuildOptions, platform: ImagePlatfo
 def build_image(tool: Tool, one: WantedImage, chosen: Recipe, options: BuildOptions, show: Tell) -> None:
     """Build the image, or show the command that would build it."""
     show(f"{one.address}: {chosen.title}, for {', '.join(job.name for job in one.jobs)}")
-    labels = {"VERSION": one.tag, "REVISION": _launcher_revision()}
+    try:
+        # The commit of the launcher that goes into the image, where git can tell.
+        revision = git_output(Path(__file__).parent, "describe", "--always", "--dirty", "--abbrev=12", timeout=10)
+    except (OSError, GitError, subprocess.TimeoutExpired):
+        revision = "unknown"
+    labels = {"VERSION": one.tag, "REVISION": revision}
     additions = add_packages(one, options.additions)
     arguments = {**chosen.arguments, **additions.arguments, **labels, **options.arguments}
 
@@ -208,11 +208,3 @@ def add_packages(one: WantedImage, additions: Additions) -> Additions:
             )
         return replace(additions, packages=text)
     return additions
-
-
-def _launcher_revision() -> str:
-    """The commit of the launcher that goes into the image, where git can tell."""
-    try:
-        return git_output(Path(__file__).parent, "describe", "--always", "--dirty", "--abbrev=12", timeout=10)
-    except (OSError, GitError, subprocess.TimeoutExpired):
-        return "unknown"

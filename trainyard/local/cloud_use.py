@@ -159,7 +159,10 @@ def forget_lost_stacks(home: Path, cloud: Cloud, stacks: list[str], forget: Call
     Their states still list resources that do not exist any more. With such a state `up` would change nothing and report
     success, and `down` would refuse because another stack seems to depend on this one.
     """
-    note, here = home / "pulumi" / "cloud", _cloud_fingerprint(cloud)
+    # Each cloud makes the deployer's key at its first start.
+    config = configparser.ConfigParser()
+    config.read(cloud.config_file, "utf-8")
+    note, here = home / "pulumi" / "cloud", config.get("deployer", "fingerprint", fallback="")
     there = note.read_text("utf-8").strip() if note.is_file() else ""
     if there and there != here and stacks:
         tell(
@@ -171,10 +174,3 @@ def forget_lost_stacks(home: Path, cloud: Cloud, stacks: list[str], forget: Call
     if there != here:
         note.parent.mkdir(parents=True, exist_ok=True)
         note.write_text(f"{here}\n", "utf-8")
-
-
-def _cloud_fingerprint(cloud: Cloud) -> str:
-    """The fingerprint of the deployer's key, which each cloud makes at its first start."""
-    config = configparser.ConfigParser()
-    config.read(cloud.config_file, "utf-8")
-    return config.get("deployer", "fingerprint", fallback="")

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 # The engine's summary after the errors of resources, and its prefix to the errors of a provider.
 _SUMMARY = "update failed"
@@ -41,17 +40,14 @@ def errors_in(log: Path) -> list[EngineDiagnostic]:
             event = json.loads(line)
         except ValueError:
             continue  # the last line of an engine that was killed
-        if isinstance(event, Mapping):
-            errors |= dict.fromkeys(_errors_of_event(event))
+        if not isinstance(event, Mapping):
+            continue
+        diagnostic = event.get("diagnosticEvent") or {}
+        text = str(diagnostic.get("message", "")).strip().removeprefix(_ONE_REASON)
+        if diagnostic.get("severity") == "error" and text != _SUMMARY:
+            errors[EngineDiagnostic(str(diagnostic.get("urn") or ""), text)] = None
+        policy = event.get("policyEvent") or {}
+        if policy.get("enforcementLevel") == "mandatory":
+            rule = f"the policy {policy.get('policyName')} refuses this: {str(policy.get('message', '')).strip()}"
+            errors[EngineDiagnostic(str(policy.get("resourceUrn") or ""), rule)] = None
     return list(errors)
-
-
-def _errors_of_event(event: Mapping[str, Any]) -> Iterator[EngineDiagnostic]:
-    diagnostic = event.get("diagnosticEvent") or {}
-    text = str(diagnostic.get("message", "")).strip().removeprefix(_ONE_REASON)
-    if diagnostic.get("severity") == "error" and text != _SUMMARY:
-        yield EngineDiagnostic(str(diagnostic.get("urn") or ""), text)
-    policy = event.get("policyEvent") or {}
-    if policy.get("enforcementLevel") == "mandatory":
-        rule = f"the policy {policy.get('policyName')} refuses this: {str(policy.get('message', '')).strip()}"
-        yield EngineDiagnostic(str(policy.get("resourceUrn") or ""), rule)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,10 +99,24 @@ def require_makeable(jobs: Iterable[JobPlan], stacks: Path) -> None:
     every = tuple(jobs)
     require_fitting(every, stacks)
     chosen = chosen_for(every, stacks)
-    if blocked := [
-        reason for name in _environment_names(chosen) if (reason := find_obstacle(environment_rows()[name]))
-    ]:
-        raise LocalStackError("\n".join(_refusal_lines(blocked, chosen)))
+    obstacles = [find_obstacle(environment_rows()[name]) for name in _environment_names(chosen)]
+    blocked = [obstacle for obstacle in obstacles if obstacle]
+    if not blocked:
+        return
+    # A line for each environment, then what to type: one command for all Debian packages.
+    lines, names, remedies = [], [], []
+    absent: dict[str, None] = {}
+    for reason in blocked:
+        in_need = ", ".join(other.job.name for other in chosen if other.row and other.row.name == reason.name)
+        lines.append(
+            f"job {in_need} needs the local environment `{reason.name}`, which cannot be made here: {reason.reason}"
+        )
+        packages = missing_packages(environment_rows()[reason.name])
+        names.append(reason.name)
+        absent |= dict.fromkeys(packages)
+        remedies += [] if packages else [reason.remedy]
+    remedies[:0] = [debian_packages_command(names, list(absent))] if absent else []
+    raise LocalStackError("\n".join([*lines, f"First: {'; '.join(dict.fromkeys(remedies))}"]))
 
 
 def make_environments(jobs: Iterable[JobPlan], stacks: Path, tell: MakeProgress) -> None:
@@ -183,18 +197,3 @@ def absent_modules(environment: Environment, code: Path) -> tuple[str, ...]:
 
 def _environment_names(chosen: Iterable[JobEnvironment]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(environment.row.name for environment in chosen if environment.row))
-
-
-def _refusal_lines(blocked: list[Obstacle], chosen: Iterable[JobEnvironment]) -> Iterator[str]:
-    """A line for each environment, then what to type: one command for all Debian packages."""
-    names, remedies = [], []
-    absent: dict[str, None] = {}
-    for reason in blocked:
-        jobs = ", ".join(other.job.name for other in chosen if other.row and other.row.name == reason.name)
-        yield f"job {jobs} needs the local environment `{reason.name}`, which cannot be made here: {reason.reason}"
-        packages = missing_packages(environment_rows()[reason.name])
-        names.append(reason.name)
-        absent |= dict.fromkeys(packages)
-        remedies += [] if packages else [reason.remedy]
-    remedies[:0] = [debian_packages_command(names, list(absent))] if absent else []
-    yield f"First: {'; '.join(dict.fromkeys(remedies))}"

@@ -36,7 +36,18 @@ def localize_config(
         uses["stack"] = f"organization/trainyard/{uses['stack'].rpartition('/')[2]}"
     if not keeps_secrets:
         _replace_secrets(made)
-    _mark_untrained_runs(made, plan, stacks)
+    has_access = made.has_access or plan.access.create or "access" in plan.taken
+    elsewhere = "" if has_access else "its access is made elsewhere (`trainyard rehearse` makes stand-ins for that too)"
+    for name, job in plan.jobs.items():
+        reason = why_untrained(job, stacks) or elsewhere
+        if not reason or not job.runs:
+            continue
+        runs = made.config["trainyard:jobs"][name]["runs"]
+        for key in runs:
+            runs[key] = {**(runs[key] or {}), "until": "accepted"}
+        made.remarks.append(
+            f"job {name} is not trained on this machine, so `up` waits only until its runs are accepted: {reason}"
+        )
     return made
 
 
@@ -55,21 +66,6 @@ def _replace_secrets(made: LocalFile) -> None:
         made.remarks.append(
             f"{count_noun(len(made.secrets), 'secret')} of the file replaced by stand-ins: "
             "only the stack's own key can decrypt them"
-        )
-
-
-def _mark_untrained_runs(made: LocalFile, plan: Plan, stacks: Path) -> None:
-    has_access = made.has_access or plan.access.create or "access" in plan.taken
-    elsewhere = "" if has_access else "its access is made elsewhere (`trainyard rehearse` makes stand-ins for that too)"
-    for name, job in plan.jobs.items():
-        reason = why_untrained(job, stacks) or elsewhere
-        if not reason or not job.runs:
-            continue
-        runs = made.config["trainyard:jobs"][name]["runs"]
-        for key in runs:
-            runs[key] = {**(runs[key] or {}), "until": "accepted"}
-        made.remarks.append(
-            f"job {name} is not trained on this machine, so `up` waits only until its runs are accepted: {reason}"
         )
 
 

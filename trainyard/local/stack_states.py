@@ -64,7 +64,11 @@ def _run_rename_warnings(name: str, was: str, job: JobPlan, runs: Mapping[str, R
             f"without the checkpoints of {key}.\n"
             f"    To continue with what it has: `was: {key}` under {_one_of_names(renamed.new)} in the stack file."
         )
-    roles = _find_renamed(_roles_of_runs(mine.values()), {role.name: (role.called,) for role in job.roles})
+    listed = (row["inputs"].get("nodes") for row in mine.values())
+    nodes = [node for nodes in listed if isinstance(nodes, list) for node in nodes if isinstance(node, Mapping)]
+    # A node with a secret in its environment is encrypted as a whole, and left out.
+    before = {str(node["role"]) for node in nodes if isinstance(node.get("role"), str)}
+    roles = _find_renamed(before, {role.name: (role.called,) for role in job.roles})
     for key in roles.gone if roles else ():
         yield (
             f"role {key} of job {name} is not in the stack file any more, and {', '.join(roles.new)} "
@@ -78,13 +82,6 @@ def _find_renamed(before: Collection[str], now: Mapping[str, tuple[str, ...]]) -
     still_named = {former for name, was in now.items() for former in (name, *was)}
     new = (name for name, was in now.items() if not {name, *was} & set(before))
     return Renamed(tuple(sorted(set(before) - still_named)), tuple(new))
-
-
-def _roles_of_runs(rows: Collection[Row]) -> set[str]:
-    """The roles of the runs' nodes. A node with a secret in its environment is encrypted as a whole, and left out."""
-    listed = (row["inputs"].get("nodes") for row in rows)
-    nodes = [node for nodes in listed if isinstance(nodes, list) for node in nodes if isinstance(node, Mapping)]
-    return {str(node["role"]) for node in nodes if isinstance(node.get("role"), str)}
 
 
 def _name_in_urn(row: Row) -> str:

@@ -33,7 +33,11 @@ def map_config(
                 item.pop("was", None)
         machines(made, name, plan, entry)
         _reduce_nodes(made, name, job, entry, most_nodes)
-        _replace_backend(made, name, job, entry)
+        options = entry.get("options") or {}
+        if options.get("backend") == "nccl":
+            entry["options"] = {**options, "backend": "gloo"}
+            reasons = made.not_rehearsed.setdefault(name, [])
+            reasons += [] if reasons else ["NCCL: there is no GPU here; gloo carries the tensors"]
         if name in programs:
             entry["code"] = programs[name]
             entry["command"] = "train.py"
@@ -47,8 +51,22 @@ def map_config(
             buckets = ", ".join(dict.fromkeys(item.bucket or plan.bucket.name for item in job.inputs))
             made.differences.append(f"job {name}: the input data of {buckets} is not here, so its mounts are empty")
         entry["maximumRuntimeMinutes"] = min(job.maximum_runtime_minutes, RUNTIME_MINUTES)
-    _remove_protection(made)
-    _drop_domains(made)
+    # Everything that a rehearsal makes is removed afterwards.
+    for key in ("trainyard:bucket", "trainyard:registry"):
+        concern = made.config.get(key)
+        if isinstance(concern, dict) and "existing" not in concern:
+            concern["keep"] = False
+    if (made.config.get("trainyard:bucket") or {}).pop("key", None) is not None:
+        made.differences.append("the bucket's own key: the local cloud has no keys, so it is left out")
+    # The local cloud has only the default domain.
+    users = (made.config.get(ACCESS) or {}).get("users") or {}
+    for key in ("group", "dynamicGroup"):
+        domain, slash, rest = str(users.get(key) or "").partition("/")
+        if slash:
+            users[key] = rest
+            made.differences.append(
+                f"{key} {rest} of the domain {domain}: a group of the default domain is used instead"
+            )
     return made
 
 
@@ -96,33 +114,3 @@ def _reduce_nodes(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[st
     if bounds := {key: nodes for key in NODE_BOUNDS if options.get(key, 0) > nodes}:
         entry["options"] = {**options, **bounds}
     made.differences.append(f"job {name}: {nodes} of its {job.nodes} nodes")
-
-
-def _replace_backend(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
-    options = entry.get("options") or {}
-    if options.get("backend") == "nccl":
-        entry["options"] = {**options, "backend": "gloo"}
-        reasons = made.not_rehearsed.setdefault(name, [])
-        reasons += [] if reasons else ["NCCL: there is no GPU here; gloo carries the tensors"]
-
-
-def _remove_protection(made: RehearsedConfig) -> None:
-    """Turns off what protects data: everything that a rehearsal makes is removed afterwards."""
-    for key in ("trainyard:bucket", "trainyard:registry"):
-        concern = made.config.get(key)
-        if isinstance(concern, dict) and "existing" not in concern:
-            concern["keep"] = False
-    if (made.config.get("trainyard:bucket") or {}).pop("key", None) is not None:
-        made.differences.append("the bucket's own key: the local cloud has no keys, so it is left out")
-
-
-def _drop_domains(made: RehearsedConfig) -> None:
-    """Removes the domain from group names: the local cloud has only the default domain."""
-    users = (made.config.get(ACCESS) or {}).get("users") or {}
-    for key in ("group", "dynamicGroup"):
-        domain, slash, rest = str(users.get(key) or "").partition("/")
-        if slash:
-            users[key] = rest
-            made.differences.append(
-                f"{key} {rest} of the domain {domain}: a group of the default domain is used instead"
-            )

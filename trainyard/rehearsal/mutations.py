@@ -14,13 +14,12 @@ from typing import Literal
 from components.platform.evidence import (
     AccessFacts,
     PlannedNeeds,
-    PolicyInForce,
     RecordedCall,
     RuleMutation,
     StatementMutation,
     rule_mutations,
 )
-from components.platform.traffic import RuleInForce, Traffic
+from components.platform.traffic import Traffic
 
 Fate = Literal["fails", "caught", "survives"]
 # A mutation's outcome names at most this many connections, calls or rules.
@@ -81,7 +80,11 @@ def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: PlannedNeeds
         return outcome("survives", f"no firewall was enforced here: {traffic.reason}")
     if mutation.kind == "widened":
         return outcome("survives", "the plan opens that port already, by another rule")
-    others = _redundant_rules(mutation.before, traffic)
+    # The other rules that allow the same connections.
+    own = frozenset(node.address for node in traffic.nodes)
+    carried = [flow for flow in traffic.flows if mutation.before.let_through(flow, own)]
+    rest = [other for other in traffic.rules if other.key != mutation.before.key]
+    others = [other for other in rest if any(other.let_through(flow, own) for flow in carried)]
     if others:
         # A rule for services and one for the internet may name the same port: the route table decides which is used.
         alike = any(other.peer == mutation.before.peer for other in others)
@@ -89,14 +92,6 @@ def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: PlannedNeeds
         return outcome("survives", covered, explained=not (planned.least and alike))
     purpose = f", which it is there for: {mutation.before.description}" if mutation.before.description else ""
     return outcome("survives", f"nothing in this rehearsal connected that way{purpose}")
-
-
-def _redundant_rules(rule: RuleInForce, traffic: Traffic) -> list[RuleInForce]:
-    """The other rules that allow the same connections."""
-    own = frozenset(node.address for node in traffic.nodes)
-    carried = [flow for flow in traffic.flows if rule.let_through(flow, own)]
-    rest = [other for other in traffic.rules if other.key != rule.key]
-    return [other for other in rest if any(other.let_through(flow, own) for flow in carried)]
 
 
 def statement_outcome(
@@ -122,26 +117,20 @@ def statement_outcome(
     if mutation.kind == "widened":
         return outcome("survives", "as far as the catalog knows, it grants no further permission")
     if resting:
-        others = _redundant_statements(mutation, resting, access, after)
+        # The statements that allow the calls in place of the mutated one.
+        rest = list(after)
+        replacing = [
+            text
+            for policy in access.policies
+            for text in policy.statements
+            if text != mutation.before
+            and access.refused(resting, StatementMutation("deleted", policy.name, text, None, "").applied(rest))
+        ]
+        others = join_titles(f"`{text}`" for text in replacing)
         return outcome("survives", f"others allow the same: {others}", explained=not planned.least)
     why = planned.why(mutation.before)
     purpose = f", which is there because {why}" if why else ""
     return outcome("survives", f"nothing in this rehearsal needed it{purpose}")
-
-
-def _redundant_statements(
-    mutation: StatementMutation, resting: Sequence[RecordedCall], access: AccessFacts, after: Iterable[PolicyInForce]
-) -> str:
-    """The statements that allow the calls in place of the mutated one."""
-    rest = list(after)
-    replacing = [
-        text
-        for policy in access.policies
-        for text in policy.statements
-        if text != mutation.before
-        and access.refused(resting, StatementMutation("deleted", policy.name, text, None, "").applied(rest))
-    ]
-    return join_titles(f"`{text}`" for text in replacing)
 
 
 def join_titles(titles: Iterable[str]) -> str:

@@ -138,7 +138,14 @@ def rehearsal_markdown(report: Rehearsal) -> str:
         f"{escape_markdown(rehearsal_summary(report))}.",
         "",
     ]
-    lines += _md_runs(report)
+    rows = []
+    for run in report.runs:
+        step = "-" if run.first_step_seconds is None else f"{run.first_step_seconds:.1f} s"
+        finished = f"{sum(rank.finished for rank in run.ranks)} of {len(run.ranks)}"
+        left = f"{len(run.artifacts)} objects"
+        rows.append((f"{run.job}/{run.run}", run.framework, run.verdict, finished, step, left))
+    head = ("run", "framework", "verdict", "ranks finished", "first step", "came back")
+    lines += _md_rows(head, rows)
     reasons = [(f"{run.job}/{run.run}", reason) for run in report.runs for reason in run.because]
     failures = [f"- **{escape_markdown(run)}**: {escape_markdown(reason)}" for run, reason in reasons]
     lines += [*failures, ""] if failures else []
@@ -166,17 +173,6 @@ def rehearsal_markdown(report: Rehearsal) -> str:
         lines += [f"**Proof.** {proof_summary(report.proof)}.", ""]
         lines += _md_table("Survivors", ("mutation", "of", "why"), survivors)
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _md_runs(report: Rehearsal) -> list[str]:
-    rows = []
-    for run in report.runs:
-        step = "-" if run.first_step_seconds is None else f"{run.first_step_seconds:.1f} s"
-        finished = f"{sum(rank.finished for rank in run.ranks)} of {len(run.ranks)}"
-        left = f"{len(run.artifacts)} objects"
-        rows.append((f"{run.job}/{run.run}", run.framework, run.verdict, finished, step, left))
-    head = ("run", "framework", "verdict", "ranks finished", "first step", "came back")
-    return _md_rows(head, rows)
 
 
 def _md_table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from components.plan.build import plan_file, plan_of
-from components.plan.model import JobPlan, PackagesPlan, Plan
+from components.plan.model import Plan
 from components.platform.calls import Tell
 from components.platform.rehearsal import RehearsedConfig
 from localcloud import control, files
@@ -85,7 +85,12 @@ def prepare_stack(
         shutil.copytree(folder, stacks / "code" / name, ignore=ignored, dirs_exist_ok=True)
         made.config[JOBS][name]["code"] = f"./code/{name}"
         if job.packages and program is None:
-            made.config[JOBS][name]["requirements"] = _put_packages(job, job.packages, stacks)
+            # The packages are the same, so an environment that was made for the team's file is used again.
+            packages_file = Path("requirements", f"{name}.txt")
+            (stacks / packages_file).parent.mkdir(exist_ok=True)
+            (stacks / packages_file).write_text("\n".join((*job.packages.lines, "")), "utf-8")
+            requirements = {"file": f"./{packages_file}", "build": list(job.packages.build)}
+            made.config[JOBS][name]["requirements"] = requirements
     for name, path in (made.config.get(FRAMEWORKS) or {}).items():
         target = stacks / "frameworks" / f"{name}.toml"
         target.parent.mkdir(exist_ok=True)
@@ -146,15 +151,6 @@ def write_stack_file(stacks: Path, name: str, config: Mapping[str, Any]) -> None
     (stacks / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n", "utf-8")
 
 
-def _put_packages(job: JobPlan, packages: PackagesPlan, stacks: Path) -> dict[str, Any]:
-    """Writes the job's packages into a file of the rehearsal, and returns the keys that name it. The packages are the
-    same, so an environment that was made for the team's file is used again."""
-    file = Path("requirements", f"{job.name}.txt")
-    (stacks / file).parent.mkdir(exist_ok=True)
-    (stacks / file).write_text("\n".join((*packages.lines, "")), "utf-8")
-    return {"file": f"./{file}", "build": list(packages.build)}
-
-
 @contextmanager
 def temporary_home(stack: str, keep: bool = False) -> Iterator[Path]:
     """A folder for everything that a rehearsal makes. At the end, or on a signal, its cloud is stopped and the folder
@@ -164,7 +160,7 @@ def temporary_home(stack: str, keep: bool = False) -> Iterator[Path]:
     home = Path(tempfile.mkdtemp(prefix=f"{stack[:40]}-", dir=root))
     me = {"pid": os.getpid(), "started": files.process_start_time(os.getpid())}
     (home / OWNER).write_text(json.dumps(me))
-    before = signal.signal(signal.SIGTERM, _as_interrupt)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield home
     finally:
@@ -197,7 +193,3 @@ def _remove_home(home: Path) -> None:
     finally:
         for number, handler in held.items():
             signal.signal(number, handler)
-
-
-def _as_interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt

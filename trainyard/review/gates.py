@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from schemas.name_suggestions import suggest_name
 from trainyard.review.changes import resource_title
@@ -60,24 +61,19 @@ def _parse_gate(word: str) -> Gate:
 
 
 def find_tripped_gates(reviews: Sequence[Review], gates: Sequence[Gate]) -> tuple[TrippedGate, ...]:
-    return tuple(
-        TrippedGate(gate.name, review.stack, because)
-        for review in reviews
-        for gate in gates
-        for because in _reasons_to_fail(review, gate)
-    )
-
-
-def _reasons_to_fail(review: Review, gate: Gate) -> Iterator[str]:
-    most = review.costs.usd_starting
-    if not review.judged:
-        yield "the stack cannot be read, so this is not known"
-    elif gate.name != COST:
-        yield from _GATES[gate.name](review)
-    elif most is None:
-        yield f"what its runs can cost is not known, so it is not known to be below ${gate.limit:,.2f}"
-    elif most > gate.limit:
-        yield f"its runs can cost ${most:,.2f}, above ${gate.limit:,.2f}"
+    tripped: list[TrippedGate] = []
+    for review, gate in product(reviews, gates):
+        most, reasons = review.costs.usd_starting, list[str]()
+        if not review.judged:
+            reasons = ["the stack cannot be read, so this is not known"]
+        elif gate.name != COST:
+            reasons = list(_GATES[gate.name](review))
+        elif most is None:
+            reasons = [f"what its runs can cost is not known, so it is not known to be below ${gate.limit:,.2f}"]
+        elif most > gate.limit:
+            reasons = [f"its runs can cost ${most:,.2f}, above ${gate.limit:,.2f}"]
+        tripped += (TrippedGate(gate.name, review.stack, because) for because in reasons)
+    return tuple(tripped)
 
 
 # The name of a gate -> what trips it.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,18 +53,6 @@ def read_preview(file: Path, name: str, platform: str, plan: Mapping[str, Any]) 
     stacks = {parts[2] for parts in urns if len(parts) > 3}
     if stacks and name not in stacks:
         raise PreviewError(f"{file} is a preview of the stack {', '.join(sorted(stacks))}, not of {name}")
-    before, after, replaced = _both_sides(steps)
-    remarks = tuple(
-        str(remark.get("message", "")).strip()
-        for remark in document.get("diagnostics") or ()
-        if isinstance(remark, Mapping) and remark.get("severity") in ("warning", "error")
-    )
-    return Preview(Snapshot(name, platform, {}, before), Snapshot(name, platform, plan, after, remarks), replaced)
-
-
-def _both_sides(
-    steps: Sequence[Mapping[str, Any]],
-) -> tuple[tuple[ReviewedResource, ...], tuple[ReviewedResource, ...], dict[str, tuple[str, ...]]]:
     before: dict[str, ReviewedResource] = {}
     after: dict[str, ReviewedResource] = {}
     replaced: dict[str, tuple[str, ...]] = {}
@@ -82,7 +70,14 @@ def _both_sides(
             replaced.setdefault(urn, tuple(map(str, paths)))
         if operation == "delete":
             after.pop(urn, None)
-    return tuple(before[urn] for urn in sorted(before)), tuple(after[urn] for urn in sorted(after)), replaced
+    remarks = tuple(
+        str(remark.get("message", "")).strip()
+        for remark in document.get("diagnostics") or ()
+        if isinstance(remark, Mapping) and remark.get("severity") in ("warning", "error")
+    )
+    was = Snapshot(name, platform, {}, tuple(before[urn] for urn in sorted(before)))
+    becomes = Snapshot(name, platform, plan, tuple(after[urn] for urn in sorted(after)), remarks)
+    return Preview(was, becomes, replaced)
 
 
 def resource_of_state(urn: str, state: Mapping[str, Any]) -> ReviewedResource:

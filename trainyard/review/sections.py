@@ -36,25 +36,11 @@ class Section:
 
 def review_verdict(review: Review) -> str:
     """One line with counts."""
-    counts = list(_verdict_counts(review))
-    if review.refused:
-        return f"{review.stack}: would be refused" + (f"; {', '.join(counts)}" if counts else "")
-    if not review.judged:
-        return f"{review.stack}: cannot be compared" + (f"; {', '.join(counts)}" if counts else "")
-    if not review.has_decisions:
-        in_place = len(review.of_kind("created", "changed"))
-        rest = f"; {count_noun(in_place, 'resource')} made or changed in place" if in_place else ""
-        return f"{review.stack}: nothing to decide{rest}"
-    head = {"new": "new stack, ", "removed": "stack removed, "}.get(review.kind, "")
-    return f"{review.stack}: {head}{', '.join(counts) or 'changed costs'}"
-
-
-def _verdict_counts(review: Review) -> Iterator[str]:
     outside = sum(opening.outside for opening in review.opened)
     failing, waived = (sum(remark.outcome == outcome for remark in review.pack) for outcome in ("fail", "waived"))
     most = format_dollars(review.costs.usd_starting)
     runs = f"starts {count_noun(review.costs.starts, 'run')} for " + (f"at most {most}" if most else "an unknown cost")
-    counts = [
+    every_count = [
         (review.opened, f"opens {len(review.opened)}" + (f" ({outside} to or from outside)" if outside else "")),
         (review.closed, f"closes {len(review.closed)}"),
         (review.hanging, f"{count_noun(len(review.hanging), 'connection')} would hang"),
@@ -67,7 +53,17 @@ def _verdict_counts(review: Review) -> Iterator[str]:
         (failing, f"{failing} of the policy pack fail"),
         (waived, f"{waived} of the policy pack waived"),
     ]
-    return (text for counted, text in counts if counted)
+    counts = [text for counted, text in every_count if counted]
+    if review.refused:
+        return f"{review.stack}: would be refused" + (f"; {', '.join(counts)}" if counts else "")
+    if not review.judged:
+        return f"{review.stack}: cannot be compared" + (f"; {', '.join(counts)}" if counts else "")
+    if not review.has_decisions:
+        in_place = len(review.of_kind("created", "changed"))
+        rest = f"; {count_noun(in_place, 'resource')} made or changed in place" if in_place else ""
+        return f"{review.stack}: nothing to decide{rest}"
+    head = {"new": "new stack, ", "removed": "stack removed, "}.get(review.kind, "")
+    return f"{review.stack}: {head}{', '.join(counts) or 'changed costs'}"
 
 
 _KINDS: Mapping[ChangeKind, str] = {

@@ -45,7 +45,11 @@ def rank_runs(runs: Sequence[RunStatus], results: Results, by: str | None, highe
     """`by` None: the most important metric of these runs. `highest` None: the metric's name decides."""
     by = by or next(iter(metric_choices(runs, results)), "")
     highest = highest_is_best(by) if highest is None else highest
-    ranked = [RankedRun(run, _metric_of_run(run, results, by)) for run in runs]
+    ranked = []
+    for run in runs:
+        values = ((numbers_in(line).get(by), source) for source, line in _metric_documents(run, results))
+        metrics = (MetricValue(by, value, source) for value, source in values if value is not None)
+        ranked.append(RankedRun(run, next(metrics, None)))
     placed = [run for run in ranked if run.metric is not None]
     placed.sort(key=lambda run: run.metric.value if run.metric else 0.0, reverse=highest)
     return Ranking(by, highest, (*placed, *(run for run in ranked if run.metric is None)))
@@ -60,14 +64,6 @@ def metric_choices(runs: Sequence[RunStatus], results: Results) -> list[str]:
 def start_id(run: RunStatus) -> str:
     """The id of this start of a run."""
     return run.nodes[0].run.id if run.nodes else ""
-
-
-def _metric_of_run(run: RunStatus, results: Results, by: str) -> MetricValue | None:
-    for source, line in _metric_documents(run, results):
-        value = numbers_in(line).get(by)
-        if value is not None:
-            return MetricValue(by, value, source)
-    return None
 
 
 def _metric_documents(run: RunStatus, results: Results) -> list[tuple[str, Any]]:

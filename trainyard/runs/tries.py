@@ -20,7 +20,7 @@ from schemas.checks import check_meaning
 from schemas.each import with_each
 from schemas.findings import at
 from schemas.judge import Judged
-from schemas.model import EnvValue, Job, Run, Secret, Stack
+from schemas.model import EnvValue, Job, Run, Secret
 from schemas.name_suggestions import count_noun, quoted_list, suggest_name
 
 
@@ -71,10 +71,14 @@ def plan_try(judged: Judged, wanted: WantedTry, region: str | None = None) -> Pl
     `region`: the region of the deployed stack, if it is not that of the file. The local cloud has only one.
     """
     stack = judged.stack
-    if stack is None:
+    if stack is None or judged.facts is None:
         raise ValueError("a stack with errors has no tries")
     stack = replace(stack, region=region or stack.region)
-    job = _job_to_try(stack, wanted.job)
+    if not stack.jobs:
+        raise TryError(f"{stack.name} has no jobs")
+    if wanted.job not in stack.jobs:
+        raise TryError(f"no job `{wanted.job}` in {stack.name}: {suggest_name(wanted.job, stack.jobs)}")
+    job = with_each(stack.jobs[wanted.job])
     like = _base_run(wanted, job)
     name = wanted.name or new_name()
     if name in job.runs:
@@ -85,7 +89,15 @@ def plan_try(judged: Judged, wanted: WantedTry, region: str | None = None) -> Pl
     own = Run(args=args, env={**base.env, **(wanted.env or {})}, until="accepted")
     runs = {**({like: base} if like else {}), name: own}
     trying = replace(stack, jobs={wanted.job: replace(job, runs=runs)})
-    _refuse_findings(replace(judged, stack=trying), wanted.job, name)
+    here = at("jobs", wanted.job, "runs", name)
+    wrongs = [
+        finding
+        for finding in check_meaning(trying, judged.facts)
+        if finding.severity == "error" and finding.path[: len(here)] == here
+    ]
+    if wrongs:
+        lines = [f"{finding.code} {finding.message}\n  {finding.remedy}" for finding in wrongs]
+        raise TryError(f"{count_noun(len(wrongs), 'mistake')} in the arguments of the try:\n" + "\n".join(lines))
     plan = plan_of(replace(judged, stack=trying))
     planned = plan.jobs[wanted.job]
     return PlannedTry(plan, planned, planned.runs[like] if like else None, planned.runs[name])
@@ -94,14 +106,6 @@ def plan_try(judged: Judged, wanted: WantedTry, region: str | None = None) -> Pl
 def try_environment(given: Mapping[str, str]) -> dict[str, EnvValue]:
     """Variables of a command line. One with the name of a secret is treated as a secret: launchers never print it."""
     return {name: Secret(value) if names_secret(name, value) else value for name, value in given.items()}
-
-
-def _job_to_try(stack: Stack, name: str) -> Job:
-    if name in stack.jobs:
-        return with_each(stack.jobs[name])
-    if not stack.jobs:
-        raise TryError(f"{stack.name} has no jobs")
-    raise TryError(f"no job `{name}` in {stack.name}: {suggest_name(name, stack.jobs)}")
 
 
 def _base_run(wanted: WantedTry, job: Job) -> str | None:
@@ -116,18 +120,3 @@ def _base_run(wanted: WantedTry, job: Job) -> str | None:
     if not job.runs:
         raise TryError(f"the job {wanted.job} has no runs in the stack file: name the job alone")
     raise TryError(f"no run `{wanted.run}` of {wanted.job}: {suggest_name(wanted.run, job.runs)}")
-
-
-def _refuse_findings(judged: Judged, job: str, name: str) -> None:
-    """Raises TryError if `check` finds errors in the try."""
-    here = at("jobs", job, "runs", name)
-    if judged.stack is None or judged.facts is None:
-        raise ValueError("a stack with errors has no tries")
-    wrongs = [
-        finding
-        for finding in check_meaning(judged.stack, judged.facts)
-        if finding.severity == "error" and finding.path[: len(here)] == here
-    ]
-    if wrongs:
-        lines = [f"{finding.code} {finding.message}\n  {finding.remedy}" for finding in wrongs]
-        raise TryError(f"{count_noun(len(wrongs), 'mistake')} in the arguments of the try:\n" + "\n".join(lines))
