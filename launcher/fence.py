@@ -109,7 +109,7 @@ class Fence:
         return _Guarded(file, self._is_overdue)  # type: ignore[return-value]  # as much of a file as an upload needs
 
     def _is_overdue(self) -> bool:
-        return _boottime() - self._renewed_at > self.lost_after * _OVERDUE
+        return _seconds_since_boot() - self._renewed_at > self.lost_after * _OVERDUE
 
     def _first_claim(self, wait: Wait, access_seconds: float) -> bool:
         """Makes the claim. Returns False if the store refuses it for good."""
@@ -155,7 +155,7 @@ class Fence:
             start, rank, lost_after = _parse_writer(item.name)
             if not start or start == self.start:
                 continue
-            silent = _boottime() - first_seen.setdefault((item.name, item.modified), _boottime())
+            silent = _seconds_since_boot() - first_seen.setdefault((item.name, item.modified), _seconds_since_boot())
             if max([silent, *(claim - rfc3339_seconds(item.modified) for claim in claims)]) < lost_after:
                 found.append(rank)
         return found
@@ -168,7 +168,7 @@ class Fence:
                     self._folder.remove(item.name)
 
     def _renew(self, folder: Folder) -> None:
-        begun = _boottime()
+        begun = _seconds_since_boot()
         folder.put(self._own, b"{}")
         self._renewed_at = begun
 
@@ -189,7 +189,7 @@ def _parse_writer(name: str) -> tuple[str, str, float]:
     return parts[0], str(int(parts[1])), float(parts[2])
 
 
-def _boottime() -> float:
+def _seconds_since_boot() -> float:
     """Seconds by a clock that also runs while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 

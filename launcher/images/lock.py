@@ -23,14 +23,14 @@ ALONE = "# Without what they depend on"
 REPORT = ("--dry-run", "--ignore-installed", "--only-binary=:all:", "--use-feature=fast-deps", "--quiet")
 
 
-def locked(source: Path) -> str:
+def lock_of_source(source: Path) -> str:
     """The lock of one .in file."""
     whole, _, alone = source.read_text("utf-8").partition(ALONE)
-    reported = _reported(whole) + (_reported(alone.partition("\n")[2], "--no-deps") if alone else [])
-    return HEADER.format(source=source.name) + "\n".join(sorted(map(_line, reported))) + "\n"
+    reported = _reported_packages(whole) + (_reported_packages(alone.partition("\n")[2], "--no-deps") if alone else [])
+    return HEADER.format(source=source.name) + "\n".join(sorted(map(_pinned_line, reported))) + "\n"
 
 
-def _reported(requirements: str, *options: str) -> list[dict]:  # type: ignore[type-arg]  # pip's own report
+def _reported_packages(requirements: str, *options: str) -> list[dict]:  # type: ignore[type-arg]  # pip's own report
     with tempfile.TemporaryDirectory() as folder:
         report, listed = Path(folder, "report.json"), Path(folder, "requirements.in")
         listed.write_text(requirements, "utf-8")
@@ -39,7 +39,7 @@ def _reported(requirements: str, *options: str) -> list[dict]:  # type: ignore[t
         return list(json.loads(report.read_text("utf-8"))["install"])
 
 
-def _line(one: dict) -> str:  # type: ignore[type-arg]  # pip's own report
+def _pinned_line(one: dict) -> str:  # type: ignore[type-arg]  # pip's own report
     name, version = one["metadata"]["name"].lower().replace("_", "-"), one["metadata"]["version"]
     return f"{name}=={version} \\\n    --hash=sha256:{one['download_info']['archive_info']['hashes']['sha256']}"
 
@@ -49,7 +49,7 @@ def main(names: list[str]) -> None:
         sys.exit("lock.py asks pip what fits Python 3.11 on Linux, x86-64: run it there")
     for source in [Path(name).resolve() for name in names] or sorted(HERE.glob("*/*.in")):
         print(f"locking {source.relative_to(HERE)}", flush=True)
-        source.with_suffix(".txt").write_text(locked(source), "utf-8")
+        source.with_suffix(".txt").write_text(lock_of_source(source), "utf-8")
 
 
 if __name__ == "__main__":

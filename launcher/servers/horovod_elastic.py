@@ -245,11 +245,11 @@ def main(arguments: list[str]) -> int:
         return slots
 
     address, port, nodes, processes, least = arguments
-    world = World(int(nodes), int(processes), int(least), ranks, lambda slots: server.init(slots), _say)
+    world = World(int(nodes), int(processes), int(least), ranks, lambda slots: server.init(slots), _print_line)
     driver = Driver(world, INVALID_SLOT_INFO)
     server = Server((address, int(port)), handler_for(driver), 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    _say(f"Horovod's elastic rendezvous serves {least} to {nodes} nodes at {address}:{port}")
+    _print_line(f"Horovod's elastic rendezvous serves {least} to {nodes} nodes at {address}:{port}")
     told_at = 0.0
     while True:
         if world.tick() and time.monotonic() - told_at > _TELL_AGAIN_SECONDS:
@@ -258,7 +258,7 @@ def main(arguments: list[str]) -> int:
         time.sleep(_TURN)
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     print(text, flush=True)
 
 

@@ -71,13 +71,13 @@ def picks_ports(name: str) -> bool:
     return any(row.when is None and (row.default == "all" or row.pinned == "kernel-range") for row in rows)
 
 
-def _list(tag: Any = None, **rule: Any) -> JudgedResource:
+def _rule_list(tag: Any = None, **rule: Any) -> JudgedResource:
     tags = {TAG: tag} if tag else {}
     rules = [{"source": "10.20.0.0/24", "protocol": "6", **rule}]
     return JudgedResource(LIST, {"ingressSecurityRules": rules, "freeformTags": tags})
 
 
-def _egress(**rule: Any) -> JudgedResource:
+def _egress_rule(**rule: Any) -> JudgedResource:
     return JudgedResource(EGRESS_RULE, {"ipProtocol": "-1", **rule})
 
 
@@ -90,24 +90,24 @@ RULE = PolicyRule(
     types=tuple(token for token in rule_readers() if token not in NOT_JUDGED),
     judge=judge,
     passes={
-        "a port": _list(tcpOptions={"min": 8786, "max": 8786}),
-        "Horovod": _list("horovod"),
-        "Horovod beside Dask": _list("dask, horovod"),
-        "a proof of concept": _list(PROOF_OF_CONCEPT),
-        "ICMP": _list(protocol="1"),
-        "EFA, within the group": _egress(referencedSecurityGroupId="sg-0a1b2c3d"),
+        "a port": _rule_list(tcpOptions={"min": 8786, "max": 8786}),
+        "Horovod": _rule_list("horovod"),
+        "Horovod beside Dask": _rule_list("dask, horovod"),
+        "a proof of concept": _rule_list(PROOF_OF_CONCEPT),
+        "ICMP": _rule_list(protocol="1"),
+        "EFA, within the group": _egress_rule(referencedSecurityGroupId="sg-0a1b2c3d"),
         "EFA, by a group's own rule": JudgedResource(GROUP, {"ingress": [{"protocol": "-1", "self": True}]}),
         "EFA, with empty lists of addresses": JudgedResource(
             GROUP, {"ingress": [{"protocol": "-1", "self": True, "cidrBlocks": [], "ipv6CidrBlocks": []}]}
         ),
-        "a port on the way out": _egress(ipProtocol="tcp", fromPort=443, toPort=443, cidrIpv4="0.0.0.0/0"),
+        "a port on the way out": _egress_rule(ipProtocol="tcp", fromPort=443, toPort=443, cidrIpv4="0.0.0.0/0"),
     },
     fails={
-        "without a reason": _list(),
-        "all ports by numbers": _list(tcpOptions={"min": 1024, "max": 65535}),
-        "all protocols": _list(protocol="all"),
-        "for a framework with settable ports": _list("dask"),
-        "all to addresses": _egress(cidrIpv4="10.20.0.0/24"),
+        "without a reason": _rule_list(),
+        "all ports by numbers": _rule_list(tcpOptions={"min": 1024, "max": 65535}),
+        "all protocols": _rule_list(protocol="all"),
+        "for a framework with settable ports": _rule_list("dask"),
+        "all to addresses": _egress_rule(cidrIpv4="10.20.0.0/24"),
         "all by a group's own rule": JudgedResource(
             GROUP, {"ingress": [{"protocol": "tcp", "fromPort": 0, "toPort": 65535, "cidrBlocks": ["10.20.0.0/16"]}]}
         ),
@@ -116,8 +116,8 @@ RULE = PolicyRule(
         ),
     },
     unknown={
-        "ports of another resource": _list(tcpOptions={"min": Unknown("min"), "max": 9000}),
-        "a team's own framework": _list("ray-of-ours"),
-        "a protocol of another resource": _egress(ipProtocol=Unknown("ipProtocol"), cidrIpv4="0.0.0.0/0"),
+        "ports of another resource": _rule_list(tcpOptions={"min": Unknown("min"), "max": 9000}),
+        "a team's own framework": _rule_list("ray-of-ours"),
+        "a protocol of another resource": _egress_rule(ipProtocol=Unknown("ipProtocol"), cidrIpv4="0.0.0.0/0"),
     },
 )

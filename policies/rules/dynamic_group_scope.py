@@ -80,7 +80,7 @@ def _stack_with_group(rule: object, *others: JudgedResource, kind: str = GROUP) 
     return JudgedStack((*others, JudgedResource(kind, {"matchingRule": rule}, "runs")))
 
 
-def _trial() -> JudgedResource:
+def _trial_policy() -> JudgedResource:
     return JudgedResource(POLICY, {"statements": [], "freeformTags": {TRIAL_TAG: PROOF_OF_CONCEPT}}, "access")
 
 
@@ -98,7 +98,7 @@ RULE = StackRule(
             f"resource.compartment.id = '{TRAINING}'", JOB, kind=DOMAIN_GROUP
         ),
         "instances of its compartment": _stack_with_group(f"instance.compartment.id = '{TRAINING}'", JOB),
-        "a trial": _stack_with_group(MEMBERS, JOB, _trial()),
+        "a trial": _stack_with_group(MEMBERS, JOB, _trial_policy()),
         "no group": JudgedStack((JOB,)),
     },
     fails={

@@ -34,7 +34,7 @@ def is_anywhere(peer: str) -> bool:
     return block is not None and block.prefixlen < WIDEST_PRIVATE
 
 
-def _list(*sources: Any) -> JudgedResource:
+def _list_open_to(*sources: Any) -> JudgedResource:
     return JudgedResource(LIST, {"ingressSecurityRules": [{"source": source, "protocol": "6"} for source in sources]})
 
 
@@ -50,7 +50,7 @@ RULE = PolicyRule(
     types=tuple(token for token in rule_readers() if token != EGRESS_RULE),
     judge=judge,
     passes={
-        "within the subnet": _list("10.20.0.0/24"),
+        "within the subnet": _list_open_to("10.20.0.0/24"),
         "no rules": JudgedResource("oci:Core/defaultSecurityList:DefaultSecurityList", {}),
         "from Oracle's services": JudgedResource(
             LIST, {"ingressSecurityRules": [{"source": "all-services", "sourceType": "SERVICE_CIDR_BLOCK"}]}
@@ -61,10 +61,10 @@ RULE = PolicyRule(
         "a rule of the way out": JudgedResource(RULE_OF_GROUP, {"type": "egress", "cidrBlocks": ["0.0.0.0/0"]}),
     },
     fails={
-        "from anywhere": _list("10.20.0.0/24", "0.0.0.0/0"),
-        "from anywhere by IPv6": _list("::/0"),
-        "from one half of the world": _list("128.0.0.0/1"),
-        "beside an unknown source": _list(Unknown("source"), "0.0.0.0/0"),
+        "from anywhere": _list_open_to("10.20.0.0/24", "0.0.0.0/0"),
+        "from anywhere by IPv6": _list_open_to("::/0"),
+        "from one half of the world": _list_open_to("128.0.0.0/1"),
+        "beside an unknown source": _list_open_to(Unknown("source"), "0.0.0.0/0"),
         "into a group by IPv6": JudgedResource(INGRESS_RULE, {"cidrIpv6": "::/0", "ipProtocol": "tcp"}),
         "by a rule of a group": JudgedResource(RULE_OF_GROUP, {"type": "ingress", "cidrBlocks": ["0.0.0.0/0"]}),
         "by a group's own rules": JudgedResource(
@@ -73,7 +73,7 @@ RULE = PolicyRule(
         "into a group": _group_rule(direction="INGRESS", source="0.0.0.0/0", sourceType="CIDR_BLOCK"),
     },
     unknown={
-        "source of another resource": _list("10.20.0.0/24", Unknown("ingressSecurityRules[1].source")),
+        "source of another resource": _list_open_to("10.20.0.0/24", Unknown("ingressSecurityRules[1].source")),
         "addresses decided elsewhere": JudgedResource(INGRESS_RULE, {"cidrIpv4": Unknown("cidrIpv4")}),
     },
 )

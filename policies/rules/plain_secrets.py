@@ -23,7 +23,10 @@ def judge_plain_secrets(resource: JudgedResource) -> PolicyVerdict:
     protocol = protocol_of_run(resource)
     secrets = [*_secret_texts(protocol.get(SECRETS) or {})]
     parts = [
-        *(lambda name=name, value=value: judge_secret_parameter(name, value) for name, value in _parameters(protocol)),
+        *(
+            lambda name=name, value=value: judge_secret_parameter(name, value)
+            for name, value in _protocol_parameters(protocol)
+        ),
         *(lambda password=password: judge_password(password) for password in _registry_passwords(protocol)),
         *(lambda text=text: judge_text(text, secrets) for text in plain_texts(protocol)),
         # A secret whose value is not known here may also be in a plain text.
@@ -61,7 +64,7 @@ def judge_text(text: Any, secrets: list[str]) -> PolicyVerdict:
     return fail_because("holds what looks like a secret, in plain text") if any(map(holds_secret, words)) else PASS
 
 
-def _parameters(protocol: Any) -> Iterator[tuple[str, Any]]:
+def _protocol_parameters(protocol: Any) -> Iterator[tuple[str, Any]]:
     yield from (protocol.get("parameters") or {}).items()
 
 

@@ -71,7 +71,7 @@ def judge_resource(resource: JudgedResource, used: Used) -> PolicyVerdict:
     named = str(resource.tags.get(OPENED_FOR) or "")
     names = [name for name in named.replace(",", " ").split() if name]
     own = [name for name in names if name not in frameworks.framework_names()]
-    ports = [ports for name in names if name not in own for ports in _of_framework(name)]
+    ports = [ports for name in names if name not in own for ports in _framework_ports(name)]
     unknowns = [used.unknown, f"the catalog does not know {', '.join(own)}" if own else ""]
     lent = Used((*used.ports, *ports), "; ".join(filter(None, unknowns)))
 
@@ -116,29 +116,29 @@ def used_ports(stack: JudgedStack) -> Used:
     return Used(tuple(ports), "; ".join(missing))
 
 
-def _of_framework(name: str) -> Iterator[Ports]:
+def _framework_ports(name: str) -> Iterator[Ports]:
     strategies = (None, *frameworks.framework_document(name).get("strategies", {}))
     for row in (row for strategy in strategies for row in frameworks.framework_row(name, strategy).ports):
         yield from ports_of_tag(str(row.default))
 
 
-def _list(*ports: Sequence[Any], source: str = "10.20.0.0/24", **tags: str) -> JudgedResource:
+def _port_list(*ports: Sequence[Any], source: str = "10.20.0.0/24", **tags: str) -> JudgedResource:
     rules = [{"source": source, "protocol": "6", "tcpOptions": {"min": first, "max": last}} for first, last in ports]
     return JudgedResource(LIST, {"ingressSecurityRules": rules, "freeformTags": tags}, "rules")
 
 
-def _run(launch: Any = None, **ports: Sequence[int] | None) -> JudgedResource:
+def _port_run(launch: Any = None, **ports: Sequence[int] | None) -> JudgedResource:
     document = {"retry": {"count": 0}, "ports": {name: {"range": numbers} for name, numbers in ports.items()}}
     environment = {"TRAINYARD_LAUNCH": json.dumps(document) if launch is None else launch}
     inputs = {"nodes": [{"name": "main-0", "environment": environment}], "tags": {"job": "resnet"}}
     return JudgedResource(RUN, inputs, "resnet/base")
 
 
-def _job(**tags: str) -> JudgedResource:
+def _tagged_job(**tags: str) -> JudgedResource:
     return JudgedResource(JOB, {"freeformTags": {"job": "resnet", **tags}}, "resnet")
 
 
-def _ingress(**more: Any) -> JudgedResource:
+def _port_rule(**more: Any) -> JudgedResource:
     return JudgedResource(
         INGRESS_RULE, {"ipProtocol": "tcp", "fromPort": 6006, "toPort": 6006, "cidrIpv4": "10.0.0.0/16", **more}, "in"
     )
@@ -154,21 +154,25 @@ RULE = StackRule(
     types=TYPES,
     judge=judge,
     passes={
-        "a job's port": JudgedStack((_list((29400, 29400)), _run(rendezvous=[29400, 29400]))),
-        "two ranges that touch": JudgedStack((_list((29400, 29563)), _run(a=[29400, 29499], b=[29500, 29563]))),
-        "a job without runs": JudgedStack((_list((29400, 29400)), _job(launch="nodes=2 ports=29400,29500-29563"))),
-        "a job that uses every port": JudgedStack((_list((29400, 29400)), _run(data=None))),
-        "every port, which is another rule's": JudgedStack((_list((None, None)),)),
-        "for a framework's jobs elsewhere": JudgedStack((_list((8786, 8786), **{OPENED_FOR: "dask"}),)),
-        "within a group of AWS": JudgedStack((_ingress(cidrIpv4=None, referencedSecurityGroupId="sg-0a1b2c3d"),)),
-        "for people, by choice": JudgedStack((_ingress(tags={OPEN_PORT: "chosen"}),)),
+        "a job's port": JudgedStack((_port_list((29400, 29400)), _port_run(rendezvous=[29400, 29400]))),
+        "two ranges that touch": JudgedStack(
+            (_port_list((29400, 29563)), _port_run(a=[29400, 29499], b=[29500, 29563]))
+        ),
+        "a job without runs": JudgedStack(
+            (_port_list((29400, 29400)), _tagged_job(launch="nodes=2 ports=29400,29500-29563"))
+        ),
+        "a job that uses every port": JudgedStack((_port_list((29400, 29400)), _port_run(data=None))),
+        "every port, which is another rule's": JudgedStack((_port_list((None, None)),)),
+        "for a framework's jobs elsewhere": JudgedStack((_port_list((8786, 8786), **{OPENED_FOR: "dask"}),)),
+        "within a group of AWS": JudgedStack((_port_rule(cidrIpv4=None, referencedSecurityGroupId="sg-0a1b2c3d"),)),
+        "for people, by choice": JudgedStack((_port_rule(tags={OPEN_PORT: "chosen"}),)),
     },
     fails={
-        "no job": JudgedStack((_list((29400, 29400)),)),
-        "another port": JudgedStack((_list((22, 22)), _run(rendezvous=[29400, 29400]))),
-        "a wider range": JudgedStack((_list((29400, 29563)), _run(a=[29400, 29400], b=[29500, 29563]))),
-        "another port than a framework's": JudgedStack((_list((22, 22), **{OPENED_FOR: "dask"}),)),
-        "a rule of AWS": JudgedStack((_ingress(),)),
+        "no job": JudgedStack((_port_list((29400, 29400)),)),
+        "another port": JudgedStack((_port_list((22, 22)), _port_run(rendezvous=[29400, 29400]))),
+        "a wider range": JudgedStack((_port_list((29400, 29563)), _port_run(a=[29400, 29400], b=[29500, 29563]))),
+        "another port than a framework's": JudgedStack((_port_list((22, 22), **{OPENED_FOR: "dask"}),)),
+        "a rule of AWS": JudgedStack((_port_rule(),)),
         "by a group's own rules": JudgedStack(
             (
                 JudgedResource(
@@ -192,9 +196,9 @@ RULE = StackRule(
         ),
     },
     unknown={
-        "a port decided elsewhere": JudgedStack((_list((Unknown("min"), 9000)),)),
-        "a run that is told later": JudgedStack((_list((22, 22)), _run(Unknown("TRAINYARD_LAUNCH")))),
-        "a job that does not say its ports": JudgedStack((_list((29400, 29400)), _job())),
-        "a framework of the team's own": JudgedStack((_list((9999, 9999), **{OPENED_FOR: "ray-of-ours"}),)),
+        "a port decided elsewhere": JudgedStack((_port_list((Unknown("min"), 9000)),)),
+        "a run that is told later": JudgedStack((_port_list((22, 22)), _port_run(Unknown("TRAINYARD_LAUNCH")))),
+        "a job that does not say its ports": JudgedStack((_port_list((29400, 29400)), _tagged_job())),
+        "a framework of the team's own": JudgedStack((_port_list((9999, 9999), **{OPENED_FOR: "ray-of-ours"}),)),
     },
 )

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from localcloud import control, files
 from tests.support.waiting import LONGEST_SECONDS, eventually
-from trainyard.cli.cloud import start
+from trainyard.cli.cloud import start_cloud_command
 from trainyard.cli.errors import INTERRUPTED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,7 +140,9 @@ def test_a_requested_port_that_differs_from_the_running_clouds_is_an_error(tmp_p
     cloud = control.start_cloud(home)
     try:
         port = int(cloud.endpoint.rpartition(":")[2])
-        same, other = (CliRunner().invoke(start, ["--home", str(home), "--port", str(n)]) for n in (port, port - 1))
+        same, other = (
+            CliRunner().invoke(start_cloud_command, ["--home", str(home), "--port", str(n)]) for n in (port, port - 1)
+        )
         assert (same.exit_code, other.exit_code) == (0, 1)
         assert f"The local cloud runs already, at {cloud.endpoint}." in other.output
     finally:

@@ -39,7 +39,7 @@ def faults() -> None:
     """
 
 
-@faults.command()
+@faults.command("add")
 @home_option
 @click.argument("kind", type=click.Choice(_KINDS))
 @click.option("--operations", help="Only operations of this pattern, such as 'Create*' or GetVcn.")
@@ -52,7 +52,7 @@ def faults() -> None:
 @click.option("--shape", help="A pattern of shape names.")
 @click.option("--limit", help="A limit's name, as `oci limits value list` shows it.")
 @click.option("--value", type=int)
-def add(home: Path | None, kind: str, **settings: Any) -> None:
+def add_fault_command(home: Path | None, kind: str, **settings: Any) -> None:
     """Add a fault."""
     from localcloud.admin import add_fault
 
@@ -78,10 +78,10 @@ def list_faults_command(home: Path | None, as_json: bool) -> None:
         say("No faults are set.")
 
 
-@faults.command()
+@faults.command("clear")
 @home_option
 @click.argument("identifier", required=False, default="")
-def clear(home: Path | None, identifier: str) -> None:
+def clear_faults_command(home: Path | None, identifier: str) -> None:
     """End one fault, or all."""
     from localcloud.admin import clear_faults
 
@@ -99,11 +99,11 @@ def cloud() -> None:
     """Control the local cloud: the APIs of OCI, AWS and OpenPAI on this machine, without an account."""
 
 
-@cloud.command()
+@cloud.command("start")
 @home_option
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; by default a free one.")
 @isolation_option
-def start(home: Path | None, port: int, isolation: str) -> None:
+def start_cloud_command(home: Path | None, port: int, isolation: str) -> None:
     """Start the local cloud, unless it runs already."""
     from localcloud.code_age import why_cloud_is_older
     from localcloud.control import start_cloud
@@ -125,19 +125,19 @@ def start(home: Path | None, port: int, isolation: str) -> None:
     say('Point other clients at it with: eval "$(trainyard cloud env)"')
 
 
-@cloud.command()
+@cloud.command("stop")
 @home_option
-def stop(home: Path | None) -> None:
+def stop_cloud_command(home: Path | None) -> None:
     """Stop the local cloud and end its runs. Its data is kept."""
     from localcloud.control import stop_cloud
 
     say("Stopped." if stop_cloud(cloud_home(home)) else f"No local cloud ran in {cloud_home(home)}.")
 
 
-@cloud.command()
+@cloud.command("status")
 @home_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def status(home: Path | None, as_json: bool) -> None:
+def cloud_status_command(home: Path | None, as_json: bool) -> None:
     """Show whether the local cloud runs. Also shows where its console and its APIs are, and whether it enforces
     security rules between nodes."""
     from localcloud.admin import why_not_enforced
@@ -178,10 +178,10 @@ def status(home: Path | None, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-@cloud.command()
+@cloud.command("reset")
 @home_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def reset(home: Path | None, yes: bool) -> None:
+def reset_cloud_command(home: Path | None, yes: bool) -> None:
     """Stop the local cloud and delete all its data: resources, objects, logs, keys."""
     from localcloud.control import reset_cloud
 
@@ -192,10 +192,10 @@ def reset(home: Path | None, yes: bool) -> None:
     say(f"Removed {folder}.")
 
 
-@cloud.command()
+@cloud.command("log")
 @home_option
 @click.option("--lines", "-n", type=click.IntRange(1), default=40, show_default=True)
-def log(home: Path | None, lines: int) -> None:
+def cloud_log_command(home: Path | None, lines: int) -> None:
     """Show the local cloud's log. It has every call, and why a call was refused."""
     path = cloud_home(home) / "server.log"
     if not path.exists():
@@ -203,13 +203,15 @@ def log(home: Path | None, lines: int) -> None:
     say("\n".join(path.read_text(errors="replace").splitlines()[-lines:]))
 
 
-@cloud.command()
+@cloud.command("env")
 @home_option
 @click.option("--profile", type=click.Choice(["deployer", "user"]), default="deployer", show_default=True)
 @click.option("--resource", help="Act as the notebook session or job run of OCI with this OCID, not as a profile.")
 @click.option("--pulumi", is_flag=True, help="Also what plain `pulumi` needs for the local stacks beside this cloud.")
 @isolation_option
-def env(home: Path | None, profile: str, resource: str | None, pulumi: bool, isolation: str) -> None:
+def cloud_variables_command(
+    home: Path | None, profile: str, resource: str | None, pulumi: bool, isolation: str
+) -> None:
     """Print the variables for the clients of OCI, AWS and OpenPAI. Set them with: eval "$(trainyard cloud env)"."""
     from localcloud.admin import issue_resource_principal
 
@@ -230,12 +232,12 @@ def env(home: Path | None, profile: str, resource: str | None, pulumi: bool, iso
         print_data(f"export {name}={shlex.quote(value)}")
 
 
-@cloud.command()
+@cloud.command("push")
 @home_option
 @click.argument("image")
 @click.option("--entrypoint", help="The image's entry point; by default that of trainyard's own images.")
 @click.option("--cmd", help="The default arguments of the entry point.")
-def push(home: Path | None, image: str, entrypoint: str | None, cmd: str | None) -> None:
+def push_to_cloud_command(home: Path | None, image: str, entrypoint: str | None, cmd: str | None) -> None:
     """Name an image in the registry. IMAGE is address:tag, or has @sha256:…; no content is pushed."""
     from localcloud.admin import push_image
 

@@ -106,12 +106,12 @@ def data() -> None:
     """
 
 
-@data.command()
+@data.command("put")
 @bucket_arguments("put")
 @click.argument("source", type=click.Path(path_type=Path, exists=True))
 @click.argument("prefix", required=False)
 @click.option("--overwrite", is_flag=True, help="Replace objects that have other content.")
-def put(opened: StackBucket, source: Path, prefix: str | None, overwrite: bool) -> None:
+def put_data_command(opened: StackBucket, source: Path, prefix: str | None, overwrite: bool) -> None:
     """Put the file or folder SOURCE below PREFIX in the bucket: data/ for a file, data/<its name>/ for a folder.
 
     Hidden files are put too. Links are reported, not followed. Objects with other content are replaced only with
@@ -158,12 +158,12 @@ def _why_reserved(stack: Stack, overwrite: bool, name: str) -> str:
     return f"the runs of the job `{first}` keep their files below `{first}/`; choose another PREFIX, or say --overwrite"
 
 
-@data.command()
+@data.command("get")
 @bucket_arguments("get")
 @click.argument("name")
 @click.option("--to", type=click.Path(path_type=Path), help="The folder to fetch into.", metavar="DIR")
 @click.option("--overwrite", is_flag=True, help="Replace files that have other content.")
-def get(opened: StackBucket, name: str, to: Path | None, overwrite: bool) -> None:
+def get_data_command(opened: StackBucket, name: str, to: Path | None, overwrite: bool) -> None:
     """Fetch the object NAME, or all below the folder NAME, into DIR.
 
     DIR is by default this folder for one object, and a folder of NAME's last word for a folder. Nothing is written
@@ -211,7 +211,7 @@ def _objects_below(store: Store, below: str) -> Iterator[StoredObject]:
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
 )
-def list_objects(opened: StackBucket, prefix: str, form: str) -> None:
+def list_data_command(opened: StackBucket, prefix: str, form: str) -> None:
     """List the objects whose names begin with PREFIX: size, time and name."""
     if form == "json":
         rows = [object_json(item) for item in opened.store.list(prefix)]

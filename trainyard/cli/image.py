@@ -44,7 +44,7 @@ def _about_a_stack(command: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
-@image.command()
+@image.command("build")
 @_about_a_stack
 @click.option("--gpu/--no-gpu", default=None, help="Build for a GPU or not; by default the job's shape decides.")
 @click.option("--base", help="Another base image, by tag or digest; launcher/images/images.toml names the usual ones.")
@@ -54,7 +54,7 @@ def _about_a_stack(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--code", type=_FOLDER, help="Copy this code into the image, for jobs without `code` in the stack file.")
 @click.option("--pip-config", type=_FILE, help="A pip.conf for a package index of your own; it stays out of the image.")
-def build(
+def build_images_command(
     stack: str,
     stacks: Path,
     job: str | None,
@@ -92,7 +92,7 @@ def build(
         say(f"Push with: trainyard image push {stack}{' --local' if local else ''}")
 
 
-@image.command()
+@image.command("push")
 @_about_a_stack
 @click.option("--overwrite", is_flag=True, help="Replace an image that has the same tag.")
 @click.option(
@@ -101,7 +101,7 @@ def build(
     show_default=True,
     help="Sign in for this push with the cloud's credentials; otherwise the tool's own login counts.",
 )
-def push(
+def push_images_command(
     stack: str,
     stacks: Path,
     job: str | None,

@@ -141,10 +141,10 @@ def _runs_as_text(
     return runs_text.lines_text(runs_now, now, _has_colour(), width)
 
 
-@runs.command()
+@runs.command("watch")
 @every_option
 @run_arguments
-def watch(selection: RunSelection, every: float) -> None:
+def watch_runs_command(selection: RunSelection, every: float) -> None:
     """Show runs until all of them have ended. Exits with 1 when one did not succeed.
 
     On a terminal the table is refreshed in place, with a curve of what each rank reports; elsewhere each change is one
@@ -165,12 +165,12 @@ def watch(selection: RunSelection, every: float) -> None:
     sys.exit(0 if all(run.state == "SUCCEEDED" for run in runs_now) else 1)
 
 
-@runs.command()
+@runs.command("logs")
 @click.option("--follow", "-f", is_flag=True, help="Print new lines until the runs have ended.")
 @click.option("--rank", "ranks", type=int, multiple=True, help="Print only this rank's lines; may be repeated.")
 @every_option
 @run_arguments
-def logs(selection: RunSelection, follow: bool, ranks: tuple[int, ...], every: float) -> None:
+def run_logs_command(selection: RunSelection, follow: bool, ranks: tuple[int, ...], every: float) -> None:
     """Print the output of runs. The ranks are merged in the order of time, and each line has its rank."""
     runs_now = follow_lines(selection, frozenset(ranks), every if follow else None)
     if not any(node.log for run in runs_now for node in run.nodes):
@@ -190,7 +190,7 @@ def follow_lines(selection: RunSelection, ranks: frozenset[int], every: float | 
         time.sleep(every or 0.0)
 
 
-@runs.command()
+@runs.command("outputs")
 @click.option("--to", type=click.Path(path_type=Path), metavar="DIR", help="Fetch the files into this folder.")
 @click.option("--history", is_flag=True, help="Earlier attempts too.")
 @click.option("--overwrite", is_flag=True, help="With --to: replace files that have other content.")
@@ -198,7 +198,7 @@ def follow_lines(selection: RunSelection, ranks: frozenset[int], every: float | 
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
 )
 @run_arguments
-def outputs(selection: RunSelection, to: Path | None, history: bool, overwrite: bool, form: str) -> None:
+def run_outputs_command(selection: RunSelection, to: Path | None, history: bool, overwrite: bool, form: str) -> None:
     """List the files that runs left in the bucket, or fetch them with --to.
 
     Files go to DIR/JOB/RUN/, with --history to DIR/JOB/RUN/ATTEMPT/. Of a run that is still going, you get the files so
@@ -213,10 +213,10 @@ def outputs(selection: RunSelection, to: Path | None, history: bool, overwrite: 
         commands.show_outputs(shown, form)
 
 
-@runs.command()
+@runs.command("cancel")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @run_arguments
-def cancel(selection: RunSelection, yes: bool) -> None:
+def cancel_runs_command(selection: RunSelection, yes: bool) -> None:
     """End runs that are still going. To start one again, write a higher `attempt:` in its stack file."""
     if selection.wanted.stack is None or selection.wanted.job is None:
         raise click.UsageError("which run? Give STACK and JOB, or STACK and JOB/RUN")

@@ -168,7 +168,7 @@ def test_a_dead_writer_delays_others_only_briefly(monkeypatch: pytest.MonkeyPatc
     timeout."""
     monkeypatch.setattr(fence, "_LOOK_SECONDS", 0.01)
     clock = [0.0]
-    monkeypatch.setattr(fence, "_boottime", lambda: clock[0])
+    monkeypatch.setattr(fence, "_seconds_since_boot", lambda: clock[0])
     store = Store()
     store.objects |= {"claims/old": store.now, "writing/old/0003/60": store.now, "writing/odd/name": store.now}
     store.now += 61.0
@@ -187,7 +187,7 @@ def test_a_dead_writer_delays_others_only_briefly(monkeypatch: pytest.MonkeyPatc
 
 def test_a_writer_that_pauses_too_long_does_not_finish_its_upload(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(fence, "_boottime", lambda: clock[0])
+    monkeypatch.setattr(fence, "_seconds_since_boot", lambda: clock[0])
     one = made(Store(), "old")
     one.enter(wait(), 0.0)
     with one.writing() as may:
