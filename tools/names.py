@@ -66,16 +66,14 @@ def is_private(name: str) -> bool:
 
 def _imports(trees: Mapping[str, ast.Module], lazy: bool) -> dict[str, set[str]]:
     """The modules that each module imports. `lazy`: also inside of functions. Never those for type checkers only."""
-    modules = {_module_of(file): tree for file, tree in trees.items()}
+    modules = {
+        file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): tree for file, tree in trees.items()
+    }
     graph: dict[str, set[str]] = {}
     for module, tree in modules.items():
         targets = {target for node in _import_nodes(tree, lazy) for target in _targets(node, modules)}
         graph[module] = targets - {module}
     return graph
-
-
-def _module_of(file: str) -> str:
-    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _import_nodes(node: ast.AST, lazy: bool) -> Iterator[ast.Import | ast.ImportFrom]:

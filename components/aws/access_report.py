@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,26 +29,44 @@ from components.plan.platform import AccessReporting
 
 def deployer_policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
     """The least policies under which the plan's own deployer can bring it up and take it down."""
-    return split(f"{plan.team}-{plan.environment}-deployer", "deployer", merged(_statements(plan)))
+    return split(f"{plan.team}-{plan.environment}-deployer", "deployer", merged(_deployer_statements(plan)))
 
 
-def _statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
+def _deployer_statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
+    """The statements for each kind of resource that the deployer makes. The kinds have names in the table."""
     rows = table("aws_dl1_access")
-    for kind in _makes(plan):
-        for row in rows_of_kind(kind) if kind in rows["deployer"] else ():
-            yield statement(plan, row, kind)
-        for words in rows["as_users"].get(kind, ()):
-            yield from (statement(plan, row, kind) for row in rows_of("users", words))
-
-
-def _makes(plan: AwsDl1Plan) -> list[str]:
-    """The kinds of resource that the deployer makes, by the names in the table."""
     access, jobs = plan.access, bool(plan.jobs)
     runs = any(job.runs for job in plan.jobs.values())
+    network = plan.network
+    own = network.create and network.vpc is None
+    group = network.create and network.make_security_group
+    clusters = [job.cluster for job in plan.jobs.values()]
     makes: list[tuple[bool, str]] = [
         (True, "any stack"),
-        *_network(plan),
-        *_clusters(plan),
+        (own, "network"),
+        (network.create, "subnet"),
+        (own, "own routes"),
+        (own and bool(network.endpoints), "endpoints in the subnet"),
+        (group or (own and bool(network.endpoints)), "security group"),
+        (network.create and not own, "subnet in an existing VPC"),
+        (group and not own, "security group in an existing VPC"),
+        (network.create and network.route_table is not None, "existing routes"),
+        (network.public or network.gateway_cidr is not None, "way out"),
+        (network.gateway_cidr is not None, "nat"),
+        (bool(clusters), "cluster"),
+        # A cluster that shrinks to one machine keeps its placement group as long as that machine exists.
+        (
+            any(cluster.placement_group is None and cluster.reservation is None for cluster in clusters),
+            "placement group",
+        ),
+        (bool(clusters), "image"),
+        (any(cluster.image_parameter for cluster in clusters), "image by parameter"),
+        (bool(clusters) and not plan.network.create, "cluster in an existing subnet"),
+        (bool(clusters) and not plan.network.make_security_group, "cluster in an existing security group"),
+        (any(cluster.placement_group for cluster in clusters), "cluster in an existing placement group"),
+        (any(cluster.reservation for cluster in clusters), "reserved cluster"),
+        (any(cluster.spot for cluster in clusters), "spot cluster"),
+        (any(cluster.public_address == "elastic" for cluster in clusters), "public address"),
         (access.create and access.make_runs_role, "nodes' role"),
         (access.create, "nodes' profile"),
         (not access.create and "access" not in plan.taken, "existing profile"),
@@ -66,42 +84,11 @@ def _makes(plan: AwsDl1Plan) -> list[str]:
         (runs, "run"),
         (runs and plan.logs.enabled, "run logs"),
     ]
-    return [kind for wanted, kind in makes if wanted]
-
-
-def _network(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
-    network = plan.network
-    own = network.create and network.vpc is None
-    group = network.create and network.make_security_group
-    return [
-        (own, "network"),
-        (network.create, "subnet"),
-        (own, "own routes"),
-        (own and bool(network.endpoints), "endpoints in the subnet"),
-        (group or (own and bool(network.endpoints)), "security group"),
-        (network.create and not own, "subnet in an existing VPC"),
-        (group and not own, "security group in an existing VPC"),
-        (network.create and network.route_table is not None, "existing routes"),
-        (network.public or network.gateway_cidr is not None, "way out"),
-        (network.gateway_cidr is not None, "nat"),
-    ]
-
-
-def _clusters(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
-    clusters = [job.cluster for job in plan.jobs.values()]
-    return [
-        (bool(clusters), "cluster"),
-        # A cluster that shrinks to one machine keeps its placement group as long as that machine exists.
-        (any(one.placement_group is None and one.reservation is None for one in clusters), "placement group"),
-        (bool(clusters), "image"),
-        (any(one.image_parameter for one in clusters), "image by parameter"),
-        (bool(clusters) and not plan.network.create, "cluster in an existing subnet"),
-        (bool(clusters) and not plan.network.make_security_group, "cluster in an existing security group"),
-        (any(one.placement_group for one in clusters), "cluster in an existing placement group"),
-        (any(one.reservation for one in clusters), "reserved cluster"),
-        (any(one.spot for one in clusters), "spot cluster"),
-        (any(one.public_address == "elastic" for one in clusters), "public address"),
-    ]
+    for kind in (kind for made, kind in makes if made):
+        for row in rows_of_kind(kind) if kind in rows["deployer"] else ():
+            yield statement(plan, row, kind)
+        for words in rows["as_users"].get(kind, ()):
+            yield from (statement(plan, row, kind) for row in rows_of("users", words))
 
 
 def _policies_made(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
@@ -209,12 +196,8 @@ def _in_words(grant: Grant) -> str:
 
 
 def _report(policy: AwsPolicy, attached_to: str) -> AwsPolicyReport:
-    rights = tuple(_right(one) for one in policy.statements)
+    rights = tuple(AwsRight(one.actions, one.words, one.why, one.everywhere) for one in policy.statements)
     return AwsPolicyReport(policy.name, attached_to, rights, policy.managed, policy.document or {})
-
-
-def _right(statement: AwsStatement) -> AwsRight:
-    return AwsRight(statement.actions, statement.words, statement.why, statement.everywhere)
 
 
 def _head(report: AwsAccessReport) -> Iterator[str]:
@@ -241,15 +224,11 @@ def _policies(report: AwsAccessReport) -> Iterator[str]:
             yield from (f"  {name}" for name in policy.managed)
         if policy.document:
             yield f"Policy {policy.name}, attached to {policy.attached_to}"
-            yield from _rights(policy.rights)
+            for one in policy.rights:
+                yield f"  - {', '.join(one.actions)}"
+                yield f"      on {one.on}"
+                yield f"      {'; '.join(one.why)}"
             yield from _document(policy.document)
-
-
-def _rights(rights: Iterable[AwsRight]) -> Iterator[str]:
-    for one in rights:
-        yield f"  - {', '.join(one.actions)}"
-        yield f"      on {one.on}"
-        yield f"      {'; '.join(one.why)}"
 
 
 def _document(document: Mapping[str, Any]) -> Iterator[str]:

@@ -47,6 +47,23 @@ def template(
 ) -> dict[str, Any]:
     """The arguments of the launch template."""
     ours = {"tags": dict(tags)}
+    # One for each network card. The first has the machine's address. EC2 requires device index 1 on all others.
+    interfaces: list[dict[str, Any]] = []
+    for card in range(max(1, cluster.efa)):
+        interface: dict[str, Any] = {
+            "network_card_index": card,
+            "device_index": 0 if card == 0 else 1,
+            "subnet_id": place.subnet,
+            "security_groups": [place.group],
+            "delete_on_termination": "true",
+        }
+        if cluster.efa:
+            interface["interface_type"] = "efa"
+        interfaces.append(interface)
+    if len(interfaces) == 1:
+        # With several interfaces, AWS refuses this setting.
+        interfaces[0]["associate_public_ip_address"] = str(cluster.public_address == "automatic").lower()
+    name = cluster.placement_group or (cluster.name if cluster.make_placement_group else None)
     return {
         "image_id": image.id,
         "instance_type": cluster.instance_type,
@@ -62,8 +79,8 @@ def template(
             "instance_metadata_tags": "enabled",
         },
         "block_device_mappings": [{"device_name": image.device, "ebs": _disk(cluster)}],
-        "network_interfaces": _interfaces(cluster, place),
-        **_placement(cluster),
+        "network_interfaces": interfaces,
+        **({"placement": {"group_name": name}} if name else {}),
         **_bought(cluster),
         "tag_specifications": [{"resource_type": kind, **ours} for kind in ("volume", "network-interface")],
     }
@@ -94,32 +111,6 @@ def _disk(cluster: ClusterPlan) -> dict[str, Any]:
         "encrypted": "true",
         "delete_on_termination": "true",
     }
-
-
-def _interfaces(cluster: ClusterPlan, place: MachinePlace) -> list[dict[str, Any]]:
-    """One interface for each network card. The first has the machine's address. EC2 requires device index 1 on all
-    others."""
-    interfaces: list[dict[str, Any]] = []
-    for card in range(max(1, cluster.efa)):
-        interface: dict[str, Any] = {
-            "network_card_index": card,
-            "device_index": 0 if card == 0 else 1,
-            "subnet_id": place.subnet,
-            "security_groups": [place.group],
-            "delete_on_termination": "true",
-        }
-        if cluster.efa:
-            interface["interface_type"] = "efa"
-        interfaces.append(interface)
-    if len(interfaces) == 1:
-        # With several interfaces, AWS refuses this setting.
-        interfaces[0]["associate_public_ip_address"] = str(cluster.public_address == "automatic").lower()
-    return interfaces
-
-
-def _placement(cluster: ClusterPlan) -> dict[str, Any]:
-    name = cluster.placement_group or (cluster.name if cluster.make_placement_group else None)
-    return {"placement": {"group_name": name}} if name else {}
 
 
 def _bought(cluster: ClusterPlan) -> dict[str, Any]:

@@ -261,12 +261,19 @@ def _cluster_words(cluster: ClusterPlan) -> Iterator[Row]:
     bought = "spot" if cluster.spot else f"in {cluster.reservation}" if cluster.reservation else "On-Demand"
     yield "machines", f"{nodes} x {cluster.instance_type}{size}, {bought}"
     yield "placed", _placed(cluster)
-    yield "interfaces", _interfaces(cluster)
+    efa = f"{cluster.efa} x EFA" if cluster.efa else "1 without EFA"
+    yield "interfaces", f"{efa}; between nodes HCCL uses {_host_nic(cluster)}"
     yield "public", _ADDRESSES[cluster.public_address]
     named = cluster.image or f"what the parameter {cluster.image_parameter} says"
     yield "machine image", f"{named}, with release {cluster.release} of the Gaudi software"
     yield "SSH", f"port {cluster.ssh_port} between the nodes, key number {cluster.key_rotation}"
-    yield "money", _money(cluster)
+    idle = cluster.stop_when_idle_minutes
+    stops = (
+        f"machines stop after {count_noun(idle, 'minute')} without a run, and the next run starts them again"
+        if idle
+        else "machines run until the stack is destroyed, also when nothing trains"
+    )
+    yield "money", f"{stops}; destroying the stack ends them, while disks and addresses of stopped ones still cost"
 
 
 def _placed(cluster: ClusterPlan) -> str:
@@ -277,27 +284,12 @@ def _placed(cluster: ClusterPlan) -> str:
     return "where the reservation lies" if cluster.reservation else "alone"
 
 
-def _interfaces(cluster: ClusterPlan) -> str:
-    efa = f"{cluster.efa} x EFA" if cluster.efa else "1 without EFA"
-    return f"{efa}; between nodes HCCL uses {_host_nic(cluster)}"
-
-
 def _host_nic(cluster: ClusterPlan) -> str:
     if cluster.host_nic == "sockets":
         return "TCP sockets over one interface"
     if cluster.host_memory:
         return "libfabric over the host's memory"
     return "Gaudi Direct over EFA where kernel and libfabric can, else the host's memory"
-
-
-def _money(cluster: ClusterPlan) -> str:
-    idle = cluster.stop_when_idle_minutes
-    stops = (
-        f"machines stop after {count_noun(idle, 'minute')} without a run, and the next run starts them again"
-        if idle
-        else "machines run until the stack is destroyed, also when nothing trains"
-    )
-    return f"{stops}; destroying the stack ends them, while disks and addresses of stopped ones still cost"
 
 
 PLANNING = Planning(

@@ -55,22 +55,18 @@ def find_replacements(wanted: Replacing, recorded: Recorded, before: Outputs) ->
         if moved and before and REPLACED_WITH not in before:
             refused.append(_too_early(name, moved))
         elif changes:
-            yield _replacement_warning(name, kept, changes)
+            named = ", ".join(f"`{node}` ({machine})" for node, machine in kept.items())
+            queue = "the queue stays in the old bucket, so all runs start again"
+            if not any(one.startswith("`bucket`") for one in changes):
+                queue = "runs in the queue continue on the new machines"
+            message = (
+                f"the machines of the job `{name}` are replaced, and what trains on them ends as FAILED: {named}. "
+                f"Because of {', '.join(changes)}. What lies only on their disks is lost; {queue}"
+            )
+            remedy = "let its runs end first, or raise their `attempt`, which starts them again on the new machines"
+            yield Wrong(at("jobs", name, "cluster"), message, remedy)
     if refused:
         raise RefusedError(refused)
-
-
-def _replacement_warning(name: str, machines: Mapping[str, str], changes: list[str]) -> Wrong:
-    named = ", ".join(f"`{node}` ({machine})" for node, machine in machines.items())
-    queue = "the queue stays in the old bucket, so all runs start again"
-    if not any(one.startswith("`bucket`") for one in changes):
-        queue = "runs in the queue continue on the new machines"
-    message = (
-        f"the machines of the job `{name}` are replaced, and what trains on them ends as FAILED: {named}. "
-        f"Because of {', '.join(changes)}. What lies only on their disks is lost; {queue}"
-    )
-    remedy = "let its runs end first, or raise their `attempt`, which starts them again on the new machines"
-    return Wrong(at("jobs", name, "cluster"), message, remedy)
 
 
 def _too_early(name: str, changes: list[str]) -> Wrong:
@@ -131,11 +127,7 @@ def _own_changes(wanted: Replacing, name: str, job: AwsJobPlan, template: Output
     """Changed settings of the machines themselves. The template's name has a digest of these."""
     if template.get("name") == wanted.templates[name]:
         return []
-    changes = _differences(_machine_before(template), _machine_now(job, wanted.images[name]))
-    return changes or ["another launch template"]
-
-
-def _machine_now(job: AwsJobPlan, image: MachineImage) -> _Values:
+    image = wanted.images[name]
     cluster = job.cluster
     group = cluster.placement_group or (cluster.name if cluster.make_placement_group else None)
     values = {
@@ -152,7 +144,8 @@ def _machine_now(job: AwsJobPlan, image: MachineImage) -> _Values:
         "hostNic": cluster.host_nic,
         "stopWhenIdle": cluster.stop_when_idle_minutes,
     }
-    return {key: _text(value) for key, value in values.items()}
+    changes = _differences(_machine_before(template), {key: _text(value) for key, value in values.items()})
+    return changes or ["another launch template"]
 
 
 def _machine_before(template: Outputs) -> _Values:

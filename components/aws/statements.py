@@ -44,7 +44,8 @@ def named_resource(plan: AwsDl1Plan, name: str, bucket: str | None = None) -> Na
     """The resource of a row. `bucket`: another bucket than the stack's own, such as one of input data."""
     row = table("aws_dl1_access")["resources"][name]
     values = _values(plan, bucket or plan.bucket.name)
-    there = _has_users(plan, row.get("of"))
+    access = plan.access
+    there = {None: True, "group": access.users_group is not None, "role": access.users_role is not None}[row.get("of")]
     arns = [arn for pattern in row["arns"] for arn in _arns(pattern, values, _of_jobs(plan)) if there]
 
     def fill(part: Any) -> Any:
@@ -52,12 +53,6 @@ def named_resource(plan: AwsDl1Plan, name: str, bucket: str | None = None) -> Na
 
     condition = map_values(row.get("only", {}), fill)
     return NamedResource(tuple(dict.fromkeys(arns)), condition, row["words"].format(**values))
-
-
-def _has_users(plan: AwsDl1Plan, kind: str | None) -> bool:
-    """Whether the stack's users are of this kind. True if no kind is named."""
-    access = plan.access
-    return {None: True, "group": access.users_group is not None, "role": access.users_role is not None}[kind]
 
 
 def _arns(pattern: str, values: Mapping[str, str], of_jobs: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -84,6 +79,8 @@ def _of_jobs(plan: AwsDl1Plan) -> dict[str, Sequence[str]]:
 def _values(plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
     # Without the account's number, the ARN has a wildcard. IAM still grants access to the own account only.
     account = plan.account or ANY
+    access = plan.access
+    named = f"role/{access.users_role}" if access.users_role else f"group/{access.users_group or ANY}"
     return {
         "region": plan.region,
         "account": account,
@@ -100,14 +97,8 @@ def _values(plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
         "route_table": plan.network.route_table or ANY,
         "subnet": plan.network.subnet or ANY,
         "security_group": plan.network.security_group,
-        "users": _users(plan, account),
+        "users": f"arn:aws:iam::{account}:{named}",
     }
-
-
-def _users(plan: AwsDl1Plan, account: str) -> str:
-    access = plan.access
-    named = f"role/{access.users_role}" if access.users_role else f"group/{access.users_group or ANY}"
-    return f"arn:aws:iam::{account}:{named}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,12 +78,23 @@ def protocol_of(plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, code: str 
     first = {role.called: next(node for node in run.nodes if node.role == role.called) for role in job.roles}
     values = {"bucket": plan.store.uri, "registry": plan.registry_address}
     secrets = _secrets(plan, job, first)
-    job_secrets = {**{key: _sealed(value) for key, value in secrets.items()}, **_password(job)}
+    # Commands have secrets in Base64. The value of one is unknown if only the stack file was read.
+    job_secrets = {
+        key: Secret(base64.b64encode((value.value or "").encode()).decode()) for key, value in secrets.items()
+    }
+    if job.image_auth:
+        job_secrets[_PASSWORD] = job.image_auth.password
+    uri = expand(job.image, values)
+    image: Protocol = {"type": "dockerimage", "name": _IMAGE, "uri": uri}
+    if job.image_auth is not None:
+        password = f"<% $secrets.{_PASSWORD} %>"
+        registry = same_registry(job.image_auth.registry or registry_of(uri))
+        image["auth"] = {"username": job.image_auth.user, "password": password, "registryuri": registry}
     made: Protocol = {
         "protocolVersion": 2,
         "type": "job",
         "jobRetryCount": job.retry_count,
-        "prerequisites": [_image(job, expand(job.image, values)), *map(_prerequisite, job.prerequisites)],
+        "prerequisites": [image, *map(_prerequisite, job.prerequisites)],
         "parameters": {**job.parameters, **({PARAMETER: code} if code is not None else {})},
         "secrets": job_secrets,
         "taskRoles": {
@@ -108,15 +119,6 @@ def judged(protocol: Protocol, run: RunPlan) -> Protocol:
     return made if secrets else {key: value for key, value in made.items() if key != "secrets"}
 
 
-def _image(job: OpenPaiJobPlan, uri: str) -> Protocol:
-    image: Protocol = {"type": "dockerimage", "name": _IMAGE, "uri": uri}
-    if job.image_auth is not None:
-        password = f"<% $secrets.{_PASSWORD} %>"
-        registry = same_registry(job.image_auth.registry or registry_of(uri))
-        image["auth"] = {"username": job.image_auth.user, "password": password, "registryuri": registry}
-    return image
-
-
 def _prerequisite(one: Prerequisite) -> Protocol:
     """A prerequisite. Only data may have several URIs. Commands need the runtime's plugin that runs them."""
     row: Protocol = {"type": one.type, "name": one.name, "uri": list(one.uri) if one.type == "data" else one.uri[0]}
@@ -138,11 +140,6 @@ def _needed(job: OpenPaiJobPlan) -> Protocol:
     return {**first, "prerequisites": [one.name for one in job.prerequisites]}
 
 
-def _password(job: OpenPaiJobPlan) -> dict[str, Secret]:
-    """A password is not encoded in Base64, because no command contains it."""
-    return {_PASSWORD: job.image_auth.password} if job.image_auth else {}
-
-
 def _task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands: list[str]) -> Protocol:
     sku = plan.sku
     resources: Protocol = {"cpu": sku.cpus, "memoryMB": sku.memory_mb, "gpu": sku.gpus}
@@ -162,17 +159,6 @@ def _task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands
     }
 
 
-def _hived(job: OpenPaiJobPlan) -> Protocol:
-    """Settings for the hived scheduler: the job's priority, and the SKU or cell of each role."""
-    rows: dict[str, Protocol] = {}
-    for name, role in job.task_roles.items():
-        named = {"skuType": role.sku.sku, "pinnedCellId": role.sku.pinned_cell_id}
-        if chosen := {key: value for key, value in named.items() if value is not None}:
-            rows[name] = {**chosen, "skuNum": max(1, role.sku.gpus)}
-    priority: Protocol = {"jobPriorityClass": job.priority} if job.priority else {}
-    return {**priority, **({"taskRoles": rows} if rows else {})}
-
-
 def _extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
     # By the last three keys, the local cluster chooses an environment in place of the image.
     own = {
@@ -188,7 +174,14 @@ def _extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
         extras["gangAllocation"] = False
     if plan.store.storage is not None:
         extras["storages"] = [{"name": plan.store.storage.name, "mountPath": plan.store.storage.mount}]
-    if hived := _hived(job):
+    # The hived scheduler takes the job's priority, and the SKU or cell of each role.
+    rows: dict[str, Protocol] = {}
+    for name, role in job.task_roles.items():
+        choices = {"skuType": role.sku.sku, "pinnedCellId": role.sku.pinned_cell_id}
+        if chosen := {key: value for key, value in choices.items() if value is not None}:
+            rows[name] = {**chosen, "skuNum": max(1, role.sku.gpus)}
+    priority: Protocol = {"jobPriorityClass": job.priority} if job.priority else {}
+    if hived := {**priority, **({"taskRoles": rows} if rows else {})}:
         extras["hivedScheduler"] = hived
     if job.plugins:
         extras[_RUNTIME_PLUGINS] = [
@@ -221,7 +214,7 @@ def _commands(
     yield from (plain_command.parameter(name) for name in job.parameters)
     for name, value in {**plan.store.variables, **node.environment}.items():
         if isinstance(value, Secret):
-            yield plain_command.secret(name, _key(name, node.role, secrets))
+            yield plain_command.secret(name, name if name in secrets else f"{name}-{node.role}")
         else:
             yield plain_command.exported(name, plain_command.quoted(expand(value, values)))
     git = job.code.git if job.code else None
@@ -280,12 +273,3 @@ def _secrets(plan: OpenPaiPlan, job: OpenPaiJobPlan, nodes: Mapping[str, NodePla
         else:
             found |= {f"{name}-{role}": value for role, value in rows}
     return found
-
-
-def _key(name: str, role: str, secrets: Mapping[str, Secret]) -> str:
-    return name if name in secrets else f"{name}-{role}"
-
-
-def _sealed(value: Secret) -> Secret:
-    """A secret in Base64. Its value is unknown if only the stack file was read."""
-    return Secret(base64.b64encode((value.value or "").encode()).decode())

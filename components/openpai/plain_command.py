@@ -219,17 +219,13 @@ done
 wait || true"""
 
 
-def _first_ranks(launch: Mapping[str, Any]) -> dict[str, int]:
+def own_rank(launch: Mapping[str, Any]) -> str:
+    """Sets the rank: roles in the file's order, and the tasks of each by index."""
     ranks, first = {}, 0
     for row in launch["roles"]:
         ranks[row["name"]] = first
         first += row["replicas"]
-    return ranks
-
-
-def own_rank(launch: Mapping[str, Any]) -> str:
-    """Sets the rank: roles in the file's order, and the tasks of each by index."""
-    return f"trainyard_rank=$(({_first_ranks(launch)[launch['role']]} + {INDEX}))"
+    return f"trainyard_rank=$(({ranks[launch['role']]} + {INDEX}))"
 
 
 def folders(launch: Mapping[str, Any], store: str) -> Iterator[str]:

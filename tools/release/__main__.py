@@ -40,12 +40,21 @@ def main(arguments: Sequence[str]) -> int:
 
 def make_release(into: Path) -> list[Path]:
     """Writes all files of the release and returns them, the checksums last. Existing files are replaced."""
-    commit = _committed()
+    if not (ROOT / ".git").exists():
+        raise ReleaseError("this is not a git checkout, and the archive is made by git")
+    changed = _git("status", "--porcelain").decode(errors="replace").splitlines()
+    if changed:
+        raise ReleaseError(f"`git status` shows changes, the first is {changed[0].strip()!r}: commit or stash them")
+    commit = _git("rev-parse", "HEAD").decode().strip()
     notes = _notes()
-    name = _name(notes, commit)
+    # An unreleased version has the commit in its name, so that it is not taken for the release.
+    name = f"trainyard-{VERSION}" if notes.released else f"trainyard-{VERSION}-preview-{commit[:10]}"
     archive = gzip.compress(_git("archive", "--format=tar", f"--prefix={PREFIX}", commit), mtime=0)
     contents = {f"{name}.tar.gz": archive, f"{name}.md": notes.text.encode()}
-    contents[SUMS] = _checksums(contents).encode()
+    # As `sha256sum --check` reads them.
+    contents[SUMS] = "".join(
+        f"{hashlib.sha256(content).hexdigest()}  {file}\n" for file, content in contents.items()
+    ).encode()
     into.mkdir(parents=True, exist_ok=True)
     for file, content in contents.items():
         draft = into / f"{file}.new"
@@ -64,26 +73,6 @@ def _notes() -> Notes:
             "`python -m tools.release.news`"
         )
     return read_notes(with_news(changelog, VERSION, fragments), VERSION)
-
-
-def _committed() -> str:
-    """The commit to pack. Raises ReleaseError on uncommitted changes: they would silently be missing."""
-    if not (ROOT / ".git").exists():
-        raise ReleaseError("this is not a git checkout, and the archive is made by git")
-    changed = _git("status", "--porcelain").decode(errors="replace").splitlines()
-    if changed:
-        raise ReleaseError(f"`git status` shows changes, the first is {changed[0].strip()!r}: commit or stash them")
-    return _git("rev-parse", "HEAD").decode().strip()
-
-
-def _name(notes: Notes, commit: str) -> str:
-    """The archive's name. That of an unreleased version has the commit, so that it is not taken for the release."""
-    return f"trainyard-{VERSION}" if notes.released else f"trainyard-{VERSION}-preview-{commit[:10]}"
-
-
-def _checksums(contents: dict[str, bytes]) -> str:
-    """The checksums in the format of `sha256sum --check`."""
-    return "".join(f"{hashlib.sha256(content).hexdigest()}  {file}\n" for file, content in contents.items())
 
 
 def _git(*words: str) -> bytes:

@@ -141,18 +141,13 @@ def prepare_try(session: Session, known_bucket: str, call: Call, planned: Planne
     bucket = known_bucket or plan.bucket.name
     queue = Queue(session, call, Cluster(bucket, job.cluster.key, plan.region, plan.stack))
     deployed = find_deployed(queue, planned)
-    values = _values(session, plan, bucket)
-    inputs = _repeated(planned, deployed, values) if deployed else _from_plan(queue, planned, plan, job, values)
-    return ReadyTry(planned, inputs, tuple(changes_of(planned, job, deployed, folder)))
-
-
-def _values(session: Session, plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
-    """The references that can be filled in without the stack's state."""
+    # The references that can be filled in without the stack's state.
     values = {"bucket": f"s3://{bucket}"}
     if "registry" not in plan.taken:
         host = f"{session.account}.dkr.ecr.{plan.region}.amazonaws.com"
         values["registry"] = f"{host}/{plan.registry.repository}"
-    return values
+    inputs = _repeated(planned, deployed, values) if deployed else _from_plan(queue, planned, plan, job, values)
+    return ReadyTry(planned, inputs, tuple(changes_of(planned, job, deployed, folder)))
 
 
 def _from_plan(

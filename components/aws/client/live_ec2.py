@@ -127,13 +127,13 @@ class Ec2Reader:
             if rows and place not in live:
                 self._reading.record_missing(one)
         for (table, block), route in live.items():
-            way = _target(route)
+            target = dict([(key, str(route[name])) for name, key in _GATEWAYS.items() if route.get(name)][:1])
             known = declared.get((table, block))
             if known is not None:
-                self._reading.record(known, {**dict.fromkeys(_GATEWAYS.values()), **way})
+                self._reading.record(known, {**dict.fromkeys(_GATEWAYS.values()), **target})
             else:
-                inputs = {"routeTableId": table, "destinationCidrBlock": block, **way}
-                by = next(iter(way.values()), "nothing that is there")
+                inputs = {"routeTableId": table, "destinationCidrBlock": block, **target}
+                by = next(iter(target.values()), "nothing that is there")
                 self._reading.add(ROUTE, f"{table}_{block}", inputs, f"route to {block} by {by} in {table}")
         there = {
             one["SubnetId"]: row["RouteTableId"] for row in rows for one in row["Associations"] if "SubnetId" in one
@@ -153,7 +153,10 @@ class Ec2Reader:
         there = {row["SecurityGroupRuleId"]: row for row in rows}
         for identity, one in declared.items():
             if identity in there:
-                self._reading.record(one, _rule_values(there[identity], one))
+                live = rule_inputs(there[identity])
+                self._reading.record(
+                    one, {key: live.get(key) for key in RULE_INPUTS if live.get(key) != one.inputs.get(key)}
+                )
             elif one.inputs.get("securityGroupId") in groups:
                 self._reading.record_missing(one)
         for identity, row in there.items():
@@ -199,16 +202,6 @@ def _endpoint(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
 def _is_compared(route: Row) -> bool:
     """False for the local route of the VPC, and for routes that an endpoint added."""
     return route.get("GatewayId") != "local" and not str(route.get("GatewayId")).startswith("vpce-")
-
-
-def _target(route: Row) -> dict[str, str]:
-    """The target of a route, in the form of the program's inputs."""
-    return dict([(key, str(route[name])) for name, key in _GATEWAYS.items() if route.get(name)][:1])
-
-
-def _rule_values(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
-    live = rule_inputs(row)
-    return {key: live.get(key) for key in RULE_INPUTS if live.get(key) != declared.inputs.get(key)}
 
 
 def rule_words(egress: bool, rule: Mapping[str, Any]) -> str:

@@ -88,7 +88,8 @@ def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, facts: 
     run_id, instance = ticket.run_id(name), facts.instances.get(name)
     if start is not None and is_over(start):
         code = start.get("code")
-        details = _text(start, "details") or (f"exit code {code}" if code and _is_code(code) else "")
+        is_code = type(code) is int and 0 < abs(code) < _LARGEST_CODE
+        details = _text(start, "details") or (f"exit code {code}" if is_code else "")
         return NodeRun(
             name, run_id, str(start["state"]), details, _time(start, "startedAt"), _time(start, "finishedAt")
         )
@@ -105,10 +106,6 @@ def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, facts: 
     if instance.down:
         return NodeRun(name, run_id, "ACCEPTED", instance.words)
     return NodeRun(name, run_id, "ACCEPTED", facts.waits)
-
-
-def _is_code(code: Any) -> bool:
-    return type(code) is int and abs(code) < _LARGEST_CODE
 
 
 def _lost(start: Mapping[str, Any], instance: Instance | None) -> str:

@@ -40,10 +40,12 @@ class Cluster:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Cluster":
+        region = values.get("region")
         return cls(
             bucket=str(values["bucket"]),
             job=str(values["job"]),
-            region=_region(values.get("region")),
+            # Clients put it into a host name.
+            region=region if isinstance(region, str) and _REGION.fullmatch(region) else None,
             stack=str(values.get("stack") or ""),
             log_group=str(values.get("logGroup") or ""),
             secret=values.get("secret") or None,
@@ -170,11 +172,6 @@ class Ticket:
         return str(RunId(self.cluster.bucket, self.cluster.job, self.number, node))
 
 
-def _region(value: Any) -> str | None:
-    """The region. It is checked because clients put it into a host name."""
-    return value if isinstance(value, str) and _REGION.fullmatch(value) else None
-
-
 def _has_nodes(content: Mapping[str, Any]) -> bool:
     nodes = content.get("nodes")
     return isinstance(nodes, list) and 0 < len(nodes) <= _MOST_NODES and all(map(_is_node, nodes))
@@ -188,13 +185,16 @@ def _is_node(node: Any) -> bool:
 def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
     """The ticket that starts a run."""
     cluster = Cluster.of(spec.own["cluster"])
+    # A renamed run keeps its original name in its launch document.
+    original_name = launch_document(spec.nodes[0].environment).get("run")
+    current_name = spec.tags.get("run") or spec.display_name
     content = {
         "version": VERSION,
         "number": number,
         "start": f"s{number:08}",
         "createdAt": created_at,
         "fingerprint": spec.fingerprint,
-        "run": _lasting_name(spec),
+        "run": original_name if isinstance(original_name, str) and original_name else current_name,
         "displayName": spec.display_name,
         "tags": dict(spec.tags),
         "region": cluster.region,
@@ -209,12 +209,6 @@ def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
         "nodes": [_node(node) for node in spec.nodes],
     }
     return Ticket(cluster, number, {key: value for key, value in content.items() if value is not None})
-
-
-def _lasting_name(spec: RunSpec) -> str:
-    """The run's original name, which a renamed run keeps in its launch document."""
-    named = launch_document(spec.nodes[0].environment).get("run")
-    return named if isinstance(named, str) and named else spec.tags.get("run") or spec.display_name
 
 
 def _node(node: NodeSpec) -> dict[str, Any]:

@@ -83,23 +83,45 @@ class AwsLocalPlatform(LocalPlatform):
 
 def stand_in(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell: Tell) -> None:
     """Makes stand-ins for existing resources, and changes the file so that it names them."""
-    _account(made, plan)
-    zones = table("aws_local")["zones"].get(plan.region)
-    zone = plan.network.zone or (zones[0] if zones else "")
-    stand_ins = StandIns(cloud, tell, plan.region, zone)
-    _network(made, stand_ins)
-    _things(made, plan, stand_ins)
-    _grants(made, plan, stand_ins)
-    _machines(made, plan, stand_ins)
-
-
-def _account(made: LocalFile, plan: AwsDl1Plan) -> None:
     own = made.config.get(_REGION)
     rest = {key: value for key, value in made.config.items() if not key.startswith(_PROVIDER)}
     made.config = {_REGION: own, **rest}
     if plan.account and plan.account != ACCOUNT:
         made.config["trainyard:account"] = ACCOUNT
         made.remarks.append(f"account {plan.account}: the local cloud has one account, {ACCOUNT}")
+    zones = table("aws_local")["zones"].get(plan.region)
+    zone = plan.network.zone or (zones[0] if zones else "")
+    stand_ins = StandIns(cloud, tell, plan.region, zone)
+    _network(made, stand_ins)
+    access = plan.access
+    named = [
+        ("bucket", "" if plan.bucket.create or "bucket" in plan.taken else plan.bucket.name),
+        ("repository", "" if plan.registry.create or "registry" in plan.taken else plan.registry.repository),
+        ("role", "" if access.make_runs_role or "access" in plan.taken else access.runs_role),
+        ("group", access.users_group or ""),
+        ("user role", access.users_role or ""),
+        *(("bucket", item.bucket) for job in plan.jobs.values() for item in job.inputs),
+    ]
+    if plan.logs.enabled and not plan.logs.create and "logs" not in plan.taken:
+        named.append(("log group", plan.logs.group_name))
+    for kind, name in dict.fromkeys(named):
+        if name and not (kind == "bucket" and plan.bucket.create and name == plan.bucket.name):
+            _, stands_in = stand_ins.one(kind, name)
+            if stands_in:
+                made.remarks.append(f"{kind} {name}: an empty one stands in")
+    _grants(made, plan, stand_ins)
+    ours = [row["id"] for row in table("aws_local")["image"]]
+    for name, job in plan.jobs.items():
+        cluster = made.config["trainyard:jobs"][name].get("cluster") or {}
+        if cluster.get("ami") and cluster["ami"] not in ours:
+            made.remarks.append(f"job {name}: {ours[0]} stands in for the image {cluster['ami']}")
+            cluster["ami"] = ours[0]
+        if job.cluster.image_parameter and stand_ins.one("parameter", job.cluster.image_parameter)[1]:
+            made.remarks.append(f"job {name}: the parameter {job.cluster.image_parameter} is a stand-in")
+        if cluster.pop("reservation", None):
+            made.remarks.append(f"job {name}: the local cloud has room enough; its reservation is left out")
+        if group := cluster.get("placementGroup"):
+            stand_ins.one("placement group", str(group))
 
 
 def _network(made: LocalFile, stand_ins: StandIns) -> None:
@@ -124,25 +146,6 @@ def _network(made: LocalFile, stand_ins: StandIns) -> None:
         made.remarks.append(f"{', '.join(stood)}: the file names existing ones; empty ones stand in")
 
 
-def _things(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
-    access = plan.access
-    named = [
-        ("bucket", "" if plan.bucket.create or "bucket" in plan.taken else plan.bucket.name),
-        ("repository", "" if plan.registry.create or "registry" in plan.taken else plan.registry.repository),
-        ("role", "" if access.make_runs_role or "access" in plan.taken else access.runs_role),
-        ("group", access.users_group or ""),
-        ("user role", access.users_role or ""),
-        *(("bucket", item.bucket) for job in plan.jobs.values() for item in job.inputs),
-    ]
-    if plan.logs.enabled and not plan.logs.create and "logs" not in plan.taken:
-        named.append(("log group", plan.logs.group_name))
-    for kind, name in dict.fromkeys(named):
-        if name and not (kind == "bucket" and plan.bucket.create and name == plan.bucket.name):
-            _, stands_in = stand_ins.one(kind, name)
-            if stands_in:
-                made.remarks.append(f"{kind} {name}: an empty one stands in")
-
-
 def least_access(plan: AwsDl1Plan) -> AwsDl1Plan:
     """The plan of a stack with existing access, changed so that it makes the least-privilege access."""
     return replace(plan, access=replace(plan.access, create=True, mode="least-privilege"))
@@ -162,22 +165,6 @@ def _grants(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
     if any(given):
         made.remarks.append("policies exist elsewhere: here the stack gets the least access that it needs")
     made.has_access = all(given)
-
-
-def _machines(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
-    """Replaces images, reservations and placement groups of the team's account."""
-    ours = [row["id"] for row in table("aws_local")["image"]]
-    for name, job in plan.jobs.items():
-        cluster = made.config["trainyard:jobs"][name].get("cluster") or {}
-        if cluster.get("ami") and cluster["ami"] not in ours:
-            made.remarks.append(f"job {name}: {ours[0]} stands in for the image {cluster['ami']}")
-            cluster["ami"] = ours[0]
-        if job.cluster.image_parameter and stand_ins.one("parameter", job.cluster.image_parameter)[1]:
-            made.remarks.append(f"job {name}: the parameter {job.cluster.image_parameter} is a stand-in")
-        if cluster.pop("reservation", None):
-            made.remarks.append(f"job {name}: the local cloud has room enough; its reservation is left out")
-        if group := cluster.get("placementGroup"):
-            stand_ins.one("placement group", str(group))
 
 
 LOCAL = AwsLocalPlatform()

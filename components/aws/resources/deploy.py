@@ -131,7 +131,14 @@ def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
     folders = [job.cluster.key for job in plan.jobs.values()]
     storage = Storage("storage", StorageArgs(plan.bucket, plan.registry, plan.logs, plan.tags, folders))
     network = _network(plan, answers, prefix)
-    placed = _placed(plan, borrowed, network, access)
+    role = plan.access.runs_role
+    placed = Placed(
+        network,
+        network.subnet_id if network else borrowed.get("network", "subnetId") or plan.network.subnet or "",
+        network.group_id if network else borrowed.get("network", "securityGroupId") or plan.network.security_group,
+        access.role if access else borrowed.get("access", "nodesRole") or role,
+        access.profile if access else borrowed.get("access", "instanceProfile") or role,
+    )
     after = [one for one in (storage, access, network) if one is not None]
     return outputs(here, placed, _jobs(here, answers, placed, folder, storage, after))
 
@@ -141,17 +148,6 @@ def _network(plan: AwsDl1Plan, answers: Answers, prefix: str) -> Network | None:
         return None
     policies = endpoint_policies(replace(plan, account=answers.account))
     return Network("network", NetworkArgs(plan.network, plan.region, answers.zone, prefix, plan.tags, policies))
-
-
-def _placed(plan: AwsDl1Plan, borrowed: Borrowed, network: Network | None, access: Access | None) -> Placed:
-    role = plan.access.runs_role
-    return Placed(
-        network,
-        network.subnet_id if network else borrowed.get("network", "subnetId") or plan.network.subnet or "",
-        network.group_id if network else borrowed.get("network", "securityGroupId") or plan.network.security_group,
-        access.role if access else borrowed.get("access", "nodesRole") or role,
-        access.profile if access else borrowed.get("access", "instanceProfile") or role,
-    )
 
 
 def _jobs(

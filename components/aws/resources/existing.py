@@ -40,7 +40,13 @@ def resolve(plan: AwsDl1Plan, recorded: Recorded) -> Answers:
     search = _Search()
     account = search.account(plan)
     zones = search.zones(plan)
-    zone = _zone(search, plan, zones, recorded)
+    named = plan.network.zone
+    if named and zones and named not in zones:
+        message = f"the zone {named} has no DL1 instances"
+        search.add(at("network", "zone"), message, f"use {quoted_list(zones)}, or remove it")
+    # A change of what AWS offers must not move the machines of an existing subnet.
+    there = recorded.one("Subnet", "subnet").get("availabilityZone")
+    zone = str(named or there or (zones[0] if zones else ""))
     images = {name: search.image(name, job.cluster) for name, job in plan.jobs.items()}
     if not plan.network.create and plan.network.subnet:
         _existing_network(search, plan, plan.network.subnet, zones)
@@ -50,21 +56,19 @@ def resolve(plan: AwsDl1Plan, recorded: Recorded) -> Answers:
         if lies_outside(plan.network.subnet_cidr, blocks):
             message = f"{plan.network.subnet_cidr} lies outside of the VPC's addresses: {', '.join(blocks)}"
             search.add(at("network", "subnetCidr"), message, "choose a free part of them")
-    _existing_things(search, plan)
+    bucket, registry, access = plan.bucket, plan.registry, plan.access
+    if not bucket.create and "bucket" not in plan.taken:
+        search.look(at("bucket", "existing"), f"the bucket `{bucket.name}`", "s3", "getBucket", bucket=bucket.name)
+    if not registry.create and "registry" not in plan.taken:
+        named = registry.repository
+        search.look(at("registry", "existing"), f"the repository `{named}`", "ecr", "getRepository", name=named)
+    if not access.create and "access" not in plan.taken:
+        # The console makes a profile of the same name with each role for EC2.
+        words = f"the instance profile `{access.runs_role}`"
+        search.look(at("access", "runs"), words, "iam", "getInstanceProfile", name=access.runs_role)
     if search.wrongs:
         raise RefusedError(search.wrongs)
     return Answers(account, zone, {name: image for name, image in images.items() if image})
-
-
-def _zone(search: _Search, plan: AwsDl1Plan, zones: tuple[str, ...], recorded: Recorded) -> str:
-    """The zone in the file, or else that of the stack's existing subnet: a change of what AWS offers must not move
-    machines."""
-    named = plan.network.zone
-    if named and zones and named not in zones:
-        message = f"the zone {named} has no DL1 instances"
-        search.add(at("network", "zone"), message, f"use {quoted_list(zones)}, or remove it")
-    there = recorded.one("Subnet", "subnet").get("availabilityZone")
-    return str(named or there or (zones[0] if zones else ""))
 
 
 def _existing_network(search: _Search, plan: AwsDl1Plan, subnet: str, zones: tuple[str, ...]) -> None:
@@ -79,36 +83,18 @@ def _existing_network(search: _Search, plan: AwsDl1Plan, subnet: str, zones: tup
         message = f"the security group {group} is of {owner['vpcId']}, but the subnet is of {found['vpcId']}"
         search.add(place, message, "name a group of the subnet's own VPC")
     elif owner:
-        _rules_within(search, place, group)
-
-
-def _rules_within(search: _Search, place: Path, group: str) -> None:
-    """Checks that the group allows all traffic from and to itself, which EFA needs. Nothing is reported if the rules
-    cannot be read."""
-    try:
-        ids = lookup("vpc", "getSecurityGroupRules", filters=[{"name": "group-id", "values": [group]}])["ids"]
-        rows = [lookup("vpc", "getSecurityGroupRule", securityGroupRuleId=one) for one in ids]
-    except Exception:  # Pulumi raises nothing more precise for what a provider answers
-        return
-    for egress, words in ((False, "from"), (True, "to")):
-        own = [row for row in rows if bool(row.get("isEgress")) is egress]
-        found = [rule for row in own for rule in read_security_rules(row, "egress" if egress else "ingress")]
-        if not any(rule.protocol is None and rule.peer == group for rule in found):
-            message = f"the security group {group} has no rule that lets everything {words} the group itself"
-            search.add(place, message, "add it: EFA's traffic has no ports, and 0.0.0.0/0 does not cover it")
-
-
-def _existing_things(search: _Search, plan: AwsDl1Plan) -> None:
-    bucket, registry, access = plan.bucket, plan.registry, plan.access
-    if not bucket.create and "bucket" not in plan.taken:
-        search.look(at("bucket", "existing"), f"the bucket `{bucket.name}`", "s3", "getBucket", bucket=bucket.name)
-    if not registry.create and "registry" not in plan.taken:
-        named = registry.repository
-        search.look(at("registry", "existing"), f"the repository `{named}`", "ecr", "getRepository", name=named)
-    if not access.create and "access" not in plan.taken:
-        # The console makes a profile of the same name with each role for EC2.
-        words = f"the instance profile `{access.runs_role}`"
-        search.look(at("access", "runs"), words, "iam", "getInstanceProfile", name=access.runs_role)
+        # EFA needs all traffic from and to the group itself.
+        try:
+            ids = lookup("vpc", "getSecurityGroupRules", filters=[{"name": "group-id", "values": [group]}])["ids"]
+            rows = [lookup("vpc", "getSecurityGroupRule", securityGroupRuleId=one) for one in ids]
+        except Exception:  # Pulumi raises nothing more precise for what a provider answers
+            return
+        for egress, words in ((False, "from"), (True, "to")):
+            own = [row for row in rows if bool(row.get("isEgress")) is egress]
+            within = [rule for row in own for rule in read_security_rules(row, "egress" if egress else "ingress")]
+            if not any(rule.protocol is None and rule.peer == group for rule in within):
+                message = f"the security group {group} has no rule that lets everything {words} the group itself"
+                search.add(place, message, "add it: EFA's traffic has no ports, and 0.0.0.0/0 does not cover it")
 
 
 class _Search:
@@ -202,16 +188,6 @@ def _answer(problem: Exception) -> str:
 def find_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
     """A warning for each resource with data that this `up` would delete. Raises RefusedError if the account or the
     region changes."""
-    _require_same_place(plan, before)
-    made = before.get("made") or ()
-    looks: dict[str, _Look] = {"bucket": _bucket, "registry": _repository, "logs": _logs}
-    for concern, look in looks.items():
-        if concern in made:
-            yield from look(plan, before)
-    yield from _machines(plan, before)
-
-
-def _require_same_place(plan: AwsDl1Plan, before: Outputs) -> None:
     there = before.get("region")
     if there and there != plan.region:
         message = f"the stack is in {there}, and AWS cannot move it to another region"
@@ -223,6 +199,20 @@ def _require_same_place(plan: AwsDl1Plan, before: Outputs) -> None:
         message = f"the stack is in the account {account}, and AWS cannot move it to another one"
         remedy = "use that account again, and make a new stack for the other one (docs/leaving.md)"
         raise RefusedError([Wrong(at("account"), message, remedy)])
+    made = before.get("made") or ()
+    looks: dict[str, _Look] = {"bucket": _bucket, "registry": _repository, "logs": _logs}
+    for concern, look in looks.items():
+        if concern in made:
+            yield from look(plan, before)
+    jobs: Mapping[str, Any] = before.get("jobs") or {}
+    kept = {was for job in plan.jobs.values() for was in (job.name, *job.was)}
+    for name, job in jobs.items():
+        here = next((one for one in plan.jobs.values() if name in (one.name, *one.was)), None)
+        nodes = [node for node in job.get("instances") or () if here is None or node not in here.cluster.nodes]
+        if nodes:
+            place = at("jobs", name) if name in kept else at("jobs")
+            message = f"the machines {quoted_list(nodes)} of the job `{name}` are terminated, with what trains on them"
+            yield Wrong(place, message, "let their runs end first, or leave the job as it is")
 
 
 def _bucket(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
@@ -250,16 +240,3 @@ def _logs(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
         return
     message = f"the log group `{old}` is deleted, with everything that runs printed"
     yield Wrong(at("logs"), message, "first copy what you need (`trainyard runs logs`)")
-
-
-def _machines(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
-    """Warnings about machines of a removed job, or of a job with fewer nodes. Their runs end."""
-    jobs: Mapping[str, Any] = before.get("jobs") or {}
-    kept = {was for job in plan.jobs.values() for was in (job.name, *job.was)}
-    for name, job in jobs.items():
-        here = next((one for one in plan.jobs.values() if name in (one.name, *one.was)), None)
-        nodes = [node for node in job.get("instances") or () if here is None or node not in here.cluster.nodes]
-        if nodes:
-            place = at("jobs", name) if name in kept else at("jobs")
-            message = f"the machines {quoted_list(nodes)} of the job `{name}` are terminated, with what trains on them"
-            yield Wrong(place, message, "let their runs end first, or leave the job as it is")

@@ -51,13 +51,18 @@ def find_leftovers(plan: AwsDl1Plan, templates: Mapping[str, str], account: str,
     for name in _names(plan, templates, account):
         if recorded.urn(name.token.rpartition(":")[2], *name.called):
             continue
-        found = _look(name)
+        try:
+            found = lookup(name.package, name.function, **dict([name.argument]))
+        except Exception:  # Pulumi raises nothing more precise for what a provider answers
+            found = {}
         tags = found.get("tags") or {}
         if tags.get("managed-by") == "trainyard":
             if tags.get("stack") == plan.stack:
                 warned.append(_left(plan, name, found, recorded))
             else:
-                refused.append(_twin(name, tags))
+                message = f"the {name.words} is of the stack `{tags.get('stack')}`, and the name must be unique"
+                remedy = "choose another team or environment, or take down the other stack first"
+                refused.append(Wrong(at("environment"), message, remedy))
     if refused:
         raise RefusedError(refused)
     yield from warned
@@ -100,20 +105,6 @@ def _name(found: Mapping[str, Any]) -> str:
 
 def _id(found: Mapping[str, Any]) -> str:
     return str(found["id"])
-
-
-def _look(name: _Name) -> Mapping[str, Any]:
-    """The resource with this name. Empty if there is none, or if the lookup fails."""
-    try:
-        return lookup(name.package, name.function, **dict([name.argument]))
-    except Exception:  # Pulumi raises nothing more precise for what a provider answers
-        return {}
-
-
-def _twin(name: _Name, tags: Mapping[str, str]) -> Wrong:
-    message = f"the {name.words} is of the stack `{tags.get('stack')}`, and the name must be unique"
-    remedy = "choose another team or environment, or take down the other stack first"
-    return Wrong(at("environment"), message, remedy)
 
 
 def _left(plan: AwsDl1Plan, name: _Name, found: Mapping[str, Any], recorded: Recorded) -> Wrong:

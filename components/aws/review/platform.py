@@ -50,11 +50,6 @@ def _standing(side: Snapshot, prices: Mapping[str, Any]) -> Iterator[Standing]:
         if number := sum(all(one.inputs.get(key) == value for key, value in wanted) for one in side.of(token)):
             price = price_of(cost.what, prices)
             yield Standing(count_noun(number, cost.what), price.of(number), price.source)
-    yield from _disks(side)
-
-
-def _disks(side: Snapshot) -> Iterator[Standing]:
-    """The costs of disks, also while machines are stopped."""
     sizes = Counter(
         int(job["cluster"].get("diskGb") or 0)
         for job in (side.plan.get("jobs") or {}).values()

@@ -26,14 +26,10 @@ from schemas.findings import Wrong, at
 _Place = tuple[str | int, ...]
 
 
-def _is_local(uri: str) -> bool:
-    return uri.startswith(("http://127.", "http://localhost", "http://[::1]"))
-
-
 @rule("TY870", "a token that others on the network can read", severity="warning")
 def plain_http(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     uri = stack.cluster.uri
-    if uri.startswith("http://") and not _is_local(uri):
+    if uri.startswith("http://") and not uri.startswith(("http://127.", "http://localhost", "http://[::1]")):
         message = "over http://, everybody on the network path can read the token and the job's secrets"
         yield Wrong(at("cluster", "uri"), message, "use https://, with `certificate` if its authority is your own")
 

@@ -111,24 +111,6 @@ _ERRORS = calls.ErrorPolicy(_seconds_allowed, error_text, refusal)
 
 def submit(session: Session, call: Call, spec: RunSpec, name: str) -> bool:
     """Whether the cluster accepted the job now. False if a job with this name already exists."""
-    text = _judged(spec, name)
-    _refuse_other_user(session, str(spec.own["cluster"]["user"]))
-    what = f"Submit the job {name}"
-    try:
-        post_job(session, call, what, text)
-    except ProviderError as error:
-        cause = error.__cause__
-        if is_taken(cause):
-            return False
-        if isinstance(cause, ApiError) and cause.code in _REFUSES_CLUSTERS:
-            raise ProviderError(error.cause, _which_clusters(session, call, error)) from cause
-        if isinstance(cause, ApiError) and cause.code in _REFUSES_STORAGES:
-            raise ProviderError(error.cause, _which_storages(session, call)) from cause
-        raise
-    return True
-
-
-def _judged(spec: RunSpec, name: str) -> str:
     job = job_of(spec, name)
     wrongs = problems(job)
     if wrongs:
@@ -144,12 +126,8 @@ def _judged(spec: RunSpec, name: str) -> str:
             f"{LONGEST_TEXT // 1024} KiB.",
             "Put the code into the image, a storage or a repository, and take long texts out of the environment.",
         )
-    return text
-
-
-def _refuse_other_user(session: Session, user: str) -> None:
-    """Raises an error if the token is another user's. The job would belong to that user, so the stack would never find
-    it."""
+    # The job would belong to another user of the token, so the stack would never find it.
+    user = str(spec.own["cluster"]["user"])
     owner = user_of_token(session.token)
     if owner and owner != user:
         raise ProviderError(
@@ -157,6 +135,19 @@ def _refuse_other_user(session: Session, user: str) -> None:
             f"`trainyard:cluster` is {user}.",
             "Name the user of the token, or use a token of that user.",
         )
+    what = f"Submit the job {name}"
+    try:
+        post_job(session, call, what, text)
+    except ProviderError as error:
+        cause = error.__cause__
+        if is_taken(cause):
+            return False
+        if isinstance(cause, ApiError) and cause.code in _REFUSES_CLUSTERS:
+            raise ProviderError(error.cause, _which_clusters(session, call, error)) from cause
+        if isinstance(cause, ApiError) and cause.code in _REFUSES_STORAGES:
+            raise ProviderError(error.cause, _which_storages(session, call)) from cause
+        raise
+    return True
 
 
 def _which_clusters(session: Session, call: Call, error: ProviderError) -> str:

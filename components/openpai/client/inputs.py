@@ -83,18 +83,14 @@ def _image(row: Any) -> Any:
 def _decoded(value: Any) -> Any:
     """The value, with commands decoded to their original text."""
     if isinstance(value, str):
-        return _command(value)
+        match = _CARRIED.fullmatch(value)
+        try:
+            return base64.b64decode(match["text"], validate=True).decode() if match else value
+        except (binascii.Error, UnicodeDecodeError):
+            return value
     if isinstance(value, Mapping):
         return {key: _decoded(item) for key, item in value.items()}
     return [_decoded(item) for item in value] if isinstance(value, list) else value
-
-
-def _command(text: str) -> str:
-    match = _CARRIED.fullmatch(text)
-    try:
-        return base64.b64decode(match["text"], validate=True).decode() if match else text
-    except (binascii.Error, UnicodeDecodeError):
-        return text
 
 
 KEYS = ("uri", "user", "virtualCluster")
@@ -103,7 +99,20 @@ _TEXT = {"type": "string"}
 
 def _failures(inputs: Properties) -> Iterator[InputFailure]:
     yield from _cluster_failures(inputs.get("cluster"))
-    yield from _protocol_failures(inputs)
+    protocol = inputs.get("protocol")
+    if protocol is None or protocol is UNKNOWN or isinstance(protocol, Secret):
+        return
+    roles = protocol.get("taskRoles") if isinstance(protocol, Mapping) else None
+    if roles is UNKNOWN:
+        return
+    if not isinstance(roles, Mapping) or not roles:
+        yield InputFailure("protocol", "This is a job of OpenPAI's protocol, version 2, with `taskRoles`.")
+        return
+    nodes = inputs.get("nodes")
+    for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
+        role = node.get("role") if isinstance(node, Mapping) else UNKNOWN
+        if role is not UNKNOWN and role not in roles:
+            yield InputFailure(f"nodes[{index}].role", f"The job has no task role `{role}`; it has {', '.join(roles)}.")
 
 
 def _cluster_failures(cluster: Any) -> Iterator[InputFailure]:
@@ -120,23 +129,6 @@ def _cluster_failures(cluster: Any) -> Iterator[InputFailure]:
     uri = cluster.get("uri")
     if isinstance(uri, str) and uri and (problem := address_problem(uri)):
         yield InputFailure("cluster.uri", f"`{uri}` is not the address of a cluster: {problem}.")
-
-
-def _protocol_failures(inputs: Properties) -> Iterator[InputFailure]:
-    protocol = inputs.get("protocol")
-    if protocol is None or protocol is UNKNOWN or isinstance(protocol, Secret):
-        return
-    roles = protocol.get("taskRoles") if isinstance(protocol, Mapping) else None
-    if roles is UNKNOWN:
-        return
-    if not isinstance(roles, Mapping) or not roles:
-        yield InputFailure("protocol", "This is a job of OpenPAI's protocol, version 2, with `taskRoles`.")
-        return
-    nodes = inputs.get("nodes")
-    for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
-        role = node.get("role") if isinstance(node, Mapping) else UNKNOWN
-        if role is not UNKNOWN and role not in roles:
-            yield InputFailure(f"nodes[{index}].role", f"The job has no task role `{role}`; it has {', '.join(roles)}.")
 
 
 def _with_hidden(old: Properties, new: Properties) -> Properties:

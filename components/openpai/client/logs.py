@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from components.openpai.client.calls import ask_if_exists, attempt, job_path
 from components.openpai.client.errors import ApiError
@@ -104,14 +103,10 @@ def _address(session: Session, call: Call, run: RunId, place: LogPlace, tail: bo
     hurried = replace(call, patience=min(call.patience, _SECONDS_FOR_LINES))
     query = {"tail-mode": "true"} if tail else {}
     answer = ask_if_exists(session, hurried, "Read the run's log", path, **query)
-    named = _locations(answer)
-    return next((session.within(named[name]) for name in _FILES if name in named), None)
-
-
-def _locations(answer: Any) -> Mapping[str, str]:
     rows = answer.get("locations") if isinstance(answer, Mapping) else None
     pairs = ((row.get("name"), row.get("uri")) for row in rows or () if isinstance(row, Mapping))
-    return {name: uri for name, uri in pairs if isinstance(name, str) and isinstance(uri, str)}
+    locations = {name: uri for name, uri in pairs if isinstance(name, str) and isinstance(uri, str)}
+    return next((session.within(locations[name]) for name in _FILES if name in locations), None)
 
 
 def _text(body: bytes) -> str:

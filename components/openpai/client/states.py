@@ -94,10 +94,12 @@ def node_run(node: NodeRun, detail: JobDetail, waits: str = "") -> NodeRun:
     run = RunId.parse(node.id)
     task = detail.tasks.get(run.task_key, {}) if run else {}
     state, details = _ended(task, detail) if detail.over else _living(task, detail, waits)
-    made = NodeRun(node.name, node.id, state, _fit(details), _started(task, detail))
+    made = NodeRun(node.name, node.id, state, terminal_line(details)[:_LONGEST_DETAILS], _started(task, detail))
     if not made.over:
         return made
-    return replace(made, finished_at=_finished(task, detail))
+    return replace(
+        made, finished_at=moment_of(task.get("completedTime")) or moment_of(detail.status.get("completedTime"))
+    )
 
 
 def _living(task: Mapping[str, Any], detail: JobDetail, waits: str) -> tuple[str, str]:
@@ -170,10 +172,6 @@ def _began(task: Mapping[str, Any]) -> bool:
     return not stopped and (code is None or exit_of(code).began)
 
 
-def _finished(task: Mapping[str, Any], detail: JobDetail) -> str | None:
-    return moment_of(task.get("completedTime")) or moment_of(detail.status.get("completedTime"))
-
-
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
@@ -181,7 +179,3 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _first_line(text: Any) -> str:
     lines = text.strip().splitlines() if isinstance(text, str) else []
     return lines[0] if lines else ""
-
-
-def _fit(text: str) -> str:
-    return terminal_line(text)[:_LONGEST_DETAILS]

@@ -119,15 +119,7 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
 def small_tasks(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
     """Implements `trainyard.rehearsal.mapping.Machines`."""
     job = plan.jobs[name]
-    _shapes(made, name, job, entry)
-    _options(made, name, job, entry)
-    address = plan.registry_address if isinstance(plan, OpenPaiPlan) else ""
-    image = expand(job.image, {"registry": address})
-    made.differences.append(f"job {name}: {image} is not pulled: an environment of this machine stands in")
-
-
-def _shapes(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
-    """Gives the job its own SKUs, because other jobs may use the same ones."""
+    # The job gets its own SKUs, because other jobs may use the same ones.
     own = {role: row for role, row in entry["roles"].items() if isinstance(row, dict) and row.get("shape")}
     names = dict.fromkeys([job.shape.name, *(row["shape"] for row in own.values())])
     written = {sku: made.config.get(SKUS, {}).get(sku) or {} for sku in names}
@@ -143,9 +135,6 @@ def _shapes(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any
     entry["roles"] = {**entry["roles"], **{role: {**row, "shape": called[row["shape"]]} for role, row in own.items()}}
     if any(row.get("gpus") for row in written.values()):
         made.not_rehearsed.setdefault(name, []).append(_NO_GPUS)
-
-
-def _options(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
     options = dict(entry.get("options") or {})
     if options.get(BACKEND) == "nccl":
         made.not_rehearsed.setdefault(name, []).append(_NCCL)
@@ -156,6 +145,9 @@ def _options(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, An
         made.differences.append(f"job {name}: one process for each task, in place of {many}")
     if options:
         entry["options"] = options
+    address = plan.registry_address if isinstance(plan, OpenPaiPlan) else ""
+    image = expand(job.image, {"registry": address})
+    made.differences.append(f"job {name}: {image} is not pulled: an environment of this machine stands in")
 
 
 @dataclass(frozen=True)

@@ -68,9 +68,29 @@ class OpenPaiLocalPlatform(LocalPlatform):
     def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
         # A cluster has no policies that have to be made first.
         made.has_access = True
-        _cluster(made, made.config.get(CLUSTER) or {}, cloud)
-        _storage(made, made.config.get(STORAGE) or {}, cloud)
-        _plugins(made)
+        # The environment has the local cluster's user and token, so the file needs no token.
+        written = made.config.get(CLUSTER) or {}
+        local = {"uri": cloud.endpoint, "user": DEPLOYER}
+        if dict(written) != local:
+            made.remarks.append(
+                f"cluster {written.get('uri')}: the local cluster stands in for it, and its user {DEPLOYER} for "
+                f"{written.get('user')}"
+            )
+        virtual_cluster = str(written.get("virtualCluster") or _DEFAULT)
+        if virtual_cluster not in {one.name for one in VIRTUAL_CLUSTERS}:
+            made.remarks.append(f"virtual cluster {virtual_cluster}: `{_DEFAULT}` stands in for it")
+        elif virtual_cluster != _DEFAULT:
+            local["virtualCluster"] = virtual_cluster
+        made.config[CLUSTER] = local
+        storage = (made.config.get(STORAGE) or {}).get("name")
+        if storage and _stand_in_storage(cloud, str(storage)):
+            made.remarks.append(f"storage {storage}: an empty folder of this machine stands in")
+        jobs = made.config.get(JOBS) or {}
+        # A task's log says so, too, but few people read it.
+        plugins = ((name, row["plugin"]) for name, job in jobs.items() for row in job.get("plugins") or ())
+        for name, plugin in dict.fromkeys(plugins):
+            if plugin in ABSENT_PLUGINS:
+                made.remarks.append(f"job {name}: the local cluster has no plugin {plugin}: it is left out")
 
     def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
         kept = []
@@ -131,37 +151,6 @@ def session_of(cloud: LocalCloud, user: str = DEPLOYER) -> Session:
 
 def runs_of(cloud: LocalCloud, user: str = DEPLOYER) -> OpenPaiRuns:
     return OpenPaiRuns(session_of(cloud, user))
-
-
-def _cluster(made: LocalFile, written: Mapping[str, Any], cloud: LocalCloud) -> None:
-    """Replaces the cluster by the local one. The environment has its user and token, so the file needs no token."""
-    local = {"uri": cloud.endpoint, "user": DEPLOYER}
-    if dict(written) != local:
-        made.remarks.append(
-            f"cluster {written.get('uri')}: the local cluster stands in for it, and its user {DEPLOYER} for "
-            f"{written.get('user')}"
-        )
-    named = str(written.get("virtualCluster") or _DEFAULT)
-    if named in {one.name for one in VIRTUAL_CLUSTERS}:
-        local |= {"virtualCluster": named} if named != _DEFAULT else {}
-    else:
-        made.remarks.append(f"virtual cluster {named}: `{_DEFAULT}` stands in for it")
-    made.config[CLUSTER] = local
-
-
-def _storage(made: LocalFile, written: Mapping[str, Any], cloud: LocalCloud) -> None:
-    name = written.get("name")
-    if name and _stand_in_storage(cloud, str(name)):
-        made.remarks.append(f"storage {name}: an empty folder of this machine stands in")
-
-
-def _plugins(made: LocalFile) -> None:
-    """Remarks on plugins that the local cluster does not have. A task's log says so, too, but few people read it."""
-    jobs = made.config.get(JOBS) or {}
-    named = {(name, row["plugin"]): None for name, job in jobs.items() for row in job.get("plugins") or ()}
-    for name, plugin in named:
-        if plugin in ABSENT_PLUGINS:
-            made.remarks.append(f"job {name}: the local cluster has no plugin {plugin}: it is left out")
 
 
 def _storage_folder(cloud: LocalCloud, name: str) -> Path:

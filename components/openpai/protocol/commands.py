@@ -36,12 +36,21 @@ def entrypoint(job: Mapping[str, Any], role: str) -> str:
 
     Raises `TemplateError` if the REST server cannot read it.
     """
-    return _rendered(written(job, role), _scope(job, role))
+    scope = _scope(job, role)
+
+    def fill(name: str) -> str | None:
+        # The REST server puts `$` before the names that it knows.
+        value = looked_up(scope, name.removeprefix("$")) if name.startswith("$") else None
+        return None if value is None else shown(value)
+
+    return render(written(job, role), fill)
 
 
 def written(job: Mapping[str, Any], role: str) -> str:
     """The commands of a role's tasks, before their references are filled in."""
-    own = _deployment(job).get(role, {})
+    name = job.get("defaults", {}).get("deployment")
+    roles = next((row["taskRoles"] for row in job.get("deployments", ()) if row["name"] == name), None)
+    own = roles.get(role, {}) if isinstance(roles, Mapping) else {}
     commands = [*own.get("preCommands", ()), *job["taskRoles"][role]["commands"], *own.get("postCommands", ())]
     return "\n".join(one.strip() for one in commands)
 
@@ -92,16 +101,6 @@ def filled(text: str, scope: Mapping[str, Any]) -> str:
     return _REFERENCE.sub(fill, text)
 
 
-def _rendered(text: str, scope: Mapping[str, Any]) -> str:
-    """Fills in a text as the REST server does. It puts `$` before the names that it knows."""
-
-    def fill(name: str) -> str | None:
-        value = looked_up(scope, name.removeprefix("$")) if name.startswith("$") else None
-        return None if value is None else shown(value)
-
-    return render(text, fill)
-
-
 def references(text: str) -> Iterator[str]:
     """The references in a text, such as `parameters.model`."""
     return (reference[1] for reference in _REFERENCE.finditer(text))
@@ -133,12 +132,6 @@ def _scope(job: Mapping[str, Any], role: str) -> dict[str, Any]:
 def _prerequisite(job: Mapping[str, Any], kind: str, name: str | None) -> Any:
     rows = job.get("prerequisites") or ()
     return next((row for row in rows if row["type"] == kind and row["name"] == name), None)
-
-
-def _deployment(job: Mapping[str, Any]) -> Mapping[str, Any]:
-    name = job.get("defaults", {}).get("deployment")
-    found = next((row["taskRoles"] for row in job.get("deployments", ()) if row["name"] == name), None)
-    return found if isinstance(found, Mapping) else {}
 
 
 class TemplateError(ValueError):

@@ -61,11 +61,6 @@ def _extras(job: Job) -> Mapping[str, Any]:
     return job.get("extras") or {}
 
 
-def _hived(job: Job) -> Mapping[str, Any]:
-    given = _extras(job).get("hivedScheduler")
-    return given if isinstance(given, Mapping) else {}
-
-
 def _keys(value: Any) -> list[str]:
     """The result of JavaScript's `Object.keys`."""
     if isinstance(value, Mapping):
@@ -124,7 +119,8 @@ def _deployment_exists(job: Job) -> Iterator[Problem]:
 def _sku_or_cell(job: Job) -> Iterator[Problem]:
     """Checks the settings of the hived scheduler. Which SKUs exist depends on the cluster."""
     path, groups = ("extras", "hivedScheduler", "taskRoles"), dict[str, tuple[Any, Any]]()
-    by_role = _hived(job).get("taskRoles")
+    given = _extras(job).get("hivedScheduler")
+    by_role = given.get("taskRoles") if isinstance(given, Mapping) else None
     yield from _roles_exist(job, path, _keys(by_role))
     for role, row in by_role.items() if isinstance(by_role, Mapping) else ():
         wanted = row.get("skuType"), row.get("pinnedCellId")

@@ -22,7 +22,14 @@ from schemas.findings import Wrong, at
 def deploy(plan: OpenPaiPlan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
     files = {name: _files(plan, job, folder) for name, job in plan.jobs.items()}
-    _refuse_invalid(plan, files)
+    wrongs = [
+        Wrong(at("jobs", name, "runs", key), f"the job breaks OpenPAI's protocol: {problem}", _remedy(job, problem))
+        for name, job in plan.jobs.items()
+        for key, run in job.runs.items()
+        for problem in problems(judged(protocol_of(plan, job, run, files[name].code), run))
+    ]
+    if wrongs:
+        raise RefusedError(wrongs)
     provider = RunProvider("runs", {}) if plan.jobs else None
     jobs = {name: Job(name, plan, job, files[name], provider) for name, job in plan.jobs.items()}
     return {
@@ -84,18 +91,6 @@ def _files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles:
     except (OSError, UnicodeError) as problem:
         message = f"the code or the certificate cannot be read: {problem}"
         raise RefusedError([Wrong(at("jobs", job.name), message, "correct the path, or the file")]) from None
-
-
-def _refuse_invalid(plan: OpenPaiPlan, files: Mapping[str, RunFiles]) -> None:
-    """Checks all jobs first: OpenPAI would refuse a wrong one only when others train already."""
-    wrongs = [
-        Wrong(at("jobs", name, "runs", key), f"the job breaks OpenPAI's protocol: {problem}", _remedy(job, problem))
-        for name, job in plan.jobs.items()
-        for key, run in job.runs.items()
-        for problem in problems(judged(protocol_of(plan, job, run, files[name].code), run))
-    ]
-    if wrongs:
-        raise RefusedError(wrongs)
 
 
 def _remedy(job: OpenPaiJobPlan, problem: Problem) -> str:
