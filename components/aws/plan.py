@@ -144,10 +144,17 @@ def _network(stack: AwsDl1Stack, plan: Plan) -> AwsNetworkPlan:
     network = stack.network
     makes_vpc = plan.network.create and network.vpc is None
     public = makes_vpc and any(job.cluster.public_address != "none" for job in stack.jobs.values())
+    rules = plan.network.rules
+    # With NAT, the neutral plan has the same rules.
+    if public and plan.network.mode == "proof-of-concept":
+        rules = (*rules, PortRule(SUBNET, INTERNET, None, OPEN))
+    elif public:
+        why = "code, packages and images from outside, by public addresses"
+        rules = (*rules, PortRule(SUBNET, INTERNET, HTTPS, why))
     return extend(
         AwsNetworkPlan,
         plan.network,
-        rules=(*plan.network.rules, *(_outward(plan.network) if public else ())),
+        rules=rules,
         vpc=network.vpc,
         route_table=network.route_table,
         security_group=network.security_group or stack.physical("nodes"),
@@ -160,13 +167,6 @@ def _network(stack: AwsDl1Stack, plan: Plan) -> AwsNetworkPlan:
         # them.
         endpoints=tuple(table("aws_dl1")["endpoints"]["without_nat"]) if makes_vpc and not network.nat else (),
     )
-
-
-def _outward(network: NetworkPlan) -> tuple[PortRule, ...]:
-    """Rules for nodes with public addresses. With NAT, the neutral plan has the same rules."""
-    if network.mode == "proof-of-concept":
-        return (PortRule(SUBNET, INTERNET, None, OPEN),)
-    return (PortRule(SUBNET, INTERNET, HTTPS, "code, packages and images from outside, by public addresses"),)
 
 
 def _cluster(stack: AwsDl1Stack, spec: AwsJob, job: JobPlan) -> ClusterPlan:
@@ -196,23 +196,27 @@ def _cluster(stack: AwsDl1Stack, spec: AwsJob, job: JobPlan) -> ClusterPlan:
 
 
 def words(plan: AwsDl1Plan) -> Words:
+    access, logs = plan.access, plan.logs
+    principals = [("users", f"group {access.users_group}")] if access.users_group else []
+    if access.users_role:
+        principals.append(("users", f"role {access.users_role}"))
+    new = " (made)" if access.make_runs_role and access.create else ""
+    principals.append(("runs", name_or_owner(plan, "access", f"role {access.runs_role}{new}")))
+    storage: list[Row] = []
+    if plan.bucket.create and plan.bucket.versioning and plan.jobs:
+        rules = table("aws_dl1")["old_versions"]
+        ends = [f"of {rule['words']} end after {count_noun(rule['days'], 'day')}" for rule in rules]
+        storage.append(("old versions", "; ".join(ends)))
+    if logs.enabled:
+        group = f"{logs.group_name}, {made_or_not(logs.create)}, {logs.retention_days} days"
+        storage.append(("log group", name_or_owner(plan, "logs", group)))
     return Words(
         place=[("account", plan.account or "")],
-        principals=tuple(_principals(plan)),
+        principals=tuple(principals),
         network=tuple(_network_words(plan)),
-        storage=tuple(_storage(plan)),
+        storage=tuple(storage),
         jobs={name: tuple(_cluster_words(job.cluster)) for name, job in plan.jobs.items()},
     )
-
-
-def _principals(plan: AwsDl1Plan) -> Iterator[Row]:
-    access = plan.access
-    if access.users_group:
-        yield "users", f"group {access.users_group}"
-    if access.users_role:
-        yield "users", f"role {access.users_role}"
-    new = " (made)" if access.make_runs_role and access.create else ""
-    yield "runs", name_or_owner(plan, "access", f"role {access.runs_role}{new}")
 
 
 def _network_words(plan: AwsDl1Plan) -> Iterator[Row]:
@@ -244,25 +248,25 @@ def _way_out(network: AwsNetworkPlan) -> str:
     return f"{services}; S3 and ECR take writes in this account and in the stack's bucket only"
 
 
-def _storage(plan: AwsDl1Plan) -> Iterator[Row]:
-    logs = plan.logs
-    if plan.bucket.create and plan.bucket.versioning and plan.jobs:
-        rows = table("aws_dl1")["old_versions"]
-        yield "old versions", "; ".join(f"of {row['words']} end after {count_noun(row['days'], 'day')}" for row in rows)
-    if logs.enabled:
-        made = f"{logs.group_name}, {made_or_not(logs.create)}, {logs.retention_days} days"
-        yield "log group", name_or_owner(plan, "logs", made)
-
-
 def _cluster_words(cluster: ClusterPlan) -> Iterator[Row]:
     row = table("aws_dl1")["shapes"].get(cluster.instance_type, {})
     nodes = len(cluster.nodes)
     size = f", {nodes * row['accelerators']} accelerators, {nodes * row['vcpus']} vCPUs" if row else ""
     bought = "spot" if cluster.spot else f"in {cluster.reservation}" if cluster.reservation else "On-Demand"
     yield "machines", f"{nodes} x {cluster.instance_type}{size}, {bought}"
-    yield "placed", _placed(cluster)
+    if cluster.placement_group:
+        yield "placed", f"in the placement group {cluster.placement_group}"
+    elif cluster.make_placement_group:
+        yield "placed", f"close together, in the placement group {cluster.name} (made)"
+    else:
+        yield "placed", "where the reservation lies" if cluster.reservation else "alone"
+    traffic = "Gaudi Direct over EFA where kernel and libfabric can, else the host's memory"
+    if cluster.host_nic == "sockets":
+        traffic = "TCP sockets over one interface"
+    elif cluster.host_memory:
+        traffic = "libfabric over the host's memory"
     efa = f"{cluster.efa} x EFA" if cluster.efa else "1 without EFA"
-    yield "interfaces", f"{efa}; between nodes HCCL uses {_host_nic(cluster)}"
+    yield "interfaces", f"{efa}; between nodes HCCL uses {traffic}"
     yield "public", _ADDRESSES[cluster.public_address]
     named = cluster.image or f"what the parameter {cluster.image_parameter} says"
     yield "machine image", f"{named}, with release {cluster.release} of the Gaudi software"
@@ -274,22 +278,6 @@ def _cluster_words(cluster: ClusterPlan) -> Iterator[Row]:
         else "machines run until the stack is destroyed, also when nothing trains"
     )
     yield "money", f"{stops}; destroying the stack ends them, while disks and addresses of stopped ones still cost"
-
-
-def _placed(cluster: ClusterPlan) -> str:
-    if cluster.placement_group:
-        return f"in the placement group {cluster.placement_group}"
-    if cluster.make_placement_group:
-        return f"close together, in the placement group {cluster.name} (made)"
-    return "where the reservation lies" if cluster.reservation else "alone"
-
-
-def _host_nic(cluster: ClusterPlan) -> str:
-    if cluster.host_nic == "sockets":
-        return "TCP sockets over one interface"
-    if cluster.host_memory:
-        return "libfabric over the host's memory"
-    return "Gaudi Direct over EFA where kernel and libfabric can, else the host's memory"
 
 
 PLANNING = Planning(

@@ -50,10 +50,15 @@ def find_replacements(wanted: Replacing, recorded: Recorded, before: Outputs) ->
         template = recorded.one("LaunchTemplate", name, *job.was)
         if not kept or not template:
             continue
-        moved = _differences(_place_before(recorded, template), _place_now(wanted))
+        moved = _place_changes(wanted, recorded, template)
         changes = [*moved, *_own_changes(wanted, name, job, template)]
         if moved and before and REPLACED_WITH not in before:
-            refused.append(_too_early(name, moved))
+            message = (
+                f"{', '.join(moved)} replaces the machines of the job `{name}`, which an earlier release of trainyard "
+                "made. Its state does not say that they go before their network, which AWS deletes only after them"
+            )
+            remedy = "first bring the stack up without this change: that replaces nothing. Then change it"
+            refused.append(Wrong(at("jobs", name, "cluster"), message, remedy))
         elif changes:
             named = ", ".join(f"`{node}` ({machine})" for node, machine in kept.items())
             queue = "the queue stays in the old bucket, so all runs start again"
@@ -69,15 +74,6 @@ def find_replacements(wanted: Replacing, recorded: Recorded, before: Outputs) ->
         raise RefusedError(refused)
 
 
-def _too_early(name: str, changes: list[str]) -> Wrong:
-    message = (
-        f"{', '.join(changes)} replaces the machines of the job `{name}`, which an earlier release of trainyard made. "
-        "Its state does not say that they go before their network, which AWS deletes only after them"
-    )
-    remedy = "first bring the stack up without this change: that replaces nothing. Then change it"
-    return Wrong(at("jobs", name, "cluster"), message, remedy)
-
-
 def _differences(before: _Values, now: _Values) -> list[str]:
     """Each changed key of `before`, with both values."""
     changed = [key for key, value in before.items() if value != now[key]]
@@ -86,73 +82,48 @@ def _differences(before: _Values, now: _Values) -> list[str]:
     return [f"`{key}` ({before[key] or 'none'} -> {now[key] or 'none'})" for key in changed]
 
 
-def _place_now(wanted: Replacing) -> _Values:
-    plan, network, borrowed = wanted.plan, wanted.plan.network, wanted.borrowed
-    makes_vpc = network.create and network.vpc is None
-    profile = f"{plan.team}-{plan.environment}-nodes" if plan.access.create else plan.access.runs_role
-    subnet = borrowed.last("network", "subnetId") or network.subnet
-    group = borrowed.last("network", "securityGroupId") or network.security_group
-    return {
-        "network.vpc": network.vpc if network.create else None,
-        "network.cidr": network.cidr if makes_vpc else None,
-        "network.subnetCidr": network.subnet_cidr if network.create else None,
-        "network.zone": wanted.zone if network.create else None,
-        "network.subnet": None if network.create else subnet,
-        "network.securityGroup": None if network.make_security_group else group,
-        "access.runs": borrowed.last("access", "instanceProfile") or profile,
-        "bucket": borrowed.last("bucket", "bucket") or plan.bucket.name,
-        "logs": (borrowed.last("logs", "logGroup") or plan.logs.group_name) if plan.logs.enabled else None,
-    }
-
-
-def _place_before(recorded: Recorded, template: Outputs) -> _Values:
+def _place_changes(wanted: Replacing, recorded: Recorded, template: Outputs) -> list[str]:
+    """Changed settings of what the machines depend on: their network, access, bucket and logs."""
     vpc, subnet = recorded.one("Vpc", "vpc"), recorded.one("Subnet", "subnet")
-    interface = _first_interface(template)
-    settings = node_settings(template)
-    values = {
+    interface, settings = _first_interface(template), node_settings(template)
+    has_group = bool(recorded.one("SecurityGroup", "nodes"))
+    before = {
         "network.vpc": subnet.get("vpcId") if not vpc else None,
         "network.cidr": vpc.get("cidrBlock"),
         "network.subnetCidr": subnet.get("cidrBlock"),
         "network.zone": subnet.get("availabilityZone"),
         "network.subnet": None if subnet else interface.get("subnetId"),
-        "network.securityGroup": None
-        if recorded.one("SecurityGroup", "nodes")
-        else next(iter(interface.get("securityGroups") or ()), None),
+        "network.securityGroup": None if has_group else next(iter(interface.get("securityGroups") or ()), None),
         "access.runs": (template.get("iamInstanceProfile") or {}).get("name"),
     }
-    return values | ({"bucket": settings.get("bucket"), "logs": settings.get("logGroup")} if settings else {})
+    if settings:
+        before |= {"bucket": settings.get("bucket"), "logs": settings.get("logGroup")}
+    plan, network, borrowed = wanted.plan, wanted.plan.network, wanted.borrowed
+    makes_vpc = network.create and network.vpc is None
+    profile = f"{plan.team}-{plan.environment}-nodes" if plan.access.create else plan.access.runs_role
+    group = borrowed.last("network", "securityGroupId") or network.security_group
+    now = {
+        "network.vpc": network.vpc if network.create else None,
+        "network.cidr": network.cidr if makes_vpc else None,
+        "network.subnetCidr": network.subnet_cidr if network.create else None,
+        "network.zone": wanted.zone if network.create else None,
+        "network.subnet": None if network.create else borrowed.last("network", "subnetId") or network.subnet,
+        "network.securityGroup": None if network.make_security_group else group,
+        "access.runs": borrowed.last("access", "instanceProfile") or profile,
+        "bucket": borrowed.last("bucket", "bucket") or plan.bucket.name,
+        "logs": (borrowed.last("logs", "logGroup") or plan.logs.group_name) if plan.logs.enabled else None,
+    }
+    return _differences(before, now)
 
 
 def _own_changes(wanted: Replacing, name: str, job: AwsJobPlan, template: Outputs) -> list[str]:
     """Changed settings of the machines themselves. The template's name has a digest of these."""
     if template.get("name") == wanted.templates[name]:
         return []
-    image = wanted.images[name]
-    cluster = job.cluster
-    group = cluster.placement_group or (cluster.name if cluster.make_placement_group else None)
-    values = {
-        "shape": cluster.instance_type,
-        "ami": image.id,
-        "blockStorageGb": cluster.disk_gb,
-        "placementGroup": group,
-        "reservation": cluster.reservation,
-        "spot": cluster.spot,
-        "publicAddress": "automatic" if cluster.public_address == "automatic" else None,
-        "efa": cluster.efa,
-        "sshPort": cluster.ssh_port,
-        "release": cluster.release,
-        "hostNic": cluster.host_nic,
-        "stopWhenIdle": cluster.stop_when_idle_minutes,
-    }
-    changes = _differences(_machine_before(template), {key: _text(value) for key, value in values.items()})
-    return changes or ["another launch template"]
-
-
-def _machine_before(template: Outputs) -> _Values:
     settings, interface = node_settings(template), _first_interface(template)
     (disk, *_) = template.get("blockDeviceMappings") or [{}]
     reserved = (template.get("capacityReservationSpecification") or {}).get("capacityReservationTarget") or {}
-    values: dict[str, Any] = {
+    before: dict[str, Any] = {
         "shape": template.get("instanceType"),
         "ami": template.get("imageId"),
         "blockStorageGb": (disk.get("ebs") or {}).get("volumeSize"),
@@ -162,9 +133,27 @@ def _machine_before(template: Outputs) -> _Values:
         "publicAddress": "automatic" if _text(interface.get("associatePublicIpAddress")) == "true" else None,
     }
     if settings:
-        values |= {"efa": settings.get("efaInterfaces"), "stopWhenIdle": settings.get("stopWhenIdleMinutes")}
-        values |= {key: settings.get(key) for key in ("sshPort", "release", "hostNic")}
-    return {key: _text(value) for key, value in values.items()}
+        before |= {"efa": settings.get("efaInterfaces"), "stopWhenIdle": settings.get("stopWhenIdleMinutes")}
+        before |= {key: settings.get(key) for key in ("sshPort", "release", "hostNic")}
+    cluster = job.cluster
+    now = {
+        "shape": cluster.instance_type,
+        "ami": wanted.images[name].id,
+        "blockStorageGb": cluster.disk_gb,
+        "placementGroup": cluster.placement_group or (cluster.name if cluster.make_placement_group else None),
+        "reservation": cluster.reservation,
+        "spot": cluster.spot,
+        "publicAddress": "automatic" if cluster.public_address == "automatic" else None,
+        "efa": cluster.efa,
+        "sshPort": cluster.ssh_port,
+        "release": cluster.release,
+        "hostNic": cluster.host_nic,
+        "stopWhenIdle": cluster.stop_when_idle_minutes,
+    }
+    changes = _differences(
+        {key: _text(value) for key, value in before.items()}, {key: _text(value) for key, value in now.items()}
+    )
+    return changes or ["another launch template"]
 
 
 def _first_interface(template: Outputs) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -26,7 +26,7 @@ from components.aws.iam.decide import (
 from components.aws.iam.documents import PolicyDocument, PolicyStatement
 from components.aws.review.access import STAND_IN, Access, Identity, Owned, read
 from components.aws.review.conditions import Keys, own_keys, values, witness
-from components.platform.circumstances import OTHER, Circumstances, combinations, described, fitting, settled
+from components.platform.circumstances import OTHER, combinations, described, fitting, settled
 from components.platform.review import EVERYBODY, UNREAD, Ability, Snapshot
 
 READ = "READ"
@@ -51,8 +51,32 @@ class _Question:
     only: str = ""
 
     def all(self) -> _Statements:
-        rows = (*self.own, *(one or () for one in self.boundaries), *self.of_resources)
-        return tuple(statement for row in rows for statement in row)
+        sides = (*self.own, *(boundary or () for boundary in self.boundaries), *self.of_resources)
+        return tuple(statement for side in sides for statement in side)
+
+    def narrowed_to(self, action: str) -> _Question:
+        def about_action(statements: _Statements) -> _Statements:
+            return tuple(statement for statement in statements if _covers_action(statement, action))
+
+        return replace(
+            self,
+            own=tuple(map(about_action, self.own)),
+            boundaries=tuple(None if one is None else about_action(one) for one in self.boundaries),
+            of_resources=tuple(map(about_action, self.of_resources)),
+        )
+
+    def sides_allowing(self, need: Need) -> tuple[int, ...]:
+        """The numbers of the sides that allow it."""
+        allowing = []
+        for number, boundary in enumerate(self.boundaries):
+            policies = InForce(
+                identity=(PolicyDocument("", self.own[number]),),
+                boundaries=() if boundary is None else (PolicyDocument("", boundary),),
+                of_resource=(PolicyDocument("", self.of_resources[number]),),
+            )
+            if decide(need, self.principal, policies).allowed:
+                allowing.append(number)
+        return tuple(allowing)
 
 
 def abilities(sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
@@ -66,23 +90,26 @@ def abilities(sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
 
 
 def _of_identities(access: Sequence[Access], sides: Sequence[Snapshot]) -> Iterator[tuple[int, Ability]]:
-    named = tuple(
+    of_resources = tuple(
         tuple(
             statement
-            for owned in one.owned.values()
+            for owned in side.owned.values()
             if owned.judged and not owned.through
             for statement in owned.statements
         )
-        for one in access
+        for side in access
     )
-    for title in dict.fromkeys(title for one in access for title in one.identities):
-        rows = [one.identities.get(title, _NOTHING) for one in access]
-        boundaries = tuple(row.boundary for row in rows)
-        question = _Question(_principal(title), tuple(row.statements for row in rows), boundaries, named)
+    for title in dict.fromkeys(title for side in access for title in side.identities):
+        kind, _, name = title.partition(" ")
+        arn = f"arn:aws:iam::{_ACCOUNT}:{'role' if kind == 'role' else 'user'}/{name}"
+        principal = AwsPrincipal(arn, role=name) if kind == "role" else AwsPrincipal(arn, user=name)
+        identities = [side.identities.get(title, _NOTHING) for side in access]
+        boundaries = tuple(identity.boundary for identity in identities)
+        question = _Question(principal, tuple(identity.statements for identity in identities), boundaries, of_resources)
         for number, action, resource in _answers(question):
             yield number, Ability(title, action, resource)
-        for number, row in enumerate(rows):
-            yield from ((number, Ability(title, OPAQUE + name, "")) for name in row.opaque)
+        for number, identity in enumerate(identities):
+            yield from ((number, Ability(title, OPAQUE + name, "")) for name in identity.opaque)
             if any(_boundary(side, title) for side in sides) and not _boundary(sides[number], title):
                 yield number, Ability(title, WITHOUT_BOUNDARY, "")
 
@@ -92,41 +119,30 @@ def _boundary(side: Snapshot, title: str) -> Any:
     return next((one.inputs.get("permissionsBoundary") for one in roles), None)
 
 
-def _principal(title: str) -> AwsPrincipal:
-    kind, _, name = title.partition(" ")
-    arn = f"arn:aws:iam::{_ACCOUNT}:{'role' if kind == 'role' else 'user'}/{name}"
-    return AwsPrincipal(arn, role=name) if kind == "role" else AwsPrincipal(arn, user=name)
-
-
 def _of_resources(access: Sequence[Access]) -> Iterator[tuple[int, Ability]]:
-    """The access that resource policies give to the principals that they name, independent of identity-based
-    policies."""
-    for what in dict.fromkeys(what for one in access for what in one.owned):
-        rows = [one.owned.get(what) for one in access]
-        known = next(row for row in rows if row is not None)
-        if known.through and None in rows:
+    """The access that resource policies give to the principals that they name, and to one that they don't name,
+    independent of identity-based policies."""
+    for what in dict.fromkeys(what for side in access for what in side.owned):
+        policies = [side.owned.get(what) for side in access]
+        known = next(policy for policy in policies if policy is not None)
+        if known.through and None in policies:
             continue  # an endpoint's policy only restricts access
-        own: tuple[_Statements, ...] = tuple(() for _ in rows)
-        of_resources = tuple(row.statements if row else () for row in rows)
-        for arn in _named(of_resources):
+        own: tuple[_Statements, ...] = tuple(() for _ in policies)
+        of_resources = tuple(policy.statements if policy else () for policy in policies)
+        named = dict.fromkeys(
+            name
+            for statements in of_resources
+            for statement in statements
+            for principals in (statement.principals, statement.not_principals)
+            for name in principals.get("AWS", ())
+            if name != "*"
+        )
+        for arn in (*named, _ANYBODY):
             question = _Question(
-                AwsPrincipal(arn), own, tuple(None for _ in rows), of_resources, "" if known.judged else what
+                AwsPrincipal(arn), own, tuple(None for _ in policies), of_resources, "" if known.judged else what
             )
             for number, action, resource in _answers(question):
                 yield number, Ability(_title(arn, access, known), action, resource)
-
-
-def _named(sides: Iterable[_Statements]) -> Iterator[str]:
-    """Every principal that a statement names, and one that no statement names."""
-    names = dict.fromkeys(
-        name
-        for statements in sides
-        for one in statements
-        for principals in (one.principals, one.not_principals)
-        for name in principals.get("AWS", ())
-        if name != "*"
-    )
-    yield from (*names, _ANYBODY)
 
 
 def _title(arn: str, access: Sequence[Access], owned: Owned) -> str:
@@ -151,8 +167,8 @@ def _answers(question: _Question) -> Iterator[tuple[int, str, str]]:
     alike: dict[Any, list[str]] = defaultdict(list)
     parts: dict[Any, _Question] = {}
     for action in _actions(statements):
-        about = _about(question, action)
-        if any(one.allows for one in about.all()):
+        about = question.narrowed_to(action)
+        if any(statement.allows for statement in about.all()):
             key = tuple(tuple(map(id, row or ())) for row in (*about.own, *about.boundaries, *about.of_resources))
             alike[key].append(action)
             parts[key] = about
@@ -161,20 +177,7 @@ def _answers(question: _Question) -> Iterator[tuple[int, str, str]]:
             yield from ((number, action, resource) for action in actions)
 
 
-def _about(question: _Question, action: str) -> _Question:
-    def fitting_ones(statements: _Statements) -> _Statements:
-        return tuple(one for one in statements if _names_action(one, action))
-
-    return _Question(
-        question.principal,
-        tuple(map(fitting_ones, question.own)),
-        tuple(None if one is None else fitting_ones(one) for one in question.boundaries),
-        tuple(map(fitting_ones, question.of_resources)),
-        question.only,
-    )
-
-
-def _names_action(statement: PolicyStatement, action: str) -> bool:
+def _covers_action(statement: PolicyStatement, action: str) -> bool:
     if statement.actions:
         return any(fits_action(one, action) for one in statement.actions)
     return bool(statement.not_actions) and not any(fits_action(one, action) for one in statement.not_actions)
@@ -213,36 +216,19 @@ def _allowed(question: _Question, action: str, own: Keys) -> Iterator[tuple[int,
     tried = values(statements, own)
     for key, value in _undenied(question, tried, own).items():
         tried[key] = (value,)
-    rounds = [(circumstances, _keys(own, circumstances)) for circumstances in combinations(tried)]
+    rounds = [
+        (circumstances, {**own, **{key: (value,) for key, value in circumstances.items() if value is not None}})
+        for circumstances in combinations(tried)
+    ]
     for resource in _resources(statements, own) if not question.only else [""]:
-        outcomes = [(circumstances, _decided(question, Need(action, resource, keys))) for circumstances, keys in rounds]
+        outcomes = [
+            (circumstances, question.sides_allowing(Need(action, resource, keys))) for circumstances, keys in rounds
+        ]
         left_out = settled(outcomes, tried)
         for circumstances, allowed in outcomes:
             remaining = {key.removeprefix(STAND_IN): one for key, one in circumstances.items() if key not in left_out}
             words = described(question.only or resource, remaining)
             yield from ((number, words) for number in allowed)
-
-
-def _keys(own: Keys, circumstances: Circumstances) -> Keys:
-    return {**own, **{key: (value,) for key, value in circumstances.items() if value is not None}}
-
-
-def _decided(question: _Question, need: Need) -> tuple[int, ...]:
-    """The sides that allow the action."""
-    return tuple(
-        number
-        for number in range(len(question.own))
-        if decide(need, question.principal, _in_force(question, number)).allowed
-    )
-
-
-def _in_force(question: _Question, number: int) -> InForce:
-    boundary = question.boundaries[number]
-    return InForce(
-        identity=(PolicyDocument("", question.own[number]),),
-        boundaries=() if boundary is None else (PolicyDocument("", boundary),),
-        of_resource=(PolicyDocument("", question.of_resources[number]),),
-    )
 
 
 def _resources(statements: Iterable[PolicyStatement], own: Keys) -> list[str]:

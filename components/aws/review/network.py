@@ -8,7 +8,7 @@ changes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,29 +53,41 @@ class _Groups:
 def network_of(side: Snapshot) -> Network:
     rules = side.of(INGRESS_RULE, EGRESS_RULE, GROUP_RULE)
     if not side.of(SECURITY_GROUP) and not rules:
-        return Network(unjudged=_not_known(side))
+        if side.plan.get("uses") and "network" in (side.plan.get("taken") or ()):
+            owner = f"that of the stack {side.plan['uses']}, whose review has its rules"
+            return Network(unjudged=f"the security group is {owner}")
+        group = (side.plan.get("network") or {}).get("securityGroup")
+        return Network(unjudged=f"the security group {group} is not the stack's: its rules are not in the stack file")
     groups = _groups(side)
     passages = [passage for one in (*rules, *side.of(SECURITY_GROUP)) for passage in _passages(one, groups)]
     subnet = next((one for one in side.of(SUBNET) if one.name == "subnet"), None)
     blocks = [str(subnet.inputs["cidrBlock"])] if subnet and subnet.inputs.get("cidrBlock") else []
     inside = [str(one.inputs["cidrBlock"]) for one in side.of(VPC, SUBNET) if one.inputs.get("cidrBlock")]
     own = {*(groups.where(one.id) for one in side.of(SECURITY_GROUP)), *groups.lists.values()}
+    interfaces = (
+        interface
+        for machine in side.of(TEMPLATE, INSTANCE)
+        for interface in (machine.inputs, *_list(machine.inputs.get("networkInterfaces")))
+        if isinstance(interface, Mapping)
+    )
+    is_public = (
+        any(str(interface.get("associatePublicIpAddress")).lower() == "true" for interface in interfaces)
+        or (subnet is not None and subnet.inputs.get("mapPublicIpOnLaunch") is True)
+        or bool(side.of(ADDRESS))
+    )
+    # The peers through which the platform's services are reached. Without them, a route leads to the services.
+    services = [name for name in groups.lists.values() if name.startswith("S3")]
+    if any(ENDPOINTS in members for members in groups.members.values()):
+        services.append(ENDPOINTS)
     return Network(
         passages=tuple(dict.fromkeys(passages)),
         inside=tuple(dict.fromkeys((*inside, *sorted(own)))),
-        public=_public(side),
+        public=(NODES,) if is_public else (),
         ways=tuple(dict.fromkeys(_ways(side))),
         nodes=NODES if any(NODES in one for one in groups.members.values()) else "",
         addresses=(NODES, *blocks),
-        services=tuple((name, ANYWHERE) for name in _service_names(side, groups)) or ((ANYWHERE,),),
+        services=tuple((name, ANYWHERE) for name in services) or ((ANYWHERE,),),
     )
-
-
-def _not_known(side: Snapshot) -> str:
-    network: Mapping[str, Any] = side.plan.get("network") or {}
-    if side.plan.get("uses") and "network" in (side.plan.get("taken") or ()):
-        return f"the security group is that of the stack {side.plan['uses']}, whose review has its rules"
-    return f"the security group {network.get('securityGroup')} is not the stack's: its rules are not in the stack file"
 
 
 def _groups(side: Snapshot) -> _Groups:
@@ -86,7 +98,10 @@ def _groups(side: Snapshot) -> _Groups:
         for group in groups:
             whole = all(group in other for other in templates.values())
             members[group].add(NODES if whole else f"the nodes of {name.partition('/')[0]}")
+    lists = {}
     for endpoint in side.of(ENDPOINT):
+        service = str(endpoint.inputs.get("serviceName", endpoint.name)).rpartition(".")[2].upper()
+        lists[f"pl-{endpoint.name}"] = f"{service}, by its endpoint"
         for group in _list(endpoint.inputs.get("securityGroupIds")):
             members[group].add(ENDPOINTS)
     names = {
@@ -94,12 +109,7 @@ def _groups(side: Snapshot) -> _Groups:
         for one in side.of(SECURITY_GROUP)
         if one.id
     }
-    lists = {f"pl-{one.name}": f"{_service(one)}, by its endpoint" for one in side.of(ENDPOINT)}
     return _Groups({group: tuple(sorted(found)) for group, found in members.items()}, names, lists)
-
-
-def _service(endpoint: ReviewedResource) -> str:
-    return str(endpoint.inputs.get("serviceName", endpoint.name)).rpartition(".")[2].upper()
 
 
 def _of_machine(machine: ReviewedResource) -> Iterator[str]:
@@ -137,52 +147,25 @@ def _peers(groups: _Groups, group: str, rule: SecurityRule) -> Iterable[str]:
     return (peer,)
 
 
-def _service_names(side: Snapshot, groups: _Groups) -> list[str]:
-    """The peers through which the platform's services are reached. None if a route leads to them."""
-    lists = [name for name in groups.lists.values() if name.startswith("S3")]
-    has_endpoints = any(ENDPOINTS in members for members in groups.members.values())
-    return [*lists, *([ENDPOINTS] if has_endpoints else [])]
-
-
-def _public(side: Snapshot) -> tuple[str, ...]:
-    interfaces = (
-        interface
-        for one in side.of(TEMPLATE, INSTANCE)
-        for interface in (one.inputs, *_list(one.inputs.get("networkInterfaces")))
-        if isinstance(interface, Mapping)
-    )
-    chosen = any(str(one.get("associatePublicIpAddress")).lower() == "true" for one in interfaces)
-    by_subnet = any(one.inputs.get("mapPublicIpOnLaunch") is True and one.name == "subnet" for one in side.of(SUBNET))
-    return (NODES,) if chosen or by_subnet or side.of(ADDRESS) else ()
-
-
 def _ways(side: Snapshot) -> Iterator[str]:
-    for table, row in _routes(side):
-        peers = (
-            "destinationCidrBlock",
-            "destinationIpv6CidrBlock",
-            "destinationPrefixListId",
-            "cidrBlock",
-            "ipv6CidrBlock",
-        )
-        peer = next((str(row[key]) for key in peers if row.get(key)), UNKNOWN)
-        gateway = next((words for key, words in _GATEWAYS.items() if row.get(key)), "a gateway that is not known")
-        for subnet in _subnets_of(table, side):
+    routes = [(str(route.inputs.get("routeTableId")), route.inputs) for route in side.of(ROUTE)]
+    for table in side.of(ROUTES):
+        routes += [(table.id, route) for route in _list(table.inputs.get("routes")) if isinstance(route, Mapping)]
+    names = {subnet.id: subnet.name for subnet in side.of(SUBNET)}
+    targets = (
+        "destinationCidrBlock",
+        "destinationIpv6CidrBlock",
+        "destinationPrefixListId",
+        "cidrBlock",
+        "ipv6CidrBlock",
+    )
+    for table_id, route in routes:
+        peer = next((str(route[key]) for key in targets if route.get(key)), UNKNOWN)
+        gateway = next((words for key, words in _GATEWAYS.items() if route.get(key)), "a gateway that is not known")
+        subnets = [
+            names.get(str(one.inputs.get("subnetId")), str(one.inputs.get("subnetId")))
+            for one in side.of(ASSOCIATION)
+            if str(one.inputs.get("routeTableId")) == table_id
+        ]
+        for subnet in subnets or [f"with the route table {table_id}"]:
             yield f"the subnet `{subnet}`: to {peer} through {gateway}"
-
-
-def _routes(side: Snapshot) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for one in side.of(ROUTE):
-        yield str(one.inputs.get("routeTableId")), one.inputs
-    for one in side.of(ROUTES):
-        yield from ((one.id, row) for row in _list(one.inputs.get("routes")) if isinstance(row, Mapping))
-
-
-def _subnets_of(table: str, side: Snapshot) -> Sequence[str]:
-    names = {one.id: one.name for one in side.of(SUBNET)}
-    found = [
-        names.get(str(one.inputs.get("subnetId")), str(one.inputs.get("subnetId")))
-        for one in side.of(ASSOCIATION)
-        if str(one.inputs.get("routeTableId")) == table
-    ]
-    return found or [f"with the route table {table}"]
