@@ -23,7 +23,6 @@ from components.aws.statements import (
     too_large,
 )
 from components.aws.types.deployer_actions import rows_of_kind
-from components.plan.model import Grant
 from components.plan.platform import AccessReporting
 
 
@@ -153,8 +152,43 @@ class AwsAccessReport:
     refused: tuple[str, ...]
 
     def text(self) -> str:
-        parts = (_head(self), _principals(self), _policies(self), _trust(self), _deployer(self), _limits(self))
-        return "\n".join(line for part in parts for line in part)
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.stack}: access {self.mode}"
+        if not self.made:
+            by = f"by the stack {self.granted_by}" if self.granted_by else "outside"
+            yield f"  This stack grants nothing: it is granted {by}. What has to be granted:"
+        if self.account is None:
+            yield "  The stack file has no `account`, so its policies name resources of any account."
+        for principal in self.principals:
+            yield ""
+            yield f"{principal.name}{' (made)' if principal.made else ''} may"
+            yield from (f"  - {grant}" for grant in principal.may)
+        for policy in self.policies:
+            yield ""
+            if policy.managed:
+                yield f"AWS's own policies, attached to {policy.attached_to}"
+                yield from (f"  {name}" for name in policy.managed)
+            if policy.document:
+                yield f"Policy {policy.name}, attached to {policy.attached_to}"
+                for right in policy.rights:
+                    yield f"  - {', '.join(right.actions)}"
+                    yield f"      on {right.on}"
+                    yield f"      {'; '.join(right.why)}"
+                yield from _document_lines(policy.document)
+        yield ""
+        yield "Only EC2 takes on the nodes' role, for its instances. Its trust policy"
+        yield from _document_lines(self.trust)
+        yield ""
+        yield "Whoever runs `pulumi up` and `pulumi destroy` needs at least"
+        for policy in self.deployer:
+            yield f"  Policy {policy.name}, attached to {policy.attached_to}"
+            yield from (f"  {line}" for line in _document_lines(policy.document))
+        if self.refused:
+            yield ""
+            yield "AWS would not take all of this"
+            yield from (f"  {why}" for why in self.refused)
 
 
 def build_report(plan: AwsDl1Plan, deployers: str) -> AwsAccessReport:
@@ -162,25 +196,24 @@ def build_report(plan: AwsDl1Plan, deployers: str) -> AwsAccessReport:
     if not NAME.fullmatch(deployers):
         raise ValueError(f"`{deployers[:100]}` is not a valid name of a group in IAM")
     made, of_deployer = policies(plan), deployer_policies(plan)
-    by_who = [[one for one in made if one.who == who] for who in ("users", "runs")]
+    by_who = [[policy for policy in made if policy.who == who] for who in ("users", "runs")]
+    principals = []
+    for who in ("users", "runs"):
+        makes = who == "runs" and plan.access.create and plan.access.make_runs_role
+        grants = [grant for grant in plan.access.grants if grant.who == who]
+        may = (f"{one.does} {one.what}{f' of {one.target}' if one.target else ''}: {one.why}" for one in grants)
+        principals.append(AwsPrincipal(_attached_to(plan, who), makes, tuple(may)))
     return AwsAccessReport(
         stack=plan.stack,
         mode=plan.access.mode,
         made=plan.access.create,
         granted_by=plan.uses if "access" in plan.taken else None,
         account=plan.account,
-        principals=tuple(_principal(plan, who) for who in ("users", "runs")),
+        principals=tuple(principals),
         policies=tuple(_report(policy, _attached_to(plan, policy.who)) for policy in made),
         trust=TRUST,
         deployer=tuple(_report(policy, f"group {deployers}") for policy in of_deployer),
         refused=tuple(why for part in (*by_who, of_deployer) if (why := too_large(part)) is not None),
-    )
-
-
-def _principal(plan: AwsDl1Plan, who: str) -> AwsPrincipal:
-    made = who == "runs" and plan.access.create and plan.access.make_runs_role
-    return AwsPrincipal(
-        _attached_to(plan, who), made, tuple(_in_words(one) for one in plan.access.grants if one.who == who)
     )
 
 
@@ -191,69 +224,13 @@ def _attached_to(plan: AwsDl1Plan, who: str) -> str:
     return f"role {access.users_role}" if access.users_role else f"group {access.users_group or 'of administrators'}"
 
 
-def _in_words(grant: Grant) -> str:
-    return f"{grant.does} {grant.what}{f' of {grant.target}' if grant.target else ''}: {grant.why}"
-
-
 def _report(policy: AwsPolicy, attached_to: str) -> AwsPolicyReport:
     rights = tuple(AwsRight(one.actions, one.words, one.why, one.everywhere) for one in policy.statements)
     return AwsPolicyReport(policy.name, attached_to, rights, policy.managed, policy.document or {})
 
 
-def _head(report: AwsAccessReport) -> Iterator[str]:
-    yield f"{report.stack}: access {report.mode}"
-    if not report.made:
-        by = f"by the stack {report.granted_by}" if report.granted_by else "outside"
-        yield f"  This stack grants nothing: it is granted {by}. What has to be granted:"
-    if report.account is None:
-        yield "  The stack file has no `account`, so its policies name resources of any account."
-
-
-def _principals(report: AwsAccessReport) -> Iterator[str]:
-    for principal in report.principals:
-        yield ""
-        yield f"{principal.name}{' (made)' if principal.made else ''} may"
-        yield from (f"  - {one}" for one in principal.may)
-
-
-def _policies(report: AwsAccessReport) -> Iterator[str]:
-    for policy in report.policies:
-        yield ""
-        if policy.managed:
-            yield f"AWS's own policies, attached to {policy.attached_to}"
-            yield from (f"  {name}" for name in policy.managed)
-        if policy.document:
-            yield f"Policy {policy.name}, attached to {policy.attached_to}"
-            for one in policy.rights:
-                yield f"  - {', '.join(one.actions)}"
-                yield f"      on {one.on}"
-                yield f"      {'; '.join(one.why)}"
-            yield from _document(policy.document)
-
-
-def _document(document: Mapping[str, Any]) -> Iterator[str]:
+def _document_lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"  {line}" for line in json.dumps(document, indent=2).splitlines())
-
-
-def _trust(report: AwsAccessReport) -> Iterator[str]:
-    yield ""
-    yield "Only EC2 takes on the nodes' role, for its instances. Its trust policy"
-    yield from _document(report.trust)
-
-
-def _deployer(report: AwsAccessReport) -> Iterator[str]:
-    yield ""
-    yield "Whoever runs `pulumi up` and `pulumi destroy` needs at least"
-    for policy in report.deployer:
-        yield f"  Policy {policy.name}, attached to {policy.attached_to}"
-        yield from (f"  {line}" for line in _document(policy.document))
-
-
-def _limits(report: AwsAccessReport) -> Iterator[str]:
-    if report.refused:
-        yield ""
-        yield "AWS would not take all of this"
-        yield from (f"  {why}" for why in report.refused)
 
 
 ACCESS_REPORTING = AccessReporting(build_report)

@@ -132,14 +132,6 @@ def _arriving(command: str) -> str:
     return command if reads_unchanged(command) or has_reference(command) else as_base64(command)
 
 
-def _needed(job: OpenPaiJobPlan) -> Protocol:
-    """The prerequisites of each role: all of them, and the first of each type, to which commands refer."""
-    if not job.prerequisites:
-        return {}
-    first: Protocol = {one.type: one.name for one in reversed(job.prerequisites)}
-    return {**first, "prerequisites": [one.name for one in job.prerequisites]}
-
-
 def _task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands: list[str]) -> Protocol:
     sku = plan.sku
     resources: Protocol = {"cpu": sku.cpus, "memoryMB": sku.memory_mb, "gpu": sku.gpus}
@@ -147,12 +139,17 @@ def _task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands
         resources["ports"] = dict(plan.ports)
     options: Protocol = {"shmMB": sku.shm_mb} if sku.shm_mb else {}
     options |= {"infiniband": True} if sku.infiniband else {}
+    prerequisites: Protocol = {}
+    if job.prerequisites:
+        # All of them, and the first of each type, to which commands refer.
+        prerequisites = {one.type: one.name for one in reversed(job.prerequisites)}
+        prerequisites["prerequisites"] = [one.name for one in job.prerequisites]
     return {
         "instances": instances,
         "completion": {"minFailedInstances": plan.min_failed, "minSucceededInstances": plan.min_succeeded},
         "taskRetryCount": plan.retry_count,
         "dockerImage": _IMAGE,
-        **_needed(job),
+        **prerequisites,
         "resourcePerInstance": resources,
         **({"extraContainerOptions": options} if options else {}),
         "commands": commands,
@@ -229,7 +226,12 @@ def _commands(
         # `command` is not filled in, because all of it belongs to bash.
         yield from as_is_commands(launch, store if plan.store.storage else "", *limit)
     elif job.start == "plain":
-        yield from PlainCommand(_filled(launch, values), _listeners(job, launch), store, *limit).commands()
+        reserved = {label: label.replace("-", "_") for label, port in launch["ports"].items() if port.get("reserved")}
+        listeners = {
+            label: [role.called for role in job.roles if name in job.task_roles[role.called].ports]
+            for label, name in reserved.items()
+        }
+        yield from PlainCommand(_filled(launch, values), listeners, store, *limit).commands()
     else:
         # Until then, the launcher retries transient failures.
         yield plain_command.exported("TRAINYARD_MAXIMUM_MINUTES", str(minutes))
@@ -240,14 +242,6 @@ def _commands(
 def limited(minutes: int) -> str:
     """The command that enforces the maximum runtime: OpenPAI itself has no such limit."""
     return f"timeout --kill-after=60 {minutes}m"
-
-
-def _listeners(job: OpenPaiJobPlan, launch: Mapping[str, Any]) -> dict[str, list[str]]:
-    reserved = {label: label.replace("-", "_") for label, row in launch["ports"].items() if row.get("reserved")}
-    return {
-        label: [role.called for role in job.roles if name in job.task_roles[role.called].ports]
-        for label, name in reserved.items()
-    }
 
 
 def _filled(value: Any, values: Mapping[str, str]) -> Any:

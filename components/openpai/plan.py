@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from catalog.tables import table
 from components.openpai.stack import ImageAuth, OpenPaiJob, OpenPaiStack, Plugin, Prerequisite, Priority, Sku, Start
 from components.plan.build import grants
-from components.plan.model import JobPlan, NodePlan, Plan, RunPlan, extend
+from components.plan.model import JobPlan, Plan, RunPlan, extend
 from components.plan.platform import Planning, Rendezvous, Row, Words
 from components.plan.ports import ResolvedJob
 from schemas.model import EnvValue, Role, Secret
@@ -164,7 +164,7 @@ def _job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job: JobP
         plugins=spec.plugins,
         prerequisites=spec.prerequisites,
         parameters=spec.parameters,
-        runs={key: _run(run, _commands(resolved, key)) for key, run in job.runs.items()},
+        runs={key: _run_without_retries(run, resolved, key) for key, run in job.runs.items()},
     )
 
 
@@ -184,23 +184,17 @@ def _enough(spec: OpenPaiJob, role: str, services: set[str]) -> int:
     return spec.roles[role].replicas if leads else -1
 
 
-def _commands(job: ResolvedJob, run: str) -> Mapping[str, list[str]]:
-    """For each role, by its name on the nodes: a command for bash as it is written, and the run's arguments."""
-    spec = job.spec
-    if not spec.by_shell:
-        return {}
-    args = spec.runs[run].args
-    return {job.called(name): [role.command or spec.command, *args] for name, role in spec.roles.items()}
-
-
-def _run(run: RunPlan, commands: Mapping[str, list[str]]) -> RunPlan:
-    """OpenPAI retries, so the launcher must not."""
-    return replace(run, nodes=tuple(_node(node, commands.get(node.role)) for node in run.nodes))
-
-
-def _node(node: NodePlan, command: list[str] | None) -> NodePlan:
-    own = {"command": command} if command else {}
-    return replace(node, launch={**node.launch, "retry": {"count": 0}, **own})
+def _run_without_retries(run: RunPlan, job: ResolvedJob, key: str) -> RunPlan:
+    """OpenPAI retries, so the launcher must not. Bash gets its command as it is written, with the run's arguments."""
+    spec, commands = job.spec, dict[str, list[str | None]]()
+    if spec.by_shell:
+        args = spec.runs[key].args
+        commands = {job.called(name): [role.command or spec.command, *args] for name, role in spec.roles.items()}
+    nodes = []
+    for node in run.nodes:
+        own = {"command": commands[node.role]} if node.role in commands else {}
+        nodes.append(replace(node, launch={**node.launch, "retry": {"count": 0}, **own}))
+    return replace(run, nodes=tuple(nodes))
 
 
 def words(plan: OpenPaiPlan) -> Words:

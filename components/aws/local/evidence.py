@@ -15,7 +15,7 @@ from components.aws.client.tickets import RunId
 from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
 from components.aws.iam.documents import PolicyDocument, statements_of
 from components.aws.plan import AwsDl1Plan
-from components.aws.statements import AwsStatement, policies
+from components.aws.statements import policies
 from components.plan.model import INTERNET
 from components.platform.calls import LocalCloud, ProviderError
 from components.platform.evidence import (
@@ -101,7 +101,13 @@ class AwsAccessFacts:
     kept_by_aws: frozenset[str] = frozenset()
 
     def refused(self, calls: Sequence[RecordedCall], policies: Iterable[PolicyInForce]) -> tuple[LostCall, ...]:
-        documents = [_document(one) for one in policies]
+        documents = [
+            PolicyDocument(
+                policy.name,
+                statements_of(json.dumps({"Statement": [json.loads(text) for text in policy.statements]})),
+            )
+            for policy in policies
+        ]
         names = {one.name for one in self.policies}
         refused = []
         for call in calls:
@@ -118,9 +124,15 @@ class AwsAccessFacts:
         for policy in (one for one in self.policies if one.name not in self.kept_by_aws):
             for text in policy.statements:
                 yield StatementMutation("deleted", policy.name, text, None, f"{policy.name} without {text}")
-                for after, how in _wider(json.loads(text)):
-                    wider = canonical(after)
-                    yield StatementMutation("widened", policy.name, text, wider, f"{policy.name}, {text}: {how}")
+                statement, wider = json.loads(text), {}
+                if "Condition" in statement:
+                    rest = {key: value for key, value in statement.items() if key != "Condition"}
+                    wider["without its condition"] = rest
+                if statement.get("Resource", EVERYTHING) != EVERYTHING:
+                    wider["on every resource"] = {**statement, "Resource": EVERYTHING}
+                for how, after in wider.items():
+                    words = f"{policy.name}, {text}: {how}"
+                    yield StatementMutation("widened", policy.name, text, canonical(after), words)
 
     def inferred(self, call: RecordedCall) -> tuple[str, ...]:
         """Nothing is inferred: actions and their resources are from AWS's reference."""
@@ -157,9 +169,9 @@ def read_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
 def access_facts(cloud: LocalCloud) -> AwsAccessFacts:
     """The policies in force for users and nodes, read as the deployer."""
     iam = session_of(cloud, DEPLOYER, regions()[0]).client("iam")
-    held = {f"role/{row['RoleName']}": _of_role(iam, row["RoleName"]) for row in iam.list_roles()["Roles"]}
+    held = {f"role/{row['RoleName']}": _held_by(iam, "role", row["RoleName"]) for row in iam.list_roles()["Roles"]}
     groups = iam.list_groups_for_user(UserName=USER)["Groups"]
-    own = [one for group in groups for one in _of_group(iam, group["GroupName"])]
+    own = [one for group in groups for one in _held_by(iam, "group", group["GroupName"])]
     held[f"user/{USER}"] = own
     statements = {name: texts for rows in held.values() for name, _, texts in rows}
     by_aws = frozenset(name for rows in held.values() for name, arn, _ in rows if arn.startswith(_AWS_ARN))
@@ -170,43 +182,24 @@ def access_facts(cloud: LocalCloud) -> AwsAccessFacts:
     )
 
 
-def _of_role(iam: Any, role: str) -> list[_Held]:
-    attached = iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]
-    names = iam.list_role_policies(RoleName=role)["PolicyNames"]
-    within = ((one, iam.get_role_policy(RoleName=role, PolicyName=one)["PolicyDocument"]) for one in names)
-    return [*_attached(iam, attached), *((name, "", _statements(body)) for name, body in within)]
-
-
-def _of_group(iam: Any, group: str) -> list[_Held]:
-    attached = iam.list_attached_group_policies(GroupName=group)["AttachedPolicies"]
-    names = iam.list_group_policies(GroupName=group)["PolicyNames"]
-    within = ((one, iam.get_group_policy(GroupName=group, PolicyName=one)["PolicyDocument"]) for one in names)
-    return [*_attached(iam, attached), *((name, "", _statements(body)) for name, body in within)]
-
-
-def _attached(iam: Any, rows: Iterable[Mapping[str, Any]]) -> Iterator[_Held]:
-    for row in rows:
+def _held_by(iam: Any, kind: str, name: str) -> list[_Held]:
+    """The policies of a role or group: attached ones, then inline ones."""
+    holder = {f"{kind.capitalize()}Name": name}
+    held = []
+    for row in getattr(iam, f"list_attached_{kind}_policies")(**holder)["AttachedPolicies"]:
         arn = row["PolicyArn"]
         version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
         body = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
-        yield row["PolicyName"], arn, _statements(body)
+        held.append((row["PolicyName"], arn, _statements(body)))
+    for policy in getattr(iam, f"list_{kind}_policies")(**holder)["PolicyNames"]:
+        body = getattr(iam, f"get_{kind}_policy")(**holder, PolicyName=policy)["PolicyDocument"]
+        held.append((policy, "", _statements(body)))
+    return held
 
 
 def _statements(document: Mapping[str, Any]) -> tuple[str, ...]:
     body = document["Statement"]
     return tuple(canonical(one) for one in (body if isinstance(body, list) else [body]))
-
-
-def _document(policy: PolicyInForce) -> PolicyDocument:
-    body = {"Statement": [json.loads(text) for text in policy.statements]}
-    return PolicyDocument(policy.name, statements_of(json.dumps(body)))
-
-
-def _wider(statement: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
-    if "Condition" in statement:
-        yield {key: value for key, value in statement.items() if key != "Condition"}, "without its condition"
-    if statement.get("Resource", EVERYTHING) != EVERYTHING:
-        yield {**statement, "Resource": EVERYTHING}, "on every resource"
 
 
 class AwsPlannedNeeds(PlannedNeeds):
@@ -244,18 +237,18 @@ _NAMED = {"sg": "referencedSecurityGroupId", "pl": "prefixListId"}
 
 def planned_needs(plan: AwsDl1Plan, network_of: AwsDl1Plan, access_of: AwsDl1Plan) -> PlannedNeeds:
     """The needs of plans, independent of what the cloud has. The other plans are those of stacks that this one uses."""
-    statements = [one for policy in policies(access_of) for one in policy.statements]
+    statements = tuple(
+        PlannedStatement(canonical(statement.document()), statement.why)
+        for policy in policies(access_of)
+        for statement in policy.statements
+    )
     return AwsPlannedNeeds(
         least=access_of.access.mode == "least-privilege" and network_of.network.make_security_group,
         rules=tuple(_rules(network_of)),
-        statements=tuple(map(_planned, statements)),
+        statements=statements,
         list_tags=network_of.tags,
         policy_tags=access_of.tags,
     )
-
-
-def _planned(statement: AwsStatement) -> PlannedStatement:
-    return PlannedStatement(canonical(statement.document()), statement.why)
 
 
 def _rules(plan: AwsDl1Plan) -> Iterator[SecurityRule]:

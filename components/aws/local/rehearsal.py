@@ -100,7 +100,14 @@ class AwsRehearsalPlatform(RehearsalPlatform):
 def _without_rule(cloud: LocalCloud, rule: RuleInForce) -> Iterator[None]:
     client, row = _find_rule(cloud, rule)
     which, side = {"GroupId": rule.list}, rule.direction
-    permission = {"IpProtocol": row["IpProtocol"], **_ports(row), **_peer(row)}
+    permission = {key: row[key] for key in ("IpProtocol", "FromPort", "ToPort") if row.get(key) is not None}
+    described = {"Description": row["Description"]} if row.get("Description") else {}
+    if group := (row.get("ReferencedGroupInfo") or {}).get("GroupId"):
+        permission["UserIdGroupPairs"] = [{"GroupId": group, **described}]
+    elif prefix_list := row.get("PrefixListId"):
+        permission["PrefixListIds"] = [{"PrefixListId": prefix_list, **described}]
+    else:
+        permission["IpRanges"] = [{"CidrIp": row["CidrIpv4"], **described}]
     getattr(client, f"revoke_security_group_{side}")(**which, SecurityGroupRuleIds=[row["SecurityGroupRuleId"]])
     try:
         yield
@@ -120,24 +127,13 @@ def _find_rule(cloud: LocalCloud, rule: RuleInForce) -> tuple[Any, Mapping[str, 
     raise LookupError(f"the security group {rule.list} has no such rule: {rule.title}")
 
 
-def _ports(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: row[key] for key in ("FromPort", "ToPort") if row.get(key) is not None}
-
-
-def _peer(row: Mapping[str, Any]) -> dict[str, Any]:
-    described = {"Description": row["Description"]} if row.get("Description") else {}
-    if group := (row.get("ReferencedGroupInfo") or {}).get("GroupId"):
-        return {"UserIdGroupPairs": [{"GroupId": group, **described}]}
-    if prefix_list := row.get("PrefixListId"):
-        return {"PrefixListIds": [{"PrefixListId": prefix_list, **described}]}
-    return {"IpRanges": [{"CidrIp": row["CidrIpv4"], **described}]}
-
-
 @contextmanager
 def _without_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterator[None]:
     """Replaces a policy document for a while: by another version of the policy, or in the role or group itself."""
     iam = session_of(cloud, DEPLOYER, regions()[0]).client("iam")
-    policy = next((one for one in _all(iam) if one["PolicyName"] == mutation.policy), None)
+    pages = iam.get_paginator("list_policies").paginate(Scope="All")
+    policies = (policy for page in pages for policy in page["Policies"])
+    policy = next((policy for policy in policies if policy["PolicyName"] == mutation.policy), None)
     with _version(iam, policy, mutation) if policy else _part(iam, mutation):
         yield
 
@@ -183,11 +179,6 @@ def _rest(body: Mapping[str, Any], mutation: StatementMutation) -> str:
     # A document must not be empty: this statement allows a call that does not matter here.
     rest = kept or [{"Effect": "Allow", "Action": "sts:GetCallerIdentity", "Resource": "*"}]
     return json.dumps({**body, "Statement": rest})
-
-
-def _all(iam: Any) -> Iterator[Mapping[str, Any]]:
-    for page in iam.get_paginator("list_policies").paginate(Scope="All"):
-        yield from page["Policies"]
 
 
 REHEARSAL = AwsRehearsalPlatform()

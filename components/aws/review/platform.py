@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from catalog.machines import accelerators_of, price_of
@@ -30,33 +30,24 @@ from schemas.name_suggestions import and_list, count_noun
 
 
 def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
-    """The costs of a stack's machines per hour, and further costs. All prices are the team's own: none is built in."""
-    jobs = {name: _machines(job["cluster"], prices) for name, job in (side.plan.get("jobs") or {}).items()}
-    return Costs(jobs, tuple(_standing(side, prices)))
-
-
-def _machines(cluster: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
-    """The costs of machines, which stay between runs and stop when they are idle."""
-    shape = str(cluster["instanceType"])
-    gpus = accelerators_of(shape)
-    idle, nodes = int(cluster.get("stopWhenIdleMinutes") or 0), len(cluster["nodes"])
-    return Machines(shape, nodes, gpus, *price_of(shape, prices), True, idle)
-
-
-def _standing(side: Snapshot, prices: Mapping[str, Any]) -> Iterator[Standing]:
-    costing = {token: row.standing for token, row in RESOURCE_TYPES.items() if row.standing}
-    for token, cost in costing.items():
-        wanted = cost.only.items()
-        if number := sum(all(one.inputs.get(key) == value for key, value in wanted) for one in side.of(token)):
+    """The costs of a stack's machines per hour, and further costs. All prices are the team's own: none is built in.
+    Machines stay between runs, and stop when they are idle."""
+    machines, disks = {}, 0
+    for name, job in (side.plan.get("jobs") or {}).items():
+        cluster = job["cluster"]
+        shape, number = str(cluster["instanceType"]), len(cluster["nodes"])
+        idle = int(cluster.get("stopWhenIdleMinutes") or 0)
+        machines[name] = Machines(shape, number, accelerators_of(shape), *price_of(shape, prices), True, idle)
+        disks += int(cluster.get("diskGb") or 0) * number
+    standing = []
+    for token, cost in ((token, row.standing) for token, row in RESOURCE_TYPES.items() if row.standing):
+        inputs = cost.only.items()
+        if number := sum(all(one.inputs.get(key) == value for key, value in inputs) for one in side.of(token)):
             price = price_of(cost.what, prices)
-            yield Standing(count_noun(number, cost.what), price.of(number), price.source)
-    sizes = Counter(
-        int(job["cluster"].get("diskGb") or 0)
-        for job in (side.plan.get("jobs") or {}).values()
-        for _ in job["cluster"]["nodes"]
-    )
-    if total := sum(size * number for size, number in sizes.items()):
-        yield Standing(f"disks of the machines: {total} GB, also while they are stopped", None)
+            standing.append(Standing(count_noun(number, cost.what), price.of(number), price.source))
+    if disks:
+        standing.append(Standing(f"disks of the machines: {disks} GB, also while they are stopped", None))
+    return Costs(machines, tuple(standing))
 
 
 # The limit of named kinds. Further ones are only counted.
@@ -70,38 +61,29 @@ def operation_words(operations: frozenset[str]) -> str:
         return "do what cannot be read here"
     if _EVERYTHING in operations:
         return "do everything"
-    parts = [_special(one) for one in sorted(operations) if _is_special(one)]
-    whole = {one.partition(":")[0] for one in operations if one.endswith(f":{OTHER}")}
-    parts += [f"do everything with {service}" for service in sorted(whole)]
+    blocks = table("aws_review")["public_access_block"]
+    services = {one.partition(":")[0] for one in operations if one.endswith(f":{OTHER}")}
+    parts: list[str] = []
     verbs: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for one in operations:
-        service, colon, name = one.partition(":")
-        if colon and service not in whole and not _is_special(one):
-            verb, noun = _parts(name)
+    for operation in sorted(operations):
+        service, colon, name = operation.partition(":")
+        if operation.startswith(OPAQUE):
+            parts.append(f"do whatever the policy {operation.removeprefix(OPAQUE)} allows")
+        elif operation == WITHOUT_BOUNDARY:
+            parts.append("act beyond a permissions boundary")
+        elif operation == READ or operation in blocks:
+            parts.append(str(blocks.get(operation, "do what cannot be read here")))
+        elif colon and service not in services:
+            verb, noun = _verb_and_noun(name)
             verbs[service, noun].add(verb)
+    parts += [f"do everything with {service}" for service in sorted(services)]
     parts += _joined(verbs)
     if len(parts) > _MOST:
         return f"{'; '.join(parts[:_MOST])}; and {len(parts) - _MOST} more"
     return "; ".join(parts)
 
 
-def _is_special(operation: str) -> bool:
-    return (
-        operation.startswith(OPAQUE)
-        or operation in (WITHOUT_BOUNDARY, READ)
-        or operation in table("aws_review")["public_access_block"]
-    )
-
-
-def _special(operation: str) -> str:
-    if operation.startswith(OPAQUE):
-        return f"do whatever the policy {operation.removeprefix(OPAQUE)} allows"
-    if operation == WITHOUT_BOUNDARY:
-        return "act beyond a permissions boundary"
-    return str(table("aws_review")["public_access_block"].get(operation, "do what cannot be read here"))
-
-
-def _parts(name: str) -> tuple[str, str]:
+def _verb_and_noun(name: str) -> tuple[str, str]:
     """Verb and object of an action: `PutObject` is write, objects. The pattern `Get…` is read, anything."""
     words = _WORD.findall(name.replace(OTHER, ""))
     if not words:
@@ -110,13 +92,11 @@ def _parts(name: str) -> tuple[str, str]:
     if OTHER in name and len(words) == 1:
         return verb, "whatever there is"
     noun = " ".join(word if word.isupper() else word.lower() for word in words[1:])
-    return verb, _plural(noun) if noun else "anything"
-
-
-def _plural(noun: str) -> str:
+    if not noun:
+        return verb, "anything"
     if noun.endswith(("s", "tagging")):
-        return noun
-    return f"{noun[:-1]}ies" if noun.endswith("y") and not noun.endswith(("ay", "ey")) else f"{noun}s"
+        return verb, noun
+    return verb, f"{noun[:-1]}ies" if noun.endswith("y") and not noun.endswith(("ay", "ey")) else f"{noun}s"
 
 
 def _joined(verbs: dict[tuple[str, str], set[str]]) -> list[str]:

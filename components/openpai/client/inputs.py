@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.openpai import same_registry
@@ -53,23 +53,19 @@ def normal_form(protocol: Any) -> Any:
 
 
 def _role(row: Any) -> Any:
+    """The role, with names in place of our own Python, and of the lines that start and end the training."""
     commands = row.get("commands") if isinstance(row, Mapping) else None
     if not isinstance(commands, list) or not all(isinstance(one, str) for one in commands):
         return row
-    return {**row, "commands": list(_started(commands))}
-
-
-def _started(commands: Sequence[str]) -> list[str]:
-    """The commands, with names in place of our own Python, and of the lines that start and end the training."""
-    commands = [next((w for begins, w in _OWN_PYTHON.items() if one.startswith(begins)), one) for one in commands]
+    commands = [next((name for begins, name in _OWN_PYTHON.items() if one.startswith(begins)), one) for one in commands]
+    first_process = next((number for number, one in enumerate(commands) if one.startswith(_PROCESS)), None)
     if commands and _LAUNCHES.fullmatch(commands[-1]):
         limit = _MINUTES.search(commands[-1])
-        return [*commands[:-1], f"launcher, {limit[1] if limit else 'no'} minutes"]
-    place = next((number for number, one in enumerate(commands) if one.startswith(_PROCESS)), None)
-    if place is None:
-        return list(commands)
-    last = _NUMBERS.search("\n".join(commands[place + 1 :]))
-    return [*commands[: place + 1], f"processes 0 to {last[1] if last else 0}"]
+        commands[-1] = f"launcher, {limit[1] if limit else 'no'} minutes"
+    elif first_process is not None:
+        last = _NUMBERS.search("\n".join(commands[first_process + 1 :]))
+        commands[first_process + 1 :] = [f"processes 0 to {last[1] if last else 0}"]
+    return {**row, "commands": commands}
 
 
 def _image(row: Any) -> Any:

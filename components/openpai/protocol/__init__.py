@@ -96,50 +96,41 @@ def _broken(rules: Rules, job: Mapping[str, Any]) -> list[Problem]:
 
 @cache
 def _validator(schema: str) -> Any:
+    from jsonschema.exceptions import ValidationError
     from jsonschema.validators import Draft202012Validator, extend
 
-    texts = Draft202012Validator.TYPE_CHECKER.redefine("string", _is_text)
-    kind: Any = extend(Draft202012Validator, {"pattern": _pattern}, type_checker=texts)  # type: ignore[no-untyped-call]
-    return kind(json.loads((_FOLDER / schema).read_text(encoding="utf-8")))
+    def is_text(_: Any, value: Any) -> bool:
+        return isinstance(value, str) and not isinstance(value, Moment)
 
+    def matches_pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
+        # Here `$` is the end of the text only. In Python, it also matches before a last line break.
+        if validator.is_type(instance, "string") and not re.search(pattern.replace("$", r"\Z"), instance):
+            yield ValidationError(f"{instance[:60]!r} does not match {pattern}")
 
-def _is_text(_: Any, value: Any) -> bool:
-    return isinstance(value, str) and not isinstance(value, Moment)
-
-
-def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
-    """Checks a pattern in which `$` is the end of the text only. In Python, it also matches before a last line
-    break."""
-    from jsonschema.exceptions import ValidationError
-
-    if validator.is_type(instance, "string") and not re.search(pattern.replace("$", r"\Z"), instance):
-        yield ValidationError(f"{instance[:60]!r} does not match {pattern}")
+    texts = Draft202012Validator.TYPE_CHECKER.redefine("string", is_text)
+    checks = {"pattern": matches_pattern}
+    validator: Any = extend(Draft202012Validator, checks, type_checker=texts)  # type: ignore[no-untyped-call]
+    return validator(json.loads((_FOLDER / schema).read_text(encoding="utf-8")))
 
 
 def _problem(error: ValidationError) -> Problem:
+    """The library's message, without values that may be long or secret."""
     path, rule = tuple(error.absolute_path), error.schema if isinstance(error.schema, Mapping) else {}
     if path[-1:] in (("jobRetryCount",), ("taskRetryCount",)) and error.validator == "minimum":
         return Problem(path, retry_reason(int(str(error.instance))))
-    unhandled = bool(rule.get("unhandled")) and error.validator in _OF_VALUES
-    return Problem(path, _sentence(error), unhandled=unhandled, code=rule.get("code", 0))
-
-
-def _sentence(error: ValidationError) -> str:
-    """The library's message, without values that may be long or secret."""
+    expected: Any = error.validator_value
     match error.validator:
         case "type":
-            return f"is not of type {' or '.join(_listed(error.validator_value))}"
+            sentence = f"is not of type {' or '.join(expected if isinstance(expected, list) else [str(expected)])}"
         case "minItems" | "minProperties":
-            return "is empty"
+            sentence = "is empty"
         case "not":
-            return "is null"
+            sentence = "is null"
         case "anyOf":
-            return "has no value that OpenPAI can read"
+            sentence = "has no value that OpenPAI can read"
         case "maxLength":
-            return f"is longer than {error.validator_value} characters"
+            sentence = f"is longer than {expected} characters"
         case _:
-            return error.message[:_LONGEST]
-
-
-def _listed(value: Any) -> list[str]:
-    return value if isinstance(value, list) else [str(value)]
+            sentence = error.message[:_LONGEST]
+    unhandled = bool(rule.get("unhandled")) and error.validator in _OF_VALUES
+    return Problem(path, sentence, unhandled=unhandled, code=rule.get("code", 0))
