@@ -80,12 +80,9 @@ def _cell(targets: Mapping[str, set[str]], order: Sequence[str]) -> str:
         else:
             parts = [room]
         shown.update(dict.fromkeys(parts))
-    return ", ".join(f"`{_path(name)}`" for name in shown) or "nothing of ours"
-
-
-def _path(module: str) -> str:
-    path = module.replace(".", "/")
-    return f"{path}.py" if (ROOT / f"{path}.py").is_file() else path
+    paths = [name.replace(".", "/") for name in shown]
+    files = [f"{path}.py" if (ROOT / f"{path}.py").is_file() else path for path in paths]
+    return ", ".join(f"`{file}`" for file in files) or "nothing of ours"
 
 
 def main() -> None:

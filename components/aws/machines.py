@@ -47,6 +47,12 @@ def template(
 ) -> dict[str, Any]:
     """The arguments of the launch template."""
     ours = {"tags": dict(tags)}
+    disk = {
+        "volume_size": cluster.disk_gb,
+        "volume_type": "gp3",
+        "encrypted": "true",
+        "delete_on_termination": "true",
+    }
     # One for each network card. The first has the machine's address. EC2 requires device index 1 on all others.
     interfaces: list[dict[str, Any]] = []
     for card in range(max(1, cluster.efa)):
@@ -78,7 +84,7 @@ def template(
             "http_put_response_hop_limit": 1,
             "instance_metadata_tags": "enabled",
         },
-        "block_device_mappings": [{"device_name": image.device, "ebs": _disk(cluster)}],
+        "block_device_mappings": [{"device_name": image.device, "ebs": disk}],
         "network_interfaces": interfaces,
         **({"placement": {"group_name": name}} if name else {}),
         **_bought(cluster),
@@ -102,15 +108,6 @@ def template_name(cluster: ClusterPlan, image: MachineImage, settings: Mapping[s
 
 def encoded(user_data: str) -> str:
     return b64encode(user_data.encode()).decode()
-
-
-def _disk(cluster: ClusterPlan) -> dict[str, Any]:
-    return {
-        "volume_size": cluster.disk_gb,
-        "volume_type": "gp3",
-        "encrypted": "true",
-        "delete_on_termination": "true",
-    }
 
 
 def _bought(cluster: ClusterPlan) -> dict[str, Any]:

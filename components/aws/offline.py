@@ -79,19 +79,11 @@ def _zones(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, An
     return {**arguments, "locations": zones, "instanceTypes": [""] * len(zones)}
 
 
-def _subnet(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
-    return {**arguments, "availabilityZone": unknown("zone")}
-
-
-def _image(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
-    return {**arguments, "id": arguments["filters"][0]["values"][0]}
-
-
 _ANSWERS: Mapping[str, _Answer] = {
     "aws:index/getCallerIdentity:getCallerIdentity": _account,
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": _zones,
-    "aws:ec2/getAmi:getAmi": _image,
-    "aws:ec2/getSubnet:getSubnet": _subnet,
+    "aws:ec2/getAmi:getAmi": lambda arguments, _: {**arguments, "id": arguments["filters"][0]["values"][0]},
+    "aws:ec2/getSubnet:getSubnet": lambda arguments, _: {**arguments, "availabilityZone": unknown("zone")},
     "aws:ec2/getSecurityGroup:getSecurityGroup": _there,
     "aws:ec2/getVpc:getVpc": _there,
     "aws:ssm/getParameter:getParameter": lambda arguments, _: {

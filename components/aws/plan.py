@@ -233,19 +233,18 @@ def _network_words(plan: AwsDl1Plan) -> Iterator[Row]:
     yield group
     for item in network.ingress:
         yield "let in", f"{item.cidr} to {item.ports}: {item.why}"
-    yield "way out", _way_out(network)
-
-
-def _way_out(network: AwsNetworkPlan) -> str:
     if network.vpc:
         routes = f"route table {network.route_table}" if network.route_table else "main route table"
-        return f"where the {routes} of that VPC leads: to S3, ECR, CloudWatch Logs, Secrets Manager, Systems Manager"
-    if network.nat:
-        return "to S3 by its gateway endpoint, and out through NAT"
-    services = f"to S3 by its gateway endpoint, and to {', '.join(network.endpoints)} by endpoints in the subnet"
-    if network.public:
-        return f"{services}; nodes with a public address reach the internet"
-    return f"{services}; S3 and ECR take writes in this account and in the stack's bucket only"
+        services = "to S3, ECR, CloudWatch Logs, Secrets Manager, Systems Manager"
+        yield "way out", f"where the {routes} of that VPC leads: {services}"
+    elif network.nat:
+        yield "way out", "to S3 by its gateway endpoint, and out through NAT"
+    else:
+        services = f"to S3 by its gateway endpoint, and to {', '.join(network.endpoints)} by endpoints in the subnet"
+        reach = "S3 and ECR take writes in this account and in the stack's bucket only"
+        if network.public:
+            reach = "nodes with a public address reach the internet"
+        yield "way out", f"{services}; {reach}"
 
 
 def _cluster_words(cluster: ClusterPlan) -> Iterator[Row]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from components.aws.plan import AwsDl1Plan, AwsJobPlan
-from components.plan.model import NodePlan, RunPlan
+from components.plan.model import RunPlan
 from schemas.job_code import CodeArtifact, folder_digest, folder_entries
 from schemas.model import EnvValue, Secret
 
@@ -49,27 +49,26 @@ def run_inputs(
     version = {"secretVersion": where["secretVersion"]} if where.get("secretVersion") is not None else {}
     where = {key: value for key, value in where.items() if key != "secretVersion"}
     cluster = {"job": job.cluster.key, "region": plan.region, "stack": plan.stack, **where}
+    # The default is not written: a changed environment would start the runs of earlier releases again.
+    forced = {HOST_NIC_VARIABLE: "host-memory"} if job.cluster.host_memory else {}
+    nodes = []
+    for node in run.nodes:
+        # Secrets are not here: nodes read them by their role when the run begins.
+        plain = {name: value for name, value in node.environment.items() if not isinstance(value, Secret)}
+        environment = {**forced, **filler.environment(plain), "TRAINYARD_LAUNCH": filler.document(node.launch)}
+        nodes.append({"name": node.name, "role": node.role, "rank": node.rank, "environment": environment})
     return {
         "platform": plan.platform,
         **version,
         "cluster": {key: value for key, value in cluster.items() if value is not None},
         "displayName": run.display_name,
         "tags": {**plan.tags, "job": job.name, "run": run.name},
-        "nodes": [_node(node, filler, job) for node in run.nodes],
+        "nodes": nodes,
         "image": filler.fill(job.image),
         "maximumRuntimeMinutes": job.maximum_runtime_minutes,
         "until": run.until,
         "attempt": run.attempt,
     }
-
-
-def _node(node: NodePlan, filler: RunFiller, job: AwsJobPlan) -> dict[str, Any]:
-    # Secrets are not here: nodes read them by their role when the run begins.
-    plain = {name: value for name, value in node.environment.items() if not isinstance(value, Secret)}
-    # The default is not written: a changed environment would start the runs of earlier releases again.
-    forced = {HOST_NIC_VARIABLE: "host-memory"} if job.cluster.host_memory else {}
-    environment = {**forced, **filler.environment(plain), "TRAINYARD_LAUNCH": filler.document(node.launch)}
-    return {"name": node.name, "role": node.role, "rank": node.rank, "environment": environment}
 
 
 def build_archive(folder: Path, into: Path, name: str, inside: str = "") -> CodeArtifact:

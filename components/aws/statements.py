@@ -11,7 +11,6 @@ from typing import Any
 from catalog.nested import map_values
 from catalog.tables import table
 from components.aws.plan import AwsDl1Plan
-from components.plan.model import Grant
 
 ANY = "*"
 VERSION = "2012-10-17"
@@ -46,7 +45,16 @@ def named_resource(plan: AwsDl1Plan, name: str, bucket: str | None = None) -> Na
     values = _values(plan, bucket or plan.bucket.name)
     access = plan.access
     there = {None: True, "group": access.users_group is not None, "role": access.users_role is not None}[row.get("of")]
-    arns = [arn for pattern in row["arns"] for arn in _arns(pattern, values, _of_jobs(plan)) if there]
+    clusters = [job.cluster for job in plan.jobs.values()]
+    of_jobs = {
+        "job": [cluster.key for cluster in clusters],
+        "cluster": [cluster.name for cluster in clusters],
+        "image": [cluster.image or ANY for cluster in clusters],
+        "parameter": [cluster.image_parameter for cluster in clusters if cluster.image_parameter],
+        "reservation": [cluster.reservation for cluster in clusters if cluster.reservation],
+        "placement_group": [cluster.placement_group for cluster in clusters if cluster.placement_group],
+    }
+    arns = [arn for pattern in row["arns"] for arn in _arns(pattern, values, of_jobs) if there]
 
     def fill(part: Any) -> Any:
         return part if isinstance(part, Mapping | list) else str(part).format(**values)
@@ -62,18 +70,6 @@ def _arns(pattern: str, values: Mapping[str, str], of_jobs: Mapping[str, Sequenc
             yield from (pattern.format(**values, **{name: text}) for text in texts)
             return
     yield pattern.format(**values)
-
-
-def _of_jobs(plan: AwsDl1Plan) -> dict[str, Sequence[str]]:
-    clusters = [job.cluster for job in plan.jobs.values()]
-    return {
-        "job": [cluster.key for cluster in clusters],
-        "cluster": [cluster.name for cluster in clusters],
-        "image": [cluster.image or ANY for cluster in clusters],
-        "parameter": [cluster.image_parameter for cluster in clusters if cluster.image_parameter],
-        "reservation": [cluster.reservation for cluster in clusters if cluster.reservation],
-        "placement_group": [cluster.placement_group for cluster in clusters if cluster.placement_group],
-    }
 
 
 def _values(plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
@@ -137,7 +133,25 @@ class AwsPolicy:
 
 def policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
     """The policies of users and nodes. Statements that do not fit into one document go into a further policy."""
-    return tuple(policy for who in ("users", "runs") for policy in _policies(plan, who))
+    found: list[AwsPolicy] = []
+    managed = table("aws_dl1_access")["managed"].get(plan.access.mode)
+    for who in ("users", "runs"):
+        name = f"{plan.team}-{plan.environment}-{'nodes' if who == 'runs' else who}"
+        granted = [grant for grant in plan.access.grants if grant.who == who]
+        if managed is not None:
+            granted = [grant for grant in granted if f"{grant.does} {grant.what}" in managed["beside"]]
+        statements = (
+            statement(plan, row, grant.why, grant.target if grant.what in ("buckets", "objects") else None)
+            for grant in granted
+            for row in rows_of(grant.who, f"{grant.does} {grant.what}")
+        )
+        # A stack without jobs has no resources of jobs, and AWS refuses a statement without resources.
+        own = split(name, who, merged(one for one in statements if one.resources))
+        arns = tuple(f"arn:aws:iam::aws:policy/{one}" for one in managed[who]) if managed else ()
+        if arns:
+            own = (replace(own[0], managed=arns), *own[1:]) if own else (AwsPolicy(name, who, (), arns),)
+        found += own
+    return tuple(found)
 
 
 def split(name: str, who: str, statements: Sequence[AwsStatement]) -> tuple[AwsPolicy, ...]:
@@ -198,12 +212,11 @@ def endpoint_policies(plan: AwsDl1Plan) -> dict[str, str]:
     """The policy of each endpoint, by its service. Empty if nodes can reach the internet anyway."""
     if not plan.network.endpoints or plan.network.public:
         return {}
-    return {service: _endpoint_policy(plan, rows) for service, rows in table("aws_dl1_access")["endpoints"].items()}
-
-
-def _endpoint_policy(plan: AwsDl1Plan, rows: Iterable[Mapping[str, Any]]) -> str:
-    statements = [{**statement(plan, row, "").document(), "Principal": "*"} for row in rows]
-    return json.dumps({"Version": VERSION, "Statement": statements}, sort_keys=True)
+    documents = {}
+    for service, rows in table("aws_dl1_access")["endpoints"].items():
+        statements = [{**statement(plan, row, "").document(), "Principal": "*"} for row in rows]
+        documents[service] = json.dumps({"Version": VERSION, "Statement": statements}, sort_keys=True)
+    return documents
 
 
 def rows_of(who: str, words: str) -> Sequence[Mapping[str, Any]]:
@@ -211,30 +224,6 @@ def rows_of(who: str, words: str) -> Sequence[Mapping[str, Any]]:
     rows = table("aws_dl1_access")
     own: Sequence[Mapping[str, Any]] | None = rows.get(who, {}).get(words)
     return own if own is not None else rows["actions"].get(words, ())
-
-
-def _policies(plan: AwsDl1Plan, who: str) -> tuple[AwsPolicy, ...]:
-    name = f"{plan.team}-{plan.environment}-{'nodes' if who == 'runs' else who}"
-    granted = [grant for grant in plan.access.grants if grant.who == who]
-    managed = table("aws_dl1_access")["managed"].get(plan.access.mode)
-    if managed is None:
-        return split(name, who, _statements(plan, granted))
-    arns = tuple(f"arn:aws:iam::aws:policy/{one}" for one in managed[who])
-    beside = _statements(plan, [grant for grant in granted if f"{grant.does} {grant.what}" in managed["beside"]])
-    made = split(name, who, beside)
-    if not arns:
-        return made
-    return (replace(made[0], managed=arns), *made[1:]) if made else (AwsPolicy(name, who, (), arns),)
-
-
-def _statements(plan: AwsDl1Plan, granted: Iterable[Grant]) -> tuple[AwsStatement, ...]:
-    made = (
-        statement(plan, row, grant.why, grant.target if grant.what in ("buckets", "objects") else None)
-        for grant in granted
-        for row in rows_of(grant.who, f"{grant.does} {grant.what}")
-    )
-    # A stack without jobs has no resources of jobs, and AWS refuses a statement without resources.
-    return merged(one for one in made if one.resources)
 
 
 def _one_or_all(texts: Sequence[str]) -> str | list[str]:

@@ -73,19 +73,17 @@ class Fragment:
 
 def read_fragments() -> list[Fragment]:
     """The fragments, in the order of their names. README.md is not one of them."""
-    files = sorted(path for path in FOLDER.glob("*") if path.name != "README.md")
-    return [_fragment(path) for path in files]
-
-
-def _fragment(path: Path) -> Fragment:
-    section, _, rest = path.name.partition(".")
-    if section not in SECTIONS or not re.fullmatch(r"[a-z0-9-]+\.md", rest):
-        raise NotesError(f"docs/news/{path.name}: name it SECTION.WHAT.md; sections are {', '.join(SECTIONS)}")
-    text = _COMMENT.sub("", path.read_text("utf-8")).strip()
-    lines = text.splitlines()
-    if not lines or any(not line.strip() for line in lines) or lines[0].startswith(("-", "#")):
-        raise NotesError(f"docs/news/{path.name}: write one paragraph, without a heading and without a hyphen")
-    return Fragment(path, section, text)
+    fragments = []
+    for path in sorted(path for path in FOLDER.glob("*") if path.name != "README.md"):
+        section, _, rest = path.name.partition(".")
+        if section not in SECTIONS or not re.fullmatch(r"[a-z0-9-]+\.md", rest):
+            raise NotesError(f"docs/news/{path.name}: name it SECTION.WHAT.md; sections are {', '.join(SECTIONS)}")
+        text = _COMMENT.sub("", path.read_text("utf-8")).strip()
+        lines = text.splitlines()
+        if not lines or any(not line.strip() for line in lines) or lines[0].startswith(("-", "#")):
+            raise NotesError(f"docs/news/{path.name}: write one paragraph, without a heading and without a hyphen")
+        fragments.append(Fragment(path, section, text))
+    return fragments
 
 
 def with_news(changelog: str, version: str, fragments: Iterable[Fragment]) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from components.aws.client.queue import Queue
 from components.aws.client.tickets import Cluster, Ticket, described_inputs
-from components.aws.plan import AwsDl1Plan, AwsJobPlan, aws_dl1_job, aws_dl1_plan
+from components.aws.plan import AwsJobPlan, aws_dl1_job, aws_dl1_plan
 from components.aws.run_inputs import archive_name, run_inputs
 from components.plan.model import NodePlan, expand
 from components.platform.calls import Call
@@ -83,27 +83,26 @@ def find_deployed(queue: Queue, planned: PlannedTry) -> Ticket | None:
     return own[0]
 
 
-def changes_of(planned: PlannedTry, job: AwsJobPlan, deployed: Ticket | None, folder: Path) -> Iterator[str]:
+def changes_of(planned: PlannedTry, job: AwsJobPlan, deployed: Ticket | None, folder: Path) -> list[str]:
     """The keys of the job that differ between the stack file and what is deployed, each once."""
-    if deployed is not None and planned.like is not None:
-        yield from dict.fromkeys(_differences(planned, job, deployed, folder))
-
-
-def _differences(planned: PlannedTry, job: AwsJobPlan, deployed: Ticket, folder: Path) -> Iterator[str]:
+    if deployed is None or planned.like is None:
+        return []
+    changes = []
     if job.code and job.code.folder and deployed.cluster.code:
         name = archive_name((folder / job.code.folder).resolve(), job.called)
         if deployed.cluster.code.rpartition("/")[2] != name:
-            yield "code"
+            changes.append("code")
     if not OVERLAY.fits(job.image, deployed.text("image")):
-        yield "image"
+        changes.append("image")
     if job.maximum_runtime_minutes != deployed.content.get("maximumMinutes"):
-        yield "maximumRuntimeMinutes"
-    like = {node.name: node for node in planned.like.nodes} if planned.like else {}
+        changes.append("maximumRuntimeMinutes")
+    like = {node.name: node for node in planned.like.nodes}
     if set(deployed.node_names) != set(like):
-        yield "roles"
+        changes.append("roles")
     for node in deployed.nodes:
         if node["name"] in like:
-            yield from OVERLAY.differences(environment_of(node), without_secrets(like[node["name"]]))
+            changes += OVERLAY.differences(environment_of(node), without_secrets(like[node["name"]]))
+    return list(dict.fromkeys(changes))
 
 
 def refuse_new_secrets(planned: PlannedTry) -> None:
@@ -146,19 +145,14 @@ def prepare_try(session: Session, known_bucket: str, call: Call, planned: Planne
     if "registry" not in plan.taken:
         host = f"{session.account}.dkr.ecr.{plan.region}.amazonaws.com"
         values["registry"] = f"{host}/{plan.registry.repository}"
-    inputs = _repeated(planned, deployed, values) if deployed else _from_plan(queue, planned, plan, job, values)
+    if deployed is not None:
+        inputs = _repeated(planned, deployed, values)
+    else:
+        group = plan.logs.group_name if plan.logs.enabled and "logs" not in plan.taken else None
+        code = newest_code(session, call, bucket, job.called) if job.code and job.code.folder else None
+        where = {"bucket": bucket, "logGroup": group, "code": code}
+        inputs = {**run_inputs(plan, job, planned.run, where, PlanFiller(values)), "until": "accepted"}
     return ReadyTry(planned, inputs, tuple(changes_of(planned, job, deployed, folder)))
-
-
-def _from_plan(
-    queue: Queue, planned: PlannedTry, plan: AwsDl1Plan, job: AwsJobPlan, values: dict[str, str]
-) -> Properties:
-    group = plan.logs.group_name if plan.logs.enabled and "logs" not in plan.taken else None
-    bucket = queue.cluster.bucket
-    has_code = job.code and job.code.folder
-    code = newest_code(queue.session, queue.call, bucket, job.called) if has_code else None
-    where = {"bucket": bucket, "logGroup": group, "code": code}
-    return {**run_inputs(plan, job, planned.run, where, PlanFiller(values)), "until": "accepted"}
 
 
 def _repeated(planned: PlannedTry, deployed: Ticket, values: dict[str, str]) -> Properties:

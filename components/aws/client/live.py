@@ -59,7 +59,7 @@ class LiveReader:
 
     def _bucket(self, bucket: ReviewedResource) -> None:
         name, client = str(bucket.inputs.get("bucket")), self._session.client("s3")
-        if self._read(f"the bucket {name}", bucket, lambda: client.head_bucket(Bucket=name), _nothing) is None:
+        if self._read(f"the bucket {name}", bucket, lambda: client.head_bucket(Bucket=name), lambda _: {}) is None:
             return
         settings: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Mapping[str, Any]]]] = {
             PRIVATE: (lambda: client.get_public_access_block(Bucket=name), _private),
@@ -154,10 +154,6 @@ def _is_not_there(error: Exception) -> bool:
     return (
         is_gone(error) or code.startswith("NoSuch") or code.endswith(("NotFound", "NotFoundError", "NotFoundException"))
     )
-
-
-def _nothing(row: Any) -> Mapping[str, Any]:
-    return {}
 
 
 def _private(response: Any) -> Mapping[str, Any]:

@@ -121,8 +121,13 @@ class Ec2Reader:
             (one.inputs.get("routeTableId"), one.inputs.get("destinationCidrBlock")): one
             for one in self._declared.of(ROUTE)
         }
-        live = {(row["RouteTableId"], route.get("DestinationCidrBlock") or route.get("DestinationIpv6CidrBlock")): route
-                for row in rows for route in row["Routes"] if _is_compared(route)}  # fmt: skip
+        live = {}
+        for table, route in ((row["RouteTableId"], route) for row in rows for route in row["Routes"]):
+            gateway = str(route.get("GatewayId"))
+            # Neither the local route of the VPC, nor routes that an endpoint added.
+            if gateway != "local" and not gateway.startswith("vpce-"):
+                block = route.get("DestinationCidrBlock") or route.get("DestinationIpv6CidrBlock")
+                live[table, block] = route
         for place, one in declared.items():
             if rows and place not in live:
                 self._reading.record_missing(one)
@@ -197,11 +202,6 @@ def _endpoint(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
         groups = sorted(one["GroupId"] for one in row.get("Groups") or ())
         values["securityGroupIds"] = as_declared(given["securityGroupIds"], groups)
     return values
-
-
-def _is_compared(route: Row) -> bool:
-    """False for the local route of the VPC, and for routes that an endpoint added."""
-    return route.get("GatewayId") != "local" and not str(route.get("GatewayId")).startswith("vpce-")
 
 
 def rule_words(egress: bool, rule: Mapping[str, Any]) -> str:

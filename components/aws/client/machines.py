@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -53,6 +54,14 @@ class Instance:
     reason: str = ""
     spot: bool = False
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Instance:
+        reason = (row.get("StateReason") or {}).get("Message") or row.get("StateTransitionReason") or ""
+        return cls(
+            row["InstanceId"], _tags(row).get("node", ""), row["State"]["Name"], row["LaunchTime"],
+            terminal_line(reason), row.get("InstanceLifecycle") == _SPOT,
+        )  # fmt: skip
+
     @property
     def gone(self) -> bool:
         return self.state in _GONE
@@ -81,7 +90,7 @@ def find_instances(queue: Queue, names: Sequence[str] | None) -> dict[str, Insta
         queue.call, "Find the job's instances", client, "describe_instances", queue.access_minutes, Filters=filters
     )
     rows = (row for page in listing for group in page["Reservations"] for row in group["Instances"])
-    return newest(_instance(row) for row in rows if names is None or _tags(row).get("node", "") in names)
+    return newest(Instance.of(row) for row in rows if names is None or _tags(row).get("node", "") in names)
 
 
 def newest(instances: Iterable[Instance]) -> dict[str, Instance]:
@@ -96,14 +105,6 @@ def newest(instances: Iterable[Instance]) -> dict[str, Instance]:
 
 def _rank(instance: Instance) -> tuple[bool, datetime]:
     return not instance.gone, instance.launched
-
-
-def _instance(row: Mapping[str, Any]) -> Instance:
-    reason = (row.get("StateReason") or {}).get("Message") or row.get("StateTransitionReason") or ""
-    return Instance(
-        row["InstanceId"], _tags(row).get("node", ""), row["State"]["Name"], row["LaunchTime"], terminal_line(reason),
-        row.get("InstanceLifecycle") == _SPOT,
-    )  # fmt: skip
 
 
 def _tags(row: Mapping[str, Any]) -> dict[str, str]:
@@ -277,27 +278,18 @@ def _not_woken(queue: Queue, running: Sequence[Instance], error: ProviderError, 
     later = "The nodes read their queue once a minute, so they see the change then."
     if not offline:
         return f"{error} {later}"
-    who = ", ".join(_offline(queue, running) or [f"{one.node} ({one.id})" for one in running])
+    client = queue.session.client("ssm", queue.cluster.region)
+    nodes = {one.id: f"{one.node} ({one.id})" for one in running}
+    filters = [{"Key": "InstanceIds", "Values": list(nodes)}]
+    online: set[str] = set()
+    with suppress(ProviderError):
+        listing = pages(
+            queue.call, "Ask which nodes are online", client, "describe_instance_information", Filters=filters
+        )
+        rows = [row for page in listing for row in page.get("InstanceInformationList") or ()]
+        online = {row["InstanceId"] for row in rows if row.get("PingStatus") == "Online"}
+    who = ", ".join([words for identity, words in nodes.items() if identity not in online] or nodes.values())
     return (
         f"Systems Manager does not reach {who}. {later} Its agent must run on the machine, the role of the nodes must "
         "allow it, and the subnet needs a way to AWS's services: a NAT gateway or endpoints."
     )
-
-
-def _offline(queue: Queue, running: Sequence[Instance]) -> list[str]:
-    client = queue.session.client("ssm", queue.cluster.region)
-    ids = {one.id: one.node for one in running}
-    filters = [{"Key": "InstanceIds", "Values": list(ids)}]
-    try:
-        listing = list(
-            pages(queue.call, "Ask which nodes are online", client, "describe_instance_information", Filters=filters)
-        )
-    except ProviderError:
-        return []
-    online = {
-        row["InstanceId"]
-        for page in listing
-        for row in page.get("InstanceInformationList") or ()
-        if row.get("PingStatus") == "Online"
-    }
-    return [f"{node} ({instance})" for instance, node in ids.items() if instance not in online]

@@ -16,7 +16,7 @@ from components.aws.client.tickets import Cluster, Ticket
 from components.platform import status
 from components.platform.calls import Call, ProviderError
 from components.platform.client import RunReader
-from components.platform.runs import NodeRun, launch_document
+from components.platform.runs import launch_document
 from components.platform.status import MachineSeen, NodeStatus, RunStatus, WantedRuns, run_key
 from components.s3 import ACCESS_CODES, Session, code_of
 from launcher.escaping import terminal_line
@@ -60,7 +60,10 @@ class AwsRunReader(RunReader):
         document = launch_document(ticket.nodes[0].get("environment") or {})
         folder, times = start_folder(document, ticket.start), document.get("attempt")
         runs = observe_nodes(self.session, call, ticket.unseen_nodes)
-        nodes = [_node(ticket, row, run) for row, run in zip(ticket.nodes, runs, strict=True)]
+        nodes = []
+        for row, run in zip(ticket.nodes, runs, strict=True):
+            rank, log = row.get("rank"), ticket.stream(run.name) if ticket.cluster.log_group else None
+            nodes.append(NodeStatus(rank if type(rank) is int else 0, run, str(row.get("role") or ""), log))
         if deeply:
             nodes = [replace(node, launcher_status=self._launcher_status(call, folder, node)) for node in nodes]
         tags = ticket.tags
@@ -117,12 +120,6 @@ class AwsRunReader(RunReader):
         """Whether a cluster without a ticket of a wanted run belongs to the wanted stack."""
         wanted = self.wanted
         return bool(wanted.stack) and wanted.run is None and wanted.job in (None, cluster.job)
-
-
-def _node(ticket: Ticket, row: Mapping[str, Any], run: NodeRun) -> NodeStatus:
-    rank = row.get("rank")
-    log = ticket.stream(run.name) if ticket.cluster.log_group else None
-    return NodeStatus(rank if type(rank) is int else 0, run, str(row.get("role") or ""), log)
 
 
 def _moment(text: str) -> datetime:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from components.platform.runs import NodeRun, NodeSpec, RunSpec, launch_document
+from components.platform.runs import NodeRun, RunSpec, launch_document
 from components.platform.values import Properties
 
 VERSION = 1
@@ -174,12 +174,10 @@ class Ticket:
 
 def _has_nodes(content: Mapping[str, Any]) -> bool:
     nodes = content.get("nodes")
-    return isinstance(nodes, list) and 0 < len(nodes) <= _MOST_NODES and all(map(_is_node, nodes))
-
-
-def _is_node(node: Any) -> bool:
-    name = node.get("name") if isinstance(node, Mapping) else None
-    return isinstance(name, str) and _NAME.fullmatch(name) is not None
+    if not isinstance(nodes, list) or not 0 < len(nodes) <= _MOST_NODES:
+        return False
+    names = [node.get("name") if isinstance(node, Mapping) else None for node in nodes]
+    return all(isinstance(name, str) and _NAME.fullmatch(name) for name in names)
 
 
 def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
@@ -206,19 +204,18 @@ def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
         "secretVersion": spec.own.get("secretVersion"),
         "code": cluster.code,
         "launcher": cluster.launcher,
-        "nodes": [_node(node) for node in spec.nodes],
+        "nodes": [
+            {
+                "name": node.name,
+                "role": node.role,
+                "rank": node.rank,
+                "environment": dict(node.environment),
+                "arguments": list(node.arguments),
+            }
+            for node in spec.nodes
+        ],
     }
     return Ticket(cluster, number, {key: value for key, value in content.items() if value is not None})
-
-
-def _node(node: NodeSpec) -> dict[str, Any]:
-    return {
-        "name": node.name,
-        "role": node.role,
-        "rank": node.rank,
-        "environment": dict(node.environment),
-        "arguments": list(node.arguments),
-    }
 
 
 def described_inputs(ticket: Ticket) -> Properties:

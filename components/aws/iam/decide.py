@@ -310,7 +310,11 @@ def _matching(
         for statement in document.statements:
             if statement.allows != allows:
                 continue
-            if principal is not None and not _names(statement, principal, service):
+            # `Principal` has to match, or `NotPrincipal` must not. An Allow for the whole account grants nothing
+            # itself: identity-based policies decide. A Deny for the account counts.
+            excluded = bool(statement.not_principals)
+            named = statement.not_principals or statement.principals
+            if principal and _is_among(named, statement.allows != excluded, principal, service) == excluded:
                 continue
             try:
                 if _is_about(statement, need) and hold(statement.conditions, need.keys):
@@ -334,14 +338,6 @@ def _is_about(statement: PolicyStatement, need: Need) -> bool:
     if not statement.not_resources:
         return False
     return not any(fits_arn(filled(one, need.keys), need.resource) for one in statement.not_resources)
-
-
-def _names(statement: PolicyStatement, principal: AwsPrincipal, service: str) -> bool:
-    """Whether a statement's `Principal` matches, or its `NotPrincipal` does not. An Allow for the whole account grants
-    nothing itself: identity-based policies decide. A Deny for the account counts."""
-    if statement.not_principals:
-        return not _is_among(statement.not_principals, not statement.allows, principal, service)
-    return _is_among(statement.principals, statement.allows, principal, service)
 
 
 def _is_among(named: Mapping[str, Sequence[str]], allows: bool, principal: AwsPrincipal, service: str) -> bool:

@@ -102,14 +102,14 @@ def canonical(value: Any) -> Any:
         except ValueError:
             return value
     if isinstance(value, Mapping):
-        return {key: _set(item) if key in _SETS else canonical(item) for key, item in value.items() if key != "Sid"}
+        rows = ((key, item) for key, item in value.items() if key != "Sid")
+        return {
+            key: canonical([item] if key in _SETS and not isinstance(item, list | tuple) else item)
+            for key, item in rows
+        }
     if isinstance(value, list | tuple):
         return sorted((canonical(one) for one in value), key=lambda one: json.dumps(one, sort_keys=True))
     return value
-
-
-def _set(value: Any) -> Any:
-    return canonical(value if isinstance(value, list | tuple) else [value])
 
 
 def principals_in(document: str) -> Iterator[str]:

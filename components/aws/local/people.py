@@ -8,6 +8,7 @@ import configparser
 import io
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -147,11 +148,8 @@ def keep_secrets(deployer: Session, plan: AwsDl1Plan) -> None:
 
             text = secret_variables(run) or "{}"
             put = partial(deployer.client("secretsmanager").create_secret, Name=_secret(job, run), SecretString=text)
-            ask(_quietly, f"Keep the secret variables of {job.name}/{run.name}", put)
-
-
-def _quietly(line: str) -> None:
-    """Shows no progress, because calls to a new local cloud are fast."""
+            # Without progress: calls to a new local cloud are fast.
+            ask(lambda line: None, f"Keep the secret variables of {job.name}/{run.name}", put)
 
 
 def _has_secrets(run: RunPlan) -> bool:
@@ -166,20 +164,17 @@ def inputs(
     who: People, plan: AwsDl1Plan, job: AwsJobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Placeholders,
     tell: Tell,
 ) -> Properties:  # fmt: skip
+    code = None
+    # If these users may not read the bucket, starting the run reports why.
+    with suppress(ProviderError):
+        code = newest_code(who.session, call_of("rehearse", tell), str(outputs["bucket"]), job.called)
     where = {
         "bucket": outputs["bucket"],
         "logGroup": outputs.get("logGroup"),
         "secret": _secret(job, run) if _has_secrets(run) else None,
-        "code": _code(who, job, str(outputs["bucket"]), tell),
+        "code": code,
     }
     return run_inputs(plan, job, run, where, answers)
-
-
-def _code(who: People, job: AwsJobPlan, bucket: str, tell: Tell) -> str | None:
-    try:
-        return newest_code(who.session, call_of("rehearse", tell), bucket, job.called)
-    except ProviderError:
-        return None  # starting the run reports why these users may not read the bucket
 
 
 def small_machines(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:

@@ -153,7 +153,18 @@ def _version(iam: Any, policy: Mapping[str, Any], mutation: StatementMutation) -
 
 @contextmanager
 def _part(iam: Any, mutation: StatementMutation) -> Iterator[None]:
-    kind, named = _holder(iam, mutation.policy)
+    """In the role or group that has this inline policy."""
+    holders = (
+        (kind, {f"{kind.capitalize()}Name": row[f"{kind.capitalize()}Name"]})
+        for kind in ("role", "group")
+        for row in getattr(iam, f"list_{kind}s")()[f"{kind.capitalize()}s"]
+    )
+    for kind, holder in holders:
+        if mutation.policy in getattr(iam, f"list_{kind}_policies")(**holder)["PolicyNames"]:
+            break
+    else:
+        raise LookupError(f"no role and no group has the policy {mutation.policy}")
+    named = {**holder, "PolicyName": mutation.policy}
     body = getattr(iam, f"get_{kind}_policy")(**named)["PolicyDocument"]
     put = getattr(iam, f"put_{kind}_policy")
     put(**named, PolicyDocument=_rest(body, mutation))
@@ -161,17 +172,6 @@ def _part(iam: Any, mutation: StatementMutation) -> Iterator[None]:
         yield
     finally:
         put(**named, PolicyDocument=json.dumps(body))
-
-
-def _holder(iam: Any, policy: str) -> tuple[str, dict[str, str]]:
-    """The role or group that has this inline policy."""
-    for row in iam.list_roles()["Roles"]:
-        if policy in iam.list_role_policies(RoleName=row["RoleName"])["PolicyNames"]:
-            return "role", {"RoleName": row["RoleName"], "PolicyName": policy}
-    for row in iam.list_groups()["Groups"]:
-        if policy in iam.list_group_policies(GroupName=row["GroupName"])["PolicyNames"]:
-            return "group", {"GroupName": row["GroupName"], "PolicyName": policy}
-    raise LookupError(f"no role and no group has the policy {policy}")
 
 
 def _rest(body: Mapping[str, Any], mutation: StatementMutation) -> str:

@@ -106,17 +106,12 @@ def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
         place = ("account", "region") if row["type"] in _REGIONAL else ("account",)
         here = own.outputs()
         return outputs.get(output) == name_of(row) and all(outputs.get(key) == here.get(key) for key in place)
-    address = _address(row)
+    address = f"s3://{name_of(row)}" if row["type"] == BUCKET else ""
+    if row["type"] == REPOSITORY:
+        address = str((row.get("outputs") or {}).get("repositoryUrl", ""))
     return bool(address) and (
         has_address(inputs, address) or address in (outputs.get("bucketUri"), outputs.get("imagePushAddress"))
     )
-
-
-def _address(row: Row) -> str:
-    """The address by which other stacks refer to the resource, if not by its id. It is unique to this cloud."""
-    if row["type"] == BUCKET:
-        return f"s3://{name_of(row)}"
-    return str((row.get("outputs") or {}).get("repositoryUrl", "")) if row["type"] == REPOSITORY else ""
 
 
 def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
@@ -151,30 +146,32 @@ def describe_machines(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> lis
     if not ids:
         return []
     client = session_of(cloud, DEPLOYER, region_of(rows)).client("ec2")
-    answer = ask(tell, "List the machines", partial(client.describe_instances, Filters=_by_id(ids)))
-    machines = [one for reservation in answer["Reservations"] for one in reservation["Instances"]]
-    return sorted(_described(one) for one in machines if one["State"]["Name"] != "terminated")
-
-
-def _by_id(ids: Sequence[str]) -> list[dict[str, Any]]:
     # A filter: a list by ids fails if one of them does not exist any more.
-    return [{"Name": "instance-id", "Values": list(ids)}]
-
-
-def _described(machine: Any) -> str:
-    tags = {tag["Key"]: tag["Value"] for tag in machine.get("Tags", ())}
-    name = "/".join(filter(None, (tags.get("job"), tags.get("node")))) or machine["InstanceId"]
-    state, since = machine["State"]["Name"], machine["LaunchTime"]
-    if state not in _UP:
-        return f"{name}: {state}, {machine['InstanceId']}"
-    up = duration((datetime.now(UTC) - since).total_seconds())
-    return f"{name}: {state} since {since:%Y-%m-%d %H:%M:%S} UTC ({up}), {machine['InstanceId']}"
+    filters = [{"Name": "instance-id", "Values": ids}]
+    answer = ask(tell, "List the machines", partial(client.describe_instances, Filters=filters))
+    lines = []
+    for machine in (one for reservation in answer["Reservations"] for one in reservation["Instances"]):
+        tags = {tag["Key"]: tag["Value"] for tag in machine.get("Tags", ())}
+        name = "/".join(filter(None, (tags.get("job"), tags.get("node")))) or machine["InstanceId"]
+        state, since = machine["State"]["Name"], machine["LaunchTime"]
+        if state in _UP:
+            up = duration((datetime.now(UTC) - since).total_seconds())
+            lines.append(f"{name}: {state} since {since:%Y-%m-%d %H:%M:%S} UTC ({up}), {machine['InstanceId']}")
+        elif state != "terminated":
+            lines.append(f"{name}: {state}, {machine['InstanceId']}")
+    return sorted(lines)
 
 
 def describe_removal(cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
     """Describes a removal. `rows`: the resources that are removed. `kept`: those that stay."""
     session = session_of(cloud, DEPLOYER, region_of(rows))
-    live = [_live_run(ticket, nodes) for ticket, nodes in _living(session, rows, tell)]
+    live = []
+    for ticket, nodes in _living(session, rows, tell):
+        title = f"{ticket.tags.get('job', ticket.cluster.job)}/{ticket.tags.get('run') or ticket.text('run')}"
+        states = {node.state for node in nodes}
+        state = "IN_PROGRESS" if "IN_PROGRESS" in states else sorted(states)[0]
+        created = datetime.fromisoformat(ticket.text("createdAt").replace("Z", "+00:00"))
+        live.append(LiveRun(title, state, created))
     machines = [f"ends     machine {line}" for line in describe_machines(cloud, rows, tell)]
     lines = (*machines, *_contents(session, rows, "goes", tell), *_contents(session, kept, "stays", tell))
     return Removal(tuple(live), lines)
@@ -217,28 +214,15 @@ def has_objects(cloud: LocalCloud, bucket: str, tell: Tell) -> bool:
 def _living(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple[Ticket, list[NodeRun]]]:
     """The starts that have not ended on clusters whose machines are removed, with their nodes."""
     platform, call = AwsRuns(session), call_of("down", tell)
-    for bucket, job in dict.fromkeys(_clusters(rows)):
+    jobs = {((row.get("outputs") or {}).get("tags") or {}).get("job") for row in rows if row["type"] == INSTANCE}
+    declared = [(row.get("inputs") or {}).get("cluster") for row in rows]
+    clusters = [one for one in declared if isinstance(one, dict) and one.get("job") in jobs]
+    for bucket, job in dict.fromkeys((str(one["bucket"]), str(one["job"])) for one in clusters):
         queue = Queue(session, call, Cluster(bucket, job))
         for ticket in reversed(ask_if_exists(tell, "List the runs", queue.tickets) or []):
             nodes = platform.observe(call, ticket.unseen_nodes)
             if alive := [node for node in nodes if not node.over]:
                 yield ticket, alive
-
-
-def _clusters(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """Bucket and job of each cluster with a machine among the rows."""
-    jobs = {((row.get("outputs") or {}).get("tags") or {}).get("job") for row in rows if row["type"] == INSTANCE}
-    for row in rows:
-        cluster = (row.get("inputs") or {}).get("cluster")
-        if isinstance(cluster, dict) and cluster.get("job") in jobs:
-            yield str(cluster["bucket"]), str(cluster["job"])
-
-
-def _live_run(ticket: Ticket, nodes: Sequence[NodeRun]) -> LiveRun:
-    title = f"{ticket.tags.get('job', ticket.cluster.job)}/{ticket.tags.get('run') or ticket.text('run')}"
-    states = {node.state for node in nodes}
-    state = "IN_PROGRESS" if "IN_PROGRESS" in states else sorted(states)[0]
-    return LiveRun(title, state, datetime.fromisoformat(ticket.text("createdAt").replace("Z", "+00:00")))
 
 
 def _contents(session: Session, rows: Sequence[Row], fate: str, tell: Tell) -> Iterator[str]:

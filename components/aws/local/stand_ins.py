@@ -229,33 +229,20 @@ def _remove_grant(here: StandIns, made: str, name: str) -> None:
     here.find(f"Remove {policy} of {made}", "iam", "delete_group_policy", GroupName=made, PolicyName=policy)
 
 
-def _repository(here: StandIns, name: str) -> str:
-    here.ask(f"Make a stand-in for the repository {name}", "ecr", "create_repository", repositoryName=name)
-    return name
-
-
-def _log_group(here: StandIns, name: str) -> str:
-    here.ask(f"Make a stand-in for the log group {name}", "logs", "create_log_group", logGroupName=name)
-    return name
-
-
-def _users(here: StandIns, name: str) -> str:
-    here.ask(f"Make a stand-in for the group {name}", "iam", "create_group", GroupName=name)
-    return name
-
-
-def _placement(here: StandIns, name: str) -> str:
-    what = f"Make a stand-in for the placement group {name}"
-    here.ask(what, "ec2", "create_placement_group", GroupName=name, Strategy="cluster")
-    return name
-
-
 def _parameter(here: StandIns, name: str) -> str:
     from catalog.tables import table
 
     image = table("aws_local")["image"][0]["id"]
     here.ask(f"Make a stand-in for {name}", "ssm", "put_parameter", Name=name, Value=image, Type="String")
     return name
+
+
+def _made_by(service: str, operation: str, parameter: str, kind: str, **more: Any) -> Callable[[StandIns, str], str]:
+    def make(here: StandIns, name: str) -> str:
+        here.ask(f"Make a stand-in for the {kind} {name}", service, operation, **{parameter: name}, **more)
+        return name
+
+    return make
 
 
 def _by_id(operation: str, key: str, plural: str) -> Callable[[StandIns, str], str]:
@@ -302,8 +289,11 @@ _THERE: Mapping[str, Callable[[StandIns, str], str]] = {
 }  # fmt: skip
 _MAKE: Mapping[str, Callable[..., str]] = {
     "vpc": _vpc, "subnet": _subnet, "security group": _group, "route table": _route_table, "bucket": _bucket,
-    "role": _role, "repository": _repository, "log group": _log_group, "group": _users, "user role": _role,
-    "placement group": _placement, "parameter": _parameter,
+    "role": _role, "user role": _role, "parameter": _parameter,
+    "repository": _made_by("ecr", "create_repository", "repositoryName", "repository"),
+    "log group": _made_by("logs", "create_log_group", "logGroupName", "log group"),
+    "group": _made_by("iam", "create_group", "GroupName", "group"),
+    "placement group": _made_by("ec2", "create_placement_group", "GroupName", "placement group", Strategy="cluster"),
 }  # fmt: skip
 _REMOVE: Mapping[str, Callable[[StandIns, str, str], None]] = {
     "vpc": _remove_vpc,

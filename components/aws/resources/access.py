@@ -12,7 +12,7 @@ import pulumi_aws as aws
 
 from components.aws.plan import AwsDl1Plan
 from components.aws.statements import TRUST, AwsPolicy, policies
-from components.plan.model import NodePlan, RunPlan
+from components.plan.model import RunPlan
 from schemas.model import Secret
 
 KEY_PAIR = "trainyard:index:KeyPair"
@@ -123,7 +123,10 @@ def secret_variables(run: RunPlan) -> str | None:
 
     A node reads the variables that all nodes share, and those under its own name, such as `worker-0/HF_TOKEN`.
     """
-    own = {node.name: _secrets(node) for node in run.nodes}
+    own = {
+        node.name: {name: value.value or "" for name, value in node.environment.items() if isinstance(value, Secret)}
+        for node in run.nodes
+    }
     texts: dict[str, str] = {}
     for variable in sorted({name for values in own.values() for name in values}):
         has = {node: values[variable] for node, values in own.items() if variable in values}
@@ -132,7 +135,3 @@ def secret_variables(run: RunPlan) -> str | None:
         else:
             texts |= {f"{node}/{variable}": text for node, text in has.items()}
     return json.dumps(texts, sort_keys=True) if texts else None
-
-
-def _secrets(node: NodePlan) -> dict[str, str]:
-    return {name: value.value or "" for name, value in node.environment.items() if isinstance(value, Secret)}

@@ -130,7 +130,11 @@ def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
     access = Access("access", AccessArgs(plan, prefix, plan.tags)) if plan.access.create else None
     folders = [job.cluster.key for job in plan.jobs.values()]
     storage = Storage("storage", StorageArgs(plan.bucket, plan.registry, plan.logs, plan.tags, folders))
-    network = _network(plan, answers, prefix)
+    network: Network | None = None
+    if plan.network.create:
+        policies = endpoint_policies(replace(plan, account=answers.account))
+        args = NetworkArgs(plan.network, plan.region, answers.zone, prefix, plan.tags, policies)
+        network = Network("network", args)
     role = plan.access.runs_role
     placed = Placed(
         network,
@@ -141,13 +145,6 @@ def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
     )
     after = [one for one in (storage, access, network) if one is not None]
     return outputs(here, placed, _jobs(here, answers, placed, folder, storage, after))
-
-
-def _network(plan: AwsDl1Plan, answers: Answers, prefix: str) -> Network | None:
-    if not plan.network.create:
-        return None
-    policies = endpoint_policies(replace(plan, account=answers.account))
-    return Network("network", NetworkArgs(plan.network, plan.region, answers.zone, prefix, plan.tags, policies))
 
 
 def _jobs(

@@ -111,7 +111,10 @@ class _Search:
         try:
             return lookup(package, function, **arguments)
         except Exception as problem:  # Pulumi raises nothing more precise for what a provider answers
-            self.add(path, f"{words}: {_answer(problem)}", _MAY_BE_UNSEEN)
+            text = str(problem).strip()
+            refusal = _API_ERROR.search(text)
+            first_line = next(iter(text.rpartition(_RETURNED)[2].strip().splitlines()), text)
+            self.add(path, f"{words}: {refusal['text'].strip() if refusal else first_line}", _MAY_BE_UNSEEN)
             return {}
 
     def account(self, plan: AwsDl1Plan) -> str:
@@ -176,13 +179,6 @@ class _Search:
             message = f"the image {image} needs a disk of {needs} GB, but the nodes get {cluster.disk_gb}"
             self.add(at("jobs", job, "blockStorageGb"), message, f"use {needs} or more")
         return MachineImage(image, device, cluster.image or f"parameter {cluster.image_parameter}")
-
-
-def _answer(problem: Exception) -> str:
-    text = str(problem).strip()
-    if refusal := _API_ERROR.search(text):
-        return refusal["text"].strip()
-    return next(iter(text.rpartition(_RETURNED)[2].strip().splitlines()), text)
 
 
 def find_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:

@@ -58,7 +58,12 @@ def find_leftovers(plan: AwsDl1Plan, templates: Mapping[str, str], account: str,
         tags = found.get("tags") or {}
         if tags.get("managed-by") == "trainyard":
             if tags.get("stack") == plan.stack:
-                warned.append(_left(plan, name, found, recorded))
+                message = (
+                    f"the {name.words} is there, but this stack's state does not have it: an `up` that was killed left "
+                    "it. If AWS refuses to make another one, it can be taken in"
+                )
+                remedy = _import(plan, recorded, name.token, name.called[0], name.id(found), name.above)
+                warned.append(Wrong(at("environment"), message, remedy or "delete it"))
             else:
                 message = f"the {name.words} is of the stack `{tags.get('stack')}`, and the name must be unique"
                 remedy = "choose another team or environment, or take down the other stack first"
@@ -95,25 +100,12 @@ def _names(plan: AwsDl1Plan, templates: Mapping[str, str], account: str) -> Iter
             token,
             (job, *plan.jobs[job].was),
             ("Cluster", job),
-            _id,
+            lambda found: str(found["id"]),
         )
 
 
 def _name(found: Mapping[str, Any]) -> str:
     return str(found["name"])
-
-
-def _id(found: Mapping[str, Any]) -> str:
-    return str(found["id"])
-
-
-def _left(plan: AwsDl1Plan, name: _Name, found: Mapping[str, Any], recorded: Recorded) -> Wrong:
-    message = (
-        f"the {name.words} is there, but this stack's state does not have it: an `up` that was killed left it. "
-        "If AWS refuses to make another one, it can be taken in"
-    )
-    how = _import(plan, recorded, name.token, name.called[0], name.id(found), name.above)
-    return Wrong(at("environment"), message, how or "delete it")
 
 
 def _machines(plan: AwsDl1Plan, recorded: Recorded) -> Iterator[Wrong]:

@@ -7,7 +7,7 @@ Bucket and repository are protected, and survive the stack, unless its file says
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -75,9 +75,23 @@ class Storage(pulumi.ComponentResource):
         aws.s3.BucketPolicy("bucket", bucket=bucket, policy=bucket.apply(only_encrypted_calls), opts=after)
         owner = {"object_ownership": "BucketOwnerEnforced"}
         aws.s3.BucketOwnershipControls("bucket", bucket=bucket, rule=owner, opts=kept)
-        rules = [_encryption(plan.key)]
-        aws.s3.BucketServerSideEncryptionConfiguration("bucket", bucket=bucket, rules=rules, opts=kept)
-        endings = [_UNFINISHED, *_old_versions(self._jobs)]
+        encryption: dict[str, object] = {"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}
+        if plan.key is not None:
+            by_key = {"sse_algorithm": "aws:kms", "kms_master_key_id": plan.key}
+            encryption = {"apply_server_side_encryption_by_default": by_key, "bucket_key_enabled": True}
+        aws.s3.BucketServerSideEncryptionConfiguration("bucket", bucket=bucket, rules=[encryption], opts=kept)
+        endings: list[dict[str, object]] = [_UNFINISHED]
+        for row in table("aws_dl1")["old_versions"]:
+            for prefix in dict.fromkeys(row["prefix"].format(job=job) for job in self._jobs):
+                ending: dict[str, object] = {
+                    "id": f"old-versions:{prefix}",
+                    "status": "Enabled",
+                    "filter": {"prefix": prefix},
+                    "noncurrent_version_expiration": {"noncurrent_days": row["days"]},
+                    # In the end, a removed object is only a delete marker, which is removed, too.
+                    "expiration": {"expired_object_delete_marker": True},
+                }
+                endings.append(ending)
         aws.s3.BucketLifecycleConfiguration("bucket", bucket=bucket, rules=endings, opts=kept)
         status = {"status": VERSIONING[plan.versioning]}
         aws.s3.BucketVersioning("bucket", bucket=bucket, versioning_configuration=status, opts=kept)
@@ -95,32 +109,12 @@ class Storage(pulumi.ComponentResource):
 
 
 # Parts of unfinished uploads cost money, and no list of objects shows them.
-_UNFINISHED = {
+_UNFINISHED: dict[str, object] = {
     "id": "unfinished-uploads",
     "status": "Enabled",
     "filter": {"prefix": ""},
     "abort_incomplete_multipart_upload": {"days_after_initiation": 7},
 }
-
-
-def _old_versions(jobs: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Lifecycle rules for old versions. In the end, a removed object is only a delete marker, which is removed, too."""
-    for row in table("aws_dl1")["old_versions"]:
-        for prefix in dict.fromkeys(row["prefix"].format(job=job) for job in jobs):
-            yield {
-                "id": f"old-versions:{prefix}",
-                "status": "Enabled",
-                "filter": {"prefix": prefix},
-                "noncurrent_version_expiration": {"noncurrent_days": row["days"]},
-                "expiration": {"expired_object_delete_marker": True},
-            }
-
-
-def _encryption(key: str | None) -> dict[str, object]:
-    if key is None:
-        return {"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}
-    by_key = {"sse_algorithm": "aws:kms", "kms_master_key_id": key}
-    return {"apply_server_side_encryption_by_default": by_key, "bucket_key_enabled": True}
 
 
 def only_encrypted_calls(bucket: str) -> str:

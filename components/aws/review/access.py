@@ -30,12 +30,6 @@ _PRINCIPALS = ("role", "group", "user")
 _KINDS = {"Service": "service", "Federated": "federated", "CanonicalUser": "canonical"}
 
 
-def _everything_of(service: str) -> str:
-    """The default policy of an endpoint. It allows every call of its own service."""
-    actions = f"{service.partition('.')[0]}:*"
-    return json.dumps({"Statement": [{"Effect": "Allow", "Principal": "*", "Action": actions, "Resource": "*"}]})
-
-
 @dataclass(frozen=True)
 class Identity:
     """`opaque`: policies whose statements are not in the stack, by name."""
@@ -143,7 +137,10 @@ class _Reader:
                     found[name] = Owned(self._read(f"the policy of the {name}", document), own.names_resources)
         for one in self._side.of(ENDPOINT):
             service = str(one.inputs.get("serviceName", one.name)).split(".", 3)[-1]
-            document = one.inputs.get("policy") or _everything_of(service)
+            # The default policy of an endpoint allows every call of its own service.
+            actions = f"{service.partition('.')[0]}:*"
+            everything = {"Effect": "Allow", "Principal": "*", "Action": actions, "Resource": "*"}
+            document = one.inputs.get("policy") or {"Statement": [everything]}
             name = f"the endpoint of {service}"
             found[name] = Owned(self._read(f"the policy of {name}", document), True, f" through {name}")
         return found
@@ -180,18 +177,18 @@ def _named(resource: ReviewedResource) -> str:
 
 def _judgeable(statement: PolicyStatement) -> PolicyStatement:
     """The statement with all principals as ARNs, and with unknown conditions replaced by conditions on made-up keys."""
+    conditions = []
+    for operator, key, values in statement.conditions:
+        if is_operator(operator):
+            conditions.append((operator, key if KNOWN_KEYS.fullmatch(key) else STAND_IN + key, values))
+        else:
+            conditions.append(("StringEquals", f"{STAND_IN}{operator} {key} {', '.join(values)}", ("true",)))
     return replace(
         statement,
-        conditions=tuple(_known(*condition) for condition in statement.conditions),
+        conditions=tuple(conditions),
         principals=_as_arns(statement.principals),
         not_principals=_as_arns(statement.not_principals),
     )
-
-
-def _known(operator: str, key: str, wanted: tuple[str, ...]) -> tuple[str, str, tuple[str, ...]]:
-    if not is_operator(operator):
-        return "StringEquals", f"{STAND_IN}{operator} {key} {', '.join(wanted)}", ("true",)
-    return operator, key if KNOWN_KEYS.fullmatch(key) else STAND_IN + key, wanted
 
 
 def _as_arns(principals: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

@@ -159,7 +159,11 @@ class Job:
     @property
     def changing_marks(self) -> dict[str, str]:
         """The tags for changed names and tags, by what they change."""
-        pairs = (mark.removeprefix(_CHANGED).partition("=") for mark in self.marks if _is_change(mark))
+        pairs = (
+            mark.removeprefix(_CHANGED).partition("=")
+            for mark in self.marks
+            if mark.startswith(_CHANGED) and "=" in mark
+        )
         return {key: f"{_CHANGED}{key}={value}" for key, _, value in pairs}
 
     @property
@@ -259,10 +263,6 @@ def texts(values: Any) -> tuple[str, ...]:
 
 def _is_plain(name: str) -> bool:
     return bool(name) and "/" not in name and name not in (".", "..")
-
-
-def _is_change(mark: str) -> bool:
-    return mark.startswith(_CHANGED) and "=" in mark
 
 
 def _own(content: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -94,7 +94,13 @@ def node_run(node: NodeRun, detail: JobDetail, waits: str = "") -> NodeRun:
     run = RunId.parse(node.id)
     task = detail.tasks.get(run.task_key, {}) if run else {}
     state, details = _ended(task, detail) if detail.over else _living(task, detail, waits)
-    made = NodeRun(node.name, node.id, state, terminal_line(details)[:_LONGEST_DETAILS], _started(task, detail))
+    started = None
+    if task.get("taskState") not in (None, "WAITING"):
+        # For a task that never began, the cluster gives the time of its end.
+        started = moment_of(task.get("launchedTime")) if _began(task) else None
+    elif detail.retried and not detail.over:
+        started = moment_of(detail.status.get("launchedTime"))
+    made = NodeRun(node.name, node.id, state, terminal_line(details)[:_LONGEST_DETAILS], started)
     if not made.over:
         return made
     return replace(
@@ -139,15 +145,12 @@ def _ended(task: Mapping[str, Any], detail: JobDetail) -> tuple[str, str]:
 
 def _task_words(task: Mapping[str, Any], detail: JobDetail) -> str:
     code = code_in(task, "containerExitCode")
-    if code in _OF_A_LIMIT and _took_too_long(task, detail.maximum_minutes):
-        limit = "1 minute" if detail.maximum_minutes == 1 else f"{detail.maximum_minutes} minutes"
+    began, ended, minutes = code_in(task, "launchedTime"), code_in(task, "completedTime"), detail.maximum_minutes
+    ran_minutes = (ended - began) / 60_000 if began is not None and ended is not None else -1.0
+    if code in _OF_A_LIMIT and minutes is not None and ran_minutes >= minutes:
+        limit = "1 minute" if minutes == 1 else f"{minutes} minutes"
         return f"exit code {code}: it was ended after {limit}, its maximumRuntimeMinutes"
     return exit_of(code).text if code is not None else "no exit code"
-
-
-def _took_too_long(task: Mapping[str, Any], minutes: int | None) -> bool:
-    began, ended = code_in(task, "launchedTime"), code_in(task, "completedTime")
-    return minutes is not None and began is not None and ended is not None and ended - began >= minutes * 60_000
 
 
 def _tried(task: Mapping[str, Any], detail: JobDetail) -> str:
@@ -156,13 +159,6 @@ def _tried(task: Mapping[str, Any], detail: JobDetail) -> str:
     if not retries:
         return detail.retried
     return f"attempt {retries + 1} of its task" + (f", {counted} counted as retries" if counted is not None else "")
-
-
-def _started(task: Mapping[str, Any], detail: JobDetail) -> str | None:
-    """The time when it began. None for a task that never began, for which the cluster gives the time of its end."""
-    if task.get("taskState") in (None, "WAITING"):
-        return moment_of(detail.status.get("launchedTime")) if detail.retried and not detail.over else None
-    return moment_of(task.get("launchedTime")) if _began(task) else None
 
 
 def _began(task: Mapping[str, Any]) -> bool:

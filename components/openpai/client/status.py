@@ -18,7 +18,6 @@ from components.openpai.client.storages import Storages
 from components.platform.calls import Call, read_at_once
 from components.platform.client import RunReader
 from components.platform.log_lines import LogMerger, name_of_node, split_prefix
-from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus, WantedRuns, run_key
 from launcher.escaping import terminal_line
 from launcher.redraws import whole_lines
@@ -117,7 +116,11 @@ class OpenPaiRunReader(RunReader):
         runs = job.unseen_nodes
         seen = self.jobs.nodes_of(call, job.user, job.name, detail, runs)
         folder = f"{job.folder}/{start_of(job.name, detail.attempt)}" if job.folder else None
-        nodes = [_node(node, run, detail) for node, run in zip(job.nodes, seen, strict=True)]
+        nodes = []
+        for node, node_run in zip(job.nodes, seen, strict=True):
+            rank, run_id = node.get("rank"), RunId.parse(node_run.id)
+            log = node_run.id if run_id is not None and run_id.task_key in detail.tasks else None
+            nodes.append(NodeStatus(rank if type(rank) is int else 0, node_run, str(node.get("role") or ""), log))
         if deeply and (storages := self.storages) is not None:
             nodes = [replace(node, launcher_status=storages.status(job, folder, node.rank)) for node in nodes]
         created = moment_of(row.get("submissionTime")) or moment_of(detail.status.get("createdTime"))
@@ -142,9 +145,3 @@ class OpenPaiRunReader(RunReader):
 
 def _name(row: Mapping[str, Any]) -> str:
     return f"{row.get('username')}~{row.get('name')}"
-
-
-def _node(node: Mapping[str, Any], run: NodeRun, detail: JobDetail) -> NodeStatus:
-    rank, parsed = node.get("rank"), RunId.parse(run.id)
-    has_log = parsed is not None and parsed.task_key in detail.tasks
-    return NodeStatus(rank if type(rank) is int else 0, run, str(node.get("role") or ""), run.id if has_log else None)

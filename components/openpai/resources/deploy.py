@@ -12,7 +12,7 @@ import pulumi
 from components.messages import RefusedError
 from components.openpai.job import judged, protocol_of
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
-from components.openpai.protocol import Problem, problems
+from components.openpai.protocol import problems
 from components.openpai.run_inputs import RunFiles, read_files, run_inputs
 from components.plan.platform import Deployment
 from components.runs import Run, RunProvider, aliases, warn_of_links
@@ -22,12 +22,15 @@ from schemas.findings import Wrong, at
 def deploy(plan: OpenPaiPlan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
     files = {name: _files(plan, job, folder) for name, job in plan.jobs.items()}
-    wrongs = [
-        Wrong(at("jobs", name, "runs", key), f"the job breaks OpenPAI's protocol: {problem}", _remedy(job, problem))
-        for name, job in plan.jobs.items()
-        for key, run in job.runs.items()
-        for problem in problems(judged(protocol_of(plan, job, run, files[name].code), run))
-    ]
+    wrongs = []
+    # All jobs are checked first: OpenPAI would refuse a wrong one only when others train already.
+    for name, job in plan.jobs.items():
+        too_large = "keep the code in git or in the image" if job.code else "correct the job"
+        for key, run in job.runs.items():
+            for problem in problems(judged(protocol_of(plan, job, run, files[name].code), run)):
+                message = f"the job breaks OpenPAI's protocol: {problem}"
+                remedy = too_large if problem.is_size else "correct the job"
+                wrongs.append(Wrong(at("jobs", name, "runs", key), message, remedy))
     if wrongs:
         raise RefusedError(wrongs)
     provider = RunProvider("runs", {}) if plan.jobs else None
@@ -40,7 +43,10 @@ def deploy(plan: OpenPaiPlan, folder: Path) -> dict[str, Any]:
         **({"imagePushAddress": plan.registry_address} if plan.registry_address else {}),
         # The stack makes nothing but its runs.
         "made": [],
-        "jobs": {name: _shown(job) for name, job in jobs.items()},
+        "jobs": {
+            name: {"runs": {key: {"state": run.state, "nodes": run.node_runs} for key, run in job.runs.items()}}
+            for name, job in jobs.items()
+        },
         "console": {"jobs": f"{plan.cluster.uri}/job-list.html"},
     }
 
@@ -79,10 +85,6 @@ class Job(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def _shown(job: Job) -> dict[str, Any]:
-    return {"runs": {key: {"state": run.state, "nodes": run.node_runs} for key, run in job.runs.items()}}
-
-
 def _files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles:
     if job.code and job.code.folder:
         warn_of_links(job.name, (folder / job.code.folder).resolve())
@@ -91,10 +93,6 @@ def _files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles:
     except (OSError, UnicodeError) as problem:
         message = f"the code or the certificate cannot be read: {problem}"
         raise RefusedError([Wrong(at("jobs", job.name), message, "correct the path, or the file")]) from None
-
-
-def _remedy(job: OpenPaiJobPlan, problem: Problem) -> str:
-    return "keep the code in git or in the image" if job.code and problem.is_size else "correct the job"
 
 
 DEPLOYMENT = Deployment(deploy)

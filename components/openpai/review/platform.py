@@ -48,7 +48,11 @@ class OpenPaiReview(ReviewPlatform):
     def operation_words(self, operations: frozenset[str]) -> str:
         if operations == {_READ}:
             return "do what cannot be read here"
-        return ", ".join(sorted(map(_operation, operations)))
+        words = (
+            f"have the plugin {name.removeprefix(_PLUGIN)}" if name.startswith(_PLUGIN) else _WORDS.get(name, name)
+            for name in operations
+        )
+        return ", ".join(sorted(words))
 
     def loss(self, resource: ReviewedResource) -> Loss | None:
         if resource.type != RUN_TYPE:
@@ -59,12 +63,6 @@ class OpenPaiReview(ReviewPlatform):
         return Costs({name: _machines(job, prices) for name, job in (side.plan.get("jobs") or {}).items()})
 
 
-def _operation(name: str) -> str:
-    if name.startswith(_PLUGIN):
-        return f"have the plugin {name.removeprefix(_PLUGIN)}"
-    return _WORDS.get(name, name)
-
-
 def _abilities(side: Snapshot) -> Iterator[Ability]:
     cluster: Mapping[str, Any] = side.plan.get("cluster") or {}
     who = f"user {cluster.get('user')} at {cluster.get('uri')}"
@@ -73,18 +71,13 @@ def _abilities(side: Snapshot) -> Iterator[Ability]:
         target = f" {grant['target']}" if grant.get("target") else ""
         yield Ability(named, grant["does"], f"{grant['what'].removesuffix('s') if target else grant['what']}{target}")
     for run in side.of(RUN_TYPE):
-        yield from _of_run(run)
-
-
-def _of_run(run: ReviewedResource) -> Iterator[Ability]:
-    """Plugins of the runtime change tasks: one opens them for SSH, another mounts storages."""
-    protocol = run.inputs.get("protocol")
-    if not isinstance(protocol, Mapping):
-        yield Ability(UNREAD, _READ, f"the protocol of the run {run.name}")
-        return
-    extras = protocol.get("extras") or {}
-    for plugin in extras.get(_RUNTIME_PLUGINS) or ():
-        yield Ability(f"tasks of the job {run.name.partition('/')[0]}", f"{_PLUGIN}{plugin.get('plugin')}", "")
+        protocol = run.inputs.get("protocol")
+        if not isinstance(protocol, Mapping):
+            yield Ability(UNREAD, _READ, f"the protocol of the run {run.name}")
+            continue
+        # Plugins of the runtime change tasks: one opens them for SSH, another mounts storages.
+        for plugin in (protocol.get("extras") or {}).get(_RUNTIME_PLUGINS) or ():
+            yield Ability(f"tasks of the job {run.name.partition('/')[0]}", f"{_PLUGIN}{plugin.get('plugin')}", "")
 
 
 def _machines(job: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
