@@ -23,7 +23,7 @@ _ID_ALPHABET = string.ascii_uppercase + "234567"
 _SECRET_ALPHABET = string.ascii_letters + string.digits + "+/"
 
 
-def facts() -> dict[str, str]:
+def account_facts() -> dict[str, str]:
     """The account's entries in the cloud's marker file."""
     return {"awsAccount": ACCOUNT, "awsRegion": REGION}
 
@@ -51,21 +51,21 @@ class AccessKeyPair:
     secret: str
 
 
-def folder(home: Path) -> Path:
+def aws_folder(home: Path) -> Path:
     return home / _FOLDER
 
 
 def config_file(home: Path) -> Path:
-    return folder(home) / "config"
+    return aws_folder(home) / "config"
 
 
 def credentials_file(home: Path) -> Path:
-    return folder(home) / "credentials"
+    return aws_folder(home) / "credentials"
 
 
 def load_keys(home: Path) -> Mapping[str, AccessKeyPair]:
     """The access key of each user, by profile. Creates missing keys, and writes the files that AWS's clients read."""
-    folder(home).mkdir(mode=0o700, exist_ok=True)
+    aws_folder(home).mkdir(mode=0o700, exist_ok=True)
     saved = configparser.ConfigParser(interpolation=None)
     saved.read(credentials_file(home))
     keys = {
@@ -74,10 +74,10 @@ def load_keys(home: Path) -> Mapping[str, AccessKeyPair]:
         if saved.has_section(person.profile) else _new_key()
         for person in PEOPLE
     }  # fmt: skip
-    _write(credentials_file(home), {
+    _write_sections(credentials_file(home), {
         name: {"aws_access_key_id": key.id, "aws_secret_access_key": key.secret} for name, key in keys.items()
     })  # fmt: skip
-    _write(config_file(home), {f"profile {name}": {"region": REGION, "output": "json"} for name in keys})
+    _write_sections(config_file(home), {f"profile {name}": {"region": REGION, "output": "json"} for name in keys})
     return keys
 
 
@@ -86,7 +86,7 @@ def _new_key() -> AccessKeyPair:
     return AccessKeyPair(identifier, "".join(secrets.choice(_SECRET_ALPHABET) for _ in range(40)))
 
 
-def _write(path: Path, sections: Mapping[str, Mapping[str, str]]) -> None:
+def _write_sections(path: Path, sections: Mapping[str, Mapping[str, str]]) -> None:
     config = configparser.ConfigParser(interpolation=None)
     config.read_dict(sections)
     text = io.StringIO()
@@ -94,7 +94,7 @@ def _write(path: Path, sections: Mapping[str, Mapping[str, str]]) -> None:
     write_secret(path, text.getvalue().encode())
 
 
-def client_variables(home: Path, endpoint: str, profile: str) -> dict[str, str]:
+def aws_client_variables(home: Path, endpoint: str, profile: str) -> dict[str, str]:
     """The environment variables that lead AWS's clients to this cloud. With them, clients do not use `~/.aws`."""
     return {
         "AWS_ENDPOINT_URL": endpoint,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localcloud.aws import s3_operations
-from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.services import AwsService, Wire
 from localcloud.aws.sigv4 import STREAMED_UNSIGNED
 from localcloud.server.http import Request, parameter_pairs, parse_strict_json
@@ -79,7 +79,7 @@ class AwsCall(RawCall):
         return value if isinstance(value, str) else ""
 
 
-def read_call(service: AwsService, region: str, request: Request, body: bytes) -> RawCall:
+def read_raw_call(service: AwsService, region: str, request: Request, body: bytes) -> RawCall:
     """Reads a request. Refuses requests that another parser could read differently."""
     if not _REGION.fullmatch(region):
         raise RefusalError(Reason.MALFORMED, "Credential should be scoped to a valid region")
@@ -95,7 +95,7 @@ def read_call(service: AwsService, region: str, request: Request, body: bytes) -
 
 
 def _s3_call(service: AwsService, region: str, request: Request, body: bytes) -> RawCall:
-    operation, parameters = s3_operations.identify(request)
+    operation, parameters = s3_operations.identify_s3_operation(request)
     headers, content = decode_chunks(request.headers, body)
     return RawCall(service, region, operation, parameters, headers, content, s3_operations.is_control(request))
 
@@ -150,21 +150,21 @@ def decode_chunks(headers: Mapping[str, str], body: bytes) -> tuple[dict[str, st
         plain[_ENCODING] = rest
     if headers.get("x-amz-content-sha256") != STREAMED_UNSIGNED:
         return plain, body
-    pieces, end = _pieces(body)
+    pieces, end = _split_chunks(body)
     content = b"".join(pieces)
     if headers.get("x-amz-decoded-content-length") != str(len(content)):
         raise RefusalError(
             Reason.MALFORMED, "The body does not have the length in x-amz-decoded-content-length", "IncompleteBody"
         )
     announced = headers.get("x-amz-trailer", "").lower()
-    for name, value in _trailers(body, end):
+    for name, value in _read_trailers(body, end):
         if name != announced or not _CHECKSUM.fullmatch(name) or name in plain:
             raise RefusalError(Reason.MALFORMED, "The body does not have the trailer that x-amz-trailer names")
         plain[name] = value
     return plain, content
 
 
-def _pieces(body: bytes) -> tuple[list[memoryview], int]:
+def _split_chunks(body: bytes) -> tuple[list[memoryview], int]:
     """The chunks of a body, and the position of its trailers."""
     whole, at = memoryview(body), 0
     pieces: list[memoryview] = []
@@ -172,29 +172,29 @@ def _pieces(body: bytes) -> tuple[list[memoryview], int]:
         line = body.find(b"\r\n", at, at + _LONGEST_LINE)
         size = _SIZE.fullmatch(body[at : max(line, at)])
         if size is None:
-            raise _broken()
+            raise _broken_chunks()
         at, length = line + 2, int(size[0], 16)
         if not length:
             return pieces, at
         if body[at + length : at + length + 2] != b"\r\n":
-            raise _broken()
+            raise _broken_chunks()
         pieces.append(whole[at : at + length])
         at += length + 2
 
 
-def _trailers(body: bytes, at: int) -> Iterator[tuple[str, str]]:
+def _read_trailers(body: bytes, at: int) -> Iterator[tuple[str, str]]:
     if len(body) - at > _LONGEST_LINE:
-        raise _broken()
+        raise _broken_chunks()
     try:
         lines = body[at:].decode("ascii").split("\r\n")
     except UnicodeDecodeError:
-        raise _broken() from None
+        raise _broken_chunks() from None
     for line in filter(None, lines):
         name, colon, value = line.partition(":")
         if not colon:
-            raise _broken()
+            raise _broken_chunks()
         yield name.lower(), value.strip()
 
 
-def _broken() -> RefusalError:
+def _broken_chunks() -> RefusalError:
     return RefusalError(Reason.MALFORMED, "The body is not valid aws-chunked", "IncompleteBody")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class AwsClients(PlatformClients):
     def variables(self, cloud: Cloud, profile: str) -> Mapping[str, str]:
-        return account.client_variables(cloud.home, cloud.endpoint, profile)
+        return account.aws_client_variables(cloud.home, cloud.endpoint, profile)
 
     def profile_of_caller(self, cloud: Cloud, environment: Mapping[str, str]) -> str | None:
         return account.profile_of_caller(cloud.home, environment)
@@ -24,7 +24,7 @@ class AwsClients(PlatformClients):
         return f"AWS: account {account.ACCOUNT}, region {account.REGION}"
 
     def facts(self, cloud: Cloud) -> Mapping[str, str]:
-        return account.facts()
+        return account.account_facts()
 
 
 CLIENTS = AwsClients()

@@ -18,8 +18,8 @@ from localcloud.aws import account, kept, metadata, sigv4
 from localcloud.aws.access.decisions import AwsRecord
 from localcloud.aws.additions import commands, machine_view
 from localcloud.aws.additions.outside import Outside
-from localcloud.aws.calls import read_call
-from localcloud.aws.errors import Reason, RefusalError, reply_to
+from localcloud.aws.aws_errors import Reason, RefusalError, reply_to
+from localcloud.aws.calls import read_raw_call
 from localcloud.aws.machines import Machine, Machines, NoMachines, SecurityGroupRules, SubnetFacts
 from localcloud.aws.services import SERVICES, AwsService, Wire
 from localcloud.server import faults
@@ -68,8 +68,8 @@ class AwsCloud:
     def recover(self) -> None:
         """Restarts the instances that ran when the cloud ended. Called on the loop, after `hosts` is set."""
         self._loop = asyncio.get_running_loop()
-        if kept.exists(account.folder(self._home)):
-            self._report(lambda _: _restart())
+        if kept.exists(account.aws_folder(self._home)):
+            self._report(lambda _: _restart_instances())
 
     async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
         if request.path.startswith(metadata.PATH):
@@ -79,7 +79,7 @@ class AwsCloud:
         if not sigv4.is_signed(request):
             service = _service_of(request)
             raise RefusalError(Reason.UNSIGNED, "Missing Authentication Token" if service else "Access Denied")
-        signed = sigv4.parse(request)
+        signed = sigv4.parse_sigv4(request)
         if signed.scope.service not in SERVICES:
             raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS has no service {signed.scope.service[:40]!a}")
         return await self._answer(request, signed, SERVICES[signed.scope.service], body)
@@ -97,17 +97,17 @@ class AwsCloud:
     async def _answer(
         self, request: Request, signed: sigv4.SignedRequest, service: AwsService, body: Body
     ) -> tuple[Reply, str]:
-        stated = bool(sigv4.payload_of(request, signed))
+        stated = bool(sigv4.stated_payload(request, signed))
         # If the headers state the body's digest, the signature is verified before the body is received.
         caller = None
         if stated:
             caller = await self._on_thread(lambda simulation: simulation.principal(request, signed, None))
         content = await body.to_memory(MAXIMUM_OBJECT if service.wire is Wire.S3 and stated else MAXIMUM_BODY)
         digest = hashlib.sha256(content).hexdigest()
-        sigv4.check_body(request, signed, digest)
+        sigv4.check_body_hash(request, signed, digest)
         if caller is None:
             caller = await self._on_thread(lambda simulation: simulation.principal(request, signed, digest))
-        call, principal = read_call(service, signed.scope.region, request, content), caller
+        call, principal = read_raw_call(service, signed.scope.region, request, content), caller
         await faults.strike_before(self._faults, call.name, _refusal_of)
         answer = await self._on_thread(lambda simulation: simulation.answer(call, signed.key_id, principal))
         if call.name == "s3.PutObject" and answer[0].status == 200:
@@ -134,7 +134,7 @@ class AwsCloud:
                 "no-capacity", "ec2.RunInstances", lambda fault: fnmatchcase(kind, fault.shape)
             ))),
             session_seconds=lambda: self._on_loop(lambda: self._faults.seconds("token", "sts.AssumeRole")),
-            limit=lambda name: self._on_loop(lambda: _value(self._faults.limit(name))),
+            limit=lambda name: self._on_loop(lambda: _fault_value(self._faults.limit(name))),
         )  # fmt: skip
 
     def _on_loop(self, work: Callable[[], Answer]) -> Answer:
@@ -190,13 +190,18 @@ class AwsCloud:
         self._report(lambda _: commands.mark_ended(command, instance, code, output, errors))
 
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
-        return await self._on_thread(lambda _: _group_rules(region, ids))
+        return await self._on_thread(lambda _: _find_group_rules(region, ids))
 
     async def subnet_facts(self, region: str, subnet: str) -> SubnetFacts | None:
-        return await self._on_thread(lambda _: machine_view.subnet_facts(machine_view.backend_of(region), subnet))
+        return await self._on_thread(lambda _: machine_view.subnet_facts(machine_view.ec2_backend(region), subnet))
 
     async def machines(self) -> Sequence[Machine]:
-        return await self.read_state(lambda: [machine_view.machine(one) for one in machine_view.active()]) or ()
+        return (
+            await self.read_state(
+                lambda: [machine_view.machine_of_instance(one) for one in machine_view.active_instances()]
+            )
+            or ()
+        )
 
     async def read_state(self, read: Callable[[], Answer]) -> Answer | None:
         """Reads moto's state on the simulation's thread, where nothing changes meanwhile. Returns None if AWS was never
@@ -204,7 +209,7 @@ class AwsCloud:
         return await self._on_thread(lambda simulation: read()) if self._is_used() else None
 
     def _is_used(self) -> bool:
-        return self._simulation is not None or kept.exists(account.folder(self._home))
+        return self._simulation is not None or kept.exists(account.aws_folder(self._home))
 
     async def close(self) -> None:
         """Waits for the calls that have begun, then closes the saved state."""
@@ -213,19 +218,19 @@ class AwsCloud:
         await asyncio.to_thread(self._thread.shutdown, wait=True)
 
 
-def _restart() -> None:
+def _restart_instances() -> None:
     """After a restart of the cloud: restarts the instances that ran, and marks their commands as failed."""
     commands.fail_all()
-    for instance in machine_view.active():
+    for instance in machine_view.active_instances():
         machine_view.mark_pending(instance)
 
 
-def _group_rules(region: str, ids: Sequence[str]) -> list[SecurityGroupRules]:
-    backend = machine_view.backend_of(region)
+def _find_group_rules(region: str, ids: Sequence[str]) -> list[SecurityGroupRules]:
+    backend = machine_view.ec2_backend(region)
     return [rules for one in ids if (rules := machine_view.group_rules(backend, one)) is not None]
 
 
-def _value(fault: faults.Fault | None) -> int | None:
+def _fault_value(fault: faults.Fault | None) -> int | None:
     return fault.value if fault else None
 
 
@@ -241,7 +246,7 @@ def _service_of(request: Request) -> AwsService | None:
     """The service whose error format a reply must have: by the request's signature, otherwise by its headers."""
     if sigv4.is_signed(request):
         with suppress(RefusalError):
-            if service := SERVICES.get(sigv4.parse(request).scope.service):
+            if service := SERVICES.get(sigv4.parse_sigv4(request).scope.service):
                 return service
     if "x-amz-target" in request.headers:
         return SERVICES["ssm"]

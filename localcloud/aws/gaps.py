@@ -37,28 +37,30 @@ class AwsCoverage:
     all: int
 
 
-def gap_paragraphs() -> Iterator[str]:
+def aws_gap_paragraphs() -> Iterator[str]:
     """Names only operations that exist here, because AWS has thousands."""
-    services = list(coverage())
+    services = list(botocore_coverage())
     yield _HEAD
     table = ["| service | implemented | of |", "| --- | --- | --- |"]
     yield "\n".join([*table, *(f"| {service.title} | {len(service.there)} | {service.all} |" for service in services)])
     yield "Differences:"
-    yield "\n".join(map(list_item, _differences()))
+    yield "\n".join(map(list_item, _list_differences()))
     for service in services:
         yield f"### {service.title}"
         yield operations_line("Implemented", service.there)
 
 
-def coverage() -> Iterator[AwsCoverage]:
+def botocore_coverage() -> Iterator[AwsCoverage]:
     for service in SERVICES.values():
         names = set(service_model(service.backend).operation_names)
         refused = table("aws_calls")["refused"].get(service.prefix, {})
-        implemented = (set(s3_operations.operations()) if service.wire is Wire.S3 else set(_handled(service))) & names
+        implemented = (
+            set(s3_operations.s3_operation_names()) if service.wire is Wire.S3 else set(_handled_operations(service))
+        ) & names
         yield AwsCoverage(_TITLES[service.prefix], tuple(sorted(implemented - set(refused))), len(names))
 
 
-def _differences() -> Iterator[str]:
+def _list_differences() -> Iterator[str]:
     """The differences from AWS, one sentence each."""
     refused = table("aws_calls")["refused"].items()
     whys = {f"{prefix}.{operation}": why for prefix, rows in refused for operation, why in rows.items()}
@@ -68,7 +70,7 @@ def _differences() -> Iterator[str]:
     yield from table("aws_local")["differences"]
 
 
-def _handled(service: AwsService) -> Iterator[str]:
+def _handled_operations(service: AwsService) -> Iterator[str]:
     """The operations for which moto or one of our additions has a handler."""
     from importlib import import_module
 

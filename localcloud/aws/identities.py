@@ -11,7 +11,7 @@ from typing import Any
 
 from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws.account import ACCOUNT, PEOPLE, AccessKeyPair
-from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.server import http
 
 # The managed policies that are usually attached to machines and users. AWS has over a thousand, and all would be
@@ -66,7 +66,7 @@ class Key:
     token: str = ""
 
 
-def find_key(key_id: str) -> Key:
+def find_access_key(key_id: str) -> Key:
     """The access key with this id: a user's, or one of temporary credentials. Refuses an unknown, inactive or expired
     key, and one of a role that was deleted."""
     from moto.iam.models import iam_backends
@@ -77,22 +77,22 @@ def find_key(key_id: str) -> Key:
     if session is not None:
         if session.expiration.timestamp() < http.current_moment():
             raise RefusalError(Reason.EXPIRED_TOKEN, "The security token included in the request is expired")
-        return Key(session.secret_access_key, _session(session), session.session_token)
+        return Key(session.secret_access_key, _session_principal(session), session.session_token)
     for name, user in list(backend.users.items()):
         for key in user.access_keys:
             if key.access_key_id == key_id and key.status == "Active":
-                return Key(key.secret_access_key, AwsPrincipal(user.arn, user=name, id=user.id, tags=_tags(user)))
+                return Key(key.secret_access_key, AwsPrincipal(user.arn, user=name, id=user.id, tags=_owner_tags(user)))
     raise RefusalError(Reason.UNKNOWN_KEY, "The AWS Access Key Id you provided does not exist in our records.")
 
 
-def _session(session: Any) -> AwsPrincipal:
+def _session_principal(session: Any) -> AwsPrincipal:
     role, name = role_of_session(session), session.session_name
     if role is None:
         raise RefusalError(Reason.BAD_TOKEN, "The security token included in the request is invalid")
     return AwsPrincipal(
         session.arn, role=role.name, session=name, instance=name if name.startswith("i-") else "",
         id=f"{role.id}:{name}", session_policy=session.policy or "", role_arn=role.arn,
-        since=datetime.fromtimestamp(session.trainyard_since, UTC).isoformat(), tags=_tags(role),
+        since=datetime.fromtimestamp(session.trainyard_since, UTC).isoformat(), tags=_owner_tags(role),
     )  # fmt: skip
 
 
@@ -117,5 +117,5 @@ def remember_sessions(assumed_role: Any) -> None:
     assumed_role.__init__ = make
 
 
-def _tags(owner: Any) -> tuple[tuple[str, str], ...]:
+def _owner_tags(owner: Any) -> tuple[tuple[str, str], ...]:
     return tuple((tag["Key"], tag["Value"]) for tag in owner.tags or ())

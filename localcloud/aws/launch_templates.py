@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.border.parameters import read_flat, write_flat
+from localcloud.aws.border.parameters import read_flat_parameters, write_flat_parameters
 from localcloud.aws.border.requests import service_model
 from localcloud.aws.calls import AwsCall
 
@@ -41,10 +41,12 @@ def with_launch_template(call: AwsCall) -> AwsCall:
         subnet: dict[str, Any] = {"SubnetId": given["SubnetId"]}
         data["NetworkInterfaces"] = [{**subnet, **interface} for interface in data["NetworkInterfaces"]]
         given = {name: value for name, value in given.items() if name != "SubnetId"}
-    merged = {name: text for name, text in write_flat(data, shape).items() if name.partition(".")[0] not in own}
+    merged = {
+        name: text for name, text in write_flat_parameters(data, shape).items() if name.partition(".")[0] not in own
+    }
     merged |= {name: text for name, text in given.items() if not name.startswith("TagSpecification.")}
-    merged |= _tags_of(version.data.get("TagSpecifications", []), tags_given(given), shape)
-    return replace(call, parameters=read_flat(merged, shape, call.service.wire))
+    merged |= _merge_tags(version.data.get("TagSpecifications", []), tags_given(given), shape)
+    return replace(call, parameters=read_flat_parameters(merged, shape, call.service.wire))
 
 
 def _version_of(call: AwsCall) -> Any:
@@ -71,7 +73,7 @@ def tags_given(parameters: Mapping[str, str]) -> TagsByType:
     return given
 
 
-def _tags_of(rows: list[Mapping[str, Any]], own: TagsByType, shape: Any) -> dict[str, str]:
+def _merge_tags(rows: list[Mapping[str, Any]], own: TagsByType, shape: Any) -> dict[str, str]:
     """The tags of a template with those of the call, as parameters."""
     tags: TagsByType = {}
     for row in rows:
@@ -83,4 +85,4 @@ def _tags_of(rows: list[Mapping[str, Any]], own: TagsByType, shape: Any) -> dict
         {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in pairs.items()]}
         for kind, pairs in tags.items()
     ]
-    return write_flat({"TagSpecifications": listed}, shape)
+    return write_flat_parameters({"TagSpecifications": listed}, shape)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from localcloud.aws.account import ACCOUNT, folder
+from localcloud.aws.account import ACCOUNT, aws_folder
 from localcloud.aws.additions import machine_view
 from localcloud.aws.identities import role_of_session
 from localcloud.files import write_secret
@@ -45,32 +45,34 @@ class Metadata:
         return f"{PATH}{self._key_of(instance)}"
 
     def _key_of(self, instance: str) -> str:
-        return hmac.new(_secret(self.home), instance.encode(), hashlib.sha256).hexdigest()[:40]
+        return hmac.new(_token_secret(self.home), instance.encode(), hashlib.sha256).hexdigest()[:40]
 
     def answer(self, request: Request) -> tuple[Reply, str]:
         """The reply, and its summary for the log. A wrong key gets the same reply as a wrong path."""
         key, _, path = request.path.removeprefix(PATH).partition("/")
         instance = next(
-            (one for one in machine_view.active() if hmac.compare_digest(self._key_of(one.id), key)),
+            (one for one in machine_view.active_instances() if hmac.compare_digest(self._key_of(one.id), key)),
             None,
         )
         if instance is None or instance.metadata_options.http_endpoint == "disabled":
-            return _text(404, ""), "metadata: no such instance"
+            return _text_reply(404, ""), "metadata: no such instance"
         if path == "latest/api/token":
             return self._new_token(request, instance), f"metadata token for {instance.id}"
         if request.method not in ("GET", "HEAD"):
-            return _text(405, ""), f"metadata: {request.method}"
+            return _text_reply(405, ""), f"metadata: {request.method}"
         if not self._may_read(request, instance):
-            return _text(401, ""), f"metadata of {instance.id}: no token"
+            return _text_reply(401, ""), f"metadata of {instance.id}: no token"
         content = self._content(instance, path.strip("/"))
-        return (_text(200, content) if content is not None else _text(404, "")), f"metadata of {instance.id}"
+        return (
+            _text_reply(200, content) if content is not None else _text_reply(404, "")
+        ), f"metadata of {instance.id}"
 
     def _new_token(self, request: Request, instance: Any) -> Reply:
         text = request.headers.get(_TTL, "")
         if request.method != "PUT":
-            return _text(405, "")
+            return _text_reply(405, "")
         if not text.isdecimal() or not 0 < int(text[:8]) <= _LONGEST_SECONDS or "x-forwarded-for" in request.headers:
-            return _text(400, "")
+            return _text_reply(400, "")
         now = http.current_moment()
         self._tokens = {token: row for token, row in self._tokens.items() if row[1] > now}
         token = secrets.token_urlsafe(40)
@@ -86,12 +88,12 @@ class Metadata:
 
     def _content(self, instance: Any, path: str) -> str | None:
         if path == "latest/user-data":
-            return None if instance.user_data is None else _user_data(instance)
+            return None if instance.user_data is None else _user_data_text(instance)
         if path == "latest/dynamic/instance-identity/document":
-            return json.dumps(_identity(instance))
+            return json.dumps(_identity_document(instance))
         if not (path == "latest/meta-data" or path.startswith("latest/meta-data/")):
             return {"": "latest", "latest": "dynamic\nmeta-data\nuser-data"}.get(path)
-        return _read(self._tree(instance), path.removeprefix("latest/meta-data").strip("/"))
+        return _read_path(self._tree(instance), path.removeprefix("latest/meta-data").strip("/"))
 
     def _tree(self, instance: Any) -> dict[str, Any]:
         nic = instance.nics[0]
@@ -106,7 +108,9 @@ class Metadata:
                 "availability-zone": instance.availability_zone, "region": instance.ec2_backend.region_name,
                 **({"group-name": instance.placement.group_name} if instance.placement.group_name else {}),
             },
-            "network": {"interfaces": {"macs": {one.mac_address: _interface(one) for one in instance.nics.values()}}},
+            "network": {
+                "interfaces": {"macs": {each.mac_address: _interface_facts(each) for each in instance.nics.values()}}
+            },
         }  # fmt: skip
         if nic.public_ip:
             tree["public-ipv4"] = nic.public_ip
@@ -128,9 +132,9 @@ class Metadata:
             return {"Code": "AssumeRoleUnauthorizedAccess", "Message": message}
         session = _session_of(instance, role, self.session_seconds())
         return {
-            "Code": "Success", "Type": "AWS-HMAC", "LastUpdated": _date(session.trainyard_since),
+            "Code": "Success", "Type": "AWS-HMAC", "LastUpdated": _metadata_date(session.trainyard_since),
             "AccessKeyId": session.access_key_id, "SecretAccessKey": session.secret_access_key,
-            "Token": session.session_token, "Expiration": _date(session.expiration.timestamp()),
+            "Token": session.session_token, "Expiration": _metadata_date(session.expiration.timestamp()),
         }  # fmt: skip
 
 
@@ -170,7 +174,7 @@ def _session_of(instance: Any, role: Any, seconds: float) -> Any:
     return instance.trainyard_session
 
 
-def _interface(nic: Any) -> dict[str, Any]:
+def _interface_facts(nic: Any) -> dict[str, Any]:
     return {
         "device-number": str(nic.device_index or 0), "network-card": str(getattr(nic, "network_card_index", 0)),
         "interface-id": nic.id, "local-ipv4s": nic.private_ip_address, "mac": nic.mac_address,
@@ -179,7 +183,7 @@ def _interface(nic: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _identity(instance: Any) -> dict[str, Any]:
+def _identity_document(instance: Any) -> dict[str, Any]:
     return {
         "accountId": ACCOUNT, "architecture": instance.architecture, "availabilityZone": instance.availability_zone,
         "imageId": instance.image_id, "instanceId": instance.id, "instanceType": instance.instance_type,
@@ -187,7 +191,7 @@ def _identity(instance: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _read(tree: Mapping[str, Any], path: str) -> str | None:
+def _read_path(tree: Mapping[str, Any], path: str) -> str | None:
     """The content at a path: a value, or a list of the names below it. The whole path is tried as a name first, because
     the name of a tag may contain slashes."""
     if not path:
@@ -197,23 +201,23 @@ def _read(tree: Mapping[str, Any], path: str) -> str | None:
         return str(value() if callable(value) else value)
     first, _, rest = path.partition("/")
     below = tree.get(first)
-    return _read(below, rest) if isinstance(below, dict) else None
+    return _read_path(below, rest) if isinstance(below, dict) else None
 
 
-def _user_data(instance: Any) -> str:
+def _user_data_text(instance: Any) -> str:
     return str(instance.user_data.decode())
 
 
-def _text(status: int, content: str) -> Reply:
+def _text_reply(status: int, content: str) -> Reply:
     return Reply(status, content=content.encode(), headers={"content-type": "text/plain", "server": "EC2ws"})
 
 
-def _date(moment: float) -> str:
+def _metadata_date(moment: float) -> str:
     return http.format_rfc3339(moment)[:19] + "Z"
 
 
-def _secret(home: Path) -> bytes:
-    path = folder(home) / "metadata.key"
+def _token_secret(home: Path) -> bytes:
+    path = aws_folder(home) / "metadata.key"
     try:
         return path.read_bytes()
     except FileNotFoundError:

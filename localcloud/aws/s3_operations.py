@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.server.http import Request, parameter_pairs
 
 # (method, sub-resource in the query) -> operation.
@@ -55,7 +55,7 @@ _ON_TAGS = {"GET": "ListTagsForResource", "POST": "TagResource", "DELETE": "Unta
 _MOST_PARAMETERS = 200
 
 
-def operations() -> Iterator[str]:
+def s3_operation_names() -> Iterator[str]:
     """The names of all operations that `identify` can return, without S3 Control."""
     yield from ("ListBuckets", "ListObjectsV2", "CopyObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy")
     yield from ("ListParts", "CompleteMultipartUpload", "AbortMultipartUpload")
@@ -64,7 +64,7 @@ def operations() -> Iterator[str]:
         yield from (f"{_VERBS[method]}{name}" for method in methods.split())
 
 
-def identify(request: Request) -> tuple[str, Mapping[str, Any]]:
+def identify_s3_operation(request: Request) -> tuple[str, Mapping[str, Any]]:
     """The operation, and its bucket, key and query. Refuses a request that another parser could read as another
     operation."""
     path, _, query = request.target.partition("?")
@@ -81,12 +81,12 @@ def identify(request: Request) -> tuple[str, Mapping[str, Any]]:
         raise RefusalError(Reason.MALFORMED, "The query names more than one operation")
     if (bucket or rest) and not _BUCKET.fullmatch(bucket):
         raise RefusalError(Reason.MALFORMED, "The specified bucket is not valid", "InvalidBucketName")
-    operation = _operation(request, bucket, key, parameters)
+    operation = _bucket_operation(request, bucket, key, parameters)
     if not operation or not all(_PARAMETERS.fullmatch(name) for name in parameters):
         raise RefusalError(
             Reason.UNKNOWN_OPERATION, "A header or query you provided implies functionality that is not implemented"
         )
-    source, version = _copied(request.headers.get("x-amz-copy-source", ""))
+    source, version = _parse_copy_source(request.headers.get("x-amz-copy-source", ""))
     return operation, {**parameters, "Bucket": bucket, "Key": key, "Source": source, "SourceVersion": version}
 
 
@@ -109,7 +109,7 @@ def _control_operation(request: Request) -> tuple[str, Mapping[str, Any]]:
     return operation, {"Bucket": bucket, "Key": "", "Source": "", "SourceVersion": "", "tagKeys": keys}
 
 
-def _copied(source: str) -> tuple[str, str]:
+def _parse_copy_source(source: str) -> tuple[str, str]:
     """The source of a copy, as `bucket/key`, and its version."""
     if not source:
         return "", ""
@@ -126,7 +126,7 @@ def _copied(source: str) -> tuple[str, str]:
     return named, version
 
 
-def _operation(request: Request, bucket: str, key: str, query: Mapping[str, str]) -> str:
+def _bucket_operation(request: Request, bucket: str, key: str, query: Mapping[str, str]) -> str:
     if not bucket:
         return "ListBuckets" if request.method == "GET" else ""
     if key:
@@ -135,7 +135,7 @@ def _operation(request: Request, bucket: str, key: str, query: Mapping[str, str]
         if row := _ON_BUCKET.get((request.method, name)):
             return row
         if name in _SUBRESOURCES:
-            return _setting(request.method, _BUCKET_SETTINGS.get(name))
+            return _setting_operation(request.method, _BUCKET_SETTINGS.get(name))
     if request.method == "GET" and query.get("list-type") == "2":
         return "ListObjectsV2"
     return _PLAIN_BUCKET.get(request.method, "")
@@ -149,13 +149,13 @@ def _object_operation(request: Request, query: Mapping[str, str]) -> str:
         return "CreateMultipartUpload" if method == "POST" else ""
     for name in query:
         if name in _SUBRESOURCES:
-            return _setting(method, _OBJECT_SETTINGS.get(name))
+            return _setting_operation(method, _OBJECT_SETTINGS.get(name))
     if method == "PUT" and "x-amz-copy-source" in request.headers:
         return "CopyObject"
     return _PLAIN_OBJECT.get(method, "")
 
 
-def _setting(method: str, row: tuple[str, str] | None) -> str:
+def _setting_operation(method: str, row: tuple[str, str] | None) -> str:
     """The operation on a setting; "" if moto does not support it."""
     return f"{_VERBS[method]}{row[0]}" if row is not None and method in row[1].split() else ""
 

@@ -7,8 +7,8 @@ from functools import partial
 
 from localcloud.aws import account
 from localcloud.aws.cloud import AwsCloud
-from localcloud.aws.hosts.dispatch import Instances
-from localcloud.aws.hosts.network import ADDRESSES
+from localcloud.aws.hosts.machine_dispatch import Instances
+from localcloud.aws.hosts.machine_network import ADDRESSES
 from localcloud.server import progress_record
 from localcloud.server.cloud import ServedCloud
 from localcloud.server_part import MakeFabric, ServerPart
@@ -16,7 +16,7 @@ from localcloud.server_part import MakeFabric, ServerPart
 
 class AwsServerPart(ServerPart):
     def __init__(self, cloud: ServedCloud) -> None:
-        self.facts = account.facts()
+        self.facts = account.account_facts()
         self.api = self._aws = AwsCloud(cloud.home, cloud.endpoint, cloud.faults)
         self._aws.after_put = partial(progress_record.record_put, cloud.store)
         self._cloud = cloud

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from posixpath import normpath
 from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes
 
-from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.server import http
 from localcloud.server.http import Request
 
@@ -62,7 +62,7 @@ def is_signed(request: Request) -> bool:
     return authorization.startswith("AWS") or "X-Amz-Algorithm=" in query or "AWSAccessKeyId=" in query
 
 
-def parse(request: Request) -> SignedRequest:
+def parse_sigv4(request: Request) -> SignedRequest:
     """The signature of a request, from its headers or from its query."""
     authorization = request.headers.get("authorization", "")
     try:
@@ -82,7 +82,7 @@ def _from_header(request: Request, authorization: str) -> SignedRequest:
     while match := _PART.match(rest, position):
         parts[match[1]] = match[2]
         position = match.end()
-    key_id, scope = _credential(parts["Credential"])
+    key_id, scope = _parse_credential(parts["Credential"])
     return SignedRequest(
         key_id, scope, tuple(parts["SignedHeaders"].lower().split(";")), parts["Signature"],
         request.headers.get("x-amz-date", ""), request.headers.get("x-amz-security-token", ""),
@@ -93,7 +93,7 @@ def _from_query(request: Request) -> SignedRequest:
     query = dict(parse_qsl(request.target.partition("?")[2], keep_blank_values=True, max_num_fields=500))
     if query.get("X-Amz-Algorithm") != ALGORITHM:
         raise RefusalError(Reason.MALFORMED, f"The only supported algorithm is {ALGORITHM}")
-    key_id, scope = _credential(query["X-Amz-Credential"])
+    key_id, scope = _parse_credential(query["X-Amz-Credential"])
     lives = int(query["X-Amz-Expires"])
     if not 0 < lives <= _LONGEST_PRESIGNED_SECONDS:
         raise RefusalError(Reason.MALFORMED, "X-Amz-Expires must be from 1 to 604800")
@@ -103,7 +103,7 @@ def _from_query(request: Request) -> SignedRequest:
     )  # fmt: skip
 
 
-def _credential(text: str) -> tuple[str, Scope]:
+def _parse_credential(text: str) -> tuple[str, Scope]:
     key_id, date, region, service, end = text.split("/")
     if end != "aws4_request":
         raise ValueError(text)
@@ -129,7 +129,7 @@ def check_freshness(signed: SignedRequest) -> None:
         )
 
 
-def verify(request: Request, signed: SignedRequest, secret: str, body_digest: str | None) -> None:
+def verify_sigv4(request: Request, signed: SignedRequest, secret: str, body_digest: str | None) -> None:
     """Refuses a request that was not signed with this secret. `body_digest`: the digest of the received body. It is
     needed only if the headers do not state one."""
     if "host" not in signed.headers:
@@ -139,10 +139,10 @@ def verify(request: Request, signed: SignedRequest, secret: str, body_digest: st
         raise RefusalError(
             Reason.DENIED, f"There were headers present in the request which were not signed: {lacking[0]}"
         )
-    payload = payload_of(request, signed) or body_digest or ""
+    payload = stated_payload(request, signed) or body_digest or ""
     text = "\n".join((
         ALGORITHM, signed.moment, signed.scope.text,
-        hashlib.sha256(_canonical(request, signed, payload)).hexdigest(),
+        hashlib.sha256(_canonical_request(request, signed, payload)).hexdigest(),
     ))  # fmt: skip
     expected = hmac.new(signing_key(secret, signed.scope), text.encode(), hashlib.sha256).hexdigest()
     if not hmac.compare_digest(expected.encode(), signed.signature.encode()):
@@ -153,16 +153,16 @@ def verify(request: Request, signed: SignedRequest, secret: str, body_digest: st
         )
 
 
-def payload_of(request: Request, signed: SignedRequest) -> str:
+def stated_payload(request: Request, signed: SignedRequest) -> str:
     """What the request states about its body: a digest, a keyword for an unsigned body, or "" for nothing."""
     if signed.presigned and signed.scope.service == "s3":
         return request.headers.get("x-amz-content-sha256", UNSIGNED_PAYLOAD)
     return request.headers.get("x-amz-content-sha256", "")
 
 
-def check_body(request: Request, signed: SignedRequest, body_digest: str) -> None:
+def check_body_hash(request: Request, signed: SignedRequest, body_digest: str) -> None:
     """Refuses a body whose digest is not the signed one."""
-    stated = payload_of(request, signed)
+    stated = stated_payload(request, signed)
     if _SHA256.fullmatch(stated) and stated != body_digest:
         raise RefusalError(
             Reason.BAD_DIGEST, "The provided 'x-amz-content-sha256' header does not match what was computed."
@@ -181,13 +181,13 @@ def signing_key(secret: str, scope: Scope) -> bytes:
     return key
 
 
-def _canonical(request: Request, signed: SignedRequest, payload: str) -> bytes:
+def _canonical_request(request: Request, signed: SignedRequest, payload: str) -> bytes:
     path, _, query = request.target.partition("?")
     lines = [
         request.method,
         _canonical_path(path, signed.scope.service),
         _canonical_query(query),
-        *(f"{name}:{_value(request.headers, name)}" for name in signed.headers),
+        *(f"{name}:{_canonical_value(request.headers, name)}" for name in signed.headers),
         "",
         ";".join(signed.headers),
         payload,
@@ -209,13 +209,13 @@ def _canonical_query(query: str) -> str:
     for part in filter(None, query.split("&")):
         name, _, value = part.partition("=")
         if unquote(name) != "X-Amz-Signature":
-            pairs.append((_requoted(name), _requoted(value)))
+            pairs.append((_requote_path(name), _requote_path(value)))
     return "&".join(f"{name}={value}" for name, value in sorted(pairs))
 
 
-def _requoted(text: str) -> str:
+def _requote_path(text: str) -> str:
     return quote(unquote_to_bytes(text), safe="-_.~")
 
 
-def _value(headers: Mapping[str, str], name: str) -> str:
+def _canonical_value(headers: Mapping[str, str], name: str) -> str:
     return " ".join(headers.get(name, "").split())

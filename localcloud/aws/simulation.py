@@ -14,16 +14,16 @@ from urllib.parse import unquote, urlsplit
 
 from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws import account, identities, sigv4
-from localcloud.aws.access.decisions import AwsRecord, authorize, ec2_may_assume
-from localcloud.aws.additions import install, with_ours
+from localcloud.aws.access.decisions import AwsRecord, authorize_aws_call, ec2_may_assume
+from localcloud.aws.additions import add_own_operations, install_additions
 from localcloud.aws.additions.outside import Outside
-from localcloud.aws.border.requests import value_of, write_request
+from localcloud.aws.aws_errors import Reason, RefusalError, refusal_reply
+from localcloud.aws.border.requests import parse_aws_call, write_request
 from localcloud.aws.calls import AwsCall, RawCall
-from localcloud.aws.errors import Reason, RefusalError, refusal_reply
 from localcloud.aws.kept import S3Object, SavedState, used_backends
 from localcloud.aws.launch_templates import with_launch_template
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
-from localcloud.aws.refusals import refuse
+from localcloud.aws.refusals import refuse_by_aws_rules
 from localcloud.server.http import Reply, Request
 
 log = logging.getLogger("localcloud")
@@ -41,8 +41,8 @@ class Simulation:
         self._metadata = Metadata(home, ec2_may_assume, lambda: outside.session_seconds() or SESSION_SECONDS)
         outside.metadata_path = self._metadata.path_of
         self._people = account.load_keys(home)
-        install(outside)
-        self._saved = SavedState(account.folder(home))
+        install_additions(outside)
+        self._saved = SavedState(account.aws_folder(home))
         self._begin()
         self._saved.save()
 
@@ -55,17 +55,17 @@ class Simulation:
     def principal(self, request: Request, signed: sigv4.SignedRequest, digest: str | None) -> AwsPrincipal:
         """The principal that signed a request. Refuses an invalid signature."""
         sigv4.check_freshness(signed)
-        key = identities.find_key(signed.key_id)
+        key = identities.find_access_key(signed.key_id)
         if key.token != signed.token:
             raise RefusalError(Reason.BAD_TOKEN, "The security token included in the request is invalid")
-        sigv4.verify(request, signed, key.secret, digest)
+        sigv4.verify_sigv4(request, signed, key.secret, digest)
         return key.principal
 
     def answer(self, raw: RawCall, key_id: str, caller: AwsPrincipal) -> tuple[Reply, str]:
         """Checks and executes a call whose signature is valid. Returns the reply, and its summary for the log."""
-        call = with_launch_template(value_of(raw))
-        authorize(call, caller, self._record)
-        refuse(call, caller)
+        call = with_launch_template(parse_aws_call(raw))
+        authorize_aws_call(call, caller, self._record)
+        refuse_by_aws_rules(call, caller)
         reply = self._carry_out(call, key_id)
         if call.writes and reply.status < 400:
             self.settle(objects_named(call))
@@ -175,7 +175,7 @@ class MotoApps:
             for view in app.view_functions.values():
                 responses = getattr(view.callback, "__self__", None)
                 if isinstance(responses, type):
-                    view.callback = getattr(with_ours(responses), view.callback.__name__)
+                    view.callback = getattr(add_own_operations(responses), view.callback.__name__)
         return self._apps[backend]
 
     def _environ(self, call: AwsCall, key_id: str) -> dict[str, Any]:

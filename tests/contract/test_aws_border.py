@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, unquote
 
 import pytest
 
-from localcloud.aws.border.requests import WrittenRequest, model_of, value_of, write_request
-from localcloud.aws.calls import AwsCall, RawCall, read_call
+from localcloud.aws.border.requests import WrittenRequest, model_of, parse_aws_call, write_request
+from localcloud.aws.calls import AwsCall, RawCall, read_raw_call
 from localcloud.aws.services import SERVICES, AwsService, Wire
 from localcloud.aws.simulation import MotoApps
 from tests.support.aws_samples import operations, parameters_of, request_of
@@ -24,9 +24,9 @@ _PROTOCOLS = {Wire.EC2: "ec2", Wire.QUERY: "query", Wire.JSON: "json", Wire.S3: 
 def call_of(service: AwsService, name: str, control: bool) -> tuple[Any, AwsCall, WrittenRequest, bytes]:
     model = model_of(RawCall(service, "us-east-1", name, {}, control=control))
     request, body = request_of(service, model, parameters_of(model))
-    raw = read_call(service, "us-east-1", request, body)
+    raw = read_raw_call(service, "us-east-1", request, body)
     assert (raw.operation, raw.control) == (name, control)
-    return model, value_of(raw), request, body  # type: ignore[return-value]
+    return model, parse_aws_call(raw), request, body  # type: ignore[return-value]
 
 
 def parsed(service: AwsService, model: Any, request: Any, body: bytes) -> Mapping[str, Any]:
@@ -68,7 +68,7 @@ def value_of_written(call: AwsCall, request: WrittenRequest) -> AwsCall:
 
     target = f"{request.path}?{request.query}" if request.query else request.path
     asked = Request(request.method, target, request.path, request.headers)
-    value = value_of(read_call(call.service, call.region, asked, request.body))
+    value = parse_aws_call(read_raw_call(call.service, call.region, asked, request.body))
     assert (value.parameters, value.document, value.headers) == (call.parameters, call.document, call.headers)
     return value
 
@@ -142,7 +142,7 @@ def test_a_handler_gets_the_value_that_was_checked(prefix: str) -> None:
 
 
 def test_an_operation_that_aws_lacks_has_no_value() -> None:
-    from localcloud.aws.errors import RefusalError
+    from localcloud.aws.aws_errors import RefusalError
 
     for service in SERVICES.values():
         if service.wire is not Wire.S3:

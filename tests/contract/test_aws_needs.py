@@ -16,11 +16,11 @@ import pytest
 from catalog.tables import table
 from components.aws.iam.decide import KNOWN_KEYS, REQUEST_KEYS, AwsPrincipal
 from localcloud.aws.access.decisions import ec2_may_assume
-from localcloud.aws.access.needs import needs_of
-from localcloud.aws.border.parameters import write_flat
-from localcloud.aws.border.requests import service_model, value_of
+from localcloud.aws.access.needs import needs_of_aws_call
+from localcloud.aws.border.parameters import write_flat_parameters
+from localcloud.aws.border.requests import parse_aws_call, service_model
 from localcloud.aws.calls import RawCall
-from localcloud.aws.gaps import coverage
+from localcloud.aws.gaps import botocore_coverage
 from localcloud.aws.services import SERVICES
 from tests.support.aws_inside import AwsInside, aws_inside
 
@@ -65,13 +65,13 @@ def nested(shape: Any, path: Sequence[str], value: str) -> Any:
 
 
 def operations() -> list[str]:
-    names = next(row.there for row in coverage() if row.title == "EC2")
+    names = next(row.there for row in botocore_coverage() if row.title == "EC2")
     return [name for name in names if not name.startswith("Describe") or name.endswith("Attribute")]
 
 
 def resources_of(operation: str, parameters: Mapping[str, str]) -> set[str]:
-    call = value_of(RawCall(SERVICES["ec2"], REGION, operation, parameters))
-    return {need.resource for need in needs_of(call, CALLER)}
+    call = parse_aws_call(RawCall(SERVICES["ec2"], REGION, operation, parameters))
+    return {need.resource for need in needs_of_aws_call(call, CALLER)}
 
 
 @pytest.mark.usefixtures("inside")
@@ -86,7 +86,7 @@ def test_access_is_checked_for_an_id_in_any_parameter() -> None:
             if path[0] in apart or not re.search(r"(Id|Ids|Resources)$", name) or name in _NOT_JUDGED:
                 continue
             seen += 1
-            parameters = write_flat(nested(shape, path, "vpc-0123456789abcdef0"), shape)
+            parameters = write_flat_parameters(nested(shape, path, "vpc-0123456789abcdef0"), shape)
             assert any("vpc/vpc-0123456789abcdef0" in one for one in resources_of(operation, parameters)), (
                 operation, path,
             )  # fmt: skip
@@ -108,9 +108,9 @@ def test_tags_of_a_new_resource_need_the_permission_to_tag() -> None:
         if shape is None or "TagSpecifications" not in shape.members:
             continue
         tags = [{"ResourceType": "snapshot", "Tags": [{"Key": "a", "Value": ""}]}]
-        parameters = write_flat({"TagSpecifications": tags}, shape)
-        call = value_of(RawCall(SERVICES["ec2"], REGION, operation, parameters))
-        actions = {(need.action, need.keys.get("aws:RequestTag/a")) for need in needs_of(call, CALLER)}
+        parameters = write_flat_parameters({"TagSpecifications": tags}, shape)
+        call = parse_aws_call(RawCall(SERVICES["ec2"], REGION, operation, parameters))
+        actions = {(need.action, need.keys.get("aws:RequestTag/a")) for need in needs_of_aws_call(call, CALLER)}
         assert {(f"ec2:{operation}", ("",)), ("ec2:CreateTags", ("",))} <= actions, operation
         if operation not in table("aws_calls")["refused"]["ec2"]:
             assert table("aws_calls")["ec2"]["makes"].get(operation), f"{operation} makes something"
@@ -183,8 +183,8 @@ def test_the_known_condition_keys_are_those_that_requests_have(inside: AwsInside
             target = f"{prefix}.{operation}"
             if service.wire.value == "json":
                 sent = {"x-amz-target": f"{service_model(service.backend).metadata['targetPrefix']}.{operation}"}
-            call = value_of(RawCall(service, REGION, operation, parameters, sent))
-            given |= {key for need in needs_of(call, caller) for key in need.keys}
+            call = parse_aws_call(RawCall(service, REGION, operation, parameters, sent))
+            given |= {key for need in needs_of_aws_call(call, caller) for key in need.keys}
             assert target
     known = {name for name in REQUEST_KEYS if any(key.startswith(name) for key in given)}
     # EC2 assumes the role of an instance with this key (`ec2_may_assume`).

@@ -17,7 +17,7 @@ from components.aws.types.templates import fill
 from localcloud.aws.plugin.functions import PLACES
 from localcloud.aws.plugin.plugin import LocalAws
 from localcloud.aws.plugin.properties import AwsProperties
-from localcloud.aws.plugin.shapes import MAPS, search, to_pulumi
+from localcloud.aws.plugin.shapes import MAPS, search_path, to_pulumi
 from tests.support.aws_types import NOT_GIVEN, NOT_SHOWN, NOT_TAKEN, official
 
 # A package of pulumi_aws warns of its own deprecated modules when it is imported.
@@ -121,7 +121,7 @@ def test_every_output_of_a_look_up_is_returned(token: str) -> None:
     """By the real provider's names: a component that reads a missing one would get nothing, and no error."""
     lookup = FUNCTIONS[token]
     operation = botocore.session.get_session().get_service_model(lookup.service).operation_model(lookup.operation)
-    found = search(fill(lookup.at, {"name": "text", "region": "here"}), _complete(operation.output_shape))
+    found = search_path(fill(lookup.at, {"name": "text", "region": "here"}), _complete(operation.output_shape))
     given = set(to_pulumi(found[-1] if lookup.one else found, {})) | {"id", "region"}
     name = token.rpartition(":")[2]
     result = getattr(_module_of(token), f"{name[0].upper()}{name[1:]}Result")

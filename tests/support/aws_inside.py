@@ -155,7 +155,7 @@ def signed(
     scope = sigv4.Scope(moment[:8], region, service)
     names = tuple(sorted(request.headers))
     parts = sigv4.SignedRequest(sender.key, scope, names, "", moment, sender.token)
-    payload = sigv4.payload_of(request, parts) or hashlib.sha256(body).hexdigest()
+    payload = sigv4.stated_payload(request, parts) or hashlib.sha256(body).hexdigest()
     credential = f"Credential={sender.key}/{scope.text}, SignedHeaders={';'.join(names)}"
     authorization = f"{sigv4.ALGORITHM} {credential}, Signature={_signature(sender, request, parts, payload)}"
     return replace(request, headers={**request.headers, "authorization": authorization})
@@ -181,7 +181,7 @@ def through_link(method: str, target: str, headers: Mapping[str, str] | None = N
 
 
 def _signature(sender: Sender, request: Request, parts: sigv4.SignedRequest, payload: str) -> str:
-    digest = hashlib.sha256(sigv4._canonical(request, parts, payload)).hexdigest()
+    digest = hashlib.sha256(sigv4._canonical_request(request, parts, payload)).hexdigest()
     text = "\n".join((sigv4.ALGORITHM, parts.moment, parts.scope.text, digest))
     return hmac.new(sigv4.signing_key(sender.secret, parts.scope), text.encode(), hashlib.sha256).hexdigest()
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from socket import socket
 
-from localcloud.aws.hosts import network
-from localcloud.aws.hosts.dispatch import Instances
+from localcloud.aws.hosts import machine_network
+from localcloud.aws.hosts.machine_dispatch import Instances
 from localcloud.aws.machines import (
     Machine,
     MachineCommand,
@@ -116,7 +116,7 @@ class Data:
 async def data_centre(folder: Path) -> AsyncIterator[Data]:
     reports = Reports()
     serve: Callable[[socket], Awaitable[Callable[[], None]]] = serve_nothing
-    instances = Instances(folder, Fabric("http://127.0.0.1:1", network.ADDRESSES, serve), reports)
+    instances = Instances(folder, Fabric("http://127.0.0.1:1", machine_network.ADDRESSES, serve), reports)
     try:
         yield Data(instances, reports, folder)
     finally:

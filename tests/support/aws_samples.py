@@ -35,7 +35,7 @@ _OF_CONTROL = ("ListTagsForResource", "TagResource", "UntagResource")
 def operations() -> Iterator[tuple[AwsService, str, bool]]:
     """Yields service, operation, and whether it is an operation of S3 Control."""
     seen = {(prefix, name) for prefix, names in _OWN.items() for name in names} | set(_of_provider())
-    seen |= {("s3", name) for name in s3_operations.operations()}
+    seen |= {("s3", name) for name in s3_operations.s3_operation_names()}
     by_prefix = {service.prefix: service for service in SERVICES.values()}
     for prefix, name in sorted(seen):
         if name in _OF_CONTROL and prefix in ("s3", "s3control"):

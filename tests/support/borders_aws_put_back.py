@@ -36,9 +36,9 @@ def _remembered() -> Iterator[_Last]:
 
     def remember(service: Any, region: str, request: Request, body: bytes) -> Any:
         last.request, last.body = request, body
-        return calls.read_call(service, region, request, body)
+        return calls.read_raw_call(service, region, request, body)
 
-    with patch.object(cloud, "read_call", remember):
+    with patch.object(cloud, "read_raw_call", remember):
         yield last
 
 
@@ -72,15 +72,15 @@ def _documents_are_forwarded() -> Iterator[None]:
 
         def lenient(body: bytes, name: str, namespace: str, shape: Any) -> Any:
             try:
-                return _old_deletions(body) if name == "Delete" else xml_body.read(body, name, namespace, shape)
+                return _old_deletions(body) if name == "Delete" else xml_body.read_xml(body, name, namespace, shape)
             except ElementTree.ParseError:
-                raise xml_body.malformed() from None
+                raise xml_body.malformed_xml() from None
 
         def as_sent(call: Any) -> Any:
             made = requests.write_request(call)
             return replace(made, body=last.body) if call.operation == "DeleteObjects" else made
 
-        reader = SimpleNamespace(read=lenient, malformed=xml_body.malformed)
+        reader = SimpleNamespace(read=lenient, malformed=xml_body.malformed_xml)
         with (
             patch.object(s3_values, "xml_body", reader), patch.object(s3_values, "_check_deleted", lambda rows: None),
             patch.object(simulation, "write_request", as_sent),
@@ -91,7 +91,7 @@ def _documents_are_forwarded() -> Iterator[None]:
 @contextmanager
 def _links_take_headers() -> Iterator[None]:
     """Finding 5: a presigned request may have headers that its signature does not cover."""
-    verify = sigv4.verify
+    verify = sigv4.verify_sigv4
 
     def without(request: Request, parts: sigv4.SignedRequest, secret: str, digest: str | None) -> None:
         if parts.presigned:
@@ -100,7 +100,7 @@ def _links_take_headers() -> Iterator[None]:
             request = replace(request, headers=kept)
         verify(request, parts, secret, digest)
 
-    with patch.object(sigv4, "verify", without):
+    with patch.object(sigv4, "verify_sigv4", without):
         yield
 
 
@@ -145,13 +145,16 @@ def _principals_go_by_their_last_name() -> Iterator[None]:
 def _tags_go_by_their_order() -> Iterator[None]:
     """A tag may be given twice: the access check takes the last in the request, moto the one with the highest
     number."""
-    read = parameters.read_flat
+    read = parameters.read_flat_parameters
 
     def in_order(given: Mapping[str, str], shape: Any, wire: Wire) -> dict[str, str]:
         found = read(given, shape, wire)
         return {name: found[name] for name in given if name in found}
 
-    with patch.object(requests, "read_flat", in_order), patch.object(tags, "refuse", lambda call: None):
+    with (
+        patch.object(requests, "read_flat_parameters", in_order),
+        patch.object(tags, "refuse_repeated_tags", lambda call: None),
+    ):
         yield
 
 

@@ -71,7 +71,7 @@ class AwsLocalPlatform(LocalPlatform):
 
     def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
         # If this cloud's AWS was never used, it has no data, and the first call would take seconds.
-        used = kept.exists(account.folder(cloud.home))
+        used = kept.exists(account.aws_folder(cloud.home))
         return list(removal.list_data(cloud, tell)) if used else []
 
     def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:

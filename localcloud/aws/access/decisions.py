@@ -9,11 +9,11 @@ from typing import Any
 
 from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal, Decision, Need, decide, trusts
-from localcloud.aws.access.needs import common_keys, needs_of, special_keys
+from localcloud.aws.access.needs import common_keys, needs_of_aws_call, special_keys
 from localcloud.aws.access.policies import in_force, role_named, trust_of
 from localcloud.aws.account import ACCOUNT
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.errors import Reason, RefusalError
 from localcloud.server import http
 from localcloud.server.owned_rows import OwnedRows
 
@@ -23,10 +23,10 @@ MOST_ROWS = 20_000
 _OF_THE_MOMENT = frozenset({"aws:CurrentTime", "aws:EpochTime"})
 
 
-def authorize(call: AwsCall, principal: AwsPrincipal, record: AwsRecord) -> None:
+def authorize_aws_call(call: AwsCall, principal: AwsPrincipal, record: AwsRecord) -> None:
     """Refuses a call that the policies do not allow. AWS's message names the action and the resource."""
     _check_known(call)
-    for need in needs_of(call, principal):
+    for need in needs_of_aws_call(call, principal):
         decision = decide(need, principal, in_force(principal, need))
         record.note(call.name, principal, need, decision)
         if not decision.allowed:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from catalog.tables import table
 from components.aws.iam.decide import Need
 from localcloud.aws.access import resource_tags
-from localcloud.aws.access.ec2_resources import arn_of, by_id, named_resources
+from localcloud.aws.access.ec2_resources import arn_of, arns_by_id, named_resources
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.launch_templates import tags_given
@@ -16,7 +16,7 @@ from localcloud.aws.launch_templates import tags_given
 Keys = Mapping[str, Sequence[str]]
 
 
-def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
+def ec2_needs(call: AwsCall, common: Keys) -> Iterator[Need]:
     """A need for each resource. Its condition keys contain its tags; for a new resource, the tags of the request. A
     launch already has the parameters of its template."""
     action = f"ec2:{call.operation}"
@@ -28,9 +28,9 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
         yield from _tags_of_existing(call, action, common)
         return
     named = named_resources(call)
-    special = _special(call)
+    special = _launch_keys(call)
     for arn in named:
-        yield Need(action, arn, {**common, **special, **resource_tags.keys(arn)})
+        yield Need(action, arn, {**common, **special, **resource_tags.resource_tag_keys(arn)})
     given = tags_given(call.parameters)
     made = list(dict.fromkeys([*table("aws_calls")["ec2"]["makes"].get(call.operation, []), *given]))
     for kind in made:
@@ -51,14 +51,14 @@ def pass_role_need(arn: str, common: Keys, service: str = "ec2.amazonaws.com") -
 
 
 def _tags_of_existing(call: AwsCall, action: str, common: Keys) -> Iterator[Need]:
-    tags = resource_tags.request_keys(resource_tags.numbered(call.parameters, "Tag."))
+    tags = resource_tags.request_keys(resource_tags.numbered_tags(call.parameters, "Tag."))
     for name, value in call.parameters.items():
         if name.startswith("ResourceId"):
-            for arn in by_id(call.region, str(value)):
-                yield Need(action, arn, {**common, **tags, **resource_tags.keys(arn)})
+            for arn in arns_by_id(call.region, str(value)):
+                yield Need(action, arn, {**common, **tags, **resource_tags.resource_tag_keys(arn)})
 
 
-def _special(call: AwsCall) -> dict[str, Sequence[str]]:
+def _launch_keys(call: AwsCall) -> dict[str, Sequence[str]]:
     """The keys of a launch, also those of EC2's own defaults: a policy may deny what the caller did not write."""
     launches = call.operation == "RunInstances"
     keys: dict[str, Sequence[str]] = {}

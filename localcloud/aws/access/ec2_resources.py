@@ -20,10 +20,14 @@ _NOT_REFERENCES = ("Filter.", "TagSpecification.", "TagSpecifications.", "Tag.",
 
 def named_resources(call: AwsCall) -> list[str]:
     """The ARNs of the existing resources that the call's parameters name."""
-    return list(dict.fromkeys(arn for name, value in call.parameters.items() for arn in _named(call, name, str(value))))
+    return list(
+        dict.fromkeys(
+            arn for name, value in call.parameters.items() for arn in _arns_of_parameter(call, name, str(value))
+        )
+    )
 
 
-def _named(call: AwsCall, name: str, value: str) -> Iterator[str]:
+def _arns_of_parameter(call: AwsCall, name: str, value: str) -> Iterator[str]:
     rows = table("aws_calls")["ec2"]
     member = _NUMBER.sub("", name).rpartition(".")[2]
     if not value or name.startswith(_NOT_REFERENCES) or member in rows["texts"]:
@@ -33,14 +37,14 @@ def _named(call: AwsCall, name: str, value: str) -> Iterator[str]:
     if value.startswith(f"arn:aws:ec2:{call.region}:"):
         yield value
     if has_id := _ID.fullmatch(value) is not None:
-        yield from by_id(call.region, value)
+        yield from arns_by_id(call.region, value)
     # A name may look like an id.
     if member in rows["named"] and not (has_id and member.endswith("Id")):
         yield arn_of(call.region, rows["named"][member], value)
     if member == "GroupName" and ("Placement" in name or "PlacementGroup" in call.operation):
         yield arn_of(call.region, "placement-group", value)
     else:
-        yield from _by_name(call.region, member, value)
+        yield from _arns_by_name(call.region, member, value)
 
 
 def arn_of(region: str, kind: str, identifier: str) -> str:
@@ -48,7 +52,7 @@ def arn_of(region: str, kind: str, identifier: str) -> str:
     return f"arn:aws:ec2:{region}:{account}:{kind}/{identifier}"
 
 
-def by_id(region: str, identifier: str) -> Iterator[str]:
+def arns_by_id(region: str, identifier: str) -> Iterator[str]:
     """The ARN of the resource with an id. An association belongs to the resources that it joins. A type that no row
     names is `unknown`: only statements on everything allow it."""
     from moto.ec2.models import ec2_backends
@@ -58,7 +62,7 @@ def by_id(region: str, identifier: str) -> Iterator[str]:
     prefix = matched[1] if matched else identifier.partition("-")[0]
     rows = table("aws_calls")["ec2"]
     if prefix in rows["associations"]:
-        owners = list(_owners(backend, identifier)) or [("unknown", identifier)]
+        owners = list(_association_owners(backend, identifier)) or [("unknown", identifier)]
         yield from (arn_of(region, kind, owner) for kind, owner in owners)
     elif prefix == "pg":  # its ARN has the name
         groups = backend.__dict__.get("trainyard_placement_groups", {})
@@ -68,10 +72,10 @@ def by_id(region: str, identifier: str) -> Iterator[str]:
         yield arn_of(region, rows["prefixes"].get(prefix, "unknown"), identifier)
 
 
-def _owners(backend: Any, association: str) -> Iterator[tuple[str, str]]:
+def _association_owners(backend: Any, association: str) -> Iterator[tuple[str, str]]:
     """The type and the id of each resource that an association or attachment joins, except for its network."""
     joined = [
-        *(("elastic-ip", one.allocation_id, [one.association_id]) for one in _addresses(backend)),
+        *(("elastic-ip", one.allocation_id, [one.association_id]) for one in _elastic_addresses(backend)),
         *(("route-table", one.id, one.all_associations_ids) for one in backend.route_tables.values()),
         *(("network-acl", one.id, one._associations) for one in backend.network_acls.values()),
         *(("instance", one, [profile.association_id])
@@ -85,7 +89,7 @@ def _owners(backend: Any, association: str) -> Iterator[tuple[str, str]]:
     return ((kind, identifier) for kind, identifier, associations in joined if association in associations)
 
 
-def _by_name(region: str, member: str, value: str) -> Iterator[str]:
+def _arns_by_name(region: str, member: str, value: str) -> Iterator[str]:
     """The ARNs of resources that a call identifies by a name or an address."""
     from moto.ec2.models import ec2_backends
 
@@ -96,10 +100,10 @@ def _by_name(region: str, member: str, value: str) -> Iterator[str]:
         groups = (group for groups in list(backend.groups.values()) for group in groups.values())
         yield from (arn_of(region, "security-group", group.id) for group in groups if group.name == value)
     elif member == "PublicIp":
-        named = (address for address in _addresses(backend) if address.public_ip == value)
+        named = (address for address in _elastic_addresses(backend) if address.public_ip == value)
         yield from (arn_of(region, "elastic-ip", address.allocation_id) for address in named)
 
 
-def _addresses(backend: Any) -> list[Any]:
+def _elastic_addresses(backend: Any) -> list[Any]:
     addresses = backend.addresses
     return list(addresses.values() if isinstance(addresses, Mapping) else addresses)

@@ -20,37 +20,37 @@ from localcloud.server import http
 _NUMBERED = re.compile(r"^([A-Za-z.]+?)(?:\.member)?(?:\.\d+)?$")
 
 
-def needs_of(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
+def needs_of_aws_call(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
     """All actions and resources that must be allowed; none if the call needs no permission."""
     common = common_keys(call, principal)
     if call.service.wire is Wire.S3:
-        return list(s3_needs.needs(call, common))
+        return list(s3_needs.s3_needs(call, common))
     if call.service.wire is Wire.EC2:
-        return list(ec2_needs.needs(call, common))
+        return list(ec2_needs.ec2_needs(call, common))
     named = table("aws_calls")["actions"].get(call.service.prefix, {}).get(call.operation)
     if named == []:
         return []
     keys = {**common, **_request_tags(call), **special_keys(call)}
     needs = [
-        Need(f"{call.service.prefix}:{call.operation}", arn, {**keys, **resource_tags.keys(arn)})
-        for arn in _arns(call)
+        Need(f"{call.service.prefix}:{call.operation}", arn, {**keys, **resource_tags.resource_tag_keys(arn)})
+        for arn in _call_resources(call)
     ]  # fmt: skip
     return [*needs, *_tag_needs(call, needs), *_pass_role_needs(call, common)]
 
 
-def _arns(call: AwsCall) -> list[str]:
+def _call_resources(call: AwsCall) -> list[str]:
     """The resources of a call; `*` if no row of the catalog names any."""
-    arns = [arn for row in table("aws_calls")["resource"] if _is_for(row, call) for arn in _arns_of(row, call)]
+    arns = [arn for row in table("aws_calls")["resource"] if _is_for(row, call) for arn in _arns_of_row(row, call)]
     if call.name == "ssm.SendCommand":
         arns += _tagged_targets(call)
     if call.name in ("kms.Decrypt", "kms.ReEncrypt"):
         arns += _key_of_ciphertext(call)
     if call.name in ("iam.UpdateUser", "iam.UpdateGroup"):
-        arns += [_renamed(call, arn) for arn in arns]
+        arns += [_renamed_arn(call, arn) for arn in arns]
     return list(dict.fromkeys(arns)) or ["*"]
 
 
-def _renamed(call: AwsCall, arn: str) -> str:
+def _renamed_arn(call: AwsCall, arn: str) -> str:
     """The ARN of a user or group under its new path and name."""
     kind, _, rest = arn.rpartition(":")[2].partition("/")
     path, _, name = f"/{rest}".rpartition("/")
@@ -63,22 +63,22 @@ def _is_for(row: Mapping[str, Any], call: AwsCall) -> bool:
     return row["service"] == call.service.prefix and named and call.operation not in row.get("except", ())
 
 
-def _arns_of(row: Mapping[str, Any], call: AwsCall) -> Iterator[str]:
+def _arns_of_row(row: Mapping[str, Any], call: AwsCall) -> Iterator[str]:
     texts = {name: value for name, value in call.parameters.items() if isinstance(value, str)}
     path = call.text("Path").lstrip("/") if call.operation.startswith("Create") else ""
     values: Mapping[str, str] = {"logStreamName": "", **texts, "region": call.region, "account": ACCOUNT, "path": path}
     if not row["parameters"]:
-        yield _formatted(row["arn"], {**values, "value": ""})
+        yield _fill_pattern(row["arn"], {**values, "value": ""})
     for name in row["parameters"]:
         for value in parameter_texts(call, name):
             if value.startswith("arn:"):
                 yield resource_tags.full_arn(value, call.region)
             else:
                 bare = value.removeprefix(row.get("strip", "\0"))
-                yield resource_tags.full_arn(_formatted(row["arn"], {**values, "value": bare}), call.region)
+                yield resource_tags.full_arn(_fill_pattern(row["arn"], {**values, "value": bare}), call.region)
 
 
-def _formatted(pattern: str, values: Mapping[str, str]) -> str:
+def _fill_pattern(pattern: str, values: Mapping[str, str]) -> str:
     """Fills in a pattern. `str.format` would also let it access attributes of values."""
     return re.sub(r"\{(\w+)\}", lambda match: values[match[1]], pattern)
 
@@ -100,7 +100,7 @@ def _tagged_targets(call: AwsCall) -> Iterator[str]:
     for row in targets if isinstance(targets, list) else ():
         key, values = str(row.get("Key")), [str(one) for one in row.get("Values", [])]
         ids = values if key == "InstanceIds" else [
-            one.id for one in machine_view.living(call.region)
+            one.id for one in machine_view.living_instances(call.region)
             if key.startswith("tag:") and commands.has_tag(one, {"Key": key, "Values": values})
         ]  # fmt: skip
         yield from (f"arn:aws:ec2:{call.region}:{ACCOUNT}:instance/{one}" for one in ids or ["*"])
@@ -121,10 +121,10 @@ def _request_tags(call: AwsCall) -> dict[str, Sequence[str]]:
     """The keys for tags that a call gives, and the keys of tags that it removes."""
     if call.service.wire is not Wire.JSON:
         removed = parameter_texts(call, "TagKeys")
-        return resource_tags.request_keys(resource_tags.numbered(call.parameters, "Tags.member."), removed)
+        return resource_tags.request_keys(resource_tags.numbered_tags(call.parameters, "Tags.member."), removed)
     given: Any = call.parameters.get("Tags", call.parameters.get("tags")) or ()
     rows = [{"Key": key, "Value": value} for key, value in given.items()] if isinstance(given, Mapping) else given
-    pairs = dict(resource_tags.pair(row) for row in rows)
+    pairs = dict(resource_tags.tag_pair(row) for row in rows)
     removed = [text for name in ("TagKeys", "tagKeys") for text in parameter_texts(call, name)]
     return resource_tags.request_keys(pairs, removed)
 

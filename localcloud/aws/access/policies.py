@@ -17,11 +17,11 @@ _Named = tuple[str, str]
 _OF_THE_OWNER = frozenset({"s3:GetBucketPolicy", "s3:PutBucketPolicy", "s3:DeleteBucketPolicy"})
 
 
-def endpoint_policies(instance: str, action: str) -> Iterator[tuple[str, str]]:
+def endpoint_policies_of_instance(instance: str, action: str) -> Iterator[tuple[str, str]]:
     """The policies of the VPC endpoints that an instance's call passes: their names and documents."""
     from localcloud.aws.additions import machine_view
 
-    one = machine_view.find(instance)
+    one = machine_view.find_instance(instance)
     if one is None:
         return
     service = action.partition(":")[0]
@@ -39,31 +39,34 @@ def in_force(principal: AwsPrincipal, need: Need) -> InForce:
     limits: list[_Named] = []
     if principal.user and principal.user in backend.users:
         user = backend.users[principal.user]
-        identity += attached(user)
+        identity += attached_policies(user)
         for group in backend.groups.values():
             if user in group.users:
-                identity += attached(group)
-        limits += _boundary(backend, user)
+                identity += attached_policies(group)
+        limits += _permissions_boundary(backend, user)
     role = role_named(principal.role) if principal.role else None
     if role is not None:
-        identity += attached(role)
-        limits += _boundary(backend, role)
+        identity += attached_policies(role)
+        limits += _permissions_boundary(backend, role)
         if principal.session_policy:
             limits.append(("session policy", principal.session_policy))
-    owns = need.action in _OF_THE_OWNER and _is_administrator(backend, principal)
+    owns = need.action in _OF_THE_OWNER and _is_administrator_principal(backend, principal)
     if principal.instance:
-        limits += endpoint_policies(principal.instance, need.action)
+        limits += endpoint_policies_of_instance(principal.instance, need.action)
     try:
-        of_resource = () if owns else _read(_resource_policies(need.resource))
+        of_resource = () if owns else _parse_documents(_resource_policies(need.resource))
         # The policy of a KMS key has to let its account's own policies decide.
         return InForce(
-            _read(identity), _read(limits), of_resource, delegated=bool(of_resource) and _is_key(need.resource)
+            _parse_documents(identity),
+            _parse_documents(limits),
+            of_resource,
+            delegated=bool(of_resource) and _is_key(need.resource),
         )
     except UnreadableDocumentError as error:
         return InForce((), (), (), f"a policy document ({error})")
 
 
-def _is_administrator(backend: Any, principal: AwsPrincipal) -> bool:
+def _is_administrator_principal(backend: Any, principal: AwsPrincipal) -> bool:
     user, group = backend.users.get(principal.user), backend.groups.get(ADMINISTRATORS)
     return user is not None and group is not None and user in group.users
 
@@ -82,24 +85,24 @@ def trust_of(role: Any) -> PolicyDocument:
         return PolicyDocument("trust policy", ())
 
 
-def attached(owner: Any) -> Iterator[_Named]:
+def attached_policies(owner: Any) -> Iterator[_Named]:
     """The policies of a user, group or role: their names and documents."""
-    yield from ((name, _text(document)) for name, document in owner.policies.items())
+    yield from ((name, _document_text(document)) for name, document in owner.policies.items())
     for policy in owner.managed_policies.values():
-        yield policy.name, _document(policy)
+        yield policy.name, _default_version_document(policy)
 
 
-def _document(policy: Any) -> str:
+def _default_version_document(policy: Any) -> str:
     """The document of a managed policy's default version, which is the one in force."""
-    return next(_text(one.document) for one in policy.versions if one.version_id == policy.default_version_id)
+    return next(_document_text(one.document) for one in policy.versions if one.version_id == policy.default_version_id)
 
 
-def _boundary(backend: Any, owner: Any) -> list[_Named]:
+def _permissions_boundary(backend: Any, owner: Any) -> list[_Named]:
     arn = getattr(owner, "permissions_boundary_arn", None) or getattr(owner, "permissions_boundary", None)
     if not arn:
         return []
     policy = backend.managed_policies.get(arn)
-    return [("permissions boundary", _document(policy) if policy else "")]
+    return [("permissions boundary", _default_version_document(policy) if policy else "")]
 
 
 def _resource_policies(arn: str) -> list[_Named]:
@@ -109,24 +112,24 @@ def _resource_policies(arn: str) -> list[_Named]:
         from moto.s3.models import s3_backends
 
         bucket = s3_backends[ACCOUNT]["aws"].buckets.get(rest.partition("/")[0])
-        return [("bucket policy", _text(bucket.policy))] if bucket is not None and bucket.policy else []
+        return [("bucket policy", _document_text(bucket.policy))] if bucket is not None and bucket.policy else []
     if service == ["ecr"]:
         from moto.ecr.models import ecr_backends
 
         repository = ecr_backends[ACCOUNT][arn.split(":")[3]].repositories.get(rest.removeprefix("repository/"))
         policy = getattr(repository, "policy", None)
-        return [("repository policy", _text(policy))] if policy else []
+        return [("repository policy", _document_text(policy))] if policy else []
     if service == ["secretsmanager"]:
         from moto.secretsmanager.models import secretsmanager_backends
 
         for secret in secretsmanager_backends[ACCOUNT][arn.split(":")[3]].secrets.values():
             if secret.arn == arn and getattr(secret, "policy", None):
-                return [("secret's policy", _text(secret.policy))]
+                return [("secret's policy", _document_text(secret.policy))]
     if _is_key(arn):
         from moto.kms.models import kms_backends
 
         key = kms_backends[ACCOUNT][arn.split(":")[3]].keys.get(rest.removeprefix("key/"))
-        return [("key policy", _text(key.policy))] if key is not None and key.policy else []
+        return [("key policy", _document_text(key.policy))] if key is not None and key.policy else []
     return []
 
 
@@ -134,11 +137,11 @@ def _is_key(arn: str) -> bool:
     return arn.split(":")[2:3] == ["kms"]
 
 
-def _read(rows: list[_Named]) -> tuple[PolicyDocument, ...]:
+def _parse_documents(rows: list[_Named]) -> tuple[PolicyDocument, ...]:
     return tuple(PolicyDocument(name, statements_of(document)) for name, document in rows)
 
 
-def _text(document: Any) -> str:
+def _document_text(document: Any) -> str:
     import json
 
     if isinstance(document, bytes):

@@ -15,7 +15,7 @@ def request_keys(tags: Mapping[str, str], removed: Sequence[str] = ()) -> dict[s
     return {**given, **({"aws:TagKeys": (*tags, *removed)} if tags or removed else {})}
 
 
-def numbered(parameters: Mapping[str, Any], prefix: str) -> dict[str, str]:
+def numbered_tags(parameters: Mapping[str, Any], prefix: str) -> dict[str, str]:
     """The tags of a query: pairs of `<prefix>N.Key` and `<prefix>N.Value`."""
     return {
         str(value): str(parameters.get(f"{key[:-3]}Value", ""))
@@ -24,28 +24,28 @@ def numbered(parameters: Mapping[str, Any], prefix: str) -> dict[str, str]:
     }
 
 
-def pair(row: Mapping[str, Any]) -> tuple[str, str]:
+def tag_pair(row: Mapping[str, Any]) -> tuple[str, str]:
     """The key and the value of a tag, in the spelling of any service."""
     key, value = ({name.lower().removeprefix("tag"): text for name, text in row.items()}.get(name, "")
                   for name in ("key", "value"))  # fmt: skip
     return str(key), str(value)
 
 
-def keys(arn: str) -> dict[str, Sequence[str]]:
+def resource_tag_keys(arn: str) -> dict[str, Sequence[str]]:
     """The condition keys for the tags of a resource: `aws:ResourceTag/…`, and the service's own keys."""
     parts = arn.split(":", 5)
     if len(parts) < 6:
         return {}
     service, region, name = parts[2], parts[3], parts[5]
-    tags = _tags(service, region, name, arn)
+    tags = _read_tags(service, region, name, arn)
     own = {"ec2": ("ec2:ResourceTag", "ssm:resourceTag"), "secretsmanager": ("secretsmanager:ResourceTag",),
            "iam": ("iam:ResourceTag",), "ecr": ("ecr:ResourceTag",)}.get(service, ())  # fmt: skip
     return {f"{prefix}/{tag}": (value,) for prefix in ("aws:ResourceTag", *own) for tag, value in tags.items()}
 
 
-def _tags(service: str, region: str, name: str, arn: str) -> Mapping[str, str]:
+def _read_tags(service: str, region: str, name: str, arn: str) -> Mapping[str, str]:
     reader = _READERS.get(service)
-    return dict(map(pair, reader(region, name, arn))) if reader else {}
+    return dict(map(tag_pair, reader(region, name, arn))) if reader else {}
 
 
 Rows = Iterable[Mapping[str, str]]
@@ -63,7 +63,7 @@ def _of_ec2(region: str, name: str, arn: str) -> Rows:
 
 
 def _of_secret(region: str, name: str, arn: str) -> Rows:
-    secret = _secret(region, arn)
+    secret = _find_secret(region, arn)
     return (secret.tags or ()) if secret is not None else ()
 
 
@@ -80,13 +80,13 @@ def _of_identity(region: str, name: str, arn: str) -> Rows:
 def _of_repository(region: str, name: str, arn: str) -> Rows:
     from moto.ecr.models import ecr_backends
 
-    return _tagged(ecr_backends[ACCOUNT][region], arn)
+    return _tagger_rows(ecr_backends[ACCOUNT][region], arn)
 
 
 def _of_key(region: str, name: str, arn: str) -> Rows:
     from moto.kms.models import kms_backends
 
-    return _tagged(kms_backends[ACCOUNT][region], name.partition("/")[2])
+    return _tagger_rows(kms_backends[ACCOUNT][region], name.partition("/")[2])
 
 
 def _of_parameter(region: str, name: str, arn: str) -> Rows:
@@ -104,10 +104,10 @@ def _of_log_group(region: str, name: str, arn: str) -> Rows:
 
     backend, group = logs_backends[ACCOUNT][region], name.removeprefix("log-group:").partition(":")[0]
     row = backend.groups.get(group)
-    return _tagged(backend, row.arn) if row is not None else ()
+    return _tagger_rows(backend, row.arn) if row is not None else ()
 
 
-def _tagged(backend: Any, name: str) -> Rows:
+def _tagger_rows(backend: Any, name: str) -> Rows:
     return [{"Key": key, "Value": value} for key, value in backend.tagger.get_tag_dict_for_resource(name).items()]
 
 
@@ -122,13 +122,13 @@ def full_arn(arn: str, region: str) -> str:
     version. `region`: of the call, because moto searches there and ignores the region in an ARN."""
     parts = arn.split(":", 5)
     if parts[2:3] == ["ssm"] and parts[5].startswith("parameter"):
-        return _parameter(region, arn)
+        return _parameter_arn(region, arn)
     if parts[2:3] == ["kms"]:
-        return _key(region, arn)
+        return _resolve_key_arn(region, arn)
     if parts[2:3] == ["ecr"]:
         return ":".join((*parts[:3], region, ACCOUNT, parts[5]))
     if parts[2:3] == ["secretsmanager"]:
-        secret = _secret(region, arn)
+        secret = _find_secret(region, arn)
         return str(secret.arn) if secret is not None else arn
     if parts[2:3] == ["iam"] and parts[5].startswith(("role/", "instance-profile/", "user/", "group/")):
         from moto.iam.models import iam_backends
@@ -140,7 +140,7 @@ def full_arn(arn: str, region: str) -> str:
     return arn
 
 
-def _parameter(region: str, arn: str) -> str:
+def _parameter_arn(region: str, arn: str) -> str:
     """A parameter's ARN without the version or label at the end of its name."""
     prefix = f"arn:aws:ssm:{region}:{ACCOUNT}:parameter"
     if not arn.startswith(prefix):
@@ -148,7 +148,7 @@ def _parameter(region: str, arn: str) -> str:
     return f"{prefix}/{arn.replace(prefix, '').lstrip('/').partition(':')[0]}"
 
 
-def _key(region: str, arn: str) -> str:
+def _resolve_key_arn(region: str, arn: str) -> str:
     """The ARN of the key that moto finds by an id or an alias. For a bare name in a call, `arn` has it after `key/`."""
     from moto.kms.models import kms_backends
 
@@ -160,7 +160,7 @@ def _key(region: str, arn: str) -> str:
     return f"arn:aws:kms:{region}:{ACCOUNT}:key/{identifier}" if identifier in backend.keys else arn
 
 
-def _secret(region: str, arn: str) -> Any:
+def _find_secret(region: str, arn: str) -> Any:
     from moto.secretsmanager.models import secretsmanager_backends
 
     named = arn.rpartition(":")[2].removesuffix("-??????")  # moto reads it in this way, and names have no colon

@@ -25,7 +25,7 @@ _ON_KEY = {
 }  # fmt: skip
 
 
-def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
+def s3_needs(call: AwsCall, common: Keys) -> Iterator[Need]:
     bucket, key = str(call.parameters["Bucket"]), str(call.parameters["Key"])
     names = table("aws_calls")["actions"]["s3"].get(call.operation, [call.operation])
     keys = {**common, **_own_keys(call)}
@@ -83,14 +83,14 @@ def encryption_needs(call: AwsCall, bucket: str, key: str, keys: Keys) -> Iterat
     action = _ON_KEY.get(call.operation)
     if action is None:
         return
-    named = call.headers.get("x-amz-server-side-encryption-aws-kms-key-id") or _key_of(bucket, key, action)
+    named = call.headers.get("x-amz-server-side-encryption-aws-kms-key-id") or _encryption_key(bucket, key, action)
     if named:
         arn = named if named.startswith("arn:") else f"arn:aws:kms:{call.region}:{ACCOUNT}:key/{named}"
         arn = resource_tags.full_arn(arn, call.region)
-        yield Need(action, arn, {**keys, **resource_tags.keys(arn)})
+        yield Need(action, arn, {**keys, **resource_tags.resource_tag_keys(arn)})
 
 
-def _key_of(bucket: str, key: str, action: str) -> str:
+def _encryption_key(bucket: str, key: str, action: str) -> str:
     """The KMS key of an object that is read. For a new object: that of its bucket. "" if there is none."""
     from moto.s3.models import s3_backends
 

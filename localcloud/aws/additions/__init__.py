@@ -33,7 +33,7 @@ from localcloud.aws.additions import (
     placement,
     policy_simulation,
 )
-from localcloud.aws.additions.outside import Operations, Outside, attach
+from localcloud.aws.additions.outside import Operations, Outside, attach_outside
 
 # The operations that override moto's, by moto's module of the service.
 OPERATIONS: Mapping[str, tuple[type[Operations], ...]] = {
@@ -51,14 +51,14 @@ OPERATIONS: Mapping[str, tuple[type[Operations], ...]] = {
 }  # fmt: skip
 
 
-def install(outside: Outside) -> None:
+def install_additions(outside: Outside) -> None:
     """Changes moto's classes, once in a process, and makes `outside` available to our operations."""
-    attach(outside)
+    attach_outside(outside)
     add_to_moto()
 
 
 @cache
-def with_ours(responses: type[Any]) -> type[Any]:
+def add_own_operations(responses: type[Any]) -> type[Any]:
     """A subclass of a moto response class in which our operations override moto's."""
     ours = OPERATIONS.get(responses.__module__.split(".")[1], ())
     return type(f"Local{responses.__name__}", (*ours, responses), {}) if ours else responses
@@ -79,12 +79,12 @@ def add_to_moto() -> None:
 
     # Here the bucket is always in the path, and never in the Host header.
     settings.S3_IGNORE_SUBDOMAIN_BUCKETNAME = True
-    instance_types.install()
-    log_filters.install(logs_models)
-    changes.install(LaunchTemplate)
-    buckets.install(S3Backend)
+    instance_types.install_instance_types()
+    log_filters.install_log_filters(logs_models)
+    changes.install_template_changes(LaunchTemplate)
+    buckets.install_bucket_defaults(S3Backend)
     buckets.encode_lists(S3Response)
-    descriptions.install(SecurityGroupRule)
+    descriptions.install_rule_descriptions(SecurityGroupRule)
     # Our access check has already evaluated the bucket policy. moto's own evaluation ignores conditions.
     FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
     # When moto removes a key, it disposes of the content of all versions, and fails at delete markers, which have none.

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from localcloud.aws.additions.outside import Operations
 
 
-def install(backend: Any) -> None:
+def install_bucket_defaults(backend: Any) -> None:
     """Changes moto's backend. Called once in a process."""
     create, get_encryption = backend.create_bucket, backend.get_bucket_encryption
 
@@ -18,14 +18,14 @@ def install(backend: Any) -> None:
         from moto.s3.models import PublicAccessBlock
 
         bucket = create(self, bucket_name, *args, **named)
-        bucket.encryption = _encryption()
+        bucket.encryption = _default_encryption()
         bucket.public_access_block = PublicAccessBlock(True, True, True, True)
         bucket.ownership_rule = "BucketOwnerEnforced"
         return bucket
 
     def get_bucket_encryption(self: Any, bucket_name: str) -> Any:
         # Every bucket is encrypted: without a rule, by the default one.
-        return get_encryption(self, bucket_name) or _encryption()
+        return get_encryption(self, bucket_name) or _default_encryption()
 
     backend.create_bucket, backend.get_bucket_encryption = create_bucket, get_bucket_encryption
 
@@ -73,7 +73,7 @@ class BucketPayers(Operations):
         return self.serialized(ActionResult({"Payer": self.backend.get_bucket(self.bucket_name).payer}))
 
 
-def _encryption() -> dict[str, Any]:
+def _default_encryption() -> dict[str, Any]:
     return {"Rule": {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}, "BucketKeyEnabled": False}}
 
 

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from localcloud.aws.additions import placement
-from localcloud.aws.additions.descriptions import complete_change, with_ports
+from localcloud.aws.additions.descriptions import add_ports, complete_change
 from localcloud.aws.additions.outside import Operations, ec2_error
 
 # Resource types that moto cannot tag -> the prefix of their ids.
@@ -24,7 +24,7 @@ _NAMES_ON_LAUNCH = {
 }
 
 
-def install(template: Any) -> None:
+def install_template_changes(template: Any) -> None:
     """Changes moto's class of launch templates. Called once in a process."""
     from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
 
@@ -99,7 +99,7 @@ class Changes(Operations):
         pairs = [(rule, backend_group.get_rule(identifier)) for identifier, rule in changes]
         for rule, existing in pairs:
             _check_peer(rule, existing)
-        self.ec2_backend.modify_security_group_rules(group, with_ports(rules))
+        self.ec2_backend.modify_security_group_rules(group, add_ports(rules))
         for rule, existing in pairs:
             _give_peer(rule, existing)
             complete_change(existing, rule)
@@ -170,13 +170,13 @@ class LogGroupKeys(Operations):
     """Operations of CloudWatch Logs."""
 
     def associate_kms_key(self) -> str:
-        return _encrypt(self, self._get_param("kmsKeyId"))
+        return _encrypt_with_key(self, self._get_param("kmsKeyId"))
 
     def disassociate_kms_key(self) -> str:
-        return _encrypt(self, None)
+        return _encrypt_with_key(self, None)
 
 
-def _encrypt(self: Any, key: str | None) -> str:
+def _encrypt_with_key(self: Any, key: str | None) -> str:
     from moto.logs.exceptions import ResourceNotFoundException
 
     group = self.logs_backend.groups.get(self._get_param("logGroupName"))

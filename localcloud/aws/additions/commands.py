@@ -9,7 +9,7 @@ from typing import Any
 
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions import machine_view
-from localcloud.aws.additions.outside import Operations, outside
+from localcloud.aws.additions.outside import Operations, attached_outside
 from localcloud.aws.machines import MachineCommand
 
 _DOCUMENT = "AWS-RunShellScript"
@@ -32,7 +32,7 @@ class Commands(Operations):
         parameters = self._get_param("Parameters", {})
         if not parameters.get("commands"):
             raise ssm_error("InvalidParameters", "The parameter commands is required")
-        instances = targets(self.region, self._get_param("InstanceIds", []), self._get_param("Targets", []))
+        instances = command_targets(self.region, self._get_param("InstanceIds", []), self._get_param("Targets", []))
         command = self.ssm_backend.send_command(
             comment=self._get_param("Comment", ""), document_name=_DOCUMENT,
             timeout_seconds=self._get_int_param("TimeoutSeconds"), instance_ids=[one.id for one in instances],
@@ -42,7 +42,7 @@ class Commands(Operations):
             service_role_arn="", targets=[],
         )  # fmt: skip
         command.targets = self._get_param("Targets", [])
-        begin(command, [one.id for one in instances])
+        begin_command(command, [one.id for one in instances])
         return ActionResult({"Command": _command_row(command)})
 
     def list_commands(self) -> Any:
@@ -57,7 +57,7 @@ class Commands(Operations):
         instance, details = self._get_param("InstanceId"), bool(self._get_param("Details"))
         commands = self.ssm_backend.list_commands(self._get_param("CommandId"), None)
         rows = [
-            _listed(command, row, details)
+            _listed_invocation(command, row, details)
             for command in reversed(commands)
             for row in command.invocations
             if instance in (None, row["InstanceId"])
@@ -75,7 +75,9 @@ class Commands(Operations):
             if row["InstanceId"] in wanted and row["Status"] not in _ENDED:
                 begun = row["Status"] != "Pending"
                 row["Status"] = row["StatusDetails"] = "Cancelling" if begun else "Cancelled"
-                outside().defer(partial(outside().machines.cancel, command.command_id, row["InstanceId"]))
+                attached_outside().defer(
+                    partial(attached_outside().machines.cancel, command.command_id, row["InstanceId"])
+                )
         _update_counts(command)
         return EmptyResult()
 
@@ -84,7 +86,7 @@ class Commands(Operations):
         from moto.core.utils import utcnow
 
         rows = []
-        for instance in machine_view.living(self.region):
+        for instance in machine_view.living_instances(self.region):
             if getattr(instance, "trainyard_agent_since", None) is None:
                 continue
             online = instance.state == "running" and instance.trainyard_agent
@@ -109,9 +111,9 @@ class Commands(Operations):
         return True
 
 
-def targets(region: str, ids: list[str], wanted: list[dict[str, Any]]) -> list[Any]:
+def command_targets(region: str, ids: list[str], wanted: list[dict[str, Any]]) -> list[Any]:
     """The instances that a command is sent to. Those that it names by id must be running, with their agent online."""
-    ready = [one for one in machine_view.living(region) if one.state == "running" and is_online(one)]
+    ready = [one for one in machine_view.living_instances(region) if one.state == "running" and is_online(one)]
     for row in wanted:
         key, values = str(row.get("Key")), row.get("Values", [])
         if key == "InstanceIds":
@@ -136,20 +138,20 @@ def has_tag(instance: Any, row: dict[str, Any]) -> bool:
     return any(tag["key"] == name and tag["value"] in row.get("Values", []) for tag in instance.get_tags())
 
 
-def begin(command: Any, instances: list[str]) -> None:
+def begin_command(command: Any, instances: list[str]) -> None:
     """Creates the invocations of a command, which are pending until the hosts begin them."""
     command.instance_ids = list(dict.fromkeys(instances))
-    command.invocations = [_invocation(command, one) for one in command.instance_ids]
+    command.invocations = [_new_invocation(command, one) for one in command.instance_ids]
     lines = tuple(str(line) for line in command.parameters["commands"])
     seconds = float((command.parameters.get("executionTimeout") or [_DEFAULT_SECONDS])[0])
     folder = str((command.parameters.get("workingDirectory") or [""])[0])
     for instance in command.instance_ids:
         order = MachineCommand(command.command_id, instance, lines, seconds, folder)
-        outside().defer(partial(outside().machines.send, order))
+        attached_outside().defer(partial(attached_outside().machines.send, order))
     _update_counts(command)
 
 
-def _invocation(command: Any, instance: str) -> dict[str, Any]:
+def _new_invocation(command: Any, instance: str) -> dict[str, Any]:
     row: dict[str, Any] = command.invocation_response(instance, _PLUGIN)
     row |= {
         "Status": "Pending", "StatusDetails": "Pending", "ResponseCode": -1, "ExecutionElapsedTime": "",
@@ -162,7 +164,7 @@ def mark_began(identifier: str, instance: str) -> None:
     """Applies a report of the hosts that a command began."""
     from moto.core.utils import utcnow
 
-    for command, row in _invocations(identifier, instance):
+    for command, row in _find_invocations(identifier, instance):
         if row["Status"] == "Pending":
             began = utcnow().isoformat()
             row |= {"Status": "InProgress", "StatusDetails": "InProgress", "ExecutionStartDateTime": began}
@@ -171,17 +173,17 @@ def mark_began(identifier: str, instance: str) -> None:
 
 def mark_ended(identifier: str, instance: str, code: int | None, output: str, errors: str) -> None:
     """Applies a report of the hosts that a command ended."""
-    for command, row in _invocations(identifier, instance):
-        _end(command, row, code, output, errors)
+    for command, row in _find_invocations(identifier, instance):
+        _end_invocation(command, row, code, output, errors)
 
 
 def fail_all() -> None:
     """Marks all commands as failed that ran when the cloud ended."""
-    for command, row in _invocations():
-        _end(command, row, 1, "", "The local cloud ended while the command ran")
+    for command, row in _find_invocations():
+        _end_invocation(command, row, 1, "", "The local cloud ended while the command ran")
 
 
-def _invocations(identifier: str = "", instance: str = "") -> Iterator[tuple[Any, dict[str, Any]]]:
+def _find_invocations(identifier: str = "", instance: str = "") -> Iterator[tuple[Any, dict[str, Any]]]:
     """All invocations, or that of one command on one instance, each with its command."""
     from moto.ssm.models import ssm_backends
 
@@ -192,7 +194,7 @@ def _invocations(identifier: str = "", instance: str = "") -> Iterator[tuple[Any
                     yield command, row
 
 
-def _end(command: Any, row: dict[str, Any], code: int | None, output: str, errors: str) -> None:
+def _end_invocation(command: Any, row: dict[str, Any], code: int | None, output: str, errors: str) -> None:
     from moto.core.utils import utcnow
 
     if row["Status"] in _ENDED:
@@ -230,7 +232,7 @@ def _command_row(command: Any) -> dict[str, Any]:
     return row
 
 
-def _listed(command: Any, row: dict[str, Any], details: bool) -> dict[str, Any]:
+def _listed_invocation(command: Any, row: dict[str, Any], details: bool) -> dict[str, Any]:
     plugin = {
         "Name": _PLUGIN, "Status": row["Status"], "StatusDetails": row["StatusDetails"],
         "ResponseCode": row["ResponseCode"], "Output": row["StandardOutputContent"][:2500],

@@ -17,7 +17,7 @@ class _Group(dict[str, Any]):
     """A referenced group, which is compared without its description. Saved states name this class and its module."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, dict) and _bare(self) == _bare(other)
+        return isinstance(other, dict) and _without_description(self) == _without_description(other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -25,7 +25,7 @@ class _Group(dict[str, Any]):
     __hash__ = None
 
 
-def install(rule: Any) -> None:
+def install_rule_descriptions(rule: Any) -> None:
     """Changes moto's class of rules. Called once in a process."""
     original = rule.__init__
 
@@ -37,10 +37,10 @@ def install(rule: Any) -> None:
         self.trainyard_description = prefixes.get(_KEY)
 
     rule.__init__ = make
-    rule.description = property(_description)
+    rule.description = property(_rule_description)
 
 
-def with_ports(rules: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def add_ports(rules: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Changes of rules in the form that moto needs: there, rules for all protocols have ports."""
     every = {"FromPort": -1, "ToPort": -1}
     return {key: {**every, **rule} if rule.get("IpProtocol") == "-1" else rule for key, rule in rules.items()}
@@ -50,21 +50,21 @@ def complete_change(rule: Any, changed: Mapping[str, Any]) -> None:
     """Completes a change of a rule after moto: its ports and its description."""
     if rule.ip_protocol == "-1":
         rule.from_port = rule.to_port = None
-    _describe(rule, changed.get(_KEY))
+    _set_rule_description(rule, changed.get(_KEY))
 
 
-def _bare(group: dict[str, Any]) -> dict[str, Any]:
+def _without_description(group: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in group.items() if key != _KEY}
 
 
-def _description(rule: Any) -> str | None:
+def _rule_description(rule: Any) -> str | None:
     for text in (rule.ip_range.get(_KEY), rule.source_group.get(_KEY), getattr(rule, "trainyard_description", None)):
         if text is not None:
             return str(text)
     return None
 
 
-def _describe(rule: Any, text: str | None) -> None:
+def _set_rule_description(rule: Any, text: str | None) -> None:
     """Sets a rule's description, or removes it: on AWS a change without a description removes it."""
     rule.ip_range.pop(_KEY, None)
     rule.source_group.pop(_KEY, None)

@@ -10,15 +10,15 @@ from typing import Any
 
 from catalog.tables import table
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.additions.outside import Operations, outside
+from localcloud.aws.additions.outside import Operations, attached_outside
 
 _KINDS = ("region", "availability-zone", "availability-zone-id")
 
 
-def install() -> None:
+def install_instance_types() -> None:
     from moto.ec2.models import amis, instance_types
 
-    for name, row in _rows().items():
+    for name, row in _instance_type_rows().items():
         kind = _instance_type(instance_types.INSTANCE_TYPES[row["like"]], name, row)
         instance_types.INSTANCE_TYPES[name] = kind
         instance_types.InstanceTypeBackend.instance_types.append(instance_types.InstanceType(name))
@@ -46,11 +46,11 @@ def is_offered(backend: Any, kind: str, zone: str) -> bool:
 
 def _without_removed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows without instance types that a fault removes by a limit of 0."""
-    gone = {name for name in _rows() if outside().limit(name) == 0}
+    gone = {name for name in _instance_type_rows() if attached_outside().limit(name) == 0}
     return [row for row in rows if row["InstanceType"] not in gone]
 
 
-def _rows() -> Mapping[str, Mapping[str, Any]]:
+def _instance_type_rows() -> Mapping[str, Mapping[str, Any]]:
     rows: Mapping[str, Mapping[str, Any]] = table("aws_local")["instance_type"]
     return rows
 
@@ -118,14 +118,14 @@ def all_quotas() -> list[dict[str, Any]]:
     return [
         {
             "ServiceCode": "ec2", "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)", "QuotaCode": row["code"],
-            "QuotaName": row["name"], "Value": float(quota(row["code"])), "Unit": "None", "Adjustable": True,
+            "QuotaName": row["name"], "Value": float(quota_value(row["code"])), "Unit": "None", "Adjustable": True,
             "GlobalQuota": False,
         }
         for row in table("aws_local")["quota"]
     ]  # fmt: skip
 
 
-def quota(code: str) -> int:
-    value = outside().limit(code)
+def quota_value(code: str) -> int:
+    value = attached_outside().limit(code)
     row = next(row for row in table("aws_local")["quota"] if row["code"] == code)
     return int(row["value"]) if value is None else value

@@ -14,7 +14,7 @@ from typing import Any
 from catalog.tables import table
 from localcloud.aws.additions import instance_types, machine_view, placement
 from localcloud.aws.additions.changes import disassociate_addresses
-from localcloud.aws.additions.outside import Operations, ec2_error, outside, own_table
+from localcloud.aws.additions.outside import Operations, attached_outside, ec2_error, own_table
 from localcloud.aws.refusals.launches import check_interfaces, check_launch
 
 _BUCKETS = {"on-demand": "L-6E869C2A", "spot": "L-85EED4F7"}
@@ -27,22 +27,22 @@ class Launches(Operations):
     """Operations of EC2."""
 
     def run_instances(self) -> Any:
-        return _run(self)
+        return _run_instances(self)
 
     def start_instances(self) -> Any:
-        return _start(self)
+        return _start_instance(self)
 
     def stop_instances(self) -> Any:
-        return _end(self, "stopped")
+        return _end_instance(self, "stopped")
 
     def terminate_instances(self) -> Any:
-        return _end(self, "terminated")
+        return _end_instance(self, "terminated")
 
     def reboot_instances(self) -> Any:
-        return _reboot(self)
+        return _reboot_instances(self)
 
 
-def _run(self: Any) -> Any:
+def _run_instances(self: Any) -> Any:
     from moto.core.responses import ActionResult
 
     token = self._get_param("ClientToken")
@@ -54,7 +54,7 @@ def _run(self: Any) -> Any:
         # The call has the template's parameters already. moto would apply some of them once more.
         template = self.ec2_backend._get_template_from_args(named)
     wanted = copy.deepcopy(dict(self.params))
-    reservation = _check(self, wanted)
+    reservation = _check_launch(self, wanted)
     for interface in self.params.get("NetworkInterfaces", []):
         card = int(interface.get("NetworkCardIndex") or 0)
         interface["DeviceIndex"] = card * _CARD_STEP + int(interface.get("DeviceIndex") or 0)
@@ -64,7 +64,7 @@ def _run(self: Any) -> Any:
     self.params["MinCount"] = self._get_int_param("MaxCount", 1)
     result = self._by_moto("run_instances")
     for instance in result.result.instances:
-        _complete(self, instance, wanted)
+        _complete_instance(self, instance, wanted)
         if template is not None:
             instance.add_tags({
                 "aws:ec2launchtemplate:id": template.template.id,
@@ -77,7 +77,7 @@ def _run(self: Any) -> Any:
     return result
 
 
-def _check(self: Any, wanted: dict[str, Any]) -> str:
+def _check_launch(self: Any, wanted: dict[str, Any]) -> str:
     """Checks a launch, in AWS's order: malformed values, missing resources, lack of capacity. Returns the id of the
     capacity reservation that the instances use, or ""."""
     kind = wanted.get("InstanceType", "m1.small")
@@ -90,7 +90,7 @@ def _check(self: Any, wanted: dict[str, Any]) -> str:
     if name := wanted.get("KeyName"):
         backend.describe_key_pairs(key_names=[name])
     check_interfaces(kind, wanted)
-    zone = _zone(backend, wanted)
+    zone = _launch_zone(backend, wanted)
     if not instance_types.is_offered(backend, kind, zone):
         raise ec2_error(
             "Unsupported",
@@ -103,7 +103,7 @@ def _check(self: Any, wanted: dict[str, Any]) -> str:
         backend, wanted.get("CapacityReservationSpecification", {}), kind, zone, count
     )
     # A `no-capacity` fault does not affect reserved capacity.
-    if not reservation and outside().no_capacity(kind):
+    if not reservation and attached_outside().no_capacity(kind):
         raise ec2_error(
             "InsufficientInstanceCapacity",
             f"We currently do not have sufficient {kind} capacity in the Availability Zone you requested ({zone})."
@@ -117,8 +117,8 @@ def _check_quota(self: Any, kind: str, wanted: dict[str, Any], count: int) -> No
         return
     lifecycle = "spot" if wanted.get("InstanceMarketOptions", {}).get("MarketType") == "spot" else "on-demand"
     each = self.ec2_backend.describe_instance_types([kind])[0]["VCpuInfo"]["DefaultVCpus"]
-    limit = instance_types.quota(_BUCKETS[lifecycle])
-    if (_running(self.ec2_backend, kind, lifecycle) + count) * each > limit:
+    limit = instance_types.quota_value(_BUCKETS[lifecycle])
+    if (_count_running(self.ec2_backend, kind, lifecycle) + count) * each > limit:
         code = "MaxSpotInstanceCountExceeded" if lifecycle == "spot" else "VcpuLimitExceeded"
         raise ec2_error(
             code,
@@ -127,7 +127,7 @@ def _check_quota(self: Any, kind: str, wanted: dict[str, Any], count: int) -> No
         )
 
 
-def _running(backend: Any, kind: str, lifecycle: str) -> int:
+def _count_running(backend: Any, kind: str, lifecycle: str) -> int:
     return sum(
         one.instance_type == kind
         and one.state in ("pending", "running")
@@ -136,7 +136,7 @@ def _running(backend: Any, kind: str, lifecycle: str) -> int:
     )
 
 
-def _zone(backend: Any, wanted: dict[str, Any]) -> str:
+def _launch_zone(backend: Any, wanted: dict[str, Any]) -> str:
     interfaces = wanted.get("NetworkInterfaces", [])
     subnet = wanted.get("SubnetId") or next((one["SubnetId"] for one in interfaces if one.get("SubnetId")), None)
     if subnet:
@@ -144,7 +144,7 @@ def _zone(backend: Any, wanted: dict[str, Any]) -> str:
     return str(wanted.get("Placement", {}).get("AvailabilityZone") or f"{backend.region_name}a")
 
 
-def _complete(self: Any, instance: Any, wanted: dict[str, Any]) -> None:
+def _complete_instance(self: Any, instance: Any, wanted: dict[str, Any]) -> None:
     """Sets attributes of an instance that moto ignores at a launch."""
     where = wanted.get("Placement", {})
     instance._placement.group_name = where.get("GroupName", "")
@@ -171,13 +171,13 @@ def _complete(self: Any, instance: Any, wanted: dict[str, Any]) -> None:
         )  # fmt: skip
 
 
-def _start(self: Any) -> Any:
+def _start_instance(self: Any) -> Any:
     stopped = list(self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", [])))
     for instance in stopped:
         if instance.state == "terminated":
             raise ec2_error("IncorrectInstanceState", f"The instance '{instance.id}' is not in a state from which it"
                             " can be started.")  # fmt: skip
-        if instance.state == "stopped" and outside().no_capacity(instance.instance_type):
+        if instance.state == "stopped" and attached_outside().no_capacity(instance.instance_type):
             raise ec2_error("InsufficientInstanceCapacity", "There is not enough capacity to fulfill your request.")
     rest = [one for one in stopped if one.state == "stopped"]
     result = self._by_moto("start_instances")
@@ -186,7 +186,7 @@ def _start(self: Any) -> Any:
     return result
 
 
-def _end(self: Any, how: str) -> Any:
+def _end_instance(self: Any, how: str) -> Any:
     ids = self._get_param("InstanceIds", [])
     instances = [one for one in self.ec2_backend.get_multi_instances_by_id(ids) if one.state != "terminated"]
     if how == "stopped" and any(getattr(one, "lifecycle", "") == "spot" for one in instances):
@@ -200,9 +200,11 @@ def _end(self: Any, how: str) -> Any:
     return result
 
 
-def _reboot(self: Any) -> Any:
+def _reboot_instances(self: Any) -> Any:
     instances = self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", []))
     result = self._by_moto("reboot_instances")
     for instance in instances:
-        outside().defer(partial(outside().machines.rebooted, machine_view.machine(instance)))
+        attached_outside().defer(
+            partial(attached_outside().machines.rebooted, machine_view.machine_of_instance(instance))
+        )
     return result

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.aws_errors import Reason, RefusalError
 
 # The most events that a stream and a group keep.
 EVENTS_OF_STREAM, EVENTS_OF_GROUP = 50_000, 200_000
@@ -48,38 +48,38 @@ def read_pattern(pattern: str | None) -> LineFilter:
     while at < len(text):
         term = _TERM.match(text, at)
         if term is None:
-            raise _invalid("Invalid filter pattern")
+            raise _invalid_filter("Invalid filter pattern")
         if term["word"] is not None and not _WORD.fullmatch(term["word"]):
-            raise _invalid(f"Invalid character(s) in term '{term['word'][:100]}'")
+            raise _invalid_filter(f"Invalid character(s) in term '{term['word'][:100]}'")
         terms[term["sign"]].append(term["word"] or re.sub(r"\\(.)", r"\1", term["phrase"]))
         at = term.end()
     return LineFilter(tuple(terms[""]), tuple(terms["-"]), tuple(terms["?"]))
 
 
-def _invalid(message: str) -> RefusalError:
+def _invalid_filter(message: str) -> RefusalError:
     return RefusalError(Reason.REFUSED, message, "InvalidParameterException")
 
 
-def install(models: Any) -> None:
+def install_log_filters(models: Any) -> None:
     """Changes moto's module of models. Called once in a process."""
     models.EventMessageFilter = read_pattern
     put = models.LogStream.put_log_events
 
     def put_log_events(self: Any, log_events: list[dict[str, Any]]) -> Any:
         answer = put(self, log_events)
-        _drop(self, len(self.events) - EVENTS_OF_STREAM)
+        _drop_oldest_events(self, len(self.events) - EVENTS_OF_STREAM)
         streams = self.log_group.streams.values()
         # The largest stream loses its oldest events first: most likely it is the one that floods the group.
         while (excess := sum(len(one.events) for one in streams) - EVENTS_OF_GROUP) > 0:
             by_size = sorted(streams, key=lambda one: len(one.events))
             smaller = len(by_size[-2].events) if len(by_size) > 1 else 0
-            _drop(by_size[-1], min(excess, max(len(by_size[-1].events) - smaller, excess // 10 + 1)))
+            _drop_oldest_events(by_size[-1], min(excess, max(len(by_size[-1].events) - smaller, excess // 10 + 1)))
         return answer
 
     models.LogStream.put_log_events = put_log_events
 
 
-def _drop(stream: Any, count: int) -> None:
+def _drop_oldest_events(stream: Any, count: int) -> None:
     """Deletes the oldest events of a stream."""
     if count > 0:
         del stream.events[:count]

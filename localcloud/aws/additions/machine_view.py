@@ -11,7 +11,7 @@ from typing import Any
 from components.aws.types.security_rules import read_security_rules
 from components.values.security_rules import Direction, SecurityRule
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.additions.outside import ec2_error, outside
+from localcloud.aws.additions.outside import attached_outside, ec2_error
 from localcloud.aws.machines import Machine, MachineInterface, SecurityGroupRules, SubnetFacts
 
 _ACTIVE = ("pending", "running")
@@ -19,40 +19,40 @@ _SHUT_DOWN = ("Client.InstanceInitiatedShutdown", "Client.InstanceInitiatedShutd
 _STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 
 
-def backend_of(region: str) -> Any:
+def ec2_backend(region: str) -> Any:
     from moto.ec2.models import ec2_backends
 
     return ec2_backends[ACCOUNT][region]
 
 
-def backends() -> Iterator[Any]:
+def ec2_backends_in_use() -> Iterator[Any]:
     """moto's EC2 backends, of the regions that are in use."""
     from moto.ec2.models import ec2_backends
 
     yield from list(ec2_backends[ACCOUNT].values())
 
 
-def find(instance: str) -> Any:
+def find_instance(instance: str) -> Any:
     """The instance with this id, or None."""
-    for backend in backends():
+    for backend in ec2_backends_in_use():
         for one in backend.all_instances():
             if one.id == instance:
                 return one
     return None
 
 
-def living(region: str = "") -> list[Any]:
+def living_instances(region: str = "") -> list[Any]:
     """All instances that are not terminated, of one region or of all."""
     return [
         one
-        for backend in backends()
+        for backend in ec2_backends_in_use()
         if region in ("", backend.region_name)
         for one in backend.all_instances()
         if one.state != "terminated"
     ]
 
 
-def set_state(instance: Any, state: str) -> None:
+def set_instance_state(instance: Any, state: str) -> None:
     instance._state.name, instance._state.code = state, _STATES[state]
 
 
@@ -60,25 +60,25 @@ def mark_pending(instance: Any) -> None:
     """Makes an instance pending. After that is saved, the hosts start it."""
     from moto.core.utils import utcnow
 
-    set_state(instance, "pending")
+    set_instance_state(instance, "pending")
     # AWS updates the launch time at every start, and moto does not.
     instance.launch_time = utcnow()
     instance.trainyard_agent = False
-    starting = machine(instance)
-    outside().defer(lambda: outside().machines.started(starting))
+    starting = machine_of_instance(instance)
+    attached_outside().defer(lambda: attached_outside().machines.started(starting))
 
 
 def mark_ending(instance: Any, how: str) -> None:
     """Has the hosts stop or terminate an instance after the call is saved."""
     instance.trainyard_agent = False
-    hosts, identifier = outside().machines, instance.id
-    outside().defer(lambda: (hosts.stopped if how == "stopped" else hosts.terminated)(identifier))
+    hosts, identifier = attached_outside().machines, instance.id
+    attached_outside().defer(lambda: (hosts.stopped if how == "stopped" else hosts.terminated)(identifier))
 
 
 def mark_running(instance: str, reason: str = "") -> None:
-    one = find(instance)
+    one = find_instance(instance)
     if one is not None and one.state == "pending":
-        set_state(one, "running")
+        set_instance_state(one, "running")
         if reason:
             one.state_reason.code, one.state_reason.message = "Server.NoHosts", reason
 
@@ -86,14 +86,14 @@ def mark_running(instance: str, reason: str = "") -> None:
 def mark_agent_ready(instance: str) -> None:
     from moto.core.utils import utcnow
 
-    one = find(instance)
+    one = find_instance(instance)
     if one is not None and one.state in _ACTIVE:
         one.trainyard_agent, one.trainyard_agent_since = True, utcnow()
 
 
 def mark_shut_down(instance: str) -> None:
     """After an instance shut itself down: stops or terminates it, as its settings say."""
-    one = find(instance)
+    one = find_instance(instance)
     if one is None or one.state not in _ACTIVE:
         return
     if one.instance_initiated_shutdown_behavior == "terminate":
@@ -107,7 +107,7 @@ def mark_shut_down(instance: str) -> None:
 
 
 def mark_failed(instance: str, reason: str) -> None:
-    one = find(instance)
+    one = find_instance(instance)
     if one is not None and one.state in _ACTIVE:
         one.stop()
         one.trainyard_agent = False
@@ -115,30 +115,31 @@ def mark_failed(instance: str, reason: str) -> None:
         one.state_reason.code, one.state_reason.message = "Server.InternalError", reason[:500]
 
 
-def active() -> list[Any]:
+def active_instances() -> list[Any]:
     """The instances that are pending or running."""
-    return [one for one in living() if one.state in _ACTIVE]
+    return [one for one in living_instances() if one.state in _ACTIVE]
 
 
-def machine(instance: Any) -> Machine:
+def machine_of_instance(instance: Any) -> Machine:
     tags = {tag["key"]: tag["value"] for tag in instance.get_tags()}
     return Machine(
         id=instance.id, image=instance.image_id, region=instance.ec2_backend.region_name,
-        subnet=instance.subnet_id or "", interfaces=tuple(_interface(nic) for nic in _ordered(instance)),
-        user_data=_user_data(instance), tags=tags, metadata=outside().metadata_path(instance.id),
+        subnet=instance.subnet_id or "", user_data=_decoded_user_data(instance), tags=tags,
+        interfaces=tuple(_machine_interface(nic) for nic in _ordered_interfaces(instance)),
+        metadata=attached_outside().metadata_path(instance.id),
     )  # fmt: skip
 
 
-def _ordered(instance: Any) -> list[Any]:
+def _ordered_interfaces(instance: Any) -> list[Any]:
     return [nic for _, nic in sorted(instance.nics.items())]
 
 
-def _interface(nic: Any) -> MachineInterface:
+def _machine_interface(nic: Any) -> MachineInterface:
     groups = tuple(group.id for group in nic.group_set)
     return MachineInterface(nic.id, nic.private_ip_address, groups, nic.interface_type, nic.mac_address)
 
 
-def _user_data(instance: Any) -> bytes:
+def _decoded_user_data(instance: Any) -> bytes:
     if instance.user_data is None:
         return b""
     try:
@@ -152,11 +153,14 @@ def group_rules(backend: Any, identifier: str) -> SecurityGroupRules | None:
     if group is None:
         return None
     return SecurityGroupRules(
-        group.id, group.name, tuple(_rules(group.ingress_rules, "ingress")), tuple(_rules(group.egress_rules, "egress"))
+        group.id,
+        group.name,
+        tuple(_read_group_rules(group.ingress_rules, "ingress")),
+        tuple(_read_group_rules(group.egress_rules, "egress")),
     )
 
 
-def _rules(rules: Any, direction: Direction) -> Iterator[SecurityRule]:
+def _read_group_rules(rules: Any, direction: Direction) -> Iterator[SecurityRule]:
     for rule in rules:
         block, group = rule.ip_range, rule.source_group
         row = {
@@ -181,13 +185,13 @@ def subnet_facts(backend: Any, identifier: str) -> SubnetFacts | None:
     tables = [one for one in backend.route_tables.values() if one.vpc_id == subnet.vpc_id]
     own = [one for one in tables if subnet.id in one._associations.values()]
     used = (own or [one for one in tables if one.main_association_id] or [None])[0]
-    routes = tuple(_routes(used)) if used else ()
+    routes = tuple(_table_routes(used)) if used else ()
     in_network = [one for one in backend.vpc_end_points.values() if one.vpc_id == subnet.vpc_id]
     endpoints = [tuple(one.security_group_ids) for one in in_network if one.vpc_endpoint_type == "Interface"]
     return SubnetFacts(subnet.id, subnet.cidr_block, subnet.vpc_id, blocks, routes, tuple(endpoints))
 
 
-def _routes(table: Any) -> Iterator[tuple[str, str]]:
+def _table_routes(table: Any) -> Iterator[tuple[str, str]]:
     for route in table.routes:
         prefix = route.destination_prefix_list
         nat = route.nat_gateway.id if route.nat_gateway else ""

@@ -40,13 +40,13 @@ class Outside:
 _outside: list[Outside] = []
 
 
-def attach(outside: Outside) -> None:
+def attach_outside(outside: Outside) -> None:
     """Stores `outside` in this module, because moto creates its handlers for each request. A process has only one local
     AWS."""
     _outside[:] = [outside]
 
 
-def outside() -> Outside:
+def attached_outside() -> Outside:
     return _outside[0]
 
 

@@ -139,7 +139,7 @@ class CapacityReservations(Operations):
 
         row = find_reservation(self.ec2_backend, self._get_param("CapacityReservationId"))
         count = self._get_int_param("InstanceCount", row["TotalInstanceCount"])
-        if count < _used(self.ec2_backend, row):
+        if count < _used_instances(self.ec2_backend, row):
             raise ec2_error(
                 "InvalidParameterValue", "More instances run in the reservation than it would have room for"
             )
@@ -169,7 +169,7 @@ def find_reservation(backend: Any, identifier: str) -> dict[str, Any]:
     return row
 
 
-def _used(backend: Any, row: dict[str, Any]) -> int:
+def _used_instances(backend: Any, row: dict[str, Any]) -> int:
     """The number of instances that use a reservation."""
     return sum(
         getattr(one, "capacity_reservation_id", "") == row["CapacityReservationId"] and one.state != "terminated"
@@ -188,14 +188,14 @@ def choose_reservation(backend: Any, wanted: dict[str, Any], kind: str, zone: st
             raise ec2_error(
                 "InvalidParameterValue", f"The capacity reservation '{identifier}' does not match the instances"
             )
-        if row["TotalInstanceCount"] - _used(backend, row) < count:
+        if row["TotalInstanceCount"] - _used_instances(backend, row) < count:
             raise ec2_error(
                 "ReservationCapacityExceeded", f"The capacity reservation '{identifier}' has not enough capacity"
             )
         return str(identifier)
     for row in own_table(backend, "reservations").values():
         fits = (row["InstanceType"], row["AvailabilityZone"], row["State"]) == (kind, zone, "active")
-        room = row["TotalInstanceCount"] - _used(backend, row) >= count
+        room = row["TotalInstanceCount"] - _used_instances(backend, row) >= count
         if preference == "open" and row["InstanceMatchCriteria"] == "open" and fits and room:
             return str(row["CapacityReservationId"])
     return ""
@@ -203,7 +203,7 @@ def choose_reservation(backend: Any, wanted: dict[str, Any], kind: str, zone: st
 
 def _shown_reservation(backend: Any, row: dict[str, Any]) -> dict[str, Any]:
     tags = backend.describe_tags(filters={"resource-id": [row["CapacityReservationId"]]})
-    left = row["TotalInstanceCount"] - _used(backend, row)
+    left = row["TotalInstanceCount"] - _used_instances(backend, row)
     return {
         **row, "AvailableInstanceCount": left if row["State"] == "active" else 0,
         "Tags": [{"Key": tag["key"], "Value": tag["value"]} for tag in tags],

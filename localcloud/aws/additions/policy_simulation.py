@@ -7,7 +7,7 @@ from typing import Any
 
 from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
 from components.aws.iam.documents import PolicyDocument, statements_of
-from localcloud.aws.access.policies import attached, in_force
+from localcloud.aws.access.policies import attached_policies, in_force
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions.outside import Operations
 
@@ -30,15 +30,15 @@ class PolicySimulation(Operations):
             PolicyDocument("PolicyInputList", statements_of(text)) for text in self._get_param("PolicyInputList", [])
         ]
         rows = [
-            _evaluate(self._get_param("PolicySourceArn"), Need(action, resource, keys), more)
+            _simulate_need(self._get_param("PolicySourceArn"), Need(action, resource, keys), more)
             for action in self._get_param("ActionNames", [])
             for resource in self._get_param("ResourceArns", ["*"])
         ]
         return ActionResult({"EvaluationResults": rows, "IsTruncated": False})
 
 
-def _evaluate(source: str, need: Need, more: list[PolicyDocument]) -> dict[str, Any]:
-    principal, policies = _in_force(source, need)
+def _simulate_need(source: str, need: Need, more: list[PolicyDocument]) -> dict[str, Any]:
+    principal, policies = _policies_of_source(source, need)
     policies = InForce((*policies.identity, *more), policies.boundaries, (), policies.unreadable)
     decision = decide(need, principal, policies)
     denied = "explicitDeny" if "explicit deny" in decision.why else "implicitDeny"
@@ -49,7 +49,7 @@ def _evaluate(source: str, need: Need, more: list[PolicyDocument]) -> dict[str, 
     }  # fmt: skip
 
 
-def _in_force(source: str, need: Need) -> tuple[AwsPrincipal, InForce]:
+def _policies_of_source(source: str, need: Need) -> tuple[AwsPrincipal, InForce]:
     """The principal with this ARN, and its policies. As on AWS, policies of resources do not count."""
     from moto.iam.exceptions import NotFoundException
     from moto.iam.models import iam_backends
@@ -65,6 +65,6 @@ def _in_force(source: str, need: Need) -> tuple[AwsPrincipal, InForce]:
             return principal, in_force(principal, need)
     for group in backend.groups.values():
         if group.arn == source:
-            read = tuple(PolicyDocument(name, statements_of(text)) for name, text in attached(group))
+            read = tuple(PolicyDocument(name, statements_of(text)) for name, text in attached_policies(group))
             return AwsPrincipal(source), InForce(read)
     raise NotFoundException(f"Specified entity {source} does not exist.")

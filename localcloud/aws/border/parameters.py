@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.services import Wire
 
 _MOST_PARTS = 20
@@ -35,13 +35,13 @@ class _Node:
     below: dict[str, _Node] = field(default_factory=dict)
 
 
-def read_flat(parameters: Mapping[str, str], shape: Any, wire: Wire) -> dict[str, str]:
+def read_flat_parameters(parameters: Mapping[str, str], shape: Any, wire: Wire) -> dict[str, str]:
     """The parameters of EC2 and query services that the model has, in the order in which moto's parser reads them.
     Refuses values of a wrong type."""
-    return dict(_of_structure(_tree(parameters), shape, wire)) if shape is not None else {}
+    return dict(_read_structure(_parameter_tree(parameters), shape, wire)) if shape is not None else {}
 
 
-def write_flat(value: Any, shape: Any, name: str = "") -> dict[str, str]:
+def write_flat_parameters(value: Any, shape: Any, name: str = "") -> dict[str, str]:
     """The reverse, for EC2: the parameters of a nested value. Members that the model lacks are left out."""
     kind = shape.type_name
     if kind == "structure":
@@ -53,11 +53,13 @@ def write_flat(value: Any, shape: Any, name: str = "") -> dict[str, str]:
         return {name: str(value).lower() if isinstance(value, bool) else str(value)}
     prefix = f"{name}." if name else ""
     return {
-        key: text for part, item, member in named for key, text in write_flat(item, member, f"{prefix}{part}").items()
+        key: text
+        for part, item, member in named
+        for key, text in write_flat_parameters(item, member, f"{prefix}{part}").items()
     }
 
 
-def _tree(parameters: Mapping[str, str]) -> _Node:
+def _parameter_tree(parameters: Mapping[str, str]) -> _Node:
     root = _Node("")
     for name, value in parameters.items():
         parts = name.split(".", _MOST_PARTS)
@@ -70,30 +72,30 @@ def _tree(parameters: Mapping[str, str]) -> _Node:
     return root
 
 
-def _of_structure(node: _Node, shape: Any, wire: Wire) -> Iterator[tuple[str, str]]:
+def _read_structure(node: _Node, shape: Any, wire: Wire) -> Iterator[tuple[str, str]]:
     for name, member in shape.members.items():
         if (below := node.below.get(_on_wire(name, member, wire))) is not None:
-            yield from _of(below, member, wire)
+            yield from _read_node(below, member, wire)
 
 
-def _of(node: _Node, shape: Any, wire: Wire) -> Iterator[tuple[str, str]]:
+def _read_node(node: _Node, shape: Any, wire: Wire) -> Iterator[tuple[str, str]]:
     kind = shape.type_name
     if kind == "structure":
-        yield from _of_structure(node, shape, wire)
+        yield from _read_structure(node, shape, wire)
     elif kind == "list":
-        yield from _of_list(node, shape, wire)
+        yield from _read_numbered_list(node, shape, wire)
     elif node.value is not None:
-        yield node.name, typed(node.value, kind, node.name)
+        yield node.name, canonical_value(node.value, kind, node.name)
 
 
-def _of_list(node: _Node, shape: Any, wire: Wire) -> Iterator[tuple[str, str]]:
+def _read_numbered_list(node: _Node, shape: Any, wire: Wire) -> Iterator[tuple[str, str]]:
     if wire is Wire.QUERY and node.value == "":  # an empty list
         yield node.name, ""
         return
     items = node if wire is Wire.EC2 else node.below.get(shape.member.serialization.get("name", "member"))
     number = 1
     while items is not None and (item := items.below.get(str(number))) is not None:
-        members = list(_of(item, shape.member, wire))
+        members = list(_read_node(item, shape.member, wire))
         if not members:
             return
         yield from members
@@ -107,7 +109,7 @@ def _on_wire(name: str, member: Any, wire: Wire) -> str:
     return own
 
 
-def typed(value: str, kind: str, name: str) -> str:
+def canonical_value(value: str, kind: str, name: str) -> str:
     """The value in the canonical form of its type. Refuses a value that moto's parser would fail on."""
     try:
         return _CANONICAL[kind](value) if kind in _CANONICAL else value
@@ -115,13 +117,13 @@ def typed(value: str, kind: str, name: str) -> str:
         raise RefusalError(Reason.REFUSED, f"Value '{value[:60]}' at '{name}' is not of the type {kind}") from None
 
 
-def _whole(value: str) -> str:
+def _require_whole_number(value: str) -> str:
     if not _WHOLE.fullmatch(value):
         raise ValueError(value)
     return str(int(value))
 
 
-def _moment(value: str) -> object:
+def _parse_timestamp(value: str) -> object:
     from botocore.utils import parse_timestamp
 
     moment: object = parse_timestamp(value)
@@ -139,18 +141,19 @@ def _unchanged_if(reader: Callable[[str], object]) -> Callable[[str], str]:
 # Type -> a function that returns a value in canonical form, or raises KeyError or ValueError.
 _CANONICAL: Mapping[str, Callable[[str], str]] = {
     "boolean": lambda value: {"true": "true", "false": "false"}[value.lower()],
-    "integer": _whole, "long": _whole, "float": _unchanged_if(float), "double": _unchanged_if(float),
-    "timestamp": _unchanged_if(_moment), "blob": _unchanged_if(base64.b64decode),
+    "integer": _require_whole_number, "long": _require_whole_number, "float": _unchanged_if(float),
+    "double": _unchanged_if(float),
+    "timestamp": _unchanged_if(_parse_timestamp), "blob": _unchanged_if(base64.b64decode),
 }  # fmt: skip
 
 
-def read_json(value: Any, shape: Any) -> dict[str, Any]:
+def read_json_parameters(value: Any, shape: Any) -> dict[str, Any]:
     """The parameters of a JSON service that the model has, each with a checked type. Without the check, moto could read
     a list in place of a text differently than the access check."""
-    return _members(value, shape, "") if shape is not None else {}
+    return _read_members(value, shape, "") if shape is not None else {}
 
 
-def _members(value: dict[str, Any], shape: Any, path: str) -> dict[str, Any]:
+def _read_members(value: dict[str, Any], shape: Any, path: str) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for member, one in shape.members.items():
         name = one.serialization.get("name", member)
@@ -169,7 +172,7 @@ def _json_value(value: Any, shape: Any, path: str) -> Any:
     if wrong:
         raise RefusalError(Reason.MALFORMED, f"The value at {path} is not of the type {kind}")
     if kind == "structure":
-        return _members(value, shape, path)
+        return _read_members(value, shape, path)
     if kind == "list":
         return [_json_value(item, shape.member, f"{path}[{number}]") for number, item in enumerate(value)]
     if kind == "map":

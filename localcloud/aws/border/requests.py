@@ -10,10 +10,10 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.border import s3_values, xml_body
-from localcloud.aws.border.parameters import read_flat, read_json
+from localcloud.aws.border.parameters import read_flat_parameters, read_json_parameters
 from localcloud.aws.calls import AwsCall, RawCall
-from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.services import Wire
 
 # Services whose names in moto and botocore differ.
@@ -23,22 +23,22 @@ _FORM_TYPE = "application/x-www-form-urlencoded"
 _ESCAPES = {"&": "\\u0026", "=": "\\u003d"}
 
 
-def value_of(raw: RawCall) -> AwsCall:
+def parse_aws_call(raw: RawCall) -> AwsCall:
     """The value of a request. Refuses a request that does not fit the model of its operation."""
     model = model_of(raw)
     wire = raw.service.wire
     if wire is Wire.S3:
-        return s3_values.read(raw, model)
+        return s3_values.read_s3_call(raw, model)
     if wire is Wire.JSON:
-        if raw.headers["x-amz-target"] != target_of(raw):
+        if raw.headers["x-amz-target"] != amz_target(raw):
             raise RefusalError(Reason.UNKNOWN_OPERATION, "X-Amz-Target names an operation of another service")
-        parameters = read_json(raw.parameters, model.input_shape)
+        parameters = read_json_parameters(raw.parameters, model.input_shape)
     else:
-        parameters = read_flat(raw.parameters, model.input_shape, wire)
+        parameters = read_flat_parameters(raw.parameters, model.input_shape, wire)
     return AwsCall(raw.service, raw.region, raw.operation, parameters)
 
 
-def target_of(call: RawCall) -> str:
+def amz_target(call: RawCall) -> str:
     """The value of `X-Amz-Target` for a call of a JSON service."""
     return f"{service_model(call.service.backend).metadata['targetPrefix']}.{call.operation}"
 
@@ -46,7 +46,7 @@ def target_of(call: RawCall) -> str:
 def model_of(call: RawCall) -> Any:
     """botocore's model of a call's operation. Refuses an operation that AWS does not have."""
     model = service_model("s3control" if call.control else call.service.backend)
-    if call.operation not in _operations(model.service_name):
+    if call.operation not in _operation_names(model.service_name):
         raise RefusalError(Reason.UNKNOWN_OPERATION, f"The service has no operation {call.operation[:60]!a}")
     return model.operation_model(call.operation)
 
@@ -59,7 +59,7 @@ def service_model(backend: str) -> Any:
 
 
 @cache
-def _operations(name: str) -> frozenset[str]:
+def _operation_names(name: str) -> frozenset[str]:
     from moto.core.utils import get_service_model
 
     return frozenset(get_service_model(name).operation_names)
@@ -79,48 +79,50 @@ class WrittenRequest:
 def write_request(call: AwsCall) -> WrittenRequest:
     """The request for moto, from nothing but the value of the call."""
     if call.service.wire is Wire.S3:
-        return _s3(call)
+        return _write_s3_request(call)
     if call.service.wire is Wire.JSON:
         headers = {"content-type": f"application/x-amz-json-{call.service.json_version}"}
-        return WrittenRequest("POST", "/", "", {**headers, "x-amz-target": target_of(call)}, _json(call.parameters))
+        return WrittenRequest(
+            "POST", "/", "", {**headers, "x-amz-target": amz_target(call)}, _write_json(call.parameters)
+        )
     version = service_model(call.service.backend).api_version
     pairs = {"Action": call.operation, "Version": version, **call.parameters}
     return WrittenRequest("POST", "/", "", {"content-type": _FORM_TYPE}, urlencode(pairs).encode())
 
 
-def _json(parameters: Mapping[str, Any]) -> bytes:
+def _write_json(parameters: Mapping[str, Any]) -> bytes:
     text = json.dumps(parameters)
     for sign, spelled in _ESCAPES.items():
         text = text.replace(sign, spelled)
     return text.encode()
 
 
-def _s3(call: AwsCall) -> WrittenRequest:
+def _write_s3_request(call: AwsCall) -> WrittenRequest:
     model = model_of(call)
     template, _, fixed = model.http["requestUri"].partition("?")
     parts = {"{Bucket}": call.text("Bucket"), "{Key+}": call.text("Key"),
              "{resourceArn+}": f"arn:aws:s3:::{call.text('Bucket')}"}  # fmt: skip
     for name, value in parts.items():
         template = template.replace(name, quote(value, safe="/" if name == "{Key+}" else "-._~"))
-    pairs = [*filter(None, [fixed]), *_query(call, model)]
+    pairs = [*filter(None, [fixed]), *_write_s3_query(call, model)]
     headers = dict(call.headers)
     if call.text("Source"):
         version = call.text("SourceVersion")
         headers["x-amz-copy-source"] = quote(call.text("Source"), safe="/") + (
             f"?versionId={quote(version, safe='')}" if version else ""
         )
-    return WrittenRequest(model.http["method"], template, "&".join(pairs), headers, _body(call, model))
+    return WrittenRequest(model.http["method"], template, "&".join(pairs), headers, _write_s3_body(call, model))
 
 
-def _query(call: AwsCall, model: Any) -> Iterator[str]:
-    for name, _ in s3_values.members(model, "querystring"):
+def _write_s3_query(call: AwsCall, model: Any) -> Iterator[str]:
+    for name, _ in s3_values.members_at(model, "querystring"):
         value = call.parameters.get(name)
         for one in value if isinstance(value, list) else [value] if value is not None else []:
             yield f"{quote(name, safe='')}={quote(one, safe='')}"
 
 
-def _body(call: AwsCall, model: Any) -> bytes:
+def _write_s3_body(call: AwsCall, model: Any) -> bytes:
     if call.document is None:
         return call.body
-    name, _, payload = s3_values.payload_of(model.input_shape)
-    return xml_body.write(call.document, name, payload)
+    name, _, payload = s3_values.payload_shape(model.input_shape)
+    return xml_body.write_xml(call.document, name, payload)

@@ -13,10 +13,10 @@ from dataclasses import replace
 from email.utils import formatdate
 from typing import Any
 
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.border import xml_body
-from localcloud.aws.border.parameters import typed
+from localcloud.aws.border.parameters import canonical_value
 from localcloud.aws.calls import AwsCall, RawCall
-from localcloud.aws.errors import Reason, RefusalError
 
 _METADATA = "x-amz-meta-"
 _ALGORITHM = "x-amz-sdk-checksum-algorithm"
@@ -31,30 +31,30 @@ _FORMS = ("application/x-www-form-urlencoded", "application/x-url-encoded", "mul
 _OWN = ("Bucket", "Key", "Source", "SourceVersion")
 
 
-def read(raw: RawCall, model: Any) -> AwsCall:
+def read_s3_call(raw: RawCall, model: Any) -> AwsCall:
     """The value of an S3 request."""
     _check_content(raw)
-    call = AwsCall(raw.service, raw.region, raw.operation, _parameters(raw, model), control=raw.control)
-    call = replace(call, headers=dict(_headers(raw, model, call)))
+    call = AwsCall(raw.service, raw.region, raw.operation, _s3_parameters(raw, model), control=raw.control)
+    call = replace(call, headers=dict(_read_s3_headers(raw, model, call)))
     shape = model.input_shape
     if shape is None:
         return call
-    name, namespace, payload = payload_of(shape)
+    name, namespace, payload = payload_shape(shape)
     if payload is None:
         return call
     if payload.type_name in ("blob", "string"):
-        return _with_content(call, raw.body)
+        return _add_content(call, raw.body)
     if not raw.body:
         if raw.operation in _MAY_BE_EMPTY:
             return call
         raise RefusalError(Reason.MALFORMED, "Request body is empty", "MissingRequestBodyError")
-    document = xml_body.read(raw.body, name, namespace, payload)
+    document = xml_body.read_xml(raw.body, name, namespace, payload)
     if raw.operation == "DeleteObjects":
         _check_deleted(document["Objects"])
     return replace(call, document=document)
 
 
-def payload_of(shape: Any) -> tuple[str, str, Any]:
+def payload_shape(shape: Any) -> tuple[str, str, Any]:
     """The body in an operation's model: element name, XML namespace, and shape. The shape is None if there is no
     body."""
     named = shape.serialization.get("payload")
@@ -68,16 +68,16 @@ def payload_of(shape: Any) -> tuple[str, str, Any]:
     return payload.serialization.get("name", named), namespace, payload
 
 
-def _parameters(raw: RawCall, model: Any) -> dict[str, Any]:
+def _s3_parameters(raw: RawCall, model: Any) -> dict[str, Any]:
     """The bucket, the key, the source of a copy, and the query parameters that the model has."""
     parameters: dict[str, Any] = {name: raw.parameters[name] for name in _OWN}
     if not takes_copies(raw.operation):
         parameters |= {"Source": "", "SourceVersion": ""}
-    for name, shape in members(model, "querystring"):
+    for name, shape in members_at(model, "querystring"):
         if name in raw.parameters and shape.type_name == "list":
             parameters[name] = raw.parameters[name]
         elif name in raw.parameters:
-            parameters[name] = _typed(raw.parameters[name], shape.type_name, name)
+            parameters[name] = _stripped_value(raw.parameters[name], shape.type_name, name)
     if parameters.get("versionId") == "":
         raise RefusalError(Reason.REFUSED, "Version id cannot be the empty string")
     if "uploadId" in parameters and raw.operation.startswith("UploadPart") and "partNumber" not in parameters:
@@ -89,7 +89,7 @@ def takes_copies(operation: str) -> bool:
     return operation in ("CopyObject", "UploadPartCopy")
 
 
-def members(model: Any, location: str) -> Iterator[tuple[str, Any]]:
+def members_at(model: Any, location: str) -> Iterator[tuple[str, Any]]:
     """The members at a location of the request, such as `header`: their names in requests, and their shapes."""
     shape = model.input_shape
     for member in shape.members.values() if shape is not None else ():
@@ -97,10 +97,10 @@ def members(model: Any, location: str) -> Iterator[tuple[str, Any]]:
             yield member.serialization["name"], member
 
 
-def _headers(raw: RawCall, model: Any, call: AwsCall) -> Iterator[tuple[str, str]]:
-    if any(True for _ in members(model, "headers")):
+def _read_s3_headers(raw: RawCall, model: Any, call: AwsCall) -> Iterator[tuple[str, str]]:
+    if any(True for _ in members_at(model, "headers")):
         yield from ((name, text) for name, text in raw.headers.items() if name.startswith(_METADATA))
-    for named, shape in members(model, "header"):
+    for named, shape in members_at(model, "header"):
         name = named.lower()
         if name not in raw.headers or name in ("content-length", "x-amz-copy-source", _ALGORITHM):
             continue
@@ -109,14 +109,14 @@ def _headers(raw: RawCall, model: Any, call: AwsCall) -> Iterator[tuple[str, str
             raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS does not support uploads as forms")
         if name == "range" and not _RANGE.fullmatch(text):
             continue
-        yield name, _header(text, shape.type_name, name)
+        yield name, _header_value(text, shape.type_name, name)
     yield from _stated_checksum(raw, model)
 
 
-def _header(text: str, kind: str, name: str) -> str:
+def _header_value(text: str, kind: str, name: str) -> str:
     if name == "expires" or kind == "list":
         return text
-    value = _typed(text, kind, name)
+    value = _stripped_value(text, kind, name)
     if kind == "timestamp" and "modified-since" in name:
         from botocore.utils import parse_timestamp
 
@@ -124,24 +124,24 @@ def _header(text: str, kind: str, name: str) -> str:
     return value
 
 
-def _typed(text: str, kind: str, name: str) -> str:
-    return typed(text.strip() if kind != "string" else text, kind, name)
+def _stripped_value(text: str, kind: str, name: str) -> str:
+    return canonical_value(text.strip() if kind != "string" else text, kind, name)
 
 
 def _stated_checksum(raw: RawCall, model: Any) -> Iterator[tuple[str, str]]:
     """The checksum of an object and its algorithm, as headers. Without them, moto would search the content for them."""
     algorithm = raw.headers.get(_ALGORITHM, "").upper()
     header = f"x-amz-checksum-{algorithm.lower()}"
-    if not algorithm or all(name != _ALGORITHM for name, _ in members(model, "header")):
+    if not algorithm or all(name != _ALGORITHM for name, _ in members_at(model, "header")):
         return
     if header in raw.headers:
         yield _ALGORITHM, algorithm
     elif algorithm in _CHECKSUMS:
         yield _ALGORITHM, algorithm
-        yield header, checksum(raw.body, algorithm)
+        yield header, compute_body_checksum(raw.body, algorithm)
 
 
-def _with_content(call: AwsCall, body: bytes) -> AwsCall:
+def _add_content(call: AwsCall, body: bytes) -> AwsCall:
     """The call with its content: of an object, or a policy, which `refusals/documents.py` checks later."""
     if call.operation == "PutBucketPolicy":
         try:
@@ -154,7 +154,7 @@ def _with_content(call: AwsCall, body: bytes) -> AwsCall:
 
 def _check_deleted(rows: list[Mapping[str, str]]) -> None:
     if not rows or any(row["Key"] == "" or row.get("VersionId") == "" for row in rows):
-        raise xml_body.malformed()
+        raise xml_body.malformed_xml()
 
 
 def _check_content(raw: RawCall) -> None:
@@ -172,7 +172,7 @@ def _check_content(raw: RawCall) -> None:
         if (
             stated is not None
             and raw.operation != "CompleteMultipartUpload"
-            and checksum(raw.body, algorithm) != stated
+            and compute_body_checksum(raw.body, algorithm) != stated
         ):
             message = f"The {algorithm} you specified did not match the calculated checksum."
             raise RefusalError(Reason.REFUSED, message, "BadDigest")
@@ -185,7 +185,7 @@ def _is_base64(text: str, length: int) -> bool:
         return False
 
 
-def checksum(body: bytes, algorithm: str) -> str:
+def compute_body_checksum(body: bytes, algorithm: str) -> str:
     from moto.s3.utils import compute_checksum
 
     return str(compute_checksum(body, algorithm), "ascii")

@@ -14,8 +14,8 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from localcloud.aws.border.parameters import typed
-from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.aws_errors import Reason, RefusalError
+from localcloud.aws.border.parameters import canonical_value
 
 _LONGEST = 4 * 1024 * 1024
 _TYPE = "{http://www.w3.org/2001/XMLSchema-instance}type"
@@ -26,13 +26,13 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _ESCAPES = {"\r": "&#13;"}
 
 
-def read(body: bytes, name: str, namespace: str, shape: Any) -> Any:
+def read_xml(body: bytes, name: str, namespace: str, shape: Any) -> Any:
     """The value of a document: its members by their names in the model."""
-    root = _parsed(body)
+    root = _parse_strict_xml(body)
     space, _, tag = root.tag.rpartition("}")
     if tag != name or space.removeprefix("{") not in ("", namespace):
-        raise malformed()
-    return _of(root, shape, space)
+        raise malformed_xml()
+    return _read_element(root, shape, space)
 
 
 def fits_xml(text: str) -> bool:
@@ -40,57 +40,61 @@ def fits_xml(text: str) -> bool:
     return _NOT_IN_XML.search(text) is None
 
 
-def malformed() -> RefusalError:
+def malformed_xml() -> RefusalError:
     message = "The XML you provided was not well-formed or did not validate against our published schema"
     return RefusalError(Reason.MALFORMED, message, "MalformedXML")
 
 
-def _parsed(body: bytes) -> ElementTree.Element:
+def _parse_strict_xml(body: bytes) -> ElementTree.Element:
     if len(body) > _LONGEST:
-        raise malformed()
+        raise malformed_xml()
     try:
         text = body.decode()
         # Refuse declarations, which could define endless entities, and comments. Clients send neither.
         if "<!" in text or text.startswith("\ufeff"):
-            raise malformed()
+            raise malformed_xml()
         return ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError):
-        raise malformed() from None
+        raise malformed_xml() from None
 
 
-def _of(element: ElementTree.Element, shape: Any, space: str) -> Any:
+def _read_element(element: ElementTree.Element, shape: Any, space: str) -> Any:
     kind = shape.type_name
     if kind == "structure":
-        return _structure(element, shape, space)
+        return _read_element_structure(element, shape, space)
     if kind == "list":
         _check_plain(element, "")
         tag = _item_name(shape)
-        return [_of(item, shape.member, space) for item in element if _tag(item, space) == tag or _refuse()]
+        return [
+            _read_element(item, shape.member, space)
+            for item in element
+            if _local_tag(item, space) == tag or _refuse_xml()
+        ]
     if len(element) or element.attrib or kind == "map":
-        raise malformed()
+        raise malformed_xml()
     try:
-        return typed(element.text or "", kind, _tag(element, space))
+        return canonical_value(element.text or "", kind, _local_tag(element, space))
     except RefusalError:
-        raise malformed() from None
+        raise malformed_xml() from None
 
 
-def _structure(element: ElementTree.Element, shape: Any, space: str) -> dict[str, Any]:
+def _read_element_structure(element: ElementTree.Element, shape: Any, space: str) -> dict[str, Any]:
     inside = {name: one for name, one in shape.members.items() if "location" not in one.serialization}
     attribute = _attribute_of(inside)
     stated = _check_plain(element, attribute)
     value: dict[str, Any] = {attribute: stated} if stated else {}
-    names = {_name(name, member): name for name, member in inside.items() if name != attribute}
+    names = {_element_name(name, member): name for name, member in inside.items() if name != attribute}
     for item in element:
-        name = names.get(_tag(item, space), "")
-        member = inside[name] if name else _refuse()
+        name = names.get(_local_tag(item, space), "")
+        member = inside[name] if name else _refuse_xml()
         if member.type_name == "list" and _is_flat(member):
-            value.setdefault(name, []).append(_of(item, member.member, space))
+            value.setdefault(name, []).append(_read_element(item, member.member, space))
         elif name in value:
-            raise malformed()
+            raise malformed_xml()
         else:
-            value[name] = _of(item, member, space)
+            value[name] = _read_element(item, member, space)
     if any(name in inside and name not in value for name in shape.required_members):
-        raise malformed()
+        raise malformed_xml()
     return value
 
 
@@ -104,26 +108,26 @@ def _check_plain(element: ElementTree.Element, attribute: str) -> str:
     texts = (element.text, *(item.tail for item in element))
     allowed = {_TYPE} if attribute else set()
     if set(element.attrib) - allowed or not all(_SPACE.fullmatch(text or "") for text in texts):
-        raise malformed()
+        raise malformed_xml()
     return element.get(_TYPE, "")
 
 
-def _tag(element: ElementTree.Element, space: str) -> str:
+def _local_tag(element: ElementTree.Element, space: str) -> str:
     namespace, brace, tag = element.tag.rpartition("}")
     if namespace != space:
-        raise malformed()
+        raise malformed_xml()
     return tag if brace or not space else ""
 
 
-def _refuse() -> Any:
-    raise malformed()
+def _refuse_xml() -> Any:
+    raise malformed_xml()
 
 
 def _is_flat(shape: Any) -> bool:
     return bool(shape.serialization.get("flattened"))
 
 
-def _name(name: str, member: Any) -> str:
+def _element_name(name: str, member: Any) -> str:
     return str(member.serialization.get("name", name))
 
 
@@ -131,35 +135,35 @@ def _item_name(shape: Any) -> str:
     return str(shape.member.serialization.get("name", "member"))
 
 
-def write(value: Any, name: str, shape: Any) -> bytes:
+def write_xml(value: Any, name: str, shape: Any) -> bytes:
     """Writes a document for moto, without namespaces, because moto's parser ignores them."""
-    return "".join(_parts(value, name, shape)).encode()
+    return "".join(_xml_parts(value, name, shape)).encode()
 
 
-def _parts(value: Any, name: str, shape: Any) -> Iterator[str]:
+def _xml_parts(value: Any, name: str, shape: Any) -> Iterator[str]:
     if shape.type_name == "structure":
         attribute = _attribute_of(shape.members)
-        yield f'<{name} {_SCHEMA} xsi:type="{_quoted(value[attribute])}">' if attribute in value else f"<{name}>"
+        yield f'<{name} {_SCHEMA} xsi:type="{_escape_xml(value[attribute])}">' if attribute in value else f"<{name}>"
         for member, one in shape.members.items():
             if member in value and member != attribute:
-                yield from _member(value[member], _name(member, one), one)
+                yield from _write_member(value[member], _element_name(member, one), one)
         yield f"</{name}>"
     elif shape.type_name == "list":
         yield f"<{name}>"
         for item in value:
-            yield from _parts(item, _item_name(shape), shape.member)
+            yield from _xml_parts(item, _item_name(shape), shape.member)
         yield f"</{name}>"
     else:
         yield f"<{name}>{escape(str(value), _ESCAPES)}</{name}>"
 
 
-def _member(value: Any, name: str, shape: Any) -> Iterator[str]:
+def _write_member(value: Any, name: str, shape: Any) -> Iterator[str]:
     if shape.type_name == "list" and _is_flat(shape):
         for item in value:
-            yield from _parts(item, name, shape.member)
+            yield from _xml_parts(item, name, shape.member)
     else:
-        yield from _parts(value, name, shape)
+        yield from _xml_parts(value, name, shape)
 
 
-def _quoted(text: str) -> str:
+def _escape_xml(text: str) -> str:
     return escape(text, {**_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from localcloud.aws import account
 from localcloud.aws.cloud import AwsCloud
 from localcloud.aws.console import sections
-from localcloud.aws.console.runs import AwsRun, RunBook
-from localcloud.aws.console.sections import content_of
-from localcloud.aws.hosts import network
+from localcloud.aws.console.queued_runs import AwsRun, RunBook
+from localcloud.aws.console.sections import queued_run_content
+from localcloud.aws.hosts import machine_network
 from localcloud.console.platform import MANY, RunContent, Section
 from localcloud.server import progress_record
 from localcloud.server.cloud import ServedCloud
@@ -26,7 +26,11 @@ class AwsPlaces:
     """`localcloud.console.platform.PlaceNames`."""
 
     names: Mapping[str, str] = MappingProxyType(
-        {network.STORAGE_ADDRESS: "S3", network.SERVICES_ADDRESS: "AWS services", network.METADATA_ADDRESS: "metadata"}
+        {
+            machine_network.STORAGE_ADDRESS: "S3",
+            machine_network.SERVICES_ADDRESS: "AWS services",
+            machine_network.METADATA_ADDRESS: "metadata",
+        }
     )
     note = "Machines serve one run after the other: these are the counts of all runs since the machines were started."
 
@@ -65,10 +69,10 @@ class AwsConsole:
             # Leaves out points of an earlier start with this number, from before the bucket was deleted and created
             # again.
             points = {rank: [one for one in own if one.moment >= run.created] for rank, own in remembered.items()}
-        return await self._aws.read_state(lambda: content_of(run, points)) or RunContent()
+        return await self._aws.read_state(lambda: queued_run_content(run, points)) or RunContent()
 
     async def sections(self) -> Sequence[Section]:
-        made = await self._aws.read_state(lambda: sections.sections(MANY)) if self._aws else None
+        made = await self._aws.read_state(lambda: sections.aws_sections(MANY)) if self._aws else None
         return made or sections.EMPTY
 
     def facts(self) -> Sequence[tuple[str, str]]:

@@ -12,10 +12,18 @@ from components.aws.client import machines
 from components.aws.client.tickets import Cluster
 from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
 from components.values.security_rules import SecurityRule
-from localcloud.aws.access.policies import attached
+from localcloud.aws.access.policies import attached_policies
 from localcloud.aws.account import ACCOUNT, REGION
 from localcloud.aws.additions import machine_view
-from localcloud.aws.console.runs import AwsRun, StateQueue, buckets, instance_of, objects_of, tags_of, with_zone
+from localcloud.aws.console.queued_runs import (
+    AwsRun,
+    StateQueue,
+    buckets_by_name,
+    instance_of,
+    living_objects,
+    tags_by_name,
+    with_zone,
+)
 from localcloud.console.platform import (
     ENTRIES,
     MANY,
@@ -41,23 +49,23 @@ _LONGEST_CELL = 500
 _COUNTED = 10_000
 
 
-def sections(many: int) -> Sequence[Section]:
-    living = machine_view.living()
-    parts = (_machines(living), _networks(living), _access(), _buckets())
+def aws_sections(many: int) -> Sequence[Section]:
+    living = machine_view.living_instances()
+    parts = (_machine_items(living), _vpc_items(living), _aws_access_items(), _aws_bucket_items())
     return tuple(
         Section(title, list(islice(items, many)), _TITLES[title]) for title, items in zip(_TITLES, parts, strict=True)
     )
 
 
-def _machines(living: Iterable[Any]) -> Iterator[Item]:
+def _machine_items(living: Iterable[Any]) -> Iterator[Item]:
     """An item for each cluster with its machines, and items for the machines of no job."""
     clusters: dict[tuple[str, str], list[Any]] = {}
     for one in living:
-        tags = tags_of(one)
+        tags = tags_by_name(one)
         clusters.setdefault((tags.get("stack", ""), tags.get("job", "")), []).append(one)
     for (stack, job), members in clusters.items():
         states = Counter(str(one.state) for one in members)
-        rows = [_machine(one) for one in sorted(members, key=lambda one: tags_of(one).get("node", ""))]
+        rows = [_machine_row(one) for one in sorted(members, key=lambda one: tags_by_name(one).get("node", ""))]
         columns = ["node", "instance", "type", "state", "says", "up since", "address", "public address", "zone"]
         yield {
             "name": job or "machines of no job",
@@ -67,8 +75,8 @@ def _machines(living: Iterable[Any]) -> Iterator[Item]:
         }
 
 
-def _machine(one: Any) -> list[str]:
-    tags, instance = tags_of(one), instance_of(one)
+def _machine_row(one: Any) -> list[str]:
+    tags, instance = tags_by_name(one), instance_of(one)
     up = instance.state in ("pending", "running")
     return [
         tags.get("node", ""), one.id, one.instance_type, instance.state,
@@ -81,7 +89,7 @@ def _machine(one: Any) -> list[str]:
 def _reported_state(instance: machines.Instance, job: str) -> str:
     """A machine's report in its cluster's bucket. The report must name this instance, because two stacks may have a job
     of the same name."""
-    for name in buckets() if job and instance.node else ():
+    for name in buckets_by_name() if job and instance.node else ():
         reports = StateQueue(Cluster(name, job)).reports([instance.node])
         report = machines.current(instance, reports.get(instance.node))
         if report is not None:
@@ -89,24 +97,24 @@ def _reported_state(instance: machines.Instance, job: str) -> str:
     return ""
 
 
-def _networks(living: Sequence[Any]) -> Iterator[Item]:
+def _vpc_items(living: Sequence[Any]) -> Iterator[Item]:
     """All VPCs except unused default ones."""
     used = {one.vpc_id for one in living}
-    for backend in machine_view.backends():
+    for backend in machine_view.ec2_backends_in_use():
         for vpc in list(backend.vpcs.values()):
             if vpc.is_default and vpc.id not in used:
                 continue
             blocks = ", ".join(row["cidr_block"] for row in vpc.get_cidr_block_association_set())
             facts = [["id", vpc.id], ["region", backend.region_name]]
             yield {
-                "name": tags_of(vpc).get("Name") or vpc.id,
+                "name": tags_by_name(vpc).get("Name") or vpc.id,
                 "state": blocks,
-                "facts": [*facts, *_gateways(backend, vpc)],
-                "tables": list(_tables(backend, vpc)),
+                "facts": [*facts, *_vpc_gateways(backend, vpc)],
+                "tables": list(_vpc_tables(backend, vpc)),
             }
 
 
-def _gateways(backend: Any, vpc: Any) -> Iterator[list[str]]:
+def _vpc_gateways(backend: Any, vpc: Any) -> Iterator[list[str]]:
     ways_out = (one for one in backend.internet_gateways.values() if one.vpc and one.vpc.id == vpc.id)
     yield from (["internet gateway", one.id] for one in ways_out)
     yield from (["NAT gateway", one.id] for one in backend.nat_gateways.values() if one.vpc_id == vpc.id)
@@ -115,11 +123,16 @@ def _gateways(backend: Any, vpc: Any) -> Iterator[list[str]]:
             yield [f"{one.vpc_endpoint_type} endpoint", one.service_name]
 
 
-def _tables(backend: Any, vpc: Any) -> Iterator[dict[str, Any]]:
+def _vpc_tables(backend: Any, vpc: Any) -> Iterator[dict[str, Any]]:
     subnets = [one for zone in backend.subnets.values() for one in zone.values() if one.vpc_id == vpc.id]
     if subnets:
         rows = [
-            [tags_of(one).get("Name") or one.id, one.cidr_block, one.availability_zone, _routes(backend, one)]
+            [
+                tags_by_name(one).get("Name") or one.id,
+                one.cidr_block,
+                one.availability_zone,
+                _subnet_routes(backend, one),
+            ]
             for one in subnets[:MANY]
         ]
         yield {"columns": ["subnet", "addresses", "zone", "routes"], "rows": rows}
@@ -128,22 +141,22 @@ def _tables(backend: Any, vpc: Any) -> Iterator[dict[str, Any]]:
             continue
         if (rules := machine_view.group_rules(backend, group.id)) is None:
             continue
-        rows = [_rule(backend, rule) for rule in (*rules.ingress, *rules.egress)]
+        rows = [_group_rule_row(backend, rule) for rule in (*rules.ingress, *rules.egress)]
         yield {"title": f"Security group {group.name}", "columns": RULE_COLUMNS, "rows": rows[:MANY]}
 
 
-def _routes(backend: Any, subnet: Any) -> str:
+def _subnet_routes(backend: Any, subnet: Any) -> str:
     facts = machine_view.subnet_facts(backend, subnet.id)
     routes = facts.routes if facts else ()
     return ", ".join(f"{block} to {target}" for block, target in routes if target != "local")[:_LONGEST_CELL]
 
 
-def _rule(backend: Any, rule: SecurityRule) -> list[str]:
+def _group_rule_row(backend: Any, rule: SecurityRule) -> list[str]:
     group = backend.get_security_group_from_id(rule.peer) if rule.peer_kind == "group" else None
     return rule_row(rule, group.name if group else rule.peer)
 
 
-def _access() -> Iterator[Item]:
+def _aws_access_items() -> Iterator[Item]:
     """Roles and groups, with the statements of their policies."""
     from moto.iam.models import iam_backends
 
@@ -151,10 +164,10 @@ def _access() -> Iterator[Item]:
     owners = [*(("role", one) for one in backend.roles.values()), *(("group", one) for one in backend.groups.values())]
     for kind, owner in owners:
         trust = [("trust", str(owner.assume_role_policy_document or ""))] if kind == "role" else []
-        documents = [*trust, *attached(owner)]
+        documents = [*trust, *attached_policies(owner)]
         if not documents:
             continue
-        rows = [row for name, document in documents for row in _statements(name, document)]
+        rows = [row for name, document in documents for row in _shown_statements(name, document)]
         columns = ["policy", "effect", "who", "actions", "resources", "where"]
         yield {
             "name": owner.name, "state": kind,
@@ -162,14 +175,14 @@ def _access() -> Iterator[Item]:
         }  # fmt: skip
 
 
-def _statements(name: str, document: str) -> Iterator[list[str]]:
+def _shown_statements(name: str, document: str) -> Iterator[list[str]]:
     try:
-        yield from (_statement(name, one) for one in statements_of(document))
+        yield from (_statement_row(name, one) for one in statements_of(document))
     except UnreadableDocumentError:
         yield [name, "nothing: it cannot be read", "", "", "", ""]
 
 
-def _statement(name: str, one: PolicyStatement) -> list[str]:
+def _statement_row(name: str, one: PolicyStatement) -> list[str]:
     actions = [*one.actions, *(f"not {each}" for each in one.not_actions)]
     resources = [*one.resources, *(f"not {each}" for each in one.not_resources)]
     who = [f"{kind} {each}" for kind, names in one.principals.items() for each in names]
@@ -178,11 +191,11 @@ def _statement(name: str, one: PolicyStatement) -> list[str]:
     return [name, "Allow" if one.allows else "Deny", *cells]
 
 
-def _buckets() -> Iterator[Item]:
-    for name, bucket in buckets().items():
+def _aws_bucket_items() -> Iterator[Item]:
+    for name, bucket in buckets_by_name().items():
         count = size = 0
         rows: list[list[str]] = []
-        for key, one in islice(objects_of(bucket), _COUNTED):
+        for key, one in islice(living_objects(bucket), _COUNTED):
             count, size = count + 1, size + one.size
             if len(rows) < MANY:
                 rows.append([key, str(one.size), http.format_rfc3339(with_zone(one.last_modified).timestamp())])
@@ -195,7 +208,7 @@ def _buckets() -> Iterator[Item]:
         }
 
 
-def content_of(run: AwsRun, points: Points) -> RunContent:
+def queued_run_content(run: AwsRun, points: Points) -> RunContent:
     cluster = run.ticket.cluster
     facts = [
         ["cluster", cluster.job],
@@ -204,10 +217,12 @@ def content_of(run: AwsRun, points: Points) -> RunContent:
         ["bucket", cluster.bucket],
         ["log group", cluster.log_group or "none"],
     ]
-    return RunContent(facts, {node.rank: _status(run, node) for node in run.nodes}, points, _last_lines(run))
+    return RunContent(
+        facts, {node.rank: _launcher_status(run, node) for node in run.nodes}, points, _last_lines_of_ranks(run)
+    )
 
 
-def _status(run: AwsRun, node: RunNode) -> Mapping[str, Any]:
+def _launcher_status(run: AwsRun, node: RunNode) -> Mapping[str, Any]:
     """The status object of the node's launcher; {} if there is none."""
     if run.place is None:
         return {}
@@ -215,13 +230,13 @@ def _status(run: AwsRun, node: RunNode) -> Mapping[str, Any]:
     return progress_record.parse_status_object(read[0]) if read else {}
 
 
-def _last_lines(run: AwsRun) -> list[str]:
+def _last_lines_of_ranks(run: AwsRun) -> list[str]:
     """The last lines of all ranks, ordered by time."""
-    lines = sorted(line for node in run.nodes for line in _lines(run, node))[-ENTRIES:]
+    lines = sorted(line for node in run.nodes for line in _node_lines(run, node))[-ENTRIES:]
     return last_output_lines(run, (entry[2:] for entry in lines))
 
 
-def _lines(run: AwsRun, node: RunNode) -> Iterator[tuple[int, int, int, str]]:
+def _node_lines(run: AwsRun, node: RunNode) -> Iterator[tuple[int, int, int, str]]:
     """The lines of a node, each with its time and its position."""
     from moto.logs.models import logs_backends
 

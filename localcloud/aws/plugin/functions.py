@@ -9,8 +9,8 @@ from components.aws.types.templates import fill
 from components.platform.calls import Call, ProviderError, Stop
 from components.platform.values import Properties
 from components.s3 import attempt, code_of
-from localcloud.aws.plugin.session import AwsSession, visible
-from localcloud.aws.plugin.shapes import search, to_pulumi
+from localcloud.aws.plugin.session import AwsSession, visible_tags
+from localcloud.aws.plugin.shapes import search_path, to_pulumi
 from provider.base.resource import Function
 from provider.base.wire import Engine, UrnReporter
 
@@ -24,14 +24,14 @@ PLACES: Mapping[str, Callable[[str], Properties]] = {
 }
 
 
-def function(token: str, session: Callable[[], AwsSession]) -> Function | None:
+def aws_function_of(token: str, session: Callable[[], AwsSession]) -> Function | None:
     if token in PLACES:
         return lambda args: {**args, **PLACES[token](args.get("region") or session().region_name)}
     lookup = FUNCTIONS.get(token)
-    return None if lookup is None else lambda args: look_up(token, lookup, session(), args)
+    return None if lookup is None else lambda args: call_aws_function(token, lookup, session(), args)
 
 
-def look_up(token: str, lookup: AwsFunction, session: AwsSession, args: Properties) -> Properties:
+def call_aws_function(token: str, lookup: AwsFunction, session: AwsSession, args: Properties) -> Properties:
     call = Call("", token, token, UrnReporter(Engine(), "", frozenset()), Stop())
     values = {**args, "region": args.get("region") or session.region_name}
     if token.endswith("getParameter") and args.get("withDecryption") is None:
@@ -39,17 +39,17 @@ def look_up(token: str, lookup: AwsFunction, session: AwsSession, args: Properti
     if token.endswith("getSecret:getSecret"):
         values["secret"] = args.get("arn") or args.get("name")
     parameters = {key: value for key, value in fill(lookup.parameters, values).items() if value not in (None, [None])}
-    filters = _filters(lookup, args)
+    filters = _api_filters(lookup, args)
     parameters |= {"Filters": filters} if filters else {}
     answer = attempt(
         call,
         token.rsplit(":", 1)[-1],
         lambda: session.ask(lookup.service, values["region"], lookup.operation, parameters),
     )
-    matches = search(fill(lookup.at, values), answer)
-    model = _only(token, matches, args) if lookup.one else matches
+    matches = search_path(fill(lookup.at, values), answer)
+    model = _only_match(token, matches, args) if lookup.one else matches
     _make_unused_calls(call, lookup, session, {**values, **to_pulumi(model, {})})
-    return _result(lookup, model, values, args)
+    return _function_result(lookup, model, values, args)
 
 
 def _make_unused_calls(call: Call, lookup: AwsFunction, session: AwsSession, values: Properties) -> None:
@@ -67,20 +67,20 @@ def _make_unused_calls(call: Call, lookup: AwsFunction, session: AwsSession, val
         attempt(call, f"{call.name.rsplit(':', 1)[-1]}: {operation}", ask)
 
 
-def _filters(lookup: AwsFunction, args: Properties) -> list[Properties]:
-    given = {name: _words(args[key]) for key, name in lookup.filters.items() if args.get(key) is not None}
+def _api_filters(lookup: AwsFunction, args: Properties) -> list[Properties]:
+    given = {name: _listed_values(args[key]) for key, name in lookup.filters.items() if args.get(key) is not None}
     tags = args.get("tags") or args.get("instanceTags") or {}
     given |= {f"tag:{key}": [value] for key, value in tags.items()}
     given |= {one["name"]: list(one["values"]) for one in args.get("filters") or ()}
     return [{"Name": name, "Values": values} for name, values in given.items()]
 
 
-def _words(value: Any) -> list[str]:
+def _listed_values(value: Any) -> list[str]:
     values = value if isinstance(value, list) else [value]
     return [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
 
 
-def _only(token: str, matches: Any, args: Properties) -> Any:
+def _only_match(token: str, matches: Any, args: Properties) -> Any:
     name = token.rsplit(":", 1)[-1]
     items = list(matches or ())
     if not items:
@@ -90,11 +90,11 @@ def _only(token: str, matches: Any, args: Properties) -> Any:
     return items[-1]
 
 
-def _result(lookup: AwsFunction, model: Properties, values: Properties, args: Properties) -> Properties:
+def _function_result(lookup: AwsFunction, model: Properties, values: Properties, args: Properties) -> Properties:
     live = {key: value for key, value in to_pulumi(model, {}).items() if value is not None}
     live.pop("responseMetadata", None)
     if isinstance(live.get("tags"), Mapping):
-        live["tags"] = visible(live["tags"])
+        live["tags"] = visible_tags(live["tags"])
     result = {**args, **live, "region": values["region"]}
     if lookup.operation == "HeadBucket":
         bucket = args["bucket"]

@@ -38,4 +38,4 @@ class LocalAws(LocalPlugin[AwsResourceType, AwsSession]):
         return ("region",)
 
     def function(self, token: str) -> Function | None:
-        return functions.function(token, self.session)
+        return functions.aws_function_of(token, self.session)

@@ -13,15 +13,15 @@ from components.aws.types.aws_resource_type import AwsResourceType, Change
 from components.aws.types.templates import fill, parts_of
 from components.platform.calls import Call, InputFailure
 from components.platform.values import Properties
-from localcloud.aws.plugin.session import AwsSession, all_tags, visible
+from localcloud.aws.plugin.session import AwsSession, all_tags, visible_tags
 from localcloud.aws.plugin.shapes import (
     MAPS,
     ParameterBuilder,
     in_form_of,
     member_of,
-    pulumi_name,
+    pulumi_name_of_member,
     put_at,
-    search,
+    search_path,
     shape_at,
     to_pulumi,
 )
@@ -65,14 +65,16 @@ class AwsProperties(TableResource, ABC):
         back = {}
         for path, member in self.row.renamed.items():
             *above, name = path.split(".")
-            members = [self.row.renamed.get(".".join(above[: n + 1]), _capital(one)) for n, one in enumerate(above)]
+            members = [
+                self.row.renamed.get(".".join(above[: n + 1]), _capitalize_first(one)) for n, one in enumerate(above)
+            ]
             back[".".join([*members, member])] = name
         return back
 
     def live(self, model: Properties) -> Properties:
         """The fields of a model, by their Pulumi names."""
         names = {member: name for name, member in self.row.model_paths.items() if member in model}
-        at_paths = {name: search(path, model) for name, path in self.row.model_paths.items()}
+        at_paths = {name: search_path(path, model) for name, path in self.row.model_paths.items()}
         return {**to_pulumi(model, {**self._names_back, **names}), **to_pulumi(at_paths, self._names_back)}
 
     def outputs_of(self, model: Any, inputs: Properties) -> Properties:
@@ -86,7 +88,7 @@ class AwsProperties(TableResource, ABC):
         return {**given, **live, **self._computed({**given, **model, **live, "id": self.id_of(model, inputs)})}
 
     def _shown_tags(self, tags: Mapping[str, str], inputs: Properties) -> Properties:
-        live, given = visible(tags), inputs.get("tags") or {}
+        live, given = visible_tags(tags), inputs.get("tags") or {}
         defaults = self._session().default_tags
         own = {key: value for key, value in live.items() if defaults.get(key) != value or key in given}
         return {"tags": own if own or given else None, "tagsAll": live}
@@ -105,10 +107,10 @@ class AwsProperties(TableResource, ABC):
         return {name: value for name, value in parts.items() if name in self.inputs_of_api()}
 
     def state_of(self, model: Any) -> str | None:
-        return search(self.row.state, model) if self.row.state else None
+        return search_path(self.row.state, model) if self.row.state else None
 
     def reason_of(self, model: Any) -> str:
-        return str(search(self.row.state_reason, model) or "") if self.row.state_reason else ""
+        return str(search_path(self.row.state_reason, model) or "") if self.row.state_reason else ""
 
     # -- parameters
 
@@ -204,12 +206,14 @@ class AwsProperties(TableResource, ABC):
 
     def _missing(self, member: str) -> InputFailure:
         names = {**self._names_back, **{where: name for name, where in self.row.model_paths.items()}}
-        return InputFailure(names.get(member, pulumi_name(member)), f"{self.token} needs this property.", missing=True)
+        return InputFailure(
+            names.get(member, pulumi_name_of_member(member)), f"{self.token} needs this property.", missing=True
+        )
 
     def _validate_change(self, change: Change, wanted: Properties) -> list[InputFailure]:
         builder = ParameterBuilder({**self.row.renamed, **change.names})
         self.body_of(builder, change, wanted)
-        return [replace(one, property=_without(one.property, change.value)) for one in builder.failures]
+        return [replace(one, property=_without_member(one.property, change.value)) for one in builder.failures]
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         outputs = super().preview(inputs, old_outputs)
@@ -218,9 +222,9 @@ class AwsProperties(TableResource, ABC):
         return outputs
 
 
-def _capital(name: str) -> str:
+def _capitalize_first(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _without(path: str, member: str) -> str:
+def _without_member(path: str, member: str) -> str:
     return path.removesuffix(f".{member}") if member else path

@@ -81,7 +81,7 @@ def all_tags(defaults: Mapping[str, str], inputs: Mapping[str, Any]) -> dict[str
     return {**defaults, **(inputs.get("tags") or {})}
 
 
-def visible(tags: Mapping[str, str]) -> dict[str, str]:
+def visible_tags(tags: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in tags.items() if key != ATTEMPT_TAG and not key.startswith(_OF_AWS)}
 
 

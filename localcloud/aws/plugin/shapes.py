@@ -54,13 +54,13 @@ class ParameterBuilder:
             below = f"{path}.{key}" if path else key
             member = member_of(shape, key, self.renamed.get(_INDEX.sub("", below), ""))
             if member is None:
-                near = difflib.get_close_matches(key, [pulumi_name(name) for name in shape.members], 1)
+                near = difflib.get_close_matches(key, [pulumi_name_of_member(name) for name in shape.members], 1)
                 self._fail(below, f"there is no such property{f'; did you mean `{near[0]}`?' if near else ''}")
             elif item is not None:
                 made[member] = self.parameters(shape.members[member], item, below)
         for name in shape.required_members:
             if name not in made and path:
-                self._fail(f"{path}.{pulumi_name(name)}", "this property is missing", missing=True)
+                self._fail(f"{path}.{pulumi_name_of_member(name)}", "this property is missing", missing=True)
         return made
 
     def _list(self, shape: Any, value: Any, path: str) -> Any:
@@ -115,7 +115,7 @@ def member_of(shape: Any, key: str, renamed: str = "") -> str | None:
     return next((lower[name] for name in names if name in lower), None)
 
 
-def pulumi_name(member: str) -> str:
+def pulumi_name_of_member(member: str) -> str:
     """`VpcId` -> `vpcId`, `KMSMasterKeyID` -> `kmsMasterKeyId`."""
     name = _ACRONYM.sub(lambda match: match[1] + match[2].lower(), member)
     return name[:1].lower() + name[1:]
@@ -144,7 +144,7 @@ def to_pulumi(value: Any, renamed: Mapping[str, str], path: str = "") -> Any:
 def _pulumi_members(value: Mapping[str, Any], renamed: Mapping[str, str], path: str) -> Iterator[tuple[str, Any]]:
     for member, item in value.items():
         below = f"{path}.{member}" if path else member
-        name = renamed.get(below, pulumi_name(member))
+        name = renamed.get(below, pulumi_name_of_member(member))
         if name in MAPS and (isinstance(item, Mapping) or item == []):
             yield name, dict(item)
         else:
@@ -172,19 +172,19 @@ def _as_text(live: Any, given: str) -> Any:
     if isinstance(live, int):
         return str(live)
     if isinstance(live, Mapping | list) or (isinstance(live, str) and live[:1] in ("{", "[")):
-        decoded, wanted = _decoded(live), _decoded(given)
+        decoded, wanted = _decoded_json(live), _decoded_json(given)
         return given if decoded == wanted else json.dumps(decoded, sort_keys=True)
     return live
 
 
-def _decoded(value: Any) -> Any:
+def _decoded_json(value: Any) -> Any:
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError:
         return value
 
 
-def search(expression: str, value: Any) -> Any:
+def search_path(expression: str, value: Any) -> Any:
     import jmespath
 
     return jmespath.search(expression, value)

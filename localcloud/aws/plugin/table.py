@@ -11,8 +11,8 @@ from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from components.s3 import attempt, code_of, is_gone
 from localcloud.aws.plugin.properties import AwsProperties
-from localcloud.aws.plugin.session import all_tags, tags_for, visible
-from localcloud.aws.plugin.shapes import ParameterBuilder, search, to_pulumi
+from localcloud.aws.plugin.session import all_tags, tags_for, visible_tags
+from localcloud.aws.plugin.shapes import ParameterBuilder, search_path, to_pulumi
 from localcloud.plugins.engine import unchangeable_error
 from localcloud.plugins.resource_table import creation_seed
 
@@ -91,7 +91,7 @@ class AwsResource(AwsProperties):
         for life in range(_LIVES):
             token = hashlib.sha256(f"{mark}\n{life}".encode()).hexdigest()[:32]
             answer = self.write(call, inputs, self.row.create.operation, made | dict.fromkeys(tokens, token))
-            model = search(self.row.create.created, answer) or {}
+            model = search_path(self.row.create.created, answer) or {}
             # AWS remembers a client token longer than the resource, which others may have deleted.
             if not tokens or self._get(call, self.id_of(model, inputs), inputs) is not None:
                 return model
@@ -107,7 +107,7 @@ class AwsResource(AwsProperties):
         filters = {name: [{"Name": f"tag:{ATTEMPT_TAG}", "Values": [mark]}]}
         # The local AWS may ignore a filter, so the mark of each result is checked.
         every = first.at.removesuffix(" | [0]").removesuffix("[0]")
-        listed = search(every, self.write(call, inputs, first.operation, filters)) or []
+        listed = search_path(every, self.write(call, inputs, first.operation, filters)) or []
         marked = (one for one in listed if (to_pulumi(one, {}).get("tags") or {}).get(ATTEMPT_TAG) == mark)
         return next((one for one in marked if self.state_of(one) not in self.row.gone), None)
 
@@ -145,7 +145,7 @@ class AwsResource(AwsProperties):
         def ask() -> Any:
             try:
                 answer = self.ask(values, read.operation, fill(read.parameters, values))
-                return search(fill(read.at, values), answer)
+                return search_path(fill(read.at, values), answer)
             except Exception as error:
                 if is_gone(error) or code_of(error) in read.missing.split():
                     return None
@@ -202,7 +202,7 @@ class AwsResource(AwsProperties):
         tagging = self.row.tagging
         if tagging is None:
             raise unchangeable_error(call, ["tags"])
-        now, wanted = visible(live.get("tags") or {}), all_tags(self._session().default_tags, new)
+        now, wanted = visible_tags(live.get("tags") or {}), all_tags(self._session().default_tags, new)
         path = fill(tagging.parameters, self.template_values(id, {**new, **live}))
         if gone := sorted(now.keys() - wanted.keys()):
             keys = [{"Key": key} for key in gone] if tagging.keys == "Tags" else gone

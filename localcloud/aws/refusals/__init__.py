@@ -18,29 +18,29 @@ from __future__ import annotations
 
 from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.refusals import documents, in_use, launches, network_values, objects, tags, values
 
 # This operation does its own dry run (localcloud/aws/additions/launches.py).
 _OWN_DRY_RUN = "ec2.RunInstances"
 
 
-def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
+def refuse_by_aws_rules(call: AwsCall, caller: AwsPrincipal) -> None:
     """Refuses a call by AWS's rules. A dry run ends here, because moto ignores `DryRun` in some operations."""
     if call.service.prefix == "ec2" and call.name != _OWN_DRY_RUN and call.text("DryRun") == "true":
         message = "Request would have succeeded, but DryRun flag is set."
         raise RefusalError(Reason.REFUSED, message, "DryRunOperation", 412)
     if why := table("aws_refusals")["lacking"].get(call.name):
         raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not implement {call.name}: {why}")
-    values.refuse(call, caller)
-    tags.refuse(call)
-    in_use.refuse(call)
-    documents.refuse(call)
+    values.refuse_values_outside_limits(call, caller)
+    tags.refuse_repeated_tags(call)
+    in_use.refuse_deletion_in_use(call)
+    documents.refuse_policy_documents(call)
     if call.service.prefix == "ec2":
         values.refuse_filters(call)
-        launches.refuse(call)
-        network_values.refuse(call)
+        launches.refuse_launch_values(call)
+        network_values.refuse_network_values(call)
     if call.service.prefix == "s3":
         objects.refuse_foreign_uploads(call)
-        objects.refuse(call, caller)
+        objects.refuse_s3_call(call, caller)

@@ -14,8 +14,8 @@ from typing import Any
 from catalog.tables import table
 from components.aws.iam.decide import fits, is_operator
 from localcloud.aws.account import ACCOUNT
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.errors import Reason, RefusalError
 from localcloud.server.http import parse_strict_json
 
 _OF_STATEMENTS = frozenset({
@@ -30,7 +30,7 @@ class _MalformedError(Exception):
     """A document is malformed. The text is AWS's message."""
 
 
-def refuse(call: AwsCall) -> None:
+def refuse_policy_documents(call: AwsCall) -> None:
     """Refuses a call with an invalid policy document."""
     for row in table("aws_refusals")["document"]:
         if call.name not in row["operations"]:
@@ -39,13 +39,13 @@ def refuse(call: AwsCall) -> None:
             continue
         text = call.body.decode() if row["parameter"] == "" else call.text(row["parameter"])
         try:
-            _check(text, row["kind"], call)
+            _check_document(text, row["kind"], call)
         except _MalformedError as problem:
             raise RefusalError(Reason.REFUSED, str(problem), row["code"], 400) from None
         _check_length(call, text, row)
 
 
-def _check(text: str, kind: str, call: AwsCall) -> None:
+def _check_document(text: str, kind: str, call: AwsCall) -> None:
     try:
         document = parse_strict_json(text.encode())
     except (ValueError, RecursionError):
@@ -77,7 +77,7 @@ def _check_statement(statement: Mapping[str, Any], kind: str) -> None:
         raise _MalformedError("Missing required field Effect")
     if statement["Effect"] not in ("Allow", "Deny"):
         raise _MalformedError(f"Invalid effect: {statement['Effect']}")
-    if not _texts(statement.get("Action", statement.get("NotAction"))):
+    if not _field_texts(statement.get("Action", statement.get("NotAction"))):
         raise _MalformedError("Missing required field Action")
     _check_fields(statement, kind)
     _check_conditions(statement.get("Condition", {}))
@@ -90,8 +90,8 @@ def _check_fields(statement: Mapping[str, Any], kind: str) -> None:
         raise _MalformedError("Policy document should not specify a principal.")
     if kind != "identity" and not named:
         raise _MalformedError("Missing required field Principal")
-    resources = _texts(statement.get("Resource", statement.get("NotResource")))
-    actions = _texts(statement.get("Action", statement.get("NotAction")))
+    resources = _field_texts(statement.get("Resource", statement.get("NotResource")))
+    actions = _field_texts(statement.get("Action", statement.get("NotAction")))
     if kind == "trust" and not all(one.lower().startswith("sts:") for one in actions):
         raise _MalformedError("AssumeRole policy may only specify STS AssumeRole actions.")
     if kind == "trust" and resources:
@@ -122,14 +122,14 @@ def _check_principals(statement: Mapping[str, Any]) -> None:
     if not isinstance(principals, dict) or not principals:
         raise _MalformedError("Invalid principal in policy")
     for kind, names in principals.items():
-        if kind not in ("AWS", "Service", "Federated", "CanonicalUser") or not _texts(names):
+        if kind not in ("AWS", "Service", "Federated", "CanonicalUser") or not _field_texts(names):
             raise _MalformedError("Invalid principal in policy")
-        for name in _texts(names) if kind == "AWS" else ():
-            if not _exists(name):
+        for name in _field_texts(names) if kind == "AWS" else ():
+            if not _principal_exists(name):
                 raise _MalformedError(f'Invalid principal in policy: "AWS":"{name}"')
 
 
-def _exists(name: str) -> bool:
+def _principal_exists(name: str) -> bool:
     from moto.iam.models import iam_backends
 
     entity = _ENTITY.fullmatch(name)
@@ -141,13 +141,13 @@ def _exists(name: str) -> bool:
 
 
 def _check_resources(statement: Mapping[str, Any], bucket: str) -> None:
-    for name in _texts(statement.get("Resource", statement.get("NotResource"))):
+    for name in _field_texts(statement.get("Resource", statement.get("NotResource"))):
         own = name == "*" or (name.startswith("arn:aws:s3:::") and fits(name[13:].partition("/")[0], bucket))
         if not own:
             raise _MalformedError("Policy has invalid resource")
 
 
-def _texts(value: Any) -> list[str]:
+def _field_texts(value: Any) -> list[str]:
     """The texts of a field that is a text or a list of texts; [] for anything else."""
     values = value if isinstance(value, list) else [value]
     return values if all(isinstance(one, str) for one in values) else []
@@ -158,7 +158,7 @@ def _check_length(call: AwsCall, text: str, row: Mapping[str, Any]) -> None:
     count together."""
     if not (most := row.get("most", {}).get(call.operation)):
         return
-    length = sum(len(_SPACE.sub("", one)) for one in (text, *_others(call)))
+    length = sum(len(_SPACE.sub("", one)) for one in (text, *_other_documents(call)))
     if length > most:
         owner = next((call.text(name) for name in ("RoleName", "GroupName", "UserName") if call.text(name)), "")
         kind = call.operation.removeprefix("Put").removesuffix("Policy").lower()
@@ -166,7 +166,7 @@ def _check_length(call: AwsCall, text: str, row: Mapping[str, Any]) -> None:
         raise RefusalError(Reason.REFUSED, message, "LimitExceeded", 409)
 
 
-def _others(call: AwsCall) -> Iterator[str]:
+def _other_documents(call: AwsCall) -> Iterator[str]:
     from moto.iam.models import iam_backends
 
     backend = iam_backends[ACCOUNT]["aws"]

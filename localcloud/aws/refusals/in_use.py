@@ -10,19 +10,19 @@ from typing import Any
 
 from catalog.tables import table
 from localcloud.aws.account import ACCOUNT
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.errors import Reason, RefusalError
 
 log = logging.getLogger("localcloud")
 
 
-def refuse(call: AwsCall) -> None:
+def refuse_deletion_in_use(call: AwsCall) -> None:
     """Refuses a deletion if a row of the catalog says that its resource must be unused, and it is in use."""
     for row in table("aws_refusals")["in_use"]:
         if row["operation"] != call.name:
             continue
-        resource = _resource(call, row["parameter"])
-        users = [user for kind in row["of"] for user in USERS[kind](_backend(call), resource)]
+        resource = _deleted_resource(call, row["parameter"])
+        users = [user for kind in row["of"] for user in USERS[kind](_backend_of_call(call), resource)]
         if users:
             # Unlike AWS's message, the log says what uses it.
             log.info("refused %s of %s, which is used by %s", call.name, resource, ", ".join(users[:5]))
@@ -30,22 +30,22 @@ def refuse(call: AwsCall) -> None:
             raise RefusalError(Reason.REFUSED, message, row["code"], row.get("status", 400))
 
 
-def _resource(call: AwsCall, parameter: str) -> str:
+def _deleted_resource(call: AwsCall, parameter: str) -> str:
     """The id in a call. DeleteSecurityGroup may have a name instead."""
     if call.name == "ec2.DeleteSecurityGroup" and not call.text(parameter):
-        group = _backend(call).get_security_group_by_name_or_id(call.text("GroupName"))
+        group = _backend_of_call(call).get_security_group_by_name_or_id(call.text("GroupName"))
         return str(group.id) if group is not None else ""
     return call.text(parameter)
 
 
-def _backend(call: AwsCall) -> Any:
+def _backend_of_call(call: AwsCall) -> Any:
     from moto.ec2.models import ec2_backends
     from moto.iam.models import iam_backends
 
     return ec2_backends[ACCOUNT][call.region] if call.service.prefix == "ec2" else iam_backends[ACCOUNT]["aws"]
 
 
-def _interfaces(backend: Any) -> Iterator[Any]:
+def _existing_interfaces(backend: Any) -> Iterator[Any]:
     """The interfaces that exist on AWS. moto also keeps those of deleted gateways and terminated instances."""
     gone = {gateway._eni.id for gateway in backend.nat_gateways.values() if gateway.state == "deleted"}
     for interface in list(backend.enis.values()):
@@ -56,23 +56,23 @@ def _interfaces(backend: Any) -> Iterator[Any]:
 
 
 def _interfaces_of_subnet(backend: Any, subnet: str) -> Iterator[str]:
-    yield from (one.id for one in _interfaces(backend) if one.subnet.id == subnet)
+    yield from (one.id for one in _existing_interfaces(backend) if one.subnet.id == subnet)
 
 
 def _interfaces_of_group(backend: Any, group: str) -> Iterator[str]:
-    yield from (one.id for one in _interfaces(backend) if group in {member.id for member in one.group_set})
+    yield from (one.id for one in _existing_interfaces(backend) if group in {member.id for member in one.group_set})
 
 
-def _endpoints(backend: Any) -> list[Any]:
+def _existing_endpoints(backend: Any) -> list[Any]:
     return [one for one in backend.vpc_end_points.values() if one.state != "deleted"]
 
 
 def _endpoints_of_subnet(backend: Any, subnet: str) -> Iterator[str]:
-    yield from (one.id for one in _endpoints(backend) if subnet in (one.subnet_ids or ()))
+    yield from (one.id for one in _existing_endpoints(backend) if subnet in (one.subnet_ids or ()))
 
 
 def _endpoints_of_group(backend: Any, group: str) -> Iterator[str]:
-    yield from (one.id for one in _endpoints(backend) if group in one.security_group_ids)
+    yield from (one.id for one in _existing_endpoints(backend) if group in one.security_group_ids)
 
 
 def _rules_about_group(backend: Any, group: str) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _gateways_of_network(backend: Any, network: str) -> Iterator[str]:
 
 
 def _endpoints_of_network(backend: Any, network: str) -> Iterator[str]:
-    yield from (one.id for one in _endpoints(backend) if one.vpc_id == network)
+    yield from (one.id for one in _existing_endpoints(backend) if one.vpc_id == network)
 
 
 def _groups_of_network(backend: Any, network: str) -> Iterator[str]:
@@ -116,20 +116,22 @@ def _route_tables_of_network(backend: Any, network: str) -> Iterator[str]:
 
 
 def _public_addresses_of_network(backend: Any, network: str) -> Iterator[str]:
-    yield from (one.public_ip for one in _interfaces(backend) if one.subnet.vpc_id == network and one.public_ip)
+    yield from (
+        one.public_ip for one in _existing_interfaces(backend) if one.subnet.vpc_id == network and one.public_ip
+    )
 
 
 def _owner_of_interface(backend: Any, identifier: str) -> Iterator[str]:
-    for interface in _interfaces(backend):
+    for interface in _existing_interfaces(backend):
         if interface.id == identifier:
             owners = [interface.instance.id] if interface.instance else []
             gateways = (one.id for one in backend.nat_gateways.values() if one._eni.id == identifier)
-            endpoints = (one.id for one in _endpoints(backend) if identifier in one.network_interface_ids)
+            endpoints = (one.id for one in _existing_endpoints(backend) if identifier in one.network_interface_ids)
             yield from (*owners, *gateways, *endpoints)
 
 
 def _interface_of_address(backend: Any, allocation: str) -> Iterator[str]:
-    existing = {one.id for one in _interfaces(backend)}
+    existing = {one.id for one in _existing_interfaces(backend)}
     for address in backend.addresses:
         if address.allocation_id == allocation and address.eni and address.eni.id in existing:
             yield address.eni.id

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from localcloud.aws.account import ACCOUNT
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.errors import Reason, RefusalError
 
 MOST_USER_DATA = 16_384
 _TAG_KEY = re.compile(r"[0-9a-zA-Z\-_+=,.@:]{1,255}")
@@ -24,7 +24,7 @@ _OF_TEMPLATES = ("CreateLaunchTemplate", "CreateLaunchTemplateVersion")
 _KINDS = ("interface", "efa", "efa-only")
 
 
-def refuse(call: AwsCall) -> None:
+def refuse_launch_values(call: AwsCall) -> None:
     """Refuses invalid user data, profiles and tags in other calls than RunInstances, and the name of its template."""
     if call.operation in _OF_TEMPLATES:
         _check_user_data(call.text("LaunchTemplateData.UserData"), "InvalidUserData.Malformed")
@@ -39,7 +39,7 @@ def refuse(call: AwsCall) -> None:
                 str(value) for name, value in call.parameters.items() if re.fullmatch(r"Tag\.\d+\.Key", name)
             )  # fmt: skip
     if call.operation == "ModifyInstanceMetadataOptions" and call.text("InstanceMetadataTags") == "enabled":
-        _check_tags(_tags_of(call.region, call.text("InstanceId")))
+        _check_tags(_instance_tag_keys(call.region, call.text("InstanceId")))
 
 
 def check_launch(wanted: Mapping[str, Any]) -> None:
@@ -61,18 +61,22 @@ def _check_template(call: AwsCall) -> None:
         call.text(f"LaunchTemplate.{member}") for member in ("LaunchTemplateId", "LaunchTemplateName", "Version")
     )
     if version and not identifier and not name:
-        raise _refusal("MissingParameter", "The request must contain a launch template ID or a launch template name")
+        raise _launch_refusal(
+            "MissingParameter", "The request must contain a launch template ID or a launch template name"
+        )
     if identifier and identifier not in backend.launch_templates:
-        raise _refusal("InvalidLaunchTemplateId.NotFound", f"The specified launch template, with template ID"
+        raise _launch_refusal("InvalidLaunchTemplateId.NotFound", f"The specified launch template, with template ID"
                        f" {identifier}, does not exist.")  # fmt: skip
     if identifier and name:
-        raise _refusal(
+        raise _launch_refusal(
             "InvalidParameterCombination",
             "The parameter 'launchTemplateName' may not be used in combination with 'launchTemplateId'",
         )
     if version and not _VERSION.fullmatch(version):
-        raise _refusal("InvalidLaunchTemplateId.VersionNotFound", f"Could not find the specified version {version} for"
-                       f" the launch template with ID {identifier or name}.")  # fmt: skip
+        raise _launch_refusal(
+            "InvalidLaunchTemplateId.VersionNotFound",
+            f"Could not find the specified version {version} for the launch template with ID {identifier or name}.",
+        )
 
 
 def _check_user_data(text: str, code: str) -> None:
@@ -99,7 +103,7 @@ def _check_profile(name: str, arn: str) -> None:
     """Refuses a profile with two names, a missing one, and one without a role. The messages be AWS's, because
     clients retry on it: EC2 sees a new profile only after a moment."""
     if name and arn:
-        raise _refusal(
+        raise _launch_refusal(
             "InvalidParameterCombination",
             "The parameter 'iamInstanceProfile.name' may not be used in combination with 'iamInstanceProfile.arn'",
         )
@@ -116,19 +120,19 @@ def _check_profile(name: str, arn: str) -> None:
     raise RefusalError(Reason.REFUSED, message)
 
 
-def _instance(region: str, identifier: str) -> Any:
+def _existing_instance(region: str, identifier: str) -> Any:
     from moto.ec2.models import ec2_backends
 
     return next((one for one in ec2_backends[ACCOUNT][region].all_instances() if one.id == identifier), None)
 
 
 def _shows_tags(region: str, identifier: str) -> bool:
-    instance = _instance(region, identifier)
+    instance = _existing_instance(region, identifier)
     return instance is not None and instance.metadata_options.instance_metadata_tags == "enabled"
 
 
-def _tags_of(region: str, identifier: str) -> list[str]:
-    instance = _instance(region, identifier)
+def _instance_tag_keys(region: str, identifier: str) -> list[str]:
+    instance = _existing_instance(region, identifier)
     return [str(tag["key"]) for tag in instance.get_tags()] if instance is not None else []
 
 
@@ -140,7 +144,7 @@ def check_interfaces(kind: str, wanted: dict[str, Any]) -> None:
     if not interfaces:
         return
     if wanted.get("SubnetId") or wanted.get("SecurityGroupIds"):
-        raise _refusal(
+        raise _launch_refusal(
             "InvalidParameterCombination",
             "Network interfaces and an instance-level subnet ID or security groups may not be specified on the same"
             " request",
@@ -149,7 +153,7 @@ def check_interfaces(kind: str, wanted: dict[str, Any]) -> None:
     _check_places(kind, network, interfaces)
     _check_kinds(kind, network, interfaces)
     if len(interfaces) > 1 and any(one.get("AssociatePublicIpAddress") for one in interfaces):
-        raise _refusal(
+        raise _launch_refusal(
             "InvalidParameterCombination",
             "The associatePublicIPAddress parameter cannot be specified when launching with multiple network"
             " interfaces.",
@@ -160,32 +164,34 @@ def _check_places(kind: str, network: dict[str, Any], interfaces: list[dict[str,
     cards = network.get("MaximumNetworkCards", 1)
     places = Counter((int(one.get("NetworkCardIndex") or 0), int(one.get("DeviceIndex") or 0)) for one in interfaces)
     if len(interfaces) > network["MaximumNetworkInterfaces"]:
-        raise _refusal(
+        raise _launch_refusal(
             "AttachmentLimitExceeded",
             f"Interface count {len(interfaces)} exceeds the limit for {kind}: {network['MaximumNetworkInterfaces']}",
         )
     for card, device in places:
         if not 0 <= card < cards:
-            raise _refusal(
+            raise _launch_refusal(
                 "InvalidParameterValue",
                 f"The network card index {card} is not valid for {kind}: it has {cards} network cards",
             )
         most = network["NetworkCards"][card]["MaximumNetworkInterfaces"] if "NetworkCards" in network else 0
         if device >= most > 0:
-            raise _refusal(
+            raise _launch_refusal(
                 "InvalidParameterValue",
                 f"The specified number '{device}' for the device index exceeds the maximum number of network"
                 f" interfaces supported by the network card at network card index {card}. The maximum devices for this"
                 f" network card is {most}. Specify a number from 0 to {most - 1}, and try again.",
             )
         if places[card, device] > 1:
-            raise _refusal(
+            raise _launch_refusal(
                 "InvalidParameterValue",
                 f"The device index {device} on network card {card} is used by more than one network interface",
             )
     if (0, 0) not in places:
-        raise _refusal("InvalidParameterCombination", "A primary network interface with device index 0 on network"
-                        " card 0 is required")  # fmt: skip
+        raise _launch_refusal(
+            "InvalidParameterCombination",
+            "A primary network interface with device index 0 on network card 0 is required",
+        )
 
 
 def _check_kinds(kind: str, network: dict[str, Any], interfaces: list[dict[str, Any]]) -> None:
@@ -193,20 +199,27 @@ def _check_kinds(kind: str, network: dict[str, Any], interfaces: list[dict[str, 
     for interface in interfaces:
         sort = interface.get("InterfaceType") or "interface"
         if sort not in _KINDS:
-            raise _refusal("InvalidParameterValue", f"Invalid value '{sort}' for InterfaceType.")
+            raise _launch_refusal("InvalidParameterValue", f"Invalid value '{sort}' for InterfaceType.")
         if sort != "interface":
             fast[int(interface.get("NetworkCardIndex") or 0)] += 1
         if sort == "efa-only" and not int(interface.get("DeviceIndex") or 0):
-            raise _refusal("InvalidParameterValue", "An EFA-only interface cannot be the primary network interface")
+            raise _launch_refusal(
+                "InvalidParameterValue", "An EFA-only interface cannot be the primary network interface"
+            )
     if fast and not network.get("EfaSupported"):
-        raise _refusal("InvalidParameterCombination", f"The instance type {kind} does not support EFA interfaces")
+        raise _launch_refusal(
+            "InvalidParameterCombination", f"The instance type {kind} does not support EFA interfaces"
+        )
     most = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
     if fast.total() > most:
-        raise _refusal("AttachmentLimitExceeded", f"EFA interface count {fast.total()} exceeds the limit for {kind}:"
-                        f" {most}")  # fmt: skip
+        raise _launch_refusal(
+            "AttachmentLimitExceeded", f"EFA interface count {fast.total()} exceeds the limit for {kind}: {most}"
+        )
     if crowded := [card for card, count in fast.items() if count > 1]:
-        raise _refusal("InvalidParameterValue", f"Only one EFA interface is allowed on network card {crowded[0]}")
+        raise _launch_refusal(
+            "InvalidParameterValue", f"Only one EFA interface is allowed on network card {crowded[0]}"
+        )
 
 
-def _refusal(code: str, message: str) -> RefusalError:
+def _launch_refusal(code: str, message: str) -> RefusalError:
     return RefusalError(Reason.REFUSED, message, code)

@@ -18,8 +18,8 @@ from components.values.protocols import (
     WITH_PORTS,
     parse_protocol,
 )
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.errors import Reason, RefusalError
 
 _MOST_PORTS = 65_535
 _BLOCKS = frozenset({
@@ -33,7 +33,7 @@ _TEXT = re.compile(r"[a-zA-Z0-9. _\-:/()#,@\[\]+=&;{}!$*]{0,255}", re.ASCII)
 _WHAT = {"GroupDescription": "security group description", "GroupName": "security group name"}
 
 
-def refuse(call: AwsCall) -> None:
+def refuse_network_values(call: AwsCall) -> None:
     """Refuses values that EC2 refuses, wherever a call has them. What is revoked may be of an older state."""
     rules = "SecurityGroup" in call.operation
     if call.operation.startswith(("Revoke", "Delete")):
@@ -41,15 +41,17 @@ def refuse(call: AwsCall) -> None:
     for name, value in call.parameters.items():
         parent, _, member = name.rpartition(".")
         if member in _BLOCKS and not _is_block(value):
-            raise _refusal(f"CIDR block {value} is malformed")
+            raise _value_refusal(f"CIDR block {value} is malformed")
         if member in ("FromPort", "ToPort") and rules and not -1 <= int(value) <= _MOST_PORTS:
-            raise _refusal(f"Invalid value '{value}' for portRange. Must be in range [-1-{_MOST_PORTS}]")
+            raise _value_refusal(f"Invalid value '{value}' for portRange. Must be in range [-1-{_MOST_PORTS}]")
         if member == "IpProtocol" and rules:
             _check_protocol(call, parent, value)
         if member in ("Description", "GroupDescription") and rules and not _TEXT.fullmatch(value):
             what = _WHAT.get(member, "rule description")
-            raise _refusal(f"Invalid {what}. Valid descriptions are strings less than 256 characters from the following"
-                           f" set:  {_SIGNS}")  # fmt: skip
+            raise _value_refusal(
+                f"Invalid {what}. Valid descriptions are strings less than 256 characters from the following set: "
+                f" {_SIGNS}"
+            )
     if call.operation in ("CreateNetworkAclEntry", "ReplaceNetworkAclEntry"):
         _check_number(call.text("Protocol"), "protocol")
     if call.operation == "CreateSecurityGroup":
@@ -58,10 +60,14 @@ def refuse(call: AwsCall) -> None:
 
 def _check_name(name: str) -> None:
     if not _TEXT.fullmatch(name):
-        raise _refusal(f"Invalid {_WHAT['GroupName']}. Valid names are strings less than 256 characters from the"
-                       f" following set:  {_SIGNS}")  # fmt: skip
+        raise _value_refusal(
+            f"Invalid {_WHAT['GroupName']}. Valid names are strings less than 256 characters from the following set: "
+            f" {_SIGNS}"
+        )
     if name.startswith("sg-"):
-        raise _refusal(f"Value ({name}) for parameter GroupName is invalid. Group names may not be in the format sg-*.")
+        raise _value_refusal(
+            f"Value ({name}) for parameter GroupName is invalid. Group names may not be in the format sg-*."
+        )
 
 
 def _check_protocol(call: AwsCall, parent: str, protocol: str) -> None:
@@ -75,18 +81,19 @@ def _check_protocol(call: AwsCall, parent: str, protocol: str) -> None:
     if number in (*WITH_PORTS, ICMP, ICMPV6):
         for value in filter(None, (first, last)):
             if not least <= int(value) <= most:
-                raise _refusal(f"Invalid value '{value}' for portRange. Must be in range [{least}-{most}]")
+                raise _value_refusal(f"Invalid value '{value}' for portRange. Must be in range [{least}-{most}]")
     if number in WITH_PORTS:
         if bool(first) != bool(last):
-            raise _refusal(f"Invalid value '{first or last}' for portRange. Must specify both from and to ports with"
-                           " TCP/UDP.")  # fmt: skip
+            raise _value_refusal(
+                f"Invalid value '{first or last}' for portRange. Must specify both from and to ports with TCP/UDP."
+            )
         if first and int(first) > int(last):
-            raise _refusal(f"Invalid TCP/UDP port range ({first}:{last})")
+            raise _value_refusal(f"Invalid TCP/UDP port range ({first}:{last})")
 
 
 def _check_number(protocol: str, what: str) -> None:
     if not (protocol == "-1" or (re.fullmatch(r"[0-9]{1,3}", protocol, re.ASCII) and int(protocol) <= 255)):
-        raise _refusal(f"Invalid value '{protocol}' for {what}. Unknown protocol.")
+        raise _value_refusal(f"Invalid value '{protocol}' for {what}. Unknown protocol.")
 
 
 def _is_block(text: str) -> bool:
@@ -97,5 +104,5 @@ def _is_block(text: str) -> bool:
     return _BLOCK.fullmatch(text) is not None
 
 
-def _refusal(message: str) -> RefusalError:
+def _value_refusal(message: str) -> RefusalError:
     return RefusalError(Reason.REFUSED, message, "InvalidParameterValue")

@@ -12,8 +12,8 @@ from localcloud.aws.access import s3_needs
 from localcloud.aws.access.needs import common_keys
 from localcloud.aws.access.policies import in_force
 from localcloud.aws.account import ACCOUNT
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.errors import Reason, RefusalError
 
 _OF_THE_OWNER = "bucket-owner-full-control"
 # With one of these condition keys, a statement for everybody does not count as public in S3.
@@ -24,9 +24,9 @@ _FIXED_KEYS = frozenset({
 })  # fmt: skip
 
 
-def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
+def refuse_s3_call(call: AwsCall, caller: AwsPrincipal) -> None:
     """Refuses a call of S3 by S3's rules."""
-    bucket = _bucket(call)
+    bucket = _called_bucket(call)
     if bucket is None:
         return
     if call.operation in ("GetObject", "HeadObject") and not call.text("versionId"):
@@ -37,7 +37,7 @@ def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
     _check_keys(call)
 
 
-def _bucket(call: AwsCall) -> Any:
+def _called_bucket(call: AwsCall) -> Any:
     from moto.s3.models import s3_backends
 
     return s3_backends[ACCOUNT]["aws"].buckets.get(call.text("Bucket"))

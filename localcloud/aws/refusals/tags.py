@@ -9,17 +9,17 @@ from typing import Any
 
 from catalog.tables import table
 from localcloud.aws.access import resource_tags, s3_needs
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.services import Wire
 
 _TAG = re.compile(r"((?:.*\.)?(?:Tag|Tags\.member))\.\d+\.Key", re.ASCII)
 _TYPE = re.compile(r"((?:.*\.)?TagSpecifications?)\.\d+\.ResourceType", re.ASCII)
 
 
-def refuse(call: AwsCall) -> None:
+def refuse_repeated_tags(call: AwsCall) -> None:
     """Refuses a tag, and a type of resource with tags, that a call gives twice."""
-    for values, of in _lists(call):
+    for values, of in _tag_lists(call):
         repeated = next((value for number, value in enumerate(values) if value in values[:number]), None)
         if repeated is not None:
             row = table("aws_refusals")["repeated"].get(f"{call.service.prefix} {of}".strip())
@@ -27,17 +27,17 @@ def refuse(call: AwsCall) -> None:
             raise RefusalError(Reason.REFUSED, row["message"].format(value=repeated), row["code"])
 
 
-def _lists(call: AwsCall) -> Iterator[tuple[list[str], str]]:
+def _tag_lists(call: AwsCall) -> Iterator[tuple[list[str], str]]:
     """Lists whose values must differ: the keys of tags, and the types of resources (`of` is then `type`)."""
     if call.service.wire is Wire.JSON:
         for rows in (call.parameters.get(name) for name in ("Tags", "tags")):
             if isinstance(rows, list):
-                yield [resource_tags.pair(row)[0] for row in rows if isinstance(row, Mapping)], ""
+                yield [resource_tags.tag_pair(row)[0] for row in rows if isinstance(row, Mapping)], ""
     elif call.service.wire is Wire.S3:
         document: Any = call.document if isinstance(call.document, Mapping) else {}
         for rows in (document.get("TagSet"), document.get("Tags")):
             if isinstance(rows, list):
-                yield [resource_tags.pair(row)[0] for row in rows], ""
+                yield [resource_tags.tag_pair(row)[0] for row in rows], ""
         yield [name for name, _ in s3_needs.object_tags(call)], "header" if call.operation != "PutObjectTagging" else ""
     else:
         for pattern, of in ((_TAG, ""), (_TYPE, "type")):

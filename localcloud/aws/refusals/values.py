@@ -14,8 +14,8 @@ from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws.access.policies import role_named
 from localcloud.aws.additions.log_filters import read_pattern
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.services import Wire
 
 _HOUR = 3600
@@ -24,10 +24,10 @@ _MARKED_AS_CODE = re.compile(r"<code>([^<]+)</code>")
 _FILTER_NAME = re.compile(r"Filter\.\d+\.Name")
 
 
-def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
+def refuse_values_outside_limits(call: AwsCall, caller: AwsPrincipal) -> None:
     """Refuses a call with values outside of their limits. The message lists all of them."""
     code = table("aws_refusals")["limits"].get(call.service.prefix)
-    problems = [*_by_model(call), *_by_rows(call)] if code else []
+    problems = [*_problems_by_model(call), *_problems_by_rows(call)] if code else []
     if problems:
         count = "1 validation error" if len(problems) == 1 else f"{len(problems)} validation errors"
         raise RefusalError(Reason.REFUSED, f"{count} detected: {'; '.join(problems)}", code or "")
@@ -37,7 +37,7 @@ def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
         _check_duration(call, caller)
 
 
-def _by_model(call: AwsCall) -> Iterator[str]:
+def _problems_by_model(call: AwsCall) -> Iterator[str]:
     from moto.core.utils import get_service_model
 
     model = get_service_model(call.service.backend)
@@ -46,10 +46,10 @@ def _by_model(call: AwsCall) -> Iterator[str]:
     shape = model.operation_model(call.operation).input_shape
     for name, member in (shape.members if shape is not None else {}).items():
         if name in call.parameters:
-            yield from _problems(call.parameters[name], member, _first_small(name), call.service.wire)
+            yield from _find_model_problems(call.parameters[name], member, _first_small(name), call.service.wire)
 
 
-def _problems(value: Any, shape: Any, path: str, wire: Wire) -> Iterator[str]:
+def _find_model_problems(value: Any, shape: Any, path: str, wire: Wire) -> Iterator[str]:
     """The violated constraints of a value, in AWS's words. In a query, only texts and numbers are checked."""
     kind = shape.type_name
     if kind in ("integer", "long") and wire is Wire.QUERY and str(value).isdecimal():
@@ -57,41 +57,41 @@ def _problems(value: Any, shape: Any, path: str, wire: Wire) -> Iterator[str]:
     if kind == "structure" and isinstance(value, Mapping):
         for name, member in shape.members.items():
             if name in value:
-                yield from _problems(value[name], member, f"{path}.{_first_small(name)}", wire)
+                yield from _find_model_problems(value[name], member, f"{path}.{_first_small(name)}", wire)
     elif kind == "list" and isinstance(value, list):
-        yield from _outside(len(value), shape, path, value, "have length")
+        yield from _size_problems(len(value), shape, path, value, "have length")
         for number, item in enumerate(value, 1):
-            yield from _problems(item, shape.member, f"{path}.{number}.member", wire)
+            yield from _find_model_problems(item, shape.member, f"{path}.{number}.member", wire)
     elif kind == "string" and isinstance(value, str):
-        yield from _outside(len(value), shape, path, value, "have length")
-        yield from _misfits(value, shape, path)
+        yield from _size_problems(len(value), shape, path, value, "have length")
+        yield from _pattern_problems(value, shape, path)
     elif kind in ("integer", "long") and isinstance(value, int):
-        yield from _outside(value, shape, path, value, "have value")
+        yield from _size_problems(value, shape, path, value, "have value")
 
 
-def _outside(size: int, shape: Any, path: str, value: Any, what: str) -> Iterator[str]:
+def _size_problems(size: int, shape: Any, path: str, value: Any, what: str) -> Iterator[str]:
     least, most = shape.metadata.get("min"), shape.metadata.get("max")
     if least is not None and size < least:
-        yield _problem(value, shape, path, f"Member must {what} greater than or equal to {least}")
+        yield _describe_problem(value, shape, path, f"Member must {what} greater than or equal to {least}")
     if most is not None and size > most:
-        yield _problem(value, shape, path, f"Member must {what} less than or equal to {most}")
+        yield _describe_problem(value, shape, path, f"Member must {what} less than or equal to {most}")
 
 
-def _misfits(value: str, shape: Any, path: str) -> Iterator[str]:
+def _pattern_problems(value: str, shape: Any, path: str) -> Iterator[str]:
     pattern = shape.metadata.get("pattern")
-    if pattern and (compiled := _compiled(pattern)) is not None and not compiled.fullmatch(value):
-        yield _problem(value, shape, path, f"Member must satisfy regular expression pattern: {pattern}")
+    if pattern and (compiled := _compile_pattern(pattern)) is not None and not compiled.fullmatch(value):
+        yield _describe_problem(value, shape, path, f"Member must satisfy regular expression pattern: {pattern}")
     if shape.enum and value not in shape.enum:
-        yield _problem(value, shape, path, f"Member must satisfy enum value set: [{', '.join(shape.enum)}]")
+        yield _describe_problem(value, shape, path, f"Member must satisfy enum value set: [{', '.join(shape.enum)}]")
 
 
-def _problem(value: Any, shape: Any, path: str, constraint: str) -> str:
+def _describe_problem(value: Any, shape: Any, path: str, constraint: str) -> str:
     text = "***" if shape.metadata.get("sensitive") else str(value)[:200]
     return f"Value '{text}' at '{path}' failed to satisfy constraint: {constraint}"
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str] | None:
+def _compile_pattern(pattern: str) -> re.Pattern[str] | None:
     """The compiled pattern. None if Python does not support it, for example because of Unicode classes."""
     try:
         return re.compile(pattern, re.ASCII)
@@ -103,7 +103,7 @@ def _first_small(name: str) -> str:
     return name[:1].lower() + name[1:]
 
 
-def _by_rows(call: AwsCall) -> Iterator[str]:
+def _problems_by_rows(call: AwsCall) -> Iterator[str]:
     for row in table("aws_refusals")["values"]:
         value = call.parameters.get(row["parameter"])
         if row["operation"] == call.name and value is not None and value not in row["values"]:
@@ -129,7 +129,7 @@ def _check_duration(call: AwsCall, caller: AwsPrincipal) -> None:
 def refuse_filters(call: AwsCall) -> None:
     """Refuses a filter that EC2 does not have. moto refuses filters of EC2 that it does not support."""
     given = [str(value) for name, value in call.parameters.items() if _FILTER_NAME.fullmatch(name)]
-    documented = _names(call.operation) if given else frozenset()
+    documented = _filter_names(call.operation) if given else frozenset()
     for name in given:
         # Some operations accept filters by tags without documenting them.
         if documented and name not in documented and not name.startswith("tag"):
@@ -137,7 +137,7 @@ def refuse_filters(call: AwsCall) -> None:
 
 
 @cache
-def _names(operation: str) -> frozenset[str]:
+def _filter_names(operation: str) -> frozenset[str]:
     """The names of an operation's filters, from the documentation in botocore's model. If it lists none, every filter
     is accepted."""
     from moto.core.utils import get_service_model

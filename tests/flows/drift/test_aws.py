@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from localcloud.aws.hosts.assignments import environments
+from localcloud.aws.hosts.machine_assignments import machine_environments
 from tests.support.drift_changes_aws import STACK, Changes
 from tests.support.drifting import StackUp, some, stack_up
 from tests.support.local_team import Team
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.engine
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackUp]:
-    if not environments():
+    if not machine_environments():
         pytest.skip("no local environment with PyTorch")
     require_program("ssh-keygen")
     team = Team(tmp_path_factory.mktemp("drift"), STACK)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.aws.hosts.assignments import environments as local_environments
+from localcloud.aws.hosts.machine_assignments import machine_environments as local_environments
 from localcloud.aws.machines import Machine, MachineCommand, SecurityGroupRules
 from tests.support.aws_instances import GROUP, ITSELF, TO_ITSELF, Data, data_centre
 from tests.support.security_rules import group_rule

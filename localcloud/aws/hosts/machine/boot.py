@@ -56,10 +56,10 @@ class Machine:
         for folder in _FOLDERS:
             Path(folder).mkdir(parents=True, exist_ok=True)
         self.containers.mark_ended()
-        listener = await channels.listen(
+        listener = await channels.serve_stand_ins(
             {"systemctl": self.units.ask, "docker": self.containers.ask, "machine": self._ask}
         )
-        channels.report("running")
+        channels.send_machine_report("running")
         agent = asyncio.create_task(Agent(COMMANDS, self.environment).serve())
         boot = asyncio.create_task(self._boot())
         try:
@@ -71,7 +71,7 @@ class Machine:
             await self.units.stop_all()
             await self.containers.stop_all()
         if self.ended_by:
-            channels.report("ended", by=self.ended_by)
+            channels.send_machine_report("ended", by=self.ended_by)
         return 0
 
     def shut_down(self, by: str) -> None:
@@ -86,7 +86,7 @@ class Machine:
     async def _boot(self) -> None:
         plan = self._facts["plan"]
         for reason in plan["notes"]:
-            channels.say("cloud-init", reason)
+            channels.print_on_console("cloud-init", reason)
         first = not BOOTED.exists()
         if first:
             for file in plan["write_files"]:
@@ -98,7 +98,7 @@ class Machine:
             BOOTED.touch()
         else:
             await self.units.start_enabled()
-        channels.say("cloud-init", "the machine has booted")
+        channels.print_on_console("cloud-init", "the machine has booted")
 
     async def _carry_out(self, command: str | Sequence[str]) -> None:
         """Runs a command of user data. After a failure the next command runs, as with cloud-init."""
@@ -109,12 +109,12 @@ class Machine:
                 stderr=subprocess.STDOUT,
             )  # fmt: skip
         except OSError as error:
-            channels.say("cloud-init", f"{words[0]}: {error.strerror}")
+            channels.print_on_console("cloud-init", f"{words[0]}: {error.strerror}")
             return
         if process.stdout:
             await channels.pass_on("cloud-init", process.stdout)
         if code := await process.wait():
-            channels.say("cloud-init", f"{words[0]} ended with {code}")
+            channels.print_on_console("cloud-init", f"{words[0]} ended with {code}")
 
 
 def write_file(file: Mapping[str, Any]) -> None:
@@ -126,7 +126,7 @@ def write_file(file: Mapping[str, Any]) -> None:
             opened.write(base64.b64decode(file["content"]))
         path.chmod(file["permissions"] or _PLAIN)
     except OSError as error:
-        channels.say("cloud-init", f"{path} could not be written: {error.strerror}")
+        channels.print_on_console("cloud-init", f"{path} could not be written: {error.strerror}")
 
 
 class Agent:
@@ -140,7 +140,7 @@ class Agent:
     async def serve(self) -> None:
         # There are no commands of an earlier boot: the cloud ends them, and deletes their files before a boot.
         seen: set[str] = set()
-        channels.report("agent")
+        channels.send_machine_report("agent")
         while True:
             for file in sorted(self._folder.iterdir()):
                 if file.name in seen:
@@ -154,7 +154,7 @@ class Agent:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _carry_out(self, command: Mapping[str, Any]) -> None:
-        channels.report("began", id=command["id"])
+        channels.send_machine_report("began", id=command["id"])
         script = "\n".join(command["lines"])
         process = await asyncio.create_subprocess_exec(
             "/bin/sh", "-c", script, env=dict(self._environment), cwd=command["folder"] or "/",
@@ -162,7 +162,7 @@ class Agent:
         )  # fmt: skip
         outputs = [bytearray(), bytearray()]
         readers = [
-            asyncio.create_task(_keep(stream, part))
+            asyncio.create_task(_keep_output(stream, part))
             for stream, part in zip((process.stdout, process.stderr), outputs, strict=True)
             if stream
         ]
@@ -171,25 +171,27 @@ class Agent:
             async with asyncio.timeout(command["timeoutSeconds"]):
                 code = await process.wait()
         except TimeoutError:
-            await _end(process)
+            await _end_command(process)
         except asyncio.CancelledError:
-            await _end(process)
+            await _end_command(process)
             code = -signal.SIGTERM
         # A child process that still runs may hold the output open.
         await asyncio.wait(readers, timeout=1.0)
         for stream, part in zip(("output", "errors"), outputs, strict=True):
             text = part.decode(errors="replace")
             for first in range(0, len(text), channels.PART):
-                channels.report("printed", id=command["id"], stream=stream, text=text[first : first + channels.PART])
-        channels.report("done", id=command["id"], code=code)
+                channels.send_machine_report(
+                    "printed", id=command["id"], stream=stream, text=text[first : first + channels.PART]
+                )
+        channels.send_machine_report("done", id=command["id"], code=code)
 
 
-async def _keep(stream: asyncio.StreamReader, output: bytearray) -> None:
+async def _keep_output(stream: asyncio.StreamReader, output: bytearray) -> None:
     while chunk := await stream.read(channels.PART):
         output += chunk[: max(0, _MOST_OUTPUT - len(output))]
 
 
-async def _end(process: Process) -> None:
+async def _end_command(process: Process) -> None:
     """Ends a command and all its child processes."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):

@@ -35,23 +35,23 @@ _PROGRAM = "door"
 CONTAINERS = Path("/var/lib/docker/containers")
 
 
-def say(source: str, text: str) -> None:
+def print_on_console(source: str, text: str) -> None:
     """Prints a line on the console."""
-    _write(f"[{source}] {text}\n")
+    _write_console(f"[{source}] {text}\n")
 
 
-def report(event: str, **details: Any) -> None:
+def send_machine_report(event: str, **details: Any) -> None:
     """Sends a report to the cloud."""
-    _write(f"{REPORT}{json.dumps({'event': event, **details})}\n")
+    _write_console(f"{REPORT}{json.dumps({'event': event, **details})}\n")
 
 
 async def pass_on(source: str, stream: asyncio.StreamReader) -> None:
     """Prints a program's output on the console until the program closes it. Long lines are split."""
-    async for line in lines(stream, PART):
-        say(source, line)
+    async for line in output_lines(stream, PART):
+        print_on_console(source, line)
 
 
-async def lines(stream: asyncio.StreamReader, longest: int = _LONGEST_LINE) -> Any:
+async def output_lines(stream: asyncio.StreamReader, longest: int = _LONGEST_LINE) -> Any:
     """The lines of a program's output. Long lines are split."""
     pending = b""
     while chunk := await stream.read(PART):
@@ -64,7 +64,7 @@ async def lines(stream: asyncio.StreamReader, longest: int = _LONGEST_LINE) -> A
         yield pending.decode(errors="replace")
 
 
-def _write(text: str) -> None:
+def _write_console(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
 
@@ -82,7 +82,7 @@ class Answer:
 Responder = Callable[[Mapping[str, Any]], Awaitable[Answer]]
 
 
-async def listen(responders: Mapping[str, Responder]) -> asyncio.Server:
+async def serve_stand_ins(responders: Mapping[str, Responder]) -> asyncio.Server:
     """Serves requests of the stand-ins. `responders`: by the name of the program that a stand-in replaces."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -100,7 +100,7 @@ async def listen(responders: Mapping[str, Responder]) -> asyncio.Server:
     return await asyncio.start_unix_server(serve, SOCKET, limit=_LONGEST_REQUEST)
 
 
-def ask(program: str, **request: Any) -> Answer:
+def ask_machine(program: str, **request: Any) -> Answer:
     """Sends a request to the machine's first program, and waits for the answer."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(SOCKET)
@@ -139,7 +139,7 @@ def log_file(name: str) -> Path:
     return CONTAINERS / f"{name}.log"
 
 
-def read_state(name: str) -> ContainerState | None:
+def read_container_state(name: str) -> ContainerState | None:
     try:
         return ContainerState(**json.loads(state_file(name).read_text()))
     except FileNotFoundError:

@@ -47,7 +47,7 @@ class _Running:
     task: asyncio.Task[None] = field(init=False)
 
 
-def now() -> str:
+def docker_time() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
 
 
@@ -63,9 +63,9 @@ class Containers:
     def mark_ended(self) -> None:
         """Marks containers as ended that ran when the machine shut down."""
         for file in channels.CONTAINERS.glob("*.json") if channels.CONTAINERS.is_dir() else ():
-            state = channels.read_state(file.stem)
+            state = channels.read_container_state(file.stem)
             if state and state.status == "running":
-                state.status, state.code, state.finished = "exited", 255, now()
+                state.status, state.code, state.finished = "exited", 255, docker_time()
                 state.write()
 
     async def ask(self, request: Mapping[str, Any]) -> Answer:
@@ -83,7 +83,7 @@ class Containers:
         await asyncio.gather(*(self._stop(each) for each in list(self._running.values())))
 
     async def _change(self, verb: str, name: str, force: bool) -> Answer:
-        state, running = channels.read_state(name), self._running.get(name)
+        state, running = channels.read_container_state(name), self._running.get(name)
         if state is None:
             return Answer(1, errors=f"Error response from daemon: No such container: {name}\n")
         if verb == "rm":
@@ -109,12 +109,12 @@ class Containers:
         name = options.name or f"container-{self._count}"
         if not _NAME.fullmatch(name):
             return Answer(_UNUSABLE, errors=f"docker: invalid container name {name!a}\n")
-        if channels.read_state(name):
+        if channels.read_container_state(name):
             return Answer(_UNUSABLE, errors=f"docker: Conflict. The container name {name} is already in use\n")
         state = ContainerState(name, options.image, options.command, removes_itself=options.removes_itself)
         with channels.log_file(name).open("w") as log:
             for note in (_WORDS.format(interpreter, options.image), *notes):
-                log.write(f"{now()} {note}\n")
+                log.write(f"{docker_time()} {note}\n")
         try:
             process = await asyncio.create_subprocess_exec(
                 *_REAPER, *options.command, env=variables, cwd=options.folder or "/", stdin=subprocess.DEVNULL,
@@ -123,7 +123,7 @@ class Containers:
         except OSError as error:
             channels.log_file(name).unlink()
             return Answer(_NOT_STARTED, errors=f"docker: {options.command[0]}: {error.strerror}\n")
-        state.status, state.pid, state.started = "running", process.pid, now()
+        state.status, state.pid, state.started = "running", process.pid, docker_time()
         state.write()
         running = self._running[name] = _Running(state, process)
         running.task = asyncio.create_task(self._follow(running))
@@ -134,11 +134,11 @@ class Containers:
         state, process = running.state, running.process
         with channels.log_file(state.name).open("a") as log:
             if process.stdout:
-                async for line in channels.lines(process.stdout):
-                    log.write(f"{now()} {line}\n")
+                async for line in channels.output_lines(process.stdout):
+                    log.write(f"{docker_time()} {line}\n")
                     log.flush()
         code = await process.wait()
-        state.status, state.finished = "exited", now()
+        state.status, state.finished = "exited", docker_time()
         state.code = 128 - code if code < 0 else code
         state.write()
         self._running.pop(state.name, None)
@@ -169,7 +169,7 @@ class Containers:
 
     def _choose(self, options: RunOptions) -> Mapping[str, Any]:
         """The environment that has all imports of the code and the packages of its job, or else the nearest one."""
-        framework, strategy, digest = _wanted(options.environment.get(_LAUNCH, ""))
+        framework, strategy, digest = _container_need(options.environment.get(_LAUNCH, ""))
         code = [Path(source) for source, _ in options.volumes]
         modules = {name for folder in code if folder.is_dir() for name in imported_modules(folder)}
         rows = {row["name"]: row for row in self._environments if row["packages"] == digest}
@@ -187,7 +187,7 @@ class Containers:
         return rows[best.name] if best else next(iter(rows.values()))
 
 
-def _wanted(document: str) -> tuple[str, str | None, str]:
+def _container_need(document: str) -> tuple[str, str | None, str]:
     """Framework, strategy and packages in a launch document; "" and None for a container without one."""
     try:
         launch = json.loads(document or "{}")

@@ -64,7 +64,7 @@ def parse_run(words: Sequence[str]) -> RunOptions:
                 raise OptionsError(f"{name} needs a value")
             value = rest.pop(0)
         if name in _TAKEN:
-            _take(options, _TAKEN[name], value)
+            _take_option(options, _TAKEN[name], value)
         else:
             options.without.append(f"{name}={value}")
     if not rest:
@@ -76,7 +76,7 @@ def parse_run(words: Sequence[str]) -> RunOptions:
     return options
 
 
-def _take(options: RunOptions, taken: str, value: str) -> None:
+def _take_option(options: RunOptions, taken: str, value: str) -> None:
     if taken == "environment":
         name, _, text = value.partition("=")
         options.environment[name] = text

@@ -27,29 +27,29 @@ def main(arguments: list[str]) -> int:
             print(f"docker: {arguments[0]}: {error.strerror}", file=sys.stderr)
         os._exit(_NOT_STARTED)
     # docker sends SIGTERM to the first process only.
-    signal.signal(signal.SIGTERM, lambda number, frame: _end(command, signal.SIGTERM))
+    signal.signal(signal.SIGTERM, lambda number, frame: _end_process(command, signal.SIGTERM))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    code = _wait_for(command)
+    code = _wait_for_container(command)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with suppress(ChildProcessError):
         while True:
-            for child in _children():
-                _end(child, signal.SIGKILL)
+            for child in _own_children():
+                _end_process(child, signal.SIGKILL)
             os.wait()
     return 128 - code if code < 0 else code
 
 
-def _wait_for(command: int) -> int:
+def _wait_for_container(command: int) -> int:
     while True:
         pid, status = os.wait()
         if pid == command:
             return os.waitstatus_to_exitcode(status)
 
 
-def _end(pid: int, number: int) -> None:
+def _end_process(pid: int, number: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, number)
 
 
-def _children() -> list[int]:
+def _own_children() -> list[int]:
     return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]

@@ -24,16 +24,16 @@ def main(arguments: list[str]) -> int:
     return ROWS[name](words)
 
 
-def _systemctl(words: Sequence[str]) -> int:
-    return _ask("systemctl", words)
+def _run_systemctl(words: Sequence[str]) -> int:
+    return _ask_and_print("systemctl", words)
 
 
-def _shutdown(words: Sequence[str]) -> int:
-    return _ask("machine", ["reboot" if "-r" in words else "halt"])
+def _run_shutdown(words: Sequence[str]) -> int:
+    return _ask_and_print("machine", ["reboot" if "-r" in words else "halt"])
 
 
-def _reboot(words: Sequence[str]) -> int:
-    return _ask("machine", ["reboot"])
+def _run_reboot(words: Sequence[str]) -> int:
+    return _ask_and_print("machine", ["reboot"])
 
 
 def _cloud_init(words: Sequence[str]) -> int:
@@ -41,14 +41,14 @@ def _cloud_init(words: Sequence[str]) -> int:
     return 0
 
 
-def _cards(words: Sequence[str]) -> int:
+def _run_hl_smi(words: Sequence[str]) -> int:
     """`hl-smi`: lists the cards that a DL1 instance has. None exists here."""
     for number in range(_CARDS):
         print(f"{number}, HL-205, {_SAYS}")
     return 0
 
 
-def _fabrics(words: Sequence[str]) -> int:
+def _run_fi_info(words: Sequence[str]) -> int:
     """`fi_info`: lists a provider for each EFA interface of the instance, and libfabric's version."""
     if "--version" in words:
         print(f"fi_info: {_LIBFABRIC}\nlibfabric: {_LIBFABRIC}\nlibfabric api: 1.22\n({_SAYS})")
@@ -62,7 +62,7 @@ def _fabrics(words: Sequence[str]) -> int:
     return 0
 
 
-def _docker(words: Sequence[str]) -> int:
+def _run_docker(words: Sequence[str]) -> int:
     if not words:
         print(f"docker: {_SAYS}")
         return 0
@@ -70,7 +70,7 @@ def _docker(words: Sequence[str]) -> int:
     if verb in _LOOKS:
         return _LOOKS[verb](rest)
     if verb in ("run", "stop", "kill", "rm"):
-        return _ask("docker", words)
+        return _ask_and_print("docker", words)
     if verb in ("pull", "login", "logout"):
         if verb == "login" and "--password-stdin" in rest:
             sys.stdin.read()
@@ -80,13 +80,13 @@ def _docker(words: Sequence[str]) -> int:
     return 1
 
 
-def _info(words: Sequence[str]) -> int:
+def _docker_info(words: Sequence[str]) -> int:
     facts = {"Runtimes": {"habana": {}, "runc": {}}, "ServerVersion": "0", "OperatingSystem": _SAYS}
     print(json.dumps(facts) if any("json" in word for word in words) else f"Runtimes: habana runc\nServer: {_SAYS}")
     return 0
 
 
-def _inspected(state: channels.ContainerState) -> dict[str, Any]:
+def _inspected_container(state: channels.ContainerState) -> dict[str, Any]:
     return {
         "Id": state.name, "Name": f"/{state.name}", "Config": {"Image": state.image, "Cmd": list(state.command)},
         "State": {
@@ -96,7 +96,7 @@ def _inspected(state: channels.ContainerState) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _inspect(words: Sequence[str]) -> int:
+def _docker_inspect(words: Sequence[str]) -> int:
     form, names, rest = "", [], list(words)
     while rest:
         word = rest.pop(0)
@@ -107,22 +107,22 @@ def _inspect(words: Sequence[str]) -> int:
             form = word.partition("=")[2]
         elif not word.startswith("-"):
             names.append(word)
-    states = [channels.read_state(name) for name in names]
+    states = [channels.read_container_state(name) for name in names]
     if None in states:
         missing = names[states.index(None)]
         print("[]")
         print(f"Error: No such object: {missing}", file=sys.stderr)
         return 1
-    shown = [_inspected(state) for state in states if state]
+    shown = [_inspected_container(state) for state in states if state]
     if form:
         for one in shown:
-            print(_formatted(form, one))
+            print(_fill_template(form, one))
     else:
         print(json.dumps(shown))
     return 0
 
 
-def _formatted(form: str, shown: Any) -> str:
+def _fill_template(form: str, shown: Any) -> str:
     """Fills in a Go template. Only paths and `json` are supported: `{{.State.Status}} {{json .State}}`."""
     text = ""
     for number, part in enumerate(form.replace("}}", "{{").split("{{")):
@@ -137,9 +137,9 @@ def _formatted(form: str, shown: Any) -> str:
     return text
 
 
-def _list(words: Sequence[str]) -> int:
+def _docker_list(words: Sequence[str]) -> int:
     files = sorted(channels.CONTAINERS.glob("*.json")) if channels.CONTAINERS.is_dir() else []
-    states = [state for file in files if (state := channels.read_state(file.stem))]
+    states = [state for file in files if (state := channels.read_container_state(file.stem))]
     every = any(word in ("-a", "--all", "-aq") for word in words)
     for state in states:
         if every or state.status == "running":
@@ -148,7 +148,7 @@ def _list(words: Sequence[str]) -> int:
     return 0
 
 
-def _logs(words: Sequence[str]) -> int:
+def _docker_logs(words: Sequence[str]) -> int:
     rest, since = list(words), ""
     for index, word in enumerate(words):
         if word == "--since":
@@ -161,12 +161,12 @@ def _logs(words: Sequence[str]) -> int:
 
 def _print_log(name: str, follows: bool, times: bool, since: str = "") -> int:
     """Prints a container's log. With `follows`, until the container ends."""
-    if channels.read_state(name) is None:
+    if channels.read_container_state(name) is None:
         print(f"Error response from daemon: No such container: {name}", file=sys.stderr)
         return 1
     with channels.log_file(name).open(newline="\n") as log:
         while True:
-            state = channels.read_state(name)
+            state = channels.read_container_state(name)
             for line in log:
                 moment, _, text = line.partition(" ")
                 if moment >= since:
@@ -177,9 +177,9 @@ def _print_log(name: str, follows: bool, times: bool, since: str = "") -> int:
             time.sleep(_LOOK_SECONDS)
 
 
-def _wait(words: Sequence[str]) -> int:
+def _docker_wait(words: Sequence[str]) -> int:
     for name in words:
-        while (state := channels.read_state(name)) and state.status != "exited":
+        while (state := channels.read_container_state(name)) and state.status != "exited":
             time.sleep(_LOOK_SECONDS)
         if state is None:
             print(f"Error response from daemon: No such container: {name}", file=sys.stderr)
@@ -188,11 +188,11 @@ def _wait(words: Sequence[str]) -> int:
     return 0
 
 
-def _ask(program: str, words: Sequence[str]) -> int:
-    answer = channels.ask(program, arguments=list(words), folder=os.getcwd())
+def _ask_and_print(program: str, words: Sequence[str]) -> int:
+    answer = channels.ask_machine(program, arguments=list(words), folder=os.getcwd())
     if answer.follow:
         _print_log(answer.follow, follows=True, times=False)
-        state = channels.read_state(answer.follow)
+        state = channels.read_container_state(answer.follow)
         return state.code if state else 0
     sys.stdout.write(answer.output)
     sys.stderr.write(answer.errors)
@@ -200,9 +200,11 @@ def _ask(program: str, words: Sequence[str]) -> int:
 
 
 _LOOKS: dict[str, Callable[[Sequence[str]], int]] = {
-    "logs": _logs, "inspect": _inspect, "ps": _list, "info": _info, "version": _info, "wait": _wait,
+    "logs": _docker_logs, "inspect": _docker_inspect, "ps": _docker_list, "info": _docker_info, "version": _docker_info,
+    "wait": _docker_wait,
 }  # fmt: skip
 ROWS: dict[str, Callable[[Sequence[str]], int]] = {
-    "docker": _docker, "systemctl": _systemctl, "shutdown": _shutdown, "poweroff": _shutdown, "halt": _shutdown,
-    "reboot": _reboot, "cloud-init": _cloud_init, "hl-smi": _cards, "fi_info": _fabrics,
+    "docker": _run_docker, "systemctl": _run_systemctl, "shutdown": _run_shutdown, "poweroff": _run_shutdown,
+    "halt": _run_shutdown, "reboot": _run_reboot, "cloud-init": _cloud_init,
+    "hl-smi": _run_hl_smi, "fi_info": _run_fi_info,
 }  # fmt: skip

@@ -70,7 +70,7 @@ class Units:
     async def ask(self, request: Mapping[str, Any]) -> Answer:
         """Executes a `systemctl` command."""
         words = [word for word in request["arguments"] if not word.startswith("-")]
-        verb, names = (words[0], [_full(name) for name in words[1:]]) if words else ("list-units", [])
+        verb, names = (words[0], [_full_unit_name(name) for name in words[1:]]) if words else ("list-units", [])
         if verb in ("poweroff", "halt", "reboot"):
             self._shut_down("reboot" if verb == "reboot" else "halt")
             return Answer()
@@ -100,7 +100,7 @@ class Units:
         running = self._services.get(name)
         if running and running.task and not running.task.done():
             return Answer()
-        file = _file(name)
+        file = _unit_file(name)
         if file is None:
             return Answer(_UNKNOWN, errors=f"Unit {name} not found.\n")
         keys = read_unit(file.read_text(errors="replace")).get("Service", {})
@@ -116,13 +116,15 @@ class Units:
             return Answer()
         service.wanted = False
         if process := service.process:
-            _signal(process, signal.SIGTERM, _last(service.keys, "KillMode") == "process")
+            _signal_unit(process, signal.SIGTERM, _last_value(service.keys, "KillMode") == "process")
         with suppress(TimeoutError):
-            async with asyncio.timeout(min(_STOP_SECONDS, _seconds(_last(service.keys, "TimeoutStopSec"), 90.0))):
+            async with asyncio.timeout(
+                min(_STOP_SECONDS, _parse_time_span(_last_value(service.keys, "TimeoutStopSec"), 90.0))
+            ):
                 await asyncio.shield(service.task)
         if not service.task.done():
             if process := service.process:
-                _signal(process, signal.SIGKILL, one=False)
+                _signal_unit(process, signal.SIGKILL, one=False)
             service.task.cancel()
         service.state = "inactive"
         return Answer()
@@ -132,7 +134,7 @@ class Units:
         return await self._start(name)
 
     async def _enable(self, name: str) -> Answer:
-        file = _file(name)
+        file = _unit_file(name)
         if file is None:
             return Answer(1, errors=f"Unit {name} does not exist.\n")
         WANTED.mkdir(parents=True, exist_ok=True)
@@ -154,16 +156,16 @@ class Units:
         return Answer(0 if enabled else 1, "enabled\n" if enabled else "disabled\n")
 
     async def _keep_running(self, service: Service) -> None:
-        after_success, after_failure = _RESTARTS.get(_last(service.keys, "Restart"), (False, False))
+        after_success, after_failure = _RESTARTS.get(_last_value(service.keys, "Restart"), (False, False))
         while service.wanted:
             code = await self._run(service)
-            given_up = str(code) in _last(service.keys, "RestartPreventExitStatus").split()
+            given_up = str(code) in _last_value(service.keys, "RestartPreventExitStatus").split()
             again = (after_failure if code else after_success) and not given_up
             service.state = "failed" if code else "inactive"
             if not (service.wanted and again):
                 return
             service.state = "activating"
-            await asyncio.sleep(_seconds(_last(service.keys, "RestartSec"), 0.1))
+            await asyncio.sleep(_parse_time_span(_last_value(service.keys, "RestartSec"), 0.1))
 
     async def _run(self, service: Service) -> int:
         environment = self._variables(service.keys)
@@ -172,11 +174,11 @@ class Units:
             words = shlex.split(line.lstrip("-@:+!"))
             try:
                 service.process = process = await asyncio.create_subprocess_exec(
-                    *words, env=environment, cwd=_last(service.keys, "WorkingDirectory") or "/",
+                    *words, env=environment, cwd=_last_value(service.keys, "WorkingDirectory") or "/",
                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
-                channels.say(service.name, f"{words[0]}: {error.strerror}")
+                channels.print_on_console(service.name, f"{words[0]}: {error.strerror}")
                 return 1
             service.state = "active"
             printed = asyncio.create_task(channels.pass_on(service.name, process.stdout)) if process.stdout else None
@@ -184,7 +186,7 @@ class Units:
             if printed:  # a child process that still runs may hold the output open
                 await asyncio.wait([printed], timeout=1.0)
             if code and not line.startswith("-"):
-                channels.say(service.name, f"{words[0]} ended with {code}")
+                channels.print_on_console(service.name, f"{words[0]} ended with {code}")
                 return code
         return 0
 
@@ -205,28 +207,28 @@ def read_variables(text: str) -> dict[str, str]:
     return {name.strip(): value.strip().strip("\"'") for name, sign, value in pairs if sign}
 
 
-def _signal(process: Process, number: int, one: bool) -> None:
+def _signal_unit(process: Process, number: int, one: bool) -> None:
     with suppress(ProcessLookupError):
         os.kill(process.pid, number) if one else os.killpg(process.pid, number)
 
 
-def _file(name: str) -> Path | None:
+def _unit_file(name: str) -> Path | None:
     return next((folder / name for folder in FOLDERS if (folder / name).is_file()), None)
 
 
-def _full(name: str) -> str:
+def _full_unit_name(name: str) -> str:
     return name if "." in name else f"{name}.service"
 
 
 def _is_built_in(name: str) -> bool:
-    return name.endswith(".target") or (name.removesuffix(".service") in _BUILT_IN and _file(name) is None)
+    return name.endswith(".target") or (name.removesuffix(".service") in _BUILT_IN and _unit_file(name) is None)
 
 
-def _last(keys: Section, name: str) -> str:
+def _last_value(keys: Section, name: str) -> str:
     return (list(keys.get(name, ())) or [""])[-1]
 
 
-def _seconds(text: str, usual: float) -> float:
+def _parse_time_span(text: str, usual: float) -> float:
     """A time span in seconds: `5`, `5s`, `2min`."""
     for unit, factor in (("min", 60.0), ("ms", 0.001), ("s", 1.0), ("", 1.0)):
         if text.endswith(unit):

@@ -36,7 +36,7 @@ class SecurityGroupResource(AwsResource):
         builder = ParameterBuilder()
         shape = self.shape("AuthorizeSecurityGroupIngress").members["IpPermissions"].member
         for side in _SIDES:
-            for number, rule in enumerate(_list(inputs.get(side))):
+            for number, rule in enumerate(_as_list(inputs.get(side))):
                 if isinstance(rule, Mapping):
                     self._validate_rule(builder, shape, rule, f"{side}[{number}]")
         return [*super().validate_inputs(inputs), *builder.failures]
@@ -52,16 +52,20 @@ class SecurityGroupResource(AwsResource):
     def live(self, model: Properties) -> Properties:
         both = {"ingress": model.get("IpPermissions"), "egress": model.get("IpPermissionsEgress")}
         own = str(model.get("GroupId"))
-        rules = {side: [_rule(one, own) for one in listed] for side, listed in both.items() if listed is not None}
+        rules = {
+            side: [_rule_of_permission(one, own) for one in listed]
+            for side, listed in both.items()
+            if listed is not None
+        }
         return {**super().live(model), **rules}
 
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
         live = self._get(call, id, inputs) or {}
         for one in live.get("IpPermissionsEgress") or ():
-            if one.get("IpProtocol") == "-1" and _rule(one, id).get("cidrBlocks") == ["0.0.0.0/0"]:
+            if one.get("IpProtocol") == "-1" and _rule_of_permission(one, id).get("cidrBlocks") == ["0.0.0.0/0"]:
                 self.write(call, inputs, "RevokeSecurityGroupEgress", {"GroupId": id, "IpPermissions": [_ANYWHERE]})
         for side in _SIDES:
-            self._authorize(call, id, side, _list(inputs.get(side)), inputs)
+            self._authorize(call, id, side, _as_list(inputs.get(side)), inputs)
         return self._get(call, id, inputs)
 
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
@@ -69,9 +73,9 @@ class SecurityGroupResource(AwsResource):
         permissions = {"ingress": live.get("IpPermissions"), "egress": live.get("IpPermissionsEgress")}
         for side in _SIDES.keys() & changed.keys():
             if permissions[side]:
-                gone = {"GroupId": id, "IpPermissions": [_bare(one) for one in permissions[side] or ()]}
+                gone = {"GroupId": id, "IpPermissions": [_revocable_permission(one) for one in permissions[side] or ()]}
                 self.write(call, new, f"RevokeSecurityGroup{_SIDES[side]}", gone)
-            self._authorize(call, id, side, _list(new.get(side)), new)
+            self._authorize(call, id, side, _as_list(new.get(side)), new)
         super()._update(call, id, changed, new)
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
@@ -88,7 +92,7 @@ class SecurityGroupResource(AwsResource):
                 self.write(call, inputs, f"RevokeSecurityGroup{side}", {"GroupId": id, "SecurityGroupRuleIds": gone})
 
     def _authorize(self, call: Call, id: str, side: str, rules: Iterable[Any], inputs: Properties) -> None:  # noqa: A002
-        permissions = [_permission(rule, id) for rule in rules]
+        permissions = [_permission_of_rule(rule, id) for rule in rules]
         if permissions:
             wanted = {"GroupId": id, "IpPermissions": permissions}
             try:
@@ -98,11 +102,11 @@ class SecurityGroupResource(AwsResource):
                     raise
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _permission(rule: Mapping[str, Any], own: str) -> Properties:
+def _permission_of_rule(rule: Mapping[str, Any], own: str) -> Properties:
     """A rule of the program as a permission of the API."""
     made: Properties = {"IpProtocol": str(rule.get("protocol", "-1"))}
     if made["IpProtocol"] != "-1":
@@ -115,12 +119,12 @@ def _permission(rule: Mapping[str, Any], own: str) -> Properties:
     return made
 
 
-def _rule(permission: Mapping[str, Any], own: str) -> Properties:
+def _rule_of_permission(permission: Mapping[str, Any], own: str) -> Properties:
     """A permission of the API as a rule of the program."""
     made: Properties = {
         "protocol": permission.get("IpProtocol"),
-        "fromPort": _port(permission, "FromPort"),
-        "toPort": _port(permission, "ToPort"),
+        "fromPort": _permission_port(permission, "FromPort"),
+        "toPort": _permission_port(permission, "ToPort"),
     }
     for key, (member, name) in _PEERS.items():
         items = permission.get(member) or ()
@@ -132,12 +136,12 @@ def _rule(permission: Mapping[str, Any], own: str) -> Properties:
     return made
 
 
-def _port(permission: Mapping[str, Any], name: str) -> int:
+def _permission_port(permission: Mapping[str, Any], name: str) -> int:
     everything = permission.get("IpProtocol") == "-1"
     return 0 if everything or permission.get(name) is None else int(permission[name])
 
 
-def _bare(permission: Mapping[str, Any]) -> Properties:
+def _revocable_permission(permission: Mapping[str, Any]) -> Properties:
     """A permission without fields that only responses have, so that it can be revoked."""
     plain = {key: value for key, value in permission.items() if value not in (None, [])}
     pairs = plain.get("UserIdGroupPairs")
@@ -182,7 +186,7 @@ class GroupRuleResource(AwsResource):
         given = {key: [peer] for key, peer in peers.items() if peer is not None}
         plain = {key: inputs.get(key) for key in ("fromPort", "toPort", "description")}
         rule = {"protocol": inputs.get("ipProtocol"), **plain, **given}
-        permission = {key: value for key, value in _permission(rule, "").items() if value is not None}
+        permission = {key: value for key, value in _permission_of_rule(rule, "").items() if value is not None}
         return {"GroupId": inputs.get("securityGroupId"), "IpPermissions": [permission]}
 
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from components.aws.types.machines import TEMPLATE_DATA
 from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import UNKNOWN, Diff, DiffRules, Properties, canonical, compare
-from localcloud.aws.plugin.session import visible
+from localcloud.aws.plugin.session import visible_tags
 from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.aws.plugin.table import AwsResource
 
@@ -113,7 +113,7 @@ class InstanceResource(AwsResource):
 
     def _volume_tags(self, call: Call, volumes: list[str], inputs: Properties) -> dict[str, str]:
         listed = self.write(call, inputs, "DescribeVolumes", {"VolumeIds": volumes})["Volumes"]
-        return visible({tag["Key"]: tag["Value"] for volume in listed for tag in volume.get("Tags") or ()})
+        return visible_tags({tag["Key"]: tag["Value"] for volume in listed for tag in volume.get("Tags") or ()})
 
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
         model = super()._get(call, id, inputs)
@@ -141,7 +141,7 @@ class InstanceResource(AwsResource):
         self._reach(call, id, "StopInstances", new)
         for key in _STOPPED.keys() & changed.keys():
             if new.get(key) is not None:
-                wanted = {"InstanceId": id, _STOPPED[key]: {"Value": _stored(key, new[key])}}
+                wanted = {"InstanceId": id, _STOPPED[key]: {"Value": _attribute_value(key, new[key])}}
                 self.write(call, new, "ModifyInstanceAttribute", wanted)
         if was == "running":
             self._reach(call, id, "StartInstances", new)
@@ -175,7 +175,7 @@ class InstanceResource(AwsResource):
         return outputs
 
 
-def _stored(key: str, value: Any) -> Any:
+def _attribute_value(key: str, value: Any) -> Any:
     """An attribute's value for the API. User data must be bytes, which botocore encodes."""
     if key == "userDataBase64":
         return base64.b64decode(value)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.aws.additions import OPERATIONS, with_ours
+from localcloud.aws.additions import OPERATIONS, add_own_operations
 
 _MODELS = {"servicequotas": "service-quotas"}
 
@@ -39,7 +39,7 @@ def test_motos_classes_are_not_changed(service: str) -> None:
     module = import_module(f"moto.{service}.responses")
     classes = [one for one in vars(module).values() if inspect.isclass(one) and issubclass(one, BaseResponse)]
     own: type[Any] = next(one for one in classes if one.__module__ == module.__name__)
-    completed = with_ours(own)  # type: ignore[arg-type]
+    completed = add_own_operations(own)  # type: ignore[arg-type]
     for ours in OPERATIONS[service]:
         for name in _public(ours):
             assert getattr(completed, name) is getattr(ours, name)
@@ -49,4 +49,4 @@ def test_motos_classes_are_not_changed(service: str) -> None:
 def test_a_service_without_our_operations_keeps_motos_class() -> None:
     from moto.sts.responses import TokenResponse
 
-    assert with_ours(TokenResponse) is TokenResponse
+    assert add_own_operations(TokenResponse) is TokenResponse

@@ -11,10 +11,10 @@ import botocore.session
 import pytest
 
 from catalog.tables import table
-from localcloud.aws.errors import RefusalError
+from localcloud.aws.aws_errors import RefusalError
 from localcloud.aws.kept import SavedState
 from localcloud.aws.refusals.in_use import USERS
-from localcloud.aws.s3_operations import identify, operations
+from localcloud.aws.s3_operations import identify_s3_operation, s3_operation_names
 from localcloud.aws.services import SERVICES
 from tests.support.requests import request
 
@@ -99,7 +99,7 @@ def test_rows_of_created_resources_name_existing_operations() -> None:
     ],
 )
 def test_an_s3_request_is_identified_as_one_operation(method: str, target: str, operation: str) -> None:
-    assert identify(request(method, target))[0] == operation
+    assert identify_s3_operation(request(method, target))[0] == operation
     assert operation in _model("s3").operation_names
 
 
@@ -113,11 +113,11 @@ def test_an_s3_request_is_identified_as_one_operation(method: str, target: str, 
 )  # fmt: skip
 def test_an_s3_request_that_moto_would_misread_is_refused(method: str, target: str) -> None:
     with pytest.raises(RefusalError):
-        identify(request(method, target))
+        identify_s3_operation(request(method, target))
 
 
 def test_all_s3_operations_exist() -> None:
-    assert set(operations()) <= set(_model("s3").operation_names)
+    assert set(s3_operation_names()) <= set(_model("s3").operation_names)
 
 
 def test_a_state_of_another_moto_is_set_aside(tmp_path: Path) -> None:

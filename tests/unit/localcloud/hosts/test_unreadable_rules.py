@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from components.values.security_rules import SecurityRule
-from localcloud.aws.hosts.network import NetworkInForce
+from localcloud.aws.hosts.machine_network import NetworkInForce
 from localcloud.aws.machines import Machine, MachineInterface, SecurityGroupRules, SubnetFacts
 from localcloud.hosts.assignment import Interface, NetworkReach, Subnet
 from localcloud.hosts.fabric import Fabric, _PlacedRun

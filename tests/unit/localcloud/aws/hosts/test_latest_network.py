@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from localcloud.aws.hosts.network import LatestNetwork
+from localcloud.aws.hosts.machine_network import LatestNetwork
 from localcloud.aws.machines import Machine, MachineInterface, SecurityGroupRules, SubnetFacts
 
 GROUP = SecurityGroupRules("sg-1", "nodes", (), ())

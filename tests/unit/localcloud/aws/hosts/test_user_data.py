@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from localcloud.aws.hosts.assignments import boot_plan
+from localcloud.aws.hosts.machine_assignments import boot_plan
 
 _CHAIN = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
 

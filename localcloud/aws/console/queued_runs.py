@@ -46,7 +46,7 @@ class RunBook:
     def read(self) -> list[AwsRun]:
         """The newest runs, the newest first."""
         before, self._seen = self._seen, {}
-        runs = [run for cluster in clusters() for run in self._of(StateQueue(cluster), before)]
+        runs = [run for cluster in clusters_with_queue() for run in self._of(StateQueue(cluster), before)]
         return sorted(runs, key=lambda run: -run.created)[:MOST_RUNS]
 
     def _of(self, queue: StateQueue, before: Mapping[tuple[str, str, int], tuple[str, AwsRun | None]]) -> list[AwsRun]:
@@ -57,23 +57,23 @@ class RunBook:
             was, run = before.get(key, ("", None))
             if was != tag or (run is not None and not run.settled):
                 ticket = run.ticket if run is not None and was == tag else queue.ticket(number)
-                run = _run(queue, ticket, finds) if ticket else None
+                run = _queued_run(queue, ticket, finds) if ticket else None
             self._seen[key] = (tag, run)
             runs += [run] if run is not None else []
         return runs
 
 
-def _run(queue: StateQueue, ticket: Ticket, finds: dict[str, Find]) -> AwsRun:
+def _queued_run(queue: StateQueue, ticket: Ticket, finds: dict[str, Find]) -> AwsRun:
     cluster = ticket.cluster
     if cluster.stack not in finds:
-        finds[cluster.stack] = cached_lookup(lambda: instances(cluster))
+        finds[cluster.stack] = cached_lookup(lambda: newest_instances(cluster))
     find, names = finds[cluster.stack], ticket.node_names[:MOST_RANKS]
     seen = states.start_as_it_is(ticket, names, replace(queue, cluster=cluster), find)
     environments = [node.get("environment") for node in ticket.nodes]
     variables = [one for one in environments if isinstance(one, Mapping)]
     document = launch_document(variables[0] if variables else {})
     nodes = (
-        _node(row, seen[name], find([name]).get(name)) for row, name in zip(ticket.nodes, names, strict=False)
+        _queued_node(row, seen[name], find([name]).get(name)) for row, name in zip(ticket.nodes, names, strict=False)
     )  # fmt: skip
     tags, attempt = ticket.tags, document.get("attempt")
     named = tags.get("job") and tags.get("run")
@@ -83,7 +83,7 @@ def _run(queue: StateQueue, ticket: Ticket, finds: dict[str, Find]) -> AwsRun:
         stack=str(tags.get("stack") or "")[:_LONGEST_TITLE],
         title=title[:_LONGEST_TITLE],
         attempt=attempt if type(attempt) is int and abs(attempt) < 10**6 else None,
-        created=_moment(ticket.text("createdAt")),
+        created=_parse_moment(ticket.text("createdAt")),
         nodes=tuple(sorted(nodes, key=lambda node: (node.rank, node.run.name))),
         variables=tuple(sorted({str(name)[:LONGEST_NAME] for one in variables for name in one})[:_MOST_VARIABLES]),
         ticket=ticket,
@@ -91,10 +91,10 @@ def _run(queue: StateQueue, ticket: Ticket, finds: dict[str, Find]) -> AwsRun:
     )
 
 
-def _node(row: Mapping[str, object], run: NodeRun, instance: Instance | None) -> RunNode:
+def _queued_node(row: Mapping[str, object], run: NodeRun, instance: Instance | None) -> RunNode:
     rank = row.get("rank")
     # A machine that was restarted has lost the counts of earlier runs.
-    began_after = instance is not None and _moment(run.finished_at or "") < instance.launched.timestamp()
+    began_after = instance is not None and _parse_moment(run.finished_at or "") < instance.launched.timestamp()
     machine = "" if instance is None or (run.over and began_after) else instance.id
     return RunNode(
         rank if type(rank) is int else 0, str(row.get("role") or "")[:LONGEST_NAME],
@@ -102,7 +102,7 @@ def _node(row: Mapping[str, object], run: NodeRun, instance: Instance | None) ->
     )  # fmt: skip
 
 
-def _moment(text: str) -> float:
+def _parse_moment(text: str) -> float:
     """A time in seconds; 0 for an invalid text. Any user of the bucket may have written it."""
     try:
         return max(0.0, http.parse_rfc3339(text))
@@ -110,23 +110,23 @@ def _moment(text: str) -> float:
         return 0.0
 
 
-def buckets() -> Mapping[str, Any]:
+def buckets_by_name() -> Mapping[str, Any]:
     """moto's buckets, by their names."""
     from moto.s3.models import s3_backends
 
     return dict(s3_backends[ACCOUNT]["aws"].buckets)
 
 
-def objects_of(bucket: Any) -> Iterator[tuple[str, Any]]:
+def living_objects(bucket: Any) -> Iterator[tuple[str, Any]]:
     """The objects of a bucket, without deleted ones that have old versions."""
     from moto.s3.models import FakeKey
 
     return ((name, one) for name, one in bucket.keys.items() if isinstance(one, FakeKey))
 
 
-def clusters() -> Iterator[Cluster]:
+def clusters_with_queue() -> Iterator[Cluster]:
     """The clusters that have a queue."""
-    for name, bucket in buckets().items():
+    for name, bucket in buckets_by_name().items():
         parts = (key.split("/") for key in dict.keys(bucket.keys) if key.startswith(f"{ROOT}/"))
         jobs = dict.fromkeys(part[2] for part in parts if len(part) > 3)
         yield from (Cluster(name, job) for job in jobs)
@@ -139,7 +139,7 @@ class StateQueue(QueueView):
     cluster: Cluster
 
     def keys(self, prefix: str) -> Iterator[str]:
-        bucket = buckets().get(self.cluster.bucket)
+        bucket = buckets_by_name().get(self.cluster.bucket)
         return iter([key for key in dict.keys(bucket.keys) if key.startswith(prefix)] if bucket else ())
 
     def read(self, key: str, what: str = "") -> tuple[bytes, str, datetime] | None:
@@ -157,7 +157,7 @@ class StateQueue(QueueView):
     def _find(self, key: str) -> Any:
         from moto.s3.models import FakeKey
 
-        bucket = buckets().get(self.cluster.bucket)
+        bucket = buckets_by_name().get(self.cluster.bucket)
         one = bucket.keys.get(key) if bucket else None
         return one if isinstance(one, FakeKey) and one.size <= LONGEST_BYTES else None
 
@@ -166,16 +166,16 @@ def instance_of(one: Any) -> Instance:
     """moto's instance as an `Instance`, which AWS's clients otherwise read from EC2's responses."""
     reason = one.state_reason.message or one.state_transition_reason or ""
     return Instance(
-        one.id, tags_of(one).get("node", ""), one.state, with_zone(one.launch_time), terminal_line(str(reason)),
+        one.id, tags_by_name(one).get("node", ""), one.state, with_zone(one.launch_time), terminal_line(str(reason)),
         one.lifecycle == "spot",
     )  # fmt: skip
 
 
-def instances(cluster: Cluster) -> Mapping[str, Instance]:
+def newest_instances(cluster: Cluster) -> Mapping[str, Instance]:
     """The newest instance of each node of a cluster."""
     wanted = {"job": cluster.job, **({"stack": cluster.stack} if cluster.stack else {})}
-    every = [one for backend in machine_view.backends() for one in backend.all_instances()]
-    return newest(instance_of(one) for one in every if wanted.items() <= tags_of(one).items())
+    every = [one for backend in machine_view.ec2_backends_in_use() for one in backend.all_instances()]
+    return newest(instance_of(one) for one in every if wanted.items() <= tags_by_name(one).items())
 
 
 def with_zone(moment: datetime) -> datetime:
@@ -183,7 +183,7 @@ def with_zone(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC)
 
 
-def tags_of(one: Any) -> dict[str, str]:
+def tags_by_name(one: Any) -> dict[str, str]:
     return {str(tag["key"]): str(tag["value"]) for tag in one.get_tags()}
 
 

@@ -141,16 +141,21 @@ def error_reply(status: int, code: str, message: str, service: AwsService | None
         kind = f"application/x-amz-json-{service.json_version}"
         return Reply(status, content=content, headers={**headers, "content-type": kind, "x-amzn-errortype": code})
     form = _XML[wire]
-    text = form.format(code=_xml(code), message=_xml(message), request=request_id, fault=_fault(status))
+    text = form.format(
+        code=_escape_error_text(code),
+        message=_escape_error_text(message),
+        request=request_id,
+        fault=_fault_side(status),
+    )
     return Reply(status, content=f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'.encode(),
                  headers={**headers, "x-amz-request-id": request_id, "content-type": "application/xml"})  # fmt: skip
 
 
-def _xml(text: str) -> str:
+def _escape_error_text(text: str) -> str:
     return escape(text.translate(_NOT_IN_XML))
 
 
-def _fault(status: int) -> str:
+def _fault_side(status: int) -> str:
     return "Sender" if status < 500 else "Receiver"
 
 

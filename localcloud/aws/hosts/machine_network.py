@@ -25,23 +25,23 @@ Members = Mapping[str, Sequence[str]]
 HTTPS = 443
 
 
-def destinations(facts: SubnetFacts) -> tuple[str, ...]:
+def instance_destinations(facts: SubnetFacts) -> tuple[str, ...]:
     """The CIDR blocks that a subnet's router reaches: its network, and the destinations of its routes."""
-    subnet = _block(facts.subnet_block, "the block {} of a subnet")
-    blocks = {block for block in facts.network_blocks if _block(block, "the block {} of a VPC") != subnet}
-    blocks |= set(_routed(facts.routes))
+    subnet = _parse_network(facts.subnet_block, "the block {} of a subnet")
+    blocks = {block for block in facts.network_blocks if _parse_network(block, "the block {} of a VPC") != subnet}
+    blocks |= set(_routed_blocks(facts.routes))
     if facts.endpoints:
         # In a real VPC, interface endpoints have addresses of the VPC. Here they have the address of the services.
         blocks.add(f"{SERVICES_ADDRESS}/32")
     return tuple(sorted({*blocks, f"{METADATA_ADDRESS}/32"}))
 
 
-def router(facts: SubnetFacts) -> str:
+def router_address(facts: SubnetFacts) -> str:
     """The address of a subnet's router: the first of the subnet."""
-    return str(_block(facts.subnet_block, "the block {} of a subnet")[1])
+    return str(_parse_network(facts.subnet_block, "the block {} of a subnet")[1])
 
 
-def _routed(routes: Iterable[tuple[str, str]]) -> Iterator[str]:
+def _routed_blocks(routes: Iterable[tuple[str, str]]) -> Iterator[str]:
     for block, target in routes:
         if block.startswith("pl-"):
             if target.startswith("vpce-"):
@@ -49,16 +49,16 @@ def _routed(routes: Iterable[tuple[str, str]]) -> Iterator[str]:
         elif target.startswith("vpce-"):
             yield f"{STORAGE_ADDRESS}/32"
         elif target.startswith(_OUT) and ":" not in block:
-            network = _block(block, "the destination {} of a route")
+            network = _parse_network(block, "the destination {} of a route")
             yield "default" if network.prefixlen == 0 else str(network)
 
 
 def firewall_rules(groups: Iterable[SecurityGroupRules], members: Members) -> tuple[FirewallRule, ...]:
     """The firewall rules of security groups. `members`: the addresses in each group."""
-    rules = list(_implied())
+    rules = list(_implied_rules())
     for group in groups:
         for side in (group.ingress, group.egress):
-            rules += [_rule(group.id, index, rule, members) for index, rule in enumerate(side)]
+            rules += [_to_firewall_rule(group.id, index, rule, members) for index, rule in enumerate(side)]
     return tuple(rules)
 
 
@@ -72,17 +72,17 @@ def members_of(machines: Iterable[Machine]) -> dict[str, list[str]]:
     return members
 
 
-def admits(rule: SecurityRule, address: str, port: int, members: Members) -> bool:
+def admits_address(rule: SecurityRule, address: str, port: int, members: Members) -> bool:
     """Whether a rule allows this peer to use this TCP port. A rule that cannot be read allows nothing."""
     try:
-        read = _rule("", 0, rule, members)
+        read = _to_firewall_rule("", 0, rule, members)
     except UnreadableRuleError:
         return False
     connection = Flow(rule.direction, address, "", port, TCP, count=0)
     return read.allows(connection, lambda peer: any(IPv4Address(peer) in block for block in read.peers))
 
 
-def _implied() -> Iterator[FirewallRule]:
+def _implied_rules() -> Iterator[FirewallRule]:
     """The rule for the metadata service, which security groups never block."""
     peer = f"{METADATA_ADDRESS}/32"
     yield FirewallRule(
@@ -91,7 +91,7 @@ def _implied() -> Iterator[FirewallRule]:
     )  # fmt: skip
 
 
-def _rule(group: str, index: int, rule: SecurityRule, members: Members) -> FirewallRule:
+def _to_firewall_rule(group: str, index: int, rule: SecurityRule, members: Members) -> FirewallRule:
     if not isinstance(rule.protocol, int | None):
         raise UnreadableRuleError(f"the protocol {rule.protocol!a} of a security group")
     for name, pair, most in (("ports", rule.ports, 65_535), ("ICMP types", rule.icmp, 255)):
@@ -100,12 +100,12 @@ def _rule(group: str, index: int, rule: SecurityRule, members: Members) -> Firew
             raise UnreadableRuleError(f"the {name} {values} of a security group")
     text = repr((rule.direction, rule.protocol, rule.peer, rule.ports, rule.icmp))
     return FirewallRule(
-        **vars(rule), list=group, index=index, peers=_blocks(rule.peer, members), named=rule.peer_kind != "addresses",
-        key=hashlib.sha256(text.encode()).hexdigest()[:16],
+        **vars(rule), list=group, index=index, peers=_peer_blocks(rule.peer, members),
+        named=rule.peer_kind != "addresses", key=hashlib.sha256(text.encode()).hexdigest()[:16],
     )  # fmt: skip
 
 
-def _blocks(peer: str, members: Members) -> tuple[IPv4Network, ...]:
+def _peer_blocks(peer: str, members: Members) -> tuple[IPv4Network, ...]:
     if peer.startswith("sg-"):
         return tuple(IPv4Network(f"{address}/32") for address in members.get(peer, ()))
     if peer.startswith("pl-"):
@@ -113,10 +113,10 @@ def _blocks(peer: str, members: Members) -> tuple[IPv4Network, ...]:
         return (IPv4Network(f"{STORAGE_ADDRESS}/32"),)
     if ":" in peer:  # no instance here has an IPv6 address
         return ()
-    return (_block(peer, "the peer {} of a security group"),)
+    return (_parse_network(peer, "the peer {} of a security group"),)
 
 
-def _block(text: str, what: str) -> IPv4Network:
+def _parse_network(text: str, what: str) -> IPv4Network:
     try:
         return IPv4Network(text, strict=False)
     except ValueError:
@@ -139,7 +139,7 @@ class NetworkInForce:
             return None
         names = dict.fromkeys(group for each in machine.interfaces for group in each.groups)
         groups = [self.groups[name] for name in names if name in self.groups]
-        return NetworkReach(firewall_rules(groups, self._members(machine, facts)), destinations(facts))
+        return NetworkReach(firewall_rules(groups, self._members(machine, facts)), instance_destinations(facts))
 
     def _members(self, machine: Machine, facts: SubnetFacts) -> Mapping[str, Sequence[str]]:
         """The members of groups, as one instance sees them. The services are members of their endpoints' groups if
@@ -147,7 +147,7 @@ class NetworkInForce:
         members = {name: list(addresses) for name, addresses in self.members.items()}
         for names in facts.endpoints:
             lets_in = [one for name in names if (group := self.groups.get(name)) for one in group.ingress]
-            if any(admits(rule, machine.interfaces[0].address, HTTPS, members) for rule in lets_in):
+            if any(admits_address(rule, machine.interfaces[0].address, HTTPS, members) for rule in lets_in):
                 for name in names:
                     members.setdefault(name, []).append(SERVICES_ADDRESS)
         return members
@@ -167,13 +167,13 @@ class LatestNetwork:
         self._reads_begun += 1
         number = self._reads_begun
         living = {each.id: each for each in (*await self._reports.machines(), *starting)}
-        network = await _read(self._reports, list(living.values()))
+        network = await _read_network(self._reports, list(living.values()))
         if number > self._newest_read:
             self._newest_read, self.now = number, network
         return network
 
 
-async def _read(reports: MachineReports, machines: Sequence[Machine]) -> NetworkInForce:
+async def _read_network(reports: MachineReports, machines: Sequence[Machine]) -> NetworkInForce:
     """Reads a snapshot. Subnets and groups that are deleted meanwhile are left out."""
     groups: dict[str, SecurityGroupRules] = {}
     subnets: dict[str, SubnetFacts] = {}

@@ -19,7 +19,7 @@ from typing import Any
 import packaging
 
 from catalog.environments import EnvironmentFacts
-from localcloud.aws.hosts import network
+from localcloud.aws.hosts import machine_network
 from localcloud.aws.hosts.machine import stand_in
 from localcloud.aws.hosts.machine.channels import GIVEN, PACKAGE, PROGRAMS, START
 from localcloud.aws.machines import Machine, SubnetFacts
@@ -67,7 +67,7 @@ Reach = Callable[[], NetworkReach | None]
 Lines = Callable[[Sequence[bytes]], None]
 
 
-def environments() -> list[tuple[Environment, str, EnvironmentFacts]]:
+def machine_environments() -> list[tuple[Environment, str, EnvironmentFacts]]:
     """The local environments on this machine that serve PyTorch, also those with added packages: each with the digest
     of these packages, or "", and with its facts."""
     rows = []
@@ -96,7 +96,11 @@ def environment_row(environment: Environment, packages: str, facts: EnvironmentF
 
 def shown_files() -> list[Shown]:
     """The files of all these environments. Every machine sees them."""
-    pairs = (pair for each, _, _ in environments() for pair in images.shown_programs(each.layout, dict(each.variables)))
+    pairs = (
+        pair
+        for each, _, _ in machine_environments()
+        for pair in images.shown_programs(each.layout, dict(each.variables))
+    )
     return list(dict.fromkeys(pairs))
 
 
@@ -104,7 +108,7 @@ def boot_plan(user_data: bytes) -> Mapping[str, Any]:
     """The steps of a machine's boot, from its user data. `notes` name the parts that are not supported."""
     empty: dict[str, Any] = {"write_files": [], "bootcmd": [], "runcmd": [], "notes": []}
     try:
-        content = _unpacked(user_data) if user_data[:2] == b"\x1f\x8b" else user_data
+        content = _unpack_user_data(user_data) if user_data[:2] == b"\x1f\x8b" else user_data
     except (OSError, EOFError, zlib.error):
         return {**empty, "notes": ["the user data is not valid gzip"]}
     if not content.strip():
@@ -115,10 +119,10 @@ def boot_plan(user_data: bytes) -> Mapping[str, Any]:
         return {**empty, "write_files": [file], "runcmd": [["/var/lib/cloud/instance/script"]]}
     if not content.startswith(_CONFIG):
         return {**empty, "notes": ["the user data is neither cloud-config nor a script, and is ignored"]}
-    return {**empty, **_of_config(content)}
+    return {**empty, **_parse_cloud_config(content)}
 
 
-def _of_config(content: bytes) -> Mapping[str, Any]:
+def _parse_cloud_config(content: bytes) -> Mapping[str, Any]:
     import yaml
 
     try:
@@ -135,31 +139,31 @@ def _of_config(content: bytes) -> Mapping[str, Any]:
         notes.append(f"packages, not installed: {packages}")
     plan: dict[str, Any] = {"notes": notes, "write_files": []}
     for key in ("bootcmd", "runcmd"):
-        plan[key] = [_command(item) for item in _list(config.get(key))]
-    for number, item in enumerate(_list(config.get("write_files"))):
+        plan[key] = [_cloud_config_command(item) for item in _list_or_empty(config.get(key))]
+    for number, item in enumerate(_list_or_empty(config.get("write_files"))):
         try:
-            plan["write_files"].append(_file(item))
+            plan["write_files"].append(_cloud_config_file(item))
         except (KeyError, TypeError, ValueError, OSError, zlib.error) as error:
             notes.append(f"write_files, number {number + 1}: {error!r}")
     return plan
 
 
-def _list(value: Any) -> list[Any]:
+def _list_or_empty(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _command(item: Any) -> str | list[str]:
+def _cloud_config_command(item: Any) -> str | list[str]:
     """A command of cloud-config: a list of arguments, or a text for a shell."""
     return [str(word) for word in item] if isinstance(item, list) and item else str(item)
 
 
-def _file(item: Mapping[str, Any]) -> Mapping[str, Any]:
+def _cloud_config_file(item: Mapping[str, Any]) -> Mapping[str, Any]:
     encoding, text = str(item.get("encoding") or ""), item.get("content") or ""
     content = text if isinstance(text, bytes) else str(text).encode()
     if encoding in _ENCODED:
         content = base64.b64decode(content)
     if encoding in _PACKED:
-        content = _unpacked(content)
+        content = _unpack_user_data(content)
     permissions = item.get("permissions")
     number = int(permissions, 8) if isinstance(permissions, str) else permissions
     return {
@@ -168,30 +172,34 @@ def _file(item: Mapping[str, Any]) -> Mapping[str, Any]:
     }  # fmt: skip
 
 
-def _unpacked(content: bytes) -> bytes:
+def _unpack_user_data(content: bytes) -> bytes:
     with gzip.open(io.BytesIO(content)) as opened:
         return opened.read(_LONGEST)
 
 
-async def assignment_of(machine: Machine, folder: Path, facts: SubnetFacts, reach: Reach, lines: Lines) -> Assignment:
+async def build_machine_assignment(
+    machine: Machine, folder: Path, facts: SubnetFacts, reach: Reach, lines: Lines
+) -> Assignment:
     if not machine.interfaces:
         raise CannotStartError("The instance has no network interface")
     interface = machine.interfaces[0]
-    await asyncio.to_thread(_write_boot, machine, folder)
-    router = network.router(facts)
-    subnet = Subnet(facts.subnet, facts.network, router, mac_address(router), _prefix_length(facts))
+    await asyncio.to_thread(_write_boot_files, machine, folder)
+    router = machine_network.router_address(facts)
+    subnet = Subnet(facts.subnet, facts.network, router, require_mac_address(router), _prefix_length(facts))
     return Assignment(
         id=machine.id,
         name=machine.tags.get("node") or machine.id,
         folder=folder,
         outline=Outline((Group("", 1, 1),), 0),
-        works=[await asyncio.to_thread(_work, machine, folder)],
+        works=[await asyncio.to_thread(_machine_work, machine, folder)],
         code=None,
         mounts=(),
         subnet=subnet,
-        interfaces=[Interface(interface.id, interface.address, interface.mac or mac_address(interface.address), reach)],
+        interfaces=[
+            Interface(interface.id, interface.address, interface.mac or require_mac_address(interface.address), reach)
+        ],
         lines=lambda group, rank: lines,
-        upkeep=_no_upkeep,
+        upkeep=_renew_nothing,
         keeps_disks=True,
     )
 
@@ -200,12 +208,12 @@ def command_file(folder: Path, command: str, kind: str = "json") -> Path:
     return folder / _GIVEN / COMMANDS / f"{command}.{kind}"
 
 
-def mac_address(text: str) -> str:
+def require_mac_address(text: str) -> str:
     """A MAC address that is derived from an IP address."""
     return "02:" + ":".join(f"{byte:02x}" for byte in hashlib.sha256(text.encode()).digest()[:5])
 
 
-async def _no_upkeep() -> None:
+async def _renew_nothing() -> None:
     """Does nothing: an instance renews its credentials from the metadata service."""
 
 
@@ -213,12 +221,12 @@ def _prefix_length(facts: SubnetFacts) -> int:
     return int(facts.subnet_block.partition("/")[2])
 
 
-def _write_boot(machine: Machine, folder: Path) -> None:
+def _write_boot_files(machine: Machine, folder: Path) -> None:
     """Writes the files that the machine can only read: its boot plan, and the folder for commands."""
     given = folder / _GIVEN
     shutil.rmtree(given, ignore_errors=True)
     (given / COMMANDS).mkdir(parents=True)
-    available = environments()
+    available = machine_environments()
     facts: Mapping[str, Any] = {
         "plan": boot_plan(machine.user_data),
         "efa": sum(each.kind.startswith("efa") for each in machine.interfaces),
@@ -234,26 +242,30 @@ def _write_boot(machine: Machine, folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _work(machine: Machine, folder: Path) -> NodeWork:
-    whole = WholeMachine(KEPT_FOLDERS, EMPTIED_FOLDERS, _files(machine), (*_programs(folder), *shown_files()), GIVEN)
+def _machine_work(machine: Machine, folder: Path) -> NodeWork:
+    whole = WholeMachine(
+        KEPT_FOLDERS, EMPTIED_FOLDERS, _etc_files(machine), (*_stand_in_programs(folder), *shown_files()), GIVEN
+    )
     command = (sys.executable, "-I", "-S", "-c", START, PROGRAMS, f"{PACKAGE}.boot")
     return NodeWork(command, (), "", lambda endpoints, given: {}, "", machine.image, 0, 0, whole)
 
 
-def _files(machine: Machine) -> Mapping[str, str]:
+def _etc_files(machine: Machine) -> Mapping[str, str]:
     """The files in `/etc` of a new disk. `/etc/environment` has the endpoints of AWS, for users and for systemd
     units."""
-    services, storage = (f"http://{each}:443" for each in (network.SERVICES_ADDRESS, network.STORAGE_ADDRESS))
+    services, storage = (
+        f"http://{each}:443" for each in (machine_network.SERVICES_ADDRESS, machine_network.STORAGE_ADDRESS)
+    )
     variables = {
         "AWS_ENDPOINT_URL": services,
         "AWS_ENDPOINT_URL_S3": storage,
-        "AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://{network.METADATA_ADDRESS}:443{machine.metadata}",
+        "AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://{machine_network.METADATA_ADDRESS}:443{machine.metadata}",
         "AWS_REGION": machine.region,
     }
     return {**_FILES, "environment": "".join(f"{name}={value}\n" for name, value in variables.items())}
 
 
-def _programs(folder: Path) -> list[tuple[str, str]]:
+def _stand_in_programs(folder: Path) -> list[tuple[str, str]]:
     """The programs that the machine sees: our package, and scripts of the stand-ins in place of the system's
     programs."""
     here = Path(__file__).resolve().parent

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from localcloud.aws.hosts.assignments import assignment_of, command_file
 from localcloud.aws.hosts.machine.channels import REPORT
-from localcloud.aws.hosts.network import LatestNetwork
+from localcloud.aws.hosts.machine_assignments import build_machine_assignment, command_file
+from localcloud.aws.hosts.machine_network import LatestNetwork
 from localcloud.aws.machines import Machine, MachineCommand, MachineReports
 from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, RunVerdict
 from localcloud.hosts.fabric import Fabric
@@ -160,7 +160,7 @@ class Instances:
             raise CannotStartError(f"The subnet {machine.subnet} is gone")
         # Rules of other instances may name its groups, which now have a new member.
         self.hosts.network_changed()
-        return await assignment_of(
+        return await build_machine_assignment(
             machine,
             folder,
             facts,
