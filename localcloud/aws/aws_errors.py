@@ -145,7 +145,7 @@ def error_reply(status: int, code: str, message: str, service: AwsService | None
         code=_escape_error_text(code),
         message=_escape_error_text(message),
         request=request_id,
-        fault=_fault_side(status),
+        fault="Sender" if status < 500 else "Receiver",
     )
     return Reply(status, content=f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'.encode(),
                  headers={**headers, "x-amz-request-id": request_id, "content-type": "application/xml"})  # fmt: skip
@@ -153,10 +153,6 @@ def error_reply(status: int, code: str, message: str, service: AwsService | None
 
 def _escape_error_text(text: str) -> str:
     return escape(text.translate(_NOT_IN_XML))
-
-
-def _fault_side(status: int) -> str:
-    return "Sender" if status < 500 else "Receiver"
 
 
 _XML = {

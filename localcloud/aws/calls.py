@@ -84,7 +84,9 @@ def read_raw_call(service: AwsService, region: str, request: Request, body: byte
     if not _REGION.fullmatch(region):
         raise RefusalError(Reason.MALFORMED, "Credential should be scoped to a valid region")
     if service.wire is Wire.S3:
-        return _s3_call(service, region, request, body)
+        operation, parameters = s3_operations.identify_s3_operation(request)
+        headers, content = decode_chunks(request.headers, body)
+        return RawCall(service, region, operation, parameters, headers, content, s3_operations.is_control(request))
     path, _, query = request.target.partition("?")
     if path != "/" or "content-encoding" in request.headers:
         raise RefusalError(Reason.MALFORMED, "The request is not one of this service")
@@ -92,12 +94,6 @@ def read_raw_call(service: AwsService, region: str, request: Request, body: byte
     operation, parameters = read(request, query, body)
     target = request.headers.get("x-amz-target", "") if service.wire is Wire.JSON else ""
     return RawCall(service, region, operation, parameters, {"x-amz-target": target})
-
-
-def _s3_call(service: AwsService, region: str, request: Request, body: bytes) -> RawCall:
-    operation, parameters = s3_operations.identify_s3_operation(request)
-    headers, content = decode_chunks(request.headers, body)
-    return RawCall(service, region, operation, parameters, headers, content, s3_operations.is_control(request))
 
 
 def _query_call(request: Request, query: str, body: bytes) -> tuple[str, Mapping[str, Any]]:

@@ -45,7 +45,18 @@ def with_launch_template(call: AwsCall) -> AwsCall:
         name: text for name, text in write_flat_parameters(data, shape).items() if name.partition(".")[0] not in own
     }
     merged |= {name: text for name, text in given.items() if not name.startswith("TagSpecification.")}
-    merged |= _merge_tags(version.data.get("TagSpecifications", []), tags_given(given), shape)
+    # The tags of the template with those of the call.
+    tags: TagsByType = {}
+    for row in version.data.get("TagSpecifications", []):
+        pairs = {tag["Key"]: tag.get("Value", "") for tag in row.get("Tags", [])}
+        tags.setdefault(row.get("ResourceType", ""), {}).update(pairs)
+    for kind, pairs in tags_given(given).items():
+        tags.setdefault(kind, {}).update(pairs)
+    listed = [
+        {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in pairs.items()]}
+        for kind, pairs in tags.items()
+    ]
+    merged |= write_flat_parameters({"TagSpecifications": listed}, shape)
     return replace(call, parameters=read_flat_parameters(merged, shape, call.service.wire))
 
 
@@ -71,18 +82,3 @@ def tags_given(parameters: Mapping[str, str]) -> TagsByType:
             kind = parameters.get(f"{match[2]}.ResourceType", "")
             given.setdefault(kind, {})[value] = parameters.get(f"{match[1]}.Value", "")
     return given
-
-
-def _merge_tags(rows: list[Mapping[str, Any]], own: TagsByType, shape: Any) -> dict[str, str]:
-    """The tags of a template with those of the call, as parameters."""
-    tags: TagsByType = {}
-    for row in rows:
-        pairs = {tag["Key"]: tag.get("Value", "") for tag in row.get("Tags", [])}
-        tags.setdefault(row.get("ResourceType", ""), {}).update(pairs)
-    for kind, pairs in own.items():
-        tags.setdefault(kind, {}).update(pairs)
-    listed = [
-        {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in pairs.items()]}
-        for kind, pairs in tags.items()
-    ]
-    return write_flat_parameters({"TagSpecifications": listed}, shape)

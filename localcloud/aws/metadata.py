@@ -88,7 +88,7 @@ class Metadata:
 
     def _content(self, instance: Any, path: str) -> str | None:
         if path == "latest/user-data":
-            return None if instance.user_data is None else _user_data_text(instance)
+            return None if instance.user_data is None else str(instance.user_data.decode())
         if path == "latest/dynamic/instance-identity/document":
             return json.dumps(_identity_document(instance))
         if not (path == "latest/meta-data" or path.startswith("latest/meta-data/")):
@@ -98,6 +98,20 @@ class Metadata:
     def _tree(self, instance: Any) -> dict[str, Any]:
         nic = instance.nics[0]
         tags = {tag["key"]: tag["value"] for tag in instance.get_tags()}
+        interfaces = {
+            each.mac_address: {
+                "device-number": str(each.device_index or 0),
+                "network-card": str(getattr(each, "network_card_index", 0)),
+                "interface-id": each.id,
+                "local-ipv4s": each.private_ip_address,
+                "mac": each.mac_address,
+                "subnet-id": each.subnet.id,
+                "vpc-id": each.subnet.vpc_id,
+                "subnet-ipv4-cidr-block": each.subnet.cidr_block,
+                "security-group-ids": "\n".join(sorted(group.id for group in each.group_set)),
+            }
+            for each in instance.nics.values()
+        }
         tree: dict[str, Any] = {
             "ami-id": instance.image_id, "instance-id": instance.id, "instance-type": instance.instance_type,
             "ami-launch-index": str(instance.ami_launch_index), "mac": nic.mac_address,
@@ -108,9 +122,7 @@ class Metadata:
                 "availability-zone": instance.availability_zone, "region": instance.ec2_backend.region_name,
                 **({"group-name": instance.placement.group_name} if instance.placement.group_name else {}),
             },
-            "network": {
-                "interfaces": {"macs": {each.mac_address: _interface_facts(each) for each in instance.nics.values()}}
-            },
+            "network": {"interfaces": {"macs": interfaces}},
         }  # fmt: skip
         if nic.public_ip:
             tree["public-ipv4"] = nic.public_ip
@@ -174,15 +186,6 @@ def _session_of(instance: Any, role: Any, seconds: float) -> Any:
     return instance.trainyard_session
 
 
-def _interface_facts(nic: Any) -> dict[str, Any]:
-    return {
-        "device-number": str(nic.device_index or 0), "network-card": str(getattr(nic, "network_card_index", 0)),
-        "interface-id": nic.id, "local-ipv4s": nic.private_ip_address, "mac": nic.mac_address,
-        "subnet-id": nic.subnet.id, "vpc-id": nic.subnet.vpc_id, "subnet-ipv4-cidr-block": nic.subnet.cidr_block,
-        "security-group-ids": "\n".join(sorted(group.id for group in nic.group_set)),
-    }  # fmt: skip
-
-
 def _identity_document(instance: Any) -> dict[str, Any]:
     return {
         "accountId": ACCOUNT, "architecture": instance.architecture, "availabilityZone": instance.availability_zone,
@@ -202,10 +205,6 @@ def _read_path(tree: Mapping[str, Any], path: str) -> str | None:
     first, _, rest = path.partition("/")
     below = tree.get(first)
     return _read_path(below, rest) if isinstance(below, dict) else None
-
-
-def _user_data_text(instance: Any) -> str:
-    return str(instance.user_data.decode())
 
 
 def _text_reply(status: int, content: str) -> Reply:

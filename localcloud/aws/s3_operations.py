@@ -144,7 +144,11 @@ def _bucket_operation(request: Request, bucket: str, key: str, query: Mapping[st
 def _object_operation(request: Request, query: Mapping[str, str]) -> str:
     method = request.method
     if "uploadId" in query:
-        return _upload_operation(request)
+        if request.method == "PUT":
+            return "UploadPartCopy" if "x-amz-copy-source" in request.headers else "UploadPart"
+        return {"GET": "ListParts", "POST": "CompleteMultipartUpload", "DELETE": "AbortMultipartUpload"}.get(
+            request.method, ""
+        )
     if "uploads" in query:
         return "CreateMultipartUpload" if method == "POST" else ""
     for name in query:
@@ -158,11 +162,3 @@ def _object_operation(request: Request, query: Mapping[str, str]) -> str:
 def _setting_operation(method: str, row: tuple[str, str] | None) -> str:
     """The operation on a setting; "" if moto does not support it."""
     return f"{_VERBS[method]}{row[0]}" if row is not None and method in row[1].split() else ""
-
-
-def _upload_operation(request: Request) -> str:
-    if request.method == "PUT":
-        return "UploadPartCopy" if "x-amz-copy-source" in request.headers else "UploadPart"
-    return {"GET": "ListParts", "POST": "CompleteMultipartUpload", "DELETE": "AbortMultipartUpload"}.get(
-        request.method, ""
-    )

@@ -183,10 +183,15 @@ def signing_key(secret: str, scope: Scope) -> bytes:
 
 def _canonical_request(request: Request, signed: SignedRequest, payload: str) -> bytes:
     path, _, query = request.target.partition("?")
+    pairs: list[tuple[str, str]] = []
+    for part in filter(None, query.split("&")):
+        name, _, value = part.partition("=")
+        if unquote(name) != "X-Amz-Signature":
+            pairs.append((_requote_path(name), _requote_path(value)))
     lines = [
         request.method,
         _canonical_path(path, signed.scope.service),
-        _canonical_query(query),
+        "&".join(f"{name}={value}" for name, value in sorted(pairs)),
         *(f"{name}:{_canonical_value(request.headers, name)}" for name in signed.headers),
         "",
         ";".join(signed.headers),
@@ -202,15 +207,6 @@ def _canonical_path(path: str, service: str) -> str:
     if path.endswith("/") and normal != "/":
         normal += "/"
     return quote("/" + normal.lstrip("/"), safe="/-_.~")
-
-
-def _canonical_query(query: str) -> str:
-    pairs: list[tuple[str, str]] = []
-    for part in filter(None, query.split("&")):
-        name, _, value = part.partition("=")
-        if unquote(name) != "X-Amz-Signature":
-            pairs.append((_requote_path(name), _requote_path(value)))
-    return "&".join(f"{name}={value}" for name, value in sorted(pairs))
 
 
 def _requote_path(text: str) -> str:

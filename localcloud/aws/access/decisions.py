@@ -25,7 +25,14 @@ _OF_THE_MOMENT = frozenset({"aws:CurrentTime", "aws:EpochTime"})
 
 def authorize_aws_call(call: AwsCall, principal: AwsPrincipal, record: AwsRecord) -> None:
     """Refuses a call that the policies do not allow. AWS's message names the action and the resource."""
-    _check_known(call)
+    if why := table("aws_calls")["refused"].get(call.service.prefix, {}).get(call.operation):
+        raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not support {call.name}: {why}")
+    if call.name == "sts.AssumeRole" and any(name.startswith("PolicyArns") for name in call.parameters):
+        raise RefusalError(
+            Reason.UNKNOWN_OPERATION, "The local AWS supports session policies only as text, not as ARNs"
+        )
+    if call.name == "sts.AssumeRole" and any(name.startswith("Tags") for name in call.parameters):
+        raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS does not support tags of sessions")
     for need in needs_of_aws_call(call, principal):
         decision = decide(need, principal, in_force(principal, need))
         record.note(call.name, principal, need, decision)
@@ -37,36 +44,19 @@ def authorize_aws_call(call: AwsCall, principal: AwsPrincipal, record: AwsRecord
                 f" {decision.why}",
             )
     if call.name == "sts.AssumeRole":
-        _check_trust(call, principal)
-
-
-def _check_known(call: AwsCall) -> None:
-    """Refuses calls that would create credentials whose policies this check does not support."""
-    if why := table("aws_calls")["refused"].get(call.service.prefix, {}).get(call.operation):
-        raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not support {call.name}: {why}")
-    if call.name == "sts.AssumeRole" and any(name.startswith("PolicyArns") for name in call.parameters):
-        raise RefusalError(
-            Reason.UNKNOWN_OPERATION, "The local AWS supports session policies only as text, not as ARNs"
-        )
-    if call.name == "sts.AssumeRole" and any(name.startswith("Tags") for name in call.parameters):
-        raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS does not support tags of sessions")
+        arn = call.text("RoleArn")
+        role = role_named(arn.rpartition("/")[2])
+        keys = {**common_keys(call, principal), **special_keys(call)}
+        if role is None or role.arn != arn or not trusts(trust_of(role), keys, principal=principal):
+            raise RefusalError(
+                Reason.DENIED,
+                f"User: {principal.arn} is not authorized to perform: sts:AssumeRole on resource: {arn}",
+            )
 
 
 def ec2_may_assume(role: Any) -> bool:
     """Whether the role's trust policy lets EC2 give its credentials to instances."""
     return trusts(trust_of(role), {"aws:SourceAccount": (ACCOUNT,)}, service="ec2.amazonaws.com")
-
-
-def _check_trust(call: AwsCall, principal: AwsPrincipal) -> None:
-    """Refuses AssumeRole unless the role's trust policy allows the caller or the whole account."""
-    arn = call.text("RoleArn")
-    role = role_named(arn.rpartition("/")[2])
-    keys = {**common_keys(call, principal), **special_keys(call)}
-    if role is None or role.arn != arn or not trusts(trust_of(role), keys, principal=principal):
-        raise RefusalError(
-            Reason.DENIED,
-            f"User: {principal.arn} is not authorized to perform: sts:AssumeRole on resource: {arn}",
-        )
 
 
 class AwsRecord:

@@ -28,7 +28,13 @@ def ec2_needs(call: AwsCall, common: Keys) -> Iterator[Need]:
         yield from _tags_of_existing(call, action, common)
         return
     named = named_resources(call)
-    special = _launch_keys(call)
+    # Also the keys of EC2's own defaults: a policy may deny what the caller did not write.
+    launches = call.operation == "RunInstances"
+    special: dict[str, Sequence[str]] = {}
+    if kind := call.text("InstanceType") or ("m1.small" if launches else ""):
+        special["ec2:InstanceType"] = (kind,)
+    if tokens := call.text("MetadataOptions.HttpTokens") or call.text("HttpTokens") or ("optional" if launches else ""):
+        special["ec2:MetadataHttpTokens"] = (tokens,)
     for arn in named:
         yield Need(action, arn, {**common, **special, **resource_tags.resource_tag_keys(arn)})
     given = tags_given(call.parameters)
@@ -56,17 +62,6 @@ def _tags_of_existing(call: AwsCall, action: str, common: Keys) -> Iterator[Need
         if name.startswith("ResourceId"):
             for arn in arns_by_id(call.region, str(value)):
                 yield Need(action, arn, {**common, **tags, **resource_tags.resource_tag_keys(arn)})
-
-
-def _launch_keys(call: AwsCall) -> dict[str, Sequence[str]]:
-    """The keys of a launch, also those of EC2's own defaults: a policy may deny what the caller did not write."""
-    launches = call.operation == "RunInstances"
-    keys: dict[str, Sequence[str]] = {}
-    if kind := call.text("InstanceType") or ("m1.small" if launches else ""):
-        keys["ec2:InstanceType"] = (kind,)
-    if tokens := call.text("MetadataOptions.HttpTokens") or call.text("HttpTokens") or ("optional" if launches else ""):
-        keys["ec2:MetadataHttpTokens"] = (tokens,)
-    return keys
 
 
 def _roles_passed(call: AwsCall) -> Iterator[tuple[str, str]]:

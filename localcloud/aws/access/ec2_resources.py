@@ -44,7 +44,17 @@ def _arns_of_parameter(call: AwsCall, name: str, value: str) -> Iterator[str]:
     if member == "GroupName" and ("Placement" in name or "PlacementGroup" in call.operation):
         yield arn_of(call.region, "placement-group", value)
     else:
-        yield from _arns_by_name(call.region, member, value)
+        from moto.ec2.models import ec2_backends
+
+        backend = ec2_backends[ACCOUNT][call.region]
+        if member == "LaunchTemplateName":
+            yield arn_of(call.region, "launch-template", backend.launch_template_name_to_ids.get(value, value))
+        elif member in table("aws_calls")["ec2"]["group_names"]:  # moto takes an id there, too
+            groups = (group for groups in list(backend.groups.values()) for group in groups.values())
+            yield from (arn_of(call.region, "security-group", group.id) for group in groups if group.name == value)
+        elif member == "PublicIp":
+            named = (address for address in _elastic_addresses(backend) if address.public_ip == value)
+            yield from (arn_of(call.region, "elastic-ip", address.allocation_id) for address in named)
 
 
 def arn_of(region: str, kind: str, identifier: str) -> str:
@@ -87,21 +97,6 @@ def _association_owners(backend: Any, association: str) -> Iterator[tuple[str, s
           for subnets in backend.subnets.values() for one in subnets.values()),
     ]  # fmt: skip
     return ((kind, identifier) for kind, identifier, associations in joined if association in associations)
-
-
-def _arns_by_name(region: str, member: str, value: str) -> Iterator[str]:
-    """The ARNs of resources that a call identifies by a name or an address."""
-    from moto.ec2.models import ec2_backends
-
-    backend = ec2_backends[ACCOUNT][region]
-    if member == "LaunchTemplateName":
-        yield arn_of(region, "launch-template", backend.launch_template_name_to_ids.get(value, value))
-    elif member in table("aws_calls")["ec2"]["group_names"]:  # moto takes an id there, too
-        groups = (group for groups in list(backend.groups.values()) for group in groups.values())
-        yield from (arn_of(region, "security-group", group.id) for group in groups if group.name == value)
-    elif member == "PublicIp":
-        named = (address for address in _elastic_addresses(backend) if address.public_ip == value)
-        yield from (arn_of(region, "elastic-ip", address.allocation_id) for address in named)
 
 
 def _elastic_addresses(backend: Any) -> list[Any]:

@@ -37,15 +37,11 @@ def resource_tag_keys(arn: str) -> dict[str, Sequence[str]]:
     if len(parts) < 6:
         return {}
     service, region, name = parts[2], parts[3], parts[5]
-    tags = _read_tags(service, region, name, arn)
+    reader = _READERS.get(service)
+    tags = dict(map(tag_pair, reader(region, name, arn))) if reader else {}
     own = {"ec2": ("ec2:ResourceTag", "ssm:resourceTag"), "secretsmanager": ("secretsmanager:ResourceTag",),
            "iam": ("iam:ResourceTag",), "ecr": ("ecr:ResourceTag",)}.get(service, ())  # fmt: skip
     return {f"{prefix}/{tag}": (value,) for prefix in ("aws:ResourceTag", *own) for tag, value in tags.items()}
-
-
-def _read_tags(service: str, region: str, name: str, arn: str) -> Mapping[str, str]:
-    reader = _READERS.get(service)
-    return dict(map(tag_pair, reader(region, name, arn))) if reader else {}
 
 
 Rows = Iterable[Mapping[str, str]]
@@ -122,9 +118,19 @@ def full_arn(arn: str, region: str) -> str:
     version. `region`: of the call, because moto searches there and ignores the region in an ARN."""
     parts = arn.split(":", 5)
     if parts[2:3] == ["ssm"] and parts[5].startswith("parameter"):
-        return _parameter_arn(region, arn)
+        prefix = f"arn:aws:ssm:{region}:{ACCOUNT}:parameter"
+        if not arn.startswith(prefix):
+            return arn
+        return f"{prefix}/{arn.replace(prefix, '').lstrip('/').partition(':')[0]}"
     if parts[2:3] == ["kms"]:
-        return _resolve_key_arn(region, arn)
+        from moto.kms.models import kms_backends
+
+        backend = kms_backends[ACCOUNT][region]
+        try:
+            identifier = backend.any_id_to_key_id(arn)
+        except (AttributeError, IndexError):  # an alias without a key
+            return arn
+        return f"arn:aws:kms:{region}:{ACCOUNT}:key/{identifier}" if identifier in backend.keys else arn
     if parts[2:3] == ["ecr"]:
         return ":".join((*parts[:3], region, ACCOUNT, parts[5]))
     if parts[2:3] == ["secretsmanager"]:
@@ -138,26 +144,6 @@ def full_arn(arn: str, region: str) -> str:
                   "group": backend.groups}[kind]  # fmt: skip
         return next((str(one.arn) for one in owners.values() if one.name == name), arn)
     return arn
-
-
-def _parameter_arn(region: str, arn: str) -> str:
-    """A parameter's ARN without the version or label at the end of its name."""
-    prefix = f"arn:aws:ssm:{region}:{ACCOUNT}:parameter"
-    if not arn.startswith(prefix):
-        return arn
-    return f"{prefix}/{arn.replace(prefix, '').lstrip('/').partition(':')[0]}"
-
-
-def _resolve_key_arn(region: str, arn: str) -> str:
-    """The ARN of the key that moto finds by an id or an alias. For a bare name in a call, `arn` has it after `key/`."""
-    from moto.kms.models import kms_backends
-
-    backend = kms_backends[ACCOUNT][region]
-    try:
-        identifier = backend.any_id_to_key_id(arn)
-    except (AttributeError, IndexError):  # an alias without a key
-        return arn
-    return f"arn:aws:kms:{region}:{ACCOUNT}:key/{identifier}" if identifier in backend.keys else arn
 
 
 def _find_secret(region: str, arn: str) -> Any:

@@ -90,17 +90,13 @@ def add_to_moto() -> None:
     # When moto removes a key, it disposes of the content of all versions, and fails at delete markers, which have none.
     # Then a bucket with delete markers could not be emptied.
     FakeDeleteMarker.dispose = lambda self: None
-    _show_cards(Attachment)
+    original = Attachment.__init__
+
+    def attach(self: Any, interface: Any) -> None:
+        """The attachment of an interface shows its network card."""
+        original(self, interface)
+        self.network_card_index = getattr(interface, "network_card_index", 0)
+
+    Attachment.__init__ = attach
     identities.remember_sessions(AssumedRole)
     kept.watch_backends()
-
-
-def _show_cards(attachment: type) -> None:
-    """Makes the attachment of an interface show its network card."""
-    original = attachment.__init__  # type: ignore[misc]
-
-    def make(self: object, eni: object) -> None:
-        original(self, eni)
-        self.network_card_index = getattr(eni, "network_card_index", 0)  # type: ignore[attr-defined]
-
-    attachment.__init__ = make  # type: ignore[misc]

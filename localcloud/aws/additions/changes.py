@@ -98,39 +98,29 @@ class Changes(Operations):
         changes = rules.items() if backend_group else ()
         pairs = [(rule, backend_group.get_rule(identifier)) for identifier, rule in changes]
         for rule, existing in pairs:
-            _check_peer(rule, existing)
+            given = next((kind for kind in _PEERS if rule.get(kind) is not None), None)
+            if existing is None or given is None:
+                continue
+            has = {
+                "CidrIpv4": existing.cidr_ipv4, "CidrIpv6": existing.cidr_ipv6, "PrefixListId": existing.prefix_list_id,
+                "ReferencedGroupId": existing.source_group,
+            }  # fmt: skip
+            current = next((kind for kind in _PEERS if has[kind]), given)
+            if current != given:
+                raise ec2_error(
+                    "InvalidParameterValue",
+                    f"You may not specify a {_PEERS[given]} for an existing {_PEERS[current]} rule.",
+                )
         self.ec2_backend.modify_security_group_rules(group, add_ports(rules))
         for rule, existing in pairs:
-            _give_peer(rule, existing)
+            if block := rule.get("CidrIpv6"):
+                existing.ip_range["CidrIpv6"] = block
+            if prefixes := rule.get("PrefixListId"):
+                existing.prefix_list_id = prefixes
+            if peer := rule.get("ReferencedGroupId"):
+                existing.source_group = {**existing.source_group, "GroupId": peer}
             complete_change(existing, rule)
         return ActionResult({"Return": True})
-
-
-def _check_peer(rule: dict[str, Any], existing: Any) -> None:
-    """Refuses a peer of another kind: AWS replaces a CIDR only by a CIDR, a group only by a group."""
-    given = next((kind for kind in _PEERS if rule.get(kind) is not None), None)
-    if existing is None or given is None:
-        return
-    has = {
-        "CidrIpv4": existing.cidr_ipv4, "CidrIpv6": existing.cidr_ipv6, "PrefixListId": existing.prefix_list_id,
-        "ReferencedGroupId": existing.source_group,
-    }  # fmt: skip
-    current = next((kind for kind in _PEERS if has[kind]), given)
-    if current != given:
-        raise ec2_error(
-            "InvalidParameterValue",
-            f"You may not specify a {_PEERS[given]} for an existing {_PEERS[current]} rule.",
-        )
-
-
-def _give_peer(rule: dict[str, Any], existing: Any) -> None:
-    """Sets a rule's peer. moto changes only IPv4 CIDRs."""
-    if block := rule.get("CidrIpv6"):
-        existing.ip_range["CidrIpv6"] = block
-    if prefixes := rule.get("PrefixListId"):
-        existing.prefix_list_id = prefixes
-    if group := rule.get("ReferencedGroupId"):
-        existing.source_group = {**existing.source_group, "GroupId": group}
 
 
 def disassociate_addresses(backend: Any, interfaces: set[str]) -> None:

@@ -50,22 +50,7 @@ def complete_change(rule: Any, changed: Mapping[str, Any]) -> None:
     """Completes a change of a rule after moto: its ports and its description."""
     if rule.ip_protocol == "-1":
         rule.from_port = rule.to_port = None
-    _set_rule_description(rule, changed.get(_KEY))
-
-
-def _without_description(group: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in group.items() if key != _KEY}
-
-
-def _rule_description(rule: Any) -> str | None:
-    for text in (rule.ip_range.get(_KEY), rule.source_group.get(_KEY), getattr(rule, "trainyard_description", None)):
-        if text is not None:
-            return str(text)
-    return None
-
-
-def _set_rule_description(rule: Any, text: str | None) -> None:
-    """Sets a rule's description, or removes it: on AWS a change without a description removes it."""
+    text = changed.get(_KEY)
     rule.ip_range.pop(_KEY, None)
     rule.source_group.pop(_KEY, None)
     rule.trainyard_description = None
@@ -77,3 +62,14 @@ def _set_rule_description(rule: Any, text: str | None) -> None:
         rule.source_group[_KEY] = text
     else:
         rule.trainyard_description = text
+
+
+def _without_description(group: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in group.items() if key != _KEY}
+
+
+def _rule_description(rule: Any) -> str | None:
+    for text in (rule.ip_range.get(_KEY), rule.source_group.get(_KEY), getattr(rule, "trainyard_description", None)):
+        if text is not None:
+            return str(text)
+    return None

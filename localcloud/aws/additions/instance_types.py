@@ -17,13 +17,27 @@ _KINDS = ("region", "availability-zone", "availability-zone-id")
 
 def install_instance_types() -> None:
     from moto.ec2.models import amis, instance_types
+    from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
     for name, row in _instance_type_rows().items():
-        kind = _instance_type(instance_types.INSTANCE_TYPES[row["like"]], name, row)
+        kind: dict[str, Any] = copy.deepcopy(dict(instance_types.INSTANCE_TYPES[row["like"]]))
+        kind.pop("GpuInfo", None)
+        kind["InstanceType"] = name
+        kind["MemoryInfo"] = {"SizeInMiB": row["memory_mib"]}
+        disks = [{"Count": row["disks"], "SizeInGB": row["disk_gb"], "Type": "ssd"}]
+        kind["InstanceStorageInfo"] |= {"Disks": disks, "TotalSizeInGB": row["disks"] * row["disk_gb"]}
+        network = kind["NetworkInfo"]
+        network["NetworkCards"] = network["NetworkCards"][: row["network_cards"]]
+        network["MaximumNetworkCards"] = row["network_cards"]
+        network["MaximumNetworkInterfaces"] = row["network_cards"] * row["interfaces_per_card"]
+        network["EfaInfo"] = {"MaximumEfaInterfaces": row["efa_interfaces"]}
+        kind["SupportedUsageClasses"] = ["on-demand", "spot"]
         instance_types.INSTANCE_TYPES[name] = kind
         instance_types.InstanceTypeBackend.instance_types.append(instance_types.InstanceType(name))
         for region, zones in table("aws_local")["zones"].items():
-            for kind_of_place, places in zip(_KINDS, ([region], zones, _zone_ids(region, zones)), strict=True):
+            ids = {zone.name: zone.zone_id for zone in RegionsAndZonesBackend.zones[region]}
+            named = ([region], zones, [str(ids[zone]) for zone in zones])
+            for kind_of_place, places in zip(_KINDS, named, strict=True):
                 instance_types.INSTANCE_TYPE_OFFERINGS[kind_of_place][region].extend(
                     {"InstanceType": name, "LocationType": kind_of_place, "Location": place} for place in places
                 )
@@ -53,29 +67,6 @@ def _without_removed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _instance_type_rows() -> Mapping[str, Mapping[str, Any]]:
     rows: Mapping[str, Mapping[str, Any]] = table("aws_local")["instance_type"]
     return rows
-
-
-def _instance_type(like: Mapping[str, Any], name: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    kind: dict[str, Any] = copy.deepcopy(dict(like))
-    kind.pop("GpuInfo", None)
-    kind["InstanceType"] = name
-    kind["MemoryInfo"] = {"SizeInMiB": row["memory_mib"]}
-    disks = [{"Count": row["disks"], "SizeInGB": row["disk_gb"], "Type": "ssd"}]
-    kind["InstanceStorageInfo"] |= {"Disks": disks, "TotalSizeInGB": row["disks"] * row["disk_gb"]}
-    network = kind["NetworkInfo"]
-    network["NetworkCards"] = network["NetworkCards"][: row["network_cards"]]
-    network["MaximumNetworkCards"] = row["network_cards"]
-    network["MaximumNetworkInterfaces"] = row["network_cards"] * row["interfaces_per_card"]
-    network["EfaInfo"] = {"MaximumEfaInterfaces": row["efa_interfaces"]}
-    kind["SupportedUsageClasses"] = ["on-demand", "spot"]
-    return kind
-
-
-def _zone_ids(region: str, zones: list[str]) -> list[str]:
-    from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
-
-    ids = {zone.name: zone.zone_id for zone in RegionsAndZonesBackend.zones[region]}
-    return [str(ids[zone]) for zone in zones]
 
 
 def _load_images(backend: Any) -> None:

@@ -27,7 +27,38 @@ class Launches(Operations):
     """Operations of EC2."""
 
     def run_instances(self) -> Any:
-        return _run_instances(self)
+        from moto.core.responses import ActionResult
+
+        token = self._get_param("ClientToken")
+        earlier = own_table(self.ec2_backend, "tokens")
+        if token and token in earlier:
+            return ActionResult(self.ec2_backend.reservations[earlier[token]])
+        template = None
+        if named := self.params.pop("LaunchTemplate", None):
+            # The call has the template's parameters already. moto would apply some of them once more.
+            template = self.ec2_backend._get_template_from_args(named)
+        wanted = copy.deepcopy(dict(self.params))
+        reservation = _check_launch(self, wanted)
+        for interface in self.params.get("NetworkInterfaces", []):
+            card = int(interface.get("NetworkCardIndex") or 0)
+            interface["DeviceIndex"] = card * _CARD_STEP + int(interface.get("DeviceIndex") or 0)
+        for device in self.params.get("BlockDeviceMappings", []):
+            if "Ebs" in device:
+                device["Ebs"].setdefault("DeleteOnTermination", True)
+        self.params["MinCount"] = self._get_int_param("MaxCount", 1)
+        result = self._by_moto("run_instances")
+        for instance in result.result.instances:
+            _complete_instance(self, instance, wanted)
+            if template is not None:
+                instance.add_tags({
+                    "aws:ec2launchtemplate:id": template.template.id,
+                    "aws:ec2launchtemplate:version": str(template.number),
+                })  # fmt: skip
+            instance.capacity_reservation_id = reservation or None
+            machine_view.mark_pending(instance)
+        if token:
+            earlier[token] = result.result.id
+        return result
 
     def start_instances(self) -> Any:
         return _start_instance(self)
@@ -39,42 +70,13 @@ class Launches(Operations):
         return _end_instance(self, "terminated")
 
     def reboot_instances(self) -> Any:
-        return _reboot_instances(self)
-
-
-def _run_instances(self: Any) -> Any:
-    from moto.core.responses import ActionResult
-
-    token = self._get_param("ClientToken")
-    earlier = own_table(self.ec2_backend, "tokens")
-    if token and token in earlier:
-        return ActionResult(self.ec2_backend.reservations[earlier[token]])
-    template = None
-    if named := self.params.pop("LaunchTemplate", None):
-        # The call has the template's parameters already. moto would apply some of them once more.
-        template = self.ec2_backend._get_template_from_args(named)
-    wanted = copy.deepcopy(dict(self.params))
-    reservation = _check_launch(self, wanted)
-    for interface in self.params.get("NetworkInterfaces", []):
-        card = int(interface.get("NetworkCardIndex") or 0)
-        interface["DeviceIndex"] = card * _CARD_STEP + int(interface.get("DeviceIndex") or 0)
-    for device in self.params.get("BlockDeviceMappings", []):
-        if "Ebs" in device:
-            device["Ebs"].setdefault("DeleteOnTermination", True)
-    self.params["MinCount"] = self._get_int_param("MaxCount", 1)
-    result = self._by_moto("run_instances")
-    for instance in result.result.instances:
-        _complete_instance(self, instance, wanted)
-        if template is not None:
-            instance.add_tags({
-                "aws:ec2launchtemplate:id": template.template.id,
-                "aws:ec2launchtemplate:version": str(template.number),
-            })  # fmt: skip
-        instance.capacity_reservation_id = reservation or None
-        machine_view.mark_pending(instance)
-    if token:
-        earlier[token] = result.result.id
-    return result
+        instances = self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", []))
+        result = self._by_moto("reboot_instances")
+        for instance in instances:
+            attached_outside().defer(
+                partial(attached_outside().machines.rebooted, machine_view.machine_of_instance(instance))
+            )
+        return result
 
 
 def _check_launch(self: Any, wanted: dict[str, Any]) -> str:
@@ -197,14 +199,4 @@ def _end_instance(self: Any, how: str) -> Any:
         if how == "terminated":
             disassociate_addresses(self.ec2_backend, {nic.id for nic in instance.nics.values()})
         machine_view.mark_ending(instance, how)
-    return result
-
-
-def _reboot_instances(self: Any) -> Any:
-    instances = self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", []))
-    result = self._by_moto("reboot_instances")
-    for instance in instances:
-        attached_outside().defer(
-            partial(attached_outside().machines.rebooted, machine_view.machine_of_instance(instance))
-        )
     return result

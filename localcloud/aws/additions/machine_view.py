@@ -125,13 +125,9 @@ def machine_of_instance(instance: Any) -> Machine:
     return Machine(
         id=instance.id, image=instance.image_id, region=instance.ec2_backend.region_name,
         subnet=instance.subnet_id or "", user_data=_decoded_user_data(instance), tags=tags,
-        interfaces=tuple(_machine_interface(nic) for nic in _ordered_interfaces(instance)),
+        interfaces=tuple(_machine_interface(nic) for _, nic in sorted(instance.nics.items())),
         metadata=attached_outside().metadata_path(instance.id),
     )  # fmt: skip
-
-
-def _ordered_interfaces(instance: Any) -> list[Any]:
-    return [nic for _, nic in sorted(instance.nics.items())]
 
 
 def _machine_interface(nic: Any) -> MachineInterface:

@@ -83,23 +83,19 @@ def _read_node(node: _Node, shape: Any, wire: Wire) -> Iterator[tuple[str, str]]
     if kind == "structure":
         yield from _read_structure(node, shape, wire)
     elif kind == "list":
-        yield from _read_numbered_list(node, shape, wire)
+        if wire is Wire.QUERY and node.value == "":  # an empty list
+            yield node.name, ""
+            return
+        items = node if wire is Wire.EC2 else node.below.get(shape.member.serialization.get("name", "member"))
+        number = 1
+        while items is not None and (item := items.below.get(str(number))) is not None:
+            members = list(_read_node(item, shape.member, wire))
+            if not members:
+                return
+            yield from members
+            number += 1
     elif node.value is not None:
         yield node.name, canonical_value(node.value, kind, node.name)
-
-
-def _read_numbered_list(node: _Node, shape: Any, wire: Wire) -> Iterator[tuple[str, str]]:
-    if wire is Wire.QUERY and node.value == "":  # an empty list
-        yield node.name, ""
-        return
-    items = node if wire is Wire.EC2 else node.below.get(shape.member.serialization.get("name", "member"))
-    number = 1
-    while items is not None and (item := items.below.get(str(number))) is not None:
-        members = list(_read_node(item, shape.member, wire))
-        if not members:
-            return
-        yield from members
-        number += 1
 
 
 def _on_wire(name: str, member: Any, wire: Wire) -> str:

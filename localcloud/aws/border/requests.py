@@ -79,39 +79,29 @@ class WrittenRequest:
 def write_request(call: AwsCall) -> WrittenRequest:
     """The request for moto, from nothing but the value of the call."""
     if call.service.wire is Wire.S3:
-        return _write_s3_request(call)
+        model = model_of(call)
+        template, _, fixed = model.http["requestUri"].partition("?")
+        parts = {"{Bucket}": call.text("Bucket"), "{Key+}": call.text("Key"),
+                 "{resourceArn+}": f"arn:aws:s3:::{call.text('Bucket')}"}  # fmt: skip
+        for name, value in parts.items():
+            template = template.replace(name, quote(value, safe="/" if name == "{Key+}" else "-._~"))
+        query = [*filter(None, [fixed]), *_write_s3_query(call, model)]
+        headers = dict(call.headers)
+        if call.text("Source"):
+            version = call.text("SourceVersion")
+            source = quote(call.text("Source"), safe="/")
+            headers["x-amz-copy-source"] = f"{source}?versionId={quote(version, safe='')}" if version else source
+        return WrittenRequest(model.http["method"], template, "&".join(query), headers, _write_s3_body(call, model))
     if call.service.wire is Wire.JSON:
-        headers = {"content-type": f"application/x-amz-json-{call.service.json_version}"}
-        return WrittenRequest(
-            "POST", "/", "", {**headers, "x-amz-target": amz_target(call)}, _write_json(call.parameters)
-        )
+        text = json.dumps(call.parameters)
+        for sign, spelled in _ESCAPES.items():
+            text = text.replace(sign, spelled)
+        content_type = f"application/x-amz-json-{call.service.json_version}"
+        headers = {"content-type": content_type, "x-amz-target": amz_target(call)}
+        return WrittenRequest("POST", "/", "", headers, text.encode())
     version = service_model(call.service.backend).api_version
     pairs = {"Action": call.operation, "Version": version, **call.parameters}
     return WrittenRequest("POST", "/", "", {"content-type": _FORM_TYPE}, urlencode(pairs).encode())
-
-
-def _write_json(parameters: Mapping[str, Any]) -> bytes:
-    text = json.dumps(parameters)
-    for sign, spelled in _ESCAPES.items():
-        text = text.replace(sign, spelled)
-    return text.encode()
-
-
-def _write_s3_request(call: AwsCall) -> WrittenRequest:
-    model = model_of(call)
-    template, _, fixed = model.http["requestUri"].partition("?")
-    parts = {"{Bucket}": call.text("Bucket"), "{Key+}": call.text("Key"),
-             "{resourceArn+}": f"arn:aws:s3:::{call.text('Bucket')}"}  # fmt: skip
-    for name, value in parts.items():
-        template = template.replace(name, quote(value, safe="/" if name == "{Key+}" else "-._~"))
-    pairs = [*filter(None, [fixed]), *_write_s3_query(call, model)]
-    headers = dict(call.headers)
-    if call.text("Source"):
-        version = call.text("SourceVersion")
-        headers["x-amz-copy-source"] = quote(call.text("Source"), safe="/") + (
-            f"?versionId={quote(version, safe='')}" if version else ""
-        )
-    return WrittenRequest(model.http["method"], template, "&".join(pairs), headers, _write_s3_body(call, model))
 
 
 def _write_s3_query(call: AwsCall, model: Any) -> Iterator[str]:

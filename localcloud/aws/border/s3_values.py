@@ -34,7 +34,19 @@ _OWN = ("Bucket", "Key", "Source", "SourceVersion")
 def read_s3_call(raw: RawCall, model: Any) -> AwsCall:
     """The value of an S3 request."""
     _check_content(raw)
-    call = AwsCall(raw.service, raw.region, raw.operation, _s3_parameters(raw, model), control=raw.control)
+    parameters: dict[str, Any] = {name: raw.parameters[name] for name in _OWN}
+    if not takes_copies(raw.operation):
+        parameters |= {"Source": "", "SourceVersion": ""}
+    for name, shape in members_at(model, "querystring"):
+        if name in raw.parameters and shape.type_name == "list":
+            parameters[name] = raw.parameters[name]
+        elif name in raw.parameters:
+            parameters[name] = _stripped_value(raw.parameters[name], shape.type_name, name)
+    if parameters.get("versionId") == "":
+        raise RefusalError(Reason.REFUSED, "Version id cannot be the empty string")
+    if "uploadId" in parameters and raw.operation.startswith("UploadPart") and "partNumber" not in parameters:
+        raise RefusalError(Reason.MALFORMED, "This operation needs a part number")
+    call = AwsCall(raw.service, raw.region, raw.operation, parameters, control=raw.control)
     call = replace(call, headers=dict(_read_s3_headers(raw, model, call)))
     shape = model.input_shape
     if shape is None:
@@ -43,7 +55,13 @@ def read_s3_call(raw: RawCall, model: Any) -> AwsCall:
     if payload is None:
         return call
     if payload.type_name in ("blob", "string"):
-        return _add_content(call, raw.body)
+        if call.operation == "PutBucketPolicy":
+            try:
+                raw.body.decode()
+            except UnicodeDecodeError:
+                message = "Policies must be valid JSON and the first byte must be '{'"
+                raise RefusalError(Reason.MALFORMED, message, "MalformedPolicy") from None
+        return replace(call, body=raw.body)
     if not raw.body:
         if raw.operation in _MAY_BE_EMPTY:
             return call
@@ -66,23 +84,6 @@ def payload_shape(shape: Any) -> tuple[str, str, Any]:
         return "", "", None
     namespace = payload.serialization.get("xmlNamespace", {}).get("uri", "")
     return payload.serialization.get("name", named), namespace, payload
-
-
-def _s3_parameters(raw: RawCall, model: Any) -> dict[str, Any]:
-    """The bucket, the key, the source of a copy, and the query parameters that the model has."""
-    parameters: dict[str, Any] = {name: raw.parameters[name] for name in _OWN}
-    if not takes_copies(raw.operation):
-        parameters |= {"Source": "", "SourceVersion": ""}
-    for name, shape in members_at(model, "querystring"):
-        if name in raw.parameters and shape.type_name == "list":
-            parameters[name] = raw.parameters[name]
-        elif name in raw.parameters:
-            parameters[name] = _stripped_value(raw.parameters[name], shape.type_name, name)
-    if parameters.get("versionId") == "":
-        raise RefusalError(Reason.REFUSED, "Version id cannot be the empty string")
-    if "uploadId" in parameters and raw.operation.startswith("UploadPart") and "partNumber" not in parameters:
-        raise RefusalError(Reason.MALFORMED, "This operation needs a part number")
-    return parameters
 
 
 def takes_copies(operation: str) -> bool:
@@ -110,7 +111,15 @@ def _read_s3_headers(raw: RawCall, model: Any, call: AwsCall) -> Iterator[tuple[
         if name == "range" and not _RANGE.fullmatch(text):
             continue
         yield name, _header_value(text, shape.type_name, name)
-    yield from _stated_checksum(raw, model)
+    algorithm = raw.headers.get(_ALGORITHM, "").upper()
+    header = f"x-amz-checksum-{algorithm.lower()}"
+    if not algorithm or all(name != _ALGORITHM for name, _ in members_at(model, "header")):
+        return
+    if header in raw.headers:
+        yield _ALGORITHM, algorithm
+    elif algorithm in _CHECKSUMS:
+        yield _ALGORITHM, algorithm
+        yield header, compute_body_checksum(raw.body, algorithm)
 
 
 def _header_value(text: str, kind: str, name: str) -> str:
@@ -126,30 +135,6 @@ def _header_value(text: str, kind: str, name: str) -> str:
 
 def _stripped_value(text: str, kind: str, name: str) -> str:
     return canonical_value(text.strip() if kind != "string" else text, kind, name)
-
-
-def _stated_checksum(raw: RawCall, model: Any) -> Iterator[tuple[str, str]]:
-    """The checksum of an object and its algorithm, as headers. Without them, moto would search the content for them."""
-    algorithm = raw.headers.get(_ALGORITHM, "").upper()
-    header = f"x-amz-checksum-{algorithm.lower()}"
-    if not algorithm or all(name != _ALGORITHM for name, _ in members_at(model, "header")):
-        return
-    if header in raw.headers:
-        yield _ALGORITHM, algorithm
-    elif algorithm in _CHECKSUMS:
-        yield _ALGORITHM, algorithm
-        yield header, compute_body_checksum(raw.body, algorithm)
-
-
-def _add_content(call: AwsCall, body: bytes) -> AwsCall:
-    """The call with its content: of an object, or a policy, which `refusals/documents.py` checks later."""
-    if call.operation == "PutBucketPolicy":
-        try:
-            body.decode()
-        except UnicodeDecodeError:
-            message = "Policies must be valid JSON and the first byte must be '{'"
-            raise RefusalError(Reason.MALFORMED, message, "MalformedPolicy") from None
-    return replace(call, body=body)
 
 
 def _check_deleted(rows: list[Mapping[str, str]]) -> None:

@@ -28,7 +28,16 @@ _ESCAPES = {"\r": "&#13;"}
 
 def read_xml(body: bytes, name: str, namespace: str, shape: Any) -> Any:
     """The value of a document: its members by their names in the model."""
-    root = _parse_strict_xml(body)
+    if len(body) > _LONGEST:
+        raise malformed_xml()
+    try:
+        text = body.decode()
+        # Refuse declarations, which could define endless entities, and comments. Clients send neither.
+        if "<!" in text or text.startswith("\ufeff"):
+            raise malformed_xml()
+        root = ElementTree.fromstring(text)
+    except (ElementTree.ParseError, ValueError):
+        raise malformed_xml() from None
     space, _, tag = root.tag.rpartition("}")
     if tag != name or space.removeprefix("{") not in ("", namespace):
         raise malformed_xml()
@@ -45,23 +54,26 @@ def malformed_xml() -> RefusalError:
     return RefusalError(Reason.MALFORMED, message, "MalformedXML")
 
 
-def _parse_strict_xml(body: bytes) -> ElementTree.Element:
-    if len(body) > _LONGEST:
-        raise malformed_xml()
-    try:
-        text = body.decode()
-        # Refuse declarations, which could define endless entities, and comments. Clients send neither.
-        if "<!" in text or text.startswith("\ufeff"):
-            raise malformed_xml()
-        return ElementTree.fromstring(text)
-    except (ElementTree.ParseError, ValueError):
-        raise malformed_xml() from None
-
-
 def _read_element(element: ElementTree.Element, shape: Any, space: str) -> Any:
     kind = shape.type_name
     if kind == "structure":
-        return _read_element_structure(element, shape, space)
+        inside = {name: one for name, one in shape.members.items() if "location" not in one.serialization}
+        attribute = _attribute_of(inside)
+        stated = _check_plain(element, attribute)
+        value: dict[str, Any] = {attribute: stated} if stated else {}
+        names = {_element_name(name, member): name for name, member in inside.items() if name != attribute}
+        for item in element:
+            name = names.get(_local_tag(item, space), "")
+            member = inside[name] if name else _refuse_xml()
+            if member.type_name == "list" and _is_flat(member):
+                value.setdefault(name, []).append(_read_element(item, member.member, space))
+            elif name in value:
+                raise malformed_xml()
+            else:
+                value[name] = _read_element(item, member, space)
+        if any(name in inside and name not in value for name in shape.required_members):
+            raise malformed_xml()
+        return value
     if kind == "list":
         _check_plain(element, "")
         tag = _item_name(shape)
@@ -76,26 +88,6 @@ def _read_element(element: ElementTree.Element, shape: Any, space: str) -> Any:
         return canonical_value(element.text or "", kind, _local_tag(element, space))
     except RefusalError:
         raise malformed_xml() from None
-
-
-def _read_element_structure(element: ElementTree.Element, shape: Any, space: str) -> dict[str, Any]:
-    inside = {name: one for name, one in shape.members.items() if "location" not in one.serialization}
-    attribute = _attribute_of(inside)
-    stated = _check_plain(element, attribute)
-    value: dict[str, Any] = {attribute: stated} if stated else {}
-    names = {_element_name(name, member): name for name, member in inside.items() if name != attribute}
-    for item in element:
-        name = names.get(_local_tag(item, space), "")
-        member = inside[name] if name else _refuse_xml()
-        if member.type_name == "list" and _is_flat(member):
-            value.setdefault(name, []).append(_read_element(item, member.member, space))
-        elif name in value:
-            raise malformed_xml()
-        else:
-            value[name] = _read_element(item, member, space)
-    if any(name in inside and name not in value for name in shape.required_members):
-        raise malformed_xml()
-    return value
 
 
 def _attribute_of(members: Mapping[str, Any]) -> str:

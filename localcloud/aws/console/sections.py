@@ -217,8 +217,12 @@ def queued_run_content(run: AwsRun, points: Points) -> RunContent:
         ["bucket", cluster.bucket],
         ["log group", cluster.log_group or "none"],
     ]
+    lines = sorted(line for node in run.nodes for line in _node_lines(run, node))[-ENTRIES:]
     return RunContent(
-        facts, {node.rank: _launcher_status(run, node) for node in run.nodes}, points, _last_lines_of_ranks(run)
+        facts,
+        {node.rank: _launcher_status(run, node) for node in run.nodes},
+        points,
+        last_output_lines(run, (entry[2:] for entry in lines)),
     )
 
 
@@ -228,12 +232,6 @@ def _launcher_status(run: AwsRun, node: RunNode) -> Mapping[str, Any]:
         return {}
     read = StateQueue(Cluster(run.place.bucket, "")).read(run.place.status(node.rank))
     return progress_record.parse_status_object(read[0]) if read else {}
-
-
-def _last_lines_of_ranks(run: AwsRun) -> list[str]:
-    """The last lines of all ranks, ordered by time."""
-    lines = sorted(line for node in run.nodes for line in _node_lines(run, node))[-ENTRIES:]
-    return last_output_lines(run, (entry[2:] for entry in lines))
 
 
 def _node_lines(run: AwsRun, node: RunNode) -> Iterator[tuple[int, int, int, str]]:

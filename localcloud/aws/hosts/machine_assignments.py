@@ -139,7 +139,10 @@ def _parse_cloud_config(content: bytes) -> Mapping[str, Any]:
         notes.append(f"packages, not installed: {packages}")
     plan: dict[str, Any] = {"notes": notes, "write_files": []}
     for key in ("bootcmd", "runcmd"):
-        plan[key] = [_cloud_config_command(item) for item in _list_or_empty(config.get(key))]
+        plan[key] = [
+            [str(word) for word in item] if isinstance(item, list) and item else str(item)
+            for item in _list_or_empty(config.get(key))
+        ]
     for number, item in enumerate(_list_or_empty(config.get("write_files"))):
         try:
             plan["write_files"].append(_cloud_config_file(item))
@@ -150,11 +153,6 @@ def _parse_cloud_config(content: bytes) -> Mapping[str, Any]:
 
 def _list_or_empty(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _cloud_config_command(item: Any) -> str | list[str]:
-    """A command of cloud-config: a list of arguments, or a text for a shell."""
-    return [str(word) for word in item] if isinstance(item, list) and item else str(item)
 
 
 def _cloud_config_file(item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -185,7 +183,9 @@ async def build_machine_assignment(
     interface = machine.interfaces[0]
     await asyncio.to_thread(_write_boot_files, machine, folder)
     router = machine_network.router_address(facts)
-    subnet = Subnet(facts.subnet, facts.network, router, require_mac_address(router), _prefix_length(facts))
+    subnet = Subnet(
+        facts.subnet, facts.network, router, require_mac_address(router), int(facts.subnet_block.partition("/")[2])
+    )
     return Assignment(
         id=machine.id,
         name=machine.tags.get("node") or machine.id,
@@ -217,10 +217,6 @@ async def _renew_nothing() -> None:
     """Does nothing: an instance renews its credentials from the metadata service."""
 
 
-def _prefix_length(facts: SubnetFacts) -> int:
-    return int(facts.subnet_block.partition("/")[2])
-
-
 def _write_boot_files(machine: Machine, folder: Path) -> None:
     """Writes the files that the machine can only read: its boot plan, and the folder for commands."""
     given = folder / _GIVEN
@@ -243,16 +239,6 @@ def _write_boot_files(machine: Machine, folder: Path) -> None:
 
 
 def _machine_work(machine: Machine, folder: Path) -> NodeWork:
-    whole = WholeMachine(
-        KEPT_FOLDERS, EMPTIED_FOLDERS, _etc_files(machine), (*_stand_in_programs(folder), *shown_files()), GIVEN
-    )
-    command = (sys.executable, "-I", "-S", "-c", START, PROGRAMS, f"{PACKAGE}.boot")
-    return NodeWork(command, (), "", lambda endpoints, given: {}, "", machine.image, 0, 0, whole)
-
-
-def _etc_files(machine: Machine) -> Mapping[str, str]:
-    """The files in `/etc` of a new disk. `/etc/environment` has the endpoints of AWS, for users and for systemd
-    units."""
     services, storage = (
         f"http://{each}:443" for each in (machine_network.SERVICES_ADDRESS, machine_network.STORAGE_ADDRESS)
     )
@@ -262,12 +248,6 @@ def _etc_files(machine: Machine) -> Mapping[str, str]:
         "AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://{machine_network.METADATA_ADDRESS}:443{machine.metadata}",
         "AWS_REGION": machine.region,
     }
-    return {**_FILES, "environment": "".join(f"{name}={value}\n" for name, value in variables.items())}
-
-
-def _stand_in_programs(folder: Path) -> list[tuple[str, str]]:
-    """The programs that the machine sees: our package, and scripts of the stand-ins in place of the system's
-    programs."""
     here = Path(__file__).resolve().parent
     package = f"{PROGRAMS}/localcloud/aws/hosts/machine"
     shown = [(str(here / "machine"), package)]
@@ -283,4 +263,12 @@ def _stand_in_programs(folder: Path) -> list[tuple[str, str]]:
         system = [Path(place, name) for place in ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")]
         shown += [(str(script), str(path.resolve())) for path in system if path.exists()]
     scripts.chmod(0o755)
-    return [*shown, (str(scripts), f"{PROGRAMS}/bin")]
+    whole = WholeMachine(
+        KEPT_FOLDERS,
+        EMPTIED_FOLDERS,
+        {**_FILES, "environment": "".join(f"{name}={value}\n" for name, value in variables.items())},
+        (*shown, (str(scripts), f"{PROGRAMS}/bin"), *shown_files()),
+        GIVEN,
+    )
+    command = (sys.executable, "-I", "-S", "-c", START, PROGRAMS, f"{PACKAGE}.boot")
+    return NodeWork(command, (), "", lambda endpoints, given: {}, "", machine.image, 0, 0, whole)

@@ -167,22 +167,21 @@ class LatestNetwork:
         self._reads_begun += 1
         number = self._reads_begun
         living = {each.id: each for each in (*await self._reports.machines(), *starting)}
-        network = await _read_network(self._reports, list(living.values()))
+        machines = list(living.values())
+        # Subnets and groups that are deleted meanwhile are left out.
+        groups: dict[str, SecurityGroupRules] = {}
+        subnets: dict[str, SubnetFacts] = {}
+        for machine in machines:
+            if machine.subnet not in subnets:
+                if (facts := await self._reports.subnet_facts(machine.region, machine.subnet)) is None:
+                    continue
+                subnets[machine.subnet] = facts
+            wanted = {group for each in machine.interfaces for group in each.groups}
+            wanted |= {group for names in subnets[machine.subnet].endpoints for group in names}
+            groups |= {
+                group.id: group for group in await self._reports.groups(machine.region, sorted(wanted - groups.keys()))
+            }
+        network = NetworkInForce(groups, subnets, members_of(machines))
         if number > self._newest_read:
             self._newest_read, self.now = number, network
         return network
-
-
-async def _read_network(reports: MachineReports, machines: Sequence[Machine]) -> NetworkInForce:
-    """Reads a snapshot. Subnets and groups that are deleted meanwhile are left out."""
-    groups: dict[str, SecurityGroupRules] = {}
-    subnets: dict[str, SubnetFacts] = {}
-    for machine in machines:
-        if machine.subnet not in subnets:
-            if (facts := await reports.subnet_facts(machine.region, machine.subnet)) is None:
-                continue
-            subnets[machine.subnet] = facts
-        wanted = {group for each in machine.interfaces for group in each.groups}
-        wanted |= {group for names in subnets[machine.subnet].endpoints for group in names}
-        groups |= {group.id: group for group in await reports.groups(machine.region, sorted(wanted - groups.keys()))}
-    return NetworkInForce(groups, subnets, members_of(machines))

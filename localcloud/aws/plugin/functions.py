@@ -39,7 +39,11 @@ def call_aws_function(token: str, lookup: AwsFunction, session: AwsSession, args
     if token.endswith("getSecret:getSecret"):
         values["secret"] = args.get("arn") or args.get("name")
     parameters = {key: value for key, value in fill(lookup.parameters, values).items() if value not in (None, [None])}
-    filters = _api_filters(lookup, args)
+    given = {name: _listed_values(args[key]) for key, name in lookup.filters.items() if args.get(key) is not None}
+    tags = args.get("tags") or args.get("instanceTags") or {}
+    given |= {f"tag:{key}": [value] for key, value in tags.items()}
+    given |= {one["name"]: list(one["values"]) for one in args.get("filters") or ()}
+    filters = [{"Name": name, "Values": values} for name, values in given.items()]
     parameters |= {"Filters": filters} if filters else {}
     answer = attempt(
         call,
@@ -49,7 +53,16 @@ def call_aws_function(token: str, lookup: AwsFunction, session: AwsSession, args
     matches = search_path(fill(lookup.at, values), answer)
     model = _only_match(token, matches, args) if lookup.one else matches
     _make_unused_calls(call, lookup, session, {**values, **to_pulumi(model, {})})
-    return _function_result(lookup, model, values, args)
+    live = {key: value for key, value in to_pulumi(model, {}).items() if value is not None}
+    live.pop("responseMetadata", None)
+    if isinstance(live.get("tags"), Mapping):
+        live["tags"] = visible_tags(live["tags"])
+    result = {**args, **live, "region": values["region"]}
+    if lookup.operation == "HeadBucket":
+        bucket = args["bucket"]
+        result |= {"arn": f"arn:aws:s3:::{bucket}", "bucketDomainName": f"{bucket}.s3.amazonaws.com"}
+        result["bucketRegion"] = result.get("bucketRegion") or values["region"]
+    return {**result, "id": str(live.get("id") or fill(lookup.id, {**result, **model}) or "")}
 
 
 def _make_unused_calls(call: Call, lookup: AwsFunction, session: AwsSession, values: Properties) -> None:
@@ -67,14 +80,6 @@ def _make_unused_calls(call: Call, lookup: AwsFunction, session: AwsSession, val
         attempt(call, f"{call.name.rsplit(':', 1)[-1]}: {operation}", ask)
 
 
-def _api_filters(lookup: AwsFunction, args: Properties) -> list[Properties]:
-    given = {name: _listed_values(args[key]) for key, name in lookup.filters.items() if args.get(key) is not None}
-    tags = args.get("tags") or args.get("instanceTags") or {}
-    given |= {f"tag:{key}": [value] for key, value in tags.items()}
-    given |= {one["name"]: list(one["values"]) for one in args.get("filters") or ()}
-    return [{"Name": name, "Values": values} for name, values in given.items()]
-
-
 def _listed_values(value: Any) -> list[str]:
     values = value if isinstance(value, list) else [value]
     return [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
@@ -88,16 +93,3 @@ def _only_match(token: str, matches: Any, args: Properties) -> Any:
     if len(items) > 1 and not args.get("mostRecent"):
         raise ProviderError(f"{name}: there are {len(items)} results, and one is needed.", "Give more arguments.")
     return items[-1]
-
-
-def _function_result(lookup: AwsFunction, model: Properties, values: Properties, args: Properties) -> Properties:
-    live = {key: value for key, value in to_pulumi(model, {}).items() if value is not None}
-    live.pop("responseMetadata", None)
-    if isinstance(live.get("tags"), Mapping):
-        live["tags"] = visible_tags(live["tags"])
-    result = {**args, **live, "region": values["region"]}
-    if lookup.operation == "HeadBucket":
-        bucket = args["bucket"]
-        result |= {"arn": f"arn:aws:s3:::{bucket}", "bucketDomainName": f"{bucket}.s3.amazonaws.com"}
-        result["bucketRegion"] = result.get("bucketRegion") or values["region"]
-    return {**result, "id": str(live.get("id") or fill(lookup.id, {**result, **model}) or "")}

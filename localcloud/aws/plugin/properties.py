@@ -66,7 +66,8 @@ class AwsProperties(TableResource, ABC):
         for path, member in self.row.renamed.items():
             *above, name = path.split(".")
             members = [
-                self.row.renamed.get(".".join(above[: n + 1]), _capitalize_first(one)) for n, one in enumerate(above)
+                self.row.renamed.get(".".join(above[: n + 1]), part[:1].upper() + part[1:])
+                for n, part in enumerate(above)
             ]
             back[".".join([*members, member])] = name
         return back
@@ -220,10 +221,6 @@ class AwsProperties(TableResource, ABC):
         if old_outputs is None and self._regional:
             outputs[REGION] = inputs.get(REGION) or self._session().region_name
         return outputs
-
-
-def _capitalize_first(name: str) -> str:
-    return name[:1].upper() + name[1:]
 
 
 def _without_member(path: str, member: str) -> str:

@@ -64,7 +64,7 @@ class ParameterBuilder:
         return made
 
     def _list(self, shape: Any, value: Any, path: str) -> Any:
-        if isinstance(value, Mapping) and _is_tags(shape.member):
+        if isinstance(value, Mapping) and shape.member.type_name == "structure" and set(shape.member.members) in _TAG:
             key, content = sorted(shape.member.members)[:2]
             return [
                 {key: name, content: self.parameters(shape.member.members[content], item, f"{path}.{name}")}
@@ -121,10 +121,6 @@ def pulumi_name_of_member(member: str) -> str:
     return name[:1].lower() + name[1:]
 
 
-def _is_tags(shape: Any) -> bool:
-    return shape.type_name == "structure" and set(shape.members) in _TAG
-
-
 def to_pulumi(value: Any, renamed: Mapping[str, str], path: str = "") -> Any:
     """A response of the API in Pulumi's names and types. `renamed`: API path -> Pulumi name."""
     if isinstance(value, list):
@@ -155,7 +151,14 @@ def in_form_of(live: Any, given: Any) -> Any:
     """The live value in the form of the program's value: flags and numbers as text, and an equal JSON document as the
     program's text. So an unchanged value has no difference."""
     if isinstance(given, str):
-        return _as_text(live, given)
+        if isinstance(live, bool):
+            return str(live).lower()
+        if isinstance(live, int):
+            return str(live)
+        if isinstance(live, Mapping | list) or (isinstance(live, str) and live[:1] in ("{", "[")):
+            decoded, wanted = _decoded_json(live), _decoded_json(given)
+            return given if decoded == wanted else json.dumps(decoded, sort_keys=True)
+        return live
     if isinstance(given, Mapping) and isinstance(live, Mapping):
         return {key: in_form_of(item, given.get(key)) for key, item in live.items()}
     if isinstance(given, list):
@@ -163,17 +166,6 @@ def in_form_of(live: Any, given: Any) -> Any:
         return [in_form_of(item, given[index] if index < len(given) else None) for index, item in enumerate(items)]
     if isinstance(given, Mapping) and isinstance(live, list) and len(live) == 1:
         return in_form_of(live[0], given)
-    return live
-
-
-def _as_text(live: Any, given: str) -> Any:
-    if isinstance(live, bool):
-        return str(live).lower()
-    if isinstance(live, int):
-        return str(live)
-    if isinstance(live, Mapping | list) or (isinstance(live, str) and live[:1] in ("{", "[")):
-        decoded, wanted = _decoded_json(live), _decoded_json(given)
-        return given if decoded == wanted else json.dumps(decoded, sort_keys=True)
     return live
 
 

@@ -42,7 +42,14 @@ def refuse_policy_documents(call: AwsCall) -> None:
             _check_document(text, row["kind"], call)
         except _MalformedError as problem:
             raise RefusalError(Reason.REFUSED, str(problem), row["code"], 400) from None
-        _check_length(call, text, row)
+        if not (most := row.get("most", {}).get(call.operation)):
+            continue
+        length = sum(len(_SPACE.sub("", one)) for one in (text, *_other_documents(call)))
+        if length > most:
+            owner = next((call.text(name) for name in ("RoleName", "GroupName", "UserName") if call.text(name)), "")
+            kind = call.operation.removeprefix("Put").removesuffix("Policy").lower()
+            message = row["too_long"].format(most=most, kind=kind, owner=owner)
+            raise RefusalError(Reason.REFUSED, message, "LimitExceeded", 409)
 
 
 def _check_document(text: str, kind: str, call: AwsCall) -> None:
@@ -61,26 +68,22 @@ def _check_document(text: str, kind: str, call: AwsCall) -> None:
     for statement in statements:
         if not isinstance(statement, dict):
             raise _MalformedError("Invalid policy syntax.")
-        _check_statement(statement, kind)
+        if unknown := statement.keys() - _OF_STATEMENTS:
+            raise _MalformedError(f"Unknown field {min(unknown)}")
+        if any(one in statement and f"Not{one}" in statement for one in ("Action", "Resource", "Principal")):
+            raise _MalformedError("Invalid policy syntax.")
+        if "Effect" not in statement:
+            raise _MalformedError("Missing required field Effect")
+        if statement["Effect"] not in ("Allow", "Deny"):
+            raise _MalformedError(f"Invalid effect: {statement['Effect']}")
+        if not _field_texts(statement.get("Action", statement.get("NotAction"))):
+            raise _MalformedError("Missing required field Action")
+        _check_fields(statement, kind)
+        _check_conditions(statement.get("Condition", {}))
         if kind != "identity":
             _check_principals(statement)
         if kind == "bucket":
             _check_resources(statement, call.text("Bucket"))
-
-
-def _check_statement(statement: Mapping[str, Any], kind: str) -> None:
-    if unknown := statement.keys() - _OF_STATEMENTS:
-        raise _MalformedError(f"Unknown field {min(unknown)}")
-    if any(one in statement and f"Not{one}" in statement for one in ("Action", "Resource", "Principal")):
-        raise _MalformedError("Invalid policy syntax.")
-    if "Effect" not in statement:
-        raise _MalformedError("Missing required field Effect")
-    if statement["Effect"] not in ("Allow", "Deny"):
-        raise _MalformedError(f"Invalid effect: {statement['Effect']}")
-    if not _field_texts(statement.get("Action", statement.get("NotAction"))):
-        raise _MalformedError("Missing required field Action")
-    _check_fields(statement, kind)
-    _check_conditions(statement.get("Condition", {}))
 
 
 def _check_fields(statement: Mapping[str, Any], kind: str) -> None:
@@ -151,19 +154,6 @@ def _field_texts(value: Any) -> list[str]:
     """The texts of a field that is a text or a list of texts; [] for anything else."""
     values = value if isinstance(value, list) else [value]
     return values if all(isinstance(one, str) for one in values) else []
-
-
-def _check_length(call: AwsCall, text: str, row: Mapping[str, Any]) -> None:
-    """Refuses a document that is too long. White space does not count. The inline policies of a user, group or role
-    count together."""
-    if not (most := row.get("most", {}).get(call.operation)):
-        return
-    length = sum(len(_SPACE.sub("", one)) for one in (text, *_other_documents(call)))
-    if length > most:
-        owner = next((call.text(name) for name in ("RoleName", "GroupName", "UserName") if call.text(name)), "")
-        kind = call.operation.removeprefix("Put").removesuffix("Policy").lower()
-        message = row["too_long"].format(most=most, kind=kind, owner=owner)
-        raise RefusalError(Reason.REFUSED, message, "LimitExceeded", 409)
 
 
 def _other_documents(call: AwsCall) -> Iterator[str]:

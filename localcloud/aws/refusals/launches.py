@@ -39,7 +39,8 @@ def refuse_launch_values(call: AwsCall) -> None:
                 str(value) for name, value in call.parameters.items() if re.fullmatch(r"Tag\.\d+\.Key", name)
             )  # fmt: skip
     if call.operation == "ModifyInstanceMetadataOptions" and call.text("InstanceMetadataTags") == "enabled":
-        _check_tags(_instance_tag_keys(call.region, call.text("InstanceId")))
+        instance = _existing_instance(call.region, call.text("InstanceId"))
+        _check_tags([str(tag["key"]) for tag in instance.get_tags()] if instance is not None else [])
 
 
 def check_launch(wanted: Mapping[str, Any]) -> None:
@@ -129,11 +130,6 @@ def _existing_instance(region: str, identifier: str) -> Any:
 def _shows_tags(region: str, identifier: str) -> bool:
     instance = _existing_instance(region, identifier)
     return instance is not None and instance.metadata_options.instance_metadata_tags == "enabled"
-
-
-def _instance_tag_keys(region: str, identifier: str) -> list[str]:
-    instance = _existing_instance(region, identifier)
-    return [str(tag["key"]) for tag in instance.get_tags()] if instance is not None else []
 
 
 def check_interfaces(kind: str, wanted: dict[str, Any]) -> None:

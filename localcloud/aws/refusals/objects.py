@@ -26,21 +26,30 @@ _FIXED_KEYS = frozenset({
 
 def refuse_s3_call(call: AwsCall, caller: AwsPrincipal) -> None:
     """Refuses a call of S3 by S3's rules."""
-    bucket = _called_bucket(call)
+    from moto.kms.models import kms_backends
+    from moto.s3.models import s3_backends
+
+    bucket = s3_backends[ACCOUNT]["aws"].buckets.get(call.text("Bucket"))
     if bucket is None:
         return
     if call.operation in ("GetObject", "HeadObject") and not call.text("versionId"):
         _check_missing_object(call, bucket, caller)
     if call.operation == "PutBucketPolicy":
         _check_public(call, bucket, caller)
-    _check_acl(call, bucket)
-    _check_keys(call)
-
-
-def _called_bucket(call: AwsCall) -> Any:
-    from moto.s3.models import s3_backends
-
-    return s3_backends[ACCOUNT]["aws"].buckets.get(call.text("Bucket"))
+    named = call.headers.get("x-amz-acl", _OF_THE_OWNER)
+    asks = call.operation in ("PutObjectAcl", "PutBucketAcl") or named != _OF_THE_OWNER
+    if bucket.ownership_rule == "BucketOwnerEnforced" and asks:
+        raise RefusalError(Reason.REFUSED, "The bucket does not allow ACLs", "AccessControlListNotSupported")
+    for need in s3_needs.encryption_needs(call, call.text("Bucket"), call.text("Key"), {}):
+        _, _, _, region, _, name = need.resource.split(":", 5)
+        backend = kms_backends[ACCOUNT][region]
+        key = backend.keys.get(backend.any_id_to_key_id(name.removeprefix("key/")))
+        if key is None:
+            raise RefusalError(Reason.REFUSED, f"Key '{need.resource}' does not exist", "KMS.NotFoundException")
+        if key.key_state == "Disabled":
+            raise RefusalError(Reason.REFUSED, f"{key.arn} is disabled.", "KMS.DisabledException")
+        if key.key_state != "Enabled":
+            raise RefusalError(Reason.REFUSED, f"{key.arn} is pending deletion.", "KMS.KMSInvalidStateException")
 
 
 def _check_missing_object(call: AwsCall, bucket: Any, caller: AwsPrincipal) -> None:
@@ -78,30 +87,6 @@ def _public_statements(policy: str) -> Iterator[Mapping[str, Any]]:
         keys = {key.lower() for keys in statement.get("Condition", {}).values() for key in keys}
         if statement["Effect"] == "Allow" and everybody and not keys & _FIXED_KEYS:
             yield statement
-
-
-def _check_acl(call: AwsCall, bucket: Any) -> None:
-    """Refuses ACLs in a bucket whose owner owns all objects, which is the default."""
-    named = call.headers.get("x-amz-acl", _OF_THE_OWNER)
-    asks = call.operation in ("PutObjectAcl", "PutBucketAcl") or named != _OF_THE_OWNER
-    if bucket.ownership_rule == "BucketOwnerEnforced" and asks:
-        raise RefusalError(Reason.REFUSED, "The bucket does not allow ACLs", "AccessControlListNotSupported")
-
-
-def _check_keys(call: AwsCall) -> None:
-    """Refuses to encrypt or decrypt with a KMS key that is disabled or pending deletion."""
-    from moto.kms.models import kms_backends
-
-    for need in s3_needs.encryption_needs(call, call.text("Bucket"), call.text("Key"), {}):
-        _, _, _, region, _, name = need.resource.split(":", 5)
-        backend = kms_backends[ACCOUNT][region]
-        key = backend.keys.get(backend.any_id_to_key_id(name.removeprefix("key/")))
-        if key is None:
-            raise RefusalError(Reason.REFUSED, f"Key '{need.resource}' does not exist", "KMS.NotFoundException")
-        if key.key_state == "Disabled":
-            raise RefusalError(Reason.REFUSED, f"{key.arn} is disabled.", "KMS.DisabledException")
-        if key.key_state != "Enabled":
-            raise RefusalError(Reason.REFUSED, f"{key.arn} is pending deletion.", "KMS.KMSInvalidStateException")
 
 
 def refuse_foreign_uploads(call: AwsCall) -> None:

@@ -34,7 +34,17 @@ def refuse_values_outside_limits(call: AwsCall, caller: AwsPrincipal) -> None:
     if call.name == "logs.FilterLogEvents":
         read_pattern(call.text("filterPattern"))
     if call.name == "sts.AssumeRole":
-        _check_duration(call, caller)
+        text, role = call.text("DurationSeconds"), role_named(call.text("RoleArn").rpartition("/")[2])
+        if not text.isdecimal() or role is None:
+            return
+        if int(text) > int(role.max_session_duration or _HOUR):
+            message = "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
+            raise RefusalError(Reason.REFUSED, message)
+        if caller.role and int(text) > _HOUR:
+            message = (
+                "The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining."
+            )
+            raise RefusalError(Reason.REFUSED, message)
 
 
 def _problems_by_model(call: AwsCall) -> Iterator[str]:
@@ -64,7 +74,13 @@ def _find_model_problems(value: Any, shape: Any, path: str, wire: Wire) -> Itera
             yield from _find_model_problems(item, shape.member, f"{path}.{number}.member", wire)
     elif kind == "string" and isinstance(value, str):
         yield from _size_problems(len(value), shape, path, value, "have length")
-        yield from _pattern_problems(value, shape, path)
+        pattern = shape.metadata.get("pattern")
+        if pattern and (compiled := _compile_pattern(pattern)) is not None and not compiled.fullmatch(value):
+            yield _describe_problem(value, shape, path, f"Member must satisfy regular expression pattern: {pattern}")
+        if shape.enum and value not in shape.enum:
+            yield _describe_problem(
+                value, shape, path, f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"
+            )
     elif kind in ("integer", "long") and isinstance(value, int):
         yield from _size_problems(value, shape, path, value, "have value")
 
@@ -75,14 +91,6 @@ def _size_problems(size: int, shape: Any, path: str, value: Any, what: str) -> I
         yield _describe_problem(value, shape, path, f"Member must {what} greater than or equal to {least}")
     if most is not None and size > most:
         yield _describe_problem(value, shape, path, f"Member must {what} less than or equal to {most}")
-
-
-def _pattern_problems(value: str, shape: Any, path: str) -> Iterator[str]:
-    pattern = shape.metadata.get("pattern")
-    if pattern and (compiled := _compile_pattern(pattern)) is not None and not compiled.fullmatch(value):
-        yield _describe_problem(value, shape, path, f"Member must satisfy regular expression pattern: {pattern}")
-    if shape.enum and value not in shape.enum:
-        yield _describe_problem(value, shape, path, f"Member must satisfy enum value set: [{', '.join(shape.enum)}]")
 
 
 def _describe_problem(value: Any, shape: Any, path: str, constraint: str) -> str:
@@ -110,20 +118,6 @@ def _problems_by_rows(call: AwsCall) -> Iterator[str]:
             values = ", ".join(map(str, row["values"]))
             yield f"Value '{value}' at '{row['parameter']}' failed to satisfy constraint: Member must satisfy enum" \
                   f" value set: [{values}]"  # fmt: skip
-
-
-def _check_duration(call: AwsCall, caller: AwsPrincipal) -> None:
-    """Refuses a session that is longer than its role allows. A session of a role may assume roles for one hour at
-    most."""
-    text, role = call.text("DurationSeconds"), role_named(call.text("RoleArn").rpartition("/")[2])
-    if not text.isdecimal() or role is None:
-        return
-    if int(text) > int(role.max_session_duration or _HOUR):
-        message = "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
-        raise RefusalError(Reason.REFUSED, message)
-    if caller.role and int(text) > _HOUR:
-        message = "The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining."
-        raise RefusalError(Reason.REFUSED, message)
 
 
 def refuse_filters(call: AwsCall) -> None:

@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with suppress(ChildProcessError):
         while True:
-            for child in _own_children():
+            for child in map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()):
                 _end_process(child, signal.SIGKILL)
             os.wait()
     return 128 - code if code < 0 else code
@@ -49,7 +49,3 @@ def _wait_for_container(command: int) -> int:
 def _end_process(pid: int, number: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, number)
-
-
-def _own_children() -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
