@@ -134,7 +134,7 @@ class AwsCloud:
                 "no-capacity", "ec2.RunInstances", lambda fault: fnmatchcase(kind, fault.shape)
             ))),
             session_seconds=lambda: self._on_loop(lambda: self._faults.seconds("token", "sts.AssumeRole")),
-            limit=lambda name: self._on_loop(lambda: _fault_value(self._faults.limit(name))),
+            limit=lambda name: self._on_loop(lambda: fault.value if (fault := self._faults.limit(name)) else None),
         )  # fmt: skip
 
     def _on_loop(self, work: Callable[[], Answer]) -> Answer:
@@ -190,7 +190,11 @@ class AwsCloud:
         self._report(lambda _: commands.mark_ended(command, instance, code, output, errors))
 
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
-        return await self._on_thread(lambda _: _find_group_rules(region, ids))
+        def find(_: object) -> list[SecurityGroupRules]:
+            backend = machine_view.ec2_backend(region)
+            return [rules for identifier in ids if (rules := machine_view.group_rules(backend, identifier)) is not None]
+
+        return await self._on_thread(find)
 
     async def subnet_facts(self, region: str, subnet: str) -> SubnetFacts | None:
         return await self._on_thread(lambda _: machine_view.subnet_facts(machine_view.ec2_backend(region), subnet))
@@ -223,15 +227,6 @@ def _restart_instances() -> None:
     commands.fail_all()
     for instance in machine_view.active_instances():
         machine_view.mark_pending(instance)
-
-
-def _find_group_rules(region: str, ids: Sequence[str]) -> list[SecurityGroupRules]:
-    backend = machine_view.ec2_backend(region)
-    return [rules for one in ids if (rules := machine_view.group_rules(backend, one)) is not None]
-
-
-def _fault_value(fault: faults.Fault | None) -> int | None:
-    return fault.value if fault else None
 
 
 def _refusal_of(fault: faults.Fault) -> RefusalError:

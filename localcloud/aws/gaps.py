@@ -41,10 +41,16 @@ def aws_gap_paragraphs() -> Iterator[str]:
     """Names only operations that exist here, because AWS has thousands."""
     services = list(botocore_coverage())
     yield _HEAD
-    table = ["| service | implemented | of |", "| --- | --- | --- |"]
-    yield "\n".join([*table, *(f"| {service.title} | {len(service.there)} | {service.all} |" for service in services)])
+    lines = [f"| {service.title} | {len(service.there)} | {service.all} |" for service in services]
+    yield "\n".join(["| service | implemented | of |", "| --- | --- | --- |", *lines])
     yield "Differences:"
-    yield "\n".join(map(list_item, _list_differences()))
+    refused = table("aws_calls")["refused"].items()
+    whys = {f"{prefix}.{operation}": why for prefix, rows in refused for operation, why in rows.items()}
+    differences = []
+    for name, why in {**whys, **table("aws_refusals")["lacking"]}.items():
+        prefix, _, operation = name.partition(".")
+        differences.append(f"{_TITLES[prefix]}: {operation} is refused: {why}.")
+    yield "\n".join(map(list_item, [*differences, *table("aws_local")["differences"]]))
     for service in services:
         yield f"### {service.title}"
         yield operations_line("Implemented", service.there)
@@ -58,16 +64,6 @@ def botocore_coverage() -> Iterator[AwsCoverage]:
             set(s3_operations.s3_operation_names()) if service.wire is Wire.S3 else set(_handled_operations(service))
         ) & names
         yield AwsCoverage(_TITLES[service.prefix], tuple(sorted(implemented - set(refused))), len(names))
-
-
-def _list_differences() -> Iterator[str]:
-    """The differences from AWS, one sentence each."""
-    refused = table("aws_calls")["refused"].items()
-    whys = {f"{prefix}.{operation}": why for prefix, rows in refused for operation, why in rows.items()}
-    for name, why in {**whys, **table("aws_refusals")["lacking"]}.items():
-        prefix, _, operation = name.partition(".")
-        yield f"{_TITLES[prefix]}: {operation} is refused: {why}."
-    yield from table("aws_local")["differences"]
 
 
 def _handled_operations(service: AwsService) -> Iterator[str]:

@@ -80,7 +80,7 @@ def _documents_are_forwarded() -> Iterator[None]:
             made = requests.write_request(call)
             return replace(made, body=last.body) if call.operation == "DeleteObjects" else made
 
-        reader = SimpleNamespace(read=lenient, malformed=xml_body.malformed_xml)
+        reader = SimpleNamespace(read_xml=lenient, malformed_xml=xml_body.malformed_xml)
         with (
             patch.object(s3_values, "xml_body", reader), patch.object(s3_values, "_check_deleted", lambda rows: None),
             patch.object(simulation, "write_request", as_sent),

@@ -35,12 +35,20 @@ def needs_of_aws_call(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
         Need(f"{call.service.prefix}:{call.operation}", arn, {**keys, **resource_tags.resource_tag_keys(arn)})
         for arn in _call_resources(call)
     ]  # fmt: skip
-    return [*needs, *_tag_needs(call, needs), *_pass_role_needs(call, common)]
+    needs += list(_tag_needs(call, needs))
+    if call.name == "iam.AddRoleToInstanceProfile":
+        arn = f"arn:aws:iam::{ACCOUNT}:role/{call.text('RoleName')}"
+        needs.append(ec2_needs.pass_role_need(resource_tags.full_arn(arn, call.region), common))
+    return needs
 
 
 def _call_resources(call: AwsCall) -> list[str]:
     """The resources of a call; `*` if no row of the catalog names any."""
-    arns = [arn for row in table("aws_calls")["resource"] if _is_for(row, call) for arn in _arns_of_row(row, call)]
+    arns: list[str] = []
+    for row in table("aws_calls")["resource"]:
+        named = "*" in row["operations"] or call.operation in row["operations"]
+        if row["service"] == call.service.prefix and named and call.operation not in row.get("except", ()):
+            arns += _arns_of_row(row, call)
     if call.name == "ssm.SendCommand":
         arns += _tagged_targets(call)
     if call.name in ("kms.Decrypt", "kms.ReEncrypt"):
@@ -56,11 +64,6 @@ def _renamed_arn(call: AwsCall, arn: str) -> str:
     path, _, name = f"/{rest}".rpartition("/")
     path, name = call.text("NewPath") or f"{path}/", call.text(f"New{kind.title()}Name") or name
     return f"arn:aws:iam::{ACCOUNT}:{kind}{path}{name}"
-
-
-def _is_for(row: Mapping[str, Any], call: AwsCall) -> bool:
-    named = "*" in row["operations"] or call.operation in row["operations"]
-    return row["service"] == call.service.prefix and named and call.operation not in row.get("except", ())
 
 
 def _arns_of_row(row: Mapping[str, Any], call: AwsCall) -> Iterator[str]:
@@ -150,13 +153,6 @@ def special_keys(call: AwsCall) -> dict[str, Sequence[str]]:
         if call.text("ExternalId"):
             keys["sts:ExternalId"] = (call.text("ExternalId"),)
     return keys
-
-
-def _pass_role_needs(call: AwsCall, common: Mapping[str, Sequence[str]]) -> Iterator[Need]:
-    """The need to pass a role when it is added to an instance profile."""
-    if call.name == "iam.AddRoleToInstanceProfile":
-        arn = f"arn:aws:iam::{ACCOUNT}:role/{call.text('RoleName')}"
-        yield ec2_needs.pass_role_need(resource_tags.full_arn(arn, call.region), common)
 
 
 def common_keys(call: AwsCall, principal: AwsPrincipal) -> dict[str, Sequence[str]]:

@@ -50,7 +50,9 @@ def in_force(principal: AwsPrincipal, need: Need) -> InForce:
         limits += _permissions_boundary(backend, role)
         if principal.session_policy:
             limits.append(("session policy", principal.session_policy))
-    owns = need.action in _OF_THE_OWNER and _is_administrator_principal(backend, principal)
+    user, administrators = backend.users.get(principal.user), backend.groups.get(ADMINISTRATORS)
+    is_administrator = user is not None and administrators is not None and user in administrators.users
+    owns = need.action in _OF_THE_OWNER and is_administrator
     if principal.instance:
         limits += endpoint_policies_of_instance(principal.instance, need.action)
     try:
@@ -64,11 +66,6 @@ def in_force(principal: AwsPrincipal, need: Need) -> InForce:
         )
     except UnreadableDocumentError as error:
         return InForce((), (), (), f"a policy document ({error})")
-
-
-def _is_administrator_principal(backend: Any, principal: AwsPrincipal) -> bool:
-    user, group = backend.users.get(principal.user), backend.groups.get(ADMINISTRATORS)
-    return user is not None and group is not None and user in group.users
 
 
 def role_named(name: str) -> Any:

@@ -37,8 +37,7 @@ def resource_tag_keys(arn: str) -> dict[str, Sequence[str]]:
     if len(parts) < 6:
         return {}
     service, region, name = parts[2], parts[3], parts[5]
-    reader = _READERS.get(service)
-    tags = dict(map(tag_pair, reader(region, name, arn))) if reader else {}
+    tags = dict(map(tag_pair, _stored_tags(service, region, name, arn)))
     own = {"ec2": ("ec2:ResourceTag", "ssm:resourceTag"), "secretsmanager": ("secretsmanager:ResourceTag",),
            "iam": ("iam:ResourceTag",), "ecr": ("ecr:ResourceTag",)}.get(service, ())  # fmt: skip
     return {f"{prefix}/{tag}": (value,) for prefix in ("aws:ResourceTag", *own) for tag, value in tags.items()}
@@ -47,70 +46,49 @@ def resource_tag_keys(arn: str) -> dict[str, Sequence[str]]:
 Rows = Iterable[Mapping[str, str]]
 
 
-def _of_ec2(region: str, name: str, arn: str) -> Rows:
-    from moto.ec2.models import ec2_backends
+def _stored_tags(service: str, region: str, name: str, arn: str) -> Rows:
+    """The tags of a resource, where moto's backend of its service keeps them."""
+    kind, _, identifier = name.partition("/")
+    tags: dict[str, str] = {}
+    if service == "ec2":
+        from moto.ec2.models import ec2_backends
 
-    backend = ec2_backends[ACCOUNT][region]
-    identifier = name.partition("/")[2]
-    if name.startswith("placement-group/"):
-        row = backend.__dict__.get("trainyard_placement_groups", {}).get(identifier, {})
-        identifier = row.get("GroupId", identifier)
-    return [{"Key": key, "Value": value} for key, value in backend.tags.get(identifier, {}).items()]
+        backend = ec2_backends[ACCOUNT][region]
+        if kind == "placement-group":
+            row = backend.__dict__.get("trainyard_placement_groups", {}).get(identifier, {})
+            identifier = row.get("GroupId", identifier)
+        tags = backend.tags.get(identifier, {})
+    elif service == "secretsmanager":
+        secret = _find_secret(region, arn)
+        return (secret.tags or ()) if secret is not None else ()
+    elif service == "iam":
+        from moto.iam.models import iam_backends
 
+        backend = iam_backends[ACCOUNT]["aws"]
+        tables = (backend.roles, backend.users, backend.instance_profiles, backend.managed_policies)
+        owner = next((one for table in tables for one in table.values() if one.arn == arn), None)
+        own = getattr(owner, "tags", None) or ()
+        return own.values() if isinstance(own, Mapping) else own
+    elif service == "ecr":
+        from moto.ecr.models import ecr_backends
 
-def _of_secret(region: str, name: str, arn: str) -> Rows:
-    secret = _find_secret(region, arn)
-    return (secret.tags or ()) if secret is not None else ()
+        tags = ecr_backends[ACCOUNT][region].tagger.get_tag_dict_for_resource(arn)
+    elif service == "kms":
+        from moto.kms.models import kms_backends
 
+        tags = kms_backends[ACCOUNT][region].tagger.get_tag_dict_for_resource(identifier)
+    elif service == "ssm":
+        from moto.ssm.models import ssm_backends
 
-def _of_identity(region: str, name: str, arn: str) -> Rows:
-    from moto.iam.models import iam_backends
+        tables = ssm_backends[ACCOUNT][region]._resource_tags.get(kind.title(), {})
+        tags = {**tables.get(identifier, {}), **tables.get(f"/{identifier}", {})}
+    elif service == "logs":
+        from moto.logs.models import logs_backends
 
-    backend = iam_backends[ACCOUNT]["aws"]
-    tables = (backend.roles, backend.users, backend.instance_profiles, backend.managed_policies)
-    owner = next((one for table in tables for one in table.values() if one.arn == arn), None)
-    tags = getattr(owner, "tags", None) or ()
-    return tags.values() if isinstance(tags, Mapping) else tags
-
-
-def _of_repository(region: str, name: str, arn: str) -> Rows:
-    from moto.ecr.models import ecr_backends
-
-    return _tagger_rows(ecr_backends[ACCOUNT][region], arn)
-
-
-def _of_key(region: str, name: str, arn: str) -> Rows:
-    from moto.kms.models import kms_backends
-
-    return _tagger_rows(kms_backends[ACCOUNT][region], name.partition("/")[2])
-
-
-def _of_parameter(region: str, name: str, arn: str) -> Rows:
-    from moto.ssm.models import ssm_backends
-
-    kind, _, bare = name.partition("/")
-    tables = ssm_backends[ACCOUNT][region]._resource_tags.get(kind.title(), {})
-    return [
-        {"Key": key, "Value": value} for owner in (bare, f"/{bare}") for key, value in tables.get(owner, {}).items()
-    ]
-
-
-def _of_log_group(region: str, name: str, arn: str) -> Rows:
-    from moto.logs.models import logs_backends
-
-    backend, group = logs_backends[ACCOUNT][region], name.removeprefix("log-group:").partition(":")[0]
-    row = backend.groups.get(group)
-    return _tagger_rows(backend, row.arn) if row is not None else ()
-
-
-def _tagger_rows(backend: Any, name: str) -> Rows:
-    return [{"Key": key, "Value": value} for key, value in backend.tagger.get_tag_dict_for_resource(name).items()]
-
-
-_READERS = {
-    "ec2": _of_ec2, "secretsmanager": _of_secret, "iam": _of_identity, "ecr": _of_repository, "kms": _of_key,
-    "ssm": _of_parameter, "logs": _of_log_group,
-}  # fmt: skip
+        backend, group = logs_backends[ACCOUNT][region], name.removeprefix("log-group:").partition(":")[0]
+        row = backend.groups.get(group)
+        tags = backend.tagger.get_tag_dict_for_resource(row.arn) if row is not None else {}
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
 def full_arn(arn: str, region: str) -> str:

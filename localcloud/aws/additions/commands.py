@@ -141,7 +141,11 @@ def has_tag(instance: Any, row: dict[str, Any]) -> bool:
 def begin_command(command: Any, instances: list[str]) -> None:
     """Creates the invocations of a command, which are pending until the hosts begin them."""
     command.instance_ids = list(dict.fromkeys(instances))
-    command.invocations = [_new_invocation(command, one) for one in command.instance_ids]
+    pending = {
+        "Status": "Pending", "StatusDetails": "Pending", "ResponseCode": -1, "ExecutionElapsedTime": "",
+        "ExecutionStartDateTime": "", "ExecutionEndDateTime": "", "StandardErrorUrl": "",
+    }  # fmt: skip
+    command.invocations = [{**command.invocation_response(one, _PLUGIN), **pending} for one in command.instance_ids]
     lines = tuple(str(line) for line in command.parameters["commands"])
     seconds = float((command.parameters.get("executionTimeout") or [_DEFAULT_SECONDS])[0])
     folder = str((command.parameters.get("workingDirectory") or [""])[0])
@@ -149,15 +153,6 @@ def begin_command(command: Any, instances: list[str]) -> None:
         order = MachineCommand(command.command_id, instance, lines, seconds, folder)
         attached_outside().defer(partial(attached_outside().machines.send, order))
     _update_counts(command)
-
-
-def _new_invocation(command: Any, instance: str) -> dict[str, Any]:
-    row: dict[str, Any] = command.invocation_response(instance, _PLUGIN)
-    row |= {
-        "Status": "Pending", "StatusDetails": "Pending", "ResponseCode": -1, "ExecutionElapsedTime": "",
-        "ExecutionStartDateTime": "", "ExecutionEndDateTime": "", "StandardErrorUrl": "",
-    }  # fmt: skip
-    return row
 
 
 def mark_began(identifier: str, instance: str) -> None:

@@ -61,7 +61,20 @@ class Launches(Operations):
         return result
 
     def start_instances(self) -> Any:
-        return _start_instance(self)
+        stopped = list(self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", [])))
+        for instance in stopped:
+            if instance.state == "terminated":
+                raise ec2_error(
+                    "IncorrectInstanceState",
+                    f"The instance '{instance.id}' is not in a state from which it can be started.",
+                )
+            if instance.state == "stopped" and attached_outside().no_capacity(instance.instance_type):
+                raise ec2_error("InsufficientInstanceCapacity", "There is not enough capacity to fulfill your request.")
+        rest = [instance for instance in stopped if instance.state == "stopped"]
+        result = self._by_moto("start_instances")
+        for instance in rest:
+            machine_view.mark_pending(instance)
+        return result
 
     def stop_instances(self) -> Any:
         return _end_instance(self, "stopped")
@@ -120,22 +133,19 @@ def _check_quota(self: Any, kind: str, wanted: dict[str, Any], count: int) -> No
     lifecycle = "spot" if wanted.get("InstanceMarketOptions", {}).get("MarketType") == "spot" else "on-demand"
     each = self.ec2_backend.describe_instance_types([kind])[0]["VCpuInfo"]["DefaultVCpus"]
     limit = instance_types.quota_value(_BUCKETS[lifecycle])
-    if (_count_running(self.ec2_backend, kind, lifecycle) + count) * each > limit:
+    running = sum(
+        instance.instance_type == kind
+        and instance.state in ("pending", "running")
+        and (instance.lifecycle or "on-demand") == lifecycle
+        for instance in self.ec2_backend.all_instances()
+    )
+    if (running + count) * each > limit:
         code = "MaxSpotInstanceCountExceeded" if lifecycle == "spot" else "VcpuLimitExceeded"
         raise ec2_error(
             code,
             f"You have requested more vCPU capacity than your current vCPU limit of {limit} allows for the instance"
             " bucket that the specified instance type belongs to.",
         )
-
-
-def _count_running(backend: Any, kind: str, lifecycle: str) -> int:
-    return sum(
-        one.instance_type == kind
-        and one.state in ("pending", "running")
-        and (one.lifecycle or "on-demand") == lifecycle
-        for one in backend.all_instances()
-    )
 
 
 def _launch_zone(backend: Any, wanted: dict[str, Any]) -> str:
@@ -171,21 +181,6 @@ def _complete_instance(self: Any, instance: Any, wanted: dict[str, Any]) -> None
             instance_id=instance.id, iam_instance_profile_name=profile.get("Name"),
             iam_instance_profile_arn=profile.get("Arn"),
         )  # fmt: skip
-
-
-def _start_instance(self: Any) -> Any:
-    stopped = list(self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", [])))
-    for instance in stopped:
-        if instance.state == "terminated":
-            raise ec2_error("IncorrectInstanceState", f"The instance '{instance.id}' is not in a state from which it"
-                            " can be started.")  # fmt: skip
-        if instance.state == "stopped" and attached_outside().no_capacity(instance.instance_type):
-            raise ec2_error("InsufficientInstanceCapacity", "There is not enough capacity to fulfill your request.")
-    rest = [one for one in stopped if one.state == "stopped"]
-    result = self._by_moto("start_instances")
-    for instance in rest:
-        machine_view.mark_pending(instance)
-    return result
 
 
 def _end_instance(self: Any, how: str) -> Any:

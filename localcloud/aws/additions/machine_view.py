@@ -125,14 +125,15 @@ def machine_of_instance(instance: Any) -> Machine:
     return Machine(
         id=instance.id, image=instance.image_id, region=instance.ec2_backend.region_name,
         subnet=instance.subnet_id or "", user_data=_decoded_user_data(instance), tags=tags,
-        interfaces=tuple(_machine_interface(nic) for _, nic in sorted(instance.nics.items())),
+        interfaces=tuple(
+            MachineInterface(
+                nic.id, nic.private_ip_address, tuple(group.id for group in nic.group_set), nic.interface_type,
+                nic.mac_address,
+            )
+            for _, nic in sorted(instance.nics.items())
+        ),
         metadata=attached_outside().metadata_path(instance.id),
     )  # fmt: skip
-
-
-def _machine_interface(nic: Any) -> MachineInterface:
-    groups = tuple(group.id for group in nic.group_set)
-    return MachineInterface(nic.id, nic.private_ip_address, groups, nic.interface_type, nic.mac_address)
 
 
 def _decoded_user_data(instance: Any) -> bytes:

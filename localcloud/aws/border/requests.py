@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -85,13 +85,21 @@ def write_request(call: AwsCall) -> WrittenRequest:
                  "{resourceArn+}": f"arn:aws:s3:::{call.text('Bucket')}"}  # fmt: skip
         for name, value in parts.items():
             template = template.replace(name, quote(value, safe="/" if name == "{Key+}" else "-._~"))
-        query = [*filter(None, [fixed]), *_write_s3_query(call, model)]
+        query = [*filter(None, [fixed])]
+        for name, _ in s3_values.members_at(model, "querystring"):
+            given = call.parameters.get(name)
+            values = given if isinstance(given, list) else [] if given is None else [given]
+            query += [f"{quote(name, safe='')}={quote(each, safe='')}" for each in values]
         headers = dict(call.headers)
         if call.text("Source"):
             version = call.text("SourceVersion")
             source = quote(call.text("Source"), safe="/")
             headers["x-amz-copy-source"] = f"{source}?versionId={quote(version, safe='')}" if version else source
-        return WrittenRequest(model.http["method"], template, "&".join(query), headers, _write_s3_body(call, model))
+        body = call.body
+        if call.document is not None:
+            name, _, payload = s3_values.payload_shape(model.input_shape)
+            body = xml_body.write_xml(call.document, name, payload)
+        return WrittenRequest(model.http["method"], template, "&".join(query), headers, body)
     if call.service.wire is Wire.JSON:
         text = json.dumps(call.parameters)
         for sign, spelled in _ESCAPES.items():
@@ -102,17 +110,3 @@ def write_request(call: AwsCall) -> WrittenRequest:
     version = service_model(call.service.backend).api_version
     pairs = {"Action": call.operation, "Version": version, **call.parameters}
     return WrittenRequest("POST", "/", "", {"content-type": _FORM_TYPE}, urlencode(pairs).encode())
-
-
-def _write_s3_query(call: AwsCall, model: Any) -> Iterator[str]:
-    for name, _ in s3_values.members_at(model, "querystring"):
-        value = call.parameters.get(name)
-        for one in value if isinstance(value, list) else [value] if value is not None else []:
-            yield f"{quote(name, safe='')}={quote(one, safe='')}"
-
-
-def _write_s3_body(call: AwsCall, model: Any) -> bytes:
-    if call.document is None:
-        return call.body
-    name, _, payload = s3_values.payload_shape(model.input_shape)
-    return xml_body.write_xml(call.document, name, payload)

@@ -137,11 +137,6 @@ def _stripped_value(text: str, kind: str, name: str) -> str:
     return canonical_value(text.strip() if kind != "string" else text, kind, name)
 
 
-def _check_deleted(rows: list[Mapping[str, str]]) -> None:
-    if not rows or any(row["Key"] == "" or row.get("VersionId") == "" for row in rows):
-        raise xml_body.malformed_xml()
-
-
 def _check_content(raw: RawCall) -> None:
     """Verifies the digest and the checksums in the headers."""
     if (stated := raw.headers.get("content-md5")) is not None:
@@ -161,6 +156,11 @@ def _check_content(raw: RawCall) -> None:
         ):
             message = f"The {algorithm} you specified did not match the calculated checksum."
             raise RefusalError(Reason.REFUSED, message, "BadDigest")
+
+
+def _check_deleted(rows: list[Mapping[str, str]]) -> None:
+    if not rows or any(row["Key"] == "" or row.get("VersionId") == "" for row in rows):
+        raise xml_body.malformed_xml()
 
 
 def _is_base64(text: str, length: int) -> bool:

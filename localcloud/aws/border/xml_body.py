@@ -135,10 +135,15 @@ def write_xml(value: Any, name: str, shape: Any) -> bytes:
 def _xml_parts(value: Any, name: str, shape: Any) -> Iterator[str]:
     if shape.type_name == "structure":
         attribute = _attribute_of(shape.members)
-        yield f'<{name} {_SCHEMA} xsi:type="{_escape_xml(value[attribute])}">' if attribute in value else f"<{name}>"
-        for member, one in shape.members.items():
-            if member in value and member != attribute:
-                yield from _write_member(value[member], _element_name(member, one), one)
+        signs = {**_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
+        start = f'{name} {_SCHEMA} xsi:type="{escape(value[attribute], signs)}"' if attribute in value else name
+        yield f"<{start}>"
+        for member, inner in shape.members.items():
+            if member not in value or member == attribute:
+                continue
+            repeated = inner.type_name == "list" and _is_flat(inner)
+            for item in value[member] if repeated else [value[member]]:
+                yield from _xml_parts(item, _element_name(member, inner), inner.member if repeated else inner)
         yield f"</{name}>"
     elif shape.type_name == "list":
         yield f"<{name}>"
@@ -147,15 +152,3 @@ def _xml_parts(value: Any, name: str, shape: Any) -> Iterator[str]:
         yield f"</{name}>"
     else:
         yield f"<{name}>{escape(str(value), _ESCAPES)}</{name}>"
-
-
-def _write_member(value: Any, name: str, shape: Any) -> Iterator[str]:
-    if shape.type_name == "list" and _is_flat(shape):
-        for item in value:
-            yield from _xml_parts(item, name, shape.member)
-    else:
-        yield from _xml_parts(value, name, shape)
-
-
-def _escape_xml(text: str) -> str:
-    return escape(text, {**_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})

@@ -55,7 +55,14 @@ def _routed_blocks(routes: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 def firewall_rules(groups: Iterable[SecurityGroupRules], members: Members) -> tuple[FirewallRule, ...]:
     """The firewall rules of security groups. `members`: the addresses in each group."""
-    rules = list(_implied_rules())
+    # The rule for the metadata service, which security groups never block.
+    peer = f"{METADATA_ADDRESS}/32"
+    rules = [
+        FirewallRule(
+            list="", index=0, direction="egress", protocol=TCP, peer=peer, peers=(IPv4Network(peer),), key="metadata",
+            implied=True,
+        )
+    ]  # fmt: skip
     for group in groups:
         for side in (group.ingress, group.egress):
             rules += [_to_firewall_rule(group.id, index, rule, members) for index, rule in enumerate(side)]
@@ -80,15 +87,6 @@ def admits_address(rule: SecurityRule, address: str, port: int, members: Members
         return False
     connection = Flow(rule.direction, address, "", port, TCP, count=0)
     return read.allows(connection, lambda peer: any(IPv4Address(peer) in block for block in read.peers))
-
-
-def _implied_rules() -> Iterator[FirewallRule]:
-    """The rule for the metadata service, which security groups never block."""
-    peer = f"{METADATA_ADDRESS}/32"
-    yield FirewallRule(
-        list="", index=0, direction="egress", protocol=TCP, peer=peer, peers=(IPv4Network(peer),), key="metadata",
-        implied=True,
-    )  # fmt: skip
 
 
 def _to_firewall_rule(group: str, index: int, rule: SecurityRule, members: Members) -> FirewallRule:

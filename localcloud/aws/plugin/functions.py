@@ -50,8 +50,14 @@ def call_aws_function(token: str, lookup: AwsFunction, session: AwsSession, args
         token.rsplit(":", 1)[-1],
         lambda: session.ask(lookup.service, values["region"], lookup.operation, parameters),
     )
-    matches = search_path(fill(lookup.at, values), answer)
-    model = _only_match(token, matches, args) if lookup.one else matches
+    model = search_path(fill(lookup.at, values), answer)
+    if lookup.one:
+        items, name = list(model or ()), token.rsplit(":", 1)[-1]
+        if not items:
+            raise ProviderError(f"{name}: there are no results.", "Correct the arguments or the region.")
+        if len(items) > 1 and not args.get("mostRecent"):
+            raise ProviderError(f"{name}: there are {len(items)} results, and one is needed.", "Give more arguments.")
+        model = items[-1]
     _make_unused_calls(call, lookup, session, {**values, **to_pulumi(model, {})})
     live = {key: value for key, value in to_pulumi(model, {}).items() if value is not None}
     live.pop("responseMetadata", None)
@@ -83,13 +89,3 @@ def _make_unused_calls(call: Call, lookup: AwsFunction, session: AwsSession, val
 def _listed_values(value: Any) -> list[str]:
     values = value if isinstance(value, list) else [value]
     return [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
-
-
-def _only_match(token: str, matches: Any, args: Properties) -> Any:
-    name = token.rsplit(":", 1)[-1]
-    items = list(matches or ())
-    if not items:
-        raise ProviderError(f"{name}: there are no results.", "Correct the arguments or the region.")
-    if len(items) > 1 and not args.get("mostRecent"):
-        raise ProviderError(f"{name}: there are {len(items)} results, and one is needed.", "Give more arguments.")
-    return items[-1]

@@ -214,14 +214,11 @@ class AwsProperties(TableResource, ABC):
     def _validate_change(self, change: Change, wanted: Properties) -> list[InputFailure]:
         builder = ParameterBuilder({**self.row.renamed, **change.names})
         self.body_of(builder, change, wanted)
-        return [replace(one, property=_without_member(one.property, change.value)) for one in builder.failures]
+        member = f".{change.value}" if change.value else ""
+        return [replace(failure, property=failure.property.removesuffix(member)) for failure in builder.failures]
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         outputs = super().preview(inputs, old_outputs)
         if old_outputs is None and self._regional:
             outputs[REGION] = inputs.get(REGION) or self._session().region_name
         return outputs
-
-
-def _without_member(path: str, member: str) -> str:
-    return path.removesuffix(f".{member}") if member else path

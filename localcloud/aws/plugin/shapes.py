@@ -8,7 +8,7 @@ Pulumi's names come from Terraform. They are the API's names with a small first 
 import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -129,22 +129,18 @@ def to_pulumi(value: Any, renamed: Mapping[str, str], path: str = "") -> Any:
             return {item.get("Key", item.get("key")): item.get("Value", item.get("value")) for item in value}
         return [to_pulumi(item, renamed, path) for item in value]
     if isinstance(value, Mapping):
-        # Botocore decodes IAM's policy documents. Their keys are not members of a shape.
-        is_document = "Statement" in value
-        return json.dumps(value) if is_document else dict(_pulumi_members(value, renamed, path))
+        if "Statement" in value:  # botocore decodes IAM's policy documents, and their keys are not members of a shape
+            return json.dumps(value)
+        shown = {}
+        for member, item in value.items():
+            below = f"{path}.{member}" if path else member
+            name = renamed.get(below, pulumi_name_of_member(member))
+            is_map = name in MAPS and (isinstance(item, Mapping) or item == [])
+            shown[name] = dict(item) if is_map else to_pulumi(item, renamed, below)
+        return shown
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     return value.decode(errors="replace") if isinstance(value, bytes) else value
-
-
-def _pulumi_members(value: Mapping[str, Any], renamed: Mapping[str, str], path: str) -> Iterator[tuple[str, Any]]:
-    for member, item in value.items():
-        below = f"{path}.{member}" if path else member
-        name = renamed.get(below, pulumi_name_of_member(member))
-        if name in MAPS and (isinstance(item, Mapping) or item == []):
-            yield name, dict(item)
-        else:
-            yield name, to_pulumi(item, renamed, below)
 
 
 def in_form_of(live: Any, given: Any) -> Any:

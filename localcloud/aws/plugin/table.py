@@ -161,7 +161,8 @@ class AwsResource(AwsProperties):
         for change in self.row.changes:
             if touched := left & set(change.inputs):
                 names = change.inputs if change.together else touched
-                wanted = {name: _or_else(new.get(name), self.row.unset.get(name)) for name in sorted(names)}
+                unset = self.row.unset
+                wanted = {name: unset.get(name) if new.get(name) is None else new[name] for name in sorted(names)}
                 self._undo(call, id, change, live)
                 self._apply(call, id, change, wanted, {**live, **new})
                 left -= touched
@@ -222,10 +223,6 @@ class AwsResource(AwsProperties):
 
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
         self.ask(inputs, self.row.delete.operation, fill(self.row.delete.parameters, self.template_values(id, inputs)))
-
-
-def _or_else(value: Any, other: Any) -> Any:
-    return other if value is None else value
 
 
 def _undo_of(change: Change) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ uses a resource."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from catalog.tables import table
@@ -55,24 +55,8 @@ def _existing_interfaces(backend: Any) -> Iterator[Any]:
             yield interface
 
 
-def _interfaces_of_subnet(backend: Any, subnet: str) -> Iterator[str]:
-    yield from (one.id for one in _existing_interfaces(backend) if one.subnet.id == subnet)
-
-
-def _interfaces_of_group(backend: Any, group: str) -> Iterator[str]:
-    yield from (one.id for one in _existing_interfaces(backend) if group in {member.id for member in one.group_set})
-
-
 def _existing_endpoints(backend: Any) -> list[Any]:
     return [one for one in backend.vpc_end_points.values() if one.state != "deleted"]
-
-
-def _endpoints_of_subnet(backend: Any, subnet: str) -> Iterator[str]:
-    yield from (one.id for one in _existing_endpoints(backend) if subnet in (one.subnet_ids or ()))
-
-
-def _endpoints_of_group(backend: Any, group: str) -> Iterator[str]:
-    yield from (one.id for one in _existing_endpoints(backend) if group in one.security_group_ids)
 
 
 def _rules_about_group(backend: Any, group: str) -> Iterator[str]:
@@ -87,38 +71,6 @@ def _rules_about_group(backend: Any, group: str) -> Iterator[str]:
 def _network_of_default_group(backend: Any, group: str) -> Iterator[str]:
     default = backend.get_security_group_from_id(group)
     yield from [default.vpc_id] if default is not None and default.name == "default" else []
-
-
-def _network_of_main_table(backend: Any, table: str) -> Iterator[str]:
-    route_table = backend.route_tables.get(table)
-    yield from [route_table.vpc_id] if route_table is not None and route_table.main_association_id else []
-
-
-def _subnets_of_network(backend: Any, network: str) -> Iterator[str]:
-    yield from (one.id for one in backend.describe_subnets() if one.vpc_id == network)
-
-
-def _gateways_of_network(backend: Any, network: str) -> Iterator[str]:
-    yield from (one.id for one in backend.internet_gateways.values() if one.vpc and one.vpc.id == network)
-
-
-def _endpoints_of_network(backend: Any, network: str) -> Iterator[str]:
-    yield from (one.id for one in _existing_endpoints(backend) if one.vpc_id == network)
-
-
-def _groups_of_network(backend: Any, network: str) -> Iterator[str]:
-    yield from (one.id for one in dict.get(backend.groups, network, {}).values() if one.name != "default")
-
-
-def _route_tables_of_network(backend: Any, network: str) -> Iterator[str]:
-    tables = (one for one in backend.route_tables.values() if one.vpc_id == network)
-    yield from (one.id for one in tables if not one.main_association_id)
-
-
-def _public_addresses_of_network(backend: Any, network: str) -> Iterator[str]:
-    yield from (
-        one.public_ip for one in _existing_interfaces(backend) if one.subnet.vpc_id == network and one.public_ip
-    )
 
 
 def _owner_of_interface(backend: Any, identifier: str) -> Iterator[str]:
@@ -137,58 +89,64 @@ def _interface_of_address(backend: Any, allocation: str) -> Iterator[str]:
             yield address.eni.id
 
 
-def _attachments_of_policy(backend: Any, arn: str) -> Iterator[str]:
-    for owners in (backend.users, backend.groups, backend.roles):
-        yield from (one.name for one in list(owners.values()) if arn in one.managed_policies)
-
-
 def _older_versions_of_policy(backend: Any, arn: str) -> Iterator[str]:
     policy = backend.managed_policies.get(arn)
     versions = policy.versions if policy is not None else ()
     yield from (one.version_id for one in versions if one.version_id != policy.default_version_id)
 
 
-def _members_of_group(backend: Any, name: str) -> Iterator[str]:
-    yield from (user.name for user in getattr(backend.groups.get(name), "users", ()))
-
-
-def _attached_policies_of_group(backend: Any, name: str) -> Iterator[str]:
-    yield from getattr(backend.groups.get(name), "managed_policies", ())
-
-
-def _own_policies_of_group(backend: Any, name: str) -> Iterator[str]:
-    yield from getattr(backend.groups.get(name), "policies", ())
-
-
-def _groups_of_user(backend: Any, name: str) -> Iterator[str]:
-    yield from (group.name for group in backend.groups.values() if name in {user.name for user in group.users})
-
-
-def _access_keys_of_user(backend: Any, name: str) -> Iterator[str]:
-    yield from (key.access_key_id for key in getattr(backend.users.get(name), "access_keys", ()))
-
-
-USERS: Mapping[str, Callable[[Any, str], Iterator[str]]] = {
-    "interfaces of subnet": _interfaces_of_subnet,
-    "endpoints of subnet": _endpoints_of_subnet,
-    "interfaces of group": _interfaces_of_group,
-    "endpoints of group": _endpoints_of_group,
+USERS: Mapping[str, Callable[[Any, str], Iterable[str]]] = {
+    "interfaces of subnet": lambda backend, subnet: (
+        one.id for one in _existing_interfaces(backend) if one.subnet.id == subnet
+    ),
+    "endpoints of subnet": lambda backend, subnet: (
+        one.id for one in _existing_endpoints(backend) if subnet in (one.subnet_ids or ())
+    ),
+    "interfaces of group": lambda backend, group: (
+        one.id for one in _existing_interfaces(backend) if group in {member.id for member in one.group_set}
+    ),
+    "endpoints of group": lambda backend, group: (
+        one.id for one in _existing_endpoints(backend) if group in one.security_group_ids
+    ),
     "rules about group": _rules_about_group,
     "network of default group": _network_of_default_group,
-    "network of main table": _network_of_main_table,
-    "subnets of network": _subnets_of_network,
-    "gateways of network": _gateways_of_network,
-    "endpoints of network": _endpoints_of_network,
-    "groups of network": _groups_of_network,
-    "route tables of network": _route_tables_of_network,
-    "public addresses of network": _public_addresses_of_network,
+    "network of main table": lambda backend, route_table: (
+        one.vpc_id for one in backend.route_tables.values() if one.id == route_table and one.main_association_id
+    ),
+    "subnets of network": lambda backend, network: (
+        one.id for one in backend.describe_subnets() if one.vpc_id == network
+    ),
+    "gateways of network": lambda backend, network: (
+        one.id for one in backend.internet_gateways.values() if one.vpc and one.vpc.id == network
+    ),
+    "endpoints of network": lambda backend, network: (
+        one.id for one in _existing_endpoints(backend) if one.vpc_id == network
+    ),
+    "groups of network": lambda backend, network: (
+        one.id for one in dict.get(backend.groups, network, {}).values() if one.name != "default"
+    ),
+    "route tables of network": lambda backend, network: (
+        one.id for one in backend.route_tables.values() if one.vpc_id == network and not one.main_association_id
+    ),
+    "public addresses of network": lambda backend, network: (
+        one.public_ip for one in _existing_interfaces(backend) if one.subnet.vpc_id == network and one.public_ip
+    ),
     "owner of interface": _owner_of_interface,
     "interface of address": _interface_of_address,
-    "attachments of policy": _attachments_of_policy,
+    "attachments of policy": lambda backend, arn: (
+        one.name
+        for owners in (backend.users, backend.groups, backend.roles)
+        for one in list(owners.values())
+        if arn in one.managed_policies
+    ),
     "older versions of policy": _older_versions_of_policy,
-    "members of group": _members_of_group,
-    "attached policies of group": _attached_policies_of_group,
-    "own policies of group": _own_policies_of_group,
-    "groups of user": _groups_of_user,
-    "access keys of user": _access_keys_of_user,
+    "members of group": lambda backend, name: (user.name for user in getattr(backend.groups.get(name), "users", ())),
+    "attached policies of group": lambda backend, name: getattr(backend.groups.get(name), "managed_policies", ()),
+    "own policies of group": lambda backend, name: getattr(backend.groups.get(name), "policies", ()),
+    "groups of user": lambda backend, name: (
+        group.name for group in backend.groups.values() if name in {user.name for user in group.users}
+    ),
+    "access keys of user": lambda backend, name: (
+        key.access_key_id for key in getattr(backend.users.get(name), "access_keys", ())
+    ),
 }

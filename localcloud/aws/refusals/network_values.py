@@ -55,19 +55,16 @@ def refuse_network_values(call: AwsCall) -> None:
     if call.operation in ("CreateNetworkAclEntry", "ReplaceNetworkAclEntry"):
         _check_number(call.text("Protocol"), "protocol")
     if call.operation == "CreateSecurityGroup":
-        _check_name(call.text("GroupName"))
-
-
-def _check_name(name: str) -> None:
-    if not _TEXT.fullmatch(name):
-        raise _value_refusal(
-            f"Invalid {_WHAT['GroupName']}. Valid names are strings less than 256 characters from the following set: "
-            f" {_SIGNS}"
-        )
-    if name.startswith("sg-"):
-        raise _value_refusal(
-            f"Value ({name}) for parameter GroupName is invalid. Group names may not be in the format sg-*."
-        )
+        name = call.text("GroupName")
+        if not _TEXT.fullmatch(name):
+            raise _value_refusal(
+                f"Invalid {_WHAT['GroupName']}. Valid names are strings less than 256 characters from the following"
+                f" set:  {_SIGNS}"
+            )
+        if name.startswith("sg-"):
+            raise _value_refusal(
+                f"Value ({name}) for parameter GroupName is invalid. Group names may not be in the format sg-*."
+            )
 
 
 def _check_protocol(call: AwsCall, parent: str, protocol: str) -> None:

@@ -34,8 +34,14 @@ def refuse_s3_call(call: AwsCall, caller: AwsPrincipal) -> None:
         return
     if call.operation in ("GetObject", "HeadObject") and not call.text("versionId"):
         _check_missing_object(call, bucket, caller)
-    if call.operation == "PutBucketPolicy":
-        _check_public(call, bucket, caller)
+    block = bucket.public_access_block if call.operation == "PutBucketPolicy" else None
+    if block is not None and block.block_public_policy and any(_public_statements(call.body.decode())):
+        raise RefusalError(
+            Reason.DENIED,
+            f"User: {caller.arn} is not authorized to perform: s3:PutBucketPolicy on resource:"
+            f" arn:aws:s3:::{bucket.name} because public policies are prevented by the BlockPublicPolicy setting in S3"
+            " Block Public Access.",
+        )
     named = call.headers.get("x-amz-acl", _OF_THE_OWNER)
     asks = call.operation in ("PutObjectAcl", "PutBucketAcl") or named != _OF_THE_OWNER
     if bucket.ownership_rule == "BucketOwnerEnforced" and asks:
@@ -63,17 +69,6 @@ def _check_missing_object(call: AwsCall, bucket: Any, caller: AwsPrincipal) -> N
             Reason.DENIED,
             f"User: {caller.arn} is not authorized to perform: {need.action} on resource: {need.resource}"
             f" {decision.why}",
-        )
-
-
-def _check_public(call: AwsCall, bucket: Any, caller: AwsPrincipal) -> None:
-    block = bucket.public_access_block
-    if block is not None and block.block_public_policy and any(_public_statements(call.body.decode())):
-        raise RefusalError(
-            Reason.DENIED,
-            f"User: {caller.arn} is not authorized to perform: s3:PutBucketPolicy on resource:"
-            f" arn:aws:s3:::{bucket.name} because public policies are prevented by the BlockPublicPolicy setting in S3"
-            " Block Public Access.",
         )
 
 

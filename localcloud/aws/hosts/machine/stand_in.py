@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from localcloud.aws.hosts.machine import channels
@@ -24,16 +25,8 @@ def main(arguments: list[str]) -> int:
     return ROWS[name](words)
 
 
-def _run_systemctl(words: Sequence[str]) -> int:
-    return _ask_and_print("systemctl", words)
-
-
 def _run_shutdown(words: Sequence[str]) -> int:
     return _ask_and_print("machine", ["reboot" if "-r" in words else "halt"])
-
-
-def _run_reboot(words: Sequence[str]) -> int:
-    return _ask_and_print("machine", ["reboot"])
 
 
 def _cloud_init(words: Sequence[str]) -> int:
@@ -204,7 +197,8 @@ _LOOKS: dict[str, Callable[[Sequence[str]], int]] = {
     "wait": _docker_wait,
 }  # fmt: skip
 ROWS: dict[str, Callable[[Sequence[str]], int]] = {
-    "docker": _run_docker, "systemctl": _run_systemctl, "shutdown": _run_shutdown, "poweroff": _run_shutdown,
-    "halt": _run_shutdown, "reboot": _run_reboot, "cloud-init": _cloud_init,
+    "docker": _run_docker, "systemctl": partial(_ask_and_print, "systemctl"), "shutdown": _run_shutdown,
+    "poweroff": _run_shutdown, "halt": _run_shutdown,
+    "reboot": lambda words: _ask_and_print("machine", ["reboot"]), "cloud-init": _cloud_init,
     "hl-smi": _run_hl_smi, "fi_info": _run_fi_info,
 }  # fmt: skip
