@@ -112,6 +112,10 @@ def _is_on_internet(text: str) -> bool:
         return False
     try:
         host = urlsplit(text).hostname or ""
+    except ValueError:
+        # `http://[` of an f-string: the rest is an IPv6 address, which downloads do not have.
+        return False
+    try:
         return ipaddress.ip_address(host).is_global
     except ValueError:
         # The rest of an f-string may have the host. A name without a dot is one of the network's own.

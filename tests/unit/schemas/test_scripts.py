@@ -95,6 +95,7 @@ def test_a_script_that_downloads_is_found(tmp_path: Path, script: str) -> None:
         "from keras.applications.resnet50 import preprocess_input\npreprocess_input(1)",
         "import requests\nrequests.post('http://10.20.0.2:8080/metrics')",
         "import urllib.request\nurllib.request.urlopen('http://localhost:8265')",
+        "import requests, sys\nrequests.get(f'http://[{sys.argv[1]}]:8080/metrics')",
         "import pandas as pd\npd.read_csv('data.csv')",
         "import os\nos.system('nvidia-smi')",
         "def load_data():\n    return 1\nload_data()",
