@@ -227,10 +227,23 @@ class _Reader:
             raise _RefusedError(wrong, "is not a hash", "write it as `--hash=sha256:…`, with 64 digits")
         url = requirement.url or ""
         hashed = bool(hashes or _URL_HASH.search(url))
-        if url:
-            _require_fetchable(requirement.name, url, hashed, normalized_name(requirement.name) in self.build)
-        parts = [_canonical_spelling(requirement), *(f"--hash={digest}" for digest in hashes)]
-        return PackageLine(" ".join(parts), normalized_name(requirement.name), hashed, file, number)
+        if _CREDENTIALS.search(url):
+            remedy = "take them out: the image would keep them. pip reads them from its configuration, or from ~/.netrc"
+            raise _RefusedError(_CREDENTIALS.sub("//…@", url), "holds credentials", remedy)
+        if url and not url.startswith("https://"):
+            raise _RefusedError(url, "is not an address with https", "name the package, and publish it in an index")
+        if url and not hashed:
+            raise _RefusedError(url, "is an address without a hash", "add `--hash=sha256:…` to the line")
+        name = normalized_name(requirement.name)
+        if url and not url.partition("#")[0].partition("?")[0].endswith(".whl") and name not in self.build:
+            remedy = f"name a wheel, or allow the build: `requirements: {{ file: …, build: [{requirement.name}] }}`"
+            raise _RefusedError(url, "is not a wheel: pip would run its build script", remedy)
+        # In our own spelling, because releases of `packaging` print the same package in different ways.
+        extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+        versions = f" @ {url}" if url else ",".join(sorted(map(str, requirement.specifier)))
+        marker = f" ; {requirement.marker}" if requirement.marker else ""
+        parts = [f"{name}{extras}{versions}{marker}", *(f"--hash={digest}" for digest in hashes)]
+        return PackageLine(" ".join(parts), name, hashed, file, number)
 
     def _wrong(self, code: str, file: str, line: int, message: str, remedy: str) -> None:
         self.problems.append(LineProblem(code, file, line, message, remedy))
@@ -249,28 +262,6 @@ def _parse_requirement(text: str) -> Requirement:
             raise _RefusedError(text, *_NO_PATHS) from None
         why = str(problem).splitlines()[0][:80] if str(problem) else "it cannot be read"
         raise _RefusedError(text, f"is not a package: {why}", "write it as `name==1.0`") from None
-
-
-def _canonical_spelling(requirement: Requirement) -> str:
-    """A package in our own spelling, because releases of `packaging` print the same one in different ways."""
-    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
-    versions = f" @ {requirement.url}" if requirement.url else ",".join(sorted(map(str, requirement.specifier)))
-    marker = f" ; {requirement.marker}" if requirement.marker else ""
-    return f"{normalized_name(requirement.name)}{extras}{versions}{marker}"
-
-
-def _require_fetchable(name: str, url: str, hashed: bool, may_build: bool) -> None:
-    path = url.partition("#")[0].partition("?")[0]
-    if _CREDENTIALS.search(url):
-        remedy = "take them out: the image would keep them. pip reads them from its configuration, or from ~/.netrc"
-        raise _RefusedError(_CREDENTIALS.sub("//…@", url), "holds credentials", remedy)
-    if not url.startswith("https://"):
-        raise _RefusedError(url, "is not an address with https", "name the package, and publish it in an index")
-    if not hashed:
-        raise _RefusedError(url, "is an address without a hash", "add `--hash=sha256:…` to the line")
-    if not path.endswith(".whl") and not may_build:
-        remedy = f"name a wheel, or allow the build: `requirements: {{ file: …, build: [{name}] }}`"
-        raise _RefusedError(url, "is not a wheel: pip would run its build script", remedy)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from catalog.environments import Choice, Conflict, Need, choose_environment, requirement_lines, requirement_of
 from catalog.imports import packages_of, provides_module
 from catalog.tables import table
-from schemas.facts import Facts, UnnamedFile
+from schemas.facts import Facts
 from schemas.findings import Wrong, at, rule
 from schemas.model import Job, Stack
 from schemas.requirements import PackageList
@@ -153,19 +153,16 @@ def missing_module(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         for file, module, line in ((item.file, item.module, item.line) for item in missing[:MOST_MISSING]):
             message = f"{file}:{line} imports `{module}`, which comes neither with {job.framework} nor with "
             message += f"`{job.requirements.file}`" if job.requirements else "`requirements`, which the job lacks"
-            remedy = _remedy_for_missing(job, packages_of(module)[0], facts.unnamed.get(name))
+            package, unnamed = packages_of(module)[0], facts.unnamed.get(name)
+            if job.requirements:
+                remedy = f"add the line `{package}` to `{job.requirements.file}`"
+            elif unnamed is None:
+                remedy = f"write `{package}` into requirements.txt beside the stack file, and add"
+                remedy += " `requirements: ./requirements.txt`"
+            else:
+                remedy = f"add `requirements: {unnamed.file}` to the job"
+                remedy += "" if package in unnamed.names else f", and the line `{package}` to that file"
             yield Wrong(at("jobs", name, "code"), message, remedy)
-
-
-def _remedy_for_missing(job: Job, package: str, unnamed: UnnamedFile | None) -> str:
-    if job.requirements:
-        return f"add the line `{package}` to `{job.requirements.file}`"
-    if unnamed is None:
-        return (
-            f"write `{package}` into requirements.txt beside the stack file, and add `requirements: ./requirements.txt`"
-        )
-    names_it = f"add `requirements: {unnamed.file}` to the job"
-    return names_it if package in unnamed.names else f"{names_it}, and the line `{package}` to that file"
 
 
 def _environment_choices(stack: Stack, facts: Facts) -> Iterator[tuple[str, Choice]]:

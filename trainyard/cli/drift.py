@@ -71,7 +71,16 @@ def drift(
     example because the caller may not read a part of the stack.
     """
     cloud = running_cloud(home, named_place(stack, stacks)[0] if stack else "") if local or home else None
-    names = _stacks_to_compare(stack, cloud)
+    if stack is not None:
+        names: Sequence[str] = [stack]
+    elif cloud is None:
+        raise click.UsageError("which stack? Name it, or its file; with --local every stack that is up is compared")
+    else:
+        from components.platform.local import stacks_up
+
+        names = stacks_up(cloud.home)
+        if not names:
+            raise click.ClickException(f"no stack is up on the local cloud in {cloud.home}")
     if state is not None and len(names) != 1:
         raise click.UsageError("--state is the state of one stack: name the stack")
     drifts = [_find_drift_of_stack(name, stacks, cloud, place, profile, state, known) for name in names]
@@ -97,19 +106,6 @@ def drift_lines(drift: Drift) -> Iterator[str]:
         yield from (f"  {_WORDS[remark.kind]:8} {remark.words}" for remark in drift.remarks)
         yield "  To undo it: `pulumi up --refresh`; resources that no stack declares must be removed by hand"
     yield from (f"  not read {part}" for part in drift.unread)
-
-
-def _stacks_to_compare(stack: str | None, cloud: Cloud | None) -> Sequence[str]:
-    if stack is not None:
-        return [stack]
-    if cloud is None:
-        raise click.UsageError("which stack? Name it, or its file; with --local every stack that is up is compared")
-    from components.platform.local import stacks_up
-
-    deployed = stacks_up(cloud.home)
-    if not deployed:
-        raise click.ClickException(f"no stack is up on the local cloud in {cloud.home}")
-    return deployed
 
 
 def _find_drift_of_stack(

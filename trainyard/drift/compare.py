@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,7 +132,9 @@ def _differing_leaves(path: str, before: Any, after: Any) -> Iterator[tuple[str,
 
 def _change_words(path: str, before: Any, after: Any) -> str:
     """The difference in words. For lists and policy documents only the changed items: a policy may have many."""
-    before, after = _policy_statements(before, after) or (before, after)
+    with suppress(ValueError, KeyError, TypeError):  # Most values are not policy documents.
+        statements = [json.loads(text)["Statement"] for text in (before, after)]
+        before, after = (rows if isinstance(rows, list) else [rows] for rows in statements)
     if SECRET in (before, after):
         return "another value" if _NOTHING not in (before, after) else "a secret was added or removed"
     if not (isinstance(before, list) and isinstance(after, list)):
@@ -139,15 +142,6 @@ def _change_words(path: str, before: Any, after: Any) -> str:
     removed = [f"without {_shown_value(path, item)}" for item in before if item not in after]
     parts = [*removed, *(f"with {_shown_value(path, item)}" for item in after if item not in before)]
     return "; ".join(("now " + parts[0], *parts[1:])) if parts else "now in another order"
-
-
-def _policy_statements(before: Any, after: Any) -> tuple[list[Any], list[Any]] | None:
-    """The statements of two policy documents. None if the values are not policy documents."""
-    try:
-        one, other = (json.loads(text)["Statement"] for text in (before, after))
-    except (ValueError, KeyError, TypeError):
-        return None
-    return tuple(rows if isinstance(rows, list) else [rows] for rows in (one, other))  # type: ignore[return-value]
 
 
 def _shown_value(path: str, value: Any) -> str:

@@ -57,13 +57,23 @@ def judge_rehearsal(seen: Observations) -> Rehearsal:
         if not call.allowed:
             key = (call.who, call.operation, call.missing)
             refused[key] = refused.get(key, 0) + call.times
+    rules = []
+    for rule in traffic.rules:
+        pairs = (traffic.pair(flow) for flow in traffic.flows if rule.let_through(flow, own))
+        carried = tuple(dict.fromkeys(pairs)) if rule.connections else ()
+        rules.append(
+            RuleResult(
+                rule.title, rule.description, rule.connections, carried, rule.direction, protocol_name(rule.protocol),
+                rule.peer, rule.ports,
+            )
+        )  # fmt: skip
     return Rehearsal(
         stack=seen.stack,
         verdict=overall_verdict(verdicts),
         seconds=seen.seconds,
         runs=runs,
         firewall=ENFORCED if traffic.enforced else f"not enforced: {traffic.reason}",
-        rules=tuple(_rule_results(traffic, own)),
+        rules=tuple(rules),
         flows=tuple(
             FlowResult(
                 traffic.pair(flow), flow.direction, protocol_name(flow.protocol), flow.port, flow.peer,
@@ -143,16 +153,6 @@ def _idle_nodes(run: RunSeen) -> Iterator[str]:
         if rank.load is not None and has_carried(rank.duty, rank.load, rank.idle) is False:
             why = explain_idle_node(rank.duty, rank.load, rank.idle)
             yield f"rank {rank.node.rank} ({rank.node.name}) carried nothing: {why}"
-
-
-def _rule_results(traffic: Traffic, own: frozenset[str]) -> Iterator[RuleResult]:
-    for rule in traffic.rules:
-        pairs = (traffic.pair(flow) for flow in traffic.flows if rule.let_through(flow, own))
-        carried = tuple(dict.fromkeys(pairs)) if rule.connections else ()
-        yield RuleResult(
-            rule.title, rule.description, rule.connections, carried, rule.direction, protocol_name(rule.protocol),
-            rule.peer, rule.ports,
-        )  # fmt: skip
 
 
 def _statement_results(seen: Observations) -> Iterator[StatementResult]:
