@@ -22,7 +22,7 @@ import pulumi
 
 class LazyPackage(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("__") and not _take(self, name):
+        if not name.startswith("__") and not _take_names_of_module(self, name):
             self.__class__ = ModuleType  # type: ignore[assignment]
             assert self.__spec__ is not None
             assert self.__spec__.loader is not None
@@ -30,13 +30,13 @@ class LazyPackage(ModuleType):
         return object.__getattribute__(self, name)
 
 
-def _take(package: ModuleType, name: str) -> bool:
+def _take_names_of_module(package: ModuleType, name: str) -> bool:
     """Puts the public names of the module for `name` into the package, as `from .module import *` would.
 
     If the name is that of a module, only the module itself is put there: names in `outputs` differ from the same names
     in the package.
     """
-    path = f"{package.__name__}.{_module_of(name)}"
+    path = f"{package.__name__}.{_module_with_name(name)}"
     try:
         module = import_module(path)
     except ModuleNotFoundError as error:
@@ -50,12 +50,12 @@ def _take(package: ModuleType, name: str) -> bool:
     return name in vars(package)
 
 
-def _module_of(name: str) -> str:
+def _module_with_name(name: str) -> str:
     """The module of a name: `RouteTable` is in `route_table`, `get_services_output` in `get_services`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().removesuffix("_output")
 
 
-def make_lazy(root: ModuleType, packages: Iterable[str]) -> None:
+def make_packages_lazy(root: ModuleType, packages: Iterable[str]) -> None:
     """Replaces packages of the SDK `root` that are not imported yet with lazy ones."""
     for name in packages:
         path = f"{root.__name__}.{name}"
@@ -69,7 +69,7 @@ def make_lazy(root: ModuleType, packages: Iterable[str]) -> None:
         setattr(root, name, package)
 
 
-def lookup(root: ModuleType, token: str, **arguments: Any) -> Mapping[str, Any]:
+def invoke_lookup(root: ModuleType, token: str, **arguments: Any) -> Mapping[str, Any]:
     """The result of a function of the SDK's provider, with the provider's names.
 
     The function's own module makes the same call, but first imports the types of its whole package, which takes up to

@@ -2,7 +2,7 @@
 """Messages of the program to people, and errors that only the cloud can reveal, such as a missing bucket.
 
 The engine prints messages as they are, so terminal commands in them are escaped. Pulumi is imported on first use:
-`trainyard up` needs `moved` only.
+`trainyard up` needs `moved_platform` only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pulumi
 
 
-def warn(text: str) -> None:
+def warn_user(text: str) -> None:
     """Shows one or more lines."""
     import pulumi
 
@@ -41,7 +41,7 @@ class RefusedError(Exception):
         self.wrongs = tuple(wrongs)
 
 
-def moved(platform: str, there: str) -> Wrong:
+def moved_platform(platform: str, there: str) -> Wrong:
     """The finding for a stack whose file names another platform than the one on which it is up."""
     message = (
         f"the stack is up on `{there}`, and cannot move to `{platform}`: its runs would end, "

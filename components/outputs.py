@@ -41,17 +41,17 @@ class Recorded:
 
 def last_outputs() -> Outputs:
     """The outputs of this stack's last `up`. A program cannot read its own state otherwise."""
-    return _read("readStackOutputs", "name")
+    return _invoke_engine("readStackOutputs", "name")
 
 
 def recorded_resources() -> Mapping[str, Outputs]:
     """The outputs of each resource in this stack's state, by URN, including those of an `up` that failed or was
     killed."""
-    rows = _read("readStackResourceOutputs", "stackName")
+    rows = _invoke_engine("readStackResourceOutputs", "stackName")
     return {urn: row.get("outputs") or {} for urn, row in rows.items()}
 
 
-def _read(function: str, parameter: str) -> Outputs:
+def _invoke_engine(function: str, parameter: str) -> Outputs:
     """A function of the engine's own provider, for this stack."""
     stack = "/".join((pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack()))
     try:

@@ -14,7 +14,7 @@ import yaml
 from pulumi.runtime import config
 
 from catalog.platforms import platform_with, platforms, require_capability
-from components.messages import RefusedError, moved, program_error, warn
+from components.messages import RefusedError, moved_platform, program_error, warn_user
 from components.outputs import last_outputs
 from components.plan.build import WARNINGS_SHOWN, plan_of
 from components.plan.platform import Deployment
@@ -39,14 +39,14 @@ def run() -> None:
         stack_file(name),
     )
     texts = {
-        finding: f"{finding.file}:{finding.line}: {finding.code} {_key(finding.path)}{finding.message}\n"
+        finding: f"{finding.file}:{finding.line}: {finding.code} {_key_prefix(finding.path)}{finding.message}\n"
         f"  {finding.remedy}"
         for finding in judged.findings
     }
     if judged.errors:
         raise program_error("The stack file cannot be used:\n" + "\n".join(texts[error] for error in judged.errors))
     for text in () if os.environ.get(WARNINGS_SHOWN) else texts.values():
-        warn(text)
+        warn_user(text)
     plan = plan_of(judged)
     if not platforms()[plan.platform].deploys:
         raise program_error(f"This release of trainyard does not deploy to {plan.platform} yet. Nothing was changed.")
@@ -54,12 +54,12 @@ def run() -> None:
         # On another platform, Pulumi would make everything there, and delete everything on the old one.
         there = platform_with(last_outputs())
         if there and there != plan.platform:
-            raise RefusedError([moved(plan.platform, there)])
+            raise RefusedError([moved_platform(plan.platform, there)])
         made = require_capability(plan.platform, Deployment).deploy(plan, judged.folder)
     except RefusedError as refused:
         placed = sorted((judged.source.position(wrong.path)[0], wrong) for wrong in refused.wrongs)
         lines = (
-            f"{judged.source.file}:{line}: {_key(wrong.path)}{wrong.message}\n  {wrong.remedy}"
+            f"{judged.source.file}:{line}: {_key_prefix(wrong.path)}{wrong.message}\n  {wrong.remedy}"
             for line, wrong in placed
         )
         message = "The stack cannot be made as its file says, so nothing was changed:\n" + "\n".join(lines)
@@ -91,6 +91,6 @@ def not_installed(platform: str, missing: ModuleNotFoundError) -> str:
     )
 
 
-def _key(path: KeyPath) -> str:
+def _key_prefix(path: KeyPath) -> str:
     named = dotted_path(path)
     return f"{named}: " if named else ""

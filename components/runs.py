@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import pulumi
 
-from components.messages import RefusedError, warn
-from components.plan.model import RUN_TYPE, JobPlan, Plan, expand
+from components.messages import RefusedError, warn_user
+from components.plan.model import RUN_TYPE, JobPlan, Plan, expand_references
 from schemas.findings import Wrong, at
 from schemas.job_code import CodeArtifact, left_out_links
 from schemas.model import EnvValue, Secret
@@ -50,7 +50,7 @@ class Run(pulumi.CustomResource):
         return "node_runs" if prop == "nodeRuns" else prop
 
 
-def aliases(names: Iterable[str]) -> list[pulumi.Input[str | pulumi.Alias]] | None:
+def old_run_names(names: Iterable[str]) -> list[pulumi.Input[str | pulumi.Alias]] | None:
     """Pulumi's option `aliases` for the earlier names of a job or run, so that it keeps its state when it is
     renamed."""
     return [pulumi.Alias(name=name) for name in names] or None
@@ -83,7 +83,7 @@ class Filler:
         wanted = tuple(name for name in self.answers if f"${{{name}}}" in text)
         if wanted not in self._together:
             self._together[wanted] = pulumi.Output.all(**{name: self.answers[name] for name in wanted})
-        return self._together[wanted].apply(lambda values: expand(text, values))
+        return self._together[wanted].apply(lambda values: expand_references(text, values))
 
     def environment(self, values: Mapping[str, EnvValue]) -> dict[str, pulumi.Input[str]]:
         return {
@@ -124,7 +124,7 @@ def warn_of_links(job: str, code: Path) -> None:
     folder."""
     if links := left_out_links(code):
         named = ", ".join(links[:5]) + (" …" if len(links) > 5 else "")
-        warn(f"job {job}: links out of the code folder, or to folders, are left out: {named}")
+        warn_user(f"job {job}: links out of the code folder, or to folders, are left out: {named}")
 
 
 def artifacts_folder() -> Path:

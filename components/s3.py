@@ -67,38 +67,38 @@ _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 _UNREACHABLE = "AWS cannot be reached from here. Check the network, the region and AWS_ENDPOINT_URL."
 
 
-def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
+def call_aws(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
     """Calls `operation`, and retries with backoff: while AWS is busy, and up to `access_minutes` while new access is
     not in force."""
-    return calls.attempt(_ERRORS, call, what, operation, access_minutes)
+    return calls.call_with_retries(_ERRORS, call, what, operation, access_minutes)
 
 
-def pages(
+def list_aws_pages(
     call: Call, what: str, client: Any, operation: str, access_minutes: float = 0.0, **request: Any
 ) -> Iterator[Any]:
     """Every page of a list, by botocore's paginator. Each page is retried on its own."""
     paginator = client.get_paginator(operation)
     ask = getattr(client, operation)
     # A paginator cannot continue after an error, so the retries happen below it.
-    paginator._method = lambda **page: attempt(call, what, lambda: ask(**page), access_minutes)
+    paginator._method = lambda **page: call_aws(call, what, lambda: ask(**page), access_minutes)
     yield from paginator.paginate(**request)
 
 
-def read_if_exists(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T | None:
+def read_from_aws_if_exists(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T | None:
     """The answer of a read, or None if the resource does not exist."""
 
     def read() -> T | None:
         try:
             return operation()
         except Exception as error:
-            if is_gone(error):
+            if is_missing_in_aws(error):
                 return None
             raise
 
-    return attempt(call, what, read, access_minutes)
+    return call_aws(call, what, read, access_minutes)
 
 
-def _response(error: BaseException | None) -> dict[str, Any]:
+def _error_response(error: BaseException | None) -> dict[str, Any]:
     """AWS's response. Empty if there was none: then botocore leaves the attribute out, or sets it to None."""
     response = getattr(error, "response", None)
     return response if isinstance(response, dict) else {}
@@ -106,14 +106,14 @@ def _response(error: BaseException | None) -> dict[str, Any]:
 
 def code_of(error: BaseException | None) -> str:
     """AWS's code of an error. Empty if AWS did not respond."""
-    return str((_response(error).get("Error") or {}).get("Code") or "")
+    return str((_error_response(error).get("Error") or {}).get("Code") or "")
 
 
 def status_of(error: BaseException | None) -> int:
-    return int((_response(error).get("ResponseMetadata") or {}).get("HTTPStatusCode") or 0)
+    return int((_error_response(error).get("ResponseMetadata") or {}).get("HTTPStatusCode") or 0)
 
 
-def is_gone(error: BaseException | None) -> bool:
+def is_missing_in_aws(error: BaseException | None) -> bool:
     """Whether the response says that the resource does not exist. The code of a response without a body is its
     HTTP status."""
     code = code_of(error)
@@ -122,30 +122,30 @@ def is_gone(error: BaseException | None) -> bool:
     )
 
 
-def error_text(error: Exception) -> str:
+def aws_error_text(error: Exception) -> str:
     """The error in one line, escaped for terminals: AWS repeats names that users chose."""
     code = code_of(error)
     if code:
         message = _ENCODED.sub("", str(error.response["Error"].get("Message") or ""))  # type: ignore[attr-defined]
         return terminal_line(f"{code}: {message}".rstrip(": "))
-    if _is_network(error):
+    if _is_network_error_of_botocore(error):
         return terminal_line(f"no answer: {error}".splitlines()[0])
     return terminal_line(f"{type(error).__name__}: {error}".splitlines()[0])
 
 
-def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
+def aws_refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
     """Botocore's error as a message for the user: the operation, AWS's answer, the remedy."""
     if isinstance(error, ProviderError):
         return error
-    if not (code_of(error) or _is_botocore(error) or _is_network(error)):
+    if not (code_of(error) or _is_botocore(error) or _is_network_error_of_botocore(error)):
         raise error
     after = f" (still after {waited:.0f} s)" if waited >= 1 else ""
-    metadata = _response(error).get("ResponseMetadata") or {}
+    metadata = _error_response(error).get("ResponseMetadata") or {}
     request = f" [request {metadata['RequestId']}]" if metadata.get("RequestId") else ""
-    return ProviderError(f"{what}: {error_text(error)}{after}{request}", _remedy(error))
+    return ProviderError(f"{what}: {aws_error_text(error)}{after}{request}", _remedy_of_error(error))
 
 
-def _remedy(error: Exception) -> str:
+def _remedy_of_error(error: Exception) -> str:
     code = code_of(error)
     if code in ACCESS_CODES:
         named = _PERFORM.search(str(error))
@@ -156,10 +156,10 @@ def _remedy(error: Exception) -> str:
         )
     if code:
         return _REMEDIES.get(code, "")
-    return _UNREACHABLE if _is_network(error) else ""
+    return _UNREACHABLE if _is_network_error_of_botocore(error) else ""
 
 
-def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -> float:
+def _aws_retry_seconds(error: Exception, access_minutes: float, patience: float) -> float:
     code = code_of(error)
     if code in ACCESS_CODES:
         return access_minutes * 60
@@ -168,21 +168,21 @@ def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -
     if code in _BUSY_CODES or status_of(error) in _BUSY_STATUSES:
         # A call with no patience, such as a preview's, is not retried while the cloud is busy.
         return calls.TRANSIENT_SECONDS if patience else 0.0
-    return patience if not code and _is_network(error) else 0.0
+    return patience if not code and _is_network_error_of_botocore(error) else 0.0
 
 
 def _is_botocore(error: BaseException) -> bool:
     return any(base.__module__.split(".")[0] == "botocore" for base in type(error).__mro__)
 
 
-def _is_network(error: BaseException) -> bool:
+def _is_network_error_of_botocore(error: BaseException) -> bool:
     names = {base.__name__ for base in type(error).__mro__}
     return isinstance(error, OSError) or (
         _is_botocore(error) and bool(names & {"ConnectionError", "HTTPClientError", "IncompleteReadError"})
     )
 
 
-_ERRORS = calls.ErrorPolicy(_seconds_allowed, error_text, refusal)
+_ERRORS = calls.ErrorPolicy(_aws_retry_seconds, aws_error_text, aws_refusal)
 
 
 # The order in which the names are tried, because AWS's own clients use different ones.
@@ -246,7 +246,7 @@ class Session:
             try:
                 self._account = str(self.client("sts").get_caller_identity()["Account"])
             except Exception as error:
-                raise refusal("Ask AWS which account this is", error) from error
+                raise aws_refusal("Ask AWS which account this is", error) from error
         return self._account
 
     def client(self, service: str, region: str | None = None) -> Any:

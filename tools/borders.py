@@ -29,10 +29,10 @@ def with_imports(page: str) -> str:
     """The page with the column made again. Rooms that import-linter does not read keep their text."""
     table = page[page.index(_HEADING) :].partition("\n\n")[0]
     rows = {room: row["rooms"] for row in _ROW.finditer(table) for room in _rooms_in(row["rooms"])}
-    imported = _imports(rows)
+    imported = _imports_by_room(rows)
 
     def renewed(row: re.Match[str]) -> str:
-        cell = _cell(imported[row["rooms"]], list(rows)) if row["rooms"] in imported else row["imports"]
+        cell = _imports_cell(imported[row["rooms"]], list(rows)) if row["rooms"] in imported else row["imports"]
         return f"| {row['rooms']} | {row['purpose']} | {cell} |"
 
     return page.replace(table, _ROW.sub(renewed, table))
@@ -46,7 +46,7 @@ def _rooms_in(cell: str) -> Iterator[str]:
         yield from (module.replace(_PLATFORM, folder) for folder in folders)
 
 
-def _imports(rows: Mapping[str, str]) -> dict[str, dict[str, set[str]]]:
+def _imports_by_room(rows: Mapping[str, str]) -> dict[str, dict[str, set[str]]]:
     """By row of the table: the modules of other rows that it imports, by their room."""
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["root_packages"]
     graph = grimp.build_graph(*packages)
@@ -67,7 +67,7 @@ def _room_of(module: str, rooms: Iterable[str]) -> str:
     return max((room for room in rooms if module == room or module.startswith(f"{room}.")), key=len, default=module)
 
 
-def _cell(targets: Mapping[str, set[str]], order: Sequence[str]) -> str:
+def _imports_cell(targets: Mapping[str, set[str]], order: Sequence[str]) -> str:
     homes = {f"components.{platform_folder(name)}" for name in platforms()}
     shown: dict[str, None] = {}
     for room in sorted(targets, key=lambda room: (order.index(room) if room in order else len(order), room)):

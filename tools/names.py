@@ -51,8 +51,8 @@ def measure_names(trees: Mapping[str, ast.Module], lines: int) -> NameFigures:
         defined_once=100 * sum(count[name] == 1 for name in names) / len(names),
         private=1000 * private / lines,
         called_once=1000 * called_once / lines,
-        circles=len(find_circles(_imports(trees, lazy=False))),
-        circles_with_lazy=len(find_circles(_imports(trees, lazy=True))),
+        circles=len(find_circles(_import_graph(trees, lazy=False))),
+        circles_with_lazy=len(find_circles(_import_graph(trees, lazy=True))),
     )
 
 
@@ -64,14 +64,14 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def _imports(trees: Mapping[str, ast.Module], lazy: bool) -> dict[str, set[str]]:
+def _import_graph(trees: Mapping[str, ast.Module], lazy: bool) -> dict[str, set[str]]:
     """The modules that each module imports. `lazy`: also inside of functions. Never those for type checkers only."""
     modules = {
         file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): tree for file, tree in trees.items()
     }
     graph: dict[str, set[str]] = {}
     for module, tree in modules.items():
-        targets = {target for node in _import_nodes(tree, lazy) for target in _targets(node, modules)}
+        targets = {target for node in _import_nodes(tree, lazy) for target in _imported_modules(node, modules)}
         graph[module] = targets - {module}
     return graph
 
@@ -88,7 +88,7 @@ def _import_nodes(node: ast.AST, lazy: bool) -> Iterator[ast.Import | ast.Import
                 yield from _import_nodes(child, lazy)
 
 
-def _targets(node: ast.Import | ast.ImportFrom, modules: Mapping[str, ast.Module]) -> Iterator[str]:
+def _imported_modules(node: ast.Import | ast.ImportFrom, modules: Mapping[str, ast.Module]) -> Iterator[str]:
     for alias in node.names:
         whole = alias.name if isinstance(node, ast.Import) else f"{node.module}.{alias.name}"
         parts = (whole, whole.rpartition(".")[0])
@@ -97,12 +97,12 @@ def _targets(node: ast.Import | ast.ImportFrom, modules: Mapping[str, ast.Module
 
 def find_circles(graph: Mapping[str, set[str]]) -> list[set[str]]:
     """The groups of modules that import one another, directly or not."""
-    reached = {module: _reachable(graph, module) for module in graph}
+    reached = {module: _reachable_modules(graph, module) for module in graph}
     groups = {frozenset(other for other in reached[module] if module in reached[other]) for module in graph}
     return [set(group) for group in groups if len(group) > 1]
 
 
-def _reachable(graph: Mapping[str, set[str]], module: str) -> set[str]:
+def _reachable_modules(graph: Mapping[str, set[str]], module: str) -> set[str]:
     found: set[str] = set()
     waiting = [module]
     while waiting:

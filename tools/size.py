@@ -44,14 +44,14 @@ def _docstring_lines(node: ast.AST) -> Iterator[int]:
             yield from range(first.lineno, (first.end_lineno or first.lineno) + 1)
 
 
-def modules(revision: str) -> Iterator[tuple[str, bytes]]:
+def product_modules(revision: str) -> Iterator[tuple[str, bytes]]:
     """Every module of the product with its text: of a revision, or of the checkout if `revision` is empty."""
-    for name, source in _packed(revision) if revision else _listed():
+    for name, source in _modules_of_revision(revision) if revision else _modules_of_checkout():
         if name.endswith(".py") and name.split("/")[0] not in _LEFT_OUT:
             yield name, source
 
 
-def _packed(revision: str) -> Iterator[tuple[str, bytes]]:
+def _modules_of_revision(revision: str) -> Iterator[tuple[str, bytes]]:
     """The modules of a revision, with those that its export-ignore attributes would leave out of an archive."""
     names = _git("ls-tree", "-r", "-z", "--name-only", revision).decode().split("\0")
     wanted = [name for name in names if name.endswith(".py")]
@@ -62,7 +62,7 @@ def _packed(revision: str) -> Iterator[tuple[str, bytes]]:
         answers.readline()
 
 
-def _listed() -> Iterator[tuple[str, bytes]]:
+def _modules_of_checkout() -> Iterator[tuple[str, bytes]]:
     names = _git("ls-files", "-coz", "--exclude-standard").decode().split("\0")
     return ((name, (ROOT / name).read_bytes()) for name in names if (ROOT / name).is_file())
 
@@ -70,13 +70,15 @@ def _listed() -> Iterator[tuple[str, bytes]]:
 def parsed_modules(revision: str = "") -> dict[str, tuple[ast.Module, int]]:
     """The tree and the lines of code of every module."""
     found = {}
-    for name, source in modules(revision):
+    for name, source in product_modules(revision):
         tree = ast.parse(source)
         found[name] = tree, code_lines(source, tree)
     return found
 
 
-def sizes(parsed: Mapping[str, tuple[ast.Module, int]], room_of: Callable[[str], str]) -> dict[str, Counter[str]]:
+def sizes_by_room(
+    parsed: Mapping[str, tuple[ast.Module, int]], room_of: Callable[[str], str]
+) -> dict[str, Counter[str]]:
     """Files and lines by room. Modules whose room is "" are left out."""
     found: dict[str, Counter[str]] = {}
     for name, (_, lines) in parsed.items():
@@ -100,7 +102,7 @@ def platform_home(name: str) -> str:
     return f"{program}/{folder}" if program in _PROGRAMS and folder in folders else ""
 
 
-def draw(parsed: Mapping[str, tuple[ast.Module, int]], count: int, seed: int) -> Iterator[str]:
+def draw_names(parsed: Mapping[str, tuple[ast.Module, int]], count: int, seed: int) -> Iterator[str]:
     """Modules, then functions, to read aloud."""
     chance = Random(seed)
     yield from chance.sample([name for name in sorted(parsed) if not name.endswith("__init__.py")], count)
@@ -114,7 +116,7 @@ def _git(*words: str, content: bytes = b"") -> bytes:
     return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, input=content).stdout
 
 
-def _row(title: str, size: Counter[str]) -> str:
+def _size_row(title: str, size: Counter[str]) -> str:
     return f"{title:22} {size['files']:5} {size['lines']:7}"
 
 
@@ -134,12 +136,12 @@ def main(words: list[str]) -> int:
             print(f"trainyard: {revision}: {error.stderr.decode(errors='replace').strip()}", file=sys.stderr)
             return 1
         if given.draw:
-            print(*draw(parsed, given.draw, given.seed), sep="\n")
+            print(*draw_names(parsed, given.draw, given.seed), sep="\n")
             return 0
-        rooms = sizes(parsed, room_of)
+        rooms = sizes_by_room(parsed, room_of)
         wholes[revision] = sum(rooms.values(), Counter())
         rows = [*sorted(rooms.items()), ("all", wholes[revision])]
-        print(f"{revision or 'now'}: modules, lines of code", *(_row(*row) for row in rows), sep="\n")
+        print(f"{revision or 'now'}: modules, lines of code", *(_size_row(*row) for row in rows), sep="\n")
         lines = sum(lines for _, lines in parsed.values())
         print(measure_names({name: tree for name, (tree, _) in parsed.items()}, lines))
     for revision in given.revisions:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from components.aws.plan import TAKEN
-from components.platform.review import OfflineCloud, OfflineStack, unknown
+from components.platform.review import OfflineCloud, OfflineStack, unknown_value
 
 # The prefixes of EC2's ids, for types where it is not the type's name in lower case.
 PREFIXES = {
@@ -40,17 +40,17 @@ class AwsOffline(OfflineCloud):
     def outputs(self, token: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         match token.rpartition(":")[2]:
             case "Policy":
-                return {"arn": f"arn:aws:iam::{unknown('account')}:policy/{inputs['name']}"}
+                return {"arn": f"arn:aws:iam::{unknown_value('account')}:policy/{inputs['name']}"}
             case "VpcEndpoint":
                 return {"prefixListId": f"pl-{name}"}
             case "Instance":
                 return {"primaryNetworkInterfaceId": f"eni-{name}", "arn": f"arn:aws:ec2:::instance/{_ID}"}
             case "Eip":
-                return {"publicIp": unknown("public address"), "allocationId": f"eipalloc-{name}"}
+                return {"publicIp": unknown_value("public address"), "allocationId": f"eipalloc-{name}"}
             case "SecretVersion":
                 return {"versionId": f"version-{name}"}
             case "KeyPair":
-                return {key: unknown(f"{key} of {name}") for key in ("publicKey", "privateKey", "fingerprint")}
+                return {key: unknown_value(f"{key} of {name}") for key in ("publicKey", "privateKey", "fingerprint")}
         return {}
 
     def answer(self, function: str, arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
@@ -67,7 +67,7 @@ def _there(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, An
 
 
 def _account(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
-    account = str(stack.config.get(ACCOUNT) or unknown("account"))
+    account = str(stack.config.get(ACCOUNT) or unknown_value("account"))
     return {**arguments, "accountId": account, "id": account}
 
 
@@ -75,7 +75,7 @@ def _zones(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, An
     network = stack.config.get(_NETWORK)
     named = network.get("zone") if isinstance(network, Mapping) else None
     # The zone that AWS would choose comes first, because the program takes the first one.
-    zones = [unknown("zone"), *([str(named)] if named else [])]
+    zones = [unknown_value("zone"), *([str(named)] if named else [])]
     return {**arguments, "locations": zones, "instanceTypes": [""] * len(zones)}
 
 
@@ -83,12 +83,12 @@ _ANSWERS: Mapping[str, _Answer] = {
     "aws:index/getCallerIdentity:getCallerIdentity": _account,
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": _zones,
     "aws:ec2/getAmi:getAmi": lambda arguments, _: {**arguments, "id": arguments["filters"][0]["values"][0]},
-    "aws:ec2/getSubnet:getSubnet": lambda arguments, _: {**arguments, "availabilityZone": unknown("zone")},
+    "aws:ec2/getSubnet:getSubnet": lambda arguments, _: {**arguments, "availabilityZone": unknown_value("zone")},
     "aws:ec2/getSecurityGroup:getSecurityGroup": _there,
     "aws:ec2/getVpc:getVpc": _there,
     "aws:ssm/getParameter:getParameter": lambda arguments, _: {
         **arguments,
-        "value": unknown(f"image of {arguments.get('name')}"),
+        "value": unknown_value(f"image of {arguments.get('name')}"),
     },
     "aws:s3/getBucket:getBucket": _there,
     "aws:ecr/getRepository:getRepository": _there,

@@ -10,8 +10,8 @@ from typing import Literal
 
 from catalog.tables import table
 from components.aws.stack import AwsDl1Stack, AwsJob, Ingress, PublicAddress, gateway_cidr
-from components.plan.build import grants
-from components.plan.model import INTERNET, SUBNET, AccessPlan, JobPlan, NetworkPlan, Plan, PortRule, extend
+from components.plan.build import grants_of_rows
+from components.plan.model import INTERNET, SUBNET, AccessPlan, JobPlan, NetworkPlan, Plan, PortRule, extend_plan
 from components.plan.platform import Planning, Rendezvous, Row, Words
 from components.plan.ports import HTTPS, OPEN, ResolvedJob
 from components.plan.show import made_or_not, name_or_owner
@@ -118,12 +118,12 @@ def aws_dl1_job(job: JobPlan) -> AwsJobPlan:
 def lower(stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> AwsDl1Plan:
     access = stack.access
     holds = frozenset({"key"} if stack.bucket.key else ())
-    own = grants(table("aws_dl1_access")["grant"], holds, {})
-    return extend(
+    own = grants_of_rows(table("aws_dl1_access")["grant"], holds, {})
+    return extend_plan(
         AwsDl1Plan,
         plan,
         network=_network(stack, plan),
-        access=extend(
+        access=extend_plan(
             AwsAccessPlan,
             plan.access,
             users_group=access.users.group,
@@ -134,7 +134,7 @@ def lower(stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Aw
         ),
         account=stack.account,
         jobs={
-            name: extend(AwsJobPlan, job, cluster=_cluster(stack, stack.jobs[name], job))
+            name: extend_plan(AwsJobPlan, job, cluster=_cluster(stack, stack.jobs[name], job))
             for name, job in plan.jobs.items()
         },
     )
@@ -151,7 +151,7 @@ def _network(stack: AwsDl1Stack, plan: Plan) -> AwsNetworkPlan:
     elif public:
         why = "code, packages and images from outside, by public addresses"
         rules = (*rules, PortRule(SUBNET, INTERNET, HTTPS, why))
-    return extend(
+    return extend_plan(
         AwsNetworkPlan,
         plan.network,
         rules=rules,

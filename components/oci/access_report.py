@@ -14,7 +14,7 @@ from components.oci.iam.printing import grant_text, location_text, subject_text
 from components.oci.plan import OciPlan
 from components.oci.statements import STATEMENTS_ON_A_PATH, Line, group_named, matching_rule, policies
 from components.plan.platform import AccessReporting
-from components.plan.show import table
+from components.plan.show import aligned_rows
 
 VERBS = {"inspect": "list", "read": "list and read", "use": "read and use", "manage": "do everything with"}
 MARKS = {"documented": "", "mixed": " [partly inferred]", "inferred": " [inferred]"}
@@ -206,7 +206,7 @@ def _uncertain(report: OciAccessReport) -> Iterator[str]:
     if grounds:
         yield ""
         yield "No document says outright that these are right or enough; the rest is documented"
-    yield from table(grounds.items())
+    yield from aligned_rows(grounds.items())
 
 
 ACCESS_REPORTING = AccessReporting(build_report)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 
-from components.plan.launch import RolePart, expand_braces, placeholders, run_folder
+from components.plan.launch import RolePart, expand_braces, plan_placeholders, run_folder
 from components.plan.ports import ResolvedJob
 from schemas.model import Run
 
@@ -34,7 +34,7 @@ def _of_role(job: ResolvedJob, role: str) -> dict[str, str]:
     framework = job.framework
     if framework.ads is None:
         return {}
-    values = placeholders(job)
+    values = plan_placeholders(job)
     start_arguments = list(framework.ads.start_arguments)
     for extra in framework.ads.start_options:
         start_arguments += extra.then if job.options.get(extra.when) else extra.otherwise

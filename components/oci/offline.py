@@ -8,7 +8,7 @@ from typing import Any
 
 from components.oci.plan import TAKEN
 from components.oci.types import SERVED_TYPES
-from components.platform.review import OfflineCloud, OfflineStack, unknown
+from components.platform.review import OfflineCloud, OfflineStack, unknown_value
 
 SERVICES = "All Services In Oracle Services Network"
 _Answer = Callable[[Mapping[str, Any], OfflineStack], Mapping[str, Any]]
@@ -48,7 +48,8 @@ def _listed(plural: str) -> _Answer:
         if "vcnId" in arguments:
             raise LookupError("other contents of a network cannot be known without a cloud")
         rows = [
-            {"id": unknown(f"OCID of {name}"), "displayName": name, "state": "ACTIVE"} for name in sorted(stack.texts())
+            {"id": unknown_value(f"OCID of {name}"), "displayName": name, "state": "ACTIVE"}
+            for name in sorted(stack.texts())
         ]
         return {**arguments, plural: rows}
 
@@ -57,19 +58,25 @@ def _listed(plural: str) -> _Answer:
 
 def _services(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
     name = f"all services of {stack.config.get('oci:region', 'the region')}"
-    row = {"id": unknown("id of the services"), "cidrBlock": name, "name": SERVICES, "description": SERVICES}
+    row = {"id": unknown_value("id of the services"), "cidrBlock": name, "name": SERVICES, "description": SERVICES}
     return {**arguments, "services": [row]}
 
 
 def _regions(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
-    home = {"regionName": unknown("home region"), "regionKey": "", "isHomeRegion": True, "state": "READY", "status": ""}
+    home = {
+        "regionName": unknown_value("home region"),
+        "regionKey": "",
+        "isHomeRegion": True,
+        "state": "READY",
+        "status": "",
+    }
     return {**arguments, "regionSubscriptions": [home]}
 
 
 _ANSWERS: Mapping[str, _Answer] = {
     "oci:ObjectStorage/getNamespace:getNamespace": lambda arguments, _: {
         **arguments,
-        "namespace": unknown("namespace"),
+        "namespace": unknown_value("namespace"),
     },
     "oci:Core/getServices:getServices": _services,
     "oci:Core/getVcn:getVcn": _there,

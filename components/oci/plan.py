@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from catalog.tables import table
 from components.oci.node_environment import environments, git_environment
 from components.oci.stack import FlowLog, MachineShare, OciStack, share_of
-from components.plan.build import grants
-from components.plan.model import AccessPlan, Grant, JobPlan, LogsPlan, NetworkPlan, Plan, extend
+from components.plan.build import grants_of_rows
+from components.plan.model import AccessPlan, Grant, JobPlan, LogsPlan, NetworkPlan, Plan, extend_plan
 from components.plan.platform import Planning, Rendezvous, Row, Words
 from components.plan.ports import ResolvedJob
 from components.plan.show import made_or_not, name_or_owner
@@ -119,10 +119,10 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
     network, logs = stack.network, stack.logs.existing
     access = stack.access
     users = access.users
-    return extend(
+    return extend_plan(
         OciPlan,
         plan,
-        network=extend(
+        network=extend_plan(
             OciNetworkPlan,
             plan.network,
             vcn=network.vcn,
@@ -130,7 +130,7 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
             compartment=network.compartment,
             flow_log=stack.physical("flows") if network.flow_log is True else network.flow_log or None,
         ),
-        access=extend(
+        access=extend_plan(
             OciAccessPlan,
             plan.access,
             users_group=users.group,
@@ -146,7 +146,7 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
             home_region=access.home_region,
             grants=(*plan.access.grants, *_own_grants(stack, jobs)),
         ),
-        logs=extend(OciLogsPlan, plan.logs, group=logs.group if logs else None, log=logs.log if logs else None),
+        logs=extend_plan(OciLogsPlan, plan.logs, group=logs.group if logs else None, log=logs.log if logs else None),
         compartment=stack.compartment,
         tenancy=stack.tenancy,
         project=ProjectPlan(
@@ -161,7 +161,7 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
             for key, target in stack.compute_targets.items()
         },
         jobs={
-            name: extend(
+            name: extend_plan(
                 OciJobPlan,
                 job,
                 capacity_reservation=spec.capacity_reservation,
@@ -192,7 +192,7 @@ def _own_grants(stack: OciStack, jobs: Mapping[str, ResolvedJob]) -> tuple[Grant
         "joins": stack.joins_subnet,
     }
     words = frozenset(word for word, true in holds.items() if true)
-    return tuple(grants(table("oci_access")["grant"], words, {"secrets": secrets, "key": (key or "",)}))
+    return tuple(grants_of_rows(table("oci_access")["grant"], words, {"secrets": secrets, "key": (key or "",)}))
 
 
 def words(plan: OciPlan) -> Words:

@@ -19,7 +19,7 @@ from components.openpai.client.jobs import job_name
 from components.openpai.plain_command import PlainCommand, as_is_commands, quoted
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
 from components.openpai.stack import IMAGE_NAME, RUNS_COMMANDS, Prerequisite
-from components.plan.model import NodePlan, RunPlan, expand
+from components.plan.model import NodePlan, RunPlan, expand_references
 from schemas.job_code import folder_entries
 from schemas.model import EnvValue, Git, Secret
 
@@ -84,7 +84,7 @@ def protocol_of(plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, code: str 
     }
     if job.image_auth:
         job_secrets[_PASSWORD] = job.image_auth.password
-    uri = expand(job.image, values)
+    uri = expand_references(job.image, values)
     image: Protocol = {"type": "dockerimage", "name": _IMAGE, "uri": uri}
     if job.image_auth is not None:
         password = f"<% $secrets.{_PASSWORD} %>"
@@ -107,7 +107,7 @@ def protocol_of(plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, code: str 
             for role in job.roles
         },
         "defaults": {"virtualCluster": plan.cluster.virtual_cluster},
-        "extras": _extras(plan, job, expand(first[job.roles[0].called].launch["folder"], values)),
+        "extras": _extras(plan, job, expand_references(first[job.roles[0].called].launch["folder"], values)),
     }
     return {key: value for key, value in made.items() if value != {}}
 
@@ -213,7 +213,7 @@ def _commands(
         if isinstance(value, Secret):
             yield plain_command.secret(name, name if name in secrets else f"{name}-{node.role}")
         else:
-            yield plain_command.exported(name, plain_command.quoted(expand(value, values)))
+            yield plain_command.exported(name, plain_command.quoted(expand_references(value, values)))
     git = job.code.git if job.code else None
     launch = {**node.launch, "node": node.role, "rank": None}
     if has_code:
@@ -246,7 +246,7 @@ def limited(minutes: int) -> str:
 
 def _filled(value: Any, values: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return expand(value, values)
+        return expand_references(value, values)
     if isinstance(value, Mapping):
         return {key: _filled(item, values) for key, item in value.items()}
     return [_filled(item, values) for item in value] if isinstance(value, list | tuple) else value

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from catalog.tables import table
 from components.openpai.stack import ImageAuth, OpenPaiJob, OpenPaiStack, Plugin, Prerequisite, Priority, Sku, Start
-from components.plan.build import grants
-from components.plan.model import JobPlan, Plan, RunPlan, extend
+from components.plan.build import grants_of_rows
+from components.plan.model import JobPlan, Plan, RunPlan, extend_plan
 from components.plan.platform import Planning, Rendezvous, Row, Words
 from components.plan.ports import ResolvedJob
 from schemas.model import EnvValue, Role, Secret
@@ -107,8 +107,8 @@ def lower(stack: OpenPaiStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> O
         "storage": (store.storage.name,) if store.storage else (),
         "bucket": () if store.storage else (plan.bucket.name,),
     }
-    own = tuple(grants(table("openpai")["grant"], frozenset(), targets))
-    return extend(
+    own = tuple(grants_of_rows(table("openpai")["grant"], frozenset(), targets))
+    return extend_plan(
         OpenPaiPlan,
         plan,
         access=replace(plan.access, grants=own),
@@ -143,7 +143,7 @@ def _job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job: JobP
     gang = resolved.framework.gang or spec.start != "launcher"
     counts = [_count(spec.roles[role.name]) for role in job.roles]
     services = {name for name, row in resolved.framework.roles.items() if row.service}
-    return extend(
+    return extend_plan(
         OpenPaiJobPlan,
         job,
         start=spec.start,

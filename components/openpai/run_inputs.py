@@ -11,7 +11,7 @@ from typing import Any
 
 from components.openpai.job import packed, protocol_of
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
-from components.plan.model import RunPlan, expand
+from components.plan.model import RunPlan, expand_references
 from schemas.model import Secret
 
 
@@ -48,7 +48,7 @@ def run_inputs(
         "displayName": run.display_name,
         "tags": {**plan.tags, "job": job.name, "run": run.name},
         "nodes": [{"name": node.name, "role": node.role, "rank": node.rank} for node in run.nodes],
-        "image": expand(job.image, {"registry": plan.registry_address}),
+        "image": expand_references(job.image, {"registry": plan.registry_address}),
         "maximumRuntimeMinutes": job.maximum_runtime_minutes,
         **run.turn_inputs,
         "until": run.until,

@@ -11,7 +11,7 @@ from typing import Any
 from catalog.frameworks import Framework, framework_row, parse_framework
 from catalog.platforms import require_capability
 from catalog.tables import table
-from components.plan.launch import RolePart, fill_references, launch_document, role_part, stall_minutes
+from components.plan.launch import RolePart, fill_references, make_launch_document, role_part, stall_minutes
 from components.plan.model import (
     AccessPlan,
     BucketPlan,
@@ -25,7 +25,7 @@ from components.plan.model import (
     RolePlan,
     RunPlan,
     Turns,
-    expand,
+    expand_references,
     plan_references,
     stack_tags,
 )
@@ -50,11 +50,11 @@ def access_plan(stack: Stack, bucket: str, repository: str, circumstances: froze
     return AccessPlan(
         mode=stack.access.mode,
         create=stack.makes("access"),
-        grants=tuple(grants(table("access")["grant"], holds, targets)),
+        grants=tuple(grants_of_rows(table("access")["grant"], holds, targets)),
     )
 
 
-def grants(
+def grants_of_rows(
     rows: Iterable[Mapping[str, str]], holds: frozenset[str], targets: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Grant]:
     """The grants of the rows whose `when` holds. A row that is narrowed gives one grant for each target."""
@@ -78,7 +78,7 @@ def build_plan(
     """The plan of a checked stack. `own_frameworks`: the parsed files of the team's own frameworks, by name.
     `packages`: the packages of each job that has a requirements file."""
     used = {(job.framework, job.strategy) for job in stack.jobs.values()}
-    rows = {key: _framework(*key, own_frameworks) for key in used}
+    rows = {key: _own_or_built_in_framework(*key, own_frameworks) for key in used}
     jobs = {
         name: ResolvedJob(
             with_each(job),
@@ -86,11 +86,11 @@ def build_plan(
             stack.pins_ports,
             stack.reserves_ports,
             name=name,
-            packages=_packages(job, packages.get(name)),
+            packages=_packages_plan(job, packages.get(name)),
         )
         for name, job in stack.jobs.items()
     }
-    opened = {name: _framework(name, None, own_frameworks) for name in stack.network.frameworks}
+    opened = {name: _own_or_built_in_framework(name, None, own_frameworks) for name in stack.network.frameworks}
     platform = require_capability(stack.platform, Planning)
     bucket = BucketPlan(
         name=stack.bucket_name,
@@ -139,11 +139,11 @@ def plan_of(judged: Judged) -> Plan:
     return build_plan(judged.stack, own, judged.facts.packages)
 
 
-def _framework(name: str, strategy: str | None, own: Mapping[str, Mapping[str, Any]]) -> Framework:
+def _own_or_built_in_framework(name: str, strategy: str | None, own: Mapping[str, Mapping[str, Any]]) -> Framework:
     return parse_framework(own[name], strategy) if name in own else framework_row(name, strategy)
 
 
-def _packages(job: Job, listed: PackageList | None) -> PackagesPlan | None:
+def _packages_plan(job: Job, listed: PackageList | None) -> PackagesPlan | None:
     if job.requirements is None or listed is None or not listed.lines:
         return None
     lines = tuple(line.text for line in listed.lines)
@@ -163,10 +163,10 @@ def job_plan(stack: Stack, resolved: ResolvedJob, platform: Planning) -> JobPlan
         strategy=framework.strategy,
         ranks=f"{framework.rank}; {rendezvous.words}",
         layout=job.layout,
-        image=expand(job.image, plan_references(stack, job.was.first(name))),
+        image=expand_references(job.image, plan_references(stack, job.was.first(name))),
         image_is_ours=job.image.startswith(OUR_IMAGE),
         shape=job.shape,
-        roles=tuple(_role(resolved, role) for role in resolved.roles),
+        roles=tuple(_role_plan(resolved, role) for role in resolved.roles),
         code=job.code,
         packages=resolved.packages,
         inputs=job.inputs,
@@ -174,11 +174,11 @@ def job_plan(stack: Stack, resolved: ResolvedJob, platform: Planning) -> JobPlan
         maximum_runtime_minutes=job.maximum_runtime_minutes,
         stall_minutes=stall_minutes(resolved),
         keep=job.keep,
-        runs={key: _run(stack, resolved, key, parts, platform) for key in job.runs},
+        runs={key: _run_plan(stack, resolved, key, parts, platform) for key in job.runs},
     )
 
 
-def _role(job: ResolvedJob, role: str) -> RolePlan:
+def _role_plan(job: ResolvedJob, role: str) -> RolePlan:
     spec = job.spec.roles[role]
     wanted = spec.completion.min_succeeded
     return RolePlan(
@@ -193,14 +193,20 @@ def _role(job: ResolvedJob, role: str) -> RolePlan:
     )
 
 
-def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, RolePart], platform: Planning) -> RunPlan:
+def _run_plan(
+    stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, RolePart], platform: Planning
+) -> RunPlan:
     run = job.spec.runs[run_name]
     # A renamed run keeps its folder, and its nodes keep calling it by its oldest name.
     names = plan_references(stack, job.spec.was.first(job.name), run.was.first(run_name))
     groups = job.spec.layout == "node-groups"
     # On a platform that trains one run of a job at a time, runs wait in that platform's own queue.
     turns = turns_of(stack.jobs[job.name], run_name) if platform.runs_at_once else None
-    nodes = _groups(job, run, names, parts, platform) if groups else _single_nodes(job, run, names, parts, platform)
+    nodes = (
+        _node_group_plans(job, run, names, parts, platform)
+        if groups
+        else _single_node_plans(job, run, names, parts, platform)
+    )
     return RunPlan(
         name=run_name,
         was=run.was.names,
@@ -212,33 +218,33 @@ def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, Role
     )
 
 
-def _single_nodes(
+def _single_node_plans(
     job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, RolePart], platform: Planning
 ) -> Iterator[NodePlan]:
     rank = 0
     for role, part in parts.items():
-        ranks, own = range(rank, rank + job.spec.roles[role].replicas), _own(job.spec, run, role, names)
+        ranks, own = range(rank, rank + job.spec.roles[role].replicas), _team_variables(job.spec, run, role, names)
         for index, of_platform in enumerate(platform.environments(job, part, names, run, ranks)):
             node = f"{part.called}-{index}"
             environment: dict[str, EnvValue] = {**of_platform, **own}
-            launch = launch_document(part, names, job, run, node, ranks[index])
+            launch = make_launch_document(part, names, job, run, node, ranks[index])
             yield NodePlan(node, part.called, ranks[index], environment, launch)
         rank = ranks.stop
 
 
-def _groups(
+def _node_group_plans(
     job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, RolePart], platform: Planning
 ) -> Iterator[NodePlan]:
     rank, of_platform = 0, platform.group_environment(job)
     for role, part in parts.items():
-        plan = _role(job, role)
-        launch = launch_document(part, names, job, run, part.called, None)
-        environment = {**of_platform, **_own(job.spec, run, role, names)}
+        plan = _role_plan(job, role)
+        launch = make_launch_document(part, names, job, run, part.called, None)
+        environment = {**of_platform, **_team_variables(job.spec, run, role, names)}
         yield NodePlan(part.called, part.called, rank, environment, launch, plan.replicas, plan.minimum_success)
         rank += plan.replicas
 
 
-def _own(job: Job, run: Run, role: str, names: Mapping[str, str]) -> dict[str, EnvValue]:
+def _team_variables(job: Job, run: Run, role: str, names: Mapping[str, str]) -> dict[str, EnvValue]:
     """The team's variables: those of the run override the role's, and the role's override the job's."""
     return {
         **fill_references(job.env, names),

@@ -12,7 +12,7 @@ import yaml
 
 from catalog.platforms import Capability
 from components.plan.model import Plan, RunPlan
-from components.plan.show import plain
+from components.plan.show import to_plain_values
 from schemas.model import EnvValue
 
 _WIDTH = 120
@@ -34,11 +34,11 @@ class PlannedValues:
         return text
 
     def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]:
-        shown: Mapping[str, Any] = plain(values)
+        shown: Mapping[str, Any] = to_plain_values(values)
         return shown
 
     def document(self, value: Mapping[str, Any]) -> Any:
-        return plain(value)
+        return to_plain_values(value)
 
 
 PLANNED_VALUES = PlannedValues()
@@ -47,7 +47,7 @@ PLANNED_VALUES = PlannedValues()
 def run_documents(plan: Plan, documents: PlanDocuments, folder: Path) -> Mapping[str, Any]:
     """By `JOB/RUN`. Without inputs that are not set."""
     return {
-        f"{name}/{key}": {part: value for part, value in plain(document).items() if value is not None}
+        f"{name}/{key}": {part: value for part, value in to_plain_values(document).items() if value is not None}
         for name, job in plan.jobs.items()
         for key, run in job.runs.items()
         for document in [documents.of_run(plan, job, run, folder)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from catalog.frameworks import PortRow
 from catalog.frameworks.validation import FORMS_OF_A_PORT
-from components.plan.model import expand
+from components.plan.model import expand_references
 from components.plan.ports import ResolvedJob
 from schemas.model import STALL_MINUTES, EnvValue, PortRange, Run, Secret, Stack
 
@@ -44,8 +44,8 @@ def role_part(stack: Stack, job: ResolvedJob, role: str, peers: str, names_code:
         role=role,
         called=job.called(role),
         launch={
-            **_launch(stack, job, role),
-            **(_code(job) if names_code else {}),
+            **_launch_of_role(stack, job, role),
+            **(_launch_code(job) if names_code else {}),
             **({"version": VERSION_WITH_KEEP, "keep": list(job.spec.keep)} if job.spec.keep else {}),
             **({"version": VERSION_WITH_RESERVED_PORTS} if any(map(job.is_reserved, job.active_ports())) else {}),
         },
@@ -55,7 +55,7 @@ def role_part(stack: Stack, job: ResolvedJob, role: str, peers: str, names_code:
     )
 
 
-def launch_document(
+def make_launch_document(
     part: RolePart, names: Mapping[str, str], job: ResolvedJob, run: Run, node: str, rank: int | None
 ) -> dict[str, Any]:
     """The launch document of one node (schemas/launch.schema.json). If the rank is None, the cluster supplies it."""
@@ -84,9 +84,9 @@ def launch_document(
     }
 
 
-def _launch(stack: Stack, job: ResolvedJob, role: str) -> dict[str, Any]:
-    values, options, framework = placeholders(job), job.options, job.framework
-    awaits = list(_awaits(job, role))
+def _launch_of_role(stack: Stack, job: ResolvedJob, role: str) -> dict[str, Any]:
+    values, options, framework = plan_placeholders(job), job.options, job.framework
+    awaits = list(_awaited_ports(job, role))
     command = [expand_braces(word, values) for word in framework.roles[role].awaits_command]
     wrap = next((wrap.words for wrap in framework.wraps if wrap.when is None or options.get(wrap.when)), ())
     environment = dict(framework.environment)
@@ -99,7 +99,7 @@ def _launch(stack: Stack, job: ResolvedJob, role: str) -> dict[str, Any]:
         "framework": framework.name,
         "strategy": framework.strategy,
         "role": job.called(role),
-        "roles": [_role(job, name) for name in framework.roles if name in job.spec.roles],
+        "roles": [_launch_role(job, name) for name in framework.roles if name in job.spec.roles],
         "gang": framework.gang,
         "processes": int(options.get(framework.processes or "", 1)),
         # Every port of the job: does this role listen on it, and how does the launcher pin it?
@@ -127,7 +127,7 @@ def _launch(stack: Stack, job: ResolvedJob, role: str) -> dict[str, Any]:
     }
 
 
-def _code(job: ResolvedJob) -> dict[str, Any]:
+def _launch_code(job: ResolvedJob) -> dict[str, Any]:
     """The repository of the code, for launchers that support it."""
     git = job.spec.code.git if job.spec.code else None
     if git is None:
@@ -141,7 +141,7 @@ def stall_minutes(job: ResolvedJob) -> int:
     return job.spec.stall_minutes if job.is_watched else 0
 
 
-def _role(job: ResolvedJob, name: str) -> dict[str, Any]:
+def _launch_role(job: ResolvedJob, name: str) -> dict[str, Any]:
     """A role as every node sees it. Each node decides on its own whether the run is complete, so it needs all roles."""
     spec = job.spec.roles[name]
     return {
@@ -153,12 +153,12 @@ def _role(job: ResolvedJob, name: str) -> dict[str, Any]:
     }
 
 
-def _awaits(job: ResolvedJob, role: str) -> Iterator[dict[str, Any]]:
+def _awaited_ports(job: ResolvedJob, role: str) -> Iterator[dict[str, Any]]:
     """Ports that must answer before the command starts: on the first listening node, or on every one."""
     spec = job.framework.roles[role]
-    for row, port in _awaited(job, spec.awaits):
+    for row, port in _first_port_by_row(job, spec.awaits):
         yield {"role": job.called(row.listens[0]), **port}
-    for row, port in _awaited(job, spec.awaits_every):
+    for row, port in _first_port_by_row(job, spec.awaits_every):
         yield from (
             {"role": job.called(name), **port, "every": True}
             for name in row.listens
@@ -166,7 +166,7 @@ def _awaits(job: ResolvedJob, role: str) -> Iterator[dict[str, Any]]:
         )
 
 
-def _awaited(job: ResolvedJob, labels: Sequence[str]) -> Iterator[tuple[PortRow, dict[str, int | str]]]:
+def _first_port_by_row(job: ResolvedJob, labels: Sequence[str]) -> Iterator[tuple[PortRow, dict[str, int | str]]]:
     """The rows of these labels with their first port, without ports whose option is off: nobody listens there.
 
     A port that the platform reserves has no number yet.
@@ -186,7 +186,7 @@ def start_words(job: ResolvedJob, role: str) -> list[str]:
     return words
 
 
-def placeholders(job: ResolvedJob) -> dict[str, str]:
+def plan_placeholders(job: ResolvedJob) -> dict[str, str]:
     """Values of `{port.label}` and `{option.name}`. The launcher fills in addresses and ranks itself."""
     values = {
         f"option.{name}": str(value).lower() if isinstance(value, bool) else str(value)
@@ -194,7 +194,7 @@ def placeholders(job: ResolvedJob) -> dict[str, str]:
     }
     for row in job.framework.ports:
         # The launcher fills in a port that the platform reserves.
-        values |= {} if job.is_reserved(row) else _port_words(row, job.ports_of(row))
+        values |= {} if job.is_reserved(row) else _port_placeholders(row, job.ports_of(row))
     values["nodes"] = str(job.spec.nodes)
     return {**values, **_renamed_placeholders(job)}
 
@@ -209,7 +209,7 @@ def _renamed_placeholders(job: ResolvedJob) -> dict[str, str]:
     }
 
 
-def _port_words(row: PortRow, ports: PortRange | None) -> dict[str, str]:
+def _port_placeholders(row: PortRow, ports: PortRange | None) -> dict[str, str]:
     name = f"port.{row.label}"
     if ports is None:
         return dict.fromkeys((f"{name}{form}" for form in FORMS_OF_A_PORT), "0")
@@ -236,4 +236,7 @@ def run_folder(names: Mapping[str, str]) -> str:
 
 def fill_references(environment: Mapping[str, EnvValue], names: Mapping[str, str]) -> dict[str, EnvValue]:
     """The team's variables with references filled in. Secrets stay as they are."""
-    return {name: value if isinstance(value, Secret) else expand(value, names) for name, value in environment.items()}
+    return {
+        name: value if isinstance(value, Secret) else expand_references(value, names)
+        for name, value in environment.items()
+    }

@@ -231,7 +231,7 @@ class Plan:
     jobs: Mapping[str, JobPlan] = field(default_factory=dict)
 
 
-def extend(kind: Callable[..., T], base: Any, **columns: Any) -> T:
+def extend_plan(kind: Callable[..., T], base: Any, **columns: Any) -> T:
     """A platform's own plan: the fields of the neutral one, and its additional ones."""
     return kind(**{column.name: getattr(base, column.name) for column in fields(base)} | columns)
 
@@ -255,6 +255,6 @@ def plan_references(stack: Stack, job: str = "", run: str = "") -> dict[str, str
     return {name: value for name, value in values.items() if value}
 
 
-def expand(text: str, values: Mapping[str, str]) -> str:
+def expand_references(text: str, values: Mapping[str, str]) -> str:
     """`text` with its references filled in. Those whose values only the platform has are left."""
     return REFERENCE.sub(lambda match: values.get(match[1], match[0]), text)

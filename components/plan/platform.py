@@ -50,7 +50,7 @@ class AccessReport(Protocol):
     def text(self) -> str: ...
 
 
-def _no_environments(
+def _no_environments_of_platform(
     job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
 ) -> Iterator[Mapping[str, str]]:
     return repeat({}, len(ranks))
@@ -72,7 +72,7 @@ class Planning(Capability):
     circumstances: Callable[[Any], frozenset[str]] = lambda stack: frozenset()
     # Variables of each node of a role, in addition to its launch document: images of this platform read them.
     environments: Callable[[ResolvedJob, RolePart, Mapping[str, str], Run, range], Iterator[Mapping[str, str]]] = (
-        _no_environments
+        _no_environments_of_platform
     )
     # The same for the layout `node-groups`, in which all nodes of a role have the same variables.
     group_environment: Callable[[ResolvedJob], Mapping[str, str]] = lambda job: {}

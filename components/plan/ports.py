@@ -73,31 +73,33 @@ def network_plan(
         subnet_cidr=subnet_cidr(stack),
         nat=network.nat,
         subnet=network.subnet,
-        rules=tuple(dict.fromkeys((*_between(stack, jobs, opened), *_outward(stack, services)))),
+        rules=tuple(dict.fromkeys((*_rules_between_nodes(stack, jobs, opened), *_outgoing_rules(stack, services)))),
         frameworks=tuple(opened),
     )
 
 
-def _between(stack: Stack, jobs: Mapping[str, ResolvedJob], opened: Mapping[str, Framework]) -> Iterator[PortRule]:
+def _rules_between_nodes(
+    stack: Stack, jobs: Mapping[str, ResolvedJob], opened: Mapping[str, Framework]
+) -> Iterator[PortRule]:
     match stack.network.mode:
         case "proof-of-concept":
             yield PortRule(SUBNET, SUBNET, None, OPEN)
         case "documented":
             for job in jobs.values():
-                yield from _documented(job)
+                yield from _documented_rules(job)
             for name, framework in opened.items():
                 documented = [row for row in framework.ports if row.documented]
-                yield from (_anywhere(framework, row, default_ports(row)) for row in documented)
+                yield from (_rule_for_whole_subnet(framework, row, default_ports(row)) for row in documented)
                 if not documented:
-                    yield from _opened(name, framework)
+                    yield from _rules_of_opened_framework(name, framework)
         case _:
             for job in jobs.values():
-                yield from _least(job)
+                yield from _least_rules(job)
             for name, framework in opened.items():
-                yield from _opened(name, framework)
+                yield from _rules_of_opened_framework(name, framework)
 
 
-def _outward(stack: Stack, services: str) -> Iterator[PortRule]:
+def _outgoing_rules(stack: Stack, services: str) -> Iterator[PortRule]:
     """Rules for outgoing connections. All rules are stateful, so answers need no rule."""
     if stack.network.mode == "proof-of-concept":
         yield PortRule(SUBNET, SERVICES, None, OPEN)
@@ -117,7 +119,7 @@ def _outward(stack: Stack, services: str) -> Iterator[PortRule]:
                 yield PortRule(SUBNET, target, PortRange(port, port), f"the code of {name} is cloned from git")
 
 
-def _least(job: ResolvedJob) -> Iterator[PortRule]:
+def _least_rules(job: ResolvedJob) -> Iterator[PortRule]:
     """Rules only between roles that have nodes. A role reaches itself only if it has a second node."""
     alive = {role: spec.replicas for role, spec in job.spec.roles.items() if spec.replicas}
     for row in job.active_ports():
@@ -135,7 +137,7 @@ def _least(job: ResolvedJob) -> Iterator[PortRule]:
                     )
 
 
-def _opened(name: str, framework: Framework) -> Iterator[PortRule]:
+def _rules_of_opened_framework(name: str, framework: Framework) -> Iterator[PortRule]:
     """Rules for jobs of other stacks: the ports that the framework needs by default."""
     defaults = {label: option.default for label, option in framework.options.items()}
     for row in framework.ports:
@@ -145,22 +147,22 @@ def _opened(name: str, framework: Framework) -> Iterator[PortRule]:
             yield PortRule(SUBNET, SUBNET, ports, why, row.protocol, row.evidence, name)
 
 
-def _documented(job: ResolvedJob) -> Iterator[PortRule]:
+def _documented_rules(job: ResolvedJob) -> Iterator[PortRule]:
     """The ports in the platform's documents, for any options. A framework that they do not name gets the ports that it
     needs."""
     framework = job.framework
     if not any(row.documented for row in framework.ports):
-        yield from _least(job)
+        yield from _least_rules(job)
         return
     ports = {row.label: job.ports_of(row) for row in framework.ports}
     # If the documents open every port, but the job names a few, the other ports that it needs are opened too.
     few = any(row.documented and row.default == "all" and ports[row.label] for row in framework.ports)
     for row in framework.ports:
         if row.documented or (few and job.is_active(row)):
-            yield _anywhere(framework, row, ports[row.label])
+            yield _rule_for_whole_subnet(framework, row, ports[row.label])
 
 
-def _anywhere(framework: Framework, row: PortRow, ports: PortRange | None) -> PortRule:
+def _rule_for_whole_subnet(framework: Framework, row: PortRow, ports: PortRange | None) -> PortRule:
     evidence = "documented" if row.documented else row.evidence
     why = f"{framework.name}: {row.why}"
     return PortRule(SUBNET, SUBNET, ports, why, row.protocol, evidence, framework.name)

@@ -22,18 +22,18 @@ T = TypeVar("T")
 SECRET = "(secret)"
 
 
-def plain(value: Any) -> Any:
+def to_plain_values(value: Any) -> Any:
     """Frozen values as values of JSON, with the keys of stack files. Works for every dataclass."""
     if isinstance(value, Secret):
         return SECRET
     if isinstance(value, PortRange):
         return value.to_shorthand()
     if is_dataclass(value):
-        return {camel_case(column.name): plain(getattr(value, column.name)) for column in fields(value)}
+        return {camel_case(column.name): to_plain_values(getattr(value, column.name)) for column in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_plain_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [to_plain_values(item) for item in value]
     if isinstance(value, float) and not isfinite(value):
         return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
@@ -41,10 +41,10 @@ def plain(value: Any) -> Any:
 
 def json_text(value: Any) -> str:
     """Standard JSON, even if a script reported NaN."""
-    return json.dumps(plain(value), indent=2, allow_nan=False)
+    return json.dumps(to_plain_values(value), indent=2, allow_nan=False)
 
 
-def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> Iterator[str]:
+def aligned_rows(rows: Iterable[Sequence[str]], indent: str = "  ") -> Iterator[str]:
     """Rows with aligned columns. The last column may have any length."""
     cells = [tuple(row) for row in rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]) - 1)] if cells else []
@@ -64,11 +64,11 @@ def plan_text(plan: Plan) -> str:
     rows += [("waived", f"{rule} until {waiver.until}: {waiver.reason}") for rule, waiver in plan.waivers.items()]
     parts = (
         [f"{plan.stack}: team {plan.team}, environment {plan.environment}, on {plan.platform}{where}"],
-        table((title, value) for title, value in rows if value),
-        _access(plan, words),
-        _network(plan.network, words),
-        _storage(plan, words),
-        _jobs(plan, words),
+        aligned_rows((title, value) for title, value in rows if value),
+        _access_lines(plan, words),
+        _network_lines(plan.network, words),
+        _storage_lines(plan, words),
+        _lines_of_jobs(plan, words),
     )
     return "\n".join(line for part in parts for line in part)
 
@@ -76,9 +76,9 @@ def plan_text(plan: Plan) -> str:
 def find_node(plan: Plan, path: str) -> NodePlan:
     """The node that `JOB/RUN/NODE` names; UnknownNameError if there is none."""
     job, run, name = [*path.split("/", 2), "", ""][:3]
-    named_job = _choose("job", job, plan.jobs)
-    named_run = _choose("run", run, named_job.runs)
-    return _choose("node", name, {node.name: node for node in named_run.nodes})
+    named_job = _choose_by_name("job", job, plan.jobs)
+    named_run = _choose_by_name("run", run, named_job.runs)
+    return _choose_by_name("node", name, {node.name: node for node in named_run.nodes})
 
 
 class UnknownNameError(LookupError):
@@ -89,13 +89,13 @@ class UnknownNameError(LookupError):
         self.kind, self.name, self.choices = kind, name, tuple(choices)
 
 
-def _choose(kind: str, name: str, choices: Mapping[str, T]) -> T:
+def _choose_by_name(kind: str, name: str, choices: Mapping[str, T]) -> T:
     if name not in choices:
         raise UnknownNameError(kind, name, choices)
     return choices[name]
 
 
-def ports_text(ports: PortRange | None) -> str:
+def planned_ports_text(ports: PortRange | None) -> str:
     return "all" if ports is None else str(ports)
 
 
@@ -108,11 +108,11 @@ def name_or_owner(plan: Plan, concern: str, name: str) -> str:
     return f"that of {plan.uses}" if concern in plan.taken else name
 
 
-def _access(plan: Plan, words: Words) -> Iterator[str]:
+def _access_lines(plan: Plan, words: Words) -> Iterator[str]:
     access = plan.access
     yield ""
     yield f"Access: {access.mode}, {made_or_not(access.create)}"
-    yield from table(words.principals)
+    yield from aligned_rows(words.principals)
     if access.create and access.mode != "least-privilege":
         yield "  The statements of this mode grant more than what is needed here; `trainyard access` shows them:"
     elif not access.create and access.grants:
@@ -133,23 +133,23 @@ def _access(plan: Plan, words: Words) -> Iterator[str]:
 def _titled_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """A table with the titles of its columns. Nothing if there are no rows."""
     if cells := list(rows):
-        yield from table([titles, *cells])
+        yield from aligned_rows([titles, *cells])
 
 
-def _network(network: NetworkPlan, words: Words) -> Iterator[str]:
+def _network_lines(network: NetworkPlan, words: Words) -> Iterator[str]:
     yield ""
     yield f"Network: {network.mode}, {made_or_not(network.create)}"
-    yield from table(words.network)
+    yield from aligned_rows(words.network)
     if not network.create and network.rules:
         yield "  What the subnet has to let through:"
     rows = (
-        (rule.source, rule.target, f"{rule.protocol} {ports_text(rule.ports)}", rule.evidence, rule.why)
+        (rule.source, rule.target, f"{rule.protocol} {planned_ports_text(rule.ports)}", rule.evidence, rule.why)
         for rule in network.rules
     )
     yield from _titled_table(("FROM", "TO", "PORTS", "EVIDENCE", "WHY"), rows)
 
 
-def _storage(plan: Plan, words: Words) -> Iterator[str]:
+def _storage_lines(plan: Plan, words: Words) -> Iterator[str]:
     yield ""
     yield "Storage"
     bucket, registry = plan.bucket, plan.registry
@@ -174,20 +174,20 @@ def _storage(plan: Plan, words: Words) -> Iterator[str]:
             f"{name_or_owner(plan, 'registry', registry.repository)}, {made_or_not(registry.create)}{made_registry}",
         ),
     }
-    yield from table([*(row for concern, row in rows.items() if concern not in words.without), *words.storage])
+    yield from aligned_rows([*(row for concern, row in rows.items() if concern not in words.without), *words.storage])
 
 
-def _jobs(plan: Plan, words: Words) -> Iterator[str]:
+def _lines_of_jobs(plan: Plan, words: Words) -> Iterator[str]:
     # If nodes of the platform cannot share a job run, there is only one layout, which is not shown.
     has_layouts = "node-groups" not in platforms()[plan.platform].lacks
     for name, job in plan.jobs.items():
         yield ""
-        yield from _job(job, (*words.jobs.get(name, ()), *_together(plan, job)), has_layouts, words.without)
+        yield from _job_lines(job, (*words.jobs.get(name, ()), *_rows_at_once(plan, job)), has_layouts, words.without)
         for run in job.runs.values():
-            yield from _run(job, run)
+            yield from _run_lines(job, run)
 
 
-def _together(plan: Plan, job: JobPlan) -> Iterator[Row]:
+def _rows_at_once(plan: Plan, job: JobPlan) -> Iterator[Row]:
     if len(job.runs) < 2:
         return
     sweeps = Counter(run.turns for run in job.runs.values())
@@ -200,7 +200,7 @@ def _together(plan: Plan, job: JobPlan) -> Iterator[Row]:
         yield "at once", f"{count_noun(job.nodes * at_once, 'node')} at most: the other runs wait in `up` (`atMost`)"
 
 
-def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: Set[str]) -> Iterator[str]:
+def _job_lines(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: Set[str]) -> Iterator[str]:
     strategy = f" ({job.strategy})" if job.strategy else ""
     nodes = f"{job.nodes} node{'s' if job.nodes != 1 else ''}"
     size = "".join(
@@ -228,9 +228,9 @@ def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: S
         listed = f"{count_noun(len(job.packages.lines), 'package')} of {job.packages.file}"
         rows.append(("packages", listed + (f", built: {', '.join(job.packages.build)}" if job.packages.build else "")))
     rows += [("data", f"{item.bucket or 'the bucket'}/{item.prefix} at {item.mount}") for item in job.inputs]
-    rows += [(f"role {role.name}", _role(role)) for role in job.roles]
+    rows += [(f"role {role.name}", _role_text(role)) for role in job.roles]
     rows.append(("ranks", job.ranks))
-    yield from table([*rows, *of_platform])
+    yield from aligned_rows([*rows, *of_platform])
     # The framework's environment is the same on every node. Nodes fill in the braces: they know the addresses.
     launches = (node.launch for run in job.runs.values() for node in run.nodes)
     environment: Mapping[str, str] = next((launch["environment"] for launch in launches), {})
@@ -239,15 +239,16 @@ def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: S
         yield from (f"      {name}={value}" for name, value in environment.items())
 
 
-def _role(role: RolePlan) -> str:
+def _role_text(role: RolePlan) -> str:
     listens = ", ".join(
-        f"{label} {'reserved' if label in role.reserved else ports_text(ports)}" for label, ports in role.ports.items()
+        f"{label} {'reserved' if label in role.reserved else planned_ports_text(ports)}"
+        for label, ports in role.ports.items()
     )
     enough = f", {role.minimum_success} must succeed" if role.minimum_success != role.replicas else ""
     return f"{role.replicas} x {role.mode}{enough}, " + (f"listens on {listens}" if listens else "listens on nothing")
 
 
-def _run(job: JobPlan, run: RunPlan) -> Iterator[str]:
+def _run_lines(job: JobPlan, run: RunPlan) -> Iterator[str]:
     yield f"  Run {job.name}/{run.name}: {run.display_name}, attempt {run.attempt}, `up` waits until it is {run.until}"
     for node in run.nodes:
         group = f", {node.replicas} replicas" if job.layout == "node-groups" else ""

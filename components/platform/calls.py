@@ -158,7 +158,9 @@ class ErrorPolicy:
     refusal: Callable[[str, Exception, float], ProviderError]
 
 
-def attempt(errors: ErrorPolicy, call: Call, what: str, operation: Callable[[], T], access_minutes: float) -> T:
+def call_with_retries(
+    errors: ErrorPolicy, call: Call, what: str, operation: Callable[[], T], access_minutes: float
+) -> T:
     """Calls `operation`, and retries with backoff: while the cloud is busy, and up to `access_minutes` while new access
     is not in force."""
     first_refused, tries = 0.0, 0

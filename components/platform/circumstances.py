@@ -22,12 +22,12 @@ _ANOTHER, _NONE = "something else", "not given"
 Circumstances = Mapping[str, str | None]
 
 
-def candidates(named: Iterable[str]) -> tuple[str | None, ...]:
+def candidate_values(named: Iterable[str]) -> tuple[str | None, ...]:
     """Each value that is named, one that is not, and None."""
     return (*sorted(set(named)), OTHER, None)
 
 
-def fitting(pattern: str, patterns: Iterable[str]) -> Iterator[str]:
+def texts_fitting_pattern(pattern: str, patterns: Iterable[str]) -> Iterator[str]:
     """Texts that match a pattern with `*`: if possible one that matches no other pattern, and for each other pattern
     one that matches both."""
     yield pattern.replace("*", OTHER)
@@ -36,7 +36,7 @@ def fitting(pattern: str, patterns: Iterable[str]) -> Iterator[str]:
             yield pattern.replace("*", other.replace("*", OTHER), 1).replace("*", OTHER)
 
 
-def combinations(values: Mapping[str, Sequence[str | None]]) -> Iterator[Circumstances]:
+def combine_circumstances(values: Mapping[str, Sequence[str | None]]) -> Iterator[Circumstances]:
     """All combinations, unless there are too many."""
     names = sorted(values)
     number = 1
@@ -53,7 +53,9 @@ def combinations(values: Mapping[str, Sequence[str | None]]) -> Iterator[Circums
             yield from ({**whole, name: value} for value in values[name])
 
 
-def settled(outcomes: Iterable[tuple[Circumstances, object]], values: Mapping[str, Sequence[str | None]]) -> set[str]:
+def settled_variables(
+    outcomes: Iterable[tuple[Circumstances, object]], values: Mapping[str, Sequence[str | None]]
+) -> set[str]:
     """The variables that do not influence the outcome."""
     every, found = list(outcomes), set()
     for name, options in values.items():
@@ -66,23 +68,23 @@ def settled(outcomes: Iterable[tuple[Circumstances, object]], values: Mapping[st
     return found
 
 
-def described(resource: str, circumstances: Circumstances) -> str:
+def described_resource(resource: str, circumstances: Circumstances) -> str:
     """A resource with its circumstances, such as `instances where the tag stack is vision-dev`."""
-    parts = [f"{name}{_IS}{_shown(value)}" for name, value in sorted(circumstances.items())]
+    parts = [f"{name}{_IS}{_value_text(value)}" for name, value in sorted(circumstances.items())]
     return resource + (_WHERE + _AND.join(parts) if parts else "")
 
 
-def _shown(value: str | None) -> str:
+def _value_text(value: str | None) -> str:
     return _NONE if value is None else value.replace(OTHER, "…") if value != OTHER else _ANOTHER
 
 
-def parted(resource: str) -> tuple[str, str]:
+def split_circumstances(resource: str) -> tuple[str, str]:
     """Splits a described resource into the resource and its circumstances."""
     what, where, circumstances = resource.partition(_WHERE)
     return what, circumstances if where else ""
 
 
-def merged(circumstances: Iterable[str]) -> str:
+def merged_circumstances(circumstances: Iterable[str]) -> str:
     """Several circumstances of one resource in words, grouped by variable."""
     rows = sorted(set(circumstances))
     by_name: dict[str, list[str]] = {}

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from catalog.platforms import Capability, platforms_with, require_capability
 from components.platform.calls import Call, ProviderError
 from components.platform.inputs import own_inputs
-from components.platform.runs import UNSUCCESSFUL, NodeRun, RunSpec, overall
-from components.platform.values import Properties, canonical
+from components.platform.runs import UNSUCCESSFUL, NodeRun, RunSpec, overall_state
+from components.platform.values import Properties, canonical_json
 from launcher.escaping import terminal_line
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class NotInTimeError(Exception):
         self.minutes = minutes
 
 
-def reached(until: str, nodes: Sequence[NodeRun]) -> bool:
+def has_reached(until: str, nodes: Sequence[NodeRun]) -> bool:
     if until == "accepted":
         return True
     if until == "started":
@@ -211,20 +211,20 @@ def reached(until: str, nodes: Sequence[NodeRun]) -> bool:
     return all(node.over for node in nodes)
 
 
-def broken(nodes: Sequence[NodeRun]) -> list[NodeRun]:
+def unsuccessful_nodes(nodes: Sequence[NodeRun]) -> list[NodeRun]:
     """The nodes that ended without success. Nodes that ended because of another node come last."""
     lost = [node for node in nodes if node.state in UNSUCCESSFUL]
     return sorted(lost, key=lambda node: (node.state != "FAILED", node.finished_at or "9999"))
 
 
-def settle(call: Call, runs: Runs, spec: RunSpec, nodes: list[NodeRun]) -> list[NodeRun]:
+def wait_for_run(call: Call, runs: Runs, spec: RunSpec, nodes: list[NodeRun]) -> list[NodeRun]:
     """Waits until the run reaches its `until`, or one of its nodes is lost. Updates `nodes` in place."""
     minutes = {"accepted": spec.timeouts.access, "started": spec.timeouts.started}.get(
         spec.until, spec.timeouts.started + spec.timeouts.finished
     )
     watch = _Watch(call, spec)
     pause, deadline = _FIRST_PAUSE, call.deadline(minutes * 60)
-    while not (broken(nodes) or reached(spec.until, nodes)):
+    while not (unsuccessful_nodes(nodes) or has_reached(spec.until, nodes)):
         if time.monotonic() > deadline:
             raise NotInTimeError(minutes)
         call.stop.wait(pause)
@@ -262,7 +262,7 @@ class _Watch:
         self._reported, self._reported_at = "", time.monotonic()
 
     def look(self, nodes: Sequence[NodeRun]) -> None:
-        now, elapsed = overall(nodes), time.monotonic() - self._call.started
+        now, elapsed = overall_state(nodes), time.monotonic() - self._call.started
         states = ", ".join(f"{node.name} {node.state}" for node in nodes[:4]) + (" …" if len(nodes) > 4 else "")
         why = reason_to_wait(nodes)
         because = f": {why}" if why else ""
@@ -284,7 +284,7 @@ class RunPlatforms:
         name = inputs.get("platform") or _platform_that_knows(run_id)
         own = own_inputs(name)
         connects = {key: inputs[key] for key in own.connecting if inputs.get(key)} if own else {}
-        key = (name, canonical(connects))
+        key = (name, canonical_json(connects))
         if key not in self._made:
             self._made.setdefault(key, require_capability(name, RunClients).of_config({**self._config, **connects}))
         return self._made[key]

@@ -60,7 +60,7 @@ class StatementMutation:
 def rule_mutations(rules: Sequence[RuleInForce]) -> Iterator[RuleMutation]:
     for rule in rules:
         yield RuleMutation("deleted", rule, None, f"without {rule.title}")
-        wider = _wider(rule)
+        wider = _wider_rule(rule)
         if wider is not None:
             now = ports_text(wider.ports, wider.protocol)
             yield RuleMutation("widened", rule, wider, f"{rule.title}: widened to {now}")
@@ -68,7 +68,7 @@ def rule_mutations(rules: Sequence[RuleInForce]) -> Iterator[RuleMutation]:
         yield RuleMutation("turned around", rule, replace(rule, direction=other), f"{rule.title}: as {other}")
 
 
-def _wider(rule: RuleInForce) -> RuleInForce | None:
+def _wider_rule(rule: RuleInForce) -> RuleInForce | None:
     """The rule with one more port. None if it already covers every port."""
     if rule.ports is None or rule.protocol is None:
         return None
@@ -163,10 +163,10 @@ class PlannedNeeds:
             for one in self.rules
             if one.direction == rule.direction
             and one.protocol in (None, protocol)
-            and _same_peer(one.peer, rule.called or rule.peer)
+            and _is_same_peer(one.peer, rule.called or rule.peer)
         ]
-        planned_ports = set().union(*(_each(one.ports) for one in alike)) if alike else set[int]()
-        return tuple(sorted(_each(rule.ports) - planned_ports))
+        planned_ports = set().union(*(_each_port(one.ports) for one in alike)) if alike else set[int]()
+        return tuple(sorted(_each_port(rule.ports) - planned_ports))
 
     def beyond_grants(self, text: str) -> tuple[str, ...]:
         """What a statement grants that no planned statement gives to the same subject in the same place."""
@@ -181,11 +181,11 @@ class PlannedNeeds:
         return frozenset()
 
 
-def _each(ports: Ports) -> frozenset[int]:
+def _each_port(ports: Ports) -> frozenset[int]:
     return frozenset(range(1, LAST_PORT + 1) if ports is None else range(ports[0], ports[1] + 1))
 
 
-def _same_peer(planned_peer: str, peer: str) -> bool:
+def _is_same_peer(planned_peer: str, peer: str) -> bool:
     block = address_block(peer)
     if planned_peer == SERVICES:
         return block is None

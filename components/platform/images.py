@@ -16,7 +16,7 @@ from typing import Protocol
 
 from catalog.imports import other_names
 from catalog.platforms import Capability, Lacks, find_capability, platforms_with
-from components.plan.model import JobPlan, Plan, expand
+from components.plan.model import JobPlan, Plan, expand_references
 from schemas.name_suggestions import suggest_name
 
 _ADDRESS = re.compile(r"(?P<host>[^/]+)/(?P<repository>[^:@]+):(?P<tag>[^:@]+)")
@@ -60,7 +60,7 @@ class Additions:
         return {} if self == Additions() else {"TEAM": _TEAM}
 
 
-def recipe(framework: str, strategy: str | None, gpu: bool) -> Recipe:
+def recipe_of_framework(framework: str, strategy: str | None, gpu: bool) -> Recipe:
     """The recipe of a framework. A team's own framework gets the base image's recipe."""
     with (PROJECT / IMAGES / "images.toml").open("rb") as file:
         rows = tomllib.load(file)
@@ -180,7 +180,7 @@ def image_platform_of(plan: Plan, environment: Mapping[str, str]) -> ImagePlatfo
     return images.make(plan, environment)
 
 
-def wanted_images(
+def images_to_build(
     plan: Plan, names: Mapping[str, str], built_elsewhere: Callable[[JobPlan], str], only: str | None = None
 ) -> tuple[list[WantedImage], list[str]]:
     """The images to build, and remarks on the jobs whose images are not built here.
@@ -190,16 +190,16 @@ def wanted_images(
     """
     jobs_of: dict[str, list[JobPlan]] = {}
     remarks = []
-    for job in _jobs(plan, only):
-        address = expand(job.image, names)
-        if remark := built_elsewhere(job) or _not_ours(job, address):
+    for job in _chosen_jobs(plan, only):
+        address = expand_references(job.image, names)
+        if remark := built_elsewhere(job) or _reason_not_to_build(job, address):
             remarks.append(remark)
         else:
             jobs_of.setdefault(address, []).append(job)
     return [WantedImage(address, tuple(jobs)) for address, jobs in jobs_of.items()], remarks
 
 
-def _jobs(plan: Plan, only: str | None) -> list[JobPlan]:
+def _chosen_jobs(plan: Plan, only: str | None) -> list[JobPlan]:
     if only is None:
         if not plan.jobs:
             raise ImageError(f"{plan.stack} has no jobs\nAdd one under `trainyard:jobs` with the image it runs in")
@@ -209,7 +209,7 @@ def _jobs(plan: Plan, only: str | None) -> list[JobPlan]:
     return [plan.jobs[only]]
 
 
-def _not_ours(job: JobPlan, address: str) -> str:
+def _reason_not_to_build(job: JobPlan, address: str) -> str:
     """Why a job's image is not built here, or ""."""
     if "@sha256:" in address:
         return f"{job.name}: {address} is named by its digest, so it exists already and cannot be built"
@@ -259,7 +259,7 @@ UNREACHABLE = PushFailure(
 )
 
 
-def explain(output: str, failures: Iterable[PushFailure], facts: Mapping[str, str]) -> ImageError:
+def explain_failed_push(output: str, failures: Iterable[PushFailure], facts: Mapping[str, str]) -> ImageError:
     """Why a push failed, from the tool's last lines. The first row whose pattern matches counts."""
     last = output.casefold()
     for failure in failures:
@@ -268,7 +268,7 @@ def explain(output: str, failures: Iterable[PushFailure], facts: Mapping[str, st
     return ImageError("the push failed\nThe last lines above say why; the next push skips layers that have arrived")
 
 
-def judge(name: str, tag: str, registered: RegisteredImage, overwrite: bool, make: str) -> None:
+def require_harmless_push(name: str, tag: str, registered: RegisteredImage, overwrite: bool, make: str) -> None:
     """Raises ImageError if a push would do harm or cannot work. `name`: the repository. `make`: the command that makes
     it."""
     if not registered.repository:

@@ -34,11 +34,11 @@ class RunInput:
     connects: bool = False
 
 
-def _nothing(inputs: Properties) -> Iterator[InputFailure]:
+def _no_failures(inputs: Properties) -> Iterator[InputFailure]:
     return iter(())
 
 
-def _as_they_are(old: Properties, new: Properties) -> Properties:
+def _old_inputs_as_they_are(old: Properties, new: Properties) -> Properties:
     return old
 
 
@@ -53,10 +53,10 @@ class OwnInputs(Capability):
     # Further keys of a node, with their rows in the provider's schema.
     node: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # Validates the values. Missing and unknown inputs are found without it.
-    failures: Callable[[Properties], Iterator[InputFailure]] = _nothing
+    failures: Callable[[Properties], Iterator[InputFailure]] = _no_failures
     # Returns the old inputs, completed from the new ones by values that the platform never returns. An imported run
     # lacks them.
-    with_hidden: Callable[[Properties, Properties], Properties] = _as_they_are
+    with_hidden: Callable[[Properties, Properties], Properties] = _old_inputs_as_they_are
     # Whether new permissions take effect late. A run that was refused for lack of them is then started again.
     access_comes_late: bool = True
 
@@ -119,21 +119,21 @@ def _normal_node(node: Mapping[str, Any]) -> Properties:
     if isinstance(normal.get("arguments"), str):
         normal["arguments"] = shlex.split(normal["arguments"])
     if isinstance(normal.get("arguments"), list):
-        normal["arguments"] = [_text(item) for item in normal["arguments"]]
+        normal["arguments"] = [_text_or_unknown(item) for item in normal["arguments"]]
     if isinstance(normal.get("environment"), Mapping):
-        normal["environment"] = {key: _text(value) for key, value in normal["environment"].items()}
+        normal["environment"] = {key: _text_or_unknown(value) for key, value in normal["environment"].items()}
     return normal
 
 
-def _text(value: Any) -> Any:
+def _text_or_unknown(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if value is UNKNOWN or isinstance(value, str | Secret) else str(value)
 
 
-def failures(inputs: Properties) -> Iterator[InputFailure]:
+def input_failures(inputs: Properties) -> Iterator[InputFailure]:
     own = own_inputs(inputs.get("platform"))
-    yield from missing(inputs)
+    yield from missing_inputs(inputs)
     if own:
         for key in sorted(key for key in inputs if is_own(key) and key not in own.inputs):
             listed = ", ".join(sorted({*NEUTRAL, *own.inputs}))
@@ -142,8 +142,8 @@ def failures(inputs: Properties) -> Iterator[InputFailure]:
         value = inputs.get(key)
         if value not in (None, UNKNOWN, *choices):
             yield InputFailure(key, f"`{value}` is not one of {', '.join(choices)}.")
-    yield from _positive("attempt", inputs.get("attempt"), int)
-    yield from _positive("maximumRuntimeMinutes", inputs.get("maximumRuntimeMinutes"), int)
+    yield from _positive_failures("attempt", inputs.get("attempt"), int)
+    yield from _positive_failures("maximumRuntimeMinutes", inputs.get("maximumRuntimeMinutes"), int)
     yield from _timeout_failures(inputs.get("timeouts"))
     yield from _turn_failures(inputs.get("turns"))
     yield from _node_failures(inputs.get("nodes"), NODE_KEYS | own.node.keys() if own else None)
@@ -151,14 +151,14 @@ def failures(inputs: Properties) -> Iterator[InputFailure]:
         yield from own.failures(inputs)
 
 
-def missing(inputs: Properties) -> Iterator[InputFailure]:
+def missing_inputs(inputs: Properties) -> Iterator[InputFailure]:
     own = own_inputs(inputs.get("platform"))
     for key in (*REQUIRED, *(own.required if own else ())):
         if inputs.get(key) in (None, "", []):
             yield InputFailure(key, f"`{key}` is missing.", missing=True)
 
 
-def _positive(path: str, value: Any, *kinds: type[float]) -> Iterator[InputFailure]:
+def _positive_failures(path: str, value: Any, *kinds: type[float]) -> Iterator[InputFailure]:
     if value is None or value is UNKNOWN:
         return
     if isinstance(value, bool) or not isinstance(value, kinds) or value <= 0:
@@ -174,7 +174,7 @@ def _timeout_failures(timeouts: Any) -> Iterator[InputFailure]:
     for key, value in timeouts.items():
         if key not in _TIMEOUTS:
             yield InputFailure(f"timeouts.{key}", "There is no such timeout; there are access, started and finished.")
-        yield from _positive(f"timeouts.{key}", value, int, float)
+        yield from _positive_failures(f"timeouts.{key}", value, int, float)
 
 
 def _turn_failures(turns: Any) -> Iterator[InputFailure]:
@@ -183,7 +183,7 @@ def _turn_failures(turns: Any) -> Iterator[InputFailure]:
     if not isinstance(turns, Mapping) or turns.keys() != {"atMost", "names"} or not isinstance(turns["names"], str):
         yield InputFailure("turns", "This is an object: `atMost`, and how the `names` of its runs begin.")
         return
-    yield from _positive("turns.atMost", turns["atMost"] or -1, int)
+    yield from _positive_failures("turns.atMost", turns["atMost"] or -1, int)
 
 
 def _node_failures(nodes: Any, keys: Set[str] | None) -> Iterator[InputFailure]:

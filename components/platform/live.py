@@ -120,7 +120,7 @@ class Reading:
         )
 
 
-def tags_of(declared: Mapping[str, str], live: Mapping[str, str]) -> dict[str, str]:
+def tags_that_matter(declared: Mapping[str, str], live: Mapping[str, str]) -> dict[str, str]:
     """The current values of the declared tags. Tags that clouds and companies add are left out."""
     return {key: live[key] for key in declared if key in live}
 

@@ -18,7 +18,7 @@ from catalog.platforms import Capability
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import LocalCloud, ProviderError, Tell
 from components.platform.runs import is_blank_line
-from components.platform.status import duration, shorten
+from components.platform.status import duration_text, shorten_value
 
 Row = Mapping[str, Any]
 
@@ -49,7 +49,7 @@ class LiveRun:
     since: datetime
 
     def __str__(self) -> str:
-        return f"{self.title}: {self.state} for {duration((datetime.now(UTC) - self.since).total_seconds())}"
+        return f"{self.title}: {self.state} for {duration_text((datetime.now(UTC) - self.since).total_seconds())}"
 
 
 def data_line(noun: str, name: str, inside: str) -> str:
@@ -85,7 +85,7 @@ class State:
         return next((row for row in self.rows if row["type"] == f"pulumi:providers:{package}"), None)
 
 
-def states(folder: Path) -> list[State]:
+def states_in(folder: Path) -> list[State]:
     """The states of all stacks below the file backend's folder. A state that is just being written is left out."""
     every = []
     for file in sorted(folder.glob("*/*.json"), key=lambda file: (file.parent.name, file.stem)):
@@ -99,7 +99,7 @@ def states(folder: Path) -> list[State]:
 
 def stacks_up(cloud_home: Path) -> list[str]:
     """The stacks in the backend of this cloud that have resources, also those that plain `pulumi` brought up."""
-    every = states(cloud_home.parent / "pulumi" / "state" / ".pulumi" / "stacks")
+    every = states_in(cloud_home.parent / "pulumi" / "state" / ".pulumi" / "stacks")
     return [one.stack for one in every if one.project == PROJECT_NAME and any(one.made())]
 
 
@@ -129,7 +129,7 @@ def network_around(subnet: str) -> str:
     return str(block.supernet(new_prefix=min(_LARGEST_NETWORK, block.prefixlen)))
 
 
-def name_of(row: Row) -> str:
+def name_of_resource(row: Row) -> str:
     """The resource's name in the cloud."""
     values = row.get("outputs") or row.get("inputs") or {}
     return str(values.get("name") or values.get("displayName") or row["urn"].rpartition("::")[2])
@@ -264,7 +264,7 @@ def named_results(listed: Callable[[], Sequence[tuple[str, int]]], read: Callabl
         for name, size in files[:_MOST_NAMED]:
             yield f"{name}, {size} bytes"
             if name.endswith(_RESULT) and size <= _LONGEST_BYTES:
-                yield f"  {json.dumps(shorten(json.loads(read(name))), allow_nan=False)}"
+                yield f"  {json.dumps(shorten_value(json.loads(read(name))), allow_nan=False)}"
         if len(files) > _MOST_NAMED:
             yield f"and {len(files) - _MOST_NAMED} more"
     except (ProviderError, OSError, ValueError, RecursionError):

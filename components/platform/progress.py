@@ -48,7 +48,7 @@ def numbers_in(line: Any) -> dict[str, float | None]:
     """The numbers of a line, by name. None for a number that is not finite."""
     found: dict[str, float | None] = {}
     for key, value in list((line if isinstance(line, Mapping) else {"progress": line}).items())[:_MOST_KEYS]:
-        number = _number(value)
+        number = _finite_number(value)
         if number is not None or (isinstance(value, str) and value in _NOT_FINITE):
             found[str(key)[:_LONGEST_NAME]] = number
     return found
@@ -57,9 +57,9 @@ def numbers_in(line: Any) -> dict[str, float | None]:
 def read_point(moment: float, line: Any) -> ProgressPoint | None:
     """The point of a line. None if the line has no numbers."""
     values = numbers_in(line)
-    step, total = _count(values)
+    step, total = _step_and_total(values)
     counts = {name for row in table("progress")["count"] for name in (row["name"], *row["totals"])}
-    names = sorted(values.keys() - counts, key=_importance(list(values)))
+    names = sorted(values.keys() - counts, key=_importance_of_metrics(list(values)))
     point = ProgressPoint(moment, step, total, {name: values[name] for name in names[:MOST_METRICS]})
     return point if point.step is not None or point.metrics else None
 
@@ -73,7 +73,7 @@ def written_point(moment: float, text: str) -> ProgressPoint:
 def metric_names(points: Sequence[ProgressPoint]) -> list[str]:
     """The metrics of these points, the most important first. A metric that was never a number is left out."""
     seen = {name: None for point in points for name, value in point.metrics.items() if value is not None}
-    return sorted(seen, key=_importance(list(seen)))[:MOST_METRICS]
+    return sorted(seen, key=_importance_of_metrics(list(seen)))[:MOST_METRICS]
 
 
 def highest_is_best(metric: str) -> bool:
@@ -83,7 +83,7 @@ def highest_is_best(metric: str) -> bool:
     return not set(words).isdisjoint(table("progress")["metric"]["highest"])
 
 
-def thin(points: Sequence[T], most: int) -> list[T]:
+def thin_points(points: Sequence[T], most: int) -> list[T]:
     """At most `most` points, evenly spaced, always with the first and the last."""
     if len(points) <= most:
         return list(points)
@@ -91,7 +91,7 @@ def thin(points: Sequence[T], most: int) -> list[T]:
     return [points[round(number * apart)] for number in range(most)]
 
 
-def crowded(moments: Sequence[float]) -> int | None:
+def crowded_point(moments: Sequence[float]) -> int | None:
     """The index of the point to drop when a rank has too many: the one whose neighbours are closest together.
 
     So the points stay evenly spread over the run. The first and the last always stay.
@@ -101,7 +101,7 @@ def crowded(moments: Sequence[float]) -> int | None:
     return min(range(1, len(moments) - 1), key=lambda place: moments[place + 1] - moments[place - 1])
 
 
-def _number(value: Any) -> float | None:
+def _finite_number(value: Any) -> float | None:
     if type(value) not in (int, float):
         return None
     try:
@@ -111,7 +111,7 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _count(values: Mapping[str, float | None]) -> tuple[float | None, float | None]:
+def _step_and_total(values: Mapping[str, float | None]) -> tuple[float | None, float | None]:
     for row in table("progress")["count"]:
         step = values.get(row["name"])
         if step is not None:
@@ -120,7 +120,7 @@ def _count(values: Mapping[str, float | None]) -> tuple[float | None, float | No
     return None, None
 
 
-def _importance(order: list[str]) -> Any:
+def _importance_of_metrics(order: list[str]) -> Any:
     first: list[str] = table("progress")["metric"]["first"]
     places = {name: place for place, name in enumerate([*first, *(name for name in order if name not in first)])}
     return lambda name: places[name]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.platforms import Capability
-from components.plan.model import JobPlan, Plan, RunPlan, expand
+from components.plan.model import JobPlan, Plan, RunPlan, expand_references
 from components.platform.calls import LocalCloud, Tell
 from components.platform.client import Runs
 from components.platform.evidence import AccessFacts, Mutation, PlannedNeeds, RecordedCall
@@ -40,16 +40,16 @@ class Placeholders:
     values: Mapping[str, str]
 
     def fill(self, text: str) -> str:
-        return expand(text, self.values)
+        return expand_references(text, self.values)
 
     def environment(self, values: Mapping[str, EnvValue]) -> dict[str, str]:
         return {
-            name: value.value or "" if isinstance(value, Secret) else expand(value, self.values)
+            name: value.value or "" if isinstance(value, Secret) else expand_references(value, self.values)
             for name, value in values.items()
         }
 
     def document(self, value: Mapping[str, Any]) -> str:
-        return expand(json.dumps(value, sort_keys=True, separators=(",", ":")), self.values)
+        return expand_references(json.dumps(value, sort_keys=True, separators=(",", ":")), self.values)
 
 
 @dataclass(frozen=True)

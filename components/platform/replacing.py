@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.plan.model import RUN_TYPE
 from components.platform.inputs import mutable_inputs
-from components.platform.values import DiffRules, compare, is_touched
+from components.platform.values import DiffRules, compare_inputs, is_touched
 from components.values.resource_types import ResourceType, find_resource_type
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def replacing_inputs(before: ReviewedResource, after: ReviewedResource) -> tuple
     }:
         replace |= row.one_of
     rules = DiffRules(frozenset(replace), row.computed, row.unordered, maps=_MAPS)
-    paths = list(compare(old, new, rules).replaces)
+    paths = list(compare_inputs(old, new, rules).replaces)
     secret = {path for path in {*before.secrets, *after.secrets} if before.secrets.get(path) != after.secrets.get(path)}
     paths += sorted(path for path in secret if is_touched(path, rules.replace) and path not in paths)
     if before.trigger and before.trigger != after.trigger:

@@ -241,7 +241,7 @@ def loss_of(resource: ReviewedResource, lost: LostWith) -> Loss:
     return Loss(lost.words.replace(_NAME, name), lost.avoid.replace(_NAME, name))
 
 
-def unknown(what: str) -> str:
+def unknown_value(what: str) -> str:
     return f"{UNKNOWN} {what}"
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from components.platform.calls import ProviderError
 from components.platform.inputs import NODE_KEYS, is_own, mutable_inputs
-from components.platform.values import Properties, canonical
+from components.platform.values import Properties, canonical_json
 
 # The platform's record of a node is gone. This does not say how the run ended.
 DELETED = "DELETED"
@@ -116,18 +116,18 @@ def run_spec(urn: str, inputs: Properties) -> RunSpec:
         platform=inputs["platform"],
         display_name=inputs["displayName"],
         tags=inputs.get("tags") or {},
-        nodes=tuple(_node(node) for node in inputs["nodes"]),
+        nodes=tuple(_node_spec(node) for node in inputs["nodes"]),
         image=inputs.get("image"),
         maximum_runtime_minutes=inputs.get("maximumRuntimeMinutes"),
         until=inputs["until"],
         timeouts=Timeouts(**{key: float(value) for key, value in (inputs.get("timeouts") or {}).items()}),
-        fingerprint=fingerprint(urn, inputs),
+        fingerprint=fingerprint_of_run(urn, inputs),
         own={key: value for key, value in inputs.items() if is_own(key)},
         attempt=inputs.get("attempt") or 1,
     )
 
 
-def _node(node: Mapping[str, Any]) -> NodeSpec:
+def _node_spec(node: Mapping[str, Any]) -> NodeSpec:
     return NodeSpec(
         name=node["name"],
         role=node.get("role") or "",
@@ -138,28 +138,28 @@ def _node(node: Mapping[str, Any]) -> NodeSpec:
     )
 
 
-def fingerprint(urn: str, inputs: Properties) -> str:
+def fingerprint_of_run(urn: str, inputs: Properties) -> str:
     """Equal for the same run of the same resource. After an interrupted create, the next one finds the run by it."""
     mutable = mutable_inputs(inputs.get("platform"))
     runs = {key: value for key, value in inputs.items() if key not in mutable}
-    return hashlib.sha256(f"{urn}\n{canonical(runs)}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{urn}\n{canonical_json(runs)}".encode()).hexdigest()[:32]
 
 
-def overall(nodes: Iterable[NodeRun]) -> str:
+def overall_state(nodes: Iterable[NodeRun]) -> str:
     states = {_SHOWN_AS.get(node.state, node.state) for node in nodes}
     return next((state for state in _WORST_FIRST if state in states), "ACCEPTED")
 
 
-def ended(nodes: Iterable[NodeRun]) -> bool:
+def have_ended(nodes: Iterable[NodeRun]) -> bool:
     """Whether the run has certainly ended, even if its records were deleted. One lost node ends all others."""
     states = {node.state for node in nodes}
     return bool(states & _LOST) or states == {"SUCCEEDED"}
 
 
-def remembered(recorded: Sequence[NodeRun], seen: Sequence[NodeRun]) -> list[NodeRun]:
+def remembered_nodes(recorded: Sequence[NodeRun], seen: Sequence[NodeRun]) -> list[NodeRun]:
     """The current nodes. A node whose record was deleted keeps its recorded end."""
     live = {node.name: node for node in seen if node.state != DELETED}
-    past = {node.name: node for node in recorded if ended([node])}
+    past = {node.name: node for node in recorded if have_ended([node])}
     gone = {node.name: node for node in seen if node.state == DELETED}
     # The order stays: the first node is the main node, and its run is the resource.
     names = dict.fromkeys(node.name for node in (*recorded, *seen))
@@ -167,12 +167,12 @@ def remembered(recorded: Sequence[NodeRun], seen: Sequence[NodeRun]) -> list[Nod
     return [chosen[name] for name in names if name in chosen]
 
 
-def outputs(inputs: Properties, nodes: Iterable[NodeRun]) -> Properties:
+def run_outputs(inputs: Properties, nodes: Iterable[NodeRun]) -> Properties:
     node_runs = list(nodes)
     finished = [node.finished_at for node in node_runs if node.finished_at]
     result = {
         **inputs,
-        "state": overall(node_runs),
+        "state": overall_state(node_runs),
         "nodeRuns": [
             {"name": node.name, "id": node.id, "state": node.state, "details": node.details} for node in node_runs
         ],
@@ -196,7 +196,7 @@ def wants_access(state: Properties) -> bool:
     return never_began(state) and any(_ABOUT_ACCESS.search(text) for text in details)
 
 
-def launch_document(variables: Any) -> Mapping[str, Any]:
+def read_launch_document(variables: Any) -> Mapping[str, Any]:
     """The launch document in a node's variables. Empty if there is none, or if it cannot be read."""
     try:
         launch = json.loads(variables.get(LAUNCH_VARIABLE, ""))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from components.plan.show import plain
-from components.platform.runs import NodeRun, overall
+from components.plan.show import to_plain_values
+from components.platform.runs import NodeRun, overall_state
 from components.platform.traffic import DroppedResult
 
 # The launcher writes far less: a larger object is not its own.
@@ -75,7 +75,7 @@ class RunStatus:
 
     @property
     def state(self) -> str:
-        return overall(node.run for node in self.nodes)
+        return overall_state(node.run for node in self.nodes)
 
     @property
     def over(self) -> bool:
@@ -147,46 +147,47 @@ def parse_json(content: bytes) -> Any:
         return None
 
 
-def shorten(value: Any, depth: int = 0) -> Any:
+def shorten_value(value: Any, depth: int = 0) -> Any:
     """A script's value, shortened so that people can read it."""
     if isinstance(value, str):
-        return _text(value)
+        return _cut_text(value)
     if isinstance(value, Mapping | list) and depth == _DEEPEST:
         return CUT
     if isinstance(value, Mapping):
         items = list(value.items())
-        kept = {_text(str(key)): shorten(item, depth + 1) for key, item in items[:_MOST_ITEMS]}
+        kept = {_cut_text(str(key)): shorten_value(item, depth + 1) for key, item in items[:_MOST_ITEMS]}
         return kept if len(items) <= _MOST_ITEMS else {**kept, CUT: len(items)}
     if isinstance(value, list):
-        kept_items = [shorten(item, depth + 1) for item in value[:_MOST_ITEMS]]
+        kept_items = [shorten_value(item, depth + 1) for item in value[:_MOST_ITEMS]]
         return kept_items if len(value) <= _MOST_ITEMS else [*kept_items, CUT]
     # Most JSON readers lose digits of larger numbers.
-    return _text(str(value)) if type(value) is int and abs(value) > _LARGEST else plain(value)
+    return _cut_text(str(value)) if type(value) is int and abs(value) > _LARGEST else to_plain_values(value)
 
 
-def _text(value: Any) -> str | None:
+def _cut_text(value: Any) -> str | None:
     if not isinstance(value, str):
         return None
     return value if len(value) <= _LONGEST_TEXT else value[:_LONGEST_TEXT] + CUT
 
 
-def _whole(value: Any) -> int | None:
+def _whole_number(value: Any) -> int | None:
     return value if type(value) is int and abs(value) <= _LARGEST else None
 
 
-def _seconds(value: Any) -> float | None:
+def _valid_seconds(value: Any) -> float | None:
     return value if type(value) in (int, float) and 0 <= value <= _LARGEST else None
 
 
 _KEYS: Mapping[str, Callable[[Any], Any]] = {
-    "rank": _whole, "node": _text, "role": _text, "address": _text, "state": _text, "code": _whole, "reason": _text,
-    "tries": _whole, "culprit": _whole, "waitedSeconds": _seconds, "firstStepSeconds": _seconds,
-    "ranSeconds": _seconds, "progress": shorten, "bar": _text, "transport": _text, "lost": shorten,
-    "localOnly": shorten, "at": _text,
+    "rank": _whole_number, "node": _cut_text, "role": _cut_text, "address": _cut_text, "state": _cut_text,
+    "code": _whole_number, "reason": _cut_text, "tries": _whole_number, "culprit": _whole_number,
+    "waitedSeconds": _valid_seconds, "firstStepSeconds": _valid_seconds, "ranSeconds": _valid_seconds,
+    "progress": shorten_value, "bar": _cut_text, "transport": _cut_text, "lost": shorten_value,
+    "localOnly": shorten_value, "at": _cut_text,
 }  # fmt: skip
 
 
-def duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole} s"
@@ -195,7 +196,7 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def progress(report: Any) -> str:
+def progress_text(report: Any) -> str:
     """The last progress line of a training script, shortened."""
     if isinstance(report, Mapping):
         numbers = {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in report.items()}

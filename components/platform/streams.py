@@ -30,19 +30,19 @@ _USUAL_PARTS = tuple(size * MEBIBYTE for size in (128, 10, 16, 32, 64, 100, 50, 
 _MOST_GUESSES = 4
 
 
-def md5(content: bytes = b"") -> hashlib._Hash:
+def new_md5(content: bytes = b"") -> hashlib._Hash:
     """MD5, because stores verify that. It detects accidents, not attacks."""
     return hashlib.md5(content, usedforsecurity=False)
 
 
-def as_text(digest: bytes) -> str:
+def checksum_text(digest: bytes) -> str:
     return base64.b64encode(digest).decode()
 
 
-def of_parts(digests: Iterable[bytes]) -> str:
+def checksum_of_parts(digests: Iterable[bytes]) -> str:
     """The checksum of an object that was uploaded in these parts."""
     each = list(digests)
-    return f"{as_text(md5(b''.join(each)).digest())}-{len(each)}"
+    return f"{checksum_text(new_md5(b''.join(each)).digest())}-{len(each)}"
 
 
 def part_bytes(size: int) -> int:
@@ -53,7 +53,7 @@ def part_bytes(size: int) -> int:
     return part
 
 
-def parts(size: int, part: int) -> list[tuple[int, int]]:
+def part_ranges(size: int, part: int) -> list[tuple[int, int]]:
     """Start and length of each part. An empty file has none."""
     return [(start, min(part, size - start)) for start in range(0, size, part)]
 
@@ -74,26 +74,27 @@ def possible_parts(size: int, checksum: str, stated: int | None = None) -> list[
 
 def digest_of(file: int, start: int, length: int) -> bytes:
     """The digest of a slice of an open file. If the file has become shorter, the digest differs."""
-    digest = md5()
-    for block in blocks(file, start, length):
+    digest = new_md5()
+    for block in read_blocks(file, start, length):
         digest.update(block)
     return digest.digest()
 
 
-def blocks(file: int, start: int, length: int) -> Iterator[bytes]:
+def read_blocks(file: int, start: int, length: int) -> Iterator[bytes]:
     end = start + length
     while start < end and (block := os.pread(file, min(BLOCK_BYTES, end - start), start)):
         yield block
         start += len(block)
 
 
-def matches(file: int, size: int, checksum: str, stated: int | None = None) -> bool:
+def matches_checksum(file: int, size: int, checksum: str, stated: int | None = None) -> bool:
     """Whether the open file has this checksum. `stated`: the part size, if the uploading client recorded it."""
     possible = possible_parts(size, checksum, stated)
     if not possible:
-        return as_text(digest_of(file, 0, size)) == checksum
+        return checksum_text(digest_of(file, 0, size)) == checksum
     return any(
-        of_parts(digest_of(file, start, length) for start, length in parts(size, part)) == checksum for part in possible
+        checksum_of_parts(digest_of(file, start, length) for start, length in part_ranges(size, part)) == checksum
+        for part in possible
     )
 
 
@@ -113,7 +114,7 @@ class ContentStream(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         content = self._content
         step = min(BLOCK_BYTES, content.size - self._place)
-        block = next(blocks(content.file, content.start + self._place, step), b"")
+        block = next(read_blocks(content.file, content.start + self._place, step), b"")
         if step and len(block) < step:
             raise ContentChangedError
         self._place += len(block)
@@ -133,7 +134,7 @@ def body_of(content: Content) -> ContentStream | bytes:
     return ContentStream(content) if content.size else b""
 
 
-def drain(stream: Iterable[bytes], sink: Sink, length: int) -> None:
+def drain_into_sink(stream: Iterable[bytes], sink: Sink, length: int) -> None:
     """Gives the bytes of a response to a sink. Raises ConnectionError if there are fewer or more than requested."""
     arrived = 0
     try:
@@ -154,7 +155,7 @@ def local_path(name: str) -> tuple[tuple[str, ...], str]:
     Every part is an ordinary file name on every system: never `..`, never absolute.
     """
     steps = tuple(name.split("/"))
-    why = next((why for why in map(_why_not, steps) if why), "")
+    why = next((why for why in map(_reason_against_part, steps) if why), "")
     if not why and steps[0] == WORKPLACE:
         why = f"`{WORKPLACE}` is the folder of unfinished downloads"
     if not why and len(os.fsencode(name)) > _LONGEST_PATH:
@@ -162,7 +163,7 @@ def local_path(name: str) -> tuple[tuple[str, ...], str]:
     return ((), why) if why else (steps, "")
 
 
-def _why_not(step: str) -> str:
+def _reason_against_part(step: str) -> str:
     if step in ("", ".", ".."):
         return "its name has an empty part, or `.` or `..`"
     if "\\" in step or not step.isprintable():

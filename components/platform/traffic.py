@@ -196,21 +196,21 @@ def _add_flow(flows: dict[tuple[Any, ...], Flow], row: Mapping[str, Any], count:
     flows[key] = replace(flow, count=flows[key].count + count) if key in flows else flow
 
 
-def drops(traffic: Traffic) -> tuple[DroppedResult, ...]:
+def dropped_connections(traffic: Traffic) -> tuple[DroppedResult, ...]:
     """The dropped connections: each pair and port once, whichever end dropped the packets."""
     packets: dict[tuple[str, str], int] = {}
     for flow in traffic.dropped:
-        key = traffic.pair(flow), _missing(flow, traffic)
+        key = traffic.pair(flow), _missing_rule(flow, traffic)
         packets[key] = packets.get(key, 0) + flow.count
     return tuple(DroppedResult(pair, count, missing) for (pair, missing), count in packets.items())
 
 
-def wanted_drops(traffic: Traffic) -> tuple[DroppedResult, ...]:
+def needed_dropped_connections(traffic: Traffic) -> tuple[DroppedResult, ...]:
     """The dropped connections without late packets, which nobody needs any more."""
-    return tuple(one for one in drops(traffic) if one.missing != _LATE)
+    return tuple(one for one in dropped_connections(traffic) if one.missing != _LATE)
 
 
-def _missing(flow: Flow, traffic: Traffic) -> str:
+def _missing_rule(flow: Flow, traffic: Traffic) -> str:
     answered = {(seen.source_name, seen.target_name) for seen in traffic.flows if seen.direction == "egress"}
     nodes = {node.title for node in traffic.nodes}
     back = (flow.target_name, flow.source_name) in answered

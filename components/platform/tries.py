@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.plan.model import REFERENCE, JobPlan, NodePlan, Plan, RunPlan, expand
+from components.plan.model import REFERENCE, JobPlan, NodePlan, Plan, RunPlan, expand_references
 from schemas.model import EnvValue, Secret
 
 # The prefix of a try's name. The user's name or random letters follow.
@@ -78,9 +78,9 @@ def new_name() -> str:
     return PREFIX + secrets.token_hex(_BYTES)
 
 
-def filled(what: str, text: str, values: Mapping[str, str]) -> str:
+def fill_references_of_try(what: str, text: str, values: Mapping[str, str]) -> str:
     """The text with placeholders filled in. Raises TryError if the deployed stack lacks a value."""
-    made = expand(text, values)
+    made = expand_references(text, values)
     if left := REFERENCE.search(made):
         raise TryError(
             f"{what} names {left[0]}, which is known once the job has a run: add one to the stack file first"
@@ -99,15 +99,15 @@ class Overlay:
     def apply(self, deployed: Environment, like: NodePlan, own: NodePlan) -> dict[str, str]:
         """The variables of one node of the try."""
         made = dict(deployed)
-        for name in _differing(like.environment, own.environment):
+        for name in _differing_names(like.environment, own.environment):
             if name in like.environment and not self.fits(like.environment[name], deployed.get(name)):
                 raise TryError(_cannot_tell(name))
             made.pop(name, None)
             if name in own.environment:
                 value = own.environment[name]
                 made[name] = value.value or "" if isinstance(value, Secret) else self.fill(value)
-        document = _document(deployed)
-        for key in _differing(like.launch, own.launch):
+        document = _launch_document_of_try(deployed)
+        for key in _differing_names(like.launch, own.launch):
             if not self._same(like.launch.get(key), document.get(key)):
                 raise TryError(_cannot_tell(KEYS.get(key, key)))
             document[key] = json.loads(self.fill(json.dumps(own.launch[key])))
@@ -119,7 +119,7 @@ class Overlay:
         for name in sorted({*variables, *like.environment}):
             if name not in like.environment or not self.fits(like.environment[name], variables.get(name)):
                 yield f"env.{name}"
-        document = _document(deployed)
+        document = _launch_document_of_try(deployed)
         for key in sorted({*document, *like.launch}):
             if not self._same(like.launch.get(key), document.get(key)):
                 yield KEYS.get(key, "framework")
@@ -143,11 +143,11 @@ class Overlay:
         return bool(planned == deployed)
 
 
-def _differing(like: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+def _differing_names(like: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
     return sorted(key for key in {*like, *own} if key not in like or key not in own or like[key] != own[key])
 
 
-def _document(deployed: Environment) -> dict[str, Any]:
+def _launch_document_of_try(deployed: Environment) -> dict[str, Any]:
     try:
         document = json.loads(deployed.get(LAUNCH, ""))
     except (ValueError, RecursionError):

@@ -38,7 +38,7 @@ class _Unknown:
 UNKNOWN: Final = _Unknown()
 
 
-def canonical(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     """The same text for equal values. A null property equals an absent one."""
     return json.dumps(_without_nulls(value), sort_keys=True, default=repr)
 
@@ -51,9 +51,9 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def reveal(value: Any) -> Any:
+def reveal_secrets(value: Any) -> Any:
     """The same value with every `Secret` replaced by its content."""
-    return map_values(value, lambda part: reveal(part.value) if isinstance(part, Secret) else part)
+    return map_values(value, lambda part: reveal_secrets(part.value) if isinstance(part, Secret) else part)
 
 
 def has_unknown(value: Any) -> bool:
@@ -79,7 +79,7 @@ def _secret_leaves(value: Any, inside: bool) -> Iterator[str]:
         yield value
 
 
-def seal(value: Any, *models: Any) -> Any:
+def seal_secrets(value: Any, *models: Any) -> Any:
     """Marks secrets in `value`: values that are secret at the same place in a model, and texts that hold a secret."""
     texts = secret_texts(*models)
     for model in models:
@@ -107,7 +107,7 @@ def _seal_places(value: Any, model: Any) -> Any:
     return value
 
 
-def redact(message: str, texts: frozenset[str]) -> str:
+def redact_secrets(message: str, texts: frozenset[str]) -> str:
     for text in sorted(texts, key=len, reverse=True):
         message = message.replace(text, "[secret]")
     return message
@@ -154,8 +154,8 @@ class Diff:
         return [path for path, change in self.changes.items() if change.replaces]
 
 
-def compare(old: Properties, new: Properties, rules: DiffRules, delete_before_replace: bool = False) -> Diff:
-    changes = {path: Change(kind, is_touched(path, rules.replace)) for path, kind in _walk("", old, new, rules)}
+def compare_inputs(old: Properties, new: Properties, rules: DiffRules, delete_before_replace: bool = False) -> Diff:
+    changes = {path: Change(kind, is_touched(path, rules.replace)) for path, kind in _walk_changes("", old, new, rules)}
     return Diff(changes, delete_before_replace)
 
 
@@ -164,13 +164,13 @@ def changed_keys(paths: Iterable[str]) -> set[str]:
     return {re.split(r"[.\[]", path, maxsplit=1)[0] for path in paths}
 
 
-def elementwise(changes: Mapping[str, Change], old: Properties, new: Properties) -> dict[str, Change]:
+def changes_by_element(changes: Mapping[str, Change], old: Properties, new: Properties) -> dict[str, Change]:
     """The changes, with the elements of an unordered list in place of the list."""
     found: dict[str, Change] = {}
     for path, change in changes.items():
         before, after = value_at(path, old), value_at(path, new)
         if isinstance(before, list) and isinstance(after, list) and not change.reason:
-            gone, come = _unmatched(before, after), _unmatched(after, before)
+            gone, come = _unmatched_indexes(before, after), _unmatched_indexes(after, before)
             kinds: dict[int, Kind] = {}
             for index in gone | come:
                 kinds[index] = "update" if index in gone & come else "add" if index in come else "delete"
@@ -181,11 +181,11 @@ def elementwise(changes: Mapping[str, Change], old: Properties, new: Properties)
     return found
 
 
-def _unmatched(items: list[Any], others: list[Any]) -> set[int]:
+def _unmatched_indexes(items: list[Any], others: list[Any]) -> set[int]:
     """The indices of the items that have no equal among the others."""
-    left = Counter(map(canonical, others))
+    left = Counter(map(canonical_json, others))
     unmatched = set()
-    for index, text in enumerate(map(canonical, items)):
+    for index, text in enumerate(map(canonical_json, items)):
         if left[text] > 0:
             left[text] -= 1
         else:
@@ -210,53 +210,55 @@ def value_at(path: str, value: Any) -> Any:
     return value
 
 
-def _walk(path: str, old: Any, new: Any, rules: DiffRules, element: bool = False) -> Iterator[tuple[str, Kind]]:
-    bare = _bare(path)
-    if path and (bare in rules.ignored or _same(old, new, bare in rules.unordered)):
+def _walk_changes(path: str, old: Any, new: Any, rules: DiffRules, element: bool = False) -> Iterator[tuple[str, Kind]]:
+    bare = _without_indexes(path)
+    if path and (bare in rules.ignored or _are_same_values(old, new, bare in rules.unordered)):
         return
     if old is None and path:
         yield path, "add"
     elif new is None and path:
-        if element or not _covered(path, rules.computed):
+        if element or not _is_covered(path, rules.computed):
             yield path, "delete"
     elif isinstance(old, Mapping) and isinstance(new, Mapping):
         is_map = bare.rpartition(".")[2] in rules.maps
         for key in sorted({**old, **new}):
-            yield from _walk(join(path, key), old.get(key), new.get(key), rules, is_map)
+            yield from _walk_changes(join_path(path, key), old.get(key), new.get(key), rules, is_map)
     elif isinstance(old, list) and isinstance(new, list) and bare not in rules.unordered:
         for index in range(max(len(old), len(new))):
-            yield from _walk(f"{path}[{index}]", _at(old, index), _at(new, index), rules, True)
+            yield from _walk_changes(
+                f"{path}[{index}]", _item_or_none(old, index), _item_or_none(new, index), rules, True
+            )
     else:
         yield path, "update"
 
 
-def _at(items: list[Any], index: int) -> Any:
+def _item_or_none(items: list[Any], index: int) -> Any:
     return items[index] if index < len(items) else None
 
 
-def _same(old: Any, new: Any, unordered: bool) -> bool:
+def _are_same_values(old: Any, new: Any, unordered: bool) -> bool:
     if old is UNKNOWN or new is UNKNOWN:
         return False
     if unordered and isinstance(old, list) and isinstance(new, list):
-        return sorted(map(canonical, old)) == sorted(map(canonical, new))
-    return canonical(old) == canonical(new)
+        return sorted(map(canonical_json, old)) == sorted(map(canonical_json, new))
+    return canonical_json(old) == canonical_json(new)
 
 
-def _bare(path: str) -> str:
+def _without_indexes(path: str) -> str:
     return _INDEX.sub("", path)
 
 
 def is_touched(path: str, replacing: frozenset[str]) -> bool:
     """Whether the path, one above it, or one below it needs a new resource."""
-    return _covered(path, replacing) or any(below.startswith(f"{_bare(path)}.") for below in replacing)
+    return _is_covered(path, replacing) or any(below.startswith(f"{_without_indexes(path)}.") for below in replacing)
 
 
-def _covered(path: str, covering: frozenset[str]) -> bool:
-    bare = _bare(path)
+def _is_covered(path: str, covering: frozenset[str]) -> bool:
+    bare = _without_indexes(path)
     return any(bare == above or bare.startswith((f"{above}.", f"{above}[")) for above in covering)
 
 
-def join(path: str, key: str) -> str:
+def join_path(path: str, key: str) -> str:
     """The path of a key below a path."""
     if not _PLAIN_KEY.match(key):
         return f"{path}[{json.dumps(key)}]"

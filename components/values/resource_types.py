@@ -95,7 +95,7 @@ def by_token(*rows: Iterable[ResourceType]) -> Mapping[str, ResourceType]:
 
 
 @cache
-def resource_types(provider: str) -> Mapping[str, ResourceType]:
+def resource_types_of_provider(provider: str) -> Mapping[str, ResourceType]:
     """All rows of one of Pulumi's providers, by token. Empty if no platform uses it."""
     if provider == OWN_PROVIDER:
         module = "components.values.own_types"
@@ -109,9 +109,9 @@ def resource_types(provider: str) -> Mapping[str, ResourceType]:
 
 def all_resource_types() -> Mapping[str, ResourceType]:
     providers = [OWN_PROVIDER, *(row.provider for row in platforms().values() if row.provider)]
-    return {token: row for provider in providers for token, row in resource_types(provider).items()}
+    return {token: row for provider in providers for token, row in resource_types_of_provider(provider).items()}
 
 
 def find_resource_type(token: str) -> ResourceType | None:
     """None if nothing is known of the type."""
-    return resource_types(token.partition(":")[0]).get(token)
+    return resource_types_of_provider(token.partition(":")[0]).get(token)

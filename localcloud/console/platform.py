@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from components.platform.progress import ProgressPoint
-from components.platform.runs import NodeRun, overall
+from components.platform.runs import NodeRun, overall_state
 from components.values.protocols import protocol_title
 from components.values.security_rules import SecurityRule, range_text
 from launcher.redraws import Lines
@@ -59,7 +59,7 @@ class TrainingRun:
 
     @property
     def state(self) -> str:
-        return overall(node.run for node in self.nodes)
+        return overall_state(node.run for node in self.nodes)
 
     @property
     def over(self) -> bool:

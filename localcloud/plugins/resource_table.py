@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from components.platform.calls import Call, InputFailure, PartialFailureError, ProviderError
-from components.platform.values import Diff, DiffRules, Properties, canonical, changed_keys, compare
+from components.platform.values import Diff, DiffRules, Properties, canonical_json, changed_keys, compare_inputs
 from components.values.resource_types import PluginType, find_resource_type
 from localcloud.plugins.engine import delete_old_remedy, note_deleted, recorded_ids, recorded_parent, remedy_commands
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
@@ -61,7 +61,7 @@ def creation_seed(call: Call, inputs: Properties) -> str:
     has the same seed, and so finds the resource of the first one."""
     if call.anew:
         return str(uuid.uuid4())
-    return "\n".join([call.urn, canonical(inputs), *([call.instead_of] if call.instead_of else [])])
+    return "\n".join([call.urn, canonical_json(inputs), *([call.instead_of] if call.instead_of else [])])
 
 
 class NameTakenError(ProviderError):
@@ -159,7 +159,7 @@ class TableResource(ProviderResource):
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
         keeps_its_name = bool(self.row.named) and old.get(self.row.named) == new.get(self.row.named)
-        return compare(old, new, self.rules, delete_before_replace=keeps_its_name)
+        return compare_inputs(old, new, self.rules, delete_before_replace=keeps_its_name)
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         if old_outputs is not None:
@@ -203,7 +203,7 @@ class TableResource(ProviderResource):
         return LiveResource(real_id, live, self._live_inputs(live, inputs))
 
     def update(self, call: Call, id: str, outputs: Properties, old: Properties, new: Properties) -> Properties:  # noqa: A002
-        changed = changed_keys(compare(old, new, self.rules).changes)
+        changed = changed_keys(compare_inputs(old, new, self.rules).changes)
         model = self._update(call, id, {key: new.get(key) for key in changed}, new) if changed else None
         model = self._get(call, id, new) if model is None else model
         if model is None:

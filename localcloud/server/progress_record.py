@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from components.platform.progress import ProgressPoint, crowded, read_point, thin, written_point
+from components.platform.progress import ProgressPoint, crowded_point, read_point, thin_points, written_point
 from localcloud.server import http
 from localcloud.server.cloud import StateFile
 
@@ -48,7 +48,7 @@ def record_status(store: StateFile, bucket: str, name: str, status: Mapping[str,
         return
     values = (bucket, name, moment, text)
     store.connection.execute("INSERT INTO progress (bucket, name, moment, point) VALUES (?, ?, ?, ?)", values)
-    gone = crowded([*(row[1] for row in rows), moment])
+    gone = crowded_point([*(row[1] for row in rows), moment])
     if gone is not None:
         store.connection.execute("DELETE FROM progress WHERE sequence = ?", (rows[gone][0],))
 
@@ -90,4 +90,6 @@ def recorded_progress(store: StateFile, bucket: str, folder: str, most: int) -> 
     for name, moment, text in rows:
         if match := _IN_FOLDER.fullmatch(name[len(folder) :]):
             by_rank[int(match[1])].append((moment, text))
-    return {rank: [written_point(*row) for row in thin(points, most)] for rank, points in sorted(by_rank.items())}
+    return {
+        rank: [written_point(*row) for row in thin_points(points, most)] for rank, points in sorted(by_rank.items())
+    }

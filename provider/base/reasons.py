@@ -21,10 +21,10 @@ from components.platform.values import (
     Diff,
     Properties,
     Secret,
-    canonical,
-    join,
-    redact,
-    reveal,
+    canonical_json,
+    join_path,
+    redact_secrets,
+    reveal_secrets,
     secret_texts,
     value_at,
 )
@@ -50,11 +50,11 @@ def diff_reasons(diff: Diff, old: Properties, new: Properties) -> list[str]:
     texts = secret_texts(old, new)
 
     def hide(part: Any) -> Any:
-        return redact(part, texts) if isinstance(part, str) else part
+        return redact_secrets(part, texts) if isinstance(part, str) else part
 
     hidden = map_values(old, hide), map_values(new, hide)
     lines = [
-        _Line(path, redact(text, texts), change.replaces)
+        _Line(path, redact_secrets(text, texts), change.replaces)
         for key, change in diff.changes.items()
         for path, text in ([(key, change.reason)] if change.reason else _lines_of_key(key, *hidden))
     ]
@@ -85,7 +85,7 @@ def _compare_values(path: str, old: Any, new: Any) -> Iterator[tuple[str, str]]:
         for key in sorted({**old, **new}):
             before, after = old.get(key, MISSING), new.get(key, MISSING)
             if before is not after and (MISSING in (before, after) or not _are_equal(before, after)):
-                yield from _compare_values(join(path, key), before, after)
+                yield from _compare_values(join_path(path, key), before, after)
     elif isinstance(old, list) and isinstance(new, list):
         yield from _compare_lists(path, old, new)
     elif old in (MISSING, None):
@@ -98,7 +98,11 @@ def _compare_values(path: str, old: Any, new: Any) -> Iterator[tuple[str, str]]:
 
 def _are_equal(old: Any, new: Any) -> bool:
     marked = isinstance(old, Secret) or isinstance(new, Secret) or UNKNOWN in (old, new)
-    return old is new if marked and UNKNOWN in (old, new) else canonical(reveal(old)) == canonical(reveal(new))
+    return (
+        old is new
+        if marked and UNKNOWN in (old, new)
+        else canonical_json(reveal_secrets(old)) == canonical_json(reveal_secrets(new))
+    )
 
 
 def _compare_lists(path: str, old: list[Any], new: list[Any]) -> Iterator[tuple[str, str]]:
@@ -114,12 +118,15 @@ def _compare_lists(path: str, old: list[Any], new: list[Any]) -> Iterator[tuple[
 
 
 def _count_items(items: list[Any]) -> Counter[str]:
-    return Counter(canonical(reveal(item)) for item in items)
+    return Counter(canonical_json(reveal_secrets(item)) for item in items)
 
 
 def _compare_words(path: str, old: list[Any], new: list[Any]) -> Iterator[tuple[str, str]]:
     """Compares word by word, as for a command line: an additional argument does not change those after it."""
-    matcher = SequenceMatcher(a=[canonical(reveal(word)) for word in old], b=[canonical(reveal(word)) for word in new])
+    matcher = SequenceMatcher(
+        a=[canonical_json(reveal_secrets(word)) for word in old],
+        b=[canonical_json(reveal_secrets(word)) for word in new],
+    )
     for kind, first, end, start, stop in matcher.get_opcodes():
         gone, come = " ".join(map(_short_form, old[first:end])), " ".join(map(_short_form, new[start:stop]))
         if kind == "replace":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.platform.calls import Call, InputFailure
-from components.platform.values import UNKNOWN, Diff, DiffRules, Properties, compare
+from components.platform.values import UNKNOWN, Diff, DiffRules, Properties, compare_inputs
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ProviderResource(ABC):
         return CheckedInputs(new)
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
-        return compare(old, new, self.rules, self.delete_before_replace)
+        return compare_inputs(old, new, self.rules, self.delete_before_replace)
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         """The outputs that are known before the operation. `old_outputs` is None for a create."""

@@ -17,13 +17,13 @@ from components.platform.values import (
     Diff,
     Properties,
     Secret,
-    canonical,
+    canonical_json,
     changed_keys,
-    elementwise,
+    changes_by_element,
     has_unknown,
-    redact,
-    reveal,
-    seal,
+    redact_secrets,
+    reveal_secrets,
+    seal_secrets,
     secret_texts,
 )
 from launcher.escaping import terminal_lines
@@ -87,14 +87,16 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     def CheckConfig(self, request: Any, context: Any) -> Any:  # noqa: N802
         news = decode_struct(request.news)
         with _Answer(context, news):
-            checked = self._plugin.check_config(reveal(news))
+            checked = self._plugin.check_config(reveal_secrets(news))
             return _check_response(checked.inputs, checked.failures, news)
 
     def DiffConfig(self, request: Any, context: Any) -> Any:  # noqa: N802
         old, new = decode_struct(request.old_inputs or request.olds), decode_struct(request.news)
         with _Answer(context, old, new):
-            replacing = set(self._plugin.replacing_config(reveal(old), reveal(new)))
-            keys = [key for key in sorted({**old, **new}) if reveal(old.get(key)) != reveal(new.get(key))]
+            replacing = set(self._plugin.replacing_config(reveal_secrets(old), reveal_secrets(new)))
+            keys = [
+                key for key in sorted({**old, **new}) if reveal_secrets(old.get(key)) != reveal_secrets(new.get(key))
+            ]
             diff = Diff({key: Change("update", key in replacing) for key in keys})
             return _diff_response(diff, old, new, self._plugin.diffs_for_people())
 
@@ -102,7 +104,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         config = decode_struct(request.args)
         with _Answer(context, config):
             without_unknown = {key: value for key, value in config.items() if not has_unknown(value)}
-            self._plugin.configure(reveal(without_unknown))
+            self._plugin.configure(reveal_secrets(without_unknown))
         return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
 
     # -- resources
@@ -111,16 +113,18 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         old, new = decode_struct(request.olds), decode_struct(request.news)
         with _Answer(context, old, new):
             if old:
-                self._inputs_in_state[request.urn] = canonical(reveal(old))
+                self._inputs_in_state[request.urn] = canonical_json(reveal_secrets(old))
             call = self._call(request, new, seed=request.randomSeed)
-            checked = self._resource(call.type).check(call, reveal(old), reveal(new))
+            checked = self._resource(call.type).check(call, reveal_secrets(old), reveal_secrets(new))
             return _check_response(checked.inputs, tuple(filter(_is_worth_reporting, checked.failures)), new)
 
     def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
         old, outputs, new = decode_struct(request.old_inputs), decode_struct(request.olds), decode_struct(request.news)
         with _Answer(context, old, outputs, new):
             call = self._call(request, new)
-            diff = self._resource(call.type).diff(call, reveal(old), reveal(outputs), reveal(new))
+            diff = self._resource(call.type).diff(
+                call, reveal_secrets(old), reveal_secrets(outputs), reveal_secrets(new)
+            )
             return _diff_response(diff, old, new, self._plugin.diffs_for_people())
 
     def Create(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -132,9 +136,9 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
                 return provider_pb2.CreateResponse(
                     properties=_encode_outputs(resource, resource.preview(inputs, None), inputs)
                 )
-            anew = self._inputs_in_state.get(request.urn) == canonical(reveal(inputs))
+            anew = self._inputs_in_state.get(request.urn) == canonical_json(reveal_secrets(inputs))
             with _Kept(context, resource, inputs):
-                created = resource.create(replace(call, anew=anew), reveal(inputs))
+                created = resource.create(replace(call, anew=anew), reveal_secrets(inputs))
             return provider_pb2.CreateResponse(
                 id=created.id, properties=_encode_outputs(resource, created.outputs, inputs)
             )
@@ -145,13 +149,13 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             call = self._call(request, outputs, inputs)
             resource = self._resource(call.type)
             with _Kept(context, resource, inputs, outputs):
-                live = resource.read(call, request.id, reveal(outputs), reveal(inputs))
+                live = resource.read(call, request.id, reveal_secrets(outputs), reveal_secrets(inputs))
             if live is None:
                 return provider_pb2.ReadResponse()
             return provider_pb2.ReadResponse(
                 id=live.id,
                 properties=_encode_outputs(resource, live.outputs, inputs, outputs),
-                inputs=encode_struct(seal(live.inputs, inputs)),
+                inputs=encode_struct(seal_secrets(live.inputs, inputs)),
             )
 
     def Update(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -164,14 +168,16 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
                     properties=_encode_outputs(resource, resource.preview(new, outputs), new)
                 )
             with _Kept(context, resource, new, outputs):
-                updated = resource.update(call, request.id, reveal(outputs), reveal(old), reveal(new))
+                updated = resource.update(
+                    call, request.id, reveal_secrets(outputs), reveal_secrets(old), reveal_secrets(new)
+                )
             return provider_pb2.UpdateResponse(properties=_encode_outputs(resource, updated, new, outputs))
 
     def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
         outputs, inputs = decode_struct(request.properties), decode_struct(request.old_inputs)
         with _Answer(context, outputs, inputs):
             call = self._call(request, outputs, inputs)
-            self._resource(call.type).delete(call, request.id, reveal(outputs), reveal(inputs))
+            self._resource(call.type).delete(call, request.id, reveal_secrets(outputs), reveal_secrets(inputs))
         return empty_pb2.Empty()
 
     def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -180,7 +186,9 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             function = self._plugin.function(request.tok)
             if function is None:
                 raise ProviderError(f"The provider `{self._plugin.name}` has no function `{request.tok}`.")
-            return provider_pb2.InvokeResponse(**{"return": encode_struct(seal(function(reveal(args)), args))})
+            return provider_pb2.InvokeResponse(
+                **{"return": encode_struct(seal_secrets(function(reveal_secrets(args)), args))}
+            )
 
     def _call(self, request: Any, *values: Properties, seed: bytes = b"") -> Call:
         _, _, type_chain, *name = request.urn.split("::", 3)
@@ -214,7 +222,9 @@ class _Answer:
         else:
             message = "".join(traceback.format_exception(error))
             message = f"This is a bug in the provider. Please report it with these lines.\n{message}"
-        self._context.abort(grpc.StatusCode.UNKNOWN, terminal_lines(redact(message, secret_texts(*self._values))))
+        self._context.abort(
+            grpc.StatusCode.UNKNOWN, terminal_lines(redact_secrets(message, secret_texts(*self._values)))
+        )
 
 
 class _Kept:
@@ -230,7 +240,7 @@ class _Kept:
             self._abort(error)
 
     def _abort(self, error: PartialFailureError) -> NoReturn:
-        message = terminal_lines(redact(str(error), secret_texts(self._inputs, *self._olds)))
+        message = terminal_lines(redact_secrets(str(error), secret_texts(self._inputs, *self._olds)))
         detail = provider_pb2.ErrorResourceInitFailed(
             id=error.resource_id,
             properties=_encode_outputs(self._resource, error.outputs, self._inputs, *self._olds),
@@ -246,7 +256,7 @@ class _Kept:
 
 def _encode_outputs(resource: ProviderResource, outputs: Mapping[str, Any], *models: Properties) -> Any:
     marked = {key: Secret(value) if key in resource.secret_outputs else value for key, value in outputs.items()}
-    return encode_struct(seal(marked, *models))
+    return encode_struct(seal_secrets(marked, *models))
 
 
 def _is_worth_reporting(failure: InputFailure) -> bool:
@@ -259,9 +269,9 @@ def _is_worth_reporting(failure: InputFailure) -> bool:
 def _check_response(inputs: Properties, failures: tuple[InputFailure, ...], model: Properties) -> Any:
     texts = secret_texts(model)
     return provider_pb2.CheckResponse(
-        inputs=encode_struct(seal(inputs, model)),
+        inputs=encode_struct(seal_secrets(inputs, model)),
         failures=[
-            provider_pb2.CheckFailure(property=f.property, reason=terminal_lines(redact(f.reason, texts)))
+            provider_pb2.CheckFailure(property=f.property, reason=terminal_lines(redact_secrets(f.reason, texts)))
             for f in failures
         ],
     )
@@ -269,7 +279,7 @@ def _check_response(inputs: Properties, failures: tuple[InputFailure, ...], mode
 
 def _diff_response(diff: Diff, old: Properties, new: Properties, for_people: bool) -> Any:
     words = diff_reasons(diff, old, new) if for_people else []
-    changes = elementwise(diff.changes, reveal(old), reveal(new))
+    changes = changes_by_element(diff.changes, reveal_secrets(old), reveal_secrets(new))
     detailed = {
         path: provider_pb2.PropertyDiff(kind=_KINDS[change.kind] + change.replaces, inputDiff=True)
         for path, change in changes.items()

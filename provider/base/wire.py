@@ -16,7 +16,7 @@ import grpc
 from google.protobuf import struct_pb2
 
 from catalog.engine_values import OUTPUT, RESOURCE, SECRET, SIGNATURE, UNKNOWN_TEXT
-from components.platform.values import UNKNOWN, Properties, Secret, redact, reveal
+from components.platform.values import UNKNOWN, Properties, Secret, redact_secrets, reveal_secrets
 from launcher.escaping import terminal_lines
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ def _decode_value(value: struct_pb2.Value) -> Any:
         fields = decode_struct(value.struct_value)
         signature = fields.get(SIGNATURE)
         if signature == SECRET:
-            return Secret(reveal(fields.get("value")))
+            return Secret(reveal_secrets(fields.get("value")))
         if signature == OUTPUT:
             inner = fields.get("value", UNKNOWN)
-            return Secret(reveal(inner)) if fields.get("secret") else inner
+            return Secret(reveal_secrets(inner)) if fields.get("secret") else inner
         if signature == RESOURCE:
             return fields.get("id") or UNKNOWN if "id" in fields else fields.get("urn")
         return fields
@@ -92,7 +92,7 @@ def _encode_value(value: Any) -> Any:
     if value is UNKNOWN:
         return UNKNOWN_TEXT
     if isinstance(value, Secret):
-        return {SIGNATURE: SECRET, "value": _encode_value(reveal(value.value))}
+        return {SIGNATURE: SECRET, "value": _encode_value(reveal_secrets(value.value))}
     if isinstance(value, Mapping):
         return {str(key): _encode_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -142,4 +142,4 @@ class UrnReporter:
         self._say("INFO", message, ephemeral=True)
 
     def _say(self, severity: str, message: str, ephemeral: bool = False) -> None:
-        self._engine.log(severity, redact(message, self._secrets), self._urn, ephemeral)
+        self._engine.log(severity, redact_secrets(message, self._secrets), self._urn, ephemeral)

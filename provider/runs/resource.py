@@ -7,20 +7,28 @@ from dataclasses import replace
 from typing import Any
 
 from components.platform.calls import Call, Cancelled, PartialFailureError, ProviderError
-from components.platform.client import NotInTimeError, RunPlatforms, Runs, broken, reason_to_wait, settle, wait_for_end
-from components.platform.inputs import UNTIL, failures, missing, mutable_inputs, own_inputs, with_defaults
+from components.platform.client import (
+    NotInTimeError,
+    RunPlatforms,
+    Runs,
+    reason_to_wait,
+    unsuccessful_nodes,
+    wait_for_end,
+    wait_for_run,
+)
+from components.platform.inputs import UNTIL, input_failures, missing_inputs, mutable_inputs, own_inputs, with_defaults
 from components.platform.runs import (
     DELETED,
     NodeRun,
     RunSpec,
-    ended,
+    have_ended,
     never_began,
-    outputs,
-    remembered,
+    remembered_nodes,
+    run_outputs,
     run_spec,
     wants_access,
 )
-from components.platform.values import Change, Diff, DiffRules, Properties, compare
+from components.platform.values import Change, Diff, DiffRules, Properties, compare_inputs
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 from provider.runs.lost import LastLines, first_failure
 from provider.runs.starting import JobTries, Turns, failure_mark, marks_of, reason_to_start, remedy_for_mark
@@ -50,7 +58,7 @@ class RunResource(ProviderResource):
 
     def check(self, call: Call, old: Properties, new: Properties) -> CheckedInputs:
         inputs = with_defaults(new)
-        return CheckedInputs(inputs, tuple(failures(inputs)))
+        return CheckedInputs(inputs, tuple(input_failures(inputs)))
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
         """Adds a change if the next `up` has work to do although no input changed.
@@ -60,7 +68,7 @@ class RunResource(ProviderResource):
         """
         own, mutable = own_inputs(new.get("platform")), mutable_inputs(new.get("platform"))
         replacing = frozenset(key for key in {*old, *new} - mutable if not key.startswith("__"))
-        diff = compare(
+        diff = compare_inputs(
             own.with_hidden(old, new) if own else old, new, DiffRules(replace=replacing), self.delete_before_replace
         )
         failed = {**old_outputs, **self._failed_meanwhile(call, diff, old, old_outputs, new)}
@@ -87,17 +95,17 @@ class RunResource(ProviderResource):
             return {}  # if the cloud still does not respond, `up` reports that
         # Without its record, it is not known whether a node began.
         whole = not any(node.state == DELETED for node in seen)
-        now = outputs(old, seen)
+        now = run_outputs(old, seen)
         return failure_mark(now) if whole and never_began(now) else {}
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         return unknown_where_missing({**(old_outputs or {}), **inputs}, _OUTPUTS)
 
     def create(self, call: Call, inputs: Properties) -> CreatedResource:
-        for failure in missing(inputs):
+        for failure in missing_inputs(inputs):
             raise ProviderError(failure.reason)
         nodes = self._bring_up(call, inputs, [])
-        return CreatedResource(nodes[0].id, _with_until_reached(outputs(inputs, nodes)))
+        return CreatedResource(nodes[0].id, _with_until_reached(run_outputs(inputs, nodes)))
 
     def update(
         self,
@@ -113,10 +121,10 @@ class RunResource(ProviderResource):
         if any(old.get(key) != new.get(key) for key in ("tags", "displayName")):
             # The fingerprint depends on the URN. A renamed run needs the new one, so that it is found again.
             runs.relabel(call, spec, [node for node in seen if node.state != DELETED])
-        nodes = remembered(recorded, seen)
+        nodes = remembered_nodes(recorded, seen)
         if not _has_reached(outputs_before, new["until"]):
             nodes = self._bring_up(call, new, nodes)
-        state = _with_former_times(outputs(new, nodes), outputs_before)
+        state = _with_former_times(run_outputs(new, nodes), outputs_before)
         return _with_until_reached({**state, **(marks_of(outputs_before) if state["state"] == "FAILED" else {})})
 
     def read(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> LiveResource | None:  # noqa: A002
@@ -126,14 +134,14 @@ class RunResource(ProviderResource):
         if described is None:
             return _without_records(call, runs, LiveResource(id, outputs_before, inputs), recorded)
         live_inputs, seen = described
-        nodes = remembered(recorded, seen)
+        nodes = remembered_nodes(recorded, seen)
         if inputs:
             # A single node does not have the name that all nodes share.
             labels = ("tags", "displayName") if len(seen) == len(nodes) else ()
             live_inputs = {**inputs, **{key: live_inputs[key] for key in labels if key in inputs}}
         else:
             live_inputs = with_defaults(live_inputs)
-        state = _with_former_times(outputs(live_inputs, nodes), outputs_before)
+        state = _with_former_times(run_outputs(live_inputs, nodes), outputs_before)
         if not inputs:
             # `import` does not wait for the run.
             state = _with_until_reached(state)
@@ -175,8 +183,8 @@ class RunResource(ProviderResource):
                         self._start(call, runs, spec, nodes)
                 elif len(nodes) < len(spec.nodes):
                     self._start(call, runs, spec, nodes)
-                settle(call, runs, spec, nodes)
-                if not wants_access(outputs(inputs, nodes)) or time.monotonic() > patience:
+                wait_for_run(call, runs, spec, nodes)
+                if not wants_access(run_outputs(inputs, nodes)) or time.monotonic() > patience:
                     break
                 self._let_go(call, runs, spec, nodes, patience)
                 call.stop.wait(pause)
@@ -185,7 +193,7 @@ class RunResource(ProviderResource):
             if not nodes:
                 raise
             raise _failure_with_state(error, spec, inputs, nodes) from error
-        if broken(nodes):
+        if unsuccessful_nodes(nodes):
             raise self._failure(call, runs, spec, inputs, nodes)
         return nodes
 
@@ -193,7 +201,7 @@ class RunResource(ProviderResource):
         """Releases a run that never began for lack of access, so that it can be started again. Its records stay."""
         left = patience - time.monotonic()
         call.report.info(
-            f"run {spec.display_name}: {broken(nodes)[0].details}; new access may not be in force yet, "
+            f"run {spec.display_name}: {unsuccessful_nodes(nodes)[0].details}; new access may not be in force yet, "
             f"trying again for up to {max(left, 0):.0f} s"
         )
         runs.cancel(call, [node for node in nodes if not node.over])
@@ -214,7 +222,7 @@ class RunResource(ProviderResource):
     def _failure(
         self, call: Call, runs: Runs, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]
     ) -> PartialFailureError:
-        lost, lines = broken(nodes)[0], LastLines(call, runs, _LAST_LINES)
+        lost, lines = unsuccessful_nodes(nodes)[0], LastLines(call, runs, _LAST_LINES)
         # Nodes that share one record share its end. Its reason names the node already.
         own = len({node.id for node in nodes}) == len(nodes)
         first = first_failure(lines.of(lost), nodes) if lost.started_at else None
@@ -229,7 +237,7 @@ class RunResource(ProviderResource):
         if alive:
             runs.cancel(call, alive)
             cause.append(f"Its other nodes were cancelled: {', '.join(node.name for node in alive)}.")
-        kept = outputs(inputs, runs.observe(call, nodes))
+        kept = run_outputs(inputs, runs.observe(call, nodes))
         mark = failure_mark(kept)
         if not never_began(kept):
             cause += lines.quoted(lost, who)
@@ -239,7 +247,7 @@ class RunResource(ProviderResource):
 def _failure_with_state(
     error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]
 ) -> PartialFailureError:
-    run_id, state = nodes[0].id, outputs(inputs, nodes)
+    run_id, state = nodes[0].id, run_outputs(inputs, nodes)
     if isinstance(error, NotInTimeError):
         cause = f"The run {spec.display_name} is not {spec.until} after {error}: {_states_of_nodes(nodes)}."
         return PartialFailureError(
@@ -263,10 +271,10 @@ def _without_records(call: Call, runs: Runs, state: LiveResource, recorded: list
     name = state.inputs.get("displayName") or state.id
     if not recorded:
         return None
-    if not ended(recorded) and (how := runs.ending(call, state.id, state.inputs)):
+    if not have_ended(recorded) and (how := runs.ending(call, state.id, state.inputs)):
         recorded = [replace(node, state=how) for node in recorded]
-        state = replace(state, outputs={**state.outputs, **outputs(state.inputs, recorded)})
-    if ended(recorded):
+        state = replace(state, outputs={**state.outputs, **run_outputs(state.inputs, recorded)})
+    if have_ended(recorded):
         call.report.info(
             f"run {name}: its records are gone; it stays {state.outputs.get('state')} and does not start again; "
             "a higher `attempt` starts it again."

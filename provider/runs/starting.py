@@ -14,7 +14,7 @@ from components.platform.calls import Call, ProviderError
 from components.platform.client import Runs, wait_for_end
 from components.platform.inputs import own_inputs
 from components.platform.runs import RunSpec, Try, never_began
-from components.platform.values import Diff, Properties, canonical, changed_keys
+from components.platform.values import Diff, Properties, canonical_json, changed_keys
 from launcher.escaping import terminal_line
 
 # The state key of a run that `up` saw fail before it began. Nothing ran, so the next `up` always starts it again.
@@ -135,7 +135,7 @@ def _stands_on(inputs: Properties) -> str:
 def _job_of(inputs: Properties) -> str:
     """The resource that holds the run, such as its job or cluster, as text. Empty if its platform is not known."""
     named = inputs.get(_stands_on(inputs))
-    return canonical(named) if named else ""
+    return canonical_json(named) if named else ""
 
 
 def _titles_of_tries(tries: Sequence[Try]) -> str:

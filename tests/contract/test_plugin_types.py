@@ -11,7 +11,7 @@ from pulumi import _types
 
 from components.oci.types import SERVED_TYPES
 from components.oci.types.functions import FUNCTIONS
-from components.values.resource_types import resource_types
+from components.values.resource_types import resource_types_of_provider
 from localcloud.oci.plugin.plugin import LocalOci
 from localcloud.oci.plugin.table import MAPS, OciResource
 
@@ -67,9 +67,9 @@ def test_the_plugin_returns_every_output(token: str) -> None:
     assert set(_types.resource_types(_official(token))) - shown == _OUTPUTS_NOT_SHOWN.get(token, frozenset())
 
 
-@pytest.mark.parametrize("token", resource_types("oci"))
+@pytest.mark.parametrize("token", resource_types_of_provider("oci"))
 def test_the_row_of_a_type_names_real_properties(token: str) -> None:
-    row = resource_types("oci")[token]
+    row = resource_types_of_provider("oci")[token]
     named = {
         path.split(".")[0] for path in {*row.replaced_by, *row.computed, *row.unordered, *row.one_of, *row.tags.split()}
     }
@@ -84,7 +84,7 @@ def test_what_replaces_a_resource_agrees_with_oracles_texts(token: str) -> None:
         for python, name in _types.input_type_py_to_pulumi_names(arguments).items()
     }
     updatable = {name for name, text in texts.items() if "(Updatable)" in text}
-    replaced = {path.split(".")[0] for path in resource_types("oci")[token].replaced_by}
+    replaced = {path.split(".")[0] for path in resource_types_of_provider("oci")[token].replaced_by}
     assert set(texts) - updatable ^ replaced == _SCHEMA_SAYS_OTHERWISE.get(token, frozenset())
 
 

@@ -12,7 +12,7 @@ import pytest
 from components.oci.client.session import Session
 from components.oci.types import SERVED_TYPES
 from components.platform.values import Properties
-from components.values.resource_types import resource_types
+from components.values.resource_types import resource_types_of_provider
 from localcloud.control import Cloud
 from localcloud.oci.plugin.convert import from_model
 from localcloud.oci.plugin.plugin import LocalOci
@@ -52,7 +52,7 @@ def world(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 def replaces(token: str, name: str) -> bool:
     """Whether every change of this input replaces the resource."""
-    return any(path.split(".")[0] == name for path in resource_types("oci")[token].replaced_by)
+    return any(path.split(".")[0] == name for path in resource_types_of_provider("oci")[token].replaced_by)
 
 
 def read(world: World, token: str, made: Resource) -> Properties:

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from components.oci.types import SERVED_TYPES
-from components.values.resource_types import resource_types
+from components.values.resource_types import resource_types_of_provider
 from localcloud import admin
 from localcloud.control import Cloud
 from localcloud.oci.plugin.plugin import LocalOci
@@ -144,13 +144,13 @@ def _fields(token: str, inputs: Mapping[str, Any]) -> list[str]:
     """The paths to change: every input, and those of the table that the plugin supports."""
     resource = LocalOci().resource(token)
     assert isinstance(resource, OciResource)
-    named = resource_types("oci")[token].replaced_by
+    named = resource_types_of_provider("oci")[token].replaced_by
     return sorted({*(path for path in named if path.split(".")[0] in resource.inputs_of_api()), *inputs})
 
 
 def _forced(token: str, path: str) -> bool:
     """Whether the table has the path: a path in the table covers everything below it, and its addition and removal."""
-    replacing = resource_types("oci")[token].replaced_by
+    replacing = resource_types_of_provider("oci")[token].replaced_by
     return any(f"{path}.".startswith(f"{one}.") or f"{one}.".startswith(f"{path}.") for one in replacing)
 
 

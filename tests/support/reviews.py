@@ -9,7 +9,7 @@ from typing import Any
 
 from catalog.platforms import require_capability
 from components.plan.build import plan_of
-from components.plan.show import plain
+from components.plan.show import to_plain_values
 from components.platform.review import SECRET, UNKNOWN, ReviewedResource, ReviewPlatform, Snapshot
 from schemas.judge import judge_file
 from tests.support.recorder.answers import identify
@@ -45,7 +45,7 @@ def recorded(recording: Recording, file: Path) -> Snapshot:
         )
         for row in recording.resources
     )
-    return Snapshot(plan.stack, plan.platform, plain(plan), rows)
+    return Snapshot(plan.stack, plan.platform, to_plain_values(plan), rows)
 
 
 def _masked(value: Any) -> Any:

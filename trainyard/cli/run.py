@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from components.plan.show import table
+from components.plan.show import aligned_rows
 from components.platform.calls import call_of
 from components.platform.client import UnknownPlaceError, Where
 from components.platform.status import WantedRuns
@@ -156,7 +156,7 @@ def _say_started(planned: PlannedTry, nodes: int, words: str, follow: bool) -> N
             ("watch", _runs_command("watch", planned, words)),
             *rows,
         ]
-    say_aside("\n".join(table(rows)))
+    say_aside("\n".join(aligned_rows(rows)))
     if not follow:
         say(planned.title)
 

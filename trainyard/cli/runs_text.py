@@ -10,8 +10,16 @@ from typing import Any
 
 import click
 
-from components.plan.show import json_text, table
-from components.platform.status import MachineSeen, NodeStatus, RunStatus, duration, find_cause, progress, reason_of
+from components.plan.show import aligned_rows, json_text
+from components.platform.status import (
+    MachineSeen,
+    NodeStatus,
+    RunStatus,
+    duration_text,
+    find_cause,
+    progress_text,
+    reason_of,
+)
 from launcher.escaping import terminal_line
 from provider.runs.lost import total_words
 from schemas.name_suggestions import count_noun
@@ -34,7 +42,7 @@ def run_blocks_text(runs: Sequence[RunStatus], now: datetime, colour: bool = Fal
         rows += [
             (str(node.rank), node.run.name, node.state, node_took(node, now), about_node(node)) for node in run.nodes
         ]
-        lines += [*map(terminal_line, table(rows)), *(f"  {line}" for line in problems_of(run))]
+        lines += [*map(terminal_line, aligned_rows(rows)), *(f"  {line}" for line in problems_of(run))]
     return "\n".join(lines)
 
 
@@ -46,13 +54,13 @@ def machines_text(machines: Sequence[MachineSeen], now: datetime) -> str:
             machine.node,
             machine.id,
             machine.doing or machine.state,
-            f"up for {duration((now - machine.since).total_seconds())}" if machine.up else "not up",
+            f"up for {duration_text((now - machine.since).total_seconds())}" if machine.up else "not up",
             machine.reason,
         )
         for machine in machines
     ]
     up = sum(machine.up for machine in machines)
-    return "\n".join([f"machines, {up} of {len(rows)} up:", *map(terminal_line, table(rows))]) if rows else ""
+    return "\n".join([f"machines, {up} of {len(rows)} up:", *map(terminal_line, aligned_rows(rows))]) if rows else ""
 
 
 def head_of(run: RunStatus, colour: bool) -> str:
@@ -90,13 +98,13 @@ def node_took(node: NodeStatus, now: datetime) -> str:
         return "-"
     start = datetime.fromisoformat(node.run.started_at)
     end = datetime.fromisoformat(node.run.finished_at) if node.run.finished_at else now
-    return duration((end - start).total_seconds())
+    return duration_text((end - start).total_seconds())
 
 
 def about_node(node: NodeStatus) -> str:
     """Why the rank is in this state, and its progress: reported, or drawn as a bar."""
     status = node.launcher_status or {}
-    return "; ".join(filter(None, (progress(status.get("progress") or status.get("bar")), reason_of_state(node))))
+    return "; ".join(filter(None, (progress_text(status.get("progress") or status.get("bar")), reason_of_state(node))))
 
 
 def reason_of_state(node: NodeStatus) -> str:
@@ -202,7 +210,7 @@ def ranking_text(ranking: Ranking, now: datetime, colour: bool = False, width: i
 def about_run(run: RunStatus) -> str:
     """The status of a run in one line: progress, and why it failed or does not begin."""
     statuses = [node.launcher_status or {} for node in run.nodes]
-    shown = next(filter(None, (progress(status.get("progress") or status.get("bar")) for status in statuses)), "")
+    shown = next(filter(None, (progress_text(status.get("progress") or status.get("bar")) for status in statuses)), "")
     if run.state == "SUCCEEDED":
         return "; ".join(filter(None, (shown, total_words(node.launcher_status for node in run.nodes))))
     cause = find_cause(run)
@@ -219,7 +227,7 @@ def run_took(run: RunStatus, now: datetime) -> str:
         return "-"
     ended = [node.run.finished_at for node in run.nodes if node.run.finished_at]
     end = max(map(datetime.fromisoformat, ended)) if run.over and ended else now
-    return duration((end - min(map(datetime.fromisoformat, began))).total_seconds())
+    return duration_text((end - min(map(datetime.fromisoformat, began))).total_seconds())
 
 
 def _count_nodes(run: RunStatus) -> str:
@@ -245,6 +253,6 @@ def _in_columns(
     cells = [tuple(map(terminal_line, row)) for row in (head, *rows)]
     place = head.index("state")
     start = sum(max(len(row[column]) for row in cells) + 2 for column in range(place))
-    for line, state in zip(table(cells, indent=""), ["", *map(terminal_line, states)], strict=True):
+    for line, state in zip(aligned_rows(cells, indent=""), ["", *map(terminal_line, states)], strict=True):
         cut = line if width is None or len(line) <= width else line[: width - 1] + "…"
         yield with_coloured_state(cut, start, state, colour and bool(state))

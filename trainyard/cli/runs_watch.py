@@ -12,7 +12,7 @@ from typing import TextIO
 
 import click
 
-from components.platform.progress import ProgressPoint, metric_names, thin
+from components.platform.progress import ProgressPoint, metric_names, thin_points
 from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus
 from launcher.escaping import terminal_line
 from schemas.name_suggestions import count_noun
@@ -45,7 +45,7 @@ def levels_of(stream: TextIO, environment: Mapping[str, str] = os.environ) -> st
 
 def draw_sparkline(values: Sequence[float | None], width: int, levels: str) -> str:
     """At most `width` characters, with a gap for each missing number."""
-    chosen = thin(values, width)
+    chosen = thin_points(values, width)
     numbers = [value for value in chosen if value is not None]
     if not numbers:
         return ""

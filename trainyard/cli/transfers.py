@@ -38,11 +38,11 @@ def transfer_progress(report: TransferReport, verb: str) -> Iterator[None]:
 
 
 def _progress_line(report: TransferReport, verb: str, seconds: float) -> str:
-    from components.platform.status import duration  # short transfers do not need it
+    from components.platform.status import duration_text  # short transfers do not need it
 
     done, expected = report.done_bytes, report.expected_bytes
     rate = report.sent_bytes / seconds
-    left = f", {duration((expected - done) / rate)} left" if rate and expected > done else ""
+    left = f", {duration_text((expected - done) / rate)} left" if rate and expected > done else ""
     files = count_noun(report.moved + report.there, "file")
     return f"{verb}: {files}, {size_words(done)} of {size_words(expected)}, {size_words(rate)}/s{left}"
 

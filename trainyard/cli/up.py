@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from catalog.platforms import require_capability
-from components.messages import moved
+from components.messages import moved_platform
 from components.plan.build import WARNINGS_SHOWN
 from components.plan.model import Plan
 from components.platform.calls import Tell
@@ -194,7 +194,7 @@ def _checked_plan(place: LocalStack) -> Plan:
     # The program refuses this too. But here, nothing has been made for the other platform yet, and `down` and `runs`
     # can still read from the copy of the file where the stack is.
     if (there := place.platform_name) != plan.platform and any(own.made()):
-        wrong = moved(plan.platform, there)
+        wrong = moved_platform(plan.platform, there)
         line, _ = read_source(place.file).position(wrong.path)
         raise click.ClickException(
             f"{place.file}:{line}: {dotted_path(wrong.path)}: {wrong.message}\n{wrong.remedy}: {place.command('down')}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from catalog.platforms import platform_with
 from components.plan.model import RUN_TYPE
-from components.platform.local import PROJECT_NAME, states
+from components.platform.local import PROJECT_NAME, states_in
 from components.platform.review import Snapshot
 from trainyard.review.preview import resource_of_state
 
@@ -39,7 +39,7 @@ class Declared:
 def of_local(cloud_home: Path, stack: str, platform: str) -> Declared:
     """Reads the state from the Pulumi backend beside a local cloud."""
     folder = cloud_home.parent / "pulumi" / "state" / ".pulumi" / "stacks"
-    own = (one for one in states(folder) if one.stack == stack and one.project == PROJECT_NAME and any(one.made()))
+    own = (one for one in states_in(folder) if one.stack == stack and one.project == PROJECT_NAME and any(one.made()))
     state = next(own, None)
     if state is None:
         raise DriftError(f"{stack} is not up on the local cloud in {cloud_home}: `trainyard up {stack} --local`")

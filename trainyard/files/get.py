@@ -10,7 +10,7 @@ from functools import partial
 
 from components.platform import streams
 from components.platform.files import FileProblemError, ObjectChangedError, Store, StoredObject
-from components.platform.streams import local_path, of_parts
+from components.platform.streams import checksum_of_parts, local_path
 from trainyard.files.targets import Draft, TargetFolder, open_draft
 from trainyard.files.workers import TransferReport, Workers
 
@@ -93,7 +93,7 @@ class Get:
             if (replace := self._replaces(item, steps)) is None:
                 return
             parts = self._parts_of(item)
-            ranges = dict(enumerate(streams.parts(item.size, parts.size or streams.part_bytes(item.size)), 1))
+            ranges = dict(enumerate(streams.part_ranges(item.size, parts.size or streams.part_bytes(item.size)), 1))
             with open_draft(self.target, item, ranges) as draft:
                 self.report.add(kept=sum(ranges[number][1] for number in draft.digests))
                 self._fetch_parts(workers, draft, item, ranges)
@@ -144,7 +144,7 @@ class Get:
             status = os.fstat(file)
             if (status.st_dev, status.st_ino) in self._inodes:
                 raise FileProblemError("another object of this download has the same file name on this system")
-            if status.st_size == item.size and streams.matches(file, item.size, item.checksum):
+            if status.st_size == item.size and streams.matches_checksum(file, item.size, item.checksum):
                 self.report.add(there=1, kept=item.size)
                 return None
         finally:
@@ -155,8 +155,10 @@ class Get:
 
     def _finish(self, draft: Draft, item: StoredObject, steps: Sequence[str], replace: bool, parts: _Parts) -> None:
         digests = (digest for _, digest in sorted(draft.digests.items()))
-        matches = parts.size is not None and of_parts(digests) == item.checksum
-        if not matches and not (item.checksum and streams.matches(draft.file, item.size, item.checksum, parts.size)):
+        matches = parts.size is not None and checksum_of_parts(digests) == item.checksum
+        if not matches and not (
+            item.checksum and streams.matches_checksum(draft.file, item.size, item.checksum, parts.size)
+        ):
             if parts.certain:
                 draft.forget()
                 raise FileProblemError("its checksum differs from the one that the bucket states; fetch it again")

@@ -25,7 +25,7 @@ from components.platform.files import (
     StoredPart,
     TransferError,
 )
-from components.platform.streams import as_text, digest_of, object_name, of_parts
+from components.platform.streams import checksum_of_parts, checksum_text, digest_of, object_name
 from trainyard.engine.trusted import open_lock, own_folder
 from trainyard.files.sources import OpenedFile, SourceFile, open_source
 from trainyard.files.workers import TransferReport, Workers
@@ -133,7 +133,7 @@ class Put:
             with open_source(source) as opened:
                 if self._is_there(opened, present):
                     return
-                content = Content(opened.file, 0, opened.size, as_text(digest_of(opened.file, 0, opened.size)))
+                content = Content(opened.file, 0, opened.size, checksum_text(digest_of(opened.file, 0, opened.size)))
                 opened.require_unchanged()
                 try:
                     self.store.put(name, content, present)
@@ -185,13 +185,13 @@ class Put:
     def _has_same_content(self, opened: OpenedFile, present: StoredObject) -> bool:
         if present.size != opened.size:
             return False
-        if present.checksum and streams.matches(opened.file, opened.size, present.checksum):
+        if present.checksum and streams.matches_checksum(opened.file, opened.size, present.checksum):
             return True
         if present.checksum and not streams.possible_parts(opened.size, present.checksum):
             return False
         # A list states no part sizes, and in some stores no checksums.
         seen = self.store.look(present.name)
-        return seen is not None and streams.matches(opened.file, opened.size, seen[0].checksum, seen[1])
+        return seen is not None and streams.matches_checksum(opened.file, opened.size, seen[0].checksum, seen[1])
 
 
 @dataclass
@@ -211,7 +211,7 @@ class _Upload:
         size = self.opened.size
         part = streams.part_bytes(size)
         upload, there = self._begin(part)
-        for number, (start, length) in enumerate(streams.parts(size, part), 1):
+        for number, (start, length) in enumerate(streams.part_ranges(size, part), 1):
             workers.give(partial(self._part, upload, number, start, length, there.get(number)))
         workers.finish()
         try:
@@ -239,12 +239,12 @@ class _Upload:
         """Computes the hash before it sends, so that the store verifies the bytes that this process read."""
         digest = digest_of(self.opened.file, start, length)
         self._digests[number] = digest
-        if there is not None and (there.size, there.md5) == (length, as_text(digest)):
+        if there is not None and (there.size, there.md5) == (length, checksum_text(digest)):
             self.report.add(kept=length)
             return
         try:
             if not self._changed:
-                content = Content(self.opened.file, start, length, as_text(digest))
+                content = Content(self.opened.file, start, length, checksum_text(digest))
                 self.store.put_part(self.name, upload, number, content)
                 self.report.add(sent=length)
         except FileProblemError as problem:
@@ -254,8 +254,8 @@ class _Upload:
         """Commits the parts that the store lists: a part whose answer was lost may be there twice."""
         digests = [digest for _, digest in sorted(self._digests.items())]
         stored = self.store.parts(self.name, upload)
-        expected = {number: as_text(digest) for number, digest in enumerate(digests, 1)}
+        expected = {number: checksum_text(digest) for number, digest in enumerate(digests, 1)}
         if stored is None or {number: part.md5 for number, part in stored.items()} != expected:
             raise ObjectChangedError
-        if self.store.commit(self.name, upload, stored, self.replaces) != of_parts(digests):
+        if self.store.commit(self.name, upload, stored, self.replaces) != checksum_of_parts(digests):
             raise FileProblemError("the bucket states another checksum than this file has; run the same command again")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from components.platform.files import FileProblemError, StoredObject, TransferError
-from components.platform.streams import WORKPLACE, as_text, digest_of, md5
+from components.platform.streams import WORKPLACE, checksum_text, digest_of, new_md5
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Errors that concern the disk and not one file: nothing more can be written.
@@ -163,7 +163,7 @@ class Draft:
         with self._lock:
             self.digests[number] = digest
             if self.journal is not None:
-                os.write(self.journal, json.dumps([number, as_text(digest)]).encode() + b"\n")
+                os.write(self.journal, json.dumps([number, checksum_text(digest)]).encode() + b"\n")
 
     def forget(self) -> None:
         for name in (self.name, _journal_of(self.name)):
@@ -180,12 +180,12 @@ class DraftSink:
     start: int
     progress: Any
     size: int = 0
-    _digest: Any = field(default_factory=md5)
+    _digest: Any = field(default_factory=new_md5)
 
     def restart(self) -> None:
         if self.size:
             self.progress(-self.size)
-        self.size, self._digest = 0, md5()
+        self.size, self._digest = 0, new_md5()
 
     def take(self, block: bytes) -> None:
         self._digest.update(block)
@@ -263,7 +263,7 @@ def _whole_parts(file: int, journal: int, ranges: dict[int, tuple[int, int]]) ->
     for line in os.pread(journal, size, 0).splitlines():
         with suppress(ValueError, TypeError):
             number, stated = json.loads(line)
-            if number in ranges and as_text(digest := digest_of(file, *ranges[number])) == stated:
+            if number in ranges and checksum_text(digest := digest_of(file, *ranges[number])) == stated:
                 whole[number] = digest
     return whole
 

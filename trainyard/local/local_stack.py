@@ -21,7 +21,7 @@ import yaml
 from catalog.platforms import platform_in, platforms_with, require_capability
 from components.plan.model import Plan
 from components.platform.calls import GO_ON, Tell
-from components.platform.local import PROJECT_NAME, LocalFile, LocalPlatform, LocalStackError, State, states
+from components.platform.local import PROJECT_NAME, LocalFile, LocalPlatform, LocalStackError, State, states_in
 from localcloud import control
 from localcloud.code_age import why_cloud_is_older
 from provider.runs.starting import RETRY_FAILED
@@ -225,7 +225,9 @@ class LocalStack:
 
     def stacks_up(self) -> list[str]:
         """The stacks that have resources. A stack that was only previewed has none."""
-        return [one.stack for one in states(self._states().parent) if one.project == PROJECT_NAME and any(one.made())]
+        return [
+            one.stack for one in states_in(self._states().parent) if one.project == PROJECT_NAME and any(one.made())
+        ]
 
     def _states(self) -> Path:
         return self.home / "pulumi" / "state" / ".pulumi" / "stacks" / PROJECT_NAME
@@ -236,7 +238,7 @@ class LocalStack:
 
     def states(self) -> tuple[State, list[State]]:
         """This stack's state, and those of all stacks that share its backend."""
-        every = states(self._states().parent)
+        every = states_in(self._states().parent)
         here = (PROJECT_NAME, self.stack)
         own = next((one for one in every if (one.project, one.stack) == here), State(*here, ()))
         return own, every

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from components.platform.evidence import AccessFacts, PlannedNeeds, RecordedCall
-from components.platform.traffic import Traffic, drops, wanted_drops
+from components.platform.traffic import Traffic, dropped_connections, needed_dropped_connections
 from components.values.protocols import protocol_name
 from trainyard.rehearsal.model import (
     ENFORCED,
@@ -81,7 +81,7 @@ def judge_rehearsal(seen: Observations) -> Rehearsal:
             )
             for flow in traffic.flows
         ),
-        dropped=drops(traffic),
+        dropped=dropped_connections(traffic),
         statements=tuple(_statement_results(seen)),
         refused=tuple(RefusedResult(*key, times) for key, times in refused.items()),
         not_proven=(*seen.not_proven, *(line for run in seen.runs for line in run.local_only)),
@@ -137,7 +137,7 @@ def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Observations) -
     titles = {rank.node.title for rank in run.ranks} | {f"{run.job}/{run.run}"}
     callers = titles | {rank.node.machine for rank in run.ranks}
     blocked = tuple(flow for flow in seen.traffic.dropped if {flow.source_name, flow.target_name} & titles)
-    for dropped in wanted_drops(replace(seen.traffic, dropped=blocked)):
+    for dropped in needed_dropped_connections(replace(seen.traffic, dropped=blocked)):
         yield f"{dropped.pair} was dropped: {dropped.missing}"
     for call in seen.calls:
         if not call.allowed and call.who in callers:

@@ -19,7 +19,7 @@ from components.platform.evidence import Mutation, RuleMutation, rule_mutations
 from components.platform.inputs import with_defaults
 from components.platform.rehearsal import People, Placeholders, RehearsalPlatform, StartedRun
 from components.platform.runs import NodeRun, run_spec
-from components.platform.status import RunStatus, WantedRuns, progress
+from components.platform.status import RunStatus, WantedRuns, progress_text
 from launcher.escaping import terminal_line
 from localcloud.control import Cloud
 from trainyard.rehearsal.judgement import Observations
@@ -49,7 +49,9 @@ class RunProgress:
     def tell(self, run: RunStatus) -> None:
         for node in run.nodes:
             now = ": ".join(
-                filter(None, (node.state, progress((node.launcher_status or {}).get("progress")), node.run.details))
+                filter(
+                    None, (node.state, progress_text((node.launcher_status or {}).get("progress")), node.run.details)
+                )
             )
             if self._known.get(node.rank) != now:
                 self._known[node.rank] = now

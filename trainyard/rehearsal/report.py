@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from components.plan.show import json_text, plain, table
+from components.plan.show import aligned_rows, json_text, to_plain_values
 from trainyard.markup import escape_markdown
 from trainyard.rehearsal.judgement import rehearsal_summary
 from trainyard.rehearsal.model import ENFORCED, Rehearsal, RunResult
@@ -28,25 +28,25 @@ def rehearsal_text(report: Rehearsal) -> str:
     ]
     # Shown even without rules: it is the reason for the verdict `not rehearsed`.
     nothing = "none" if report.runs and report.firewall != ENFORCED else ""
-    lines += _titled_rows(f"port rules, {report.firewall}", table(rules), nothing)
+    lines += _titled_rows(f"port rules, {report.firewall}", aligned_rows(rules), nothing)
     dropped = [(drop.pair, f"{drop.packets} packets", drop.missing) for drop in report.dropped]
-    lines += _titled_rows("dropped", table(dropped), "nothing" if report.rules else "")
+    lines += _titled_rows("dropped", aligned_rows(dropped), "nothing" if report.rules else "")
     statements = []
     for statement in report.statements:
         used = f"used {statement.calls}x" if statement.calls else "idle"
         guessed = f" [rests on inferred {', '.join(statement.inferred)}]" if statement.inferred else ""
         statements.append((used, f"{statement.statement}{guessed}"))
-    lines += _titled_rows("statements", table(statements))
+    lines += _titled_rows("statements", aligned_rows(statements))
     refused = [
         (call.who, call.operation, f"lacks {', '.join(call.missing)}", f"{call.times}x") for call in report.refused
     ]
-    lines += _titled_rows("refused", table(refused), "nothing" if report.statements else "")
+    lines += _titled_rows("refused", aligned_rows(refused), "nothing" if report.statements else "")
     artifacts = [
         (f"{run.job}/{run.run}", file.name, f"{file.bytes} bytes" + ", which a real cloud would lose" * file.local_only)
         for run in report.runs
         for file in run.artifacts
     ]
-    lines += _titled_rows("what came back", table(artifacts))
+    lines += _titled_rows("what came back", aligned_rows(artifacts))
     lines += _titled_rows("not proven", (f"  {remark}" for remark in report.not_proven))
     if report.proof is not None:
         lines.append(f"\nproof: {proof_summary(report.proof)}")
@@ -77,8 +77,10 @@ def _run_lines(report: Rehearsal) -> Iterator[str]:
                 step = "-" if rank.first_step_seconds is None else f"{rank.first_step_seconds:.1f} s"
                 joined, finished = ("yes" if reached else "NO" for reached in (rank.joined, rank.finished))
                 ranks.append((str(rank.rank), rank.name, rank.address or "-", rank.state, joined, finished, step))
-            yield from table(ranks)
-            yield from _titled_rows("  carried", table([_LOAD_HEAD, *_load_rows(run)] if _is_measured(run) else []))
+            yield from aligned_rows(ranks)
+            yield from _titled_rows(
+                "  carried", aligned_rows([_LOAD_HEAD, *_load_rows(run)] if _is_measured(run) else [])
+            )
         yield from (f"  | {line}" for line in run.last_lines)
 
 
@@ -124,7 +126,7 @@ def proof_summary(proof: Proof) -> str:
 
 
 def rehearsal_json(report: Rehearsal) -> str:
-    shown = plain(report)
+    shown = to_plain_values(report)
     if report.proof is not None:
         shown["proof"]["unexplained"] = len(report.proof.unexplained)
     return json_text({**shown, "exitCode": report.exit_code})

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from catalog.version import VERSION
-from components.plan.show import json_text, plain
+from components.plan.show import json_text, to_plain_values
 from launcher.escaping import terminal_line
 from trainyard.markup import escape_sarif
 from trainyard.review.gates import TrippedGate
@@ -54,9 +54,10 @@ details>*{display:block}a{color:inherit}}
 def review_json(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:
     """The document that docs/review.md and schemas/review.schema.json describe."""
     documents = [
-        {"verdict": review_verdict(review), "decisions": review.has_decisions, **plain(review)} for review in reviews
+        {"verdict": review_verdict(review), "decisions": review.has_decisions, **to_plain_values(review)}
+        for review in reviews
     ]
-    return json_text({"format": FORMAT, "reviews": documents, "gates": [plain(gate) for gate in gates]})
+    return json_text({"format": FORMAT, "reviews": documents, "gates": [to_plain_values(gate) for gate in gates]})
 
 
 def review_sarif(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:

@@ -15,7 +15,7 @@ from google.protobuf.json_format import MessageToDict
 
 from catalog import engine_values
 from catalog.nested import map_values
-from components.platform.review import OfflineCloud, OfflineStack, unknown
+from components.platform.review import OfflineCloud, OfflineStack, unknown_value
 from schemas.scalars import holds_secret, is_secret, secrets_in
 
 STACK_OUTPUTS = "pulumi:pulumi:readStackOutputs"
@@ -140,7 +140,7 @@ class MockedCloud(pulumi.runtime.Mocks):
         return self._cloud.answer(function, arguments, self._stack)
 
     def _referenced_outputs(self, stack: str) -> dict[str, Any]:
-        return {name: unknown(f"{name} of {stack}") for name in self._cloud.borrowed()}
+        return {name: unknown_value(f"{name} of {stack}") for name in self._cloud.borrowed()}
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         if args.typ == "pulumi:pulumi:StackReference":
@@ -149,7 +149,7 @@ class MockedCloud(pulumi.runtime.Mocks):
         if args.custom is False:
             return "", args.inputs
         if args.typ.startswith("trainyard:") and args.typ.endswith(":Run"):
-            return f"run-{args.name}", {**args.inputs, "state": unknown("state"), "nodeRuns": []}
+            return f"run-{args.name}", {**args.inputs, "state": unknown_value("state"), "nodeRuns": []}
         made = self._cloud.outputs(args.typ, args.name, args.inputs)
         return self._cloud.identify(args.typ, args.name, args.inputs), {**args.inputs, **made}
 

@@ -27,7 +27,7 @@ import pulumi
 
 from catalog.platforms import Lacks, find_capability, platform_in
 from components.plan.build import WARNINGS_SHOWN, plan_of
-from components.plan.show import plain as plain_plan
+from components.plan.show import to_plain_values as plain_plan
 from components.platform.review import SECRET, OfflineCloud, OfflineStack, Snapshot
 from components.program import STACKS, run
 from components.runs import ARTIFACTS

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from catalog.nested import map_values
-from components.plan.show import plain
+from components.plan.show import to_plain_values
 from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
 from schemas.convert import camel_case
 from trainyard.engine.isolated import isolated_python
@@ -130,7 +130,7 @@ class Recorded:
     def as_json(self) -> dict[str, Any]:
         return {
             "format": RECORDING_FORMAT,
-            **{column.name: plain(getattr(self, column.name)) for column in fields(self)},
+            **{column.name: to_plain_values(getattr(self, column.name)) for column in fields(self)},
         }
 
     @classmethod

@@ -13,7 +13,7 @@ from typing import Any
 
 from catalog.platforms import default_platform, platform_in, platforms
 from components.plan.build import plan_of
-from components.plan.show import plain
+from components.plan.show import to_plain_values
 from components.platform.review import Snapshot
 from schemas.across_stacks import check_together, find_neighbours
 from schemas.judge import Judged, judge_file
@@ -91,7 +91,7 @@ def review_preview(request: ReviewRequest, file: Path) -> Review:
     """Reviews what the engine saw in a preview. Raises PreviewError."""
     (stack,) = _check_both_sides(replace(request, before=None))
     assert stack.after is not None
-    plan = plain(plan_of(stack.after)) if not stack.after.errors else {}
+    plan = to_plain_values(plan_of(stack.after)) if not stack.after.errors else {}
     preview = read_preview(file, stack.name, _platform_of_file(stack.after), plan)
     context = replace(request.context, by_engine=preview.replaced)
     kind: StackKind = "changed" if preview.before.resources and preview.after.resources else "new"

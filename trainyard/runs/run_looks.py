@@ -19,10 +19,10 @@ from components.platform.client import (
     UnknownPlaceError,
     Where,
 )
-from components.platform.progress import ProgressPoint, crowded, read_point
-from components.platform.runs import NodeRun, overall
+from components.platform.progress import ProgressPoint, crowded_point, read_point
+from components.platform.runs import NodeRun, overall_state
 from components.platform.status import ConnectionsSeen, MachineSeen, RunStatus, WantedRuns, find_cause
-from components.platform.traffic import RehearsedNode, read_traffic, wanted_drops
+from components.platform.traffic import RehearsedNode, needed_dropped_connections, read_traffic
 from localcloud import admin
 from localcloud.control import CloudError
 
@@ -97,7 +97,7 @@ class ProgressHistory:
             point = read_point(moment, (node.launcher_status or {}).get("progress"))
             if point is not None and (not own or own[-1].content != point.content):
                 own.append(point)
-                gone = crowded([known.moment for known in own])
+                gone = crowded_point([known.moment for known in own])
                 if gone is not None:
                     del own[gone]
         return self._points[start]
@@ -185,7 +185,7 @@ def _current_report(report: RunReport, seen: Mapping[str, NodeRun], causes: Mapp
         nodes.append(node)
     state = report["state"]
     if is_seen:
-        state = overall(NodeRun(node["name"], node["id"], node["state"]) for node in nodes)
+        state = overall_state(NodeRun(node["name"], node["id"], node["state"]) for node in nodes)
     # The launchers know more about a failure than the platform.
     reasons = [causes[node["id"]] for node in nodes if node["id"] in causes]
     reasons += [str(node["details"]) for node in nodes if node["state"] == "FAILED" and node.get("details")]
@@ -230,7 +230,7 @@ class TrafficReader:
         prefix = f"{run.title} "
         dropped = tuple(
             replace(drop, pair=drop.pair.replace(prefix, ""), missing=drop.missing.replace(prefix, ""))
-            for drop in wanted_drops(seen)
+            for drop in needed_dropped_connections(seen)
         )
         own = {node.address for node in nodes}
         # Both ends count a connection between two nodes.

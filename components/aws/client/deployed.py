@@ -14,12 +14,12 @@ from components.aws.client.queue import Queue
 from components.aws.client.tickets import Cluster, Ticket, described_inputs
 from components.aws.plan import AwsJobPlan, aws_dl1_job, aws_dl1_plan
 from components.aws.run_inputs import archive_name, run_inputs
-from components.plan.model import NodePlan, expand
+from components.plan.model import NodePlan, expand_references
 from components.platform.calls import Call
 from components.platform.runs import liked_by
-from components.platform.tries import Overlay, PlannedTry, ReadyTry, TryError, filled
+from components.platform.tries import Overlay, PlannedTry, ReadyTry, TryError, fill_references_of_try
 from components.platform.values import Properties
-from components.s3 import Session, pages
+from components.s3 import Session, list_aws_pages
 from schemas.model import EnvValue, Secret
 
 # References of a plan that only AWS fills in.
@@ -28,7 +28,7 @@ _CODE = ".trainyard/code/"
 
 
 def overlay_with(values: Mapping[str, str]) -> Overlay:
-    return Overlay(_OPEN_TEXT, lambda text: expand(text, values))
+    return Overlay(_OPEN_TEXT, lambda text: expand_references(text, values))
 
 
 # It has no values, because it is only used to compare.
@@ -55,14 +55,18 @@ class PlanFiller:
     values: Mapping[str, str]
 
     def fill(self, text: str) -> str:
-        return filled("its image", text, self.values)
+        return fill_references_of_try("its image", text, self.values)
 
     def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]:
-        return {name: filled(name, value, self.values) for name, value in values.items() if isinstance(value, str)}
+        return {
+            name: fill_references_of_try(name, value, self.values)
+            for name, value in values.items()
+            if isinstance(value, str)
+        }
 
     def document(self, value: Mapping[str, Any]) -> str:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-        return filled("its launch document", text, self.values)
+        return fill_references_of_try("its launch document", text, self.values)
 
 
 def find_deployed(queue: Queue, planned: PlannedTry) -> Ticket | None:
@@ -122,7 +126,7 @@ def newest_code(session: Session, call: Call, bucket: str, job: str) -> str | No
     stem = f"{_CODE}{job}-"
     rows = [
         (row["LastModified"], row["Key"])
-        for page in pages(
+        for page in list_aws_pages(
             call, "Look for the job's code", session.client("s3"), "list_objects_v2", Bucket=bucket, Prefix=stem
         )
         for row in page.get("Contents", ())

@@ -30,8 +30,8 @@ from components.platform.files import (
     StoreRequest,
     TransferError,
 )
-from components.platform.streams import BLOCK_BYTES, as_text, body_of, drain, of_parts
-from components.s3 import ACCESS_CODES, Session, attempt, code_of, pages, read_if_exists, status_of
+from components.platform.streams import BLOCK_BYTES, body_of, checksum_of_parts, checksum_text, drain_into_sink
+from components.s3 import ACCESS_CODES, Session, call_aws, code_of, list_aws_pages, read_from_aws_if_exists, status_of
 
 T = TypeVar("T")
 # The metadata keys for an object's MD5 and for the size of the parts of its upload.
@@ -62,7 +62,7 @@ class BucketStore:
         what = f"List the objects of {self.bucket}"
         request: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix}
         try:
-            for page in pages(self.call, what, self._client, "list_objects_v2", **request):
+            for page in list_aws_pages(self.call, what, self._client, "list_objects_v2", **request):
                 for row in page.get("Contents") or ():
                     checksum = checksum_of(row["ETag"]) if self._is_plain(row["Key"]) else ""
                     yield StoredObject(row["Key"], row["Size"], checksum, row["ETag"], _time(row["LastModified"]))
@@ -91,7 +91,7 @@ class BucketStore:
     def _head(self, name: str) -> Any:
         ask = partial(self._client.head_object, Bucket=self.bucket, Key=name)
         try:
-            return read_if_exists(self.call, f"Look at {name}", ask)
+            return read_from_aws_if_exists(self.call, f"Look at {name}", ask)
         except ProviderError as error:
             raise self.explain(error) from error.__cause__
 
@@ -101,7 +101,7 @@ class BucketStore:
             wanted = f"bytes={start}-{start + length - 1}"
             answer = self._client.get_object(Bucket=self.bucket, Key=item.name, Range=wanted, IfMatch=item.etag)
             with closing(answer["Body"]) as body:
-                drain(body.iter_chunks(BLOCK_BYTES), sink, length)
+                drain_into_sink(body.iter_chunks(BLOCK_BYTES), sink, length)
 
         self._attempt(f"Fetch {item.name}", fetch)
 
@@ -124,7 +124,7 @@ class BucketStore:
         made: dict[int, StoredPart] = {}
         request: dict[str, Any] = {"Bucket": self.bucket, "Key": name, "UploadId": upload}
         try:
-            for page in pages(self.call, f"List the parts of {name}", self._client, "list_parts", **request):
+            for page in list_aws_pages(self.call, f"List the parts of {name}", self._client, "list_parts", **request):
                 for row in page.get("Parts") or ():
                     number, etag = row["PartNumber"], row["ETag"]
                     md5 = self._sent.get((upload, number, etag)) or checksum_of(etag)
@@ -154,14 +154,14 @@ class BucketStore:
         answer = self._attempt(f"Complete the upload of {name}", commit)
         if not _is_plain(answer):
             # S3 has verified each part, but returns no digest of the whole.
-            return of_parts(base64.b64decode(part.md5) for _, part in sorted(parts.items()))
+            return checksum_of_parts(base64.b64decode(part.md5) for _, part in sorted(parts.items()))
         return checksum_of(answer["ETag"])
 
     def abandon(self, name: str, upload: str) -> None:
         abort = partial(self._client.abort_multipart_upload, Bucket=self.bucket, Key=name, UploadId=upload)
         # If this fails, the parts only take up space. The error that led here is reported anyway.
         with suppress(ProviderError):
-            attempt(replace(self.call, patience=0.0), f"Abandon the upload of {name}", abort)
+            call_aws(replace(self.call, patience=0.0), f"Abandon the upload of {name}", abort)
 
     @property
     def _client(self) -> Any:
@@ -169,7 +169,7 @@ class BucketStore:
 
     def _attempt(self, what: str, operation: Callable[[], T]) -> T:
         try:
-            return attempt(self.call, what, operation)
+            return call_aws(self.call, what, operation)
         except ProviderError as error:
             cause = error.__cause__
             if status_of(cause) == 412 or code_of(cause) in _MOVED_ON:
@@ -182,7 +182,7 @@ class BucketStore:
 def checksum_of(etag: str) -> str:
     """The ETag's checksum in the form of components/platform/streams.py. Empty if it is not an MD5."""
     match = _DIGEST.fullmatch(etag)
-    return as_text(bytes.fromhex(match[1])) + (match[2] or "") if match else ""
+    return checksum_text(bytes.fromhex(match[1])) + (match[2] or "") if match else ""
 
 
 def _is_plain(answer: Mapping[str, Any]) -> bool:

@@ -26,9 +26,9 @@ from components.platform.images import (
     Recipe,
     RegisteredImage,
     WantedImage,
-    explain,
+    explain_failed_push,
 )
-from components.s3 import Session, code_of, refusal
+from components.s3 import Session, aws_refusal, code_of
 
 # The user name that ECR expects with a token.
 USER = "AWS"
@@ -110,7 +110,7 @@ def _ask(call: Callable[[], Any], what: str) -> Any:
     except ProviderError as error:
         raise ImageError(f"{error.cause}\n{error.remedy or _LOGIN}") from None
     except Exception as error:
-        refused = refusal(what, error)
+        refused = aws_refusal(what, error)
         raise ImageError(f"{refused.cause}\n{refused.remedy or _LOGIN}") from None
 
 
@@ -140,7 +140,7 @@ class AwsImages:
             raise ImageError("addresses of ECR have no namespace\nRemove --namespace")
         asks = any("${registry}" in job.image for job in plan.jobs.values())
         address = registry or (self._registry(dry_run) if asks else "")
-        return neutral.wanted_images(plan, {"registry": address}, lambda job: "", only)
+        return neutral.images_to_build(plan, {"registry": address}, lambda job: "", only)
 
     def _registry(self, dry_run: bool) -> str:
         plan = self._plan
@@ -169,9 +169,9 @@ class AwsImages:
         try:
             found = look_up_image(self._session, plan, image)
         except Exception as error:
-            return str(refusal("Ask ECR what it has", error)).partition("\n")[0]
+            return str(aws_refusal("Ask ECR what it has", error)).partition("\n")[0]
         if found is not None:
-            neutral.judge(image.path, image.tag, found, overwrite, make_words(plan))
+            neutral.require_harmless_push(image.path, image.tag, found, overwrite, make_words(plan))
         return ""
 
     def user_of(self, image: WantedImage) -> str:
@@ -190,7 +190,7 @@ class AwsImages:
             "login": f"aws ecr get-login-password --region {plan.region} | {login}", "stack": plan.stack,
             "make": make_words(plan),
         }  # fmt: skip
-        return explain(output, PUSH_FAILURES, facts)
+        return explain_failed_push(output, PUSH_FAILURES, facts)
 
 
 def make(plan: Plan, environment: Mapping[str, str]) -> AwsImages:

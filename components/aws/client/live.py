@@ -19,7 +19,7 @@ from components.aws.types.templates import fill
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, LiveReading, LiveSide, Reading
 from components.platform.review import ReviewedResource
-from components.s3 import ACCESS_CODES, Session, attempt, code_of, is_gone
+from components.s3 import ACCESS_CODES, Session, call_aws, code_of, is_missing_in_aws
 
 BUCKET = "aws:s3/bucket:Bucket"
 PRIVATE = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"
@@ -55,7 +55,7 @@ class LiveReader:
         return self.reading.side(JUDGED)
 
     def _attempt(self, what: str, operation: Callable[[], Any]) -> Any:
-        return attempt(self._call, what, operation)
+        return call_aws(self._call, what, operation)
 
     def _bucket(self, bucket: ReviewedResource) -> None:
         name, client = str(bucket.inputs.get("bucket")), self._session.client("s3")
@@ -152,7 +152,9 @@ def _compared(row: AwsResourceType, declared: Row, model: Row) -> Mapping[str, A
 def _is_not_there(error: Exception) -> bool:
     code = code_of(error)
     return (
-        is_gone(error) or code.startswith("NoSuch") or code.endswith(("NotFound", "NotFoundError", "NotFoundException"))
+        is_missing_in_aws(error)
+        or code.startswith("NoSuch")
+        or code.endswith(("NotFound", "NotFoundError", "NotFoundException"))
     )
 
 

@@ -18,7 +18,7 @@ from components.aws.iam.decide import fits_action, fits_arn
 from components.aws.types import SERVED_TYPES
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, Reading, foreign_stack
-from components.s3 import Session, attempt, pages
+from components.s3 import Session, call_aws, list_aws_pages
 
 ROLE, POLICY = "aws:iam/role:Role", "aws:iam/policy:Policy"
 PROFILE = "aws:iam/instanceProfile:InstanceProfile"
@@ -77,7 +77,9 @@ class AccessReader:
         """Principals and policies of the account, without the thousand policies that AWS manages."""
         wanted = ["User", "Role", "Group", "LocalManagedPolicy"]
         client = self._session.client("iam")
-        listing = pages(self._call, "List who may do what", client, "get_account_authorization_details", Filter=wanted)
+        listing = list_aws_pages(
+            self._call, "List who may do what", client, "get_account_authorization_details", Filter=wanted
+        )
         principals: dict[str, list[Any]] = {key: [] for key in (*_KINDS.values(), "Policies")}
         for page in listing:
             for key, rows in principals.items():
@@ -189,7 +191,8 @@ class AccessReader:
             client = self._session.client("iam")
             what = f"the tags of the policy {one.name}"
             ask = self._reading.allowed(
-                what, lambda: attempt(self._call, f"Read {what}", lambda: client.list_policy_tags(PolicyArn=one.policy))
+                what,
+                lambda: call_aws(self._call, f"Read {what}", lambda: client.list_policy_tags(PolicyArn=one.policy)),
             )
             tags = (ask or {}).get("Tags") or ()
         return foreign_stack({tag["Key"]: tag["Value"] for tag in tags}, self._declared.stack)
@@ -205,7 +208,7 @@ class AccessReader:
         """The calling principal. The deployer's own policies name the stack's resources, too."""
         arn = self._reading.allowed(
             "who asks",
-            lambda: attempt(
+            lambda: call_aws(
                 self._call, "Ask who calls", lambda: self._session.client("sts").get_caller_identity()["Arn"]
             ),
         )

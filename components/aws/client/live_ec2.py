@@ -12,7 +12,7 @@ from components.aws.types.security_rules import rule_inputs
 from components.platform.calls import Call
 from components.platform.live import Reading
 from components.platform.review import ReviewedResource
-from components.s3 import Session, attempt, pages
+from components.s3 import Session, call_aws, list_aws_pages
 
 VPC, SUBNET = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"
 ROUTE = "aws:ec2/route:Route"
@@ -61,9 +61,9 @@ class Ec2Reader:
         def read() -> list[Row]:
             if not client.can_paginate(operation):
                 return list(
-                    attempt(self._call, f"List the {words}", lambda: getattr(client, operation)(Filters=wanted))[key]
+                    call_aws(self._call, f"List the {words}", lambda: getattr(client, operation)(Filters=wanted))[key]
                 )
-            listing = pages(self._call, f"List the {words}", client, operation, Filters=wanted)
+            listing = list_aws_pages(self._call, f"List the {words}", client, operation, Filters=wanted)
             return [row for page in listing for row in page[key]]
 
         return self._reading.allowed(f"the {words}", read) if all(filters.values()) else []

@@ -13,7 +13,7 @@ from components.aws.client.tickets import RunId, Ticket
 from components.platform.calls import Call
 from components.platform.log_lines import ENTRIES_OF_A_LINE, LogMerger, look_for_lines, name_of_node
 from components.platform.status import NodeStatus, RunStatus
-from components.s3 import Session, read_if_exists
+from components.s3 import Session, read_from_aws_if_exists
 from launcher.redraws import whole_lines
 
 _MOST = 10_000
@@ -63,7 +63,7 @@ def _page(session: Session, call: Call, ticket: Ticket, node: str, **options: An
     ask = partial(
         client.get_log_events, logGroupName=ticket.cluster.log_group, logStreamName=ticket.stream(node), **options
     )
-    return read_if_exists(call, "Read the run's log", ask) if ticket.cluster.log_group else None
+    return read_from_aws_if_exists(call, "Read the run's log", ask) if ticket.cluster.log_group else None
 
 
 @dataclass

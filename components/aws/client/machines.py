@@ -13,7 +13,7 @@ from typing import Any
 
 from components.aws.client.queue import NodeReport, Queue
 from components.platform.calls import Call, ProviderError
-from components.s3 import CAPACITY_CODES, attempt, code_of, pages
+from components.s3 import CAPACITY_CODES, call_aws, code_of, list_aws_pages
 from launcher.escaping import terminal_line
 
 WAKE = "/opt/trainyard/bin/trainyard-node wake"
@@ -86,7 +86,7 @@ def find_instances(queue: Queue, names: Sequence[str] | None) -> dict[str, Insta
     tags = {"stack": cluster.stack, "job": cluster.job}
     filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items() if value]
     client = queue.session.client("ec2", cluster.region)
-    listing = pages(
+    listing = list_aws_pages(
         queue.call, "Find the job's instances", client, "describe_instances", queue.access_minutes, Filters=filters
     )
     rows = (row for page in listing for group in page["Reservations"] for row in group["Instances"])
@@ -206,7 +206,7 @@ class _BringUp:
         client = self._queue.session.client("ec2", self._queue.cluster.region)
         start = partial(client.start_instances, InstanceIds=[one.id for one in stopped])
         try:
-            attempt(self._call, f"Start the instances of {listed}", start, self._queue.access_minutes)
+            call_aws(self._call, f"Start the instances of {listed}", start, self._queue.access_minutes)
         except ProviderError as error:
             code = code_of(error.__cause__)
             if code in CAPACITY_CODES:
@@ -261,7 +261,7 @@ def wake(queue: Queue, instances: Sequence[Instance], why: str, patient: bool = 
     began, pause = time.monotonic(), _FIRST_PAUSE
     while True:
         try:
-            attempt(queue.call, "Wake the nodes", send)
+            call_aws(queue.call, "Wake the nodes", send)
             return
         except ProviderError as error:
             # The error of Systems Manager for instances whose agent has not registered.
@@ -283,7 +283,7 @@ def _not_woken(queue: Queue, running: Sequence[Instance], error: ProviderError, 
     filters = [{"Key": "InstanceIds", "Values": list(nodes)}]
     online: set[str] = set()
     with suppress(ProviderError):
-        listing = pages(
+        listing = list_aws_pages(
             queue.call, "Ask which nodes are online", client, "describe_instance_information", Filters=filters
         )
         rows = [row for page in listing for row in page.get("InstanceInformationList") or ()]

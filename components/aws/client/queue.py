@@ -13,7 +13,7 @@ from typing import Any
 
 from components.aws.client.tickets import ROOT, Cluster, Ticket, number_of
 from components.platform.calls import Call, ProviderError, read_at_once
-from components.s3 import Session, attempt, code_of, pages, read_if_exists
+from components.s3 import Session, call_aws, code_of, list_aws_pages, read_from_aws_if_exists
 
 # The number of objects that are read in parallel.
 _AT_ONCE = 16
@@ -175,7 +175,7 @@ class Queue(QueueView):
     def _unless_refused(self, what: str, put: Callable[[], Any]) -> bool:
         """Whether the condition of the request was true."""
         try:
-            attempt(self.call, what, put, self.access_minutes)
+            call_aws(self.call, what, put, self.access_minutes)
         except ProviderError as error:
             if code_of(error.__cause__) not in _TAKEN:
                 raise
@@ -187,11 +187,11 @@ class Queue(QueueView):
         put = partial(
             self._client.put_object, Bucket=self.cluster.bucket, Key=self.cluster.cancellation(number), Body=body
         )
-        attempt(self.call, "Ask the nodes to end the run", put)
+        call_aws(self.call, "Ask the nodes to end the run", put)
 
     def is_cancelled(self, number: int) -> bool:
         head = partial(self._client.head_object, Bucket=self.cluster.bucket, Key=self.cluster.cancellation(number))
-        return read_if_exists(self.call, "Look whether the run was cancelled", head) is not None
+        return read_from_aws_if_exists(self.call, "Look whether the run was cancelled", head) is not None
 
     def read(self, key: str, what: str) -> tuple[bytes, str, datetime] | None:
         """The bytes of an object, its ETag, and when S3 took it."""
@@ -201,10 +201,10 @@ class Queue(QueueView):
             with answer["Body"] as body:
                 return body.read(LONGEST_BYTES), answer["ETag"], answer["LastModified"]
 
-        return read_if_exists(self.call, what, read, self.access_minutes)
+        return read_from_aws_if_exists(self.call, what, read, self.access_minutes)
 
     def keys(self, prefix: str) -> Iterator[str]:
-        listing = pages(
+        listing = list_aws_pages(
             self.call, "List the queue", self._client, "list_objects_v2", self.access_minutes,
             Bucket=self.cluster.bucket, Prefix=prefix,
         )  # fmt: skip
@@ -217,7 +217,7 @@ class Queue(QueueView):
 
 def list_queues(session: Session, call: Call, bucket: str) -> Iterator[Queue]:
     """The queues of all clusters in the bucket."""
-    listing = pages(
+    listing = list_aws_pages(
         call, f"List the clusters of {bucket}", session.client("s3"), "list_objects_v2",
         Bucket=bucket, Prefix=f"{ROOT}/", Delimiter="/",
     )  # fmt: skip

@@ -10,8 +10,8 @@ from catalog.tables import table
 from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
 from components.platform.client import Where
 from components.platform.local import Row
-from components.s3 import Session, attempt, code_of, is_gone
-from components.s3 import pages as _pages
+from components.s3 import Session, call_aws, code_of, is_missing_in_aws
+from components.s3 import list_aws_pages as _pages
 
 REGION_KEY = "aws:region"
 PROFILE_KEY = "aws:profile"
@@ -53,7 +53,7 @@ def regions() -> list[str]:
 
 def ask(tell: Tell, what: str, operation: Callable[[], T]) -> T:
     """The cloud's response. Retries while the cloud is busy, and reports that."""
-    return attempt(call_of(what, tell), what, operation)
+    return call_aws(call_of(what, tell), what, operation)
 
 
 def ask_if_exists(tell: Tell, what: str, operation: Callable[[], T]) -> T | None:
@@ -62,7 +62,7 @@ def ask_if_exists(tell: Tell, what: str, operation: Callable[[], T]) -> T | None
         return ask(tell, what, operation)
     except ProviderError as error:
         cause = error.__cause__
-        if is_gone(cause) or any(word in code_of(cause) for word in _MISSING):
+        if is_missing_in_aws(cause) or any(word in code_of(cause) for word in _MISSING):
             return None
         raise
 

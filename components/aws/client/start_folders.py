@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from components.platform.calls import Call, ProviderError
-from components.platform.runs import folder_of, launch_document, state_in
+from components.platform.runs import folder_of, read_launch_document, state_in
 from components.platform.status import LONGEST_BYTES
-from components.s3 import Session, read_if_exists
+from components.s3 import Session, read_from_aws_if_exists
 
 _URI = re.compile(r"s3://([^/]+)/(.+)")
 
@@ -40,7 +40,7 @@ def start_folder(launch: Mapping[str, Any], start: str) -> str | None:
 
 def read_ended_state(session: Session, call: Call, start: str, node: Mapping[str, Any], rank: int) -> str | None:
     """The last state of a rank whose records are gone. None if its objects do not show it."""
-    place = parse_folder(start_folder(launch_document(node.get("environment") or {}), start))
+    place = parse_folder(start_folder(read_launch_document(node.get("environment") or {}), start))
     if place is None:
         return None
     try:
@@ -60,4 +60,4 @@ def read_status(session: Session, call: Call, what: str, place: StatusFolder, ra
             content: bytes = body.read(LONGEST_BYTES)
             return content
 
-    return read_if_exists(call, what, read)
+    return read_from_aws_if_exists(call, what, read)

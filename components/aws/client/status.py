@@ -16,7 +16,7 @@ from components.aws.client.tickets import Cluster, Ticket
 from components.platform import status
 from components.platform.calls import Call, ProviderError
 from components.platform.client import RunReader
-from components.platform.runs import launch_document
+from components.platform.runs import read_launch_document
 from components.platform.status import MachineSeen, NodeStatus, RunStatus, WantedRuns, run_key
 from components.s3 import ACCESS_CODES, Session, code_of
 from launcher.escaping import terminal_line
@@ -57,7 +57,7 @@ class AwsRunReader(RunReader):
         main = ticket.run_id(ticket.node_names[0])
         if main in self._ended:
             return self._ended[main]
-        document = launch_document(ticket.nodes[0].get("environment") or {})
+        document = read_launch_document(ticket.nodes[0].get("environment") or {})
         folder, times = start_folder(document, ticket.start), document.get("attempt")
         runs = observe_nodes(self.session, call, ticket.unseen_nodes)
         nodes = []

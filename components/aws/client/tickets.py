@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from components.platform.runs import NodeRun, RunSpec, launch_document
+from components.platform.runs import NodeRun, RunSpec, read_launch_document
 from components.platform.values import Properties
 
 VERSION = 1
@@ -184,7 +184,7 @@ def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
     """The ticket that starts a run."""
     cluster = Cluster.of(spec.own["cluster"])
     # A renamed run keeps its original name in its launch document.
-    original_name = launch_document(spec.nodes[0].environment).get("run")
+    original_name = read_launch_document(spec.nodes[0].environment).get("run")
     current_name = spec.tags.get("run") or spec.display_name
     content = {
         "version": VERSION,

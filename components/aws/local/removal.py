@@ -28,7 +28,7 @@ from components.platform.local import (
     named_results,
 )
 from components.platform.runs import NodeRun
-from components.platform.status import duration
+from components.platform.status import duration_text
 from components.s3 import Session
 from localcloud.aws.border.xml_body import fits_xml
 from schemas.name_suggestions import count_noun
@@ -155,7 +155,7 @@ def describe_machines(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> lis
         name = "/".join(filter(None, (tags.get("job"), tags.get("node")))) or machine["InstanceId"]
         state, since = machine["State"]["Name"], machine["LaunchTime"]
         if state in _UP:
-            up = duration((datetime.now(UTC) - since).total_seconds())
+            up = duration_text((datetime.now(UTC) - since).total_seconds())
             lines.append(f"{name}: {state} since {since:%Y-%m-%d %H:%M:%S} UTC ({up}), {machine['InstanceId']}")
         elif state != "terminated":
             lines.append(f"{name}: {state}, {machine['InstanceId']}")

@@ -18,7 +18,7 @@ from components.aws.resources.access import KeyPair, keep_secret, secret_variabl
 from components.aws.resources.context import PUBLIC_ADDRESS, Context, resource_tags
 from components.aws.run_inputs import run_inputs
 from components.plan.model import RunPlan
-from components.runs import Run, RunProvider, aliases
+from components.runs import Run, RunProvider, old_run_names
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Job(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         # A renamed job keeps its state. Pulumi applies the alias to the resources below it too.
-        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=aliases(args.job.was)))
+        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=old_run_names(args.job.was)))
         super().__init__("trainyard:aws-dl1:Job", name, None, opts)
         self._args = args
         self.cluster = Cluster(name, args, pulumi.ResourceOptions(parent=self))
@@ -191,7 +191,7 @@ class Job(pulumi.ComponentResource):
         if variables := secret_variables(run):
             why = f"Secret variables of {run.display_name}"
             tags = {**args.context.plan.tags, "job": args.job.cluster.key}
-            inside = pulumi.ResourceOptions(parent=self, aliases=aliases(before))
+            inside = pulumi.ResourceOptions(parent=self, aliases=old_run_names(before))
             # A renamed run keeps the name of its secret. The path differs from that of the cluster's SSH key.
             called = f"{args.job.cluster.name}/runs/{run.was[0] if run.was else key}"
             name, version = keep_secret(named, called, why, variables, tags, inside)
@@ -204,7 +204,7 @@ class Job(pulumi.ComponentResource):
             depends_on=after,
             # The provider asks for this order too, but the engine does not consult it for --replace.
             delete_before_replace=True,
-            aliases=aliases(before),
+            aliases=old_run_names(before),
         )
         return Run(named, self._inputs(run, secret), options)
 

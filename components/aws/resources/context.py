@@ -69,9 +69,9 @@ def resource_tags(tags: Mapping[str, str], name: str) -> dict[str, str]:
 
 def make_lazy() -> None:
     """Replaces packages that are not imported yet with lazy ones."""
-    lazy_sdk.make_lazy(pulumi_aws, PACKAGES)
+    lazy_sdk.make_packages_lazy(pulumi_aws, PACKAGES)
 
 
 def lookup(package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
     """The result of a function of the provider, with the provider's names."""
-    return lazy_sdk.lookup(pulumi_aws, f"aws:{package}/{function}:{function}", **arguments)
+    return lazy_sdk.invoke_lookup(pulumi_aws, f"aws:{package}/{function}:{function}", **arguments)

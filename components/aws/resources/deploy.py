@@ -30,7 +30,7 @@ from components.aws.resources.network import Network, NetworkArgs
 from components.aws.resources.storage import Storage, StorageArgs
 from components.aws.run_inputs import build_archive
 from components.aws.statements import endpoint_policies
-from components.messages import warn
+from components.messages import warn_user
 from components.outputs import Borrowed, last_outputs
 from components.plan.platform import Deployment
 from components.runs import RunProvider, artifacts_folder, code_artifact
@@ -123,7 +123,7 @@ def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
     losses = [*find_departures(plan, before), *find_replacements(replacing, recorded, before)]
     losses += find_unplaced(plan, templates, recorded)
     for wrong in [*losses, *find_leftovers(plan, templates, answers.account, recorded)]:
-        warn(f"{dotted_path(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
+        warn_user(f"{dotted_path(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
     plan = keep_placement(plan, templates, recorded)
     prefix = f"{plan.team}-{plan.environment}"
     here = Context(plan, answers.account, borrowed)

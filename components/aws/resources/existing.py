@@ -13,7 +13,7 @@ from components.aws.machines import MachineImage, Recorded
 from components.aws.plan import AwsDl1Plan, ClusterPlan
 from components.aws.resources.context import lookup
 from components.aws.types.security_rules import read_security_rules
-from components.messages import RefusedError, warn
+from components.messages import RefusedError, warn_user
 from components.outputs import PROTECTED, Outputs, last_outputs
 from schemas.each import lies_outside
 from schemas.findings import Path, Wrong, at, dotted_path
@@ -145,7 +145,7 @@ class _Search:
             "use another region, or ask AWS's support whether your account gets such machines",
         )
         if last_outputs().get("jobs") and (plan.network.zone or not plan.network.create):
-            warn(f"{dotted_path(wrong.path)}: {wrong.message}\n  existing machines stay; AWS may refuse new ones")
+            warn_user(f"{dotted_path(wrong.path)}: {wrong.message}\n  existing machines stay; AWS may refuse new ones")
         else:
             self.wrongs.append(wrong)
 

@@ -26,7 +26,13 @@ from components.aws.iam.decide import (
 from components.aws.iam.documents import PolicyDocument, PolicyStatement
 from components.aws.review.access import STAND_IN, Access, Identity, Owned, read
 from components.aws.review.conditions import Keys, own_keys, values, witness
-from components.platform.circumstances import OTHER, combinations, described, fitting, settled
+from components.platform.circumstances import (
+    OTHER,
+    combine_circumstances,
+    described_resource,
+    settled_variables,
+    texts_fitting_pattern,
+)
 from components.platform.review import EVERYBODY, UNREAD, Ability, Snapshot
 
 READ = "READ"
@@ -218,16 +224,16 @@ def _allowed(question: _Question, action: str, own: Keys) -> Iterator[tuple[int,
         tried[key] = (value,)
     rounds = [
         (circumstances, {**own, **{key: (value,) for key, value in circumstances.items() if value is not None}})
-        for circumstances in combinations(tried)
+        for circumstances in combine_circumstances(tried)
     ]
     for resource in _resources(statements, own) if not question.only else [""]:
         outcomes = [
             (circumstances, question.sides_allowing(Need(action, resource, keys))) for circumstances, keys in rounds
         ]
-        left_out = settled(outcomes, tried)
+        left_out = settled_variables(outcomes, tried)
         for circumstances, allowed in outcomes:
             remaining = {key.removeprefix(STAND_IN): one for key, one in circumstances.items() if key not in left_out}
-            words = described(question.only or resource, remaining)
+            words = described_resource(question.only or resource, remaining)
             yield from ((number, words) for number in allowed)
 
 
@@ -238,7 +244,7 @@ def _resources(statements: Iterable[PolicyStatement], own: Keys) -> list[str]:
     found = dict.fromkeys(witness(text, own) for text in patterns)
     if any(not one.allows or one.not_resources for one in every):
         plain = [text.replace("?", "x") for text in patterns if "*" in text and text != "*" and "${" not in text]
-        found |= dict.fromkeys(one for text in plain for one in fitting(text, plain))
+        found |= dict.fromkeys(one for text in plain for one in texts_fitting_pattern(text, plain))
     return [*found, *(["*"] if "*" not in found else [])]
 
 

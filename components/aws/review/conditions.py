@@ -11,7 +11,7 @@ from ipaddress import ip_address, ip_network
 
 from components.aws.iam.decide import UnknownVariableError, filled, literal_text
 from components.aws.iam.documents import PolicyStatement
-from components.platform.circumstances import OTHER, fitting
+from components.platform.circumstances import OTHER, texts_fitting_pattern
 
 _VARIABLE = re.compile(r"\$\{([^},]*)[^}]*\}")
 # Replaces variables such as the caller's own name or tag in resources and values.
@@ -68,7 +68,7 @@ def values(statements: Iterable[PolicyStatement], own: Keys) -> dict[str, tuple[
             found[name] |= set()
     for name, some in patterns.items():
         for text in sorted(some):
-            found[name].update(fitting(text, sorted(some)))
+            found[name].update(texts_fitting_pattern(text, sorted(some)))
     return {name: (*sorted(some), *([OTHER] if free[name] else []), None) for name, some in found.items()}
 
 

@@ -16,7 +16,7 @@ from components.aws.review.abilities import OPAQUE, READ, WITHOUT_BOUNDARY, abil
 from components.aws.review.conditions import OWN
 from components.aws.review.network import network_of
 from components.aws.types import RESOURCE_TYPES
-from components.platform.circumstances import OTHER, merged, parted
+from components.platform.circumstances import OTHER, merged_circumstances, split_circumstances
 from components.platform.review import (
     Ability,
     Costs,
@@ -119,11 +119,11 @@ def resource_words(resources: frozenset[str]) -> str:
     """Resources in words. If `everything` is among them, the others are left out."""
     circumstances: dict[str, set[str]] = defaultdict(set)
     for resource in resources:
-        what, found = parted(resource)
+        what, found = split_circumstances(resource)
         circumstances[what].add(found)
     if "" in circumstances.get("*", ()):
         circumstances = {"*": circumstances["*"]}
-    shown = {f"{_arn_words(what)}{merged(found)}" for what, found in circumstances.items() if what}
+    shown = {f"{_arn_words(what)}{merged_circumstances(found)}" for what, found in circumstances.items() if what}
     return _listing(sorted(shown))
 
 
@@ -143,7 +143,7 @@ def _arn_words(arn: str) -> str:
 
 def covers(resource: str, other: str) -> bool:
     """Whether one resource pattern includes another. With circumstances, the other must have the same ones."""
-    (wide, found), (narrow, others) = parted(resource), parted(other)
+    (wide, found), (narrow, others) = split_circumstances(resource), split_circumstances(other)
     if not wide or not narrow or found not in ("", others):
         return False
     pattern = wide.replace(OWN, OTHER).replace(OTHER, "*")

@@ -50,7 +50,7 @@ _URI = re.compile(r"oci://([^@/]+)@([^/]+)/(.+)")
 def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
     """Does `operation`. Retries while the cloud is busy, and for `access_minutes` while permissions are not in force
     yet."""
-    return calls.attempt(_ERRORS, call, what, operation, access_minutes)
+    return calls.call_with_retries(_ERRORS, call, what, operation, access_minutes)
 
 
 def make_once(

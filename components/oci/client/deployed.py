@@ -17,10 +17,10 @@ from components.oci.client.compartment_runs import CompartmentRuns
 from components.oci.client.session import Session
 from components.oci.plan import OciJobPlan, OciPlan, registry_host
 from components.oci.resources.jobs import artifact_name
-from components.plan.model import JobPlan, expand
+from components.plan.model import JobPlan, expand_references
 from components.platform.calls import Call
-from components.platform.runs import launch_document
-from components.platform.tries import Overlay, PlannedTry, TryError, filled
+from components.platform.runs import read_launch_document
+from components.platform.tries import Overlay, PlannedTry, TryError, fill_references_of_try
 from components.platform.values import Properties, Secret
 from schemas.model import EnvValue
 from schemas.model import Secret as StackSecret
@@ -95,7 +95,7 @@ def _main_of_newest(past: list[Any], name: str) -> Any:
 
 
 def overlay_with(values: Mapping[str, str]) -> Overlay:
-    return Overlay(OPEN_TEXT, lambda text: expand(text, values))
+    return Overlay(OPEN_TEXT, lambda text: expand_references(text, values))
 
 
 def reference_values(session: Session, call: Call, plan: OciPlan, deployed: Deployed) -> dict[str, str]:
@@ -109,7 +109,7 @@ def reference_values(session: Session, call: Call, plan: OciPlan, deployed: Depl
         values["bucket"] = f"oci://{plan.bucket.name}@{namespace}"
     # Where the deployed run writes counts more than the stack's own bucket.
     nodes = (deployed.like or {}).get("nodes", ())
-    folders = (parse_folder(launch_document(deployed.variables(node)).get("folder")) for node in nodes)
+    folders = (parse_folder(read_launch_document(deployed.variables(node)).get("folder")) for node in nodes)
     if folder := next((folder for folder in folders if folder is not None), None):
         values["bucket"] = f"oci://{folder.bucket}@{folder.namespace}"
     return values
@@ -126,11 +126,11 @@ class PlanFiller:
 
     def document(self, value: Mapping[str, Any]) -> str:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-        return filled("its launch document", text, self.values)
+        return fill_references_of_try("its launch document", text, self.values)
 
     def _text(self, name: str, value: EnvValue) -> str:
         if not isinstance(value, StackSecret):
-            return filled(name, value, self.values)
+            return fill_references_of_try(name, value, self.values)
         if value.value is None:
             raise TryError(
                 f"`{name}` is a secret that only the stack's own key opens, and no run of the job has it yet: "

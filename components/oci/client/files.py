@@ -28,7 +28,7 @@ from components.platform.files import (
     StoreRequest,
     TransferError,
 )
-from components.platform.streams import BLOCK_BYTES, body_of, drain
+from components.platform.streams import BLOCK_BYTES, body_of, drain_into_sink
 
 T = TypeVar("T")
 _FIELDS = "name,size,md5,etag,timeModified"
@@ -93,7 +93,7 @@ class BucketStore:
             answer = self._client.get_object(*self._place, item.name, range=wanted, if_match=item.etag)
             # The raw bytes: the SDK would decompress an object whose headers say that it is compressed.
             try:
-                drain(answer.data.raw.stream(BLOCK_BYTES, decode_content=False), sink, length)
+                drain_into_sink(answer.data.raw.stream(BLOCK_BYTES, decode_content=False), sink, length)
             finally:
                 answer.data.raw.release_conn()
 

@@ -16,7 +16,7 @@ from components.oci.client.registry import (
 )
 from components.oci.client.session import Session
 from components.plan.model import JobPlan, Plan
-from components.platform.images import Endpoint, ImageError, PlatformImages, Recipe, WantedImage, recipe
+from components.platform.images import Endpoint, ImageError, PlatformImages, Recipe, WantedImage, recipe_of_framework
 
 
 class OciImages:
@@ -36,7 +36,9 @@ class OciImages:
         return registry.namespace(self._session)
 
     def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
-        return recipe(job.framework, job.strategy, registry.has_gpu(job.shape.name) if gpu is None else gpu)
+        return recipe_of_framework(
+            job.framework, job.strategy, registry.has_gpu(job.shape.name) if gpu is None else gpu
+        )
 
     def is_arm(self, shape: str) -> bool:
         return registry.is_arm(shape)

@@ -26,7 +26,7 @@ from components.platform.images import (
     PushFailure,
     RegisteredImage,
     WantedImage,
-    explain,
+    explain_failed_push,
 )
 
 # A dry run shows this in place of the namespace that was not looked up.
@@ -93,7 +93,7 @@ def wanted_images(
             f'Name it: --registry "$(pulumi stack output imagePushAddress -s {plan.uses})"'
         )
     registry = registry or f"{registry_host(plan.region)}/{namespace}/{plan.registry.repository}"
-    return neutral.wanted_images(plan, {"namespace": namespace, "registry": registry}, built_with_ads, only)
+    return neutral.images_to_build(plan, {"namespace": namespace, "registry": registry}, built_with_ads, only)
 
 
 def built_with_ads(job: JobPlan) -> str:
@@ -113,7 +113,7 @@ def explain_failure(output: str, plan: Plan, image: WantedImage, login: str) -> 
         "host": image.host, "address": image.address, "repository": repository_of(image), "tag": image.tag,
         "namespace": namespace_of(image), "login": login, "stack": plan.stack, "make": make_words(plan),
     }  # fmt: skip
-    return explain(output, PUSH_FAILURES, facts)
+    return explain_failed_push(output, PUSH_FAILURES, facts)
 
 
 def make_words(plan: Plan) -> str:
@@ -158,7 +158,7 @@ def judge(plan: Plan, image: WantedImage, registered: RegisteredImage, overwrite
 
     OCI would make a missing repository in the root compartment. The stack could then not make its own.
     """
-    neutral.judge(repository_of(image), image.tag, registered, overwrite, make_words(plan))
+    neutral.require_harmless_push(repository_of(image), image.tag, registered, overwrite, make_words(plan))
 
 
 def _ask_oci(call: Callable[[], Any]) -> Any:

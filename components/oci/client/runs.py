@@ -38,8 +38,8 @@ from components.platform.runs import (
     Timeouts,
     Try,
     ending_of,
-    launch_document,
     ranks_of_node,
+    read_launch_document,
     state_in,
 )
 from components.platform.status import ConnectionsSeen, RunStatus, WantedRuns
@@ -56,7 +56,7 @@ def ending(session: Session, call: Call, main: str, nodes: Sequence[Mapping[str,
 
 def _state(session: Session, call: Call, main: str, node: Mapping[str, Any], rank: int) -> str | None:
     variables = node.get("environment") or {}
-    place = parse_folder(status_folder(launch_document(variables), main, {}))
+    place = parse_folder(status_folder(read_launch_document(variables), main, {}))
     if place is None:
         return None
     client = session.client("object_storage")

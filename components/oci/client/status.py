@@ -14,7 +14,7 @@ from components.oci.client.compartment_runs import CompartmentRuns
 from components.platform import status
 from components.platform.calls import Call
 from components.platform.client import RunReader
-from components.platform.runs import launch_document, ranks_of
+from components.platform.runs import ranks_of, read_launch_document
 from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns, run_key
 
 
@@ -148,7 +148,7 @@ def _launched(run: Any) -> Iterator[Launched]:
     configurations = [group.job_configuration_details for group in groups] or [run.job_configuration_override_details]
     for configuration in configurations:
         variables = getattr(configuration, "environment_variables", None) or {}
-        document = launch_document(variables)
+        document = read_launch_document(variables)
         ranks = ranks_of(document) if groups else (node[2],)
         role, times = document.get("role"), document.get("attempt")
         folder = calls.status_folder(document, run.id, variables)

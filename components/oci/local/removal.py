@@ -29,7 +29,7 @@ from components.platform.local import (
     data_line,
     has_address,
     ids_of_own_runs,
-    name_of,
+    name_of_resource,
     named_results,
 )
 from components.platform.runs import TERMINAL
@@ -71,7 +71,7 @@ def describe_resource(row: Row) -> str:
     """The resource in words, such as `security list demo-local-nodes`."""
     known = SERVED_TYPES.get(row["type"])
     words = known.words if known else words_of(row["type"].rpartition(":")[2])
-    return f"{words} {name_of(row)}"
+    return f"{words} {name_of_resource(row)}"
 
 
 def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
@@ -83,7 +83,7 @@ def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
     # The name of a dynamic group is unique in the tenancy. Other named resources have an address that is unique to this
     # cloud.
     if row["type"] == DYNAMIC_GROUP:
-        return bool(outputs.get("runsGroup") == name_of(row))
+        return bool(outputs.get("runsGroup") == name_of_resource(row))
     address = _address(row, own)
     return bool(address) and (
         has_address(inputs, address) or address in (outputs.get("bucketUri"), outputs.get("imagePushAddress"))
@@ -95,9 +95,9 @@ def _address(row: Row, own: State) -> str:
     values = row.get("outputs") or row.get("inputs") or {}
     namespace, provider = str(values.get("namespace", "")), own.provider("oci") or {}
     if row["type"] == BUCKET:
-        return f"oci://{name_of(row)}@{namespace}"
+        return f"oci://{name_of_resource(row)}@{namespace}"
     region = str((provider.get("inputs") or {}).get("region", ""))
-    return f"{registry_host(region)}/{namespace}/{name_of(row)}" if row["type"] == REPOSITORY else ""
+    return f"{registry_host(region)}/{namespace}/{name_of_resource(row)}" if row["type"] == REPOSITORY else ""
 
 
 class RemovalReader:
@@ -139,7 +139,7 @@ class RemovalReader:
         return list(self._ask(f"List the {what}", lambda: list_all(operation, *place, **more).data))
 
     def _records(self, rows: Sequence[Row], runs: Sequence[Any]) -> Iterator[str]:
-        logs = [name_of(row) for row in rows if row["type"] == LOG]
+        logs = [name_of_resource(row) for row in rows if row["type"] == LOG]
         if runs:
             printed = f", and what they printed with the log {', '.join(logs)}" if logs else ""
             yield f"records  of {count_noun(len(runs), 'job run')} go with their jobs{printed}"
@@ -148,13 +148,13 @@ class RemovalReader:
         for row in rows:
             if inside := self._contents(row):
                 noun = "bucket" if row["type"] == BUCKET else "images"
-                yield f"{noun:8} {name_of(row)} {fate} with its {inside}"
+                yield f"{noun:8} {name_of_resource(row)} {fate} with its {inside}"
 
     def _contents(self, row: Row) -> str:
         """The number of objects or images in a bucket or repository. Nothing if it was deleted without Pulumi."""
         try:
             if row["type"] == BUCKET:
-                return self._objects(name_of(row))
+                return self._objects(name_of_resource(row))
             return self._images(row["id"]) if row["type"] == REPOSITORY else ""
         except ProviderError as error:
             if error.__cause__ is None or not is_gone(error.__cause__):
@@ -212,7 +212,7 @@ def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
         if row["type"] != BUCKET:
             continue
         try:
-            removed += empty(session, tell, cloud.namespace, name_of(row))
+            removed += empty(session, tell, cloud.namespace, name_of_resource(row))
         except ProviderError as error:
             # The bucket was deleted without Pulumi: then it has no objects.
             if error.__cause__ is None or not is_gone(error.__cause__):

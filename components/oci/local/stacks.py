@@ -13,7 +13,7 @@ from components.oci.local.removal import RemovalReader, empty_buckets, end_other
 from components.oci.local.stand_ins import KINDS, StandIns
 from components.oci.plan import oci_plan, registry_host
 from components.oci.stack import is_ocid
-from components.plan.model import Plan, RunPlan, expand
+from components.plan.model import Plan, RunPlan, expand_references
 from components.platform.calls import LocalCloud, Tell
 from components.platform.local import LocalFile, LocalPlatform, Outputs, Removal, Row, State
 from localcloud import admin
@@ -145,7 +145,7 @@ def ready_images(cloud: LocalCloud, plan: Plan, borrowed: str = "") -> None:
     """
     host = f"{registry_host(cloud.region)}/{cloud.namespace}/"
     names = {"namespace": cloud.namespace, "registry": borrowed or host + plan.registry.repository}
-    for image in dict.fromkeys(expand(job.image, names) for job in plan.jobs.values()):
+    for image in dict.fromkeys(expand_references(job.image, names) for job in plan.jobs.values()):
         if image.startswith(host):
             admin.push_when_repository_exists(cloud, image)
 

@@ -77,9 +77,9 @@ def credentials() -> dict[str, pulumi.Input[str]]:
 
 def make_lazy() -> None:
     """Replaces packages that are not imported yet with lazy ones."""
-    lazy_sdk.make_lazy(pulumi_oci, PACKAGES)
+    lazy_sdk.make_packages_lazy(pulumi_oci, PACKAGES)
 
 
 def lookup(package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
     """The result of a function of the provider, with OCI's names."""
-    return lazy_sdk.lookup(pulumi_oci, f"oci:{package}/{function}:{function}", **arguments)
+    return lazy_sdk.invoke_lookup(pulumi_oci, f"oci:{package}/{function}:{function}", **arguments)

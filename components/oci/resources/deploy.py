@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
-from components.messages import warn
+from components.messages import warn_user
 from components.oci.plan import TAKEN, OciPlan, registry_host
 from components.oci.resources.access import Access, AccessArgs
 from components.oci.resources.context import Context, credentials, make_lazy, namespace_of
@@ -84,7 +84,7 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     make_lazy()
     plan = resolve_existing(plan)
     for wrong in (*find_refusals(plan, Recorded(recorded_resources())), *find_departures(plan)):
-        warn(f"{dotted_path(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
+        warn_user(f"{dotted_path(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
     borrowed = Borrowed(plan, TAKEN)
     prefix = f"{plan.team}-{plan.environment}"
     namespace = namespace_of()

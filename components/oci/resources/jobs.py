@@ -21,7 +21,7 @@ from components.oci.resources.context import Context
 from components.oci.run_inputs import Where, job_tags, launch_tags, run_inputs
 from components.oci.stack import MachineShare
 from components.plan.model import JobPlan, RunPlan
-from components.runs import Run, RunProvider, aliases
+from components.runs import Run, RunProvider, old_run_names
 from schemas.job_code import CodeArtifact, folder_digest, folder_entries
 
 # The only existing type of targets, and of jobs on them.
@@ -66,7 +66,7 @@ class Job(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: JobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         # A renamed job keeps its state. Pulumi applies the alias to the resources below it too.
-        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=aliases(args.plan.was)))
+        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=old_run_names(args.plan.was)))
         super().__init__("trainyard:oci:Job", name, None, opts)
         self._args = args
         self._image = args.context.fill(args.plan.image)
@@ -201,7 +201,7 @@ class Job(pulumi.ComponentResource):
             depends_on=args.after,
             # The provider asks for this order too, but the engine does not consult it for --replace.
             delete_before_replace=True,
-            aliases=aliases(tuple(f"{args.plan.name}/{name}" for name in run.was)),
+            aliases=old_run_names(tuple(f"{args.plan.name}/{name}" for name in run.was)),
         )
         return Run(named, inputs, options)
 

@@ -37,7 +37,13 @@ from components.oci.review.access import (
 )
 from components.oci.review.conditions import PERMISSION, comparisons, memberships, values
 from components.oci.types import SERVED_TYPES
-from components.platform.circumstances import OTHER, Circumstances, combinations, described, settled
+from components.platform.circumstances import (
+    OTHER,
+    Circumstances,
+    combine_circumstances,
+    described_resource,
+    settled_variables,
+)
 from components.platform.review import EVERYBODY, UNREAD, Ability, Snapshot
 
 _BUCKET = "oci:ObjectStorage/bucket:Bucket"
@@ -191,7 +197,7 @@ def _resources(
         del tried[name]
     rounds = [
         (circumstances, {name: value for name, value in circumstances.items() if value is not None})
-        for circumstances in combinations(tried)
+        for circumstances in combine_circumstances(tried)
     ]
     for place, place_name in question.places.names.items():
         # The sides that grant the permission, in each of the circumstances.
@@ -207,7 +213,7 @@ def _resources(
             for circumstances, given in rounds
         ]
         # A resource's name is always shown if statements depend on it.
-        left_out = settled(outcomes, tried) - {kind["variable"] if kind else ""}
+        left_out = settled_variables(outcomes, tried) - {kind["variable"] if kind else ""}
         for circumstances, granting in outcomes:
             remaining = {name: value for name, value in circumstances.items() if name not in left_out}
             yield from ((number, _words(kind, place_name, remaining)) for number in granting)
@@ -215,7 +221,7 @@ def _resources(
 
 def _words(kind: Mapping[str, Any] | None, place: str, circumstances: Circumstances) -> str:
     if kind is None:
-        return described(place, _relevant(circumstances))
+        return described_resource(place, _relevant(circumstances))
     rest = {name: value for name, value in circumstances.items() if name != kind["variable"]}
     if kind["variable"] not in circumstances:
         what = f"any {kind['name']}"
@@ -223,7 +229,7 @@ def _words(kind: Mapping[str, Any] | None, place: str, circumstances: Circumstan
         what = f"no certain {kind['name']}"
     else:
         what = f"any other {kind['name']}" if name == OTHER else f"{kind['name']} {name.replace(OTHER, '…')}"
-    return described(f"{what} in {place}", _relevant(rest))
+    return described_resource(f"{what} in {place}", _relevant(rest))
 
 
 def _relevant(circumstances: Circumstances) -> Circumstances:

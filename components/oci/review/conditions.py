@@ -12,7 +12,14 @@ from catalog.tables import table
 from components.oci.iam.evaluate import compile_condition, instant, time_of_day
 from components.oci.iam.statement import AllOf, AnyOf, Comparison, Condition, Exists, Pattern, Text, Variable
 from components.oci.review.access import Places
-from components.platform.circumstances import OTHER, Circumstances, candidates, combinations, described, fitting
+from components.platform.circumstances import (
+    OTHER,
+    Circumstances,
+    candidate_values,
+    combine_circumstances,
+    described_resource,
+    texts_fitting_pattern,
+)
 from components.platform.review import Ability
 
 _MOMENT, _MINUTE = timedelta(seconds=1), timedelta(minutes=1)
@@ -49,11 +56,11 @@ def values(conditions: Iterable[Condition | None]) -> dict[str, tuple[str | None
                     alike.append((name, variable.lower()))
     for name, texts in patterns.items():
         for text in sorted(texts):
-            named[name].update(fitting(text, sorted(texts)))
+            named[name].update(texts_fitting_pattern(text, sorted(texts)))
     # If two variables are compared with each other, both get the values of either, so that they can be equal.
     for name, other in alike:
         named[name] = named[other] = named[name] | named[other] | {"the same"}
-    return {name: candidates(texts) for name, texts in named.items()}
+    return {name: candidate_values(texts) for name, texts in named.items()}
 
 
 def _moments(one: Comparison) -> Iterator[str]:
@@ -88,7 +95,7 @@ def memberships(sides: Sequence[_Members], places: Places) -> Iterator[tuple[int
             for variable, options in values(rule for side in rules for rule in side).items()
         }
         tests = [[compile_condition(rule) for rule in side] for side in rules]
-        for circumstances in combinations(tried):
+        for circumstances in combine_circumstances(tried):
             given = {variable: value for variable, value in circumstances.items() if value is not None}
             for number, side in enumerate(tests):
                 if any(test(given) for test in side):
@@ -107,4 +114,4 @@ def _words(circumstances: Circumstances, places: Places) -> str:
         named = names.get(compartment, f"compartment {compartment}")
         members += f" in {named if compartment != OTHER else 'any other compartment'}"
     rest = {name: value for name, value in circumstances.items() if name not in (_TYPE, _PLACE)}
-    return described(members, rest)
+    return described_resource(members, rest)

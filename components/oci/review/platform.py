@@ -16,7 +16,7 @@ from components.oci.review.abilities import abilities
 from components.oci.review.access import REST, is_stand_in
 from components.oci.review.conditions import MEMBER
 from components.oci.review.network import network_of
-from components.platform.circumstances import merged, parted
+from components.platform.circumstances import merged_circumstances, split_circumstances
 from components.platform.review import (
     Ability,
     Costs,
@@ -143,7 +143,7 @@ def resource_words(resources: frozenset[str]) -> str:
     """Resources in words. Each is named once, with all its places and circumstances."""
     where: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for resource in resources:
-        named, circumstances = parted(resource)
+        named, circumstances = split_circumstances(resource)
         what, in_place, place = named.rpartition(_PLACE)
         where[what if in_place else ""].add((place if in_place else named, circumstances))
     alike: dict[frozenset[tuple[str, str]], list[str]] = defaultdict(list)
@@ -159,7 +159,7 @@ def _at_places(names: Iterable[str], places: frozenset[tuple[str, str]]) -> str:
         by_place[place].add(circumstances)
     for place, found in by_place.items():
         at[frozenset(found)].append(place)
-    shown = ", ".join(sorted(f"{_places(where)}{merged(found)}" for found, where in at.items()))
+    shown = ", ".join(sorted(f"{_places(where)}{merged_circumstances(found)}" for found, where in at.items()))
     things = " and ".join(_things(sorted(filter(None, names))))
     return f"{things}{_PLACE}{shown}" if things else shown
 

@@ -29,7 +29,7 @@ _REFUSES_STORAGES = frozenset({"NoStorageError"})
 
 def attempt(call: Call, what: str, operation: Callable[[], T]) -> T:
     """Does `operation`. Retries while the cluster is busy or unreachable."""
-    return calls.attempt(_ERRORS, call, what, operation, 0.0)
+    return calls.call_with_retries(_ERRORS, call, what, operation, 0.0)
 
 
 def ask(session: Session, call: Call, what: str, path: str, **query: str) -> Any:

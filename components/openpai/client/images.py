@@ -16,8 +16,8 @@ from components.platform.images import (
     PushFailure,
     Recipe,
     WantedImage,
-    explain,
-    recipe,
+    explain_failed_push,
+    recipe_of_framework,
 )
 
 _PUSH_FAILURES = (
@@ -49,7 +49,7 @@ class OpenPaiImages:
         if namespace:
             raise ImageError("images of OpenPAI have no namespace of a tenancy\nRemove --namespace")
         names = {"registry": registry or self._plan.registry_address}
-        return neutral.wanted_images(plan, names, self._plain, only)
+        return neutral.images_to_build(plan, names, self._plain, only)
 
     def _plain(self, job: JobPlan) -> str:
         """The reason why images of jobs without the launcher are not built: images that trainyard builds have it."""
@@ -60,7 +60,7 @@ class OpenPaiImages:
 
     def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
         has_gpu = isinstance(job, OpenPaiJobPlan) and any(role.sku.gpus for role in job.task_roles.values())
-        return recipe(job.framework, job.strategy, has_gpu if gpu is None else gpu)
+        return recipe_of_framework(job.framework, job.strategy, has_gpu if gpu is None else gpu)
 
     def is_arm(self, shape: str) -> bool:
         return False
@@ -83,7 +83,7 @@ class OpenPaiImages:
             "host": image.host, "address": image.address, "repository": image.path, "tag": image.tag,
             "login": login, "stack": plan.stack,
         }  # fmt: skip
-        return explain(output, _PUSH_FAILURES, facts)
+        return explain_failed_push(output, _PUSH_FAILURES, facts)
 
 
 PLATFORM_IMAGES = PlatformImages(lambda plan, environment: OpenPaiImages(openpai_plan(plan)))

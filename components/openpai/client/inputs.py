@@ -16,7 +16,7 @@ from catalog.openpai import same_registry
 from components.openpai.client.session import address_problem
 from components.platform.calls import InputFailure
 from components.platform.inputs import OwnInputs, RunInput
-from components.platform.values import UNKNOWN, Properties, Secret, canonical
+from components.platform.values import UNKNOWN, Properties, Secret, canonical_json
 
 _CARRIED = re.compile(r'trainyard_command="\$\(printf %s (?P<text>[A-Za-z0-9+/=]*) \| base64 -d\)"; eval "[^"]*"')
 # The last line of a task with the launcher: the time limit, and the call of Python.
@@ -136,7 +136,7 @@ def _with_hidden(old: Properties, new: Properties) -> Properties:
         return old
     if isinstance(before.get("secrets"), str):
         before = {**before, "secrets": after.get("secrets")}
-    same = canonical(normal_form(before)) == canonical(normal_form(after))
+    same = canonical_json(normal_form(before)) == canonical_json(normal_form(after))
     return {**old, "protocol": after if same else before}
 
 

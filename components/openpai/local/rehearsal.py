@@ -15,7 +15,7 @@ from components.openpai.client.storages import Storages, storages_folder
 from components.openpai.local.stacks import USER, output_folder, session_of
 from components.openpai.plan import OpenPaiPlan, openpai_job, openpai_plan
 from components.openpai.run_inputs import read_files, run_inputs
-from components.plan.model import JobPlan, Plan, RunPlan, expand
+from components.plan.model import JobPlan, Plan, RunPlan, expand_references
 from components.platform.calls import LocalCloud, Tell
 from components.platform.evidence import (
     LostCall,
@@ -146,7 +146,7 @@ def small_tasks(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, A
     if options:
         entry["options"] = options
     address = plan.registry_address if isinstance(plan, OpenPaiPlan) else ""
-    image = expand(job.image, {"registry": address})
+    image = expand_references(job.image, {"registry": address})
     made.differences.append(f"job {name}: {image} is not pulled: an environment of this machine stands in")
 
 

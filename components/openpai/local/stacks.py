@@ -29,7 +29,7 @@ from components.platform.local import (
     Removal,
     Row,
     State,
-    name_of,
+    name_of_resource,
     named_results,
 )
 from launcher.walking import Budget, open_file, regular_files
@@ -59,7 +59,7 @@ class OpenPaiLocalPlatform(LocalPlatform):
         return f"{count_noun(runs, 'run')} of it no longer belong to the stack, and their files stay on the storage"
 
     def describe_resource(self, row: Row) -> str:
-        return f"{row['type'].rpartition(':')[2].lower()} {name_of(row)}"
+        return f"{row['type'].rpartition(':')[2].lower()} {name_of_resource(row)}"
 
     def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
         """Always false: a stack makes nothing but runs here, and no other stack refers to a run."""

@@ -15,7 +15,7 @@ from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.openpai.protocol import problems
 from components.openpai.run_inputs import RunFiles, read_files, run_inputs
 from components.plan.platform import Deployment
-from components.runs import Run, RunProvider, aliases, warn_of_links
+from components.runs import Run, RunProvider, old_run_names, warn_of_links
 from schemas.findings import Wrong, at
 
 
@@ -66,7 +66,7 @@ class Job(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         # A renamed job keeps its state. Pulumi applies the alias to the resources below it too.
-        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=aliases(job.was)))
+        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=old_run_names(job.was)))
         super().__init__("trainyard:openpai:Job", name, None, opts)
         self.runs = {
             key: Run(
@@ -77,7 +77,7 @@ class Job(pulumi.ComponentResource):
                     provider=provider,
                     # The provider asks for this order too, but the engine does not consult it for --replace.
                     delete_before_replace=True,
-                    aliases=aliases(tuple(f"{name}/{was}" for was in run.was)),
+                    aliases=old_run_names(tuple(f"{name}/{was}" for was in run.was)),
                 ),
             )
             for key, run in job.runs.items()

@@ -13,7 +13,7 @@ from components.aws.client.machines import Instance, newest
 from components.aws.client.queue import LONGEST_BYTES, QueueView
 from components.aws.client.start_folders import StatusFolder, parse_folder, start_folder
 from components.aws.client.tickets import ROOT, Cluster, Ticket
-from components.platform.runs import NodeRun, launch_document
+from components.platform.runs import NodeRun, read_launch_document
 from launcher.escaping import terminal_line
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions import machine_view
@@ -71,7 +71,7 @@ def _queued_run(queue: StateQueue, ticket: Ticket, finds: dict[str, Find]) -> Aw
     seen = states.start_as_it_is(ticket, names, replace(queue, cluster=cluster), find)
     environments = [node.get("environment") for node in ticket.nodes]
     variables = [one for one in environments if isinstance(one, Mapping)]
-    document = launch_document(variables[0] if variables else {})
+    document = read_launch_document(variables[0] if variables else {})
     nodes = (
         _queued_node(row, seen[name], find([name]).get(name)) for row, name in zip(ticket.nodes, names, strict=False)
     )  # fmt: skip

@@ -8,7 +8,7 @@ from components.aws.types.functions import FUNCTIONS, AwsFunction
 from components.aws.types.templates import fill
 from components.platform.calls import Call, ProviderError, Stop
 from components.platform.values import Properties
-from components.s3 import attempt, code_of
+from components.s3 import call_aws, code_of
 from localcloud.aws.plugin.session import AwsSession, visible_tags
 from localcloud.aws.plugin.shapes import search_path, to_pulumi
 from provider.base.resource import Function
@@ -45,7 +45,7 @@ def call_aws_function(token: str, lookup: AwsFunction, session: AwsSession, args
     given |= {one["name"]: list(one["values"]) for one in args.get("filters") or ()}
     filters = [{"Name": name, "Values": values} for name, values in given.items()]
     parameters |= {"Filters": filters} if filters else {}
-    answer = attempt(
+    answer = call_aws(
         call,
         token.rsplit(":", 1)[-1],
         lambda: session.ask(lookup.service, values["region"], lookup.operation, parameters),
@@ -83,7 +83,7 @@ def _make_unused_calls(call: Call, lookup: AwsFunction, session: AwsSession, val
                     return None
                 raise
 
-        attempt(call, f"{call.name.rsplit(':', 1)[-1]}: {operation}", ask)
+        call_aws(call, f"{call.name.rsplit(':', 1)[-1]}: {operation}", ask)
 
 
 def _listed_values(value: Any) -> list[str]:

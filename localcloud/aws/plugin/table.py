@@ -9,7 +9,7 @@ from components.aws.types.aws_resource_type import ATTEMPT_TAG, Change, ListChan
 from components.aws.types.templates import fill, names_in
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
-from components.s3 import attempt, code_of, is_gone
+from components.s3 import call_aws, code_of, is_missing_in_aws
 from localcloud.aws.plugin.properties import AwsProperties
 from localcloud.aws.plugin.session import all_tags, tags_for, visible_tags
 from localcloud.aws.plugin.shapes import ParameterBuilder, search_path, to_pulumi
@@ -35,13 +35,13 @@ class AwsResource(AwsProperties):
         return self._session().ask(service or self.row.service, self.region(inputs), name, given)
 
     def write(self, call: Call, inputs: Mapping[str, Any], operation: str, parameters: Mapping[str, Any]) -> Properties:
-        return attempt(call, f"{operation} {call.name}", lambda: self.ask(inputs, operation, parameters))
+        return call_aws(call, f"{operation} {call.name}", lambda: self.ask(inputs, operation, parameters))
 
     def _attempt(self, call: Call, what: str, operation: Callable[[], T]) -> T:
-        return attempt(call, what, operation)
+        return call_aws(call, what, operation)
 
     def _is_gone(self, error: BaseException) -> bool:
-        return is_gone(error) or code_of(error) in self.row.reads[0].missing.split()
+        return is_missing_in_aws(error) or code_of(error) in self.row.reads[0].missing.split()
 
     def _in_use(self, error: BaseException) -> str | None:
         return str(error) if code_of(error) in self.row.in_use_codes else None
@@ -147,11 +147,11 @@ class AwsResource(AwsProperties):
                 answer = self.ask(values, read.operation, fill(read.parameters, values))
                 return search_path(fill(read.at, values), answer)
             except Exception as error:
-                if is_gone(error) or code_of(error) in read.missing.split():
+                if is_missing_in_aws(error) or code_of(error) in read.missing.split():
                     return None
                 raise
 
-        return attempt(call, f"Read {call.name}", ask)
+        return call_aws(call, f"Read {call.name}", ask)
 
     # -- changes
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from components.oci.client import calls, job_runs
 from components.oci.client.calls import StatusFolder
-from components.platform.runs import NodeRun, launch_document, ranks_of
+from components.platform.runs import NodeRun, ranks_of, read_launch_document
 from localcloud.console.platform import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
 from localcloud.oci.tenancy_store import StateStore, StoredResource
 
@@ -127,7 +127,7 @@ def _read_launch(resource: StoredResource) -> _Launched:
     configurations = [group.get("jobConfigurationDetails") or {} for group in groups]
     configurations = configurations or [resource.body.get("jobConfigurationOverrideDetails") or {}]
     environments = [configuration.get("environmentVariables") or {} for configuration in configurations]
-    documents = [launch_document(variables) for variables in environments]
+    documents = [read_launch_document(variables) for variables in environments]
     folders = (
         calls.status_folder(document, resource.id, variables)
         for document, variables in zip(documents, environments, strict=True)

@@ -11,7 +11,7 @@ import pytest
 
 from components.openpai.plan import openpai_plan
 from components.plan.build import plan_of
-from components.plan.model import expand
+from components.plan.model import expand_references
 from localcloud.environments.find import MissingEnvironment
 from schemas.judge import judge_file
 from tests.support.examples import OPENPAI_EXAMPLES, STACKS, stack_file
@@ -43,7 +43,7 @@ def test_an_example_is_rehearsed_and_the_report_lists_its_stand_ins(name: str, t
     assert all(rank["joined"] and rank["finished"] for rank in run["ranks"])
     assert "result.json" in {one["name"] for one in run["artifacts"]}
     not_proven = "\n".join(report["notProven"])
-    image = expand(planned.image, {"registry": plan.registry_address})
+    image = expand_references(planned.image, {"registry": plan.registry_address})
     assert f"job {job}: {image} is not pulled" in not_proven
     assert f"job {job}: not rehearsed: GPUs" in not_proven
     assert ("NCCL" in not_proven) == ("nccl" in name)

@@ -111,10 +111,10 @@ def test_what_an_answer_means(error: Exception, retried: bool, text: str) -> Non
         return "made"
 
     if retried:
-        assert s3.attempt(_call(), "Do it", operation) == "made"
+        assert s3.call_aws(_call(), "Do it", operation) == "made"
     else:
         with pytest.raises(ProviderError) as refused:
-            s3.attempt(_call(), "Do it", operation)
+            s3.call_aws(_call(), "Do it", operation)
         assert text in str(refused.value)
         assert "Do it" in refused.value.cause
 
@@ -131,17 +131,19 @@ def test_a_page_that_failed_once_is_asked_for_again(variables: dict[str, str], m
         return {"IsTruncated": bool(more), "Contents": [{"Key": str(len(asked))}], **more}
 
     monkeypatch.setattr(client, "list_objects_v2", list_page)
-    seen = [page["Contents"][0]["Key"] for page in s3.pages(_call(), "List", client, "list_objects_v2", Bucket="b")]
+    seen = [
+        page["Contents"][0]["Key"] for page in s3.list_aws_pages(_call(), "List", client, "list_objects_v2", Bucket="b")
+    ]
     assert (seen, asked) == (["1", "3"], [None, "b", "b"])
 
 
 def test_words_of_strangers_are_escaped() -> None:
-    assert "\x1b" not in s3.error_text(_refused("NoSuchKey", 404, "\x1b[2J"))
-    assert s3.is_gone(_refused("NoSuchKey", 404))
-    assert not s3.is_gone(_refused("AccessDenied", 403))
+    assert "\x1b" not in s3.aws_error_text(_refused("NoSuchKey", 404, "\x1b[2J"))
+    assert s3.is_missing_in_aws(_refused("NoSuchKey", 404))
+    assert not s3.is_missing_in_aws(_refused("AccessDenied", 403))
 
 
 def test_a_connection_that_closes_without_a_response_is_a_refusal_with_a_remedy() -> None:
     closed = ConnectionClosedError(endpoint_url="https://s3.example", error=None)
     assert closed.response is None
-    assert "cannot be reached" in s3.refusal("List", closed).remedy
+    assert "cannot be reached" in s3.aws_refusal("List", closed).remedy

@@ -11,7 +11,7 @@ from components.aws.types.aws_resource_type import ATTEMPT_TAG
 from components.aws.types.buckets import BUCKET_ARN
 from components.aws.types.templates import fill
 from components.platform.calls import Call, InputFailure, ProviderError
-from components.platform.values import UNKNOWN, Properties, canonical
+from components.platform.values import UNKNOWN, Properties, canonical_json
 from localcloud.aws.border.xml_body import fits_xml
 from localcloud.aws.plugin.session import all_tags
 from localcloud.aws.plugin.shapes import ParameterBuilder
@@ -117,7 +117,9 @@ class ObjectResource(AwsResource):
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         outputs = super().preview(inputs, old_outputs)
         same = old_outputs is not None and all(
-            canonical(value) == canonical(old_outputs.get(key)) for key, value in inputs.items() if key not in _OTHER
+            canonical_json(value) == canonical_json(old_outputs.get(key))
+            for key, value in inputs.items()
+            if key not in _OTHER
         )
         if not same:
             outputs["versionId"] = UNKNOWN

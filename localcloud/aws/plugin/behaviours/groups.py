@@ -6,7 +6,7 @@ from typing import Any
 
 from components.aws.types.aws_resource_type import ATTEMPT_TAG
 from components.platform.calls import Call, InputFailure, ProviderError
-from components.platform.values import Diff, DiffRules, Properties, compare
+from components.platform.values import Diff, DiffRules, Properties, compare_inputs
 from components.s3 import code_of
 from localcloud.aws.plugin.session import all_tags, tags_for
 from localcloud.aws.plugin.shapes import ParameterBuilder
@@ -163,7 +163,7 @@ class GroupRuleResource(AwsResource):
         rules = DiffRules(
             self.rules.replace | set(_RULE_PEERS), self.rules.computed, self.rules.unordered, maps=self.rules.maps
         )
-        return compare(old, new, rules)
+        return compare_inputs(old, new, rules)
 
     def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
         builder = ParameterBuilder(self.row.renamed)

@@ -8,7 +8,7 @@ from typing import Any
 
 from components.aws.types.machines import TEMPLATE_DATA
 from components.platform.calls import Call, InputFailure, ProviderError
-from components.platform.values import UNKNOWN, Diff, DiffRules, Properties, canonical, compare
+from components.platform.values import UNKNOWN, Diff, DiffRules, Properties, canonical_json, compare_inputs
 from localcloud.aws.plugin.session import visible_tags
 from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.aws.plugin.table import AwsResource
@@ -29,7 +29,7 @@ class InstanceResource(AwsResource):
         more = DiffRules(
             self.rules.replace | set(_USER_DATA), self.rules.computed, self.rules.unordered, maps=self.rules.maps
         )
-        return compare(old, new, more)
+        return compare_inputs(old, new, more)
 
     def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
         failures = super().validate_inputs(inputs)
@@ -203,7 +203,9 @@ class LaunchTemplateResource(AwsResource):
         outputs = super().preview(inputs, old_outputs)
         if old_outputs is None:
             return {**outputs, "latestVersion": 1, "defaultVersion": 1}
-        if any(canonical(inputs.get(key)) != canonical(old_outputs.get(key)) for key in _VERSION if key in inputs):
+        if any(
+            canonical_json(inputs.get(key)) != canonical_json(old_outputs.get(key)) for key in _VERSION if key in inputs
+        ):
             outputs["latestVersion"] = UNKNOWN
             outputs |= {"defaultVersion": UNKNOWN} if inputs.get("updateDefaultVersion") else {}
         return outputs

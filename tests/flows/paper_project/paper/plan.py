@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from components.paper.stack import PaperStack
 
-from components.plan.model import Plan, extend
+from components.plan.model import Plan, extend_plan
 from components.plan.platform import Planning, Rendezvous, Words
 from components.plan.ports import ResolvedJob
 
@@ -20,7 +20,7 @@ class PaperPlan(Plan):
 
 
 def lower(stack: PaperStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> PaperPlan:
-    return extend(PaperPlan, plan, sheet=stack.sheet, desk=stack.desk)
+    return extend_plan(PaperPlan, plan, sheet=stack.sheet, desk=stack.desk)
 
 
 PLANNING = Planning(

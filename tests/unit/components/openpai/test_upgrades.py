@@ -15,7 +15,7 @@ from components.openpai.client.inputs import INPUTS
 from components.openpai.plan import OpenPaiPlan, openpai_plan
 from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.build import plan_of
-from components.platform.values import canonical
+from components.platform.values import canonical_json
 from schemas.judge import judge_file
 from tests.support.openpai_jobs import planned
 
@@ -49,7 +49,7 @@ def own(folder: Path, **job: Any) -> Job:
 
 def is_same(before: Job, after: Job) -> bool:
     seen = INPUTS.with_hidden({"protocol": before}, {"protocol": after})
-    return canonical(seen["protocol"]) == canonical(after)
+    return canonical_json(seen["protocol"]) == canonical_json(after)
 
 
 def edited(job: Job, change: Callable[[Job], None]) -> Job:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.plan.model import expand, plan_references, stack_tags
+from components.plan.model import expand_references, plan_references, stack_tags
 from schemas.name_suggestions import REFERENCES
 from tests.support.samples import stack
 
@@ -31,12 +31,12 @@ def test_tags_of_the_team_cannot_take_the_place_of_ours() -> None:
     ],
 )
 def test_references_the_plan_knows_are_filled_in_and_others_left(text: str, expected: str) -> None:
-    assert expand(text, plan_references(stack(), "train", "base")) == expected
+    assert expand_references(text, plan_references(stack(), "train", "base")) == expected
 
 
 @given(st.text())
 def test_text_without_references_stays_as_it_is(text: str) -> None:
-    assert expand(text, {}) == text
+    assert expand_references(text, {}) == text
 
 
 def test_the_plan_and_the_checks_know_the_same_references() -> None:

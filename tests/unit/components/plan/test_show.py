@@ -54,13 +54,13 @@ def test_the_same_stack_gives_the_same_plan_and_text() -> None:
     first, second = oci_plan(stack()), oci_plan(stack())
     assert first == second
     assert show.plan_text(first) == show.plan_text(second)
-    assert show.plain(first) == show.plain(second)
+    assert show.to_plain_values(first) == show.to_plain_values(second)
 
 
 def test_a_plan_shows_no_secret_as_text_or_json(plan: OciPlan) -> None:
     told = show.plan_text(plan)
     assert TOKEN not in told
-    assert TOKEN not in json.dumps(show.plain(plan))
+    assert TOKEN not in json.dumps(show.to_plain_values(plan))
     assert told.count("HF_TOKEN=(secret)") == 6
     assert told.count("ROLE_TOKEN=(secret)") == 4
     assert "PLAIN=seen" in told
@@ -68,12 +68,12 @@ def test_a_plan_shows_no_secret_as_text_or_json(plan: OciPlan) -> None:
 
 
 def test_plain_values_survive_json(plan: OciPlan) -> None:
-    values = show.plain(plan)
+    values = show.to_plain_values(plan)
     assert json.loads(json.dumps(values)) == values
 
 
 def test_keys_are_those_of_stack_files(plan: OciPlan) -> None:
-    values = show.plain(plan)
+    values = show.to_plain_values(plan)
     assert values["network"]["subnetCidr"] == "10.20.0.0/24"
     assert values["jobs"]["resnet"]["maximumRuntimeMinutes"] == 1440
     assert values["jobs"]["resnet"]["roles"][1]["ports"] == {"data": "29500-29563"}
@@ -132,7 +132,7 @@ def test_waivers_are_told_with_their_reason_and_last_day() -> None:
     waived = replace(stack(), waivers={"public-bucket": Waiver("a public data set", "2026-12-31")})
     assert "  waived       public-bucket until 2026-12-31: a public data set" in show.plan_text(oci_plan(waived))
     said = {"reason": "a public data set", "until": "2026-12-31"}
-    assert show.plain(oci_plan(waived))["waivers"] == {"public-bucket": said}
+    assert show.to_plain_values(oci_plan(waived))["waivers"] == {"public-bucket": said}
 
 
 def test_in_an_existing_vcn_the_way_out_is_not_promised() -> None:
@@ -174,13 +174,13 @@ def test_a_node_is_found(plan: OciPlan) -> None:
 
 
 def test_tables_have_straight_columns_and_no_trailing_blanks() -> None:
-    assert list(show.table([("a", "bb", "c"), ("aaa", "b", "")], "")) == ["a    bb  c", "aaa  b"]
-    assert list(show.table([])) == []
+    assert list(show.aligned_rows([("a", "bb", "c"), ("aaa", "b", "")], "")) == ["a    bb  c", "aaa  b"]
+    assert list(show.aligned_rows([])) == []
 
 
 @pytest.mark.parametrize(("ports", "shown"), [(None, "all"), (PortRange(5, 5), "5"), (PortRange(5, 9), "5-9")])
 def test_ports_are_shown_as_all_one_or_a_range(ports: PortRange | None, shown: str) -> None:
-    assert show.ports_text(ports) == shown
+    assert show.planned_ports_text(ports) == shown
 
 
 def test_a_limit_of_runs_at_once_is_in_the_plan_and_in_the_inputs_of_its_runs_alone() -> None:

@@ -14,7 +14,7 @@ from components.platform.streams import MEBIBYTE
 def test_a_checksum_of_parts_is_the_digest_of_their_digests() -> None:
     digests = [hashlib.md5(part).digest() for part in (b"one", b"two")]
     whole = hashlib.md5(b"".join(digests)).digest()
-    assert streams.of_parts(digests) == f"{base64.b64encode(whole).decode()}-2"
+    assert streams.checksum_of_parts(digests) == f"{base64.b64encode(whole).decode()}-2"
 
 
 @pytest.mark.parametrize("size", [0, 1, 1 << 20, 10 << 40])
@@ -37,7 +37,7 @@ def test_parts_are_guessed_from_their_count() -> None:
 def test_a_file_that_is_shorter_than_it_was_has_another_digest(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"abc")
     with (tmp_path / "file").open("rb") as file:
-        whole = streams.as_text(hashlib.md5(b"abc").digest())
-        assert streams.matches(file.fileno(), 3, whole)
-        assert not streams.matches(file.fileno(), 2, whole)
+        whole = streams.checksum_text(hashlib.md5(b"abc").digest())
+        assert streams.matches_checksum(file.fileno(), 3, whole)
+        assert not streams.matches_checksum(file.fileno(), 2, whole)
         assert streams.digest_of(file.fileno(), 1, 99) == hashlib.md5(b"bc").digest()

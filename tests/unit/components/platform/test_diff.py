@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.platform.values import UNKNOWN, DiffRules, changed_keys, compare
+from components.platform.values import UNKNOWN, DiffRules, changed_keys, compare_inputs
 
 _RULES = DiffRules(
     replace=frozenset({"name", "code.image", "whole"}),
@@ -43,7 +43,7 @@ _RULES = DiffRules(
     ],
 )
 def test_a_diff_names_each_change_and_whether_it_replaces(old: Any, new: Any, changes: Any) -> None:
-    diff = compare(old, new, _RULES)
+    diff = compare_inputs(old, new, _RULES)
     assert {path: (change.kind, change.replaces) for path, change in diff.changes.items()} == changes
 
 
@@ -56,16 +56,16 @@ _OBJECTS = st.dictionaries(st.text(min_size=1, max_size=3), _VALUES, max_size=4)
 
 @given(_OBJECTS)
 def test_nothing_differs_from_itself(value: dict[str, Any]) -> None:
-    assert not compare(value, value, DiffRules()).changes
+    assert not compare_inputs(value, value, DiffRules()).changes
 
 
 @given(_OBJECTS, _OBJECTS)
 def test_only_what_differs_is_named(old: dict[str, Any], new: dict[str, Any]) -> None:
-    named = set(compare(old, new, DiffRules()).changes)
+    named = set(compare_inputs(old, new, DiffRules()).changes)
     differing = {key for key in {**old, **new} if old.get(key) != new.get(key)}
     assert bool(named) <= bool(differing)
 
 
 def test_top_level_keys_of_a_diff() -> None:
-    diff = compare({"a": {"b": 1}, "c": [1]}, {"a": {"b": 2}, "c": [2]}, DiffRules())
+    diff = compare_inputs({"a": {"b": 1}, "c": [1]}, {"a": {"b": 2}, "c": [2]}, DiffRules())
     assert changed_keys(diff.changes) == {"a", "c"}

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.platform.inputs import failures, with_defaults
+from components.platform.inputs import input_failures, with_defaults
 from components.platform.values import UNKNOWN, Properties
 
 _GOOD: Properties = {
@@ -19,7 +19,7 @@ _GOOD: Properties = {
 
 
 def _said(inputs: Properties) -> list[str]:
-    return [f"{failure.property}: {failure.reason}" for failure in failures(with_defaults(inputs))]
+    return [f"{failure.property}: {failure.reason}" for failure in input_failures(with_defaults(inputs))]
 
 
 def test_valid_inputs_have_no_failures() -> None:
@@ -80,4 +80,4 @@ _ANY = st.recursive(
 
 @given(st.dictionaries(st.sampled_from([*_GOOD, "timeouts", "log", "attempt", "x"]), _ANY))
 def test_no_input_makes_the_check_fail(inputs: dict[str, Any]) -> None:
-    list(failures(with_defaults(inputs)))
+    list(input_failures(with_defaults(inputs)))

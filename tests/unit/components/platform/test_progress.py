@@ -11,10 +11,10 @@ import pytest
 from components.platform.progress import (
     MOST_METRICS,
     ProgressPoint,
-    crowded,
+    crowded_point,
     metric_names,
     read_point,
-    thin,
+    thin_points,
     written_point,
 )
 
@@ -57,11 +57,11 @@ def test_a_metric_that_was_never_a_number_is_none() -> None:
 
 def test_points_thin_out_and_the_first_and_last_stay() -> None:
     points = list(range(1000))
-    assert thin(points, 5) == [0, 250, 500, 749, 999]
+    assert thin_points(points, 5) == [0, 250, 500, 749, 999]
     kept: list[float] = []
     for point in range(10_000):
         kept.append(float(point))
-        gone = crowded(kept)
+        gone = crowded_point(kept)
         if gone is not None:
             del kept[gone]
         assert len(kept) <= 240

@@ -13,7 +13,7 @@ import pytest
 
 from catalog.frameworks import framework_names, framework_row
 from components.oci.client.registry import has_gpu, is_arm
-from components.platform.images import IMAGES, PROJECT, Additions, Recipe, make_context, recipe
+from components.platform.images import IMAGES, PROJECT, Additions, Recipe, make_context, recipe_of_framework
 from tests.support import dockerfiles
 
 FOLDER = PROJECT / IMAGES
@@ -29,7 +29,7 @@ def _recipes() -> Iterator[Recipe]:
     for name in (*framework_names(), "own"):
         for strategy in _strategies(name):
             for gpu in (False, True):
-                yield recipe(name, strategy, gpu)
+                yield recipe_of_framework(name, strategy, gpu)
 
 
 RECIPES = {one.title: one for one in _recipes()}
@@ -157,8 +157,8 @@ def test_the_table_has_no_row_without_a_framework() -> None:
 
 
 def test_a_teams_own_framework_gets_the_base() -> None:
-    assert recipe("jax", None, False).dockerfile.parent.name == "base"
-    assert recipe("own", None, False) == recipe("jax", None, False)
+    assert recipe_of_framework("jax", None, False).dockerfile.parent.name == "base"
+    assert recipe_of_framework("own", None, False) == recipe_of_framework("jax", None, False)
 
 
 @pytest.mark.parametrize(

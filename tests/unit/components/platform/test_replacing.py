@@ -11,7 +11,7 @@ import pytest
 from components.plan.model import RUN_TYPE as RUN
 from components.platform.replacing import replacing_inputs
 from components.platform.review import SECRET, ReviewedResource
-from components.values.resource_types import resource_types
+from components.values.resource_types import resource_types_of_provider
 from localcloud.plugins.resource_table import diff_rules_of_type
 from tests.support.reviews import resource
 
@@ -22,7 +22,7 @@ def replaced(token: str, before: dict[str, Any], after: dict[str, Any], **option
     return replacing_inputs(resource(token, **before), replace(resource(token, **after), **options))
 
 
-@pytest.mark.parametrize("token", [*resource_types("oci"), *resource_types("aws")])
+@pytest.mark.parametrize("token", [*resource_types_of_provider("oci"), *resource_types_of_provider("aws")])
 def test_each_row_replaces_as_the_plugins_do(token: str) -> None:
     rules = diff_rules_of_type(token, frozenset())
     for path in rules.replace:

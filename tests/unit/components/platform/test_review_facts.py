@@ -11,7 +11,7 @@ import pytest
 from catalog.platforms import OWN_PROVIDER, platforms, require_capability
 from components.plan.model import RUN_TYPE as RUN
 from components.platform.review import UNREAD, Machines, ReviewPlatform, Snapshot, Standing
-from components.values.resource_types import resource_types
+from components.values.resource_types import resource_types_of_provider
 from tests.support.reviews import resource, sentences
 
 
@@ -22,7 +22,7 @@ def roles(**replicas: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", platforms())
 def test_every_loss_says_what_goes_and_how_to_keep_it(name: str) -> None:
     review = require_capability(name, ReviewPlatform)
-    types = {**resource_types(platforms()[name].provider), **resource_types(OWN_PROVIDER)}
+    types = {**resource_types_of_provider(platforms()[name].provider), **resource_types_of_provider(OWN_PROVIDER)}
     for token, lost in [(token, row.lost) for token, row in types.items() if row.lost]:
         inputs = dict.fromkeys(lost.named_by[:1], "vision-{thing}")
         loss = review.loss(resource(token, "logical", **inputs))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from components.platform.client import broken, reached
+from components.platform.client import has_reached, unsuccessful_nodes
 from components.platform.inputs import MUTABLE
-from components.platform.runs import NodeRun, fingerprint, outputs, overall, run_spec
+from components.platform.runs import NodeRun, fingerprint_of_run, overall_state, run_outputs, run_spec
 from components.platform.values import Properties
 
 _INPUTS: Properties = {
@@ -35,7 +35,7 @@ def _nodes(*states: str) -> list[NodeRun]:
     ],
 )
 def test_a_run_is_as_good_as_its_worst_node(states: list[str], whole: str) -> None:
-    assert overall(_nodes(*states)) == whole
+    assert overall_state(_nodes(*states)) == whole
 
 
 @pytest.mark.parametrize(
@@ -49,18 +49,21 @@ def test_a_run_is_as_good_as_its_worst_node(states: list[str], whole: str) -> No
     ],
 )
 def test_how_far_a_run_is(until: str, states: list[str], there: bool) -> None:
-    assert reached(until, _nodes(*states)) is there
+    assert has_reached(until, _nodes(*states)) is there
 
 
 def test_the_node_that_failed_comes_before_those_that_were_cancelled_for_it() -> None:
-    assert [node.state for node in broken(_nodes("CANCELED", "FAILED", "SUCCEEDED"))] == ["FAILED", "CANCELED"]
+    assert [node.state for node in unsuccessful_nodes(_nodes("CANCELED", "FAILED", "SUCCEEDED"))] == [
+        "FAILED",
+        "CANCELED",
+    ]
 
 
 def test_the_fingerprint_is_of_what_is_run() -> None:
-    first = fingerprint("urn", _INPUTS)
-    assert fingerprint("urn", {**_INPUTS, **dict.fromkeys(MUTABLE, "other")}) == first
-    assert fingerprint("other", _INPUTS) != first
-    assert fingerprint("urn", {**_INPUTS, "attempt": 2}) != first
+    first = fingerprint_of_run("urn", _INPUTS)
+    assert fingerprint_of_run("urn", {**_INPUTS, **dict.fromkeys(MUTABLE, "other")}) == first
+    assert fingerprint_of_run("other", _INPUTS) != first
+    assert fingerprint_of_run("urn", {**_INPUTS, "attempt": 2}) != first
 
 
 def test_values_of_the_inputs() -> None:
@@ -71,6 +74,6 @@ def test_values_of_the_inputs() -> None:
 
 def test_a_run_starts_with_its_first_node_and_ends_with_its_last() -> None:
     nodes = [NodeRun("a", "1", "SUCCEEDED", "", "T2", "T3"), NodeRun("b", "2", "SUCCEEDED", "", "T1", "T4")]
-    whole = outputs(_INPUTS, nodes)
+    whole = run_outputs(_INPUTS, nodes)
     assert (whole["startedAt"], whole["finishedAt"]) == ("T1", "T4")
-    assert "finishedAt" not in outputs(_INPUTS, [nodes[0], NodeRun("b", "2", "IN_PROGRESS", "", "T1")])
+    assert "finishedAt" not in run_outputs(_INPUTS, [nodes[0], NodeRun("b", "2", "IN_PROGRESS", "", "T1")])

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.platform.values import UNKNOWN, Change, Diff, DiffRules, Secret, compare, reveal
+from components.platform.values import UNKNOWN, Change, Diff, DiffRules, Secret, compare_inputs, reveal_secrets
 from provider.base.reasons import as_path, diff_reasons
 
 _RULES = DiffRules(replace=frozenset({"nodes", "image"}))
 
 
 def _words(old: Any, new: Any) -> list[str]:
-    return diff_reasons(compare(reveal(old), reveal(new), _RULES), old, new)
+    return diff_reasons(compare_inputs(reveal_secrets(old), reveal_secrets(new), _RULES), old, new)
 
 
 def _nodes(*commands: list[str], **more: Any) -> dict[str, Any]:

@@ -6,7 +6,15 @@ from google.protobuf import struct_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.platform.values import UNKNOWN, Secret, has_unknown, redact, reveal, seal, secret_texts
+from components.platform.values import (
+    UNKNOWN,
+    Secret,
+    has_unknown,
+    redact_secrets,
+    reveal_secrets,
+    seal_secrets,
+    secret_texts,
+)
 from provider.base.wire import decode_struct, encode_struct
 
 _LEAVES = st.none() | st.booleans() | st.integers(-(2**50), 2**50) | st.text(max_size=8) | st.just(UNKNOWN)
@@ -23,12 +31,12 @@ def test_properties_survive_encoding_and_decoding(properties: dict[str, Any]) ->
 
 @given(_PROPERTIES)
 def test_sealing_changes_no_value(properties: dict[str, Any]) -> None:
-    assert reveal(seal(reveal(properties), properties)) == reveal(properties)
+    assert reveal_secrets(seal_secrets(reveal_secrets(properties), properties)) == reveal_secrets(properties)
 
 
 @given(_PROPERTIES)
 def test_what_was_secret_stays_secret(properties: dict[str, Any]) -> None:
-    sealed = seal(reveal(properties), properties)
+    sealed = seal_secrets(reveal_secrets(properties), properties)
     assert all(isinstance(sealed[key], Secret) for key, value in properties.items() if isinstance(value, Secret))
 
 
@@ -43,7 +51,7 @@ def test_what_was_secret_stays_secret(properties: dict[str, Any]) -> None:
     ],
 )
 def test_a_secret_is_found_wherever_it_turns_up(outputs: Any, inputs: Any, hidden: Any) -> None:
-    assert seal(outputs, inputs) == hidden
+    assert seal_secrets(outputs, inputs) == hidden
 
 
 def test_an_output_value_is_its_value_or_unknown() -> None:
@@ -64,7 +72,7 @@ def test_a_resource_is_its_id() -> None:
 
 def test_texts_of_secrets_are_cut_out_of_messages() -> None:
     texts = secret_texts({"a": Secret({"b": ["hush-hush"]}), "c": "open"})
-    assert redact("no hush-hush in open", texts) == "no [secret] in open"
+    assert redact_secrets("no hush-hush in open", texts) == "no [secret] in open"
 
 
 def test_secrets_do_not_print() -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from components.platform.calls import Call, Cancelled, Stop
 from components.platform.client import RunPlatforms
-from components.platform.inputs import failures
-from components.platform.runs import NodeRun, RunSpec, fingerprint
+from components.platform.inputs import input_failures
+from components.platform.runs import NodeRun, RunSpec, fingerprint_of_run
 from components.platform.values import Properties
 from provider.base.wire import Engine, UrnReporter
 from provider.runs.resource import RunResource
@@ -91,7 +91,7 @@ def test_no_more_runs_of_a_sweep_are_alive_than_may_be_and_all_have_their_turn()
 
 def test_a_run_that_an_interrupted_up_has_started_does_not_wait_for_others() -> None:
     place, own = _Place(), inputs("sweep-lr-1")
-    place.alive = {"a": "sweep-lr-2", "b": "sweep-lr-3", fingerprint(call("one").urn, own): "sweep-lr-1"}
+    place.alive = {"a": "sweep-lr-2", "b": "sweep-lr-3", fingerprint_of_run(call("one").urn, own): "sweep-lr-1"}
     assert RunResource(lambda: place).create(call("one"), own).outputs["state"] == "ACCEPTED"
 
 
@@ -133,7 +133,7 @@ def test_the_time_that_a_run_waits_is_no_part_of_its_timeouts() -> None:
 def test_another_limit_changes_no_run_and_starts_none_again() -> None:
     old, new = inputs("sweep-lr-1"), inputs("sweep-lr-1", turns={**TURNS, "atMost": 5})
     without = {key: value for key, value in old.items() if key != "turns"}
-    assert fingerprint("urn", old) == fingerprint("urn", new) == fingerprint("urn", without)
+    assert fingerprint_of_run("urn", old) == fingerprint_of_run("urn", new) == fingerprint_of_run("urn", without)
     resource = RunResource(_Place)
     outputs = {**old, "state": "SUCCEEDED", "__reached": "accepted", "nodeRuns": []}
     for before, after in ((old, new), (without, new), (old, without)):
@@ -142,5 +142,5 @@ def test_another_limit_changes_no_run_and_starts_none_again() -> None:
 
 @pytest.mark.parametrize("turns", [{"atMost": 2}, {"atMost": 0, "names": "x"}, {"atMost": True, "names": "x"}, [], 3])
 def test_what_is_no_limit_is_refused(turns: Any) -> None:
-    assert [one.property.partition(".")[0] for one in failures(inputs("x", turns=turns))] == ["turns"]
-    assert list(failures(inputs("x"))) == []
+    assert [one.property.partition(".")[0] for one in input_failures(inputs("x", turns=turns))] == ["turns"]
+    assert list(input_failures(inputs("x"))) == []

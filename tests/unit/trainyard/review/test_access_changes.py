@@ -3,7 +3,16 @@
 
 from __future__ import annotations
 
-from components.platform.circumstances import MOST, OTHER, candidates, combinations, described, fitting, merged, settled
+from components.platform.circumstances import (
+    MOST,
+    OTHER,
+    candidate_values,
+    combine_circumstances,
+    described_resource,
+    merged_circumstances,
+    settled_variables,
+    texts_fitting_pattern,
+)
 from components.platform.review import EVERYBODY, Ability, ReviewPlatform
 from trainyard.review.access_changes import AccessChange, compare_abilities
 
@@ -53,27 +62,27 @@ def test_what_something_wider_covers_is_not_repeated() -> None:
 
 
 def test_few_circumstances_are_all_tried() -> None:
-    few = {"a": candidates(["1"]), "b": ("x", None)}
-    assert len(list(combinations(few))) == 6
-    many = {str(number): candidates(map(str, range(8))) for number in range(6)}
-    tried = list(combinations(many))
+    few = {"a": candidate_values(["1"]), "b": ("x", None)}
+    assert len(list(combine_circumstances(few))) == 6
+    many = {str(number): candidate_values(map(str, range(8))) for number in range(6)}
+    tried = list(combine_circumstances(many))
     assert len(tried) < MOST * 2
     for name, values in many.items():
         assert {one[name] for one in tried} == set(values), "each value is tried all the same"
 
 
 def test_a_pattern_has_a_text_of_its_own_and_one_with_each_other() -> None:
-    assert list(fitting("vision-*", ["vision-*", "*-dev"])) == [f"vision-{OTHER}", f"vision-{OTHER}-dev"]
+    assert list(texts_fitting_pattern("vision-*", ["vision-*", "*-dev"])) == [f"vision-{OTHER}", f"vision-{OTHER}-dev"]
 
 
 def test_a_variable_that_decides_nothing_is_not_shown() -> None:
     values = {"a": ("1", "2"), "b": ("x", None)}
-    outcomes = [(one, one["a"] == "1") for one in combinations(values)]
-    assert settled(outcomes, values) == {"b"}
-    assert settled(outcomes[:3], values) == set(), "what was not tried may decide"
+    outcomes = [(one, one["a"] == "1") for one in combine_circumstances(values)]
+    assert settled_variables(outcomes, values) == {"b"}
+    assert settled_variables(outcomes[:3], values) == set(), "what was not tried may decide"
 
 
 def test_circumstances_in_words() -> None:
-    some = [described("it", {"tag": value}).partition(" where ")[2] for value in ("dev", OTHER, None)]
-    assert merged(some) == " where tag is dev or something else or not given"
-    assert described("it", {}) == "it"
+    some = [described_resource("it", {"tag": value}).partition(" where ")[2] for value in ("dev", OTHER, None)]
+    assert merged_circumstances(some) == " where tag is dev or something else or not given"
+    assert described_resource("it", {}) == "it"

@@ -13,17 +13,17 @@ from components.oci.client import job_runs
 from components.oci.client.logs import LogLine, find_node_name
 from components.oci.client.status import _launched, _nodes, is_wanted
 from components.platform.log_lines import split_prefix
-from components.platform.status import WantedRuns, duration, parse_status, progress
+from components.platform.status import WantedRuns, duration_text, parse_status, progress_text
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(0, "0 s"), (59.9, "59 s"), (61, "1 min 1 s"), (7260, "2 h 1 min")])
 def test_durations_are_shown_in_two_units(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
+    assert duration_text(seconds) == words
 
 
 @pytest.mark.parametrize(("report", "words"), [(None, ""), ("epoch 3", "epoch 3"), ({"step": 1}, "step 1")])
 def test_progress_is_shown_whatever_a_script_wrote(report: Any, words: str) -> None:
-    assert progress(report) == words
+    assert progress_text(report) == words
 
 
 def test_a_line_says_its_rank_once() -> None:

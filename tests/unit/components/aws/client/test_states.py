@@ -13,7 +13,7 @@ from components.aws.client.queue import NodeReport, document_of
 from components.aws.client.start_folders import start_folder
 from components.aws.client.states import StartFacts, node_run
 from components.aws.client.tickets import Cluster, RunId, Ticket, number_of
-from components.platform.runs import launch_document
+from components.platform.runs import read_launch_document
 from components.platform.status import run_key
 
 LAUNCHED = datetime(2026, 1, 1, 12, 0, 0, 500_000, tzinfo=UTC)
@@ -135,7 +135,7 @@ def test_whatever_a_ticket_says_it_can_be_shown(odd: Any) -> None:
         assert ticket is not None
         assert hash(run_key(ticket.tags)) is not None
         assert isinstance(ticket.cluster.region, str | None)
-        assert start_folder(launch_document(ticket.nodes[0].get("environment")), ticket.start) is None
+        assert start_folder(read_launch_document(ticket.nodes[0].get("environment")), ticket.start) is None
         seen = node_run(ticket, "main-0", {"state": odd}, StartFacts(False, {"main-0": RUNNING}))
         assert seen.state == "IN_PROGRESS"
 

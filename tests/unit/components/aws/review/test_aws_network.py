@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from components.aws.review.platform import AwsReview
-from components.platform.review import ReviewedResource, Snapshot, unknown
+from components.platform.review import ReviewedResource, Snapshot, unknown_value
 from tests.support.reviews import id_of, resource
 from trainyard.review.reach import Reach, compare_networks, is_outside, passage_words
 from trainyard.review.rendezvous import find_hanging_connections
@@ -91,7 +91,7 @@ OPENED = {
         ["TCP 5-6 into the nodes, from 10.8.0.0/15"],
     ),
     "a rule whose direction is not known": (
-        side(resource(OLD_RULE, "old", type=unknown("type"), securityGroupId=NODES, protocol="tcp", fromPort=5,
+        side(resource(OLD_RULE, "old", type=unknown_value("type"), securityGroupId=NODES, protocol="tcp", fromPort=5,
                       toPort=6, cidrBlocks=["10.9.0.0/16"])),
         ["TCP 5-6 into the nodes, from 10.9.0.0/16"],
     ),

@@ -17,7 +17,7 @@ from components.oci.client.session import Session, host_overrides
 from components.platform.calls import Call, Cancelled, ProviderError, Stop
 from components.platform.inputs import with_defaults
 from components.platform.runs import LAUNCH_VARIABLE, run_spec
-from components.platform.values import reveal
+from components.platform.values import reveal_secrets
 from provider.base.wire import Engine, UrnReporter
 
 
@@ -191,7 +191,7 @@ def test_a_run_reads_back_as_the_inputs_that_made_it() -> None:
     ]
     back = with_defaults(job_runs.described_inputs([_as_run(one, number) for number, one in enumerate(requests)]))
     nodes = [{**node, "environment": node.get("environment", {})} for node in inputs["nodes"]]
-    assert reveal(back) == {**inputs, "nodes": nodes}
+    assert reveal_secrets(back) == {**inputs, "nodes": nodes}
 
 
 def test_node_groups_read_back_as_the_inputs_that_made_them() -> None:
@@ -201,7 +201,7 @@ def test_node_groups_read_back_as_the_inputs_that_made_them() -> None:
     ]
     _, spec = _described(nodes=groups, layout="node-groups", image=None)
     back = job_runs.described_inputs([_as_run(job_runs.request(spec, None, _job(), ""), 0)])
-    assert reveal(back)["nodes"] == [{**group, "environment": {}} for group in groups]
+    assert reveal_secrets(back)["nodes"] == [{**group, "environment": {}} for group in groups]
     assert back["maximumRuntimeMinutes"] == 30
     assert back["layout"] == "node-groups"
 
@@ -256,7 +256,7 @@ def test_the_launcher_is_told_the_maximum_runtime_and_nobody_else(layout: str) -
     ]
     assert given == [{LAUNCH_VARIABLE: "{}", job_runs.MAXIMUM_VARIABLE: "30"}, None]
     back = job_runs.described_inputs([_as_run(one, number) for number, one in enumerate(requests)])
-    assert reveal(back)["nodes"][0]["environment"] == {LAUNCH_VARIABLE: "{}"}
+    assert reveal_secrets(back)["nodes"][0]["environment"] == {LAUNCH_VARIABLE: "{}"}
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_images_of_ads_find_a_place_that_is_their_start_s_own(layout: str) -> No
     assert (len(places(first)), len(places(second))) == (1, 1)
     assert places(first) != places(second)
     assert places(first) != {place["OCI__WORK_DIR"]}
-    described = reveal(job_runs.described_inputs(first))["nodes"]
+    described = reveal_secrets(job_runs.described_inputs(first))["nodes"]
     assert [node["environment"] for node in described] == [place, place]
 
 

@@ -12,7 +12,7 @@ from components.openpai.client.inputs import INPUTS
 from components.openpai.client.jobs import RELEASED, Job, RunId, described_inputs, job_name, job_of
 from components.openpai.client.session import user_of_token
 from components.openpai.protocol import text_of
-from components.platform.runs import RunSpec, fingerprint, run_spec
+from components.platform.runs import RunSpec, fingerprint_of_run, run_spec
 from components.platform.values import Properties
 
 ROLE = {
@@ -114,10 +114,10 @@ def test_what_changes_of_a_runs_names_is_in_tags() -> None:
 
 
 def test_a_token_may_change_while_a_run_lives_and_the_job_may_not() -> None:
-    before = fingerprint("urn", PLAIN)
-    assert fingerprint("urn", {**PLAIN, "token": "other", "certificate": "ca.pem"}) == before
-    assert fingerprint("urn", {**PLAIN, "protocol": {**PROTOCOL, "type": "other"}}) != before
-    assert fingerprint("urn", {**PLAIN, "cluster": {**PLAIN["cluster"], "user": "bert"}}) != before
+    before = fingerprint_of_run("urn", PLAIN)
+    assert fingerprint_of_run("urn", {**PLAIN, "token": "other", "certificate": "ca.pem"}) == before
+    assert fingerprint_of_run("urn", {**PLAIN, "protocol": {**PROTOCOL, "type": "other"}}) != before
+    assert fingerprint_of_run("urn", {**PLAIN, "cluster": {**PLAIN["cluster"], "user": "bert"}}) != before
 
 
 @pytest.mark.parametrize(
