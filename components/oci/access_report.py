@@ -4,7 +4,7 @@ access`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from components.oci import iam
@@ -87,7 +87,9 @@ def build_report(plan: OciPlan, deployers: str) -> OciAccessReport:
         policies=_policies(plan),
         wanted=_policies(outside),
         deployer=PolicyReport(
-            f"{prefix}-deployers", _place(plan, True), _rights(plan, deployer_lines(plan, deployers))
+            f"{prefix}-deployers",
+            _place(plan, True),
+            tuple(_right(plan, line) for line in deployer_lines(plan, deployers)),
         ),
     )
 
@@ -97,14 +99,10 @@ def _policies(plan: OciPlan) -> tuple[PolicyReport, ...]:
         PolicyReport(
             f"{plan.team}-{plan.environment}-{key}",
             _place(plan, lines[0].attached_to_tenancy),
-            _rights(plan, lines),
+            tuple(_right(plan, line) for line in lines),
         )
         for key, lines in policies(plan).items()
     )
-
-
-def _rights(plan: OciPlan, lines: Iterable[Line]) -> tuple[Right, ...]:
-    return tuple(_right(plan, line) for line in lines)
 
 
 def _right(plan: OciPlan, line: Line) -> Right:

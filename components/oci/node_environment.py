@@ -15,44 +15,36 @@ def environments(
     job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
 ) -> Iterator[dict[str, str]]:
     """The variables of each node of a role. ADS numbers parameter servers separately, so they have no RANK."""
-    variables = _of_role(job, part.role)
-    if variables:
+    framework, variables = job.framework, git_environment(job)
+    if framework.ads is not None:
+        values = plan_placeholders(job)
+        start_arguments = list(framework.ads.start_arguments)
+        for extra in framework.ads.start_options:
+            start_arguments += extra.then if job.options.get(extra.when) else extra.otherwise
+        replicas = {
+            spec.mode: job.spec.roles[name].replicas for name, spec in framework.roles.items() if name in job.spec.roles
+        }
         # ADS takes the script without the interpreter: `train.py`, not `python train.py`.
         words = [*part.words, *run.args]
         words = words[1:] if words and words[0] in ("python", "python3") else words
-        # ADS's nodes write their addresses and a `stop` file here. Our provider gives each start its own folder (0009).
-        variables["OCI__WORK_DIR"] = f"{run_folder(names)}/{run.attempt}"
-        variables["OCI__ENTRY_SCRIPT"] = words[0] if words else ""
-        variables["OCI__ENTRY_SCRIPT_ARGS"] = shlex.join(words[1:])
-    variables = {name: text for name, text in variables.items() if text} or git_environment(job)
+        of_ads = {
+            "OCI__EPHEMERAL": "0",
+            "OCI__CLUSTER_TYPE": framework.ads.cluster,
+            "OCI__WORKER_COUNT": str(replicas.get("WORKER", 0)),
+            "OCI__START_ARGS": " ".join(expand_braces(word, values) for word in start_arguments),
+            "OCI__MODE": framework.roles[part.role].mode,
+            **{name: expand_braces(text, values) for name, text in framework.ads.environment.items()},
+            **variables,
+            **({"OCI__PS_COUNT": str(replicas["PS"])} if "PS" in replicas else {}),
+            # ADS's nodes write their addresses and a `stop` file here. Our provider gives each start a folder (0009).
+            "OCI__WORK_DIR": f"{run_folder(names)}/{run.attempt}",
+            "OCI__ENTRY_SCRIPT": words[0] if words else "",
+            "OCI__ENTRY_SCRIPT_ARGS": shlex.join(words[1:]),
+        }
+        variables = {name: text for name, text in of_ads.items() if text}
     counted = job.framework.roles[part.role].mode != "PS"
     for rank in ranks:
         yield {**variables, **({"RANK": str(rank)} if counted else {})}
-
-
-def _of_role(job: ResolvedJob, role: str) -> dict[str, str]:
-    framework = job.framework
-    if framework.ads is None:
-        return {}
-    values = plan_placeholders(job)
-    start_arguments = list(framework.ads.start_arguments)
-    for extra in framework.ads.start_options:
-        start_arguments += extra.then if job.options.get(extra.when) else extra.otherwise
-    replicas = {
-        spec.mode: job.spec.roles[name].replicas for name, spec in framework.roles.items() if name in job.spec.roles
-    }
-    variables = {
-        "OCI__EPHEMERAL": "0",
-        "OCI__CLUSTER_TYPE": framework.ads.cluster,
-        "OCI__WORKER_COUNT": str(replicas.get("WORKER", 0)),
-        "OCI__START_ARGS": " ".join(expand_braces(word, values) for word in start_arguments),
-        "OCI__MODE": framework.roles[role].mode,
-        **{name: expand_braces(text, values) for name, text in framework.ads.environment.items()},
-        **git_environment(job),
-    }
-    if "PS" in replicas:
-        variables["OCI__PS_COUNT"] = str(replicas["PS"])
-    return variables
 
 
 def git_environment(job: ResolvedJob) -> dict[str, str]:

@@ -33,17 +33,20 @@ def security_rules(network: OciNetworkPlan) -> SecurityRules:
     """All nodes of a subnet share one list, so rules between roles become rules within the subnet, in both
     directions."""
     # The documents' rules stay separate, so that people can check a network against the documents.
-    merged = _by_range if network.mode == "documented" else _merged
     inside = [rule for rule in network.rules if rule.target not in (SERVICES, INTERNET)]
     to_services = [rule for rule in network.rules if rule.target == SERVICES]
     to_internet = [rule for rule in network.rules if rule.target == INTERNET]
     within = SecurityRule(direction="egress", peer=network.subnet_cidr)
+
+    def rules_inside(like: SecurityRule) -> tuple[SecurityRule, ...]:
+        return _ordered(_reasons(inside), like) if network.mode == "documented" else _merged(inside, like)
+
     egress = (
-        *merged(inside, within),
+        *rules_inside(within),
         *_merged(to_services, replace(within, peer=SERVICES, peer_kind="services")),
         *_merged(to_internet, replace(within, peer=ANYWHERE)),
     )
-    return SecurityRules(merged(inside, replace(within, direction="ingress")), egress)
+    return SecurityRules(rules_inside(replace(within, direction="ingress")), egress)
 
 
 def security_lists(rules: SecurityRules) -> tuple[SecurityRules, ...]:
@@ -70,7 +73,7 @@ def is_all_tcp(rule: PortRule) -> bool:
 
 
 def _merged(rules: Iterable[PortRule], like: SecurityRule) -> tuple[SecurityRule, ...]:
-    """As `_by_range`, but without ranges inside a wider one, because such rules would have no effect."""
+    """One rule for each range that is not inside a wider one, because such rules would have no effect."""
     reasons_of = _reasons(rules)
     why: Reasons = {key: reasons for key, reasons in reasons_of.items() if key[1] is None}
     for (protocol, ports), reasons in reasons_of.items():
@@ -78,11 +81,6 @@ def _merged(rules: Iterable[PortRule], like: SecurityRule) -> tuple[SecurityRule
             covering = [one for other, one in reasons_of if other == protocol and one and one.covers(ports)]
             why.setdefault((protocol, max(covering, key=lambda one: one.size)), {}).update(reasons)
     return _ordered(why, like)
-
-
-def _by_range(rules: Iterable[PortRule], like: SecurityRule) -> tuple[SecurityRule, ...]:
-    """One rule for each range, described by all its reasons."""
-    return _ordered(_reasons(rules), like)
 
 
 def _reasons(rules: Iterable[PortRule]) -> Reasons:

@@ -58,8 +58,13 @@ def policy_lines(plan: OciPlan) -> tuple[Line, ...]:
     """Every statement of the plan. Their order depends only on the plan."""
     if not plan.access.create:
         return ()
-    by_mode = {"least-privilege": _least, "documented": _documented, "proof-of-concept": _proof_of_concept}
-    return tuple(by_mode[plan.access.mode](plan))
+    if plan.access.mode == "least-privilege":
+        return tuple(_from_grants(plan, plan.access.grants))
+    if plan.access.mode == "documented":
+        return tuple(_documented(plan))
+    why = ("proof of concept, as Oracle documents it",)
+    rows = table("oci_access")["proof-of-concept"]
+    return tuple(_line(plan, row["who"], verb_grant(row["grant"]), why, "documented") for row in rows)
 
 
 def statements_for_users(plan: OciPlan, done: Iterable[str]) -> tuple[str, ...]:
@@ -158,13 +163,6 @@ def _line(plan: OciPlan, who: str, grant: iam.Grant, why: Iterable[str], trust: 
     )
 
 
-def _proof_of_concept(plan: OciPlan) -> Iterator[Line]:
-    for row in table("oci_access")["proof-of-concept"]:
-        yield _line(
-            plan, row["who"], verb_grant(row["grant"]), ("proof of concept, as Oracle documents it",), "documented"
-        )
-
-
 def _documented(plan: OciPlan) -> Iterator[Line]:
     access = plan.access
     narrow = {
@@ -188,10 +186,6 @@ def _documented(plan: OciPlan) -> Iterator[Line]:
         if grant.what in BEYOND_DOCUMENTS or (grant.what == "objects" and grant.target not in of_own)
     ]
     yield from _from_grants(plan, beyond)
-
-
-def _least(plan: OciPlan) -> Iterator[Line]:
-    yield from _from_grants(plan, plan.access.grants)
 
 
 def _from_grants(plan: OciPlan, grants: Iterable[Grant]) -> Iterator[Line]:

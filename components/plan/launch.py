@@ -40,12 +40,16 @@ class RolePart:
 def role_part(stack: Stack, job: ResolvedJob, role: str, peers: str, names_code: bool) -> RolePart:
     """The shared part of a role. Its command is its own or the job's. `peers`: how nodes find one another."""
     words = tuple(shlex.split(job.spec.roles[role].command or job.spec.command))
+    # Not every launcher supports the repository of the code.
+    git = job.spec.code.git if job.spec.code and names_code else None
+    named = {"url": git.url, "branch": git.branch, "commit": git.commit, "secret": git.secret} if git else {}
+    code = {"git": {key: value for key, value in named.items() if value}}
     return RolePart(
         role=role,
         called=job.called(role),
         launch={
             **_launch_of_role(stack, job, role),
-            **(_launch_code(job) if names_code else {}),
+            **({"version": VERSION_WITH_CODE, "code": code} if git else {}),
             **({"version": VERSION_WITH_KEEP, "keep": list(job.spec.keep)} if job.spec.keep else {}),
             **({"version": VERSION_WITH_RESERVED_PORTS} if any(map(job.is_reserved, job.active_ports())) else {}),
         },
@@ -125,15 +129,6 @@ def _launch_of_role(stack: Stack, job: ResolvedJob, role: str) -> dict[str, Any]
         # Other packages train another model: the run starts again, as it does with other code.
         **({"packages": job.packages.digest} if job.packages else {}),
     }
-
-
-def _launch_code(job: ResolvedJob) -> dict[str, Any]:
-    """The repository of the code, for launchers that support it."""
-    git = job.spec.code.git if job.spec.code else None
-    if git is None:
-        return {}
-    named = {"url": git.url, "branch": git.branch, "commit": git.commit, "secret": git.secret}
-    return {"version": VERSION_WITH_CODE, "code": {"git": {key: value for key, value in named.items() if value}}}
 
 
 def stall_minutes(job: ResolvedJob) -> int:

@@ -218,6 +218,16 @@ def described_inputs(runs: Sequence[Any]) -> Properties:
     name = node_of(main.freeform_tags or {})[0]
     shown = str(main.display_name or main.id)
     image: str | None = getattr(main.job_environment_configuration_override_details, "image", None)
+    nodes: list[Properties] = []
+    for group in groups:
+        sizes = {"replicas": group.replicas, "minimumSuccess": group.minimum_success_replicas}
+        given = {key: value for key, value in sizes.items() if value is not None}
+        nodes.append({"name": group.name, **given, **_described_configuration(group.job_configuration_details)})
+    for run in () if groups else runs:
+        node, role, rank = node_of(run.freeform_tags or {})
+        of_role = {"role": role} if role else {}
+        configuration = _described_configuration(run.job_configuration_override_details)
+        nodes.append({"name": node or "main", "rank": rank, **of_role, **configuration})
     inputs: Properties = {
         "platform": "oci",
         "job": main.job_id,
@@ -225,7 +235,7 @@ def described_inputs(runs: Sequence[Any]) -> Properties:
         "compartment": main.compartment_id,
         "displayName": shown.removesuffix(f"-{name}") if name and len(runs) > 1 else shown,
         "layout": "node-groups" if groups else "run-per-node",
-        "nodes": [_described_group(group) for group in groups] or [_described_node(run) for run in runs],
+        "nodes": nodes,
         "tags": own_tags(main.freeform_tags) or None,
         "image": image,
         "maximumRuntimeMinutes": getattr(
@@ -240,18 +250,6 @@ def described_inputs(runs: Sequence[Any]) -> Properties:
     if logs is not None and logs.enable_logging:
         inputs |= {"logGroup": logs.log_group_id, "log": logs.log_id}
     return {key: value for key, value in inputs.items() if value is not None}
-
-
-def _described_node(run: Any) -> Properties:
-    name, role, rank = node_of(run.freeform_tags or {})
-    described = {"name": name or "main", "rank": rank, **({"role": role} if role else {})}
-    return {**described, **_described_configuration(run.job_configuration_override_details)}
-
-
-def _described_group(group: Any) -> Properties:
-    described = {"name": group.name, "replicas": group.replicas, "minimumSuccess": group.minimum_success_replicas}
-    configuration = _described_configuration(group.job_configuration_details)
-    return {**{key: value for key, value in described.items() if value is not None}, **configuration}
 
 
 def _described_configuration(configuration: Any) -> Properties:

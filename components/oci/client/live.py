@@ -76,7 +76,10 @@ class _Reader:
         there = self._list(row.service, row.list_operation, *place)
         if there is None:
             return
-        live = next((one for one in there if _is(one, resource)), None)
+        if resource.type == BUCKET:
+            live = next((row for row in there if row.name == resource.inputs.get("name")), None)
+        else:
+            live = next((row for row in there if row.id == resource.id), None)
         if live is None:
             self._reading.record_missing(resource)
             return
@@ -178,10 +181,6 @@ class _Reader:
 class _Page:
     data: Iterable[Any]
     headers: Mapping[str, str]
-
-
-def _is(row: Any, resource: ReviewedResource) -> bool:
-    return bool(row.name == resource.inputs.get("name") if resource.type == BUCKET else row.id == resource.id)
 
 
 def _plain(value: Any) -> Any:

@@ -200,9 +200,16 @@ def inputs(
 
 def small_shapes(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
     """Implements `trainyard.rehearsal.mapping.Machines`."""
-    _shape(made, name, plan.jobs[name], entry)
-    # A job whose image is in another registry, or shared by jobs of other frameworks, gets an image of its own.
     job = plan.jobs[name]
+    if job.shape.name != SMALL_SHAPE["name"] or (job.shape.ocpus or 1) > 1:
+        entry["shape"] = dict(SMALL_SHAPE)
+        if "GPU" in job.shape.name.upper():
+            made.differences.append(f"job {name}: {job.shape.name} has GPUs; here it trains on CPUs")
+            if job.framework in _BY_NCCL:
+                made.not_rehearsed.setdefault(name, []).append("NCCL: there is no GPU here; gloo carries the tensors")
+        else:
+            made.differences.append(f"job {name}: a share of this machine stands in for {job.shape.name}")
+    # A job whose image is in another registry, or shared by jobs of other frameworks, gets an image of its own.
     shared = {other.framework for other in plan.jobs.values() if other.image == job.image} != {job.framework}
     if not job.image_is_ours:
         made.differences.append(
@@ -210,15 +217,3 @@ def small_shapes(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, 
         )
     if shared or not job.image_is_ours:
         entry["image"] = f"${{registry}}:rehearsal-{name}"
-
-
-def _shape(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
-    if job.shape.name == SMALL_SHAPE["name"] and (job.shape.ocpus or 1) <= 1:
-        return
-    entry["shape"] = dict(SMALL_SHAPE)
-    if "GPU" in job.shape.name.upper():
-        made.differences.append(f"job {name}: {job.shape.name} has GPUs; here it trains on CPUs")
-        if job.framework in _BY_NCCL:
-            made.not_rehearsed.setdefault(name, []).append("NCCL: there is no GPU here; gloo carries the tensors")
-    else:
-        made.differences.append(f"job {name}: a share of this machine stands in for {job.shape.name}")

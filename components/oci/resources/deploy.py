@@ -96,8 +96,17 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     network = None
     if plan.network.create:
         network = Network("network", NetworkArgs(plan.network, plan.compartment or "", prefix, plan.tags))
+    project = borrowed.get("project", "projectId") or plan.project.project
+    if project is None:
+        project = oci.datascience.Project(
+            "project",
+            compartment_id=plan.compartment,
+            display_name=plan.project.name,
+            description=f"Distributed training of {plan.team}, {plan.environment}",
+            freeform_tags=dict(plan.tags),
+        ).id
     place = JobPlace(
-        project=_project(plan, borrowed),
+        project=project,
         subnet=network.subnet_id if network else borrowed.get("network", "subnetId") or plan.network.subnet or "",
         **_logs(plan, borrowed),
         compute_targets=compute_targets(plan),
@@ -119,19 +128,6 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     if place.compute_targets:
         made["computeTargetIds"] = dict(place.compute_targets)
     return {**outputs(here, network, place, jobs), **made}
-
-
-def _project(plan: OciPlan, borrowed: Borrowed) -> pulumi.Input[str]:
-    existing = borrowed.get("project", "projectId") or plan.project.project
-    if existing is not None:
-        return existing
-    return oci.datascience.Project(
-        "project",
-        compartment_id=plan.compartment,
-        display_name=plan.project.name,
-        description=f"Distributed training of {plan.team}, {plan.environment}",
-        freeform_tags=dict(plan.tags),
-    ).id
 
 
 def _logs(plan: OciPlan, borrowed: Borrowed) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
-from components.oci.plan import ComputeTargetPlan, OciPlan
+from components.oci.plan import OciPlan
 from components.oci.resources.context import Context
 from components.oci.run_inputs import Where, job_tags, launch_tags, run_inputs
 from components.oci.stack import MachineShare
@@ -242,27 +242,29 @@ def _file_name(name: str, digest: str) -> str:
 
 def compute_targets(plan: OciPlan) -> dict[str, pulumi.Input[str]]:
     """The OCID of each compute target, by its key in the stack file."""
-    return {key: target.existing or _made(plan, key, target) for key, target in plan.compute_targets.items()}
-
-
-def _made(plan: OciPlan, key: str, target: ComputeTargetPlan) -> pulumi.Output[str]:
-    shape = target.shape
-    if shape is None:
-        raise ValueError(f"{target.name} is not made")
-    machine: dict[str, Any] = {"instance_shape": shape.name}
-    if shape.ocpus is not None:
-        machine["instance_shape_details"] = {"ocpus": shape.ocpus, "memory_in_gbs": shape.memory_gb}
-    if target.boot_volume_gb is not None:
-        machine["boot_volume_size_in_gbs"] = target.boot_volume_gb
-    return oci.datascience.ComputeTarget(
-        f"target-{key}",
-        compartment_id=plan.compartment,
-        display_name=target.name,
-        description=f"Machines for the training of {plan.team}, {plan.environment}",
-        compute_configuration_details={
-            "compute_type": MANAGED,
-            "instance_configuration": machine,
-            "scaling_policy": {"policy_type": "FIXED_SIZE", "instance_count": target.instances},
-        },
-        freeform_tags=dict(plan.tags),
-    ).id
+    ocids: dict[str, pulumi.Input[str]] = {}
+    for key, target in plan.compute_targets.items():
+        if target.existing:
+            ocids[key] = target.existing
+            continue
+        shape = target.shape
+        if shape is None:
+            raise ValueError(f"{target.name} is not made")
+        machine: dict[str, Any] = {"instance_shape": shape.name}
+        if shape.ocpus is not None:
+            machine["instance_shape_details"] = {"ocpus": shape.ocpus, "memory_in_gbs": shape.memory_gb}
+        if target.boot_volume_gb is not None:
+            machine["boot_volume_size_in_gbs"] = target.boot_volume_gb
+        ocids[key] = oci.datascience.ComputeTarget(
+            f"target-{key}",
+            compartment_id=plan.compartment,
+            display_name=target.name,
+            description=f"Machines for the training of {plan.team}, {plan.environment}",
+            compute_configuration_details={
+                "compute_type": MANAGED,
+                "instance_configuration": machine,
+                "scaling_policy": {"policy_type": "FIXED_SIZE", "instance_count": target.instances},
+            },
+            freeform_tags=dict(plan.tags),
+        ).id
+    return ocids

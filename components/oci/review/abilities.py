@@ -128,14 +128,11 @@ def _principals(access: Iterable[Side]) -> Iterator[tuple[Principal, str]]:
             anybody = Principal("user", groups=(Membership("", OTHER),))
             seen.setdefault(subject.kind, (anybody, "every member of any group"))
         for member in subject.members:
-            seen.setdefault(_key(subject, member), _principal(subject, member))
+            key: tuple[str, ...] = (subject.kind, getattr(member, "ocid", "").lower())
+            if isinstance(member, Named):
+                key = subject.kind, (member.domain or "default").lower(), member.name.lower()
+            seen.setdefault(key, _principal(subject, member))
     yield from seen.values()
-
-
-def _key(subject: Subject, member: Named | Identified) -> tuple[str, ...]:
-    if isinstance(member, Identified):
-        return subject.kind, member.ocid.lower()
-    return subject.kind, (member.domain or "default").lower(), member.name.lower()
 
 
 def _principal(subject: Subject, member: Named | Identified) -> tuple[Principal, str]:
