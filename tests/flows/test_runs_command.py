@@ -350,6 +350,8 @@ def test_a_sweep_is_listed_with_its_best_run_first(world: World, job: str, tmp_p
         ("sweep-lr-0.01", "status/0.json", {"rank": 0, "state": "running", "progress": {"loss": 0.7}}),
         ("sweep-lr-0.01", "output/workdir/result.json", {"loss": 0.2}),
     ):
+        # No status is read of a run that waits for its machine.
+        eventually(lambda run=made[name][0]: world.read(run), lambda run: run.lifecycle_state == "IN_PROGRESS")  # type: ignore[misc]
         folder = f"line/{name}/1/{job_runs.start_of(made[name][0].id, {})}"
         storage.put_object(namespace, "runs", f"{folder}/{key}", json.dumps(content))
 
