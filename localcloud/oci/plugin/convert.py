@@ -59,7 +59,7 @@ def to_model(service: str, model: str, properties: Mapping[str, Any]) -> Any:
     """The model, or its subtype by the discriminator. Leaves out properties that it does not have."""
     choose = getattr(getattr(models_of(service), model), "get_subtype", None)
     if choose is not None:
-        names = getattr(models_of(service), model).attribute_map
+        names = getattr(models_of(service), model)().attribute_map
         wire = {names[a]: properties.get(key) for key, (a, _) in pulumi_fields(service, model).items()}
         model = str(choose({key: value.upper() if isinstance(value, str) else value for key, value in wire.items()}))
     model_fields = pulumi_fields(service, model)
