@@ -79,7 +79,7 @@ class Choice:
         """Why requirements give the job another environment than its code alone would. Empty if they do not."""
         if not self.passed_over or not self.nearest:
             return ""
-        unmet = ", ".join(f"`{one.requirement}` ({one.has})" for one in self.decisive)
+        unmet = ", ".join(f"`{conflict.requirement}` ({conflict.has})" for conflict in self.decisive)
         lacking = f"; it has no {', '.join(f'`{name}`' for name in self.lacks)}" if self.lacks else ""
         return f"`{self.nearest.name}`, not `{self.passed_over.name}`, which does not meet {unmet}{lacking}"
 

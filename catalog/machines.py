@@ -78,7 +78,9 @@ def is_price(row: Any) -> bool:
     if not isinstance(row, Mapping):
         return False
     prices = [row.get(key) for key in (_WHOLE if _WHOLE[0] in row else _BY_SIZE)]
-    return all(isinstance(one, int | float) and not isinstance(one, bool) and 0 <= one < _MOST for one in prices)
+    return all(
+        isinstance(price, int | float) and not isinstance(price, bool) and 0 <= price < _MOST for price in prices
+    )
 
 
 def most_retries(counts: Iterable[int]) -> int:

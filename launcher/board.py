@@ -134,7 +134,7 @@ class Board:
         nonces, latest = {rank: event.nonce for rank, event in self.current().items()}, dict[int, Event]()
         for event in self.all:
             if event.idle_number and event.generation == generation and nonces.get(event.rank) == event.nonce:
-                latest[event.rank] = max(event, latest.get(event.rank, event), key=lambda one: one.idle_number)
+                latest[event.rank] = max(event, latest.get(event.rank, event), key=lambda other: other.idle_number)
         return {rank: event for rank, event in latest.items() if event.idle_number % 2}
 
     def gone(self, launch: Launch, lost: Iterable[int]) -> frozenset[int]:

@@ -209,7 +209,7 @@ class Output:
                     self._selector.unregister(key.fileobj)
                     key.fileobj.close()  # type: ignore[union-attr]  # a pipe's stream, never a number
                     with self._lock:
-                        self._streams = tuple(one for one in self._streams if one is not key.data)
+                        self._streams = tuple(stream for stream in self._streams if stream is not key.data)
 
     def _pass_on_part(self) -> float | None:
         """Passes on a part of the line that has waited longest, if it is due. Returns when the next part is due."""

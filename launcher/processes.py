@@ -81,7 +81,7 @@ class ChildProcesses:
     def start_side_process(self, spec: Spec) -> SideProcess:
         """Starts a process that may fail; `clear` ends it too. OSError if it cannot be started."""
         made = SideProcess(self._process(spec))
-        self._side_processes = [*(one for one in self._side_processes if one.code is None), made]
+        self._side_processes = [*(process for process in self._side_processes if process.code is None), made]
         self._output.give(made.process, made.keep)
         return made
 

@@ -239,7 +239,7 @@ class _Choice:
         for top, (size, files, why) in self._cached.items():
             lost.append(Loss(top, size, why, inside=True, files=files))
         kept, over = files_within(self.limits, self._others)
-        return [*sorted(self._asked, key=lambda one: one.name), *kept], [*lost, *over]
+        return [*sorted(self._asked, key=lambda file: file.name), *kept], [*lost, *over]
 
 
 def files_within(limits: Limits, files: Iterable[KeptFile]) -> tuple[list[KeptFile], list[Loss]]:
@@ -247,20 +247,20 @@ def files_within(limits: Limits, files: Iterable[KeptFile]) -> tuple[list[KeptFi
     kept: list[KeptFile] = []
     lost: list[Loss] = []
     room = limits.all
-    for one in sorted(files, key=lambda one: (one.name.count("/"), one.stamp[0], one.name)):
-        size = one.stamp[0]
+    for file in sorted(files, key=lambda file: (file.name.count("/"), file.stamp[0], file.name)):
+        size = file.stamp[0]
         why = limits.exceeded(size, room, len(kept))
         if why:
-            lost.append(Loss(one.name, size, why, inside=True))
+            lost.append(Loss(file.name, size, why, inside=True))
         else:
             room -= size
-            kept.append(one)
+            kept.append(file)
     return kept, lost
 
 
 def lost_elsewhere(kept: Iterable[KeptFile]) -> list[Loss]:
     """The kept files that would be lost on a platform that sets no limits of its own: on every real cloud."""
-    return files_within(Limits(), (one for one in kept if not one.asked))[1]
+    return files_within(Limits(), (file for file in kept if not file.asked))[1]
 
 
 def _cache_above(name: str) -> tuple[str, Cache] | None:

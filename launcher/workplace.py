@@ -203,7 +203,7 @@ class Workplace:
 
     def _save(self, uri: str) -> bool:
         try:
-            number_put = sum(self._sync(one, uri, self._below).everything(whole=True) for one in self._outputs())
+            number_put = sum(self._sync(output, uri, self._below).everything(whole=True) for output in self._outputs())
         except (StoreError, OSError) as error:
             self.say(f"the files in {self.output} could not be uploaded to the bucket: {error}")
             return False
@@ -219,16 +219,16 @@ class Workplace:
         remote = f"{self._below}/{self._free_name()}"
         sync = self._sync(Path(self._stray_files.folder), uri, remote)
         files, size, trouble, whole = 0, 0, "", True
-        for one in kept:
+        for file in kept:
             try:
-                why = trouble or sync.put(one.name, one.stamp)
+                why = trouble or sync.put(file.name, file.stamp)
             except (StoreError, OSError) as error:
                 why = trouble = f"could not be uploaded: {error}"
             if why:
-                lost.append(Loss(one.name, one.stamp[0], why, inside=True))
-                whole = whole and not (trouble and one.asked)
+                lost.append(Loss(file.name, file.stamp[0], why, inside=True))
+                whole = whole and not (trouble and file.asked)
             else:
-                files, size = files + 1, size + one.stamp[0]
+                files, size = files + 1, size + file.stamp[0]
         if files:
             made = f"{count_files(files)} ({format_size(size)}) that training made in its working directory"
             self.say(f"{made} put into {uri}/{remote}")
@@ -242,5 +242,5 @@ class Workplace:
         return name
 
     def _without_bucket(self, kept: list[KeptFile]) -> list[Loss]:
-        made = [Loss(one.name, one.stamp[0], _NO_BUCKET) for one in kept]
+        made = [Loss(file.name, file.stamp[0], _NO_BUCKET) for file in kept]
         return made + [Loss(path, size, _NO_BUCKET) for path, size in self._stray_files.whole(self._outputs())]

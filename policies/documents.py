@@ -41,7 +41,7 @@ def statements_in_document(document: Any) -> Sequence[Mapping[str, Any]]:
     if not isinstance(document, Mapping) or not document.get("Statement"):
         raise DocumentError("it has no `Statement`")
     statements = as_list(document["Statement"])
-    if not all(isinstance(one, Mapping) for one in statements):
+    if not all(isinstance(statement, Mapping) for statement in statements):
         raise DocumentError("a statement is not an object")
     return statements
 
@@ -87,6 +87,6 @@ def allowed_values(condition: Condition | None, *variables: str) -> frozenset[st
         return None
     if condition.operator not in ("=", "in"):
         return None
-    values = frozenset(one.text for one in condition.values if isinstance(one, Text | Pattern))
+    values = frozenset(value.text for value in condition.values if isinstance(value, Text | Pattern))
     # A pattern of stars alone is every name.
     return values if len(values) == len(condition.values) and all(value.strip("*") for value in values) else None

@@ -26,7 +26,7 @@ def results_of_snapshot(side: Snapshot, config: Mapping[str, Any] | None, on: da
         settings=read_rule_settings(config or {}),
         waivers=read_waivers(side.plan.get("waivers")),
     )
-    return tuple(judge_all([as_judged_resource(one) for one in side.resources], terms))
+    return tuple(judge_all([as_judged_resource(resource) for resource in side.resources], terms))
 
 
 def as_judged_resource(resource: ReviewedResource) -> JudgedResource:

@@ -62,7 +62,7 @@ def sample_openpai_run(**differences: Any) -> JudgedResource:
     }
     of_role = differences.pop("role", None)
     if of_role is not None:
-        whole["taskRoles"] = {"worker": {key: one for key, one in {**role, **of_role}.items() if one is not None}}
+        whole["taskRoles"] = {"worker": {key: value for key, value in {**role, **of_role}.items() if value is not None}}
     return JudgedResource(RUN, {"platform": "openpai", "protocol": {**whole, **differences}})
 
 

@@ -94,7 +94,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         return self._answer(judge_single_resource(resource, self._now()))
 
     def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802
-        resources = [self._seen.get(one.urn) or _judged_resource(one) for one in request.resources]
+        resources = [self._seen.get(resource.urn) or _judged_resource(resource) for resource in request.resources]
         return self._answer(judge_stack(resources, self._now()))
 
     def Remediate(self, request: Any, context: Any) -> Any:  # noqa: N802

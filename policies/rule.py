@@ -142,7 +142,7 @@ class JudgedStack:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, *types: str) -> tuple[JudgedResource, ...]:
-        return tuple(one for one in self.resources if one.type in types)
+        return tuple(resource for resource in self.resources if resource.type in types)
 
 
 # What is judged of a stack: one of its resources, or None for the stack as a whole.

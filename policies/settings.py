@@ -99,7 +99,7 @@ def _settings_problems(properties: Mapping[str, Any], schema: Mapping[str, Any])
     from jsonschema import Draft202012Validator
 
     whole = {"type": "object", "additionalProperties": False, "properties": schema}
-    for error in sorted(Draft202012Validator(whole).iter_errors(properties), key=lambda one: list(one.path)):
+    for error in sorted(Draft202012Validator(whole).iter_errors(properties), key=lambda problem: list(problem.path)):
         place = ".".join(map(str, error.path))
         yield f"{place}: {error.message}" if place else error.message
 

@@ -53,21 +53,16 @@ def waiting_problems(framework: Framework) -> Iterator[str]:
             if name not in row.reached_from and not alone:
                 yield f"{where} awaits `{row.label}`, which it may not reach: add `{name}` to the port's `reached_from`"
         for label in role.awaits_every:
-            yield from _awaited_everywhere_problems(framework, where, label)
+            row = framework.port(label)
+            listeners = [listener for listener in row.listens if listener in framework.roles] if row else []
+            # Before the command starts, only the program of a role's `start` can answer on its nodes.
+            for listener in (listener for listener in listeners if not framework.roles[listener].start):
+                yield (
+                    f"{where} awaits `{label}` on every node of `{listener}`, but nothing listens there before the"
+                    f" command: give `roles.{listener}` a `start`"
+                )
         if _starts_only(role) and name in _awaited_starts(framework, name):
             yield f"{where} waits for nodes that wait for it, so none of them would ever start"
-
-
-def _awaited_everywhere_problems(framework: Framework, where: str, label: str) -> Iterator[str]:
-    """Before the command starts, only the program of a role's `start` can answer on its nodes."""
-    row = framework.port(label)
-    for name in row.listens if row else ():
-        listener = framework.roles.get(name)
-        if listener is not None and not listener.start:
-            yield (
-                f"{where} awaits `{label}` on every node of `{name}`, but nothing listens there before the command:"
-                f" give `roles.{name}` a `start`"
-            )
 
 
 def _starts_only(role: RoleRow) -> bool:

@@ -45,5 +45,5 @@ def variables(launch: Launch, environment: Mapping[str, str]) -> dict[str, str]:
 
 def _task_type(launch: Launch, role: str) -> str:
     """TensorFlow's name of a role."""
-    served = any(one.name == _SERVERS for one in launch.roles)
+    served = any(spec.name == _SERVERS for spec in launch.roles)
     return role if role != _LEADER else _CHIEF if served else _WORKER

@@ -153,7 +153,7 @@ class Ads:
         self.members = frozenset(addresses)
         arrivals = [Event(0, rank, f"ads-{address}", since, address=address) for rank, address in addresses.items()]
         # The file does not say how the cluster ended. The state of the job runs does.
-        return arrivals + [Event(0, one.rank, one.nonce, since, how=SUCCEEDED) for one in arrivals if ended]
+        return arrivals + [Event(0, arrival.rank, arrival.nonce, since, how=SUCCEEDED) for arrival in arrivals if ended]
 
     def _nodes(self, listed: Sequence[Stored], ours: set[str], since: float) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {_MAIN: [], _WORKER: []}

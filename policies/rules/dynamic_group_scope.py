@@ -47,7 +47,7 @@ def judge_group_scope(group: JudgedResource, here: Compartments) -> PolicyVerdic
         return fail_because(f"`{text}`: {problem}")
     if compartments is None:
         return fail_because(f"`{text}` matches in every compartment")
-    others = sorted(one for one in compartments if one not in here.known)
+    others = sorted(compartment for compartment in compartments if compartment not in here.known)
     if others and here.has_unknown:
         return unknown_because(f"whether {', '.join(others)} is a compartment of this stack is not known yet")
     return fail_because(f"`{text}` matches in {', '.join(others)}, where nothing of this stack is") if others else PASS
@@ -63,9 +63,9 @@ class Compartments:
     @classmethod
     def of(cls, stack: JudgedStack) -> Compartments:
         named = [
-            one.properties.get("compartmentId")
-            for one in stack.resources
-            if one.type.startswith("oci:") and one.type != GROUP
+            resource.properties.get("compartmentId")
+            for resource in stack.resources
+            if resource.type.startswith("oci:") and resource.type != GROUP
         ]
         known = frozenset(compartment for compartment in named if isinstance(compartment, str))
         return cls(known, any(isinstance(compartment, Unknown) for compartment in named))

@@ -12,16 +12,20 @@ EFA = ("efa", "efa-only")
 
 def judge_efa_interfaces(resource: JudgedResource) -> PolicyVerdict:
     interfaces: Sequence[Mapping[str, Any]] = resource.properties.get("networkInterfaces") or ()
-    efa = [one for one in interfaces if one.get("interfaceType") in EFA]
+    efa = [interface for interface in interfaces if interface.get("interfaceType") in EFA]
     if not efa:
         return PASS
-    cards = [int(one.get("networkCardIndex") or 0) for one in efa]
+    cards = [int(interface.get("networkCardIndex") or 0) for interface in efa]
     if len(set(cards)) < len(cards):
         return fail_because("two EFA interfaces share a network card")
-    wrong = [one for one in efa if int(one.get("deviceIndex") or 0) != min(int(one.get("networkCardIndex") or 0), 1)]
+    wrong = [
+        interface
+        for interface in efa
+        if int(interface.get("deviceIndex") or 0) != min(int(interface.get("networkCardIndex") or 0), 1)
+    ]
     if wrong:
         return fail_because("an EFA interface has the wrong deviceIndex: 0 on network card 0, 1 on the others")
-    if not all(_has_groups(one) for one in efa):
+    if not all(_has_groups(interface) for interface in efa):
         return fail_because(
             "an EFA interface names no security group, and the VPC's own group need not let EFA through"
         )

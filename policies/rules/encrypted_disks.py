@@ -32,7 +32,8 @@ def judge_template_disks(resource: JudgedResource) -> PolicyVerdict:
     if not mapped:
         return fail_because("it leaves encryption to the image")
     return verdict_on_every(
-        lambda one: judge_disk(one.get("ebs") or {}), [one for one in mapped if one.get("ebs") is not None]
+        lambda mapping: judge_disk(mapping.get("ebs") or {}),
+        [mapping for mapping in mapped if mapping.get("ebs") is not None],
     )
 
 

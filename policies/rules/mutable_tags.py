@@ -31,7 +31,7 @@ def judge_images(stack: JudgedStack) -> Iterator[StackVerdict]:
     judged: set[str] = set()
     for resource in stack.of(RUN, JOB):
         for image in _images_of_resource(resource):
-            verdict = attempt_verdict(lambda one: judge_image(str(one), stack), image)
+            verdict = attempt_verdict(lambda name: judge_image(str(name), stack), image)
             reason = verdict.because or str(image)
             if reason not in judged:
                 judged.add(reason)

@@ -43,7 +43,7 @@ def judge_block(resource: JudgedResource) -> PolicyVerdict:
 
 
 def judge_bucket_policy(resource: JudgedResource) -> PolicyVerdict:
-    opened = any(is_open_to_all(one) for one in readable_statements(resource.properties.get("policy")))
+    opened = any(is_open_to_all(statement) for statement in readable_statements(resource.properties.get("policy")))
     return fail_because("its policy lets anybody in") if opened else PASS
 
 

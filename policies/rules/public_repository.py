@@ -18,7 +18,7 @@ def judge_repository(resource: JudgedResource) -> PolicyVerdict:
 
 
 def judge_repository_policy(resource: JudgedResource) -> PolicyVerdict:
-    opened = any(is_open_to_all(one) for one in readable_statements(resource.properties.get("policy")))
+    opened = any(is_open_to_all(statement) for statement in readable_statements(resource.properties.get("policy")))
     return fail_because(EVERYBODY) if opened else PASS
 
 

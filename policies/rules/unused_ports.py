@@ -61,7 +61,7 @@ class Used:
 
 def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
     used = used_ports(stack)
-    yield from verdicts_on_each(lambda one: judge_resource(one, used), stack.of(*TYPES))
+    yield from verdicts_on_each(lambda resource: judge_resource(resource, used), stack.of(*TYPES))
 
 
 def judge_resource(resource: JudgedResource, used: Used) -> PolicyVerdict:

@@ -53,7 +53,7 @@ def read_lost(status: Mapping[str, Any] | None, key: str = LOST) -> Lost | None:
     if not isinstance(row, Mapping) or not _valid_count(row.get("files")):
         return None
     rows = row.get("largest")
-    named = [one for one in (rows if isinstance(rows, list) else [])[:_MOST_NAMED] if isinstance(one, Mapping)]
+    named = [row for row in (rows if isinstance(rows, list) else [])[:_MOST_NAMED] if isinstance(row, Mapping)]
     return Lost(
         _valid_count(row["files"]),
         _valid_count(row.get("bytes")),

@@ -118,11 +118,11 @@ class JobTries:
         if call.urn in self._replaced and not job_goes:
             return
         run = (old.get("tags") or {}).get("run")
-        alive = [one for one in runs.tries(call, old, patiently=True) if job_goes or one.like in ("", run)]
+        alive = [other for other in runs.tries(call, old, patiently=True) if job_goes or other.like in ("", run)]
         if not alive:
             return
         call.report.warning(f"its tries end with it: {_titles_of_tries(alive)}; waiting until they have ended")
-        nodes = [node for one in alive for node in one.nodes]
+        nodes = [node for other in alive for node in other.nodes]
         runs.cancel(call, nodes)
         wait_for_end(call, runs, nodes, minutes)
 
@@ -139,7 +139,7 @@ def _job_of(inputs: Properties) -> str:
 
 
 def _titles_of_tries(tries: Sequence[Try]) -> str:
-    return terminal_line(", ".join(sorted(one.title for one in tries)))
+    return terminal_line(", ".join(sorted(other.title for other in tries)))
 
 
 _FIRST_PAUSE, _GROWTH, _LONGEST_PAUSE = 0.5, 1.5, 20.0

@@ -160,6 +160,21 @@ def findings_sarif(judged: Sequence[Judged], _: bool) -> str:
     """SARIF 2.1.0, for code scanning."""
     findings = all_findings(judged)
     used = {finding.code for finding in findings}
+    results = []
+    for finding in findings:
+        place: dict[str, Any] = {"artifactLocation": {"uri": quote(os.fsencode(finding.file.replace("\\", "/")))}}
+        if finding.line:
+            place["region"] = {"startLine": finding.line, "startColumn": max(1, finding.column)}
+        location: dict[str, Any] = {"physicalLocation": place}
+        if path := dotted_path(finding.path):
+            location["logicalLocations"] = [{"fullyQualifiedName": terminal_line(path)}]
+        result = {
+            "ruleId": finding.code,
+            "level": finding.severity,
+            "message": {"text": escape_sarif(f"{finding.message}. {finding.remedy}")},
+            "locations": [location],
+        }
+        results.append(result)
     driver = {
         "name": "trainyard",
         "semanticVersion": VERSION,
@@ -176,26 +191,11 @@ def findings_sarif(judged: Sequence[Judged], _: bool) -> str:
             {
                 "tool": {"driver": driver},
                 "columnKind": "unicodeCodePoints",
-                "results": list(map(_sarif_of_finding, findings)),
+                "results": results,
             }
         ],
     }
     return json.dumps(log, indent=2)
-
-
-def _sarif_of_finding(finding: Finding) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": quote(os.fsencode(finding.file.replace("\\", "/")))}}
-    if finding.line:
-        place["region"] = {"startLine": finding.line, "startColumn": max(1, finding.column)}
-    location: dict[str, Any] = {"physicalLocation": place}
-    if path := dotted_path(finding.path):
-        location["logicalLocations"] = [{"fullyQualifiedName": terminal_line(path)}]
-    return {
-        "ruleId": finding.code,
-        "level": finding.severity,
-        "message": {"text": escape_sarif(f"{finding.message}. {finding.remedy}")},
-        "locations": [location],
-    }
 
 
 RENDERERS: Mapping[str, Renderer] = {

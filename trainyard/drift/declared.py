@@ -39,7 +39,11 @@ class Declared:
 def of_local(cloud_home: Path, stack: str, platform: str) -> Declared:
     """Reads the state from the Pulumi backend beside a local cloud."""
     folder = cloud_home.parent / "pulumi" / "state" / ".pulumi" / "stacks"
-    own = (one for one in states_in(folder) if one.stack == stack and one.project == PROJECT_NAME and any(one.made()))
+    own = (
+        state
+        for state in states_in(folder)
+        if state.stack == stack and state.project == PROJECT_NAME and any(state.made())
+    )
     state = next(own, None)
     if state is None:
         raise DriftError(f"{stack} is not up on the local cloud in {cloud_home}: `trainyard up {stack} --local`")

@@ -141,6 +141,6 @@ def pushed_digest(tool: Tool, address: str, digest_file: Path) -> str:
         answer = subprocess.run(words, capture_output=True, text=True)
         listed = json.loads(answer.stdout) if answer.returncode == 0 and answer.stdout.strip() else []
         repository = address.rpartition(":")[0]
-        text = next((one for one in listed or () if one.startswith(f"{repository}@")), "")
+        text = next((digest for digest in listed or () if digest.startswith(f"{repository}@")), "")
     match = _DIGEST.search(text)
     return match[0] if match else ""

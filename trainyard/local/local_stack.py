@@ -226,7 +226,9 @@ class LocalStack:
     def stacks_up(self) -> list[str]:
         """The stacks that have resources. A stack that was only previewed has none."""
         return [
-            one.stack for one in states_in(self._states().parent) if one.project == PROJECT_NAME and any(one.made())
+            state.stack
+            for state in states_in(self._states().parent)
+            if state.project == PROJECT_NAME and any(state.made())
         ]
 
     def _states(self) -> Path:
@@ -240,14 +242,14 @@ class LocalStack:
         """This stack's state, and those of all stacks that share its backend."""
         every = states_in(self._states().parent)
         here = (PROJECT_NAME, self.stack)
-        own = next((one for one in every if (one.project, one.stack) == here), State(*here, ()))
+        own = next((state for state in every if (state.project, state.stack) == here), State(*here, ()))
         return own, every
 
     def is_up(self, stack: str) -> bool:
         """Whether the stack has resources that are not protected. After `down` it may still have protected ones, and
         outputs that no longer work."""
         _, every = self.states()
-        return any(not row.get("protect") for one in every if one.stack == stack for row in one.made())
+        return any(not row.get("protect") for state in every if state.stack == stack for row in state.made())
 
     def remove_stand_ins(self, cloud: control.Cloud, with_data: bool) -> None:
         """Removes the stand-ins for stacks of all platforms. Call it when the cloud has no stacks."""

@@ -131,7 +131,9 @@ def _platform_change(
         kind="changed",
         closed=left.closed,
         lost=left.lost,
-        changes=tuple(sorted((*left.changes, *made.changes), key=lambda one: (one.type, one.name, one.kind))),
+        changes=tuple(
+            sorted((*left.changes, *made.changes), key=lambda change: (change.type, change.name, change.kind))
+        ),
         warnings=tuple(text for text in after.remarks if text not in before.remarks),
         forecast_changed=left.forecast_changed or made.forecast_changed,
         costs_before=left.costs_before,

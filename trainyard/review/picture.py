@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from html import escape
 from textwrap import wrap
-from typing import Any
 
 from components.plan.model import INTERNET, SERVICES, SUBNET
 from components.platform.review import Snapshot
@@ -38,19 +36,7 @@ def build_picture(side: Snapshot) -> Picture:
         for role in job.get("roles") or ()
     )
     titles = {title.partition(" x ")[0]: title for title in roles}
-    edges = tuple(_plan_edges(plan, titles))
-    ends = {end for edge in edges for end in (edge.source, edge.target)}
-    people = tuple(title for title in _PEOPLE.values() if title in ends)
-    if _EVERY_NODE in ends:
-        roles = (*roles, _EVERY_NODE)
-    places = tuple(sorted(ends - {*people, *roles}))
-    network = plan.get("network") or {}
-    subnet = network.get("subnetCidr" if network.get("create") else "subnet")
-    return Picture(f"subnet {subnet}" if subnet else "nodes", roles, people, places, edges)
-
-
-def _plan_edges(plan: Mapping[str, Any], titles: Mapping[str, str]) -> Iterator[Edge]:
-    """By the port rules of a plan, then by its grants."""
+    # The edges: first by the port rules of the plan, then by its grants.
     labels: dict[tuple[str, str], list[str]] = {}
     for rule in (plan.get("network") or {}).get("rules") or ():
         source, target = (_WORDS.get(rule[end], titles.get(rule[end], rule[end])) for end in ("source", "target"))
@@ -67,8 +53,17 @@ def _plan_edges(plan: Mapping[str, Any], titles: Mapping[str, str]) -> Iterator[
         target = grant["target"] or names.get(place) or ""
         title = f"{place} {target}".strip() if place in names else place
         labels.setdefault((_PEOPLE[grant["who"]], title), []).append(grant["does"])
-    for (source, target), labels_of_edge in labels.items():
-        yield Edge(source, target, ", ".join(dict.fromkeys(labels_of_edge)))
+    edges = tuple(
+        Edge(source, target, ", ".join(dict.fromkeys(of_edge))) for (source, target), of_edge in labels.items()
+    )
+    ends = {end for edge in edges for end in (edge.source, edge.target)}
+    people = tuple(title for title in _PEOPLE.values() if title in ends)
+    if _EVERY_NODE in ends:
+        roles = (*roles, _EVERY_NODE)
+    places = tuple(sorted(ends - {*people, *roles}))
+    network = plan.get("network") or {}
+    subnet = network.get("subnetCidr" if network.get("create") else "subnet")
+    return Picture(f"subnet {subnet}" if subnet else "nodes", roles, people, places, edges)
 
 
 def picture_svg(shown: Picture) -> str:

@@ -41,7 +41,7 @@ def check_equipment(settings: Settings, paths: MachinePaths) -> list[Equipment]:
 
 def equipment_problems(equipment: list[Equipment]) -> str:
     """All problems in one line; empty if there are none."""
-    return "; ".join(f"{one.problem}: {one.remedy}" for one in equipment if one.problem)
+    return "; ".join(f"{part.problem}: {part.remedy}" for part in equipment if part.problem)
 
 
 def _runtime_problem() -> str:
