@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from bench.harness.rows import Row
-from components.oci.iam.explain import explain
+from components.oci.iam.explain import explain_refusal
 from components.oci.iam.judge import (
     AttachedPolicy,
     Compartments,
@@ -13,9 +13,9 @@ from components.oci.iam.judge import (
     Principal,
     Target,
     compile_policies,
-    judge,
+    judge_request,
 )
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 from components.oci.iam.printing import to_text
 
 ROOT = "ocid1.tenancy.oc1..root"
@@ -59,7 +59,7 @@ def _rate(call: Callable[[], object], seconds: float = 0.5) -> float:
 def rows() -> list[Row]:
     tree = Compartments(ROOT, {_compartment(team): ROOT for team in range(TEAMS)})
     texts = [text for team in range(TEAMS) for text in _statements(team)]
-    statements = [parse(text) for text in texts]
+    statements = [parse_statement(text) for text in texts]
     policies = [AttachedPolicy("p", ROOT, tuple(statements))]
     in_force = compile_policies(policies, tree)
     team = TEAMS // 2
@@ -70,16 +70,16 @@ def rows() -> list[Row]:
     table, members = {("group", "default", f"people-{team}"): frozenset(three)}, frozenset(three)
     key = ("group", "default", f"people-{team}")
 
-    assert judge(in_force, alice, three, here).allowed
-    assert judge(in_force, alice, ("OBJECT_READ",), here).allowed
-    assert not judge(in_force, alice, ("BUCKET_READ",), elsewhere).allowed
+    assert judge_request(in_force, alice, three, here).allowed
+    assert judge_request(in_force, alice, ("OBJECT_READ",), here).allowed
+    assert not judge_request(in_force, alice, ("BUCKET_READ",), elsewhere).allowed
     floor = _rate(lambda: table.get(key) and three[0] in members)
     calls: dict[str, Callable[[], object]] = {
-        "allowed, three permissions": lambda: judge(in_force, alice, three, here),
-        "allowed, by a condition": lambda: judge(in_force, alice, ("OBJECT_READ",), here),
-        "refused": lambda: judge(in_force, alice, ("BUCKET_READ",), elsewhere),
-        "refused and explained": lambda: explain(in_force, alice, ("BUCKET_READ",), elsewhere).text(),
-        "parse a statement": lambda: parse(texts[-1]),
+        "allowed, three permissions": lambda: judge_request(in_force, alice, three, here),
+        "allowed, by a condition": lambda: judge_request(in_force, alice, ("OBJECT_READ",), here),
+        "refused": lambda: judge_request(in_force, alice, ("BUCKET_READ",), elsewhere),
+        "refused and explained": lambda: explain_refusal(in_force, alice, ("BUCKET_READ",), elsewhere).text(),
+        "parse a statement": lambda: parse_statement(texts[-1]),
         "print a statement": lambda: to_text(statements[-1]),
     }
     return [_row(name, _rate(call), floor) for name, call in calls.items()]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.harness.rows import ROOT, Aim, Row
-from components.oci.client.job_runs import MAIN_VARIABLE, start_of
+from components.oci.client.job_runs import MAIN_VARIABLE, start_of_job_run
 from localcloud.admin import list_calls
 from localcloud.oci.ocids import new_ocid
 from tests.support.cloud_fixture import Clients, local_cloud
@@ -67,7 +67,7 @@ def rows() -> list[Row]:
 
 def _measure_rendezvous(place: Place, folder: Path, count: int) -> MeasuredRendezvous:
     documents, main = _documents(place, count), new_ocid("datasciencejobrun", "iad")
-    peers = f"train/nodes-{count}/1/{start_of(main, {})}/peers/"
+    peers = f"train/nodes-{count}/1/{start_of_job_run(main, {})}/peers/"
     with _launchers() as started:
         for document in documents[:-1]:
             started.append(_start(place, folder, document, main))

@@ -26,7 +26,7 @@ import yaml
 
 from bench.harness.rows import ROOT, Aim, Row, in_turns
 from components.oci.client.session import DEPLOYER, session_of
-from components.oci.local.removal import empty
+from components.oci.local.removal import empty_bucket
 from localcloud import admin
 from tests.support.cloud_world import TERMINAL
 from tests.support.local_team import Team
@@ -143,7 +143,7 @@ class Pair:
         eventually(lambda: [run.lifecycle_state for run in science.list_job_runs(cloud.compartment).data],
                    lambda states: set(states) <= TERMINAL, LONGEST_SECONDS)  # fmt: skip
         for bucket in storage.list_buckets(cloud.namespace, cloud.compartment).data:
-            empty(session, print, cloud.namespace, bucket.name)
+            empty_bucket(session, print, cloud.namespace, bucket.name)
 
     def _slow_up(self) -> None:
         self._empty()

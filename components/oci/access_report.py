@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from components.oci import iam
 from components.oci.deployer import deployer_lines
-from components.oci.iam.permissions import grants, is_documented
+from components.oci.iam.permissions import is_documented, permissions_of_grant
 from components.oci.iam.printing import grant_text, location_text, subject_text
 from components.oci.plan import OciPlan
-from components.oci.statements import STATEMENTS_ON_A_PATH, Line, group_named, matching_rule, policies
+from components.oci.statements import STATEMENTS_ON_A_PATH, Line, group_named, lines_by_policy, matching_rule
 from components.plan.platform import AccessReporting
 from components.plan.show import aligned_rows
 
@@ -68,11 +68,17 @@ class OciAccessReport:
         return tuple(right for policy in (*self.policies, *self.wanted) for right in policy.rights)
 
     def text(self) -> str:
-        parts = (_who(self), _groups(self), _statements(self), _deployer(self), _uncertain(self))
+        parts = (
+            _lines_by_subject(self),
+            _dynamic_group_lines(self),
+            _statement_lines(self),
+            _deployer_lines(self),
+            _uncertain_grants(self),
+        )
         return "\n".join(line for part in parts for line in part)
 
 
-def build_report(plan: OciPlan, deployers: str) -> OciAccessReport:
+def build_oci_access_report(plan: OciPlan, deployers: str) -> OciAccessReport:
     """`deployers`: the group of the people who run `pulumi up`. Stack files do not name it."""
     group_named("group", deployers)
     prefix = f"{plan.team}-{plan.environment}"
@@ -84,28 +90,28 @@ def build_report(plan: OciPlan, deployers: str) -> OciAccessReport:
         made=plan.access.create,
         granted_by=plan.uses if taken else None,
         dynamic_groups=tuple(_dynamic_groups(plan)),
-        policies=_policies(plan),
-        wanted=_policies(outside),
+        policies=_policy_reports(plan),
+        wanted=_policy_reports(outside),
         deployer=PolicyReport(
             f"{prefix}-deployers",
-            _place(plan, True),
-            tuple(_right(plan, line) for line in deployer_lines(plan, deployers)),
+            _place_of_policy(plan, True),
+            tuple(_right_of_line(plan, line) for line in deployer_lines(plan, deployers)),
         ),
     )
 
 
-def _policies(plan: OciPlan) -> tuple[PolicyReport, ...]:
+def _policy_reports(plan: OciPlan) -> tuple[PolicyReport, ...]:
     return tuple(
         PolicyReport(
             f"{plan.team}-{plan.environment}-{key}",
-            _place(plan, lines[0].attached_to_tenancy),
-            tuple(_right(plan, line) for line in lines),
+            _place_of_policy(plan, lines[0].attached_to_tenancy),
+            tuple(_right_of_line(plan, line) for line in lines),
         )
-        for key, lines in policies(plan).items()
+        for key, lines in lines_by_policy(plan).items()
     )
 
 
-def _right(plan: OciPlan, line: Line) -> Right:
+def _right_of_line(plan: OciPlan, line: Line) -> Right:
     statement = line.statement
     unsure = line.trust != "documented"
     grant, place = statement.grant, location_text(statement.location)
@@ -123,11 +129,13 @@ def _right(plan: OciPlan, line: Line) -> Right:
         why=line.why,
         statement=line.text,
         trust=line.trust,
-        inferred=tuple(sorted(name for name in grants(statement.grant) if unsure and not is_documented(name))),
+        inferred=tuple(
+            sorted(name for name in permissions_of_grant(statement.grant) if unsure and not is_documented(name))
+        ),
     )
 
 
-def _place(plan: OciPlan, tenancy: bool) -> str:
+def _place_of_policy(plan: OciPlan, tenancy: bool) -> str:
     return f"tenancy {plan.tenancy or ''}".strip() if tenancy else f"compartment {plan.compartment or ''}".strip()
 
 
@@ -142,7 +150,7 @@ def _dynamic_groups(plan: OciPlan) -> Iterator[DynamicGroup]:
         yield DynamicGroup(access.users_dynamic_group, "users, from notebook sessions", making, rule)
 
 
-def _who(report: OciAccessReport) -> Iterator[str]:
+def _lines_by_subject(report: OciAccessReport) -> Iterator[str]:
     yield f"{report.stack}: access {report.mode}"
     if not report.made:
         by = f"by the stack {report.granted_by}" if report.granted_by else "outside"
@@ -158,7 +166,7 @@ def _who(report: OciAccessReport) -> Iterator[str]:
             yield f"      {'; '.join(one.why)}"
 
 
-def _groups(report: OciAccessReport) -> Iterator[str]:
+def _dynamic_group_lines(report: OciAccessReport) -> Iterator[str]:
     yield ""
     yield "Dynamic groups"
     for group in report.dynamic_groups:
@@ -168,10 +176,10 @@ def _groups(report: OciAccessReport) -> Iterator[str]:
             yield f"      {group.matching_rule}"
 
 
-def _statements(report: OciAccessReport) -> Iterator[str]:
+def _statement_lines(report: OciAccessReport) -> Iterator[str]:
     for policy in report.policies:
         yield ""
-        yield from _policy(policy)
+        yield from _policy_lines(policy)
     for policy in report.wanted:
         yield ""
         yield f"Statements that would grant it, attached to {policy.attached_to}"
@@ -183,18 +191,18 @@ def _statements(report: OciAccessReport) -> Iterator[str]:
         yield "are too many, and no limit request raises it. Use fewer buckets of input data, or prefixes of one."
 
 
-def _policy(policy: PolicyReport) -> Iterator[str]:
+def _policy_lines(policy: PolicyReport) -> Iterator[str]:
     yield f"Policy {policy.name}, attached to {policy.attached_to}"
     yield from (f"  {one.statement}" for one in policy.rights)
 
 
-def _deployer(report: OciAccessReport) -> Iterator[str]:
+def _deployer_lines(report: OciAccessReport) -> Iterator[str]:
     yield ""
     yield "Whoever runs `pulumi up` and `pulumi destroy` needs at least"
-    yield from (f"  {line}" for line in _policy(report.deployer))
+    yield from (f"  {line}" for line in _policy_lines(report.deployer))
 
 
-def _uncertain(report: OciAccessReport) -> Iterator[str]:
+def _uncertain_grants(report: OciAccessReport) -> Iterator[str]:
     """Every uncertain grant once: the reason is the same for all principals."""
     grounds = {}
     for right in (*report.rights, *report.deployer.rights):
@@ -207,4 +215,4 @@ def _uncertain(report: OciAccessReport) -> Iterator[str]:
     yield from aligned_rows(grounds.items())
 
 
-ACCESS_REPORTING = AccessReporting(build_report)
+ACCESS_REPORTING = AccessReporting(build_oci_access_report)

@@ -14,8 +14,8 @@ from components.oci.statements import (
     Line,
     Need,
     group_named,
+    location_of_compartment,
     permissions_of,
-    place_of,
     policy_lines,
     smallest_grant,
     verb_grant,
@@ -57,7 +57,7 @@ def calls_of_type(token: str, steps: tuple[str, ...]) -> Iterator[str]:
 
 def deployer_lines(plan: OciPlan, group: str) -> tuple[Line, ...]:
     """The least policy under which the plan's own deployer can bring it up and take it down."""
-    made = _makes(plan)
+    made = _made_kinds(plan)
     needed: dict[tuple[iam.Location, str], Need] = {}
     for kind, place in made:
         for operation in operations_of_kind(kind):
@@ -79,10 +79,10 @@ def deployer_lines(plan: OciPlan, group: str) -> tuple[Line, ...]:
     )
 
 
-def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
+def _made_kinds(plan: OciPlan) -> list[tuple[str, iam.Location]]:
     """The kinds of resource that the deployer makes, and their compartments."""
-    here, tenancy = place_of(plan.compartment), iam.Tenancy()
-    network = place_of(plan.network.compartment or plan.compartment)
+    here, tenancy = location_of_compartment(plan.compartment), iam.Tenancy()
+    network = location_of_compartment(plan.network.compartment or plan.compartment)
     makes_network = plan.network.create and plan.network.vcn is None
     groups = plan.access.make_runs_group or plan.access.make_notebooks_group
     runs = any(job.runs for job in plan.jobs.values())
@@ -117,10 +117,10 @@ def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
         (starts_on_target, "run on a target", here),
         (runs and plan.logs.enabled, "run logs", here),
     ]
-    return [*((kind, place) for wanted, kind, place in makes if wanted), *_looks_at(plan, here, network)]
+    return [*((kind, place) for wanted, kind, place in makes if wanted), *_looked_up_kinds(plan, here, network)]
 
 
-def _looks_at(plan: OciPlan, here: iam.Location, network: iam.Location) -> Iterator[tuple[str, iam.Location]]:
+def _looked_up_kinds(plan: OciPlan, here: iam.Location, network: iam.Location) -> Iterator[tuple[str, iam.Location]]:
     """The existing resources that the deployer looks up, by OCID or name (in components/oci/resources/existing.py)."""
     flow_log = plan.network.flow_log if isinstance(plan.network.flow_log, FlowLog) else None
     taken = (

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from components.oci.plan import OciJobPlan, OciPlan
-from components.oci.run_inputs import Where, run_inputs
+from components.oci.run_inputs import Where, make_run_inputs
 from components.plan.documents import PLANNED_VALUES, PlanDocuments
 from components.plan.model import RunPlan
 
 
-def _document(plan: OciPlan, job: OciJobPlan, run: RunPlan, folder: Path) -> dict[str, Any]:
+def _document_of_run(plan: OciPlan, job: OciJobPlan, run: RunPlan, folder: Path) -> dict[str, Any]:
     logs = plan.logs if plan.logs.enabled else None
     where = Where(
         job=job.display_name,
@@ -21,7 +21,7 @@ def _document(plan: OciPlan, job: OciJobPlan, run: RunPlan, folder: Path) -> dic
         log_group=logs and (logs.group or logs.group_name),
         log=logs and (logs.log or logs.log_name),
     )
-    return run_inputs(plan, job, run, where, PLANNED_VALUES)
+    return make_run_inputs(plan, job, run, where, PLANNED_VALUES)
 
 
-PLAN_DOCUMENTS = PlanDocuments(_document)
+PLAN_DOCUMENTS = PlanDocuments(_document_of_run)

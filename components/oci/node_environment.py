@@ -11,7 +11,7 @@ from components.plan.ports import ResolvedJob
 from schemas.model import Run
 
 
-def environments(
+def environments_of_nodes(
     job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
 ) -> Iterator[dict[str, str]]:
     """The variables of each node of a role. ADS numbers parameter servers separately, so they have no RANK."""

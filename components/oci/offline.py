@@ -17,9 +17,9 @@ _Answer = Callable[[Mapping[str, Any], OfflineStack], Mapping[str, Any]]
 class OciOffline(OfflineCloud):
     def prepare(self) -> None:
         import components.oci.resources.deploy  # noqa: F401
-        from components.oci.resources.context import make_lazy
+        from components.oci.resources.context import make_oci_sdk_lazy
 
-        make_lazy()
+        make_oci_sdk_lazy()
 
     def identify(self, token: str, name: str, inputs: Mapping[str, Any]) -> str:
         row, kind = SERVED_TYPES.get(token), token.rpartition(":")[2]
@@ -36,14 +36,14 @@ class OciOffline(OfflineCloud):
         return tuple(output for outputs in TAKEN.values() for output in outputs)
 
 
-def _there(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+def _assumed_resource(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
     """Resources that the file names are assumed to exist. For others, this is unknown."""
     if not stack.texts() & {str(value) for value in arguments.values()}:
         raise LookupError("whether it exists cannot be known without a cloud")
     return dict(arguments)
 
 
-def _listed(plural: str) -> _Answer:
+def _assumed_list(plural: str) -> _Answer:
     def answer(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
         if "vcnId" in arguments:
             raise LookupError("other contents of a network cannot be known without a cloud")
@@ -56,13 +56,13 @@ def _listed(plural: str) -> _Answer:
     return answer
 
 
-def _services(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+def _assumed_services(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
     name = f"all services of {stack.config.get('oci:region', 'the region')}"
     row = {"id": unknown_value("id of the services"), "cidrBlock": name, "name": SERVICES, "description": SERVICES}
     return {**arguments, "services": [row]}
 
 
-def _regions(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+def _assumed_regions(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
     home = {
         "regionName": unknown_value("home region"),
         "regionKey": "",
@@ -78,22 +78,22 @@ _ANSWERS: Mapping[str, _Answer] = {
         **arguments,
         "namespace": unknown_value("namespace"),
     },
-    "oci:Core/getServices:getServices": _services,
-    "oci:Core/getVcn:getVcn": _there,
-    "oci:Core/getVcns:getVcns": _listed("virtualNetworks"),
-    "oci:Core/getSubnet:getSubnet": _there,
-    "oci:Core/getSubnets:getSubnets": _listed("subnets"),
-    "oci:Core/getRouteTables:getRouteTables": _listed("routeTables"),
-    "oci:DataScience/getProject:getProject": _there,
-    "oci:DataScience/getProjects:getProjects": _listed("projects"),
-    "oci:DataScience/getComputeTarget:getComputeTarget": _there,
-    "oci:DataScience/getComputeTargets:getComputeTargets": _listed("computeTargets"),
-    "oci:Logging/getLogGroup:getLogGroup": _there,
-    "oci:Logging/getLogGroups:getLogGroups": _listed("logGroups"),
-    "oci:Logging/getLog:getLog": _there,
-    "oci:Logging/getLogs:getLogs": _listed("logs"),
-    "oci:ObjectStorage/getBucket:getBucket": _there,
-    "oci:Identity/getRegionSubscriptions:getRegionSubscriptions": _regions,
+    "oci:Core/getServices:getServices": _assumed_services,
+    "oci:Core/getVcn:getVcn": _assumed_resource,
+    "oci:Core/getVcns:getVcns": _assumed_list("virtualNetworks"),
+    "oci:Core/getSubnet:getSubnet": _assumed_resource,
+    "oci:Core/getSubnets:getSubnets": _assumed_list("subnets"),
+    "oci:Core/getRouteTables:getRouteTables": _assumed_list("routeTables"),
+    "oci:DataScience/getProject:getProject": _assumed_resource,
+    "oci:DataScience/getProjects:getProjects": _assumed_list("projects"),
+    "oci:DataScience/getComputeTarget:getComputeTarget": _assumed_resource,
+    "oci:DataScience/getComputeTargets:getComputeTargets": _assumed_list("computeTargets"),
+    "oci:Logging/getLogGroup:getLogGroup": _assumed_resource,
+    "oci:Logging/getLogGroups:getLogGroups": _assumed_list("logGroups"),
+    "oci:Logging/getLog:getLog": _assumed_resource,
+    "oci:Logging/getLogs:getLogs": _assumed_list("logs"),
+    "oci:ObjectStorage/getBucket:getBucket": _assumed_resource,
+    "oci:Identity/getRegionSubscriptions:getRegionSubscriptions": _assumed_regions,
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from catalog.tables import table
-from components.oci.node_environment import environments, git_environment
+from components.oci.node_environment import environments_of_nodes, git_environment
 from components.oci.stack import FlowLog, MachineShare, OciStack, share_of
 from components.plan.build import grants_of_rows
 from components.plan.model import AccessPlan, Grant, JobPlan, LogsPlan, NetworkPlan, Plan, extend_plan
@@ -115,7 +115,7 @@ def oci_plan(plan: Plan) -> OciPlan:
     return plan
 
 
-def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:
+def lower_to_oci(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:
     network, logs = stack.network, stack.logs.existing
     access = stack.access
     users = access.users
@@ -144,7 +144,7 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
             narrow_repository=access.narrow.repository,
             narrow_bucket=access.narrow.bucket,
             home_region=access.home_region,
-            grants=(*plan.access.grants, *_own_grants(stack, jobs)),
+            grants=(*plan.access.grants, *_grants_only_on_oci(stack, jobs)),
         ),
         logs=extend_plan(OciLogsPlan, plan.logs, group=logs.group if logs else None, log=logs.log if logs else None),
         compartment=stack.compartment,
@@ -177,7 +177,7 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
     )
 
 
-def _own_grants(stack: OciStack, jobs: Mapping[str, ResolvedJob]) -> tuple[Grant, ...]:
+def _grants_only_on_oci(stack: OciStack, jobs: Mapping[str, ResolvedJob]) -> tuple[Grant, ...]:
     # The secrets that the stack makes, by name, and those with tokens for code repositories, by OCID.
     made = (stack.physical(name) for name in (stack.vault.secrets if stack.vault else ()))
     tokens = (job.code.git.secret for job in stack.jobs.values() if job.code and job.code.git and job.code.git.secret)
@@ -195,17 +195,17 @@ def _own_grants(stack: OciStack, jobs: Mapping[str, ResolvedJob]) -> tuple[Grant
     return tuple(grants_of_rows(table("oci_access")["grant"], words, {"secrets": secrets, "key": (key or "",)}))
 
 
-def words(plan: OciPlan) -> Words:
+def oci_plan_words(plan: OciPlan) -> Words:
     return Words(
         place=[("compartment", plan.compartment or ""), ("tenancy", plan.tenancy or "")],
-        principals=tuple(_principals(plan)),
-        network=tuple(_network(plan)),
-        storage=tuple(_storage(plan)),
-        jobs={name: tuple(_job_words(job)) for name, job in plan.jobs.items()},
+        principals=tuple(_principal_rows(plan)),
+        network=tuple(_network_rows(plan)),
+        storage=tuple(_storage_rows(plan)),
+        jobs={name: tuple(_compute_target_rows(job)) for name, job in plan.jobs.items()},
     )
 
 
-def _principals(plan: OciPlan) -> Iterator[Row]:
+def _principal_rows(plan: OciPlan) -> Iterator[Row]:
     access = plan.access
     if access.users_group:
         yield "users", f"group {access.users_group}"
@@ -217,7 +217,7 @@ def _principals(plan: OciPlan) -> Iterator[Row]:
     yield "where", "the tenancy" if access.tenancy_wide else "the compartment"
 
 
-def _network(plan: OciPlan) -> Iterator[Row]:
+def _network_rows(plan: OciPlan) -> Iterator[Row]:
     network = plan.network
     if network.create:
         own = "to Oracle's services, and out through NAT" if network.nat else "to Oracle's services only"
@@ -232,7 +232,7 @@ def _network(plan: OciPlan) -> Iterator[Row]:
         yield "flow log", f"{network.flow_log}, made; OCI charges for what a tenancy's logs store beyond 10 GB a month"
 
 
-def _storage(plan: OciPlan) -> Iterator[Row]:
+def _storage_rows(plan: OciPlan) -> Iterator[Row]:
     logs, project = plan.logs, plan.project
     if logs.enabled:
         made = f"{logs.log_name} in {logs.group_name}, {made_or_not(logs.create)}, {logs.retention_days} days"
@@ -248,7 +248,7 @@ def _storage(plan: OciPlan) -> Iterator[Row]:
             yield "compute target", f"{target.name}, made: {machines}; OCI charges for them while it exists"
 
 
-def _job_words(job: OciJobPlan) -> Iterator[Row]:
+def _compute_target_rows(job: OciJobPlan) -> Iterator[Row]:
     if job.compute_target and job.share:
         gpus = f", {count_noun(job.share.gpus, 'GPU')}" if job.share.gpus else ""
         asks = f"{job.share.ocpus:g} OCPUs, {job.share.memory_gb:g} GB{gpus} for each node"
@@ -262,7 +262,7 @@ def registry_host(region: str) -> str:
     return f"{key}.ocir.io" if key else f"ocir.{region}.oci.oraclecloud.com"
 
 
-def _rendezvous(layout: Layout) -> Rendezvous:
+def _rendezvous_of_layout(layout: Layout) -> Rendezvous:
     if layout == "node-groups":
         return Rendezvous("cluster-metadata", "addresses and ranks are those of OCI's own list of nodes")
     return Rendezvous("bucket", "addresses are exchanged in the bucket")
@@ -270,11 +270,11 @@ def _rendezvous(layout: Layout) -> Rendezvous:
 
 PLANNING = Planning(
     way_to_services="through the service gateway",
-    lower=lower,
-    rendezvous=_rendezvous,
-    words=words,
+    lower=lower_to_oci,
+    rendezvous=_rendezvous_of_layout,
+    words=oci_plan_words,
     circumstances=lambda stack: frozenset({"joins"} if stack.joins_subnet else ()),
-    environments=environments,
+    environments=environments_of_nodes,
     group_environment=git_environment,
     # Images of earlier releases know the variables `OCI__RUNTIME_…` only.
     names_code=False,

@@ -39,12 +39,16 @@ def security_rules(network: OciNetworkPlan) -> SecurityRules:
     within = SecurityRule(direction="egress", peer=network.subnet_cidr)
 
     def rules_inside(like: SecurityRule) -> tuple[SecurityRule, ...]:
-        return _ordered(_reasons(inside), like) if network.mode == "documented" else _merged(inside, like)
+        return (
+            _ordered_rules(_reasons_by_range(inside), like)
+            if network.mode == "documented"
+            else _rules_without_covered(inside, like)
+        )
 
     egress = (
         *rules_inside(within),
-        *_merged(to_services, replace(within, peer=SERVICES, peer_kind="services")),
-        *_merged(to_internet, replace(within, peer=ANYWHERE)),
+        *_rules_without_covered(to_services, replace(within, peer=SERVICES, peer_kind="services")),
+        *_rules_without_covered(to_internet, replace(within, peer=ANYWHERE)),
     )
     return SecurityRules(rules_inside(replace(within, direction="ingress")), egress)
 
@@ -72,37 +76,37 @@ def is_all_tcp(rule: PortRule) -> bool:
     return rule.ports is None and rule.protocol == "tcp"
 
 
-def _merged(rules: Iterable[PortRule], like: SecurityRule) -> tuple[SecurityRule, ...]:
+def _rules_without_covered(rules: Iterable[PortRule], like: SecurityRule) -> tuple[SecurityRule, ...]:
     """One rule for each range that is not inside a wider one, because such rules would have no effect."""
-    reasons_of = _reasons(rules)
+    reasons_of = _reasons_by_range(rules)
     why: Reasons = {key: reasons for key, reasons in reasons_of.items() if key[1] is None}
     for (protocol, ports), reasons in reasons_of.items():
         if ports is not None and (protocol, None) not in why:
             covering = [one for other, one in reasons_of if other == protocol and one and one.covers(ports)]
             why.setdefault((protocol, max(covering, key=lambda one: one.size)), {}).update(reasons)
-    return _ordered(why, like)
+    return _ordered_rules(why, like)
 
 
-def _reasons(rules: Iterable[PortRule]) -> Reasons:
+def _reasons_by_range(rules: Iterable[PortRule]) -> Reasons:
     reasons_of: Reasons = {}
     for rule in rules:
         reasons_of.setdefault((rule.protocol, rule.ports), {})[rule.why] = None
     return reasons_of
 
 
-def _ordered(why: Reasons, like: SecurityRule) -> tuple[SecurityRule, ...]:
+def _ordered_rules(why: Reasons, like: SecurityRule) -> tuple[SecurityRule, ...]:
     order = sorted(why, key=lambda key: (key[0], (key[1].first, key[1].last) if key[1] else (0, 0)))
     return tuple(
         replace(
             like,
             protocol=parse_protocol(protocol),
             ports=(ports.first, ports.last) if ports else None,
-            description=_described(why[protocol, ports]),
+            description=_joined_reasons(why[protocol, ports]),
         )
         for protocol, ports in order
     )
 
 
-def _described(reasons: Iterable[str]) -> str:
+def _joined_reasons(reasons: Iterable[str]) -> str:
     text = "; ".join(reasons)
     return text if len(text) <= LONGEST_DESCRIPTION else text[: LONGEST_DESCRIPTION - 1] + "…"

@@ -51,7 +51,7 @@ def launch_tags(job: JobPlan) -> dict[str, str]:
     return {LAUNCH: tag} if len(tag) <= LONGEST_TAG else {}
 
 
-def run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, filler: Filler) -> dict[str, Any]:
+def make_run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, filler: Filler) -> dict[str, Any]:
     reservation = plan.jobs[job.name].capacity_reservation
     return {
         "platform": "oci",
@@ -61,7 +61,7 @@ def run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, filler: 
         "displayName": run.display_name,
         "tags": {**job_tags(plan, job), "run": run.name},
         "layout": job.layout,
-        "nodes": [_node(job, node, filler) for node in run.nodes],
+        "nodes": [_node_input(job, node, filler) for node in run.nodes],
         "image": where.image,
         "maximumRuntimeMinutes": job.maximum_runtime_minutes,
         "logGroup": where.log_group,
@@ -74,7 +74,7 @@ def run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, filler: 
     }
 
 
-def _node(job: JobPlan, node: NodePlan, filler: Filler) -> dict[str, Any]:
+def _node_input(job: JobPlan, node: NodePlan, filler: Filler) -> dict[str, Any]:
     environment = {**filler.environment(node.environment), "TRAINYARD_LAUNCH": filler.document(node.launch)}
     described: dict[str, Any] = {"name": node.name, "role": node.role, "rank": node.rank, "environment": environment}
     if job.layout == "node-groups":

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from catalog.tables import table
 from components.oci import iam
-from components.oci.iam.permissions import grants, operations, verb_covers
+from components.oci.iam.permissions import known_operations, permissions_of_grant, verb_covers
 from components.oci.iam.statement import VERBS
 from components.oci.plan import OciAccessPlan, OciPlan
 from components.oci.stack import is_ocid
@@ -59,12 +59,12 @@ def policy_lines(plan: OciPlan) -> tuple[Line, ...]:
     if not plan.access.create:
         return ()
     if plan.access.mode == "least-privilege":
-        return tuple(_from_grants(plan, plan.access.grants))
+        return tuple(_lines_of_grants(plan, plan.access.grants))
     if plan.access.mode == "documented":
-        return tuple(_documented(plan))
+        return tuple(_documented_lines(plan))
     why = ("proof of concept, as Oracle documents it",)
     rows = table("oci_access")["proof-of-concept"]
-    return tuple(_line(plan, row["who"], verb_grant(row["grant"]), why, "documented") for row in rows)
+    return tuple(_make_line(plan, row["who"], verb_grant(row["grant"]), why, "documented") for row in rows)
 
 
 def statements_for_users(plan: OciPlan, done: Iterable[str]) -> tuple[str, ...]:
@@ -76,11 +76,13 @@ def statements_for_users(plan: OciPlan, done: Iterable[str]) -> tuple[str, ...]:
     made = policy_lines(replace(plan, access=replace(plan.access, create=True)))
     users = users_subject(plan.access)
     return tuple(
-        line.text for line in made if line.statement.subject == users and needed & grants(line.statement.grant)
+        line.text
+        for line in made
+        if line.statement.subject == users and needed & permissions_of_grant(line.statement.grant)
     )
 
 
-def policies(plan: OciPlan) -> dict[str, tuple[Line, ...]]:
+def lines_by_policy(plan: OciPlan) -> dict[str, tuple[Line, ...]]:
     """The statements by policy. Statements for the tenancy have policies of their own, and each policy keeps OCI's
     limit."""
     named: dict[str, tuple[Line, ...]] = {}
@@ -104,21 +106,21 @@ def matching_rule(plan: OciPlan, what: str) -> str:
     """Which resources belong to the dynamic group `runs` or `notebooks`."""
     open_to_all = plan.access.mode == "proof-of-concept"
     kinds = KINDS_OF_RESOURCE["proof-of-concept" if open_to_all else what]
-    types: tuple[iam.Condition, ...] = tuple(iam.equals("resource.type", kind) for kind in kinds)
+    types: tuple[iam.Condition, ...] = tuple(iam.equals_text("resource.type", kind) for kind in kinds)
     if open_to_all:
         return iam.condition_text(iam.AnyOf(types))
-    return iam.condition_text(iam.AllOf((*types, iam.equals("resource.compartment.id", plan.compartment or ""))))
+    return iam.condition_text(iam.AllOf((*types, iam.equals_text("resource.compartment.id", plan.compartment or ""))))
 
 
-def subject(plan: OciPlan, who: str) -> iam.Subject:
+def subject_of_grant(plan: OciPlan, who: str) -> iam.Subject:
     access = plan.access
     match who:
         case "runs":
             return group_named("dynamic-group", access.runs_group, access.domain)
         case "service":
-            return iam.service("datascience")
+            return iam.service_subject("datascience")
         case "bucket-service":
-            return iam.service(f"objectstorage-{plan.region}")
+            return iam.service_subject(f"objectstorage-{plan.region}")
         case _:
             return users_subject(access)
 
@@ -141,21 +143,23 @@ def has_users(access: OciAccessPlan) -> bool:
     return bool(access.users_group or access.users_dynamic_group)
 
 
-def location(plan: OciPlan, compartment: str | None = None) -> iam.Location:
-    return iam.Tenancy() if plan.access.tenancy_wide else place_of(compartment or plan.compartment)
+def location_of_grant(plan: OciPlan, compartment: str | None = None) -> iam.Location:
+    return iam.Tenancy() if plan.access.tenancy_wide else location_of_compartment(compartment or plan.compartment)
 
 
-def place_of(compartment: str | None) -> iam.Location:
+def location_of_compartment(compartment: str | None) -> iam.Location:
     """The location of a compartment. The root compartment has the tenancy's OCID: there, statements say tenancy."""
     ocid = compartment or ""
     return iam.Tenancy() if ocid.startswith("ocid1.tenancy.") else iam.CompartmentId(ocid)
 
 
-def _line(plan: OciPlan, who: str, grant: iam.Grant, why: Iterable[str], trust: iam.Trust, where: Any = None) -> Line:
-    here = location(plan, where[0] if where else None)
-    condition = iam.equals(*where[1]) if where and where[1] else None
+def _make_line(
+    plan: OciPlan, who: str, grant: iam.Grant, why: Iterable[str], trust: iam.Trust, where: Any = None
+) -> Line:
+    here = location_of_grant(plan, where[0] if where else None)
+    condition = iam.equals_text(*where[1]) if where and where[1] else None
     return Line(
-        iam.Statement(subject(plan, who), grant, here, condition),
+        iam.Statement(subject_of_grant(plan, who), grant, here, condition),
         tuple(dict.fromkeys(why)),
         trust,
         # A policy can name only its own compartment, and those below.
@@ -163,7 +167,7 @@ def _line(plan: OciPlan, who: str, grant: iam.Grant, why: Iterable[str], trust: 
     )
 
 
-def _documented(plan: OciPlan) -> Iterator[Line]:
+def _documented_lines(plan: OciPlan) -> Iterator[Line]:
     access = plan.access
     narrow = {
         "repository": plan.registry.repository if access.narrow_repository else None,
@@ -177,7 +181,7 @@ def _documented(plan: OciPlan) -> Iterator[Line]:
         condition = (NARROWING[part], target) if part and target else None
         elsewhere = plan.network.compartment if row["grant"].endswith("virtual-network-family") else None
         why = ("as Oracle documents it for distributed training",)
-        yield _line(plan, row["who"], verb_grant(row["grant"]), why, "documented", (elsewhere, condition))
+        yield _make_line(plan, row["who"], verb_grant(row["grant"]), why, "documented", (elsewhere, condition))
     # Grants that the documents do not cover are the same as in least-privilege.
     of_own = (None, plan.bucket.name)
     beyond = [
@@ -185,10 +189,10 @@ def _documented(plan: OciPlan) -> Iterator[Line]:
         for grant in access.grants
         if grant.what in BEYOND_DOCUMENTS or (grant.what == "objects" and grant.target not in of_own)
     ]
-    yield from _from_grants(plan, beyond)
+    yield from _lines_of_grants(plan, beyond)
 
 
-def _from_grants(plan: OciPlan, grants: Iterable[Grant]) -> Iterator[Line]:
+def _lines_of_grants(plan: OciPlan, grants: Iterable[Grant]) -> Iterator[Line]:
     """Grants on the same kind of resource with the same condition become one statement."""
     needed: dict[tuple[str, str, Any], Need] = {}
     for grant in grants:
@@ -196,21 +200,23 @@ def _from_grants(plan: OciPlan, grants: Iterable[Grant]) -> Iterator[Line]:
             continue
         verb = table("oci_access")["verbs"].get(f"{grant.does} {grant.what}")
         if verb:
-            yield _line(plan, grant.who, verb_grant(verb), (grant.why,), "documented", (None, _condition(grant)))
+            yield _make_line(
+                plan, grant.who, verb_grant(verb), (grant.why,), "documented", (None, _condition_of_grant(grant))
+            )
             continue
         for resource_type, needs, trust in permissions_for(f"{grant.does} {grant.what}"):
             compartment = plan.network.compartment if grant.what in ("subnet", "flow-log") else None
-            where = (compartment, _condition(grant))
+            where = (compartment, _condition_of_grant(grant))
             need = needed.setdefault((grant.who, resource_type, where), Need())
             need.permissions |= needs
             need.why.append(grant.why)
             need.trusts.append(trust)
     for (who, resource_type, where), need in needed.items():
         grant_made = smallest_grant(resource_type, need)
-        yield _line(plan, who, grant_made, need.why, weakest_trust([*need.trusts, grant_made.trust]), where)
+        yield _make_line(plan, who, grant_made, need.why, weakest_trust([*need.trusts, grant_made.trust]), where)
 
 
-def _condition(grant: Grant) -> tuple[str, str] | None:
+def _condition_of_grant(grant: Grant) -> tuple[str, str] | None:
     if not grant.target:
         return None
     return (SECRET_ID if grant.what == "secrets" and is_ocid(grant.target) else VARIABLES[grant.what]), grant.target
@@ -239,9 +245,9 @@ def permissions_of(named: str) -> Iterator[tuple[str, frozenset[str], iam.Trust]
     """The needs of `Operation`, or the additional ones of `Operation:circumstance`, as (resource type, permissions,
     trust)."""
     name, circumstance = named, ""
-    if name not in operations():
+    if name not in known_operations():
         name, _, circumstance = named.rpartition(":")
-    operation = iam.operation(name)
+    operation = iam.find_operation(name)
     needed = operation.conditional[circumstance] if circumstance else operation.permissions
     for resource_type, permissions in iam.by_resource_type(needed).items():
         yield resource_type, permissions, operation.trust
@@ -249,7 +255,7 @@ def permissions_of(named: str) -> Iterator[tuple[str, frozenset[str], iam.Trust]
 
 def smallest_grant(resource_type: str, need: Need) -> iam.Grant:
     """A list of single permissions if documents name them all, otherwise the verb that covers them."""
-    grant = iam.smallest(resource_type, need.permissions)
+    grant = iam.smallest_grant_for(resource_type, need.permissions)
     if isinstance(grant, iam.PermissionGrant) and weakest_trust(need.trusts) != "documented":
         verb = next(verb for verb in VERBS if need.permissions <= verb_covers(verb, resource_type))
         return iam.VerbGrant(verb, resource_type, "documented")

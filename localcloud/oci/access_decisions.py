@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from components.oci.iam.evaluate import time_variables
-from components.oci.iam.explain import explain
+from components.oci.iam.explain import explain_refusal
 from components.oci.iam.judge import (
     AccessDecision,
     AttachedPolicy,
@@ -24,12 +24,12 @@ from components.oci.iam.judge import (
     Principal,
     Target,
     compile_policies,
-    judge,
+    judge_request,
 )
 from components.oci.iam.matching import MatchableResource as Member
-from components.oci.iam.matching import matches, parse_rule
-from components.oci.iam.parse import parse
-from components.oci.iam.permissions import operation as needs_of
+from components.oci.iam.matching import matches_rule, parse_rule
+from components.oci.iam.parse import parse_statement
+from components.oci.iam.permissions import find_operation as needs_of
 from components.oci.iam.printing import to_text
 from localcloud.oci import tenancy
 from localcloud.oci.authentication import Caller
@@ -162,7 +162,7 @@ class AccessControl:
                     AttachedPolicy(
                         row.name,
                         row.compartment,
-                        tuple(parse(text) for text in self._value_in_force(row, "statements")),
+                        tuple(parse_statement(text) for text in self._value_in_force(row, "statements")),
                     )
                     for row in self.store.live("policy")
                 ),
@@ -199,16 +199,16 @@ class AccessControl:
         """The permissions that the policies in force do not grant. The log says which statement would grant them."""
         subject, policies = self.subject(principal), self.policies()
         request = _request_variables(operation)
-        verdict = judge(policies, subject, permissions, target, request)
+        verdict = judge_request(policies, subject, permissions, target, request)
         self.decisions.record(operation, subject, permissions, target, verdict)
         if not verdict.allowed:
-            refusal = explain(policies, subject, verdict.missing, target, request)
+            refusal = explain_refusal(policies, subject, verdict.missing, target, request)
             log.warning("refused %s: %s", operation, refusal.text().replace("\n", "; "))
         return frozenset(verdict.missing)
 
     def would_allow(self, principal: Caller, operation: str, permissions: Iterable[str], target: Target) -> bool:
         """Like `allows`, but without a row in the decision log: for the items of a list."""
-        return judge(
+        return judge_request(
             self.policies(), self.subject(principal), permissions, target, _request_variables(operation)
         ).allowed
 
@@ -226,7 +226,7 @@ class AccessControl:
         dynamic = tuple(
             Membership(row.id, row.name)
             for row in self.store.live("dynamic-group")
-            if (rule := self._value_in_force(row, "matchingRule")) and matches(parse_rule(rule), member)
+            if (rule := self._value_in_force(row, "matchingRule")) and matches_rule(parse_rule(rule), member)
         )
         return Principal(principal.resource_kind, principal.id, principal.name, resource.compartment, (), dynamic)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from components.oci.iam.judge import Target
 from components.oci.iam.permissions import Operation as Needs
-from components.oci.iam.permissions import operation as needs_named
+from components.oci.iam.permissions import find_operation as needs_named
 from components.oci.iam.statement import StatementError
 from localcloud.oci import tenancy
 from localcloud.oci.access_decisions import LATER

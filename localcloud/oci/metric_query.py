@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from components.oci.iam.statement import fits
+from components.oci.iam.statement import fits_pattern
 from localcloud.oci.log_query import Reader
 from localcloud.server.http import whole_number
 
@@ -43,7 +43,7 @@ class Condition:
             return actual != self.value
         if actual is None or self.operator == "=":
             return actual == self.value
-        return any(fits(choice, actual) for choice in self.value.split("|"))
+        return any(fits_pattern(choice, actual) for choice in self.value.split("|"))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.nested import walk_texts
-from components.oci.iam.statement import fits
+from components.oci.iam.statement import fits_pattern
 from localcloud.oci.log_query import FITS
 from localcloud.oci.oci_errors import etag_mismatch
 from localcloud.oci.ocids import new_ocid
@@ -103,7 +103,7 @@ class StateStore(StateFile):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.connection.create_function(FITS, 2, fits, deterministic=True)
+        self.connection.create_function(FITS, 2, fits_pattern, deterministic=True)
         self.connection.executescript(_SCHEMA)
         if "owner" not in [column[1] for column in self.connection.execute("PRAGMA table_info(log_lines)")]:
             self.connection.execute("ALTER TABLE log_lines ADD COLUMN owner TEXT NOT NULL DEFAULT ''")

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 from components.oci.iam.statement import StatementError
 from policies.documents import IDENTITY_POLICIES, RESOURCE_POLICIES, ROLE, DocumentError, statements_in_document
 from policies.rule import (
@@ -60,7 +60,7 @@ def judge_parts(statement: Mapping[str, Any]) -> PolicyVerdict:
 def judge_statement_syntax(text: Any) -> PolicyVerdict:
     text = str(text)
     try:
-        parse(text)
+        parse_statement(text)
     except StatementError as problem:
         return fail_because(f"`{text}`: {problem}")
     return PASS

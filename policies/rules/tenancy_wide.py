@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 from components.oci.iam.statement import StatementError, Tenancy, VerbGrant
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because, verdict_on_every
 
@@ -22,7 +22,7 @@ def judge_tenancy_access(resource: JudgedResource) -> PolicyVerdict:
 
 def judge_tenancy_statement(text: str, meant: Any) -> PolicyVerdict:
     try:
-        statement = parse(text)
+        statement = parse_statement(text)
     except StatementError:
         return PASS  # statements-parse reports it
     if not isinstance(statement.location, Tenancy) or meant == PROOF_OF_CONCEPT:

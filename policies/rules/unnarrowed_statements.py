@@ -4,8 +4,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from components.oci.iam.parse import parse
-from components.oci.iam.permissions import grants, type_of
+from components.oci.iam.parse import parse_statement
+from components.oci.iam.permissions import permissions_of_grant, type_of
 from components.oci.iam.statement import StatementError
 from policies.documents import IDENTITY_POLICIES, allowed_values, as_list, readable_statements
 from policies.rule import (
@@ -48,10 +48,10 @@ def judge_unnarrowed_document(resource: JudgedResource) -> PolicyVerdict:
 
 def judge_unnarrowed_statement(text: Any) -> PolicyVerdict:
     try:
-        statement = parse(str(text))
+        statement = parse_statement(str(text))
     except StatementError:
         return PASS  # statements-parse reports it
-    granted = {type_of(permission) for permission in grants(statement.grant)}
+    granted = {type_of(permission) for permission in permissions_of_grant(statement.grant)}
     missing = {
         variable
         for kind, variable in NARROWED_BY.items()

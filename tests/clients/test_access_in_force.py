@@ -21,11 +21,11 @@ import oci
 import pytest
 
 from components.oci.deployer import deployer_lines
-from components.oci.iam.parse import parse
-from components.oci.iam.permissions import grants
+from components.oci.iam.parse import parse_statement
+from components.oci.iam.permissions import permissions_of_grant
 from components.oci.iam.printing import subject_text
 from components.oci.plan import OciPlan, VaultPlan
-from components.oci.statements import Line, policies, policy_lines, users_subject
+from components.oci.statements import Line, lines_by_policy, policy_lines, users_subject
 from components.plan.model import Grant
 from localcloud.control import Cloud
 from schemas.model import Secret
@@ -312,10 +312,11 @@ USERS = [line.text for line in _of_users(plan(EXAMPLE))]
 
 def _names(proposals: Sequence[str], statement: str) -> bool:
     """Whether a proposal has the same subject, location and permissions as the statement."""
-    taken = parse(statement)
+    taken = parse_statement(statement)
     return any(
-        subject_text(proposal.subject) == subject_text(taken.subject) and grants(proposal.grant) & grants(taken.grant)
-        for proposal in map(parse, proposals)
+        subject_text(proposal.subject) == subject_text(taken.subject)
+        and permissions_of_grant(proposal.grant) & permissions_of_grant(taken.grant)
+        for proposal in map(parse_statement, proposals)
     )
 
 
@@ -377,7 +378,7 @@ def test_hundreds_of_statements_are_split_into_several_policies(watched: Watched
     example = plan(EXAMPLE)
     inputs = tuple(Grant("runs", "read", "objects", "input data", f"input-{number}") for number in range(120))
     many = replace(example, access=replace(example.access, grants=(*example.access.grants, *inputs)))
-    parts = policies(many)
+    parts = lines_by_policy(many)
     identity, compartment, made = watched.admin.identity, watched.admin.cloud.compartment, []
     try:
         for key, part in parts.items():

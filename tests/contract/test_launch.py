@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from catalog.frameworks import validation
-from components.oci.client.job_runs import start_of
+from components.oci.client.job_runs import start_of_job_run
 from components.plan.launch import VERSION, VERSION_WITH_KEEP, VERSION_WITH_WAITS
 from components.plan.model import NodePlan
 from components.platform.status import parse_status
@@ -141,7 +141,7 @@ def test_documents_of_earlier_releases_are_read_unchanged(state: Path) -> None:
         assert node["name"] in (launch.node, f"{launch.node}-{index}")
         assert (launch.rank, launch.role) == (node["rank"], node["role"])
         if run.get("platform", "oci") == "oci":
-            assert start_name(launch) == start_of(MAIN, {})
+            assert start_name(launch) == start_of_job_run(MAIN, {})
         git = launch.git
         assert (git.url if git else None) == told.get("OCI__RUNTIME_URI")
         assert git is None or (git.branch, git.commit) == ("main", told["OCI__RUNTIME_GIT_COMMIT"])

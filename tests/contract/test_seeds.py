@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from components.oci import iam
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 from components.oci.iam.permissions import known_words, verb_covers
 from components.oci.iam.printing import grant_text
 from components.oci.plan import OciPlan
@@ -105,10 +105,12 @@ def test_a_statement_of_the_documents_is_made_or_covered(row: Row) -> None:
     texts = {line.text for line in policy_lines(made)}
     taken = [filled(text, made) for text in row.get("taken", [row["means"]])]
     assert set(taken) <= texts
-    meant = parse(filled(row["means"], made))
-    statements = [parse(text) for text in taken]
+    meant = parse_statement(filled(row["means"], made))
+    statements = [parse_statement(text) for text in taken]
     left_out = verb_covers("manage", row["without"]) if "without" in row else frozenset()
-    assert iam.grants(meant.grant) - left_out <= frozenset().union(*(iam.grants(one.grant) for one in statements))
+    assert iam.permissions_of_grant(meant.grant) - left_out <= frozenset().union(
+        *(iam.permissions_of_grant(one.grant) for one in statements)
+    )
     for one in statements:
         assert (one.subject, one.location, one.condition) == (meant.subject, meant.location, meant.condition)
 
@@ -119,7 +121,7 @@ GRANT = re.compile(r"\b(?=(inspect|read|use|manage) ([a-z]+(?:-[a-z]+)*)\b)")
 
 @pytest.mark.parametrize("row", rows("statement"))
 def test_a_statement_means_what_its_line_says(row: Row) -> None:
-    meant, line = parse(filled(row["means"], planned(row))), row["line"].lower()
+    meant, line = parse_statement(filled(row["means"], planned(row))), row["line"].lower()
     said = [f"{verb} {kind}" for verb, kind in GRANT.findall(line) if kind in known_words()]
     assert not said or grant_text(meant.grant) == said[-1]
     who = re.search(r"allow (dynamic-group|group|service) ", line)

@@ -30,14 +30,14 @@ def test_launchers_and_readers_compute_the_same_name_of_a_start(
     """By what a job run's own configuration says of it, or by the main job run's OCID alone."""
     told = {job_runs.MAIN_VARIABLE: main} if main else {}
     by_launcher = start_name(launch(rank, {**told, "JOB_RUN_OCID": own}, peers=source))
-    assert by_launcher == job_runs.start_of(own, told) == job_runs.start_of(MAIN, {})
+    assert by_launcher == job_runs.start_of_job_run(own, told) == job_runs.start_of_job_run(MAIN, {})
     assert by_launcher
     assert MAIN.endswith(by_launcher), "people find the job run by it"
 
 
 def test_every_node_group_uses_the_one_job_run() -> None:
     names = {start_name(launch(rank, {"JOB_RUN_OCID": MAIN}, peers=GROUPS)) for rank in range(3)}
-    assert names == {job_runs.start_of(MAIN, {})}
+    assert names == {job_runs.start_of_job_run(MAIN, {})}
 
 
 def test_attempts_of_an_openpai_job_are_starts() -> None:
@@ -68,6 +68,6 @@ def test_the_folder_is_that_of_the_start() -> None:
     told = {job_runs.MAIN_VARIABLE: MAIN, "JOB_RUN_OCID": OTHER}
     node = launch(1, told, folder="oci://b@ns/job/run/2", checkpoints="oci://b@ns/job/run/checkpoints")
     found = in_start_folder(node)
-    assert found.folder == f"oci://b@ns/job/run/2/{job_runs.start_of(MAIN, {})}"
+    assert found.folder == f"oci://b@ns/job/run/2/{job_runs.start_of_job_run(MAIN, {})}"
     assert found.checkpoints == node.checkpoints, "starts share their checkpoints"
     assert json.dumps(found.options) == json.dumps(node.options)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from components.oci import statements
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 from components.oci.plan import oci_plan
 from components.plan.build import plan_of
 from schemas.judge import judge_file
@@ -78,6 +78,6 @@ def test_a_value_that_no_statement_can_contain_is_a_finding_with_its_line(key: t
                 assert all(error.line for error in judged.errors), judged.errors
                 break  # The same in each mode.
             plan = oci_plan(plan_of(judged))
-            assert all(parse(line.text) == line.statement for line in statements.policy_lines(plan)), value
+            assert all(parse_statement(line.text) == line.statement for line in statements.policy_lines(plan)), value
             statements.matching_rule(plan, "runs")
     assert refused, "nothing of this is a name"

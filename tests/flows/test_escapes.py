@@ -143,7 +143,9 @@ def planted(shared_cloud: Cloud) -> Planted:
         "rank": 0, "node": PLANTED, "role": PLANTED, "address": PLANTED, "state": "failed", "code": 3,
         "reason": PLANTED, "culprit": 0, "progress": {PLANTED: PLANTED}, "at": PLANTED,
     }  # fmt: skip
-    storage.put_object(namespace, "planted", f"x/{job_runs.start_of(made.id, {})}/status/0.json", json.dumps(status))
+    storage.put_object(
+        namespace, "planted", f"x/{job_runs.start_of_job_run(made.id, {})}/status/0.json", json.dumps(status)
+    )
     world.finished(made)
     world.printed(made, "planted")
     return Planted(world, made.id)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from components.oci.client.registry import make_words
+from components.oci.client.registry import repository_command
 from localcloud import control
 from tests.support.examples import plan
 from tests.support.local_team import Team
@@ -31,7 +31,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
 
 
 def test_the_repository_comes_first_then_its_image_then_the_runs(team: Team) -> None:
-    asked = shlex.split(make_words(plan(STACK)))
+    asked = shlex.split(repository_command(plan(STACK)))
     assert asked[:4] == ["pulumi", "up", "-s", STACK]
     first = team.attempt("up", STACK, *asked[4:])
     cloud = control.find_running_cloud(team.home / "cloud")

@@ -20,7 +20,7 @@ from typing import Any
 import oci
 import pytest
 
-from components.oci.client.registry import TOKEN_USER, token
+from components.oci.client.registry import TOKEN_USER, registry_token
 from components.oci.client.session import Session
 from localcloud.control import Cloud
 from tests.support.cloud_fixture import Clients
@@ -264,7 +264,7 @@ def _is_pulled_back(yard: Yard, digest: str) -> None:
     folder = yard.folder / "login"
     folder.mkdir()
     session = Session(profile="deployer", config_file=str(yard.cloud.config_file))
-    login = build_push.login_variables(BUILDAH, folder, place, TOKEN_USER, token(session, place))
+    login = build_push.login_variables(BUILDAH, folder, place, TOKEN_USER, registry_token(session, place))
     address = place.address(yard.address)
     yard.buildah("pull", "--quiet", "--tls-verify=false", f"docker://{address}", **login)
     told = json.loads(yard.buildah("inspect", "--type", "image", address))

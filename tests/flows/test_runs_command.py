@@ -143,7 +143,7 @@ def test_runs_shows_each_ranks_state_and_launcher_status(world: World, job: str)
         eventually(lambda one=one: world.read(one), lambda run: run.lifecycle_state == "IN_PROGRESS")  # type: ignore[misc]
     namespace, storage = world.clients.cloud.namespace, runs_bucket(world)
     status = {"rank": 0, "state": "waiting", "progress": {"step": 7}, "reason": ""}
-    start_folder = f"line/listed/1/{job_runs.start_of(made[0].id, {})}"
+    start_folder = f"line/listed/1/{job_runs.start_of_job_run(made[0].id, {})}"
     storage.put_object(namespace, "runs", f"{start_folder}/status/0.json", json.dumps(status))
     earlier = {**status, "progress": {"step": 99}}
     for folder in ("line/listed/1", "line/listed/1/startofbefore"):
@@ -266,7 +266,7 @@ def test_a_cloud_that_does_not_answer_times_out_soon(world: World, tmp_path: Pat
 def test_outputs_of_runs_are_listed_and_fetched(world: World, job: str, tmp_path: Path) -> None:
     storage, namespace = runs_bucket(world), world.clients.cloud.namespace
     made = start(world, job, "kept", nodes=1)
-    folder = f"line/kept/1/{job_runs.start_of(made[0].id, {})}"
+    folder = f"line/kept/1/{job_runs.start_of_job_run(made[0].id, {})}"
     files = {"model.pt": b"weights", "workdir/snapshot.pt": b"s", "rank-1/x": b"", "\x1b[2J/evil": b"e"}
     for name, content in files.items():
         storage.put_object(namespace, "runs", f"{folder}/output/{name}", content)
@@ -307,7 +307,7 @@ def test_hostile_run_names_never_leave_the_folder(world: World, job: str, tmp_pa
     """Users who may start job runs can choose any tags."""
     storage, namespace = runs_bucket(world), world.clients.cloud.namespace
     made = start(world, job, "../../../out", nodes=1)
-    folder = f"line/../../../out/1/{job_runs.start_of(made[0].id, {})}"
+    folder = f"line/../../../out/1/{job_runs.start_of_job_run(made[0].id, {})}"
     storage.put_object(namespace, "runs", f"{folder}/output/x", b"x", enable_strict_url_encoding=True)
     end(world, made)
     world.finished(made[0])
@@ -352,7 +352,7 @@ def test_a_sweep_is_listed_with_its_best_run_first(world: World, job: str, tmp_p
     ):
         # No status is read of a run that waits for its machine.
         eventually(lambda run=made[name][0]: world.read(run), lambda run: run.lifecycle_state == "IN_PROGRESS")  # type: ignore[misc]
-        folder = f"line/{name}/1/{job_runs.start_of(made[name][0].id, {})}"
+        folder = f"line/{name}/1/{job_runs.start_of_job_run(made[name][0].id, {})}"
         storage.put_object(namespace, "runs", f"{folder}/{key}", json.dumps(content))
 
     listed = trainyard(world, "list", "line/sweep", *stacks)
@@ -377,7 +377,7 @@ def test_a_sweep_is_listed_with_its_best_run_first(world: World, job: str, tmp_p
     assert ended.stdout == "Asked to end: 2 runs of the sweep line/sweep.\n", ended.stderr
     for name in ("sweep-lr-0.1", "sweep-lr-0.01"):
         assert world.finished(made[name][0]).lifecycle_state == "CANCELED"
-    assert not job_runs.node_run(world.read(made["sweep-lr-10"][0])).over
+    assert not job_runs.node_of_job_run(world.read(made["sweep-lr-10"][0])).over
     logged = trainyard(world, "logs", "line/sweep", *stacks)
     assert logged.returncode == 0, logged.stderr
     end(world, made["sweep-lr-10"])

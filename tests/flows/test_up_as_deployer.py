@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from components.oci.deployer import deployer_lines
-from components.oci.iam.parse import parse
-from components.oci.iam.permissions import grants
+from components.oci.iam.parse import parse_statement
+from components.oci.iam.permissions import permissions_of_grant
 from components.oci.local.stacks import ready_images
 from components.oci.plan import OciPlan
 from localcloud.oci.tenancy import private_pem
@@ -150,8 +150,11 @@ def test_a_deployer_with_the_least_policy_brings_a_stack_up_and_down(deployer: D
 
 def _names(refusals: str, statement: str) -> bool:
     """Whether the log proposes a statement for the same group that the removed statement includes."""
-    missed = grants(parse(statement).grant)
-    return any(GROUP in proposal and missed & grants(parse(proposal).grant) for proposal in _REMEDY.findall(refusals))
+    missed = permissions_of_grant(parse_statement(statement).grant)
+    return any(
+        GROUP in proposal and missed & permissions_of_grant(parse_statement(proposal).grant)
+        for proposal in _REMEDY.findall(refusals)
+    )
 
 
 @pytest.mark.parametrize("index", SAMPLE)

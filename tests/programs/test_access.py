@@ -53,7 +53,7 @@ def test_every_statement_of_every_example_is_oci_policy_language(name: str, reco
     for policy in policies:
         assert policy.inputs["statements"]
         for statement in policy.inputs["statements"]:
-            parse.parse(statement)
+            parse.parse_statement(statement)
 
 
 def test_statements_beyond_the_limit_go_into_another_policy(changed: Written) -> None:

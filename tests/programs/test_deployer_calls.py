@@ -44,7 +44,9 @@ def granted(of: OciPlan, place: str) -> frozenset[str]:
     """What the deployer may do in this compartment. None: in any of the stack's compartments."""
     places = (iam.Tenancy(), *([iam.CompartmentId(place)] if place else ()))
     lines = [line.statement for line in deployer_lines(of, "deployers")]
-    return frozenset().union(*(iam.grants(line.grant) for line in lines if not place or line.location in places))
+    return frozenset().union(
+        *(iam.permissions_of_grant(line.grant) for line in lines if not place or line.location in places)
+    )
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

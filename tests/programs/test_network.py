@@ -10,7 +10,7 @@ import pulumi
 
 from components.aws.plan import AwsNetworkPlan, aws_dl1_plan
 from components.aws.resources.network import _to_internet
-from components.oci.resources.network import Services, _security_rule
+from components.oci.resources.network import Services, _list_rule
 from components.oci.rules import security_rules
 from components.plan.build import plan_file
 from components.plan.model import INTERNET, SUBNET, PortRule
@@ -49,7 +49,7 @@ def test_a_rule_of_udp_has_its_number_and_its_options() -> None:
     ports = PortRange(4791, 4791)
     made = security_rules(replace(plan().network, rules=(PortRule(SUBNET, SUBNET, ports, "RoCE", "udp"),)))
     services = Services(pulumi.Output.from_input("id"), pulumi.Output.from_input("all-services"))
-    for rule in (_security_rule(made.ingress[0], services), _security_rule(made.egress[0], services)):
+    for rule in (_list_rule(made.ingress[0], services), _list_rule(made.egress[0], services)):
         assert (rule["protocol"], rule["udp_options"]) == ("17", {"min": 4791, "max": 4791})
         assert "tcp_options" not in rule
 

@@ -20,7 +20,7 @@ import oci
 import pytest
 
 from components.oci.client import job_runs
-from components.oci.client.job_runs import MAIN_VARIABLE, start_of
+from components.oci.client.job_runs import MAIN_VARIABLE, start_of_job_run
 from components.oci.rules import security_rules
 from components.plan.model import NodePlan
 from components.values.security_rules import SecurityRule, range_text
@@ -85,7 +85,7 @@ class Run:
 
     @property
     def folder(self) -> str:
-        return f"train/{self.name}/1/{start_of(self.nodes[0].id, {})}"
+        return f"train/{self.name}/1/{start_of_job_run(self.nodes[0].id, {})}"
 
     def addresses(self) -> dict[str, int]:
         """Address -> rank."""

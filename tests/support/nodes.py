@@ -22,7 +22,7 @@ from typing import Any
 
 import oci
 
-from components.oci.client.job_runs import MAIN_VARIABLE, start_of
+from components.oci.client.job_runs import MAIN_VARIABLE, start_of_job_run
 from components.plan.model import NodePlan
 from localcloud.admin import issue_resource_principal
 from localcloud.oci.ocids import new_ocid
@@ -152,7 +152,7 @@ class Nodes:
     @property
     def folder(self) -> str:
         """The folder of this start of the run."""
-        return f"train/{self.name}/1/{start_of(self.main, {})}"
+        return f"train/{self.name}/1/{start_of_job_run(self.main, {})}"
 
     def address(self, rank: int) -> str:
         return self.addresses[rank] if self.addresses else f"127.0.0.{rank + 1}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from components.oci.client.registry import TOKEN_USER, token
+from components.oci.client.registry import TOKEN_USER, registry_token
 from components.oci.client.session import Session
 from localcloud.control import Cloud
 from trainyard.images import build_push
@@ -55,7 +55,7 @@ class Tool:
     def signed_in(cloud: Cloud, profile: str = "deployer") -> Tool:
         session = Session(profile=profile, config_file=str(cloud.config_file))
         place = build_push.registry_endpoint("iad.ocir.io", cloud.env)
-        return Tool(cloud, token(session, place))
+        return Tool(cloud, registry_token(session, place))
 
     def ask(self, method: str, path: str, content: bytes = b"", **headers: str) -> Answer:
         if self.token:

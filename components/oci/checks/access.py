@@ -20,7 +20,7 @@ _GROUP_OCID = re.compile(r"ocid1\.[a-z]+\.[a-z0-9-]+\.[a-z0-9-]*\.[A-Za-z0-9_.-]
 
 
 @rule("TY701", "nobody may start runs")
-def no_users(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+def no_users_of_runs(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     users = stack.access.users
     named = users.group or users.dynamic_group or users.notebooks
     if stack.makes("access") and not named and stack.access.mode != "proof-of-concept":

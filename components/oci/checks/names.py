@@ -41,7 +41,7 @@ _KINDS: tuple[tuple[Path, tuple[str, ...]], ...] = (
 )
 
 
-def _ocids(stack: OciStack) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
+def _ocids_in_file(stack: OciStack) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
     for keys, kinds in _KINDS:
         value: object = stack
         for key in keys:
@@ -61,7 +61,7 @@ def _ocids(stack: OciStack) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
 
 
 @rule("TY601", "a bucket name that OCI would refuse")
-def bucket(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+def refused_bucket_name(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     names: list[tuple[Path, str | None]] = [
         (at("bucket", "name"), stack.bucket.name),
         (at("bucket", "existing"), stack.bucket.existing),
@@ -75,7 +75,7 @@ def bucket(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY602", "a repository name that OCI would refuse")
-def repository(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+def refused_repository_name(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for key, name in (("repository", stack.registry.repository), ("existing", stack.registry.existing)):
         if name is None:
             continue
@@ -97,7 +97,7 @@ def too_long(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY604", "tags that OCI would refuse")
-def tags(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+def refused_tags(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     ours = len(OUR_TAGS) - 1
     allowed = MOST_TAGS - ours
     own = [key for key in stack.tags if key not in OUR_TAGS]
@@ -111,7 +111,7 @@ def tags(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY607", "a log retention that OCI does not offer")
-def retention(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+def refused_log_retention(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     days = stack.logs.retention_days
     if days not in range(30, 181, 30):
         nearest = min(range(30, 181, 30), key=lambda choice: abs(choice - days))
@@ -121,7 +121,7 @@ def retention(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 
 @rule("TY608", "an OCID of the wrong kind")
 def wrong_kind(stack: OciStack, _: Facts) -> Iterator[Wrong]:
-    for path, ocid, kinds in _ocids(stack):
+    for path, ocid, kinds in _ocids_in_file(stack):
         kind = ocid.split(".")[1]
         if kind not in kinds:
             wanted = " or ".join(kinds)
@@ -131,7 +131,7 @@ def wrong_kind(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 @rule("TY609", "an OCID of another region")
 def wrong_region(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
     key = facts.regions.get(stack.region)
-    for path, ocid, _kinds in _ocids(stack):
+    for path, ocid, _kinds in _ocids_in_file(stack):
         region = ocid.split(".")[3]
         is_region = region in facts.regions or region in facts.regions.values()
         if key and is_region and region not in (key, stack.region):
@@ -162,7 +162,7 @@ def wrong_realm(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
     realm = facts.realms.get(stack.region, COMMERCIAL)
     if stack.region not in facts.regions:
         return
-    for path, ocid, _kinds in _ocids(stack):
+    for path, ocid, _kinds in _ocids_in_file(stack):
         theirs = ocid.split(".")[2]
         if theirs != realm:
             message = f"is of the realm {theirs}, but {stack.region} is in {realm}: one realm cannot see the other"
@@ -183,7 +183,7 @@ def vcn_without_subnet(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY111", "a setting has no effect without an existing network", severity="warning")
-def without_effect(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+def network_setting_without_effect(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     network = stack.network
     if network.route_table and not network.vcn and not network.subnet:
         yield Wrong(at("network", "routeTable"), "has no effect without `vcn`", "remove it, or name the VCN")

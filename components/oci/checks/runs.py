@@ -30,16 +30,16 @@ _OCIR = re.compile(r"(?P<key>[a-z0-9-]+)\.ocir\.io|ocir\.(?P<region>[a-z0-9-]+)\
 
 
 @rule("TY801", "a maximum runtime that OCI does not allow")
-def runtime(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+def refused_maximum_runtime(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     return runtimes_within(stack, SHORTEST, LONGEST, "OCI takes")
 
 
 @rule("TY803", "a size of block storage that OCI does not offer")
-def disk(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+def refused_block_storage(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     return disks_within(stack, SMALLEST_DISK, LARGEST_DISK)
 
 
-def _shapes(stack: OciStack) -> Iterator[tuple[Path, Shape, bool]]:
+def _shapes_of_stack(stack: OciStack) -> Iterator[tuple[Path, Shape, bool]]:
     """Every shape, and whether it describes a whole machine. On a compute target, a node may ask for a part of one."""
     for name, job in stack.jobs.items():
         yield at("jobs", name, "shape"), job.shape, job.compute_target is None
@@ -50,7 +50,7 @@ def _shapes(stack: OciStack) -> Iterator[tuple[Path, Shape, bool]]:
 
 @rule("TY811", "an unknown shape", severity="warning")
 def unknown_shape(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
-    for path, shape, _ in _shapes(stack):
+    for path, shape, _ in _shapes_of_stack(stack):
         if shape.name not in facts.shapes:
             remedy = suggest_name(shape.name, facts.shapes)
             if not remedy.startswith("did"):
@@ -59,8 +59,8 @@ def unknown_shape(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY812", "a flexible shape without its size")
-def flexible(stack: OciStack, _: Facts) -> Iterator[Wrong]:
-    for path, shape, _is_whole in _shapes(stack):
+def flexible_shape_without_size(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for path, shape, _is_whole in _shapes_of_stack(stack):
         if is_flexible(shape) and (shape.ocpus is None or shape.memory_gb is None):
             message = f"{shape.name} is flexible: it needs `ocpus` and `memoryGb`"
             remedy = f"write `shape: {{ name: {shape.name}, ocpus: 4, memoryGb: 64 }}`"
@@ -68,8 +68,8 @@ def flexible(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY813", "a fixed shape with a size")
-def fixed(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
-    for path, shape, is_whole in _shapes(stack):
+def fixed_shape_with_size(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
+    for path, shape, is_whole in _shapes_of_stack(stack):
         is_fixed = shape.name in facts.shapes and not facts.shapes[shape.name].get("flex")
         if is_whole and is_fixed and (shape.ocpus is not None or shape.memory_gb is not None):
             message = f"{shape.name} has a fixed size: `ocpus` and `memoryGb` have no effect"
@@ -77,8 +77,8 @@ def fixed(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY814", "too little or too much memory for the OCPUs")
-def memory(stack: OciStack, _: Facts) -> Iterator[Wrong]:
-    for path, shape, is_whole in _shapes(stack):
+def refused_memory(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for path, shape, is_whole in _shapes_of_stack(stack):
         ocpus, gigabytes = shape.ocpus, shape.memory_gb
         if is_whole and ocpus and gigabytes and not ocpus <= gigabytes <= 64 * ocpus:
             message = f"{gigabytes:g} GB do not fit {ocpus:g} OCPUs; OCI offers 1 to 64 GB for each"
@@ -136,20 +136,22 @@ def too_much(stack: OciStack, _: Facts) -> Iterator[Wrong]:
         for run, one in job.runs.items():
             # The environment also has the command and its arguments twice: for the launcher and for ADS.
             words = 2 * sum(len(word) + 4 for word in (job.command, *one.args))
-            largest = max((_characters({**job.env, **role.env, **one.env}) for role in job.roles.values()), default=0)
+            largest = max(
+                (_count_characters({**job.env, **role.env, **one.env}) for role in job.roles.values()), default=0
+            )
             if largest + words + OUR_CHARACTERS > MOST_CHARACTERS:
                 message = f"variables, command and arguments have more than {MOST_CHARACTERS} characters on each node"
                 remedy = "keep long values in the bucket, or in a file of the code folder"
                 yield Wrong(at("jobs", name, "runs", run), message, remedy)
 
 
-def _characters(variables: Mapping[str, EnvValue]) -> int:
+def _count_characters(variables: Mapping[str, EnvValue]) -> int:
     texts = ((key, value if isinstance(value, str) else value.value or "") for key, value in variables.items())
     return sum(len(key) + len(value) for key, value in texts)
 
 
 @rule("TY303", "an image the nodes cannot pull")
-def elsewhere(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+def image_outside_ocir(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for image in images_of(stack):
         if "${" in image.name or "://" in image.text or _OCIR.fullmatch(image.host):
             continue
@@ -189,15 +191,15 @@ def other_repository(stack: OciStack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(image_path(image), message, remedy)
 
 
-def _jobs(stack: OciStack) -> Iterator[tuple[str, OciJob, str]]:
+def _jobs_on_targets(stack: OciStack) -> Iterator[tuple[str, OciJob, str]]:
     for name, job in stack.jobs.items():
         if job.compute_target is not None:
             yield name, job, job.compute_target
 
 
 @rule("TY832", "a compute target that the stack does not have")
-def unknown(stack: OciStack, _: Facts) -> Iterator[Wrong]:
-    for name, job, target in _jobs(stack):
+def unknown_compute_target(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for name, job, target in _jobs_on_targets(stack):
         if target not in stack.compute_targets:
             message = f"`{target}` is not one of `trainyard:computeTargets`"
             remedy = f"add it there: `{target}: {{ shape: {job.shape.name} }}`, or `{target}: {{ existing: OCID }}`"
@@ -219,7 +221,7 @@ def made_or_there(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 
 @rule("TY834", "nodes on a compute target without a subnet in common")
 def without_subnet(stack: OciStack, _: Facts) -> Iterator[Wrong]:
-    for name, job, _target in _jobs(stack):
+    for name, job, _target in _jobs_on_targets(stack):
         if not job.joins_subnet and job.nodes > 1:
             message = (
                 f"each of its {job.nodes} nodes is a job run of its own, and OCI's API takes no subnet for a job run "
@@ -230,8 +232,8 @@ def without_subnet(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY835", "a job that does not fit its compute target")
-def too_large(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, key in _jobs(stack):
+def too_large_for_target(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, key in _jobs_on_targets(stack):
         target, path = stack.compute_targets.get(key), at("jobs", name, "shape")
         wanted = share_of(job.shape, facts.shapes)
         if wanted is None and not is_flexible(job.shape):
@@ -255,9 +257,9 @@ def too_large(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY836", "a setting that jobs on compute targets do not have")
-def without_effect(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+def setting_without_effect_on_target(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     default = OciJob.__dataclass_fields__["block_storage_gb"].default
-    for name, job, target in _jobs(stack):
+    for name, job, target in _jobs_on_targets(stack):
         if job.block_storage_gb != default:
             message = "jobs on compute targets have no block storage of their own: nodes use the machines' boot volumes"
             remedy = f"remove it, and write `bootVolumeGb` of `{target}`"
@@ -272,8 +274,8 @@ def without_effect(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY837", "a job on a compute target", severity="note")
-def undocumented(stack: OciStack, _: Facts) -> Iterator[Wrong]:
-    for name, _job, _target in _jobs(stack):
+def job_on_compute_target(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for name, _job, _target in _jobs_on_targets(stack):
         message = (
             "OCI's API and Oracle's provider take compute targets for jobs; Oracle's pages describe them for model "
             "deployments only"
@@ -283,8 +285,8 @@ def undocumented(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY848", "a compute target that no job uses", severity="warning")
-def unused(stack: OciStack, _: Facts) -> Iterator[Wrong]:
-    used = {target for _, _, target in _jobs(stack)}
+def unused_compute_target(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    used = {target for _, _, target in _jobs_on_targets(stack)}
     for name, target in stack.compute_targets.items():
         if target.existing is None and name not in used:
             message = "no job names it, and OCI charges for its machines while it exists"

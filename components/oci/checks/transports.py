@@ -27,9 +27,9 @@ _VIRTUAL = "VM."
 
 
 @rule("TY838", "a network that NCCL is forced to use, and that the nodes do not have")
-def forced(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+def forced_network(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        for path, variable, value in _variables(name, job):
+        for path, variable, value in _plain_variables(name, job):
             for row in table("oci_networks")["forces"]:
                 same = (variable, value.lower()) == (row["variable"], row["value"].lower())
                 if same and (row["network"] != _RDMA or job.shape.name.startswith(_VIRTUAL)):
@@ -38,15 +38,15 @@ def forced(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY839", "NCCL's settings or plugins do not fit the shape's network", severity="warning")
-def unfit(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+def unfit_nccl_settings(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        for path, variable, value in _variables(name, job):
-            problem = _problem(job.shape.name, variable, value)
+        for path, variable, value in _plain_variables(name, job):
+            problem = _problem_of_variable(job.shape.name, variable, value)
             if problem:
                 yield Wrong(path, *problem)
     for image in images_of(stack):
         job = stack.jobs[image.job]
-        if any(variable == _PLUGIN and value == _NO_PLUGIN for _, variable, value in _variables(image.job, job)):
+        if any(variable == _PLUGIN and value == _NO_PLUGIN for _, variable, value in _plain_variables(image.job, job)):
             continue
         for row in table("oci_networks")["brings"]:
             if re.search(row["image"], image.text):
@@ -55,7 +55,7 @@ def unfit(stack: OciStack, _: Facts) -> Iterator[Wrong]:
                 yield Wrong(image_path(image), message, remedy)
 
 
-def _problem(shape: str, variable: str, value: str) -> tuple[str, str] | None:
+def _problem_of_variable(shape: str, variable: str, value: str) -> tuple[str, str] | None:
     """The problem and its remedy."""
     if not variable.startswith(_OF_RDMA) or variable == _OFF:
         return None
@@ -65,14 +65,14 @@ def _problem(shape: str, variable: str, value: str) -> tuple[str, str] | None:
     if variable not in published:
         return None
     remedy = f"Oracle publishes `{published[variable]}` for it (catalog/oci_networks.toml)"
-    if variable == _DEVICES and (strange := _strange(value, published[variable])):
+    if variable == _DEVICES and (strange := _strange_device(value, published[variable])):
         return f"`{_DEVICES}` names {strange}, which {shape} does not use for RDMA", remedy
     if variable in table("oci_networks")["of_the_fabric"] and value != published[variable]:
         return f"`{variable}` has another value than the RDMA network of {shape}", remedy
     return None
 
 
-def _strange(value: str, published: str) -> str:
+def _strange_device(value: str, published: str) -> str:
     """The first device that is not among the published ones. A name without `=` means all devices that begin with
     it."""
     own = value.lstrip("=")
@@ -87,7 +87,7 @@ def _strange(value: str, published: str) -> str:
     return ""
 
 
-def _variables(name: str, job: Job) -> Iterator[tuple[Path, str, str]]:
+def _plain_variables(name: str, job: Job) -> Iterator[tuple[Path, str, str]]:
     """The variables of a job, its roles and its runs, each with its place. Secrets are left out."""
     places: list[tuple[Path, Mapping[str, EnvValue]]] = [(at("jobs", name, "env"), job.env)]
     owners: tuple[tuple[str, Mapping[str, Any]], ...] = (("roles", job.roles), ("runs", job.runs))

@@ -47,7 +47,7 @@ _PAGE = 100
 _URI = re.compile(r"oci://([^@/]+)@([^/]+)/(.+)")
 
 
-def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
+def call_oci(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
     """Does `operation`. Retries while the cloud is busy, and for `access_minutes` while permissions are not in force
     yet."""
     return calls.call_with_retries(_ERRORS, call, what, operation, access_minutes)
@@ -64,7 +64,7 @@ def make_once(
     for life in range(_LIVES):
         token = hashlib.sha256(f"{identity}\n{life}".encode()).hexdigest()[:40]
         try:
-            made = attempt(call, what, partial(create, token), access_minutes)
+            made = call_oci(call, what, partial(create, token), access_minutes)
         except ProviderError as error:
             if getattr(error.__cause__, "code", None) != "InvalidatedRetryToken":
                 raise
@@ -74,7 +74,7 @@ def make_once(
     raise ProviderError(f"{what}: made and deleted {_LIVES} times within a day.", "Try again tomorrow.")
 
 
-def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -> float:
+def _oci_retry_seconds(error: Exception, access_minutes: float, patience: float) -> float:
     status, code = getattr(error, "status", None), getattr(error, "code", None)
     if (status, code) in ACCESS_CODES:
         return access_minutes * 60
@@ -92,7 +92,7 @@ def _is_network(error: Exception) -> bool:
     return isinstance(error, OSError) or "requests" in modules or type(error).__name__ == "RequestException"
 
 
-def pages(list_page: Callable[..., Any]) -> Iterator[Any]:
+def list_oci_pages(list_page: Callable[..., Any]) -> Iterator[Any]:
     """Every item of a list. `list_page` takes the options of one page."""
     page: str | None = None
     while True:
@@ -103,11 +103,11 @@ def pages(list_page: Callable[..., Any]) -> Iterator[Any]:
             return
 
 
-def is_gone(error: BaseException) -> bool:
+def is_missing_in_oci(error: BaseException) -> bool:
     return getattr(error, "status", None) == 404
 
 
-def error_text(error: Exception) -> str:
+def oci_error_text(error: Exception) -> str:
     status, code = getattr(error, "status", None), getattr(error, "code", None)
     if status is None and _is_network(error):
         # The network error, without the texts with which the SDK wraps it.
@@ -120,7 +120,7 @@ def error_text(error: Exception) -> str:
     return f"{status} {code}: {getattr(error, 'message', '')}"
 
 
-def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
+def oci_refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
     """The SDK's error for people: what was attempted, the cloud's response, and the remedy."""
     if isinstance(error, ProviderError):
         return error
@@ -134,36 +134,36 @@ def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
         remedy = "The cloud cannot be reached from here. Check the network, the region and CLIENT_HOST_OVERRIDES."
     if "capacity" in str(getattr(error, "message", "")).lower():
         remedy = "OCI has no free machine of this shape now. Try later, or use another shape or availability domain."
-    return ProviderError(f"{what}: {error_text(error)}{after}{request}", remedy)
+    return ProviderError(f"{what}: {oci_error_text(error)}{after}{request}", remedy)
 
 
-def read_if_exists(call: Call, what: str, operation: Callable[[], Any]) -> Any:
+def read_from_oci_if_exists(call: Call, what: str, operation: Callable[[], Any]) -> Any:
     """The data of a read, or None if the resource does not exist."""
 
     def read() -> Any:
         try:
             return operation().data
         except Exception as error:
-            if is_gone(error):
+            if is_missing_in_oci(error):
                 return None
             raise
 
-    return attempt(call, what, read)
+    return call_oci(call, what, read)
 
 
-_ERRORS = calls.ErrorPolicy(_seconds_allowed, error_text, refusal)
+_ERRORS = calls.ErrorPolicy(_oci_retry_seconds, oci_error_text, oci_refusal)
 
 
-def ask(tell: Tell, what: str, operation: Callable[[], T]) -> T:
+def ask_oci(tell: Tell, what: str, operation: Callable[[], T]) -> T:
     """The cloud's response. Retries while the cloud is busy, and reports that."""
-    return attempt(call_of(what, tell), what, operation)
+    return call_oci(call_of(what, tell), what, operation)
 
 
 def unless_gone(tell: Tell, what: str, delete: Callable[[], Any]) -> None:
     try:
-        ask(tell, what, delete)
+        ask_oci(tell, what, delete)
     except ProviderError as error:
-        if error.__cause__ is None or not is_gone(error.__cause__):
+        if error.__cause__ is None or not is_missing_in_oci(error.__cause__):
             raise
 
 
@@ -182,10 +182,10 @@ class StatusFolder(NamedTuple):
 def status_folder(launch: Mapping[str, Any], run_id: str, variables: Mapping[str, Any]) -> str | None:
     """The folder of the start that a job run belongs to."""
     uri = folder_of(launch)
-    return f"{uri}/{job_runs.start_of(run_id, variables)}" if uri is not None else None
+    return f"{uri}/{job_runs.start_of_job_run(run_id, variables)}" if uri is not None else None
 
 
-def parse_folder(uri: str | None) -> StatusFolder | None:
+def parse_bucket_folder(uri: str | None) -> StatusFolder | None:
     """Reads `oci://bucket@namespace/prefix`. None for any other text."""
     parts = _URI.fullmatch(uri or "")
     return StatusFolder(parts[2], parts[1], parts[3]) if parts else None

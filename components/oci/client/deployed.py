@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from components.oci.client import job_runs
-from components.oci.client.calls import attempt, pages, parse_folder
+from components.oci.client.calls import call_oci, list_oci_pages, parse_bucket_folder
 from components.oci.client.compartment_runs import CompartmentRuns
 from components.oci.client.session import Session
 from components.oci.plan import OciJobPlan, OciPlan, registry_host
@@ -54,15 +54,15 @@ class Deployed:
         return {name: value.value if isinstance(value, Secret) else value for name, value in values.items()}
 
 
-def find_deployed(runs: CompartmentRuns, call: Call, planned: PlannedTry) -> Deployed:
+def find_deployed_job(runs: CompartmentRuns, call: Call, planned: PlannedTry) -> Deployed:
     stack, name, compartment = planned.plan.stack, planned.job.name, runs.compartment
     client = runs.session.client("data_science")
 
     def list_page(**options: Any) -> Any:
         ask = partial(client.list_jobs, compartment, lifecycle_state="ACTIVE", **options)
-        return attempt(call, "List the jobs", ask)
+        return call_oci(call, "List the jobs", ask)
 
-    jobs = [job for job in pages(list_page) if (job.freeform_tags or {}).get("stack") == stack]
+    jobs = [job for job in list_oci_pages(list_page) if (job.freeform_tags or {}).get("stack") == stack]
     own = [job for job in jobs if job.freeform_tags.get("job") == name]
     if not jobs:
         raise TryError(f"nothing of the stack {stack} is deployed in {compartment}")
@@ -71,7 +71,7 @@ def find_deployed(runs: CompartmentRuns, call: Call, planned: PlannedTry) -> Dep
         raise TryError(f"the job {name} is not deployed in {compartment}; of {stack} are: {', '.join(deployed)}")
     # While a job is replaced, there are two of it.
     newest = max(own, key=lambda job: job.time_created)
-    job = attempt(call, "Read the job", lambda: client.get_job(newest.id)).data
+    job = call_oci(call, "Read the job", lambda: client.get_job(newest.id)).data
     past = list(runs.runs_of_job(call, compartment, job.id, 0))
     # Another run of this name would share its checkpoints and its line in `trainyard runs`.
     if any((run.freeform_tags or {}).get("run") == planned.run.name for run in past):
@@ -94,14 +94,14 @@ def _main_of_newest(past: list[Any], name: str) -> Any:
     return min(newest, key=lambda run: job_runs.node_of(run.freeform_tags)[2])
 
 
-def overlay_with(values: Mapping[str, str]) -> Overlay:
+def overlay_with_references(values: Mapping[str, str]) -> Overlay:
     return Overlay(OPEN_TEXT, lambda text: expand_references(text, values))
 
 
 def reference_values(session: Session, call: Call, plan: OciPlan, deployed: Deployed) -> dict[str, str]:
     """The references that can be filled in without the stack's state."""
     client = session.client("object_storage")
-    namespace = str(attempt(call, "Read the namespace", lambda: client.get_namespace()).data)
+    namespace = str(call_oci(call, "Read the namespace", lambda: client.get_namespace()).data)
     values = {"namespace": namespace}
     if "registry" not in plan.taken:
         values["registry"] = f"{registry_host(plan.region)}/{namespace}/{plan.registry.repository}"
@@ -109,7 +109,7 @@ def reference_values(session: Session, call: Call, plan: OciPlan, deployed: Depl
         values["bucket"] = f"oci://{plan.bucket.name}@{namespace}"
     # Where the deployed run writes counts more than the stack's own bucket.
     nodes = (deployed.like or {}).get("nodes", ())
-    folders = (parse_folder(read_launch_document(deployed.variables(node)).get("folder")) for node in nodes)
+    folders = (parse_bucket_folder(read_launch_document(deployed.variables(node)).get("folder")) for node in nodes)
     if folder := next((folder for folder in folders if folder is not None), None):
         values["bucket"] = f"oci://{folder.bucket}@{folder.namespace}"
     return values
@@ -140,21 +140,23 @@ class PlanFiller:
 
 
 # It has no values, because it is only used to compare.
-_OVERLAY = overlay_with({})
+_OVERLAY = overlay_with_references({})
 _FILE_NAME = re.compile(r'filename="?([^";]+)')
 
 
-def changes_of(session: Session, planned: PlannedTry, deployed: Deployed, folder: Path) -> Iterator[str]:
+def changes_since_deployment(session: Session, planned: PlannedTry, deployed: Deployed, folder: Path) -> Iterator[str]:
     """The keys of the job that differ between the stack file and what is deployed, each once."""
-    yield from dict.fromkeys((*_of_job(session, planned.job, deployed, folder), *_of_run(planned, deployed)))
+    yield from dict.fromkeys(
+        (*_changes_of_job(session, planned.job, deployed, folder), *_changes_of_run(planned, deployed))
+    )
 
 
-def _of_job(session: Session, job: JobPlan, deployed: Deployed, folder: Path) -> Iterator[str]:
+def _changes_of_job(session: Session, job: JobPlan, deployed: Deployed, folder: Path) -> Iterator[str]:
     if job.code and job.code.folder:
-        name = _artifact(session, deployed.job.id)
+        name = _deployed_artifact(session, deployed.job.id)
         if name is not None and name != artifact_name((folder / job.code.folder).resolve(), job.called):
             yield "code"
-    configuration, infrastructure, environment = _parts(deployed.job)
+    configuration, infrastructure, environment = _parts_of_job(deployed.job)
     image = (deployed.like or {}).get("image") or getattr(environment, "image", None)
     if not _OVERLAY.fits(job.image, image):
         yield "image"
@@ -167,7 +169,7 @@ def _of_job(session: Session, job: JobPlan, deployed: Deployed, folder: Path) ->
         shape: tuple[Any, ...] = (job.shape.name, job.shape.ocpus, job.shape.memory_gb)
         if of_oci and of_oci.compute_target and of_oci.share:
             shape = (of_oci.share.ocpus, of_oci.share.memory_gb, of_oci.share.gpus)
-        if shape != _shape_of(infrastructure):
+        if shape != _shape_of_infrastructure(infrastructure):
             yield "shape"
     if job.block_storage_gb != (getattr(infrastructure, "block_storage_size_in_gbs", None) or 0):
         yield "blockStorageGb"
@@ -187,7 +189,7 @@ def _of_job(session: Session, job: JobPlan, deployed: Deployed, folder: Path) ->
         yield "inputs"
 
 
-def _of_run(planned: PlannedTry, deployed: Deployed) -> Iterator[str]:
+def _changes_of_run(planned: PlannedTry, deployed: Deployed) -> Iterator[str]:
     if planned.like is None or deployed.like is None:
         return
     like = {node.name: node for node in planned.like.nodes}
@@ -200,7 +202,7 @@ def _of_run(planned: PlannedTry, deployed: Deployed) -> Iterator[str]:
             yield from _OVERLAY.differences(deployed.variables(node), like[node["name"]])
 
 
-def _parts(job: Any) -> tuple[Any, Any, Any]:
+def _parts_of_job(job: Any) -> tuple[Any, Any, Any]:
     """Configuration, infrastructure and environment. All node groups of a job have the same."""
     groups = getattr(job.job_node_configuration_details, "job_node_group_configuration_details_list", None)
     if not groups:
@@ -216,7 +218,7 @@ def _parts(job: Any) -> tuple[Any, Any, Any]:
     )
 
 
-def _shape_of(infrastructure: Any) -> tuple[Any, ...]:
+def _shape_of_infrastructure(infrastructure: Any) -> tuple[Any, ...]:
     """The machine of a node, or its share of a compute target's machine."""
     if (asked := getattr(infrastructure, "resource_configuration", None)) is not None:
         share = asked.resource_request_configuration
@@ -229,7 +231,7 @@ def _shape_of(infrastructure: Any) -> tuple[Any, ...]:
     )
 
 
-def _artifact(session: Session, job: str) -> str | None:
+def _deployed_artifact(session: Session, job: str) -> str | None:
     """The name of the deployed code. None if there is none, or if the caller may not see it."""
     try:
         headers: Mapping[str, str] = session.client("data_science").head_job_artifact(job).headers

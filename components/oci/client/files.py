@@ -11,11 +11,18 @@ from typing import Any, TypeVar
 
 from catalog.tables import table
 from components.oci import iam
-from components.oci.client.calls import attempt, parse_folder
+from components.oci.client.calls import call_oci, parse_bucket_folder
 from components.oci.client.session import Session, compartment_of_caller, session_of_caller
 from components.oci.iam.statement import StatementError
 from components.oci.stack import OciStack
-from components.oci.statements import NARROWING, Need, group_named, permissions_of, place_of, smallest_grant
+from components.oci.statements import (
+    NARROWING,
+    Need,
+    group_named,
+    location_of_compartment,
+    permissions_of,
+    smallest_grant,
+)
 from components.platform.calls import Call, ProviderError, call_of
 from components.platform.files import (
     Content,
@@ -105,7 +112,7 @@ class BucketStore:
             f"Put {name}",
             lambda: put(
                 *self._place, name, body_of(content), content_length=content.size, content_md5=content.md5,
-                **_condition(replaces),
+                **_write_condition(replaces),
             ),
         )  # fmt: skip
 
@@ -113,7 +120,7 @@ class BucketStore:
         from oci.object_storage.models import CreateMultipartUploadDetails
 
         details = CreateMultipartUploadDetails(object=name, metadata={_META + _PART_BYTES: str(part_bytes)})
-        begin = partial(self._client.create_multipart_upload, *self._place, details, **_condition(replaces))
+        begin = partial(self._client.create_multipart_upload, *self._place, details, **_write_condition(replaces))
         return str(self._attempt(f"Begin the upload of {name}", begin).data.upload_id)
 
     def parts(self, name: str, upload: str) -> dict[int, StoredPart] | None:
@@ -147,7 +154,7 @@ class BucketStore:
         each = [CommitMultipartUploadPartDetails(part_num=number, etag=part.etag) for number, part in parts.items()]
         details = CommitMultipartUploadDetails(parts_to_commit=each)
         commit = partial(
-            self._client.commit_multipart_upload, *self._place, name, upload, details, **_condition(replaces)
+            self._client.commit_multipart_upload, *self._place, name, upload, details, **_write_condition(replaces)
         )
         return str(self._attempt(f"Complete the upload of {name}", commit).headers.get("opc-multipart-md5", ""))
 
@@ -155,7 +162,7 @@ class BucketStore:
         abort = partial(self._client.abort_multipart_upload, *self._place, name, upload)
         # If this fails, the parts only take up space. The error that led here is reported anyway.
         with suppress(ProviderError):
-            attempt(replace(self.call, patience=0.0), f"Abandon the upload of {name}", abort)
+            call_oci(replace(self.call, patience=0.0), f"Abandon the upload of {name}", abort)
 
     @property
     def _client(self) -> Any:
@@ -167,7 +174,7 @@ class BucketStore:
 
     def _attempt(self, what: str, operation: Callable[[], T]) -> T:
         try:
-            return attempt(self.call, what, operation)
+            return call_oci(self.call, what, operation)
         except ProviderError as error:
             cause = error.__cause__
             status, code = getattr(cause, "status", None), getattr(cause, "code", None)
@@ -178,7 +185,7 @@ class BucketStore:
             raise self.explain(error) from cause
 
 
-def _condition(replaces: StoredObject | None) -> dict[str, str]:
+def _write_condition(replaces: StoredObject | None) -> dict[str, str]:
     return {"if_match": replaces.etag} if replaces is not None else {"if_none_match": "*"}
 
 
@@ -192,11 +199,11 @@ class OciOpener:
 
     def bucket(self, name: str) -> BucketStore:
         client = self.session.client("object_storage")
-        namespace = str(attempt(self.call, "Ask for the namespace", lambda: client.get_namespace().data))
+        namespace = str(call_oci(self.call, "Ask for the namespace", lambda: client.get_namespace().data))
         return self._store(namespace, name)
 
     def folder(self, address: str) -> tuple[BucketStore, str]:
-        place = parse_folder(address)
+        place = parse_bucket_folder(address)
         if place is None:
             raise TransferError(f"`{address}` is not a folder in a bucket of OCI")
         return self._store(place.namespace, place.bucket), place.prefix
@@ -213,7 +220,7 @@ class OciOpener:
         return Caller(name, request.purpose, bucket, here, stack, request.where.cloud is not None).explain(error)
 
 
-def make(request: StoreRequest) -> OciOpener:
+def make_oci_opener(request: StoreRequest) -> OciOpener:
     session = session_of_caller(request.where)
     return OciOpener(request, session, call_of(request.purpose, request.where.tell))
 
@@ -255,8 +262,8 @@ class Caller:
                 need.permissions |= permissions
                 need.trusts.append(trust)
         try:
-            group, place = self._group(), place_of(self.compartment)
-            only = iam.equals(NARROWING["bucket"], self.bucket)
+            group, place = self._group(), location_of_compartment(self.compartment)
+            only = iam.equals_text(NARROWING["bucket"], self.bucket)
             grants = (smallest_grant(kind, need) for kind, need in needed.items())
             return tuple(iam.to_text(iam.Statement(group, grant, place, only)) for grant in grants)
         except StatementError:
@@ -272,4 +279,4 @@ class Caller:
         return group_named("group", users.group or "YOUR-GROUP", access.domain)
 
 
-STORE_OPENERS = StoreOpeners(make)
+STORE_OPENERS = StoreOpeners(make_oci_opener)

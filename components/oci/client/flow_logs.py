@@ -16,7 +16,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from components.oci.client import logs
-from components.oci.client.calls import attempt
+from components.oci.client.calls import call_oci
 from components.oci.client.session import Session
 from components.platform.calls import Call, ProviderError
 from components.platform.status import ConnectionsSeen, RunStatus
@@ -69,7 +69,7 @@ class FlowWitness:
         return known
 
     def _ask(self, run: RunStatus) -> ConnectionsSeen | None:
-        names = {address: node.run.name for node in run.nodes if (address := _address(node.launcher_status))}
+        names = {address: node.run.name for node in run.nodes if (address := _address_of_node(node.launcher_status))}
         place = self._place(run) if names else None
         if place is None:
             return None
@@ -80,15 +80,15 @@ class FlowWitness:
             last = max(datetime.fromisoformat(str(end)) for end in ends) + _WINDOW
         counted: Counter[Refused] = Counter()
         for record in self._records(place, "data.action = 'REJECT'", run.created - _WINDOW, _MOST_RECORDS):
-            started = datetime.fromtimestamp(_whole(record, "startTime"), UTC)
+            started = datetime.fromtimestamp(_whole_number_of_record(record, "startTime"), UTC)
             if started <= last and record.get("sourceAddress") in names:
                 refused = Refused(
                     str(record["sourceAddress"]),
                     str(record.get("destinationAddress")),
-                    _whole(record, "destinationPort"),
+                    _whole_number_of_record(record, "destinationPort"),
                     str(record.get("protocol")),
                 )
-                counted[refused] += _whole(record, "packets") or 1
+                counted[refused] += _whole_number_of_record(record, "packets") or 1
         return ConnectionsSeen(tuple(self._results(place, run, names, counted)))
 
     def _results(
@@ -117,7 +117,7 @@ class FlowWitness:
 
     def _records(self, place: str, condition: str, since: datetime, most: int) -> Iterator[Mapping[str, Any]]:
         query = f'search "{place}" | where {condition} | sort by datetime asc'
-        entries = logs.entries(self.session, self.call, query, "Read the flow log", since, most)
+        entries = logs.first_log_entries(self.session, self.call, query, "Read the flow log", since, most)
         for content in entries:
             data = content.get("data")
             if isinstance(data, Mapping):
@@ -139,9 +139,9 @@ class FlowWitness:
     def _in_group(self, group: str) -> list[Any]:
         client = self.session.client("logging")
         if self.named:
-            return [attempt(self.call, "Read the flow log", partial(client.get_log, group, self.named["log"])).data]
+            return [call_oci(self.call, "Read the flow log", partial(client.get_log, group, self.named["log"])).data]
         chosen = {"log_type": "SERVICE", "source_service": "flowlogs"}
-        found = attempt(self.call, "List the flow logs", partial(client.list_logs, group, **chosen)).data
+        found = call_oci(self.call, "List the flow logs", partial(client.list_logs, group, **chosen)).data
         return [log for log in found if log.lifecycle_state == "ACTIVE"]
 
     def _subnet(self, run: str) -> str:
@@ -151,8 +151,8 @@ class FlowWitness:
 
     def _ask_subnet(self, run: str) -> str:
         client = self.session.client("data_science")
-        job_id = attempt(self.call, "Read the job run", partial(client.get_job_run, run)).data.job_id
-        job = attempt(self.call, "Read the job", partial(client.get_job, job_id)).data
+        job_id = call_oci(self.call, "Read the job run", partial(client.get_job_run, run)).data.job_id
+        job = call_oci(self.call, "Read the job", partial(client.get_job, job_id)).data
         layout = job.job_node_configuration_details
         groups = getattr(layout, "job_node_group_configuration_details_list", None) or ()
         places = (
@@ -163,7 +163,7 @@ class FlowWitness:
         return next((str(one.subnet_id) for one in places if getattr(one, "subnet_id", None)), "")
 
 
-def _address(status: Mapping[str, Any] | None) -> str:
+def _address_of_node(status: Mapping[str, Any] | None) -> str:
     """A node's address. It is validated, because everybody who may write to the bucket can have written it."""
     try:
         return str(ip_address(str((status or {}).get("address") or "")))
@@ -171,7 +171,7 @@ def _address(status: Mapping[str, Any] | None) -> str:
         return ""
 
 
-def _whole(record: Mapping[str, Any], name: str) -> int:
+def _whole_number_of_record(record: Mapping[str, Any], name: str) -> int:
     try:
         return int(record.get(name) or 0)
     except (TypeError, ValueError):

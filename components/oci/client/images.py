@@ -9,10 +9,10 @@ from components.oci.client import registry
 from components.oci.client.registry import (
     TOKEN_USER,
     UNKNOWN_NAMESPACE,
-    namespace_of,
+    images_to_build_for_oci,
+    namespace_of_image,
     needs_namespace,
-    token,
-    wanted_images,
+    registry_token,
 )
 from components.oci.client.session import Session
 from components.plan.model import JobPlan, Plan
@@ -30,10 +30,10 @@ class OciImages:
     ) -> tuple[list[WantedImage], list[str]]:
         if not namespace and needs_namespace(plan, registry):
             namespace = UNKNOWN_NAMESPACE if dry_run else self._namespace()
-        return wanted_images(plan, namespace, registry, only)
+        return images_to_build_for_oci(plan, namespace, registry, only)
 
     def _namespace(self) -> str:
-        return registry.namespace(self._session)
+        return registry.tenancy_namespace(self._session)
 
     def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
         return recipe_of_framework(
@@ -45,28 +45,28 @@ class OciImages:
 
     def judge(self, plan: Plan, image: WantedImage, overwrite: bool) -> str:
         try:
-            registered = registry.look_up_image(self._session, plan, image)
+            registered = registry.look_up_image_in_ocir(self._session, plan, image)
         except ImageError as error:
             return str(error).partition("\n")[0]
         if registered is not None:
-            registry.judge(plan, image, registered, overwrite)
+            registry.require_possible_push(plan, image, registered, overwrite)
         return ""
 
     def user_of(self, image: WantedImage) -> str:
-        return f"{namespace_of(image)}/<user>"
+        return f"{namespace_of_image(image)}/<user>"
 
     def by_hand(self, login: str) -> str:
         return f"without an API key, log in first, with an auth token on standard input: {login}"
 
     def login(self, place: Endpoint) -> tuple[str, str]:
-        return TOKEN_USER, token(self._session, place)
+        return TOKEN_USER, registry_token(self._session, place)
 
     def explain_failure(self, output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
         return registry.explain_failure(output, plan, image, login)
 
 
-def make(plan: Plan, environment: Mapping[str, str]) -> OciImages:
+def make_oci_image_client(plan: Plan, environment: Mapping[str, str]) -> OciImages:
     return OciImages(Session.of({"region": plan.region}, environment))
 
 
-PLATFORM_IMAGES = PlatformImages(make)
+PLATFORM_IMAGES = PlatformImages(make_oci_image_client)

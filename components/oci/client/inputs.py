@@ -15,7 +15,7 @@ _NUMBER = {"type": "integer"}
 _OF_GROUPS = ("replicas", "minimumSuccess")
 
 
-def _failures(inputs: Properties) -> Iterator[InputFailure]:
+def _input_failures_of_nodes(inputs: Properties) -> Iterator[InputFailure]:
     layout = inputs.get("layout")
     if layout not in (None, UNKNOWN, *LAYOUTS):
         yield InputFailure("layout", f"`{layout}` is not one of {', '.join(LAYOUTS)}.")
@@ -46,5 +46,5 @@ INPUTS = OwnInputs(
     },
     stands_on="job",
     node=dict.fromkeys(_OF_GROUPS, _NUMBER),
-    failures=_failures,
+    failures=_input_failures_of_nodes,
 )

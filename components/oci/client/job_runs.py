@@ -26,11 +26,11 @@ _LETTERS = 12
 _GROUP_STATES = {"CREATING": "ACCEPTED", "ACTIVE": "IN_PROGRESS", "DELETING": "IN_PROGRESS"}
 
 
-def models() -> Any:
+def data_science_models() -> Any:
     return sdk_module("data_science.models")
 
 
-def tags(spec: RunSpec, node: NodeSpec | None) -> dict[str, str]:
+def job_run_tags(spec: RunSpec, node: NodeSpec | None) -> dict[str, str]:
     ours = {RUN_TAG: spec.fingerprint}
     if node is not None:
         ours[NODE_TAG] = f"{node.rank}/{node.role}/{node.name}"
@@ -49,7 +49,7 @@ def is_like(run_tags: Mapping[str, str]) -> str | None:
     return liked_by(run_tags.get(RUN_TAG, ""))
 
 
-def marked(runs: Iterable[Any], fingerprint: str) -> list[Any]:
+def job_runs_of_start(runs: Iterable[Any], fingerprint: str) -> list[Any]:
     """The job runs of one start."""
     return [run for run in runs if (run.freeform_tags or {}).get(RUN_TAG) == fingerprint]
 
@@ -62,7 +62,7 @@ def living_tries(runs: Iterable[Any]) -> list[Try]:
         if is_like(tags) is not None and run.lifecycle_state not in TERMINAL:
             together.setdefault(tags[RUN_TAG], []).append(run)
     return [
-        Try(f"{tags.get('job', '')}/{tags.get('run', '')}", is_like(tags) or "", tuple(map(node_run, own)))
+        Try(f"{tags.get('job', '')}/{tags.get('run', '')}", is_like(tags) or "", tuple(map(node_of_job_run, own)))
         for own in together.values()
         for tags in [own[0].freeform_tags]
     ]
@@ -72,7 +72,7 @@ def own_tags(run_tags: Mapping[str, str] | None) -> dict[str, str]:
     return {key: value for key, value in (run_tags or {}).items() if key not in _OURS}
 
 
-def start_of(run_id: str, variables: Mapping[str, str]) -> str:
+def start_of_job_run(run_id: str, variables: Mapping[str, str]) -> str:
     """The name of a job run's start. It is also the name of the folder where the nodes exchange addresses and write
     outputs."""
     return (variables.get(MAIN_VARIABLE) or run_id).rpartition(".")[2][-_LETTERS:]
@@ -95,16 +95,16 @@ def work_in(run: Any) -> str:
     return made[0] if made else ""
 
 
-def request(spec: RunSpec, node: NodeSpec | None, job: Any, work: str, main: str | None = None) -> Any:
+def job_run_request(spec: RunSpec, node: NodeSpec | None, job: Any, work: str, main: str | None = None) -> Any:
     """CreateJobRunDetails for one node, or for all node groups if `node` is None. `main` is the main node's run."""
-    of = models()
+    of = data_science_models()
     group, log = spec.own.get("logGroup"), spec.own.get("log")
     details: dict[str, Any] = {
         "project_id": spec.own["project"],
         "compartment_id": spec.own["compartment"],
         "job_id": spec.own["job"],
         "display_name": display_name(spec, node),
-        "freeform_tags": tags(spec, node),
+        "freeform_tags": job_run_tags(spec, node),
         "job_log_configuration_override_details": of.JobLogConfigurationDetails(
             enable_logging=True, log_group_id=group, log_id=log, enable_auto_log_creation=log is None
         )
@@ -118,10 +118,12 @@ def request(spec: RunSpec, node: NodeSpec | None, job: Any, work: str, main: str
             startup_order=getattr(of_job, "startup_order", None),
             maximum_runtime_in_minutes=spec.maximum_runtime_minutes,
             job_network_configuration=getattr(of_job, "job_network_configuration", None),
-            job_node_group_configuration_details_list=[_group(spec, group, job, work) for group in spec.nodes],
+            job_node_group_configuration_details_list=[
+                _node_group_override(spec, group, job, work) for group in spec.nodes
+            ],
         )
     else:
-        environment = {**_environment(spec, node, work), **({MAIN_VARIABLE: main} if main else {})}
+        environment = {**_environment_of_node(spec, node, work), **({MAIN_VARIABLE: main} if main else {})}
         details["job_configuration_override_details"] = of.DefaultJobConfigurationDetails(
             environment_variables=environment or None,
             command_line_arguments=node.command_line,
@@ -144,7 +146,7 @@ def display_name(spec: RunSpec, node: NodeSpec | None) -> str:
     return spec.display_name if node is None or len(spec.nodes) == 1 else f"{spec.display_name}-{node.name}"
 
 
-def _environment(spec: RunSpec, node: NodeSpec, work: str) -> dict[str, str]:
+def _environment_of_node(spec: RunSpec, node: NodeSpec, work: str) -> dict[str, str]:
     """A node's variables. If ADS's folder is in a bucket, the start gets a folder of its own there."""
     place, minutes = node.environment.get(WORK_VARIABLE, ""), spec.maximum_runtime_minutes
     return {
@@ -154,9 +156,9 @@ def _environment(spec: RunSpec, node: NodeSpec, work: str) -> dict[str, str]:
     }
 
 
-def _group(spec: RunSpec, node: NodeSpec, job: Any, work: str) -> Any:
-    of = models()
-    of_job = {group.name: group for group in _groups(job.job_node_configuration_details)}
+def _node_group_override(spec: RunSpec, node: NodeSpec, job: Any, work: str) -> Any:
+    of = data_science_models()
+    of_job = {group.name: group for group in _node_groups(job.job_node_configuration_details)}
     declared = of_job.get(node.name)
     environment = declared.job_environment_configuration_details if declared else None
     return of.JobNodeGroupConfigurationDetails(
@@ -164,14 +166,15 @@ def _group(spec: RunSpec, node: NodeSpec, job: Any, work: str) -> Any:
         replicas=node.own.get("replicas"),
         minimum_success_replicas=node.own.get("minimumSuccess"),
         job_configuration_details=of.DefaultJobConfigurationDetails(
-            environment_variables=_environment(spec, node, work) or None, command_line_arguments=node.command_line
+            environment_variables=_environment_of_node(spec, node, work) or None,
+            command_line_arguments=node.command_line,
         ),
         job_infrastructure_configuration_details=getattr(declared, "job_infrastructure_configuration_details", None),
         job_environment_configuration_details=_image_override(spec, environment) or environment,
     )
 
 
-def _groups(configuration: Any) -> Sequence[Any]:
+def _node_groups(configuration: Any) -> Sequence[Any]:
     return getattr(configuration, "job_node_group_configuration_details_list", None) or ()
 
 
@@ -179,26 +182,26 @@ def _image_override(spec: RunSpec, of_job: Any) -> Any:
     """The run's image. An override replaces the whole setting, so it repeats the job's command and entry point."""
     if not spec.image or getattr(of_job, "image", None) == spec.image:
         return None
-    return models().OcirContainerJobEnvironmentConfigurationDetails(
+    return data_science_models().OcirContainerJobEnvironmentConfigurationDetails(
         image=spec.image, cmd=getattr(of_job, "cmd", None), entrypoint=getattr(of_job, "entrypoint", None)
     )
 
 
-def node_run(run: Any, name: str | None = None) -> NodeRun:
+def node_of_job_run(run: Any, name: str | None = None) -> NodeRun:
     """The node of a job run, or of its summary in a list."""
     return NodeRun(
         name=name or node_of(run.freeform_tags or {})[0] or run.display_name or run.id,
         id=run.id,
         state=run.lifecycle_state,
         details=run.lifecycle_details or "",
-        started_at=_rfc3339(run.time_started),
-        finished_at=_rfc3339(run.time_finished),
+        started_at=_sortable_time(run.time_started),
+        finished_at=_sortable_time(run.time_finished),
     )
 
 
 def group_runs(run: Any, names: Sequence[str]) -> list[NodeRun]:
     """The node groups of one multi-node job run. They all end with the run."""
-    whole = node_run(run, name="")
+    whole = node_of_job_run(run, name="")
     groups = {group.name: group for group in getattr(run, "node_group_details_list", None) or ()}
     found = []
     for name in names or sorted(groups):
@@ -211,10 +214,10 @@ def group_runs(run: Any, names: Sequence[str]) -> list[NodeRun]:
     return found
 
 
-def described_inputs(runs: Sequence[Any]) -> Properties:
+def inputs_of_job_runs(runs: Sequence[Any]) -> Properties:
     """The inputs that would make these job runs, for `import`. The main node's run comes first."""
     main = runs[0]
-    groups = _groups(main.job_node_configuration_override_details)
+    groups = _node_groups(main.job_node_configuration_override_details)
     name = node_of(main.freeform_tags or {})[0]
     shown = str(main.display_name or main.id)
     image: str | None = getattr(main.job_environment_configuration_override_details, "image", None)
@@ -264,6 +267,6 @@ def _described_configuration(configuration: Any) -> Properties:
     return {**described, "arguments": shlex.split(line)} if line else described
 
 
-def _rfc3339(moment: Any) -> str | None:
+def _sortable_time(moment: Any) -> str | None:
     """Always with a fraction of a second, so that the texts sort by time."""
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z") if moment is not None else None

@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from components.oci.client.calls import ACCESS_CODES, attempt, pages
+from components.oci.client.calls import ACCESS_CODES, call_oci, list_oci_pages
 from components.oci.client.live_policies import PolicyReader
 from components.oci.client.session import Session, sdk_module, session_of_caller
 from components.oci.types import SERVED_TYPES
@@ -39,12 +39,12 @@ _CHANGES_IF_SET = ("cmd", "commandLineArguments", "entrypoint", "environmentVari
 _HUMP = re.compile(r"_([a-z0-9])")
 
 
-def make(question: LiveQuestion) -> LiveSide:
+def read_oci_live_side(question: LiveQuestion) -> LiveSide:
     session = session_of_caller(question.where)
     return _Reader(question, session).read()
 
 
-def _is_refused(error: BaseException | None) -> bool:
+def _is_refused_by_oci(error: BaseException | None) -> bool:
     return (getattr(error, "status", None), getattr(error, "code", None)) in ACCESS_CODES
 
 
@@ -52,7 +52,7 @@ class _Reader:
     def __init__(self, question: LiveQuestion, session: Session) -> None:
         self._question, self._session = question, session
         self._call = call_of("drift", question.where.tell)
-        self._reading = Reading(question.declared, _is_refused)
+        self._reading = Reading(question.declared, _is_refused_by_oci)
         # The creation time of the stack's oldest part. Older statements of others are not reported.
         self._made: datetime | None = None
         self._lists: dict[tuple[str, ...], list[Any] | None] = {}
@@ -87,9 +87,9 @@ class _Reader:
         self._made = min(filter(None, (self._made, made)), default=None)
         whole = self._whole(resource, row) if row.is_listed_in_part else live
         if whole is not None:
-            values = {key: _plain(getattr(whole, row.attribute_of(key), None)) for key in compared}
+            values = {key: _as_program_inputs(getattr(whole, row.attribute_of(key), None)) for key in compared}
             self._reading.record(
-                resource, {key: as_declared(resource.inputs.get(key), value) for key, value in values.items()}
+                resource, {key: as_declared_if_equal(resource.inputs.get(key), value) for key, value in values.items()}
             )
 
     def _whole(self, resource: ReviewedResource, row: OciResourceType) -> Any:
@@ -105,11 +105,11 @@ class _Reader:
 
             def page(**options: Any) -> Any:
                 ask = partial(getattr(self._session.client(client), listing), *within, **more, **options)
-                answer = attempt(self._call, f"List the {words}", ask)
+                answer = call_oci(self._call, f"List the {words}", ask)
                 # Some lists have their rows one level deeper.
                 return answer if isinstance(answer.data, list) else _Page(answer.data.items, answer.headers)
 
-            rows = self._reading.allowed(f"the {words}", lambda: list(pages(page)))
+            rows = self._reading.allowed(f"the {words}", lambda: list(list_oci_pages(page)))
             self._lists[key] = rows and [row for row in rows if getattr(row, "lifecycle_state", None) not in GONE]
         return self._lists[key]
 
@@ -141,14 +141,14 @@ class _Reader:
             if row is not None:
                 kind = SERVED_TYPES[SECURITY_LIST]
                 inputs = {
-                    key: [as_rule(rule) for rule in _plain(getattr(row, kind.attribute_of(key))) or ()]
+                    key: [as_rule(rule) for rule in _as_program_inputs(getattr(row, kind.attribute_of(key))) or ()]
                     for key in kind.compared or ()
                 }
                 words = f"security list {row.display_name} of the nodes' subnet"
                 self._reading.add(SECURITY_LIST, one, {"vcnId": row.vcn_id, **inputs}, words, subnet.parent)
 
     def _read_one(self, what: str, ask: Callable[[], Any]) -> Any:
-        return self._reading.allowed(what, lambda: attempt(self._call, f"Read {what}", ask).data)
+        return self._reading.allowed(what, lambda: call_oci(self._call, f"Read {what}", ask).data)
 
     def _buckets(self) -> None:
         """Pre-authenticated requests: whoever has such a link needs no policy."""
@@ -183,26 +183,28 @@ class _Page:
     headers: Mapping[str, str]
 
 
-def _plain(value: Any) -> Any:
+def _as_program_inputs(value: Any) -> Any:
     """A value of the SDK in the form of the program's inputs."""
-    return _camel(sdk_module("util").to_dict(value)) if value is not None else None
+    return _with_camel_case_keys(sdk_module("util").to_dict(value)) if value is not None else None
 
 
-def _camel(value: Any) -> Any:
+def _with_camel_case_keys(value: Any) -> Any:
     if isinstance(value, Mapping):
-        rows = ((_HUMP.sub(lambda found: found[1].upper(), key), _camel(item)) for key, item in value.items())
+        rows = (
+            (_HUMP.sub(lambda found: found[1].upper(), key), _with_camel_case_keys(item)) for key, item in value.items()
+        )
         return {key: item for key, item in rows if item is not None}
-    return [_camel(item) for item in value] if isinstance(value, list | tuple) else value
+    return [_with_camel_case_keys(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def as_declared(declared: Any, live: Any) -> Any:
+def as_declared_if_equal(declared: Any, live: Any) -> Any:
     """The live value, or the declared one if both mean the same, such as rules in another order, or a number as
     text."""
     if isinstance(live, list) and live and all(isinstance(one, Mapping) for one in live):
         live = [as_rule(one) for one in live]
         given = declared if isinstance(declared, list) else []
-        return declared if _sorted(live) == _sorted(as_rule(one) for one in given) else live
-    return declared if _means(declared, live) else live
+        return declared if _sorted_rules(live) == _sorted_rules(as_rule(one) for one in given) else live
+    return declared if _means_same(declared, live) else live
 
 
 def as_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,25 +217,25 @@ def as_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
     return renamed
 
 
-def _sorted(rules: Iterable[Mapping[str, Any]]) -> list[str]:
-    return sorted(json.dumps(_bare(rule), sort_keys=True) for rule in rules)
+def _sorted_rules(rules: Iterable[Mapping[str, Any]]) -> list[str]:
+    return sorted(json.dumps(_rule_with_effect(rule), sort_keys=True) for rule in rules)
 
 
-def _bare(value: Any) -> Any:
+def _rule_with_effect(value: Any) -> Any:
     """A rule without fields that have no meaning. Numbers are texts, because some states have them so."""
     if isinstance(value, Mapping):
-        rows = {key: _bare(item) for key, item in value.items() if key not in _WITHOUT_EFFECT}
+        rows = {key: _rule_with_effect(item) for key, item in value.items() if key not in _WITHOUT_EFFECT}
         return {key: item for key, item in rows.items() if item not in ("", "false", {}, [])}
     if isinstance(value, list):
-        return [_bare(item) for item in value]
+        return [_rule_with_effect(item) for item in value]
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _means(declared: Any, live: Any) -> bool:
+def _means_same(declared: Any, live: Any) -> bool:
     """Whether the declared value equals the live one. The cloud fills in missing fields, and some of those matter."""
     if isinstance(declared, Mapping) and isinstance(live, Mapping):
         added = any(live.get(key) and key not in declared for key in _CHANGES_IF_SET)
-        return not added and all(_means(value, live.get(key)) for key, value in declared.items())
+        return not added and all(_means_same(value, live.get(key)) for key, value in declared.items())
     if isinstance(declared, list) and isinstance(live, list):
         return sorted(map(str, declared)) == sorted(map(str, live))
     if declared is None or live is None:
@@ -241,4 +243,4 @@ def _means(declared: Any, live: Any) -> bool:
     return str(declared).lower() == str(live).lower()
 
 
-LIVE_READING = LiveReading(make)
+LIVE_READING = LiveReading(read_oci_live_side)

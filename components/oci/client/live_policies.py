@@ -16,13 +16,13 @@ from itertools import chain
 from typing import Any
 
 from catalog.tables import table
-from components.oci.client.calls import attempt
+from components.oci.client.calls import call_oci
 from components.oci.client.session import Session
-from components.oci.iam import AllOf, AnyOf, Condition, Statement, grants, type_of
+from components.oci.iam import AllOf, AnyOf, Condition, Statement, permissions_of_grant, type_of
 from components.oci.iam.evaluate import compile_condition, variables_in
 from components.oci.iam.judge import Compartments
-from components.oci.iam.parse import parse
-from components.oci.iam.permissions import families, resource_types
+from components.oci.iam.parse import parse_statement
+from components.oci.iam.permissions import resource_families, resource_types
 from components.oci.iam.statement import Named, StatementError, Subject
 from components.oci.types import SERVED_TYPES
 from components.oci.types.oci_resource_type import OciResourceType
@@ -69,7 +69,7 @@ class PolicyReader:
             str(one.inputs.get("name") or one.inputs.get("displayName")).lower() for one in declared.of(*_GROUPS)
         }
         self._makes_access = bool(declared.of(POLICY))
-        self._things = tuple(_things(question))
+        self._things = tuple(_stack_resources(question))
         self._mine = frozenset[str]()
 
     def read(self) -> None:
@@ -98,7 +98,7 @@ class PolicyReader:
 
     def _read_one(self, what: str, operation: str, ocid: str) -> Any:
         ask = partial(getattr(self._session.client("identity"), operation), ocid)
-        return self._reading.allowed(what, lambda: attempt(self._call, f"Read {what}", ask).data)
+        return self._reading.allowed(what, lambda: call_oci(self._call, f"Read {what}", ask).data)
 
     def _caller(self) -> Iterator[str]:
         """The groups of the caller. The deployer's own statements name the stack's resources, too."""
@@ -125,19 +125,19 @@ class PolicyReader:
 
     def _counts(self, text: str, place: str, newer: bool, compartments: Compartments) -> bool:
         try:
-            statement = parse(text)
+            statement = parse_statement(text)
         except StatementError:
             # `admit` gives access to other tenancies. Principals that cannot be judged here are always shown.
             named = {name for thing in self._things for name in thing.variables.values()}
             return newer or any(name in text for name in named)
         scope = compartments.resolve(statement.location, place)
-        types = {type_of(one) for one in grants(statement.grant)}
+        types = {type_of(one) for one in permissions_of_grant(statement.grant)}
         reached = [
             thing for thing in self._things
             if scope in compartments.lineage(thing.compartment) and thing.types & types
             and may_hold(statement.condition, thing.variables)
         ]  # fmt: skip
-        who = words_of(statement.subject)
+        who = words_of_subject(statement.subject)
         if not reached or who in self._question.known or (who in self._mine and not newer):
             return False
         narrowed = any(not may_hold(statement.condition, thing.another) for thing in reached if thing.named)
@@ -163,11 +163,13 @@ def variables_with_names() -> frozenset[str]:
     return frozenset(kind["variable"] for row in SERVED_TYPES.values() if (kind := statement_kind_of(row)))
 
 
-def _things(question: LiveQuestion) -> Iterator[StackResource]:
+def _stack_resources(question: LiveQuestion) -> Iterator[StackResource]:
     declared = question.declared
     for row in SERVED_TYPES.values():
         kind = statement_kind_of(row)
-        named = chain(*(families().get(name, (name,)) for name in (kind["types"] if kind else row.statement_types)))
+        named = chain(
+            *(resource_families().get(name, (name,)) for name in (kind["types"] if kind else row.statement_types))
+        )
         types = frozenset(named) & frozenset(resource_types())
         for resource in declared.of(row.token) if types else ():
             name = {kind["variable"]: str(resource.inputs.get(row.name_input))} if kind else {}
@@ -192,7 +194,7 @@ def may_hold(condition: Condition | None, target: Mapping[str, str]) -> bool:
     return not any(name in variables_with_names() for name in named - target.keys())
 
 
-def words_of(subject: Subject) -> str:
+def words_of_subject(subject: Subject) -> str:
     """The subject in words, such as `group Administrators`."""
     names = (one.name if isinstance(one, Named) else one.ocid for one in subject.members)
     return " ".join((subject.kind.replace("-", " ") if subject.members else subject.kind, ", ".join(names))).strip()

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from components.oci.client.calls import attempt
+from components.oci.client.calls import call_oci
 from components.oci.client.session import Session, sdk_module
 from components.platform.calls import Call
 from components.platform.log_lines import ENTRIES_OF_A_LINE, LogMerger, look_for_lines, name_of_node
@@ -38,21 +38,21 @@ class LogLine:
     text: str
 
 
-def last_lines(session: Session, call: Call, run: Any, limit: int, patiently: bool) -> list[str]:
+def last_lines_of_job_run(session: Session, call: Call, run: Any, limit: int, patiently: bool) -> list[str]:
     """The last lines of a job run, oldest first."""
-    place = place_of(run)
+    place = log_of_job_run(run)
     if place is None:
         return []
     query = f"search \"{place}\" | where source = '{run.id}' | sort by datetime desc"
 
     def read() -> list[str]:
-        lines = _page(session, call, query, datetime.now(UTC) - SPAN, limit * ENTRIES_OF_A_LINE)[0]
+        lines = _page_of_lines(session, call, query, datetime.now(UTC) - SPAN, limit * ENTRIES_OF_A_LINE)[0]
         return whole_lines(line.text for line in lines[::-1])[-limit:]
 
     return look_for_lines(call, read, patiently)
 
 
-def place_of(run: Any) -> str | None:
+def log_of_job_run(run: Any) -> str | None:
     """The log of a job run in the syntax of a search. None for a run without a log."""
     details = run.log_details
     if details is None or not details.log_id:
@@ -68,32 +68,32 @@ def lines_since(session: Session, call: Call, place: str, sources: Sequence[str]
         query = f'search "{place}" | where {wanted} | sort by datetime asc'
         page: str | None = None
         while True:
-            lines, page = _page(session, call, query, since, _PAGE, page)
+            lines, page = _page_of_lines(session, call, query, since, _PAGE, page)
             yield from lines
             if not page:
                 break
 
 
-def entries(
+def first_log_entries(
     session: Session, call: Call, query: str, what: str, since: datetime, most: int
 ) -> Iterator[Mapping[str, Any]]:
     """The first entries of a search, each with OCI's envelope around its data."""
     since = max(since, datetime.now(UTC) - SPAN)
     page: str | None = None
     while most > 0:
-        found, page = _search(session, call, query, what, since, min(most, _PAGE), page)
+        found, page = _search_logs(session, call, query, what, since, min(most, _PAGE), page)
         yield from (entry.get("logContent", entry) for entry in found if isinstance(entry, dict))
         most = most - _PAGE if page else 0
 
 
-def _page(
+def _page_of_lines(
     session: Session, call: Call, query: str, since: datetime, limit: int, page: str | None = None
 ) -> tuple[list[LogLine], str | None]:
-    found, following = _search(session, call, query, "Read the run's log", since, limit, page)
-    return [line for line in map(_line, found) if line is not None], following
+    found, following = _search_logs(session, call, query, "Read the run's log", since, limit, page)
+    return [line for line in map(_line_of_entry, found) if line is not None], following
 
 
-def _search(
+def _search_logs(
     session: Session, call: Call, query: str, what: str, since: datetime, limit: int, page: str | None
 ) -> tuple[list[Any], str | None]:
     details = sdk_module("loggingsearch.models").SearchLogsDetails(
@@ -101,11 +101,11 @@ def _search(
     )
     client = session.client("log_search")
     options: dict[str, Any] = {"limit": limit, **({"page": page} if page else {})}
-    answer = attempt(call, what, partial(client.search_logs, details, **options))
+    answer = call_oci(call, what, partial(client.search_logs, details, **options))
     return [result.data for result in answer.data.results or []], answer.headers.get("opc-next-page")
 
 
-def _line(entry: Any) -> LogLine | None:
+def _line_of_entry(entry: Any) -> LogLine | None:
     if not isinstance(entry, dict):
         return None
     content = entry.get("logContent", entry)

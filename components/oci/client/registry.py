@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from catalog.tables import table
-from components.oci.client.calls import attempt
+from components.oci.client.calls import call_oci
 from components.oci.client.session import Session, sdk_module
 from components.oci.plan import oci_plan, registry_host
 from components.plan.model import JobPlan, Plan
@@ -67,7 +67,7 @@ _OCIR = re.compile(
 )
 
 
-def namespace_of(image: WantedImage) -> str:
+def namespace_of_image(image: WantedImage) -> str:
     return image.path.partition("/")[0]
 
 
@@ -82,7 +82,7 @@ def needs_namespace(plan: Plan, registry: str) -> bool:
     return any("${namespace}" in text or ("${registry}" in text and not registry) for text in texts)
 
 
-def wanted_images(
+def images_to_build_for_oci(
     plan: Plan, namespace: str, registry: str = "", only: str | None = None
 ) -> tuple[list[WantedImage], list[str]]:
     """The images to build, and the reason for each job without one. `registry`: the value of ${registry}, if given."""
@@ -111,24 +111,24 @@ def explain_failure(output: str, plan: Plan, image: WantedImage, login: str) -> 
     """The reason for a failed push, from the tool's last lines."""
     facts = {
         "host": image.host, "address": image.address, "repository": repository_of(image), "tag": image.tag,
-        "namespace": namespace_of(image), "login": login, "stack": plan.stack, "make": make_words(plan),
+        "namespace": namespace_of_image(image), "login": login, "stack": plan.stack, "make": repository_command(plan),
     }  # fmt: skip
     return explain_failed_push(output, PUSH_FAILURES, facts)
 
 
-def make_words(plan: Plan) -> str:
+def repository_command(plan: Plan) -> str:
     """The command that makes a stack's repository before the rest of the stack."""
     targets = " ".join(f"--target '{one}'" for one in _TARGETS)
     return f"pulumi up -s {plan.stack} {targets}"
 
 
-def namespace(session: Session) -> str:
+def tenancy_namespace(session: Session) -> str:
     """The tenancy's namespace, from OCI."""
     answer = _ask_oci(lambda: session.client("object_storage").get_namespace().data)
     return str(answer)
 
 
-def look_up_image(session: Session, plan: Plan, image: WantedImage) -> RegisteredImage | None:
+def look_up_image_in_ocir(session: Session, plan: Plan, image: WantedImage) -> RegisteredImage | None:
     """The image in the registry. None if the repository may be in a compartment where we cannot look."""
     place = oci_plan(plan).compartment
     if place is None:
@@ -153,12 +153,12 @@ def look_up_image(session: Session, plan: Plan, image: WantedImage) -> Registere
     return RegisteredImage(True, bool(immutable), str(images[0].digest))
 
 
-def judge(plan: Plan, image: WantedImage, registered: RegisteredImage, overwrite: bool) -> None:
+def require_possible_push(plan: Plan, image: WantedImage, registered: RegisteredImage, overwrite: bool) -> None:
     """Raises an error if a push would do harm or cannot work.
 
     OCI would make a missing repository in the root compartment. The stack could then not make its own.
     """
-    neutral.require_harmless_push(repository_of(image), image.tag, registered, overwrite, make_words(plan))
+    neutral.require_harmless_push(repository_of(image), image.tag, registered, overwrite, repository_command(plan))
 
 
 def _ask_oci(call: Callable[[], Any]) -> Any:
@@ -183,7 +183,7 @@ def is_arm(shape: str) -> bool:
     return any(part in f"{shape}." for part in _ARM)
 
 
-def token(session: Session, place: Endpoint) -> str:
+def registry_token(session: Session, place: Endpoint) -> str:
     """A token for the registry, for the session's principal."""
     try:
         base = session.client("artifacts").base_client
@@ -228,10 +228,10 @@ def require_image(session: Session, call: Call, address: str, compartment: str, 
     if image is None:
         return
     call.report.status(f"looking for the image {address}")
-    if _exists(session, call, image, compartment, access_minutes):
+    if _has_image(session, call, image, compartment, access_minutes):
         return
     client = session.client("object_storage")
-    if image.namespace != str(attempt(call, "Read the tenancy's namespace", client.get_namespace).data):
+    if image.namespace != str(call_oci(call, "Read the tenancy's namespace", client.get_namespace).data):
         call.report.warning(f"{address} is in another tenancy's registry, so it was not checked.")
         return
     tagged = address if image.tag or image.digest else f"{address}:latest"
@@ -241,7 +241,7 @@ def require_image(session: Session, call: Call, address: str, compartment: str, 
     )
 
 
-def _exists(session: Session, call: Call, image: RegistryImage, compartment: str, access_minutes: float) -> bool:
+def _has_image(session: Session, call: Call, image: RegistryImage, compartment: str, access_minutes: float) -> bool:
     """Looks in the run's compartment first, then in the whole tenancy: repositories may be shared."""
     wanted: dict[str, Any] = {"repository_name": image.repository, "limit": 1}
     if image.digest:
@@ -256,7 +256,7 @@ def _exists(session: Session, call: Call, image: RegistryImage, compartment: str
     places: list[tuple[str, dict[str, bool]]] = [(compartment, {})]
     places.append((session.tenancy, {"compartment_id_in_subtree": True}))
     for place, depth in places:
-        listing = attempt(
+        listing = call_oci(
             call,
             f"Look for the image {image.address}",
             partial(client.list_container_images, place, **wanted, **depth),

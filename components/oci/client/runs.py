@@ -14,13 +14,13 @@ from components.oci.client import registry as images
 from components.oci.client.calls import (
     ACCESS_CODES,
     StatusFolder,
-    attempt,
-    is_gone,
+    call_oci,
+    is_missing_in_oci,
+    list_oci_pages,
     make_once,
-    pages,
-    parse_folder,
-    read_if_exists,
-    refusal,
+    oci_refusal,
+    parse_bucket_folder,
+    read_from_oci_if_exists,
     status_folder,
 )
 from components.oci.client.compartment_runs import CompartmentRuns
@@ -49,19 +49,21 @@ if TYPE_CHECKING:
     from components.platform.tries import PlannedTry, ReadyTry
 
 
-def ending(session: Session, call: Call, main: str, nodes: Sequence[Mapping[str, Any]]) -> str | None:
+def ending_of_run(session: Session, call: Call, main: str, nodes: Sequence[Mapping[str, Any]]) -> str | None:
     """The result of a run. None if its objects do not show it."""
-    return ending_of([_state(session, call, main, node, rank) for node in nodes for rank in ranks_of_node(node)])
+    return ending_of(
+        [_state_of_rank(session, call, main, node, rank) for node in nodes for rank in ranks_of_node(node)]
+    )
 
 
-def _state(session: Session, call: Call, main: str, node: Mapping[str, Any], rank: int) -> str | None:
+def _state_of_rank(session: Session, call: Call, main: str, node: Mapping[str, Any], rank: int) -> str | None:
     variables = node.get("environment") or {}
-    place = parse_folder(status_folder(read_launch_document(variables), main, {}))
+    place = parse_bucket_folder(status_folder(read_launch_document(variables), main, {}))
     if place is None:
         return None
     client = session.client("object_storage")
     try:
-        status = read_if_exists(
+        status = read_from_oci_if_exists(
             call, "Read how the run ended", lambda: client.get_object(place.namespace, place.bucket, place.status(rank))
         )
     except ProviderError:
@@ -70,7 +72,7 @@ def _state(session: Session, call: Call, main: str, node: Mapping[str, Any], ran
     return state_in(status.content) if status is not None else None
 
 
-def knows(run_id: str) -> bool:
+def is_job_run_id(run_id: str) -> bool:
     """Whether this is the id of a run on OCI."""
     return run_id.startswith("ocid1.datasciencejobrun.")
 
@@ -105,9 +107,9 @@ class OciRuns(CompartmentRuns, Runs):
 
     def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
         access = spec.timeouts.access
-        job = attempt(call, "Read the job", lambda: self._client.get_job(spec.own["job"]), access).data
+        job = call_oci(call, "Read the job", lambda: self._client.get_job(spec.own["job"]), access).data
         past = list(self.runs_of_job(call, spec.own["compartment"], spec.own["job"], access))
-        made = job_runs.marked(past, spec.fingerprint)
+        made = job_runs.job_runs_of_start(past, spec.fingerprint)
         if made and not started and not call.anew:
             call.report.info(f"an interrupted attempt had made {len(made)} job run(s) already; going on from there")
         lives = sum((run.freeform_tags or {}).get(job_runs.RELEASED_TAG) == spec.fingerprint for run in past)
@@ -118,7 +120,9 @@ class OciRuns(CompartmentRuns, Runs):
         if spec.own["layout"] == "node-groups":
             yield from self._ensure_groups(call, spec, job, made, lives)
         else:
-            yield from self._ensure_nodes(call, spec, job, {job_runs.node_run(run).name: run for run in made}, lives)
+            yield from self._ensure_nodes(
+                call, spec, job, {job_runs.node_of_job_run(run).name: run for run in made}, lives
+            )
 
     def _ensure_groups(self, call: Call, spec: RunSpec, job: Any, made: list[Any], lives: int) -> Iterator[NodeRun]:
         run = made[0] if made else self._create(call, spec, None, lives, _request_by_token(spec, None, job, None))
@@ -132,7 +136,7 @@ class OciRuns(CompartmentRuns, Runs):
                 main = main and self._whole(call, main)
                 run = self._create(call, spec, node, lives, _request_by_token(spec, node, job, main))
             main = main or run
-            yield job_runs.node_run(run, node.name)
+            yield job_runs.node_of_job_run(run, node.name)
 
     def _whole(self, call: Call, run: Any) -> Any:
         """A listed job run with all its fields: lists leave out some, such as its configuration."""
@@ -160,19 +164,19 @@ class OciRuns(CompartmentRuns, Runs):
             elif len(runs) < len(nodes) or getattr(run, "node_group_details_list", None):
                 observed.append(job_runs.group_runs(run, [node.name])[0])
             else:
-                observed.append(job_runs.node_run(run, node.name))
+                observed.append(job_runs.node_of_job_run(run, node.name))
         return observed
 
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
         for run_id in dict.fromkeys(node.id for node in nodes):
-            attempt(call, "Cancel the job run", partial(self._cancel, run_id))
+            call_oci(call, "Cancel the job run", partial(self._cancel, run_id))
 
     def _cancel(self, run_id: str) -> None:
         try:
             self._client.cancel_job_run(run_id)
         except Exception as error:
             # The run may have ended just before we cancelled it. Then there is nothing left to do.
-            if not is_gone(error) and getattr(error, "status", None) != 409:
+            if not is_missing_in_oci(error) and getattr(error, "status", None) != 409:
                 raise
 
     def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
@@ -188,12 +192,12 @@ class OciRuns(CompartmentRuns, Runs):
         by_name = {node.name: node for node in spec.nodes}
         for node in nodes:
             declared = by_name.get(node.name) if spec.own["layout"] == "run-per-node" else None
-            name, tags = job_runs.display_name(spec, declared), job_runs.tags(spec, declared)
+            name, tags = job_runs.display_name(spec, declared), job_runs.job_run_tags(spec, declared)
             self._tag(call, node.id, display_name=name, freeform_tags=tags)
 
     def _tag(self, call: Call, run_id: str, **fields: Any) -> None:
-        details = job_runs.models().UpdateJobRunDetails(**fields)
-        attempt(call, "Update the job run", lambda: self._client.update_job_run(run_id, details))
+        details = job_runs.data_science_models().UpdateJobRunDetails(**fields)
+        call_oci(call, "Update the job run", lambda: self._client.update_job_run(run_id, details))
 
     def reader(self, wanted: WantedRuns) -> RunReader:
         return OciRunReader(self, wanted, self.witness)
@@ -202,12 +206,12 @@ class OciRuns(CompartmentRuns, Runs):
         return logs.OciLogMerger(self.session, call, ranks=ranks)
 
     def place_of(self, run: RunStatus) -> StatusFolder | None:
-        return parse_folder(run.folder)
+        return parse_bucket_folder(run.folder)
 
     def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
-        from components.oci.client.tries import prepare_try
+        from components.oci.client.tries import prepare_oci_try
 
-        return prepare_try(self, call, planned, folder)
+        return prepare_oci_try(self, call, planned, folder)
 
     def access_lacked(self, planned: PlannedTry, error: ProviderError) -> str:
         from components.oci.client.tries import missing_statements
@@ -220,21 +224,21 @@ class OciRuns(CompartmentRuns, Runs):
         run = self.get(call, node.id)
         if run is None:
             raise ProviderError("the job run no longer exists")
-        return logs.last_lines(self.session, call, run, limit, patiently)
+        return logs.last_lines_of_job_run(self.session, call, run, limit, patiently)
 
     def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
         past = self.runs_of_job(call, spec.own["compartment"], spec.own["job"], 0)
-        return [job_runs.node_run(run) for run in job_runs.marked(past, spec.fingerprint)]
+        return [job_runs.node_of_job_run(run) for run in job_runs.job_runs_of_start(past, spec.fingerprint)]
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
         compartment, job = inputs["compartment"], inputs["job"]
         try:
             if patiently:
                 return job_runs.living_tries(self.runs_of_job(call, compartment, job, 0))
-            return job_runs.living_tries(pages(partial(self._client.list_job_runs, compartment, job_id=job)))
+            return job_runs.living_tries(list_oci_pages(partial(self._client.list_job_runs, compartment, job_id=job)))
         except Exception as error:
-            refused = refusal("List the job's runs", error)
-            if is_gone(error.__cause__ or error):
+            refused = oci_refusal("List the job's runs", error)
+            if is_missing_in_oci(error.__cause__ or error):
                 # If somebody deleted the job, its runs are gone, too.
                 return []
             raise refused from error
@@ -245,14 +249,14 @@ class OciRuns(CompartmentRuns, Runs):
         return {own[job_runs.RUN_TAG]: own.get("run", "") for own in tags if job_runs.RUN_TAG in own}
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        return ending(self.session, call, run_id, inputs.get("nodes") or ())
+        return ending_of_run(self.session, call, run_id, inputs.get("nodes") or ())
 
 
 def _request_by_token(spec: RunSpec, node: NodeSpec | None, job: Any, main: Any) -> Callable[[str], Any]:
     """The request for a retry token. Further nodes get the same start folder as the main node."""
     if main is None:
-        return lambda token: job_runs.request(spec, node, job, job_runs.work_of(token))
-    return lambda _: job_runs.request(spec, node, job, job_runs.work_in(main), main.id)
+        return lambda token: job_runs.job_run_request(spec, node, job, job_runs.work_of(token))
+    return lambda _: job_runs.job_run_request(spec, node, job, job_runs.work_in(main), main.id)
 
 
-RUN_CLIENTS = RunClients(knows, lambda config: OciRuns(Session.of(config)), runs_of_caller)
+RUN_CLIENTS = RunClients(is_job_run_id, lambda config: OciRuns(Session.of(config)), runs_of_caller)

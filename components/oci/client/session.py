@@ -178,9 +178,9 @@ def sdk_module(name: str) -> Any:
     """Imports `oci.<name>`, one thread at a time. The SDK's modules import each other in cycles, so two threads could
     get partially initialized modules. The engine asks about many resources in parallel."""
     with _SDK_LOCK:
-        return _imported(name)
+        return _import_sdk_module(name)
 
 
 @cache
-def _imported(name: str) -> Any:
+def _import_sdk_module(name: str) -> Any:
     return import_module(f"oci.{name}")

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from components.oci.client import calls, job_runs, logs
-from components.oci.client.calls import refusal
+from components.oci.client.calls import oci_refusal
 from components.oci.client.compartment_runs import CompartmentRuns
 from components.platform import status
 from components.platform.calls import Call
@@ -47,7 +47,7 @@ class OciRunReader(RunReader):
         together: dict[str, list[Any]] = {}
         for run in (run for run in self.runs.listed(call) if is_wanted(self.wanted, run.freeform_tags or {})):
             together.setdefault(run.freeform_tags[job_runs.RUN_TAG], []).append(run)
-        chosen = _latest(together.values()) if not history else list(together.values())
+        chosen = _latest_starts(together.values()) if not history else list(together.values())
         seen = [self._run(call, runs, deeply) for runs in chosen]
         return sorted(seen, key=lambda run: (run.created, run.title))
 
@@ -57,7 +57,7 @@ class OciRunReader(RunReader):
         for run in runs:
             shown = self._launch(call, run.id) if deeply else ()
             launched += shown
-            nodes += _nodes(run, shown)
+            nodes += _node_statuses(run, shown)
         folder = next((one.folder for one in launched if one.folder), None)
         if deeply:
             nodes = [replace(node, launcher_status=self._launcher_status(call, folder, node)) for node in nodes]
@@ -77,12 +77,12 @@ class OciRunReader(RunReader):
     def _launch(self, call: Call, run_id: str) -> tuple[Launched, ...]:
         if run_id not in self._launched:
             run = self.runs.get(call, run_id)
-            self._launched[run_id] = tuple(_launched(run)) if run is not None else ()
+            self._launched[run_id] = tuple(_launched_nodes(run)) if run is not None else ()
         return self._launched[run_id]
 
     def _launcher_status(self, call: Call, folder: str | None, node: NodeStatus) -> Mapping[str, Any] | None:
         """The status object of a rank. None if it does not exist yet, or may not be read."""
-        place = calls.parse_folder(folder)
+        place = calls.parse_bucket_folder(folder)
         if place is None or node.run.state == "ACCEPTED" or place.bucket in self._unreadable:
             return None
         name = place.status(node.rank)
@@ -100,7 +100,7 @@ class OciRunReader(RunReader):
             part = f"bytes=0-{status.LONGEST_BYTES - 1}"
             return status.parse_status(client.get_object(namespace, bucket, name, range=part).data.content)
         except Exception as error:
-            refused = refusal("Read a status", error)
+            refused = oci_refusal("Read a status", error)
             if getattr(error, "code", None) == "NotAuthorizedOrNotFound":
                 self._unreadable.add(bucket)
                 call.report.warning(f"progress is not shown: {refused.cause}")
@@ -112,36 +112,36 @@ def is_wanted(wanted: WantedRuns, tags: Mapping[str, str]) -> bool:
     return job_runs.RUN_TAG in tags and wanted.includes(tags)
 
 
-def _latest(together: Iterable[list[Any]]) -> list[list[Any]]:
+def _latest_starts(together: Iterable[list[Any]]) -> list[list[Any]]:
     """For each run of each job, the start that was accepted last."""
     newest: dict[tuple[str, ...], list[Any]] = {}
     for runs in together:
         tags = runs[0].freeform_tags
         key = run_key(tags)
-        if key not in newest or _accepted(runs) > _accepted(newest[key]):
+        if key not in newest or _accepted_at(runs) > _accepted_at(newest[key]):
             newest[key] = runs
     return list(newest.values())
 
 
-def _accepted(runs: list[Any]) -> datetime:
+def _accepted_at(runs: list[Any]) -> datetime:
     latest: datetime = max(run.time_accepted for run in runs)
     return latest
 
 
-def _nodes(run: Any, launched: tuple[Launched, ...]) -> Iterator[NodeStatus]:
+def _node_statuses(run: Any, launched: tuple[Launched, ...]) -> Iterator[NodeStatus]:
     name, role, rank = job_runs.node_of(run.freeform_tags)
     groups = [one for one in launched if len(launched) > 1 or len(one.ranks) > 1]
     if name or not groups:
         log = launched[0].log if launched else None
-        yield NodeStatus(rank, job_runs.node_run(run, name or None), role, log)
+        yield NodeStatus(rank, job_runs.node_of_job_run(run, name or None), role, log)
         return
     for group in groups:
         for index, one in enumerate(group.ranks):
-            yield NodeStatus(one, job_runs.node_run(run, f"{group.role}-{index}"), group.role, group.log)
+            yield NodeStatus(one, job_runs.node_of_job_run(run, f"{group.role}-{index}"), group.role, group.log)
 
 
-def _launched(run: Any) -> Iterator[Launched]:
-    place = logs.place_of(run)
+def _launched_nodes(run: Any) -> Iterator[Launched]:
+    place = logs.log_of_job_run(run)
     node = job_runs.node_of(run.freeform_tags or {})
     layout = run.job_node_configuration_override_details
     groups = getattr(layout, "job_node_group_configuration_details_list", None) or ()

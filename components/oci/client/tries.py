@@ -10,13 +10,13 @@ from components.oci.client.compartment_runs import CompartmentRuns
 from components.oci.client.deployed import (
     Deployed,
     PlanFiller,
-    changes_of,
-    find_deployed,
-    overlay_with,
+    changes_since_deployment,
+    find_deployed_job,
+    overlay_with_references,
     reference_values,
 )
 from components.oci.plan import OciPlan, oci_plan
-from components.oci.run_inputs import Where, run_inputs
+from components.oci.run_inputs import Where, make_run_inputs
 from components.oci.statements import statements_for_users
 from components.platform.calls import Call
 from components.platform.tries import PlannedTry, ReadyTry, TryError
@@ -26,20 +26,20 @@ from components.platform.values import Properties
 _DONE = ("start runs", "watch runs", "join subnet")
 
 
-def prepare_try(runs: CompartmentRuns, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+def prepare_oci_try(runs: CompartmentRuns, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
     if not runs.compartment:
         raise TryError("the stack file names no compartment: name it with --place")
-    deployed = find_deployed(runs, call, planned)
+    deployed = find_deployed_job(runs, call, planned)
     plan = replace(oci_plan(planned.plan), compartment=runs.compartment)
     values = reference_values(runs.session, call, plan, deployed)
-    inputs = _inputs(planned, plan, deployed, values)
-    return ReadyTry(planned, inputs, tuple(changes_of(runs.session, planned, deployed, folder)))
+    inputs = _inputs_of_try(planned, plan, deployed, values)
+    return ReadyTry(planned, inputs, tuple(changes_since_deployment(runs.session, planned, deployed, folder)))
 
 
-def _inputs(planned: PlannedTry, plan: OciPlan, deployed: Deployed, values: dict[str, str]) -> Properties:
+def _inputs_of_try(planned: PlannedTry, plan: OciPlan, deployed: Deployed, values: dict[str, str]) -> Properties:
     if deployed.like is None or planned.like is None:
         where = Where(deployed.job.id, deployed.job.project_id, None, deployed.log_group, deployed.log)
-        return run_inputs(plan, planned.job, planned.run, where, PlanFiller(values))
+        return make_run_inputs(plan, planned.job, planned.run, where, PlanFiller(values))
     like = {node.name: node for node in planned.like.nodes}
     own = {node.name: node for node in planned.run.nodes}
     nodes = []
@@ -47,7 +47,7 @@ def _inputs(planned: PlannedTry, plan: OciPlan, deployed: Deployed, values: dict
         if node["name"] not in own:
             raise TryError(f"the node {node['name']} is deployed, but no longer in the stack file")
         variables = deployed.variables(node)
-        made = overlay_with(values).apply(variables, like[node["name"]], own[node["name"]])
+        made = overlay_with_references(values).apply(variables, like[node["name"]], own[node["name"]])
         nodes.append({**node, "environment": made})
     tags = {**deployed.like["tags"], "run": planned.run.name}
     shown = {"displayName": planned.run.display_name, "tags": tags}

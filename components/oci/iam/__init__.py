@@ -5,7 +5,14 @@ This module exports what is needed to write statements. To keep imports fast, re
 their own modules: `parse`, `matching`, `judge`, `explain`.
 """
 
-from components.oci.iam.permissions import Operation, by_resource_type, grants, operation, smallest, type_of
+from components.oci.iam.permissions import (
+    Operation,
+    by_resource_type,
+    find_operation,
+    permissions_of_grant,
+    smallest_grant_for,
+    type_of,
+)
 from components.oci.iam.printing import condition_text, to_text
 from components.oci.iam.statement import (
     AllOf,
@@ -28,10 +35,10 @@ from components.oci.iam.statement import (
     Trust,
     Variable,
     VerbGrant,
-    dynamic_group,
-    equals,
-    group,
-    service,
+    dynamic_group_subject,
+    equals_text,
+    group_subject,
+    service_subject,
 )
 
 __all__ = [
@@ -58,13 +65,13 @@ __all__ = [
     "VerbGrant",
     "by_resource_type",
     "condition_text",
-    "dynamic_group",
-    "equals",
-    "grants",
-    "group",
-    "operation",
-    "service",
-    "smallest",
+    "dynamic_group_subject",
+    "equals_text",
+    "find_operation",
+    "group_subject",
+    "permissions_of_grant",
+    "service_subject",
+    "smallest_grant_for",
     "to_text",
     "type_of",
 ]

@@ -20,7 +20,7 @@ from components.oci.iam.statement import (
     Text,
     Value,
     Variable,
-    fits,
+    fits_pattern,
 )
 
 STAMP = "request.utc-timestamp"
@@ -44,7 +44,7 @@ Test = Callable[[Variables], bool]
 _Matcher = Callable[[str, Variables], bool]
 
 
-def instant(text: str) -> datetime | None:
+def parse_instant(text: str) -> datetime | None:
     """Reads an ISO 8601 moment or day in UTC, as OCI writes them. None if the text is neither."""
     try:
         moment = datetime.fromisoformat(text.upper().removesuffix("Z"))
@@ -67,7 +67,7 @@ def _number_to(highest: int) -> Callable[[str], bool]:
 
 
 _VALUES: Mapping[str, Callable[[str], bool]] = {
-    STAMP: lambda text: instant(text) is not None,
+    STAMP: lambda text: parse_instant(text) is not None,
     MONTH: _number_to(12),
     DAY: _number_to(31),
     WEEKDAY: lambda text: text.lower() in _WEEKDAYS,
@@ -99,20 +99,20 @@ def values_of(variables: Variables, name: str) -> tuple[str, ...]:
     return (values,) if isinstance(values, str) else values
 
 
-def _matcher(value: Value) -> _Matcher:
+def _value_matcher(value: Value) -> _Matcher:
     match value:
         case Text(text):
             lower = text.lower()
             return lambda actual, _: actual.lower() == lower
         case Pattern(text):
             pattern = text.lower()
-            return lambda actual, _: fits(pattern, actual.lower())
+            return lambda actual, _: fits_pattern(pattern, actual.lower())
         case Variable(name):
             other = name.lower()
             return lambda actual, variables: actual.lower() in (v.lower() for v in values_of(variables, other))
 
 
-def _between(limits: tuple[str, ...]) -> Callable[[str], bool]:
+def _is_between(limits: tuple[str, ...]) -> Callable[[str], bool]:
     start, end = map(time_of_day, limits)
     if start is None or end is None:
         return lambda value: False
@@ -128,13 +128,13 @@ def _between(limits: tuple[str, ...]) -> Callable[[str], bool]:
     return inside
 
 
-def _ordered(operator: Operator, limit: str) -> Callable[[str], bool]:
-    bound = instant(limit)
+def _is_before_or_after(operator: Operator, limit: str) -> Callable[[str], bool]:
+    bound = parse_instant(limit)
     if bound is None:
         return lambda value: False
 
     def ordered(value: str) -> bool:
-        moment = instant(value)
+        moment = parse_instant(value)
         if moment is None:
             return False
         return moment < bound if operator == "before" else moment > bound
@@ -142,13 +142,13 @@ def _ordered(operator: Operator, limit: str) -> Callable[[str], bool]:
     return ordered
 
 
-def _comparison(comparison: Comparison) -> Test:
+def _compile_comparison(comparison: Comparison) -> Test:
     name, operator = comparison.variable.lower(), comparison.operator
     if operator in ("before", "after", "between"):
         limits = tuple(value.text for value in comparison.values if isinstance(value, Text))
-        test = _between(limits) if operator == "between" else _ordered(operator, limits[0])
+        test = _is_between(limits) if operator == "between" else _is_before_or_after(operator, limits[0])
         return lambda variables: any(test(value) for value in values_of(variables, name))
-    matchers = tuple(_matcher(value) for value in comparison.values)
+    matchers = tuple(_value_matcher(value) for value in comparison.values)
 
     def equal(variables: Variables) -> bool:
         return any(fits(actual, variables) for actual in values_of(variables, name) for fits in matchers)
@@ -166,7 +166,7 @@ def compile_condition(condition: Condition) -> Test:
     """A function that returns whether the condition is true for a request's variables."""
     match condition:
         case Comparison():
-            return _comparison(condition)
+            return _compile_comparison(condition)
         case Exists(variable):
             name = variable.lower()
             return lambda variables: bool(values_of(variables, name))

@@ -13,7 +13,7 @@ from components.oci.iam.judge import (
     Target,
     request_variables,
 )
-from components.oci.iam.permissions import smallest, type_of
+from components.oci.iam.permissions import smallest_grant_for, type_of
 from components.oci.iam.printing import to_text
 from components.oci.iam.statement import (
     AllOf,
@@ -28,7 +28,7 @@ from components.oci.iam.statement import (
     Subject,
     Tenancy,
     Text,
-    equals,
+    equals_text,
 )
 
 # A proposed statement is narrowed by these variables, if the request has them.
@@ -62,24 +62,24 @@ class Refusal:
         return "\n".join(lines)
 
 
-def _member(row: Membership) -> tuple[Named, ...]:
+def _group_member(row: Membership) -> tuple[Named, ...]:
     return (Named(row.name, None if row.domain.lower() == DEFAULT_DOMAIN.lower() else row.domain),)
 
 
-def _who(principal: Principal) -> tuple[Subject, tuple[Condition, ...]]:
+def _subject_of_principal(principal: Principal) -> tuple[Subject, tuple[Condition, ...]]:
     """The subject for this principal. If it is in no group, a condition excludes all others."""
     if principal.type == "service":
         return Subject("service", (Named(principal.name),)), ()
     if principal.groups:
-        return Subject("group", _member(principal.groups[0])), ()
+        return Subject("group", _group_member(principal.groups[0])), ()
     if principal.dynamic_groups:
-        return Subject("dynamic-group", _member(principal.dynamic_groups[0])), ()
+        return Subject("dynamic-group", _group_member(principal.dynamic_groups[0])), ()
     if principal.ocid:
-        return Subject("any-user"), (equals("request.principal.id", principal.ocid),)
-    return Subject("any-user"), (equals("request.principal.type", principal.type),)
+        return Subject("any-user"), (equals_text("request.principal.id", principal.ocid),)
+    return Subject("any-user"), (equals_text("request.principal.type", principal.type),)
 
 
-def _remedies(
+def _granting_statements(
     policies: CompiledPolicies, principal: Principal, missing: tuple[str, ...], target: Target
 ) -> tuple[Statement, ...]:
     """Statements that would grant the permissions. Empty if a name of the request cannot be written in one."""
@@ -87,7 +87,7 @@ def _remedies(
     for permission in missing:
         by_type.setdefault(type_of(permission), set()).add(permission)
     try:
-        subject, only_them = _who(principal)
+        subject, only_them = _subject_of_principal(principal)
         values = {name.lower(): value for name, value in target.variables.items()}
         conditions = only_them + tuple(
             Comparison(name, "=", (Text(values[name]),)) for name in _NARROWING if "'" not in values.get(name, "'")
@@ -95,7 +95,7 @@ def _remedies(
         where = Tenancy() if target.compartment == policies.compartments.root else CompartmentId(target.compartment)
         condition = None if not conditions else conditions[0] if len(conditions) == 1 else AllOf(conditions)
         grants: list[Grant] = [
-            PermissionGrant(tuple(sorted(names))) if kind is None else smallest(kind, frozenset(names))
+            PermissionGrant(tuple(sorted(names))) if kind is None else smallest_grant_for(kind, frozenset(names))
             for kind, names in by_type.items()
         ]
         return tuple(Statement(subject, grant, where, condition) for grant in grants)
@@ -103,7 +103,7 @@ def _remedies(
         return ()
 
 
-def explain(
+def explain_refusal(
     policies: CompiledPolicies,
     principal: Principal,
     missing: tuple[str, ...],
@@ -120,4 +120,4 @@ def explain(
         if rule.scope not in policies.lineage(target.compartment):
             why = "another compartment"
         near[id(rule)] = NearMiss(rule.policy, rule.statement, why)
-    return Refusal(principal, missing, tuple(near.values()), _remedies(policies, principal, missing, target))
+    return Refusal(principal, missing, tuple(near.values()), _granting_statements(policies, principal, missing, target))

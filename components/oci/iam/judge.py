@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from components.oci.iam.evaluate import Test, Variables, compile_condition
-from components.oci.iam.permissions import ALL_RESOURCES, grants
+from components.oci.iam.permissions import ALL_RESOURCES, permissions_of_grant
 from components.oci.iam.statement import (
     CompartmentId,
     CompartmentName,
@@ -229,7 +229,7 @@ def compile_policies(policies: Iterable[AttachedPolicy], compartments: Compartme
             is_everything = isinstance(grant, VerbGrant) and (grant.verb, grant.resource_type) == EVERY_GRANT
             for key in _subject_keys(statement.subject):
                 by_permission = index.setdefault(key, {})
-                for name in (EVERYTHING,) if is_everything else grants(grant):
+                for name in (EVERYTHING,) if is_everything else permissions_of_grant(grant):
                     by_permission[name] = (*by_permission.get(name, ()), rule)
     return CompiledPolicies(compartments, index, tuple(idle))
 
@@ -247,7 +247,7 @@ def request_variables(
     return variables
 
 
-def judge(
+def judge_request(
     policies: CompiledPolicies,
     principal: Principal,
     needed: Iterable[str],

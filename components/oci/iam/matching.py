@@ -11,7 +11,7 @@ from components.oci.iam.printing import condition_text
 from components.oci.iam.scanner import Scanner
 from components.oci.iam.statement import Comparison, Condition, Exists, Text
 
-__all__ = ["MatchableResource", "condition_text", "matches", "parse_rule"]
+__all__ = ["MatchableResource", "condition_text", "matches_rule", "parse_rule"]
 
 RULE_VARIABLES = (
     "instance.id",
@@ -46,7 +46,7 @@ class MatchableResource:
         return variables | {f"tag.{name}.value".lower(): value for name, value in self.tags.items()}
 
 
-def _leaf(scanner: Scanner) -> Condition:
+def _read_rule_comparison(scanner: Scanner) -> Condition:
     position, variable = scanner.position, scanner.word()
     tag = _TAG.fullmatch(variable)
     if not tag and variable.lower() not in RULE_VARIABLES:
@@ -65,7 +65,7 @@ def _leaf(scanner: Scanner) -> Condition:
 def parse_rule(text: str) -> Condition:
     """The rule. Raises `StatementError` if OCI would refuse it."""
     scanner = Scanner(text)
-    rule = read_condition(scanner, _leaf)
+    rule = read_condition(scanner, _read_rule_comparison)
     if scanner.word().lower() in ("all", "any"):
         raise scanner.wrong("a dynamic group has one rule; put several together as any {…, …}")
     if not scanner.at_end():
@@ -73,6 +73,6 @@ def parse_rule(text: str) -> Condition:
     return rule
 
 
-def matches(rule: Condition, resource: MatchableResource) -> bool:
+def matches_rule(rule: Condition, resource: MatchableResource) -> bool:
     """Whether the resource is a member of a dynamic group with this rule."""
     return compile_condition(rule)(resource.variables())

@@ -39,7 +39,7 @@ from components.oci.iam.statement import (
     Value,
     Variable,
     VerbGrant,
-    nearest,
+    nearest_word,
 )
 
 _PATTERN = re.compile(rf"/({PATTERN_BODY})/(?=[\s,}})]|$)")
@@ -140,7 +140,7 @@ def read_comparison(scanner: Scanner) -> Comparison:
     return scanner.built(position, lambda: Comparison(variable, operator, values))
 
 
-def _member(scanner: Scanner, kind: SubjectKind) -> Named | Identified:
+def _read_member(scanner: Scanner, kind: SubjectKind) -> Named | Identified:
     if scanner.word().lower() == "id" and kind != "service":
         scanner.take_word()
         return Identified(scanner.ocid())
@@ -153,7 +153,7 @@ def _member(scanner: Scanner, kind: SubjectKind) -> Named | Identified:
     return scanner.built(position, lambda: Named(name, domain) if slash else Named(first))
 
 
-def _subject(scanner: Scanner) -> Subject:
+def _read_subject(scanner: Scanner) -> Subject:
     position = scanner.position
     kind = scanner.word().lower()
     if kind not in SUBJECT_KINDS:
@@ -161,13 +161,13 @@ def _subject(scanner: Scanner) -> Subject:
     scanner.take_word()
     if kind in ("any-user", "any-group"):
         return Subject(kind)
-    members = [_member(scanner, kind)]
+    members = [_read_member(scanner, kind)]
     while scanner.accept(","):
-        members.append(_member(scanner, kind))
+        members.append(_read_member(scanner, kind))
     return scanner.built(position, lambda: Subject(kind, tuple(members)))
 
 
-def _grant(scanner: Scanner) -> Grant:
+def _read_grant(scanner: Scanner) -> Grant:
     if scanner.accept("{"):
         position = scanner.position
         names: list[str] = []
@@ -192,12 +192,12 @@ def _grant(scanner: Scanner) -> Grant:
     if not word:
         raise scanner.expected("a resource type")
     if word.lower() not in known_words():
-        raise scanner.wrong(f"`{word}` is not a resource type{nearest(word, known_words())}")
+        raise scanner.wrong(f"`{word}` is not a resource type{nearest_word(word, known_words())}")
     scanner.take_word()
     return VerbGrant(verb, word.lower())
 
 
-def _location(scanner: Scanner) -> Location:
+def _read_location(scanner: Scanner) -> Location:
     if scanner.accept_word("tenancy"):
         return Tenancy()
     if not scanner.accept_word("compartment"):
@@ -213,18 +213,18 @@ def _location(scanner: Scanner) -> Location:
     return scanner.built(position, lambda: CompartmentName(tuple(parts)))
 
 
-def parse(text: str) -> Statement:
+def parse_statement(text: str) -> Statement:
     """The statement. Raises `StatementError` if OCI would refuse it."""
     scanner = Scanner(text)
     other = _OTHER_STATEMENTS.get(scanner.word().lower())
     if other:
         raise scanner.wrong(f"`{scanner.word()}` {other}; only `Allow` statements are read here")
     scanner.demand_word("allow")
-    subject = _subject(scanner)
+    subject = _read_subject(scanner)
     scanner.demand_word("to")
-    grant = _grant(scanner)
+    grant = _read_grant(scanner)
     scanner.demand_word("in")
-    location = _location(scanner)
+    location = _read_location(scanner)
     condition = read_condition(scanner, read_comparison) if scanner.accept_word("where") else None
     if not scanner.at_end():
         raise scanner.expected("the end" if condition else "`where` or the end", [] if condition else ["where"])

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from functools import cache
 
 from catalog.tables import table
-from components.oci.iam.statement import VERBS, Grant, PermissionGrant, StatementError, Trust, Verb, VerbGrant, nearest
+from components.oci.iam.statement import (
+    VERBS,
+    Grant,
+    PermissionGrant,
+    StatementError,
+    Trust,
+    Verb,
+    VerbGrant,
+    nearest_word,
+)
 
 ALL_RESOURCES = "all-resources"
 
@@ -55,7 +64,7 @@ def resource_types() -> Mapping[str, ResourceType]:
 
 
 @cache
-def families() -> Mapping[str, tuple[str, ...]]:
+def resource_families() -> Mapping[str, tuple[str, ...]]:
     """Each family with its members; a member may be a type whose permissions are not known."""
     rows = table("permissions")["families"]
     named = {name: tuple(members.split()) for name, members in rows.items()}
@@ -67,8 +76,8 @@ def known_words() -> frozenset[str]:
     """Every word that is allowed as a resource type."""
     tables = table("permissions")
     others = (word for row in tables["others"].values() for word in row.split())
-    members = (word for row in families().values() for word in row)
-    return frozenset((*resource_types(), *families(), *members, *others))
+    members = (word for row in resource_families().values() for word in row)
+    return frozenset((*resource_types(), *resource_families(), *members, *others))
 
 
 @cache
@@ -90,11 +99,11 @@ def is_documented(permission: str) -> bool:
 def verb_covers(verb: Verb, resource_type: str) -> frozenset[str]:
     """The known permissions that `verb resource_type` grants; families count their members'."""
     kinds = resource_types()
-    members = families().get(resource_type, (resource_type,))
+    members = resource_families().get(resource_type, (resource_type,))
     return frozenset().union(*(kinds[name].covers[verb] for name in members if name in kinds))
 
 
-def grants(grant: Grant) -> frozenset[str]:
+def permissions_of_grant(grant: Grant) -> frozenset[str]:
     """The known permissions a statement's middle part grants."""
     if isinstance(grant, PermissionGrant):
         return frozenset(grant.permissions)
@@ -113,7 +122,7 @@ def by_resource_type(permissions: Iterable[str]) -> dict[str, frozenset[str]]:
 
 
 @cache
-def operations() -> Mapping[str, Operation]:
+def known_operations() -> Mapping[str, Operation]:
     """Every operation whose permissions are known, by name."""
     tables = table("operations")
     also = tables["also"]
@@ -130,12 +139,14 @@ def operations() -> Mapping[str, Operation]:
     }
 
 
-def operation(name: str) -> Operation:
+def find_operation(name: str) -> Operation:
     """The permissions that a call needs, by the operation's name."""
     try:
-        return operations()[name]
+        return known_operations()[name]
     except KeyError:
-        raise StatementError(f"`{name}` is not an operation in the catalog{nearest(name, operations())}") from None
+        raise StatementError(
+            f"`{name}` is not an operation in the catalog{nearest_word(name, known_operations())}"
+        ) from None
 
 
 def _verb_trust(kinds: tuple[str, ...], needed: frozenset[str], documented: frozenset[str]) -> Trust:
@@ -150,18 +161,18 @@ def _verb_trust(kinds: tuple[str, ...], needed: frozenset[str], documented: froz
     return "mixed" if needed & documented else "inferred"
 
 
-def smallest(resource_type: str, needed: frozenset[str]) -> Grant:
+def smallest_grant_for(resource_type: str, needed: frozenset[str]) -> Grant:
     """The least grant on one resource type that covers `needed`.
 
     This is a verb if it grants exactly that. Otherwise it is a list of the permissions, if a document names all of
     them. Otherwise it is the smallest verb that covers them.
     """
-    members = families().get(resource_type, (resource_type,))
+    members = resource_families().get(resource_type, (resource_type,))
     kinds = tuple(name for name in members if name in resource_types())
     if not kinds:
-        words = (*resource_types(), *families())
+        words = (*resource_types(), *resource_families())
         raise StatementError(
-            f"`{resource_type}`: its permissions are not in the catalog{nearest(resource_type, words)}"
+            f"`{resource_type}`: its permissions are not in the catalog{nearest_word(resource_type, words)}"
         )
     if not needed:
         raise StatementError(f"`{resource_type}`: nothing is needed, so there is nothing to grant")

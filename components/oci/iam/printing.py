@@ -29,24 +29,24 @@ _BARE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _RESERVED = frozenset({"id", "to", "in", "where", "tenancy", "compartment", "any-user", "any-group"})
 
 
-def _name(text: str) -> str:
+def _name_text(text: str) -> str:
     bare = _BARE.fullmatch(text) and text.lower() not in _RESERVED
     return text if bare else f"'{text}'"
 
 
-def _member(member: Named | Identified) -> str:
+def _member_text(member: Named | Identified) -> str:
     match member:
         case Identified(ocid):
             return f"id {ocid}"
         case Named(name, None):
-            return _name(name)
+            return _name_text(name)
         case Named(name, domain):
             return f"'{domain}'/'{name}'"
 
 
 def subject_text(subject: Subject) -> str:
     """`group a, b`, `any-user` …"""
-    return " ".join(filter(None, [subject.kind, ", ".join(map(_member, subject.members))]))
+    return " ".join(filter(None, [subject.kind, ", ".join(map(_member_text, subject.members))]))
 
 
 def grant_text(grant: Grant) -> str:
@@ -64,10 +64,10 @@ def location_text(location: Location) -> str:
         case CompartmentId(ocid):
             return f"compartment id {ocid}"
         case CompartmentName(path):
-            return "compartment " + ":".join(map(_name, path))
+            return "compartment " + ":".join(map(_name_text, path))
 
 
-def _value(value: Value) -> str:
+def _value_text_of_condition(value: Value) -> str:
     match value:
         case Text(text):
             return f"'{text}'"
@@ -81,7 +81,7 @@ def condition_text(condition: Condition) -> str:
     """The text after `where`, or a whole matching rule."""
     match condition:
         case Comparison():
-            values = [_value(value) for value in condition.values]
+            values = [_value_text_of_condition(value) for value in condition.values]
             match condition.operator:
                 case "between":
                     right = " and ".join(values)

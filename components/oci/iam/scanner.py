@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from components.oci.iam.statement import Identified, StatementError, nearest
+from components.oci.iam.statement import Identified, StatementError, nearest_word
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class Scanner:
             return self.wrong(f"expected {what}; OCI's policy language quotes with ' only")
         word = self.word()
         actual = f"`{word or self.text[self.position]}`" if self.position < len(self.text) else "the end"
-        return self.wrong(f"expected {what}, found {actual}{nearest(word, among) if word else ''}")
+        return self.wrong(f"expected {what}, found {actual}{nearest_word(word, among) if word else ''}")
 
     def at_end(self) -> bool:
         """Whether nothing is left."""

@@ -31,7 +31,7 @@ PATTERN_BODY = r"(?:[^/'\n\r{}(),]|/(?![\s,})]|$))*"
 _PATTERN = re.compile(PATTERN_BODY)
 
 
-def fits(pattern: str, text: str) -> bool:
+def fits_pattern(pattern: str, text: str) -> bool:
     """Whether the text matches a pattern with `*`. It never backtracks, so many `*` take no longer than one."""
     first, *middle = pattern.split("*")
     if not middle:
@@ -57,7 +57,7 @@ class StatementError(ValueError):
         self.column = column
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
+def nearest_word(word: str, words: Iterable[str]) -> str:
     """`; did you mean …?` with the most similar word, or "". It ends an error message."""
     # Imported here, because only error messages need it.
     from difflib import get_close_matches
@@ -67,16 +67,16 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return f"; did you mean `{by_lower[close[0]]}`?" if close else ""
 
 
-def _demand(ok: object, message: str) -> None:
+def _require(ok: object, message: str) -> None:
     if not ok:
         raise StatementError(message)
 
 
-def _quotable(text: str, what: str) -> None:
-    _demand(
+def _require_quotable(text: str, what: str) -> None:
+    _require(
         text and text == text.strip() and text.isprintable(), f"{what} {text!r}: empty, blank at an end or unprintable"
     )
-    _demand("'" not in text, f"{what} {text!r}: a quote cannot be written in OCI's policy language")
+    _require("'" not in text, f"{what} {text!r}: a quote cannot be written in OCI's policy language")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ class Named:
     def __post_init__(self) -> None:
         for text in (self.name, self.domain):
             if text is not None:
-                _quotable(text, "name")
-                _demand("/" not in text, f"name {text!r}: a slash separates domain and name")
+                _require_quotable(text, "name")
+                _require("/" not in text, f"name {text!r}: a slash separates domain and name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Identified:
     ocid: str
 
     def __post_init__(self) -> None:
-        _demand(_OCID.fullmatch(self.ocid), f"{self.ocid!r} is not an OCID")
+        _require(_OCID.fullmatch(self.ocid), f"{self.ocid!r} is not an OCID")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,12 @@ class Subject:
 
     def __post_init__(self) -> None:
         everyone = self.kind in ("any-user", "any-group")
-        _demand(
+        _require(
             everyone != bool(self.members),
             f"subject {self.kind}: " + ("takes no names" if everyone else "needs a name"),
         )
         plain = all(isinstance(member, Named) and member.domain is None for member in self.members)
-        _demand(self.kind != "service" or plain, "services go by plain names")
+        _require(self.kind != "service" or plain, "services go by plain names")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,8 @@ class VerbGrant:
     trust: Trust = field(default="documented", compare=False)
 
     def __post_init__(self) -> None:
-        _demand(self.verb in VERBS, f"{self.verb!r} is not one of {', '.join(VERBS)}")
-        _demand(
+        _require(self.verb in VERBS, f"{self.verb!r} is not one of {', '.join(VERBS)}")
+        _require(
             _WORD.fullmatch(self.resource_type) and self.resource_type == self.resource_type.lower(),
             f"{self.resource_type!r} is not a resource type",
         )
@@ -144,9 +144,9 @@ class PermissionGrant:
     trust: Trust = field(default="documented", compare=False)
 
     def __post_init__(self) -> None:
-        _demand(self.permissions, "a permission list must not be empty")
+        _require(self.permissions, "a permission list must not be empty")
         for name in self.permissions:
-            _demand(_PERMISSION.fullmatch(name), f"{name!r} is not a permission")
+            _require(_PERMISSION.fullmatch(name), f"{name!r} is not a permission")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +161,10 @@ class CompartmentName:
     path: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        _demand(self.path, "a compartment needs a name")
+        _require(self.path, "a compartment needs a name")
         for part in self.path:
-            _quotable(part, "compartment")
-            _demand(":" not in part, f"compartment {part!r}: a colon separates the parts of a path")
+            _require_quotable(part, "compartment")
+            _require(":" not in part, f"compartment {part!r}: a colon separates the parts of a path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class CompartmentId:
     ocid: str
 
     def __post_init__(self) -> None:
-        _demand(_OCID.fullmatch(self.ocid), f"{self.ocid!r} is not an OCID")
+        _require(_OCID.fullmatch(self.ocid), f"{self.ocid!r} is not an OCID")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,9 @@ class Text:
     text: str
 
     def __post_init__(self) -> None:
-        _demand(self.text.isprintable() and "'" not in self.text, f"value {self.text!r}: quotes and control characters")
+        _require(
+            self.text.isprintable() and "'" not in self.text, f"value {self.text!r}: quotes and control characters"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +196,8 @@ class Pattern:
     text: str
 
     def __post_init__(self) -> None:
-        _demand(self.text and self.text.isprintable() and _PATTERN.fullmatch(self.text), f"pattern {self.text!r}")
-        _demand(self.text == self.text.strip(), f"pattern {self.text!r}: blank at an end")
+        _require(self.text and self.text.isprintable() and _PATTERN.fullmatch(self.text), f"pattern {self.text!r}")
+        _require(self.text == self.text.strip(), f"pattern {self.text!r}: blank at an end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ class Variable:
     name: str
 
     def __post_init__(self) -> None:
-        _demand(_VARIABLE.fullmatch(self.name), f"{self.name!r} is not a variable")
+        _require(_VARIABLE.fullmatch(self.name), f"{self.name!r} is not a variable")
 
 
 Value = Text | Pattern | Variable
@@ -220,12 +222,12 @@ class Comparison:
     values: tuple[Value, ...]
 
     def __post_init__(self) -> None:
-        _demand(_VARIABLE.fullmatch(self.variable), f"{self.variable!r} is not a variable")
-        _demand(self.operator in OPERATORS, f"{self.operator!r} is not an operator")
+        _require(_VARIABLE.fullmatch(self.variable), f"{self.variable!r} is not a variable")
+        _require(self.operator in OPERATORS, f"{self.operator!r} is not an operator")
         wanted = {"between": len(self.values) == 2, "in": len(self.values) >= 1}
-        _demand(wanted.get(self.operator, len(self.values) == 1), f"`{self.operator}`: wrong number of values")
+        _require(wanted.get(self.operator, len(self.values) == 1), f"`{self.operator}`: wrong number of values")
         plain = all(isinstance(value, Text) for value in self.values)
-        _demand(self.operator in ("=", "!=") or plain, f"`{self.operator}` takes quoted values")
+        _require(self.operator in ("=", "!=") or plain, f"`{self.operator}` takes quoted values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +237,7 @@ class Exists:
     variable: str
 
     def __post_init__(self) -> None:
-        _demand(_VARIABLE.fullmatch(self.variable), f"{self.variable!r} is not a variable")
+        _require(_VARIABLE.fullmatch(self.variable), f"{self.variable!r} is not a variable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +247,7 @@ class AllOf:
     parts: tuple[Condition, ...]
 
     def __post_init__(self) -> None:
-        _demand(self.parts, "`all` needs a condition")
+        _require(self.parts, "`all` needs a condition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +257,7 @@ class AnyOf:
     parts: tuple[Condition, ...]
 
     def __post_init__(self) -> None:
-        _demand(self.parts, "`any` needs a condition")
+        _require(self.parts, "`any` needs a condition")
 
 
 Condition = Comparison | Exists | AllOf | AnyOf
@@ -273,21 +275,21 @@ class Statement:
     condition: Condition | None = None
 
 
-def group(name: str, domain: str | None = None) -> Subject:
+def group_subject(name: str, domain: str | None = None) -> Subject:
     """The users of one group, by name."""
     return Subject("group", (Named(name, domain),))
 
 
-def dynamic_group(name: str, domain: str | None = None) -> Subject:
+def dynamic_group_subject(name: str, domain: str | None = None) -> Subject:
     """The resources of one dynamic group, by name."""
     return Subject("dynamic-group", (Named(name, domain),))
 
 
-def service(name: str) -> Subject:
+def service_subject(name: str) -> Subject:
     """One of Oracle's own services."""
     return Subject("service", (Named(name),))
 
 
-def equals(variable: str, value: str) -> Comparison:
+def equals_text(variable: str, value: str) -> Comparison:
     """`variable = 'value'`, the condition nearly all statements need."""
     return Comparison(variable, "=", (Text(value),))

@@ -18,9 +18,9 @@ from components.oci.iam.judge import (
     Principal,
     Target,
     compile_policies,
-    judge,
+    judge_request,
 )
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 from components.oci.iam.permissions import is_documented, verb_covers
 from components.oci.iam.statement import VERBS
 from components.platform.evidence import LostCall, PolicyInForce, RecordedCall, StatementMutation
@@ -41,15 +41,15 @@ class OciAccessFacts:
         return statement_mutations(self.policies)
 
     def inferred(self, call: RecordedCall) -> tuple[str, ...]:
-        return inferred(call)
+        return inferred_permissions(call)
 
 
-def read_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
+def read_recorded_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
     """Reads a row of the local cloud's record. `names` are the names of principals in reports, by OCID."""
     fields = row["principal"]
     principal = Principal(
         type=fields["type"], ocid=fields["id"], name=fields["name"], compartment=fields["compartment"],
-        groups=_members(fields["groups"]), dynamic_groups=_members(fields["dynamicGroups"]),
+        groups=_memberships(fields["groups"]), dynamic_groups=_memberships(fields["dynamicGroups"]),
     )  # fmt: skip
     return RecordedCall(
         operation=row["operation"],
@@ -65,7 +65,7 @@ def read_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
     )
 
 
-def _members(rows: Iterable[Mapping[str, str]]) -> tuple[Membership, ...]:
+def _memberships(rows: Iterable[Mapping[str, str]]) -> tuple[Membership, ...]:
     return tuple(Membership(row["id"], row["name"], row["domain"]) for row in rows)
 
 
@@ -74,7 +74,7 @@ def newly_refused(
 ) -> tuple[LostCall, ...]:
     """The calls that were allowed, but that these policies would refuse."""
     compiled = compile_policies(
-        (AttachedPolicy(one.name, one.place, tuple(map(parse, one.statements))) for one in policies),
+        (AttachedPolicy(one.name, one.place, tuple(map(parse_statement, one.statements))) for one in policies),
         facts.compartments,
     )
     refused = []
@@ -83,28 +83,28 @@ def newly_refused(
             request = {
                 "request.operation": call.operation, "request.region": facts.region_key, **time_variables(call.at),
             }  # fmt: skip
-            verdict = judge(compiled, call.principal, call.permissions, call.target, request)
+            verdict = judge_request(compiled, call.principal, call.permissions, call.target, request)
             if not verdict.allowed:
                 refused.append(LostCall(call, verdict.missing))
     return tuple(refused)
 
 
-def inferred(call: RecordedCall) -> tuple[str, ...]:
+def inferred_permissions(call: RecordedCall) -> tuple[str, ...]:
     """The permissions of a call that no document names. For these, the catalog and the decision are inferred."""
     return tuple(name for name in call.permissions if not is_documented(name))
 
 
-def canonical(text: str) -> str:
+def canonical_statement(text: str) -> str:
     """The canonical text of a statement: equal for equal statements."""
-    return iam.to_text(parse(text))
+    return iam.to_text(parse_statement(text))
 
 
 def statement_mutations(policies: Sequence[PolicyInForce]) -> Iterator[StatementMutation]:
-    subjects = list(dict.fromkeys(parse(text).subject for policy in policies for text in policy.statements))
+    subjects = list(dict.fromkeys(parse_statement(text).subject for policy in policies for text in policy.statements))
     for policy in policies:
         for text in policy.statements:
             yield StatementMutation("deleted", policy.name, text, None, f"without `{text}`")
-            statement = parse(text)
+            statement = parse_statement(text)
             grant = wider_grant(statement.grant)
             if grant is not None:
                 wider = iam.to_text(replace(statement, grant=grant))

@@ -14,8 +14,8 @@ from typing import Any
 from components.oci.client.runs import OciRuns
 from components.oci.client.session import DEPLOYER, USER, Session, host_overrides, session_of
 from components.oci.plan import OciAccessPlan, OciPlan
-from components.oci.run_inputs import Where, run_inputs
-from components.oci.statements import matching_rule, policies
+from components.oci.run_inputs import Where, make_run_inputs
+from components.oci.statements import lines_by_policy, matching_rule
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.calls import LocalCloud, Tell
 from components.platform.local import Row
@@ -38,8 +38,8 @@ def stand_in_access(cloud: LocalCloud, plan: OciPlan, used: Plan | None) -> tupl
     wanted = replace(plan.access, create=True, mode="least-privilege")
     with_access = replace(plan, access=wanted)
     deployer, models = session_of(cloud, DEPLOYER), import_module("oci.identity.models")
-    dynamic_group(deployer, cloud, wanted.runs_group, matching_rule(with_access, "runs"))
-    for name, lines in policies(with_access).items():
+    make_dynamic_group(deployer, cloud, wanted.runs_group, matching_rule(with_access, "runs"))
+    for name, lines in lines_by_policy(with_access).items():
         place = cloud.tenancy if lines[0].attached_to_tenancy else cloud.compartment
         details = models.CreatePolicyDetails(
             compartment_id=place,
@@ -55,11 +55,11 @@ def stand_in_groups(cloud: LocalCloud, plan: OciPlan) -> Iterator[str]:
     """Makes the runs' group, if the stack names an existing one."""
     access = plan.access
     if access.create and not access.make_runs_group:
-        dynamic_group(session_of(cloud, DEPLOYER), cloud, access.runs_group, matching_rule(plan, "runs"))
+        make_dynamic_group(session_of(cloud, DEPLOYER), cloud, access.runs_group, matching_rule(plan, "runs"))
         yield f"dynamic group {access.runs_group}: one of the stack's own job runs stands in"
 
 
-def dynamic_group(deployer: Session, cloud: LocalCloud, name: str, rule: str) -> None:
+def make_dynamic_group(deployer: Session, cloud: LocalCloud, name: str, rule: str) -> None:
     identity, models = deployer.client("identity"), import_module("oci.identity.models")
     if not identity.list_dynamic_groups(cloud.tenancy, name=name).data:
         details = models.CreateDynamicGroupDetails(
@@ -83,19 +83,19 @@ def people_of(cloud: LocalCloud, plan: OciPlan, granted: OciAccessPlan, outputs:
         members = identity.list_user_group_memberships(cloud.tenancy, user_id=user, group_id=groups[0].id).data
         if not members:
             identity.add_user_to_group(models.AddUserToGroupDetails(user_id=user, group_id=groups[0].id))
-        return _people(session_of(cloud, USER), plan, f"a user of {granted.users_group}", USER)
+        return _people_with_session(session_of(cloud, USER), plan, f"a user of {granted.users_group}", USER)
     if granted.users_dynamic_group:
         if not granted.make_notebooks_group:
-            dynamic_group(deployer, cloud, granted.users_dynamic_group, matching_rule(plan, "notebooks"))
-        return _people(_notebook(deployer, cloud, outputs), plan, "a notebook session", None)
-    return _people(deployer, plan, "an administrator", DEPLOYER)
+            make_dynamic_group(deployer, cloud, granted.users_dynamic_group, matching_rule(plan, "notebooks"))
+        return _people_with_session(_session_of_notebook(deployer, cloud, outputs), plan, "a notebook session", None)
+    return _people_with_session(deployer, plan, "an administrator", DEPLOYER)
 
 
-def _people(session: Session, plan: OciPlan, words: str, profile: str | None) -> People:
+def _people_with_session(session: Session, plan: OciPlan, words: str, profile: str | None) -> People:
     return People(session, OciRuns(session, plan.compartment or ""), words, profile)
 
 
-def _notebook(deployer: Session, cloud: LocalCloud, outputs: Mapping[str, Any]) -> Session:
+def _session_of_notebook(deployer: Session, cloud: LocalCloud, outputs: Mapping[str, Any]) -> Session:
     models = import_module("oci.data_science.models")
     machine = models.NotebookSessionConfigurationDetails(
         shape="VM.Standard2.1", block_storage_size_in_gbs=50, subnet_id=outputs["subnetId"]
@@ -121,7 +121,7 @@ def act_as_people(who: People, cloud: LocalCloud, outputs: Mapping[str, Any]) ->
     science, bucket = who.session.client("data_science"), str(outputs["bucket"])
     namespace, name = cloud.namespace, ".trainyard-rehearsal"
     if (profile := who.profile) is not None:
-        _try(lambda: admin.push_image(cloud, f"{outputs['imagePushAddress']}:rehearsal", profile=profile))
+        _try_call(lambda: admin.push_image(cloud, f"{outputs['imagePushAddress']}:rehearsal", profile=profile))
     for call in (
         lambda: storage.head_bucket(namespace, bucket),
         lambda: storage.get_bucket(namespace, bucket),
@@ -134,7 +134,7 @@ def act_as_people(who: People, cloud: LocalCloud, outputs: Mapping[str, Any]) ->
         lambda: science.get_project(outputs["projectId"]),
         lambda: science.list_jobs(cloud.compartment),
     ):
-        _try(call)
+        _try_call(call)
     if outputs.get("logGroupId") and outputs.get("logId"):
         logging = who.session.client("logging")
         for call in (
@@ -142,7 +142,7 @@ def act_as_people(who: People, cloud: LocalCloud, outputs: Mapping[str, Any]) ->
             lambda: logging.list_logs(outputs["logGroupId"]),
             lambda: logging.get_log(outputs["logGroupId"], outputs["logId"]),
         ):
-            _try(call)
+            _try_call(call)
 
 
 def look_at_metrics(who: People, cloud: LocalCloud) -> None:
@@ -154,11 +154,11 @@ def look_at_metrics(who: People, cloud: LocalCloud) -> None:
     query = models.SummarizeMetricsDataDetails(
         namespace=namespace, query="CpuUtilization[1m].mean()", start_time=now - timedelta(hours=1), end_time=now
     )
-    _try(lambda: monitoring.list_metrics(cloud.compartment, listed))
-    _try(lambda: monitoring.summarize_metrics_data(cloud.compartment, query))
+    _try_call(lambda: monitoring.list_metrics(cloud.compartment, listed))
+    _try_call(lambda: monitoring.summarize_metrics_data(cloud.compartment, query))
 
 
-def _try(call: Callable[[], Any]) -> None:
+def _try_call(call: Callable[[], Any]) -> None:
     """Makes a call. A refusal is evidence, so it does not end the rehearsal."""
     from localcloud.control import CloudError
 
@@ -170,7 +170,7 @@ def _try(call: Callable[[], Any]) -> None:
             raise
 
 
-def answers(cloud: LocalCloud, outputs: Mapping[str, Any], rows: Sequence[Row]) -> Placeholders:
+def placeholder_values(cloud: LocalCloud, outputs: Mapping[str, Any], rows: Sequence[Row]) -> Placeholders:
     """The values of OCI's placeholders, after `up`."""
     values = {
         "namespace": cloud.namespace,
@@ -183,7 +183,7 @@ def answers(cloud: LocalCloud, outputs: Mapping[str, Any], rows: Sequence[Row]) 
     return Placeholders(values)
 
 
-def inputs(
+def inputs_of_rehearsed_run(
     who: People,
     plan: OciPlan,
     job: JobPlan,
@@ -195,7 +195,7 @@ def inputs(
     where = Where(
         outputs["jobs"][job.name]["id"], outputs["projectId"], None, outputs.get("logGroupId"), outputs.get("logId")
     )
-    return run_inputs(plan, job, run, where, answers)
+    return make_run_inputs(plan, job, run, where, answers)
 
 
 def small_shapes(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:

@@ -14,12 +14,12 @@ from catalog.tables import table
 from components.oci import iam
 from components.oci import rules as oci_rules
 from components.oci import statements as oci_statements
-from components.oci.client.job_runs import start_of
+from components.oci.client.job_runs import start_of_job_run
 from components.oci.client.session import DEPLOYER, USER, session_of
 from components.oci.iam.judge import Compartments
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 from components.oci.local import people
-from components.oci.local.evidence import OciAccessFacts, canonical, read_call
+from components.oci.local.evidence import OciAccessFacts, canonical_statement, read_recorded_call
 from components.oci.local.people import small_shapes
 from components.oci.local.stacks import TARGETS
 from components.oci.plan import OciPlan, oci_plan
@@ -85,7 +85,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
         people.look_at_metrics(who, cloud)
 
     def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Placeholders:
-        return people.answers(cloud, outputs, rows)
+        return people.placeholder_values(cloud, outputs, rows)
 
     def inputs(
         self,
@@ -97,7 +97,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
         answers: Placeholders,
         tell: Tell,
     ) -> Properties:
-        return people.inputs(who, oci_plan(plan), job, run, outputs, answers, tell)
+        return people.inputs_of_rehearsed_run(who, oci_plan(plan), job, run, outputs, answers, tell)
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
         """The OCID of the tenancy's only unprivileged user."""
@@ -108,7 +108,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
         folder = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
         if not folder or not started.nodes:
             return
-        prefix = f"{folder}/{start_of(started.nodes[0].id, {})}"
+        prefix = f"{folder}/{start_of_job_run(started.nodes[0].id, {})}"
         storage, bucket = who.session.client("object_storage"), str(outputs["bucket"])
         try:
             listed = storage.list_objects(cloud.namespace, bucket, prefix=f"{prefix}/{_OUTPUT}", fields="size")
@@ -123,7 +123,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
         return list(admin.list_calls(cloud))
 
     def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
-        return read_call(row, names)
+        return read_recorded_call(row, names)
 
     def access_facts(self, cloud: LocalCloud) -> OciAccessFacts:
         """The policies in force, read as the deployer."""
@@ -132,7 +132,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
         places = (cloud.tenancy, cloud.compartment)
         in_force = [policy for place in places for policy in identity.list_policies(place).data]
         policies = tuple(
-            PolicyInForce(policy.name, policy.compartment_id, tuple(map(canonical, policy.statements)))
+            PolicyInForce(policy.name, policy.compartment_id, tuple(map(canonical_statement, policy.statements)))
             for policy in in_force
         )
         parents = {one.id: one.compartment_id for one in below}
@@ -152,14 +152,14 @@ class OciPlannedNeeds(PlannedNeeds):
 
     def beyond_grants(self, text: str) -> tuple[str, ...]:
         """The permissions of a statement that no planned statement gives to the same subject in the same location."""
-        statement = parse(text)
+        statement = parse_statement(text)
         needed: set[str] = set()
         for one in self.statements:
-            other = parse(one.text)
+            other = parse_statement(one.text)
             covers = other.condition is None or other.condition == statement.condition
             if covers and (other.subject, other.location) == (statement.subject, statement.location):
-                needed |= iam.grants(other.grant)
-        return tuple(sorted(iam.grants(statement.grant) - needed))
+                needed |= iam.permissions_of_grant(other.grant)
+        return tuple(sorted(iam.permissions_of_grant(statement.grant) - needed))
 
     def refused_list(self, in_force: Iterable[RuleInForce]) -> frozenset[str]:
         """The ids of the policy pack's rules that refuse a security list with these rules."""
@@ -218,7 +218,7 @@ def _without_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterat
     identity, models = session_of(cloud, DEPLOYER).client("identity"), import_module("oci.identity.models")
     places = (cloud.tenancy, cloud.compartment)
     (policy,) = (one for place in places for one in identity.list_policies(place, name=mutation.policy).data)
-    rest = [text for text in policy.statements if canonical(text) != mutation.before]
+    rest = [text for text in policy.statements if canonical_statement(text) != mutation.before]
     # A policy must not be empty: this statement allows a call that does not matter here.
     kept = rest or ["Allow group Administrators to inspect tag-namespaces in tenancy"]
     identity.update_policy(policy.id, models.UpdatePolicyDetails(statements=kept))

@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any
 
 from components.oci.client import job_runs
-from components.oci.client.calls import ask, attempt, is_gone, unless_gone
-from components.oci.client.job_runs import start_of
+from components.oci.client.calls import ask_oci, call_oci, is_missing_in_oci, unless_gone
+from components.oci.client.job_runs import start_of_job_run
 from components.oci.client.runs import OciRuns
 from components.oci.client.session import DEPLOYER, Session, sdk_module, session_of
 from components.oci.plan import registry_host
 from components.oci.stack import is_ocid
 from components.oci.types import SERVED_TYPES
-from components.oci.types.oci_resource_type import words_of
+from components.oci.types.oci_resource_type import words_of_type
 from components.plan.model import RunPlan
 from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
 from components.platform.client import wait_for_end
@@ -55,14 +55,14 @@ def list_results(
         return
     session = session_of(cloud, DEPLOYER)
     call, client, namespace = call_of("up", tell), session.client("object_storage"), cloud.namespace
-    wanted = {"prefix": f"{folder}/{start_of(nodes[0]['id'], {})}/output/", "fields": "name,size"}
+    wanted = {"prefix": f"{folder}/{start_of_job_run(nodes[0]['id'], {})}/output/", "fields": "name,size"}
 
     def listed() -> list[tuple[str, int]]:
-        listing = attempt(call, "List its output", lambda: client.list_objects(namespace, bucket, **wanted).data)
+        listing = call_oci(call, "List its output", lambda: client.list_objects(namespace, bucket, **wanted).data)
         return [(item.name, item.size) for item in listing.objects]
 
     def read(name: str) -> bytes:
-        return bytes(attempt(call, "Read its result", lambda: client.get_object(namespace, bucket, name).data.content))
+        return bytes(call_oci(call, "Read its result", lambda: client.get_object(namespace, bucket, name).data.content))
 
     yield from named_results(listed, read)
 
@@ -70,7 +70,7 @@ def list_results(
 def describe_resource(row: Row) -> str:
     """The resource in words, such as `security list demo-local-nodes`."""
     known = SERVED_TYPES.get(row["type"])
-    words = known.words if known else words_of(row["type"].rpartition(":")[2])
+    words = known.words if known else words_of_type(row["type"].rpartition(":")[2])
     return f"{words} {name_of_resource(row)}"
 
 
@@ -84,13 +84,13 @@ def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
     # cloud.
     if row["type"] == DYNAMIC_GROUP:
         return bool(outputs.get("runsGroup") == name_of_resource(row))
-    address = _address(row, own)
+    address = _address_of_resource(row, own)
     return bool(address) and (
         has_address(inputs, address) or address in (outputs.get("bucketUri"), outputs.get("imagePushAddress"))
     )
 
 
-def _address(row: Row, own: State) -> str:
+def _address_of_resource(row: Row, own: State) -> str:
     """The address by which other stacks refer to the resource, if not by its OCID."""
     values = row.get("outputs") or row.get("inputs") or {}
     namespace, provider = str(values.get("namespace", "")), own.provider("oci") or {}
@@ -111,7 +111,7 @@ class RemovalReader:
     def describe_removal(self, rows: Sequence[Row], kept: Sequence[Row]) -> Removal:
         """Describes a removal. `rows`: the resources that are removed. `kept`: those that stay."""
         runs = self._job_runs({row["id"] for row in rows if row["type"] == JOB})
-        live = _together([run for run in runs if run.lifecycle_state not in TERMINAL])
+        live = _runs_by_title([run for run in runs if run.lifecycle_state not in TERMINAL])
         return Removal(live, (*self._records(rows, runs), *self._data(rows, "goes"), *self._data(kept, "stays")))
 
     def list_data(self) -> Iterator[str]:
@@ -130,7 +130,7 @@ class RemovalReader:
         try:
             return bool(self._objects(bucket))
         except ProviderError as error:
-            if error.__cause__ is None or not is_gone(error.__cause__):
+            if error.__cause__ is None or not is_missing_in_oci(error.__cause__):
                 raise
             return False
 
@@ -157,7 +157,7 @@ class RemovalReader:
                 return self._objects(name_of_resource(row))
             return self._images(row["id"]) if row["type"] == REPOSITORY else ""
         except ProviderError as error:
-            if error.__cause__ is None or not is_gone(error.__cause__):
+            if error.__cause__ is None or not is_missing_in_oci(error.__cause__):
                 raise
             return ""
 
@@ -185,10 +185,10 @@ class RemovalReader:
         return count_noun(repository.image_count, "image") if repository.image_count else ""
 
     def _ask(self, what: str, operation: Callable[[], Any]) -> Any:
-        return attempt(call_of("down", self._tell), what, operation)
+        return call_oci(call_of("down", self._tell), what, operation)
 
 
-def _together(runs: Sequence[Any]) -> tuple[LiveRun, ...]:
+def _runs_by_title(runs: Sequence[Any]) -> tuple[LiveRun, ...]:
     by_title: dict[str, list[Any]] = defaultdict(list)
     for run in runs:
         tags = run.freeform_tags or {}
@@ -212,25 +212,25 @@ def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
         if row["type"] != BUCKET:
             continue
         try:
-            removed += empty(session, tell, cloud.namespace, name_of_resource(row))
+            removed += empty_bucket(session, tell, cloud.namespace, name_of_resource(row))
         except ProviderError as error:
             # The bucket was deleted without Pulumi: then it has no objects.
-            if error.__cause__ is None or not is_gone(error.__cause__):
+            if error.__cause__ is None or not is_missing_in_oci(error.__cause__):
                 raise
     return removed
 
 
 def empty_and_delete(session: Session, tell: Tell, namespace: str, bucket: str) -> None:
     """Deletes a bucket with all of its content."""
-    empty(session, tell, namespace, bucket)
+    empty_bucket(session, tell, namespace, bucket)
     session.client("object_storage").delete_bucket(namespace, bucket)
 
 
-def empty(session: Session, tell: Tell, namespace: str, bucket: str) -> int:
+def empty_bucket(session: Session, tell: Tell, namespace: str, bucket: str) -> int:
     """Removes every object in all versions, and returns their number."""
     client, removed = session.client("object_storage"), 0
     what, listed = f"Empty the bucket {bucket}", partial(client.list_object_versions, namespace, bucket, limit=1000)
-    while items := ask(tell, what, listed).data.items:
+    while items := ask_oci(tell, what, listed).data.items:
         for item in items:
             delete = partial(client.delete_object, namespace, bucket, item.name, version_id=item.version_id)
             unless_gone(tell, what, delete)
@@ -245,7 +245,7 @@ def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
     own = ids_of_own_runs(rows, BUCKET)
     jobs = [row["id"] for row in rows if row["type"] == JOB]
     alive = [
-        job_runs.node_run(run)
+        job_runs.node_of_job_run(run)
         for job in jobs
         for run in platform.runs_of_job(call, cloud.compartment, job, 0)
         if run.id not in own and run.lifecycle_state not in TERMINAL

@@ -123,17 +123,19 @@ def stand_in(made: LocalFile, plan: Plan, cloud: LocalCloud, stand_ins: StandIns
     # In the order of the table and not of the file, so that a subnet's VCN and a log's group come first.
     ocids = {text for text in walk_texts(made.config) if is_ocid(text)}
     order = list(KINDS)
-    for ocid in sorted(ocids, key=lambda ocid: (order.index(_type(ocid)) if _type(ocid) in KINDS else 0, ocid)):
+    for ocid in sorted(
+        ocids, key=lambda ocid: (order.index(_type_of_ocid(ocid)) if _type_of_ocid(ocid) in KINDS else 0, ocid)
+    ):
         local = stand_ins.of(ocid)
         if local is not None and local != ocid:
             stood[ocid] = local
     made.config = map_values(made.config, lambda part: stood.get(part, part) if isinstance(part, str) else part)
-    words = [KINDS[_type(ocid)].row.words for ocid in stood if _type(ocid) in KINDS]
+    words = [KINDS[_type_of_ocid(ocid)].row.words for ocid in stood if _type_of_ocid(ocid) in KINDS]
     if words:
         made.remarks.append(f"{', '.join(dict.fromkeys(words))}: the file names existing ones; empty ones stand in")
 
 
-def _type(ocid: str) -> str:
+def _type_of_ocid(ocid: str) -> str:
     return ocid.split(".")[1]
 
 

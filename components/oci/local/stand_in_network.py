@@ -18,7 +18,7 @@ from components.values.security_rules import SecurityRule
 _SERVICES = "SERVICE_CIDR_BLOCK"
 
 
-def fields(noun: str, network: OciNetworkPlan | None, session: Session, gateway: str) -> Mapping[str, Any]:
+def stand_in_fields(noun: str, network: OciNetworkPlan | None, session: Session, gateway: str) -> Mapping[str, Any]:
     """The fields of a new stand-in of this kind. `network`: None if its content does not matter."""
     match noun:
         case "vcn":
@@ -26,25 +26,25 @@ def fields(noun: str, network: OciNetworkPlan | None, session: Session, gateway:
         case "subnet":
             return {"cidr_block": network.subnet_cidr if network else "10.0.0.0/24"}
         case "service_gateway":
-            return {"services": [_models().ServiceIdRequestDetails(service_id=_services(session).id)]}
+            return {"services": [_core_models().ServiceIdRequestDetails(service_id=_all_services(session).id)]}
         case "route_table":
-            route = _models().RouteRule(
-                destination=_services(session).cidr_block, destination_type=_SERVICES, network_entity_id=gateway
+            route = _core_models().RouteRule(
+                destination=_all_services(session).cidr_block, destination_type=_SERVICES, network_entity_id=gateway
             )
             return {"route_rules": [route]}
         case "security_list":
             if network is None:
                 return {"ingress_security_rules": [], "egress_security_rules": []}
-            planned, services = security_rules(network), _services(session).cidr_block
+            planned, services = security_rules(network), _all_services(session).cidr_block
             return {
-                "ingress_security_rules": [_security_rule(rule, services) for rule in planned.ingress],
-                "egress_security_rules": [_security_rule(rule, services) for rule in planned.egress],
+                "ingress_security_rules": [_stand_in_rule(rule, services) for rule in planned.ingress],
+                "egress_security_rules": [_stand_in_rule(rule, services) for rule in planned.egress],
             }
     return {}
 
 
-def _security_rule(rule: SecurityRule, services: str) -> Any:
-    models, end = _models(), PEER_ENDS[rule.direction]
+def _stand_in_rule(rule: SecurityRule, services: str) -> Any:
+    models, end = _core_models(), PEER_ENDS[rule.direction]
     ports = models.PortRange(min=rule.ports[0], max=rule.ports[1]) if rule.ports else None
     protocol = protocol_name(rule.protocol)
     options = getattr(models, f"{protocol.capitalize()}Options")
@@ -56,11 +56,11 @@ def _security_rule(rule: SecurityRule, services: str) -> Any:
     )
 
 
-def _services(session: Session) -> Any:
+def _all_services(session: Session) -> Any:
     """The service of OCI that represents all services of the region."""
     services = session.client("core").list_services().data
     return next(service for service in services if service.name.startswith("All "))
 
 
-def _models() -> Any:
+def _core_models() -> Any:
     return sdk_module("core.models")

@@ -14,7 +14,7 @@ from ipaddress import ip_network
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from components.oci.client.calls import ask, make_once, unless_gone
+from components.oci.client.calls import ask_oci, make_once, unless_gone
 from components.oci.client.session import DEPLOYER, sdk_module, session_of
 from components.oci.local import stand_in_network as network_of_others
 from components.oci.local.removal import empty_and_delete
@@ -126,7 +126,7 @@ class StandIns:
     def _listed(self, kind: str, place: str) -> list[Any]:
         row = KINDS[kind].row
         list_all = getattr(self._session.client(row.service), row.list_operation)
-        return list(ask(self._tell, f"List each {row.words}", lambda: list_all(place, limit=1000)).data)
+        return list(ask_oci(self._tell, f"List each {row.words}", lambda: list_all(place, limit=1000)).data)
 
     def bucket(self, name: str) -> bool:
         """Makes a bucket, unless it exists already. Returns whether it had to be made."""
@@ -198,16 +198,16 @@ class StandIns:
     def _read(self, what: str, identifier: str) -> Any:
         row = KINDS[what].row
         get = getattr(self._session.client(row.service), f"get_{row.noun}")
-        return ask(self._tell, f"Read what stands in for a {row.words}", lambda: get(identifier)).data
+        return ask_oci(self._tell, f"Read what stands in for a {row.words}", lambda: get(identifier)).data
 
     def _widen(self, vcn: str) -> None:
         """Adds addresses to a stand-in VCN: stacks that share it may have their subnets in different parts."""
         there = self._read("vcn", vcn).cidr_blocks
-        for block in network_of_others.fields("vcn", self._network, self._session, "")["cidr_blocks"]:
+        for block in network_of_others.stand_in_fields("vcn", self._network, self._session, "")["cidr_blocks"]:
             if self._network is not None and not any(ip_network(block).overlaps(ip_network(one)) for one in there):
                 details = self._models("core").AddVcnCidrDetails(cidr_block=block)
                 client = self._session.client("core")
-                ask(self._tell, "Widen the stand-in for a VCN", partial(client.add_vcn_cidr, vcn, details))
+                ask_oci(self._tell, "Widen the stand-in for a VCN", partial(client.add_vcn_cidr, vcn, details))
 
     def _make(self, key: str, kind: Kind) -> None:
         row = kind.row
@@ -216,10 +216,10 @@ class StandIns:
         if "security_list_ids" in around:
             around["security_list_ids"] = [around["security_list_ids"]]
         gateway = self._any("servicegateway", key) if row.noun == "route_table" else ""
-        own = ask(
+        own = ask_oci(
             self._tell,
             f"Read what {key} needs",
-            lambda: network_of_others.fields(row.noun, self._network, self._session, gateway),
+            lambda: network_of_others.stand_in_fields(row.noun, self._network, self._session, gateway),
         )
         named = key.partition(" ")[2]
         shown = f"stand-in {len(self._made) + 1}" if is_ocid(named) or named.startswith(OTHERS) else named
@@ -253,7 +253,7 @@ class StandIns:
     def _worked(self, key: str, client: Any, answer: Any) -> str:
         request, deadline = answer.headers["opc-work-request-id"], time.monotonic() + _SECONDS
         what, read = f"Read the work request of {key}", partial(client.get_work_request, request)
-        while (request := ask(self._tell, what, read).data).status not in ("SUCCEEDED", "FAILED"):
+        while (request := ask_oci(self._tell, what, read).data).status not in ("SUCCEEDED", "FAILED"):
             if time.monotonic() > deadline:
                 break
             time.sleep(0.05)
@@ -271,7 +271,7 @@ class StandIns:
         except ProviderError as error:
             if getattr(error.__cause__, "status", None) != 409:
                 raise
-            made = ask(self._tell, f"Read {key}", get)
+            made = ask_oci(self._tell, f"Read {key}", get)
             if (made.freeform_tags or {}) != MARK:
                 return
         self._made[key] = identify(made)

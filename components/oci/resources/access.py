@@ -10,8 +10,8 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.plan import OciPlan
-from components.oci.resources.context import credentials, lookup
-from components.oci.statements import matching_rule, policies, policy_tags
+from components.oci.resources.context import look_up_in_oci, provider_credentials
+from components.oci.statements import lines_by_policy, matching_rule, policy_tags
 
 DYNAMIC_GROUP_SCHEMA = "urn:ietf:params:scim:schemas:oracle:idcs:DynamicResourceGroup"
 
@@ -43,7 +43,12 @@ class Access(pulumi.ComponentResource):
         region = _home_region(self._args.plan)
         if region == self._args.plan.region:
             return None
-        return oci.Provider("home", region=region, **_snake(credentials()), opts=pulumi.ResourceOptions(parent=self))
+        return oci.Provider(
+            "home",
+            region=region,
+            **_with_snake_case_keys(provider_credentials()),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
 
     def _groups(self) -> list[pulumi.Resource]:
         access = self._args.plan.access
@@ -78,7 +83,7 @@ class Access(pulumi.ComponentResource):
 
     def _policies(self, groups: list[pulumi.Resource]) -> None:
         plan = self._args.plan
-        for key, lines in policies(plan).items():
+        for key, lines in lines_by_policy(plan).items():
             oci.identity.Policy(
                 key,
                 compartment_id=plan.tenancy if lines[0].attached_to_tenancy else plan.compartment,
@@ -97,9 +102,9 @@ def _home_region(plan: OciPlan) -> str:
     if plan.access.home_region:
         return plan.access.home_region
     # Looked up immediately, because the response decides which resources are made.
-    regions = lookup("Identity", "getRegionSubscriptions", tenancyId=plan.tenancy or "")["regionSubscriptions"]
+    regions = look_up_in_oci("Identity", "getRegionSubscriptions", tenancyId=plan.tenancy or "")["regionSubscriptions"]
     return str(next(region["regionName"] for region in regions if region["isHomeRegion"]))
 
 
-def _snake(settings: Mapping[str, pulumi.Input[str]]) -> dict[str, pulumi.Input[str]]:
+def _with_snake_case_keys(settings: Mapping[str, pulumi.Input[str]]) -> dict[str, pulumi.Input[str]]:
     return {"".join(f"_{c.lower()}" if c.isupper() else c for c in key): value for key, value in settings.items()}

@@ -62,12 +62,12 @@ class Context(Filler):
         }
 
 
-def namespace_of() -> pulumi.Output[str]:
+def namespace_output() -> pulumi.Output[str]:
     # Without a compartment, this call needs no permission. With one, it needs a wide one.
     return oci.objectstorage.get_namespace_output().namespace
 
 
-def credentials() -> dict[str, pulumi.Input[str]]:
+def provider_credentials() -> dict[str, pulumi.Input[str]]:
     """The stack's own `oci:` settings, for a second provider."""
     config = pulumi.Config("oci")
     plain = {key: config.get(key) for key in CREDENTIALS}
@@ -75,11 +75,11 @@ def credentials() -> dict[str, pulumi.Input[str]]:
     return {key: value for key, value in {**plain, **secret}.items() if value is not None}
 
 
-def make_lazy() -> None:
+def make_oci_sdk_lazy() -> None:
     """Replaces packages that are not imported yet with lazy ones."""
     lazy_sdk.make_packages_lazy(pulumi_oci, PACKAGES)
 
 
-def lookup(package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
+def look_up_in_oci(package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
     """The result of a function of the provider, with OCI's names."""
     return lazy_sdk.invoke_lookup(pulumi_oci, f"oci:{package}/{function}:{function}", **arguments)

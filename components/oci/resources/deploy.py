@@ -13,7 +13,7 @@ import pulumi_oci as oci
 from components.messages import warn_user
 from components.oci.plan import TAKEN, OciPlan, registry_host
 from components.oci.resources.access import Access, AccessArgs
-from components.oci.resources.context import Context, credentials, make_lazy, namespace_of
+from components.oci.resources.context import Context, make_oci_sdk_lazy, namespace_output, provider_credentials
 from components.oci.resources.existing import find_departures, resolve_existing
 from components.oci.resources.jobs import Job, JobArgs, JobPlace, build_artifact, compute_targets
 from components.oci.resources.network import Network, NetworkArgs
@@ -32,7 +32,7 @@ CONSOLE = "https://cloud.oracle.com"
 RUN_SETTINGS = {"configFileProfile": "profile"}
 
 
-def outputs(here: Context, network: Network | None, place: JobPlace, jobs: Mapping[str, Job]) -> dict[str, Any]:
+def stack_outputs(here: Context, network: Network | None, place: JobPlace, jobs: Mapping[str, Job]) -> dict[str, Any]:
     plan = here.plan
     rules = security_rules(plan.network).ingress
     exported: dict[str, Any] = {
@@ -79,15 +79,15 @@ def outputs(here: Context, network: Network | None, place: JobPlace, jobs: Mappi
     return {name: value for name, value in exported.items() if value is not None}
 
 
-def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
+def deploy_to_oci(plan: OciPlan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
-    make_lazy()
+    make_oci_sdk_lazy()
     plan = resolve_existing(plan)
     for wrong in (*find_refusals(plan, Recorded(recorded_resources())), *find_departures(plan)):
         warn_user(f"{dotted_path(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
     borrowed = Borrowed(plan, TAKEN)
     prefix = f"{plan.team}-{plan.environment}"
-    namespace = namespace_of()
+    namespace = namespace_output()
     access = (Access("access", AccessArgs(plan, prefix, plan.tags)),) if plan.access.create else ()
     parts = plan.bucket, plan.registry, plan.vault
     key_access = access if plan.bucket.key else ()
@@ -108,7 +108,7 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     place = JobPlace(
         project=project,
         subnet=network.subnet_id if network else borrowed.get("network", "subnetId") or plan.network.subnet or "",
-        **_logs(plan, borrowed),
+        **_log_settings(plan, borrowed),
         compute_targets=compute_targets(plan),
     )
     # Made before the runs, so that it records their first packets, too.
@@ -117,7 +117,7 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
         flow_logs = (make_flow_log(plan, place.log_group, place.subnet),)
     jobs: dict[str, Job] = {}
     if plan.jobs:
-        named = credentials()
+        named = provider_credentials()
         settings = {ours: named[theirs] for theirs, ours in RUN_SETTINGS.items() if theirs in named}
         runs, after = RunProvider("runs", {"region": plan.region, **settings}), (storage, *access, *flow_logs)
         for name, job in plan.jobs.items():
@@ -127,10 +127,10 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     made: dict[str, Any] = {"flowLogGroupId": place.log_group, "flowLogId": flow_logs[0].id} if flow_logs else {}
     if place.compute_targets:
         made["computeTargetIds"] = dict(place.compute_targets)
-    return {**outputs(here, network, place, jobs), **made}
+    return {**stack_outputs(here, network, place, jobs), **made}
 
 
-def _logs(plan: OciPlan, borrowed: Borrowed) -> dict[str, Any]:
+def _log_settings(plan: OciPlan, borrowed: Borrowed) -> dict[str, Any]:
     if not plan.logs.enabled:
         return {"log_group": None, "log": None}
     if plan.logs.create:
@@ -142,4 +142,4 @@ def _logs(plan: OciPlan, borrowed: Borrowed) -> dict[str, Any]:
     }
 
 
-DEPLOYMENT = Deployment(deploy)
+DEPLOYMENT = Deployment(deploy_to_oci)

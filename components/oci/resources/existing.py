@@ -80,12 +80,12 @@ def resolve_existing(plan: OciPlan) -> OciPlan:
     place = plan.network.compartment or here
     vcn = search.one(VCN, plan.network.vcn, at("network", "vcn"), place)
     if isinstance(plan.network.flow_log, FlowLog):
-        _log(search, plan.network.flow_log.group, plan.network.flow_log.log, at("network", "flowLog"), place)
+        _search_log(search, plan.network.flow_log.group, plan.network.flow_log.log, at("network", "flowLog"), place)
     if vcn and not plan.network.subnet:
         search.addresses(vcn, plan.network.subnet_cidr)
     subnet = search.one(SUBNET, plan.network.subnet, at("network", "subnet"), place)
     route_table = search.one(ROUTE_TABLE, plan.network.route_table, at("network", "routeTable"), place)
-    group, log = _log(search, plan.logs.group, plan.logs.log, at("logs", "existing"), here)
+    group, log = _search_log(search, plan.logs.group, plan.logs.log, at("logs", "existing"), here)
     made = replace(
         plan,
         network=replace(plan.network, vcn=vcn, subnet=subnet, route_table=route_table),
@@ -106,7 +106,9 @@ def resolve_existing(plan: OciPlan) -> OciPlan:
     return made
 
 
-def _log(search: _Search, group: str | None, log: str | None, path: Path, place: str) -> tuple[str | None, str | None]:
+def _search_log(
+    search: _Search, group: str | None, log: str | None, path: Path, place: str
+) -> tuple[str | None, str | None]:
     before = len(search.wrongs)
     group = search.one(LOG_GROUP, group, (*path, "group"), place)
     # Without the group, the log cannot be looked up.
@@ -129,7 +131,7 @@ class _Search:
             if kind.read and getattr(kind.read(text, place), "state", None) in GONE:
                 self._add(path, f"the {kind.words} {text} is deleted", "name one that exists")
         except Exception as problem:  # Pulumi raises nothing more precise for what a provider answers
-            self._add(path, f"the {kind.words} `{text}`: {_answer(problem)}", _MAY_BE_UNSEEN)
+            self._add(path, f"the {kind.words} `{text}`: {_answer_of_provider(problem)}", _MAY_BE_UNSEEN)
         return text
 
     def addresses(self, vcn: str, cidr: str) -> None:
@@ -148,7 +150,7 @@ class _Search:
             namespace = oci.objectstorage.get_namespace().namespace
             oci.objectstorage.get_bucket(name=name, namespace=namespace)
         except Exception as problem:
-            self._add(at("bucket", "existing"), f"the bucket `{name}`: {_answer(problem)}", _MAY_BE_UNSEEN)
+            self._add(at("bucket", "existing"), f"the bucket `{name}`: {_answer_of_provider(problem)}", _MAY_BE_UNSEEN)
 
     def _named(self, kind: ExistingKind, name: str, path: Path, place: str) -> str:
         there = [item for item in kind.lie_in(place) if getattr(item, "state", None) not in GONE]
@@ -168,7 +170,7 @@ class _Search:
         self.wrongs.append(Wrong(path, message, remedy))
 
 
-def _answer(problem: Exception) -> str:
+def _answer_of_provider(problem: Exception) -> str:
     answer = _ANSWER.search(str(problem))
     return answer[0].strip() if answer else str(problem).splitlines()[0]
 
@@ -178,18 +180,18 @@ def find_departures(plan: OciPlan) -> Iterator[Wrong]:
     before = last_outputs()
     keys = table("regions")["keys"]
     names = {key: name for name, key in keys.items()}
-    for there in _regions(before):
+    for there in _regions_in_outputs(before):
         if there in (plan.region, keys.get(plan.region)):
             continue
         message = f"the stack is in {names.get(there, there)}, and OCI cannot move it to another region"
         remedy = "use that region again, and make a new stack for the other one (docs/leaving.md)"
         raise RefusedError([Wrong(("config", "oci:region"), message, remedy)])
-    for look in (_bucket, _repository, _departed_log):
+    for look in (_departed_bucket, _departed_repository, _departed_log):
         # If a lookup is refused, nothing is reported: OCI itself will accept or refuse the change.
         yield from unless_refused(partial(look, plan, before))
 
 
-def _regions(before: Outputs) -> Iterator[str]:
+def _regions_in_outputs(before: Outputs) -> Iterator[str]:
     """Each region as a name or a key. A review knows no OCIDs, but addresses of the console."""
     for address in (before.get("console") or {}).values():
         if named := str(address).partition(_IN_REGION)[2]:
@@ -200,7 +202,7 @@ def _regions(before: Outputs) -> Iterator[str]:
             yield named
 
 
-def _bucket(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
+def _departed_bucket(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
     old = before.get("bucket")
     if not old or ("bucket" not in plan.taken and old == plan.bucket.name):
         return
@@ -220,7 +222,7 @@ def _bucket(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
     yield Wrong(at("bucket"), f"the bucket `{old}` {holds}; they are not moved. {fate}", remedy)
 
 
-def _repository(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
+def _departed_repository(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
     old = str(before.get("imagePushAddress") or "").split("/", 2)[-1]
     if not old or ("registry" not in plan.taken and old == plan.registry.repository):
         return

@@ -18,7 +18,7 @@ import pulumi_oci as oci
 
 from components.oci.plan import OciPlan
 from components.oci.resources.context import Context
-from components.oci.run_inputs import Where, job_tags, launch_tags, run_inputs
+from components.oci.run_inputs import Where, job_tags, launch_tags, make_run_inputs
 from components.oci.stack import MachineShare
 from components.plan.model import JobPlan, RunPlan
 from components.runs import Run, RunProvider, old_run_names
@@ -192,7 +192,7 @@ class Job(pulumi.ComponentResource):
     def _run(self, key: str, run: RunPlan) -> Run:
         args = self._args
         where = Where(self.job_id, args.place.project, self._image, args.place.log_group, args.place.log)
-        inputs = run_inputs(args.context.plan, args.plan, run, where, args.context)
+        inputs = make_run_inputs(args.context.plan, args.plan, run, where, args.context)
         # Keys have no slash, so the names of jobs and runs are never equal.
         named = f"{args.plan.name}/{key}"
         options = pulumi.ResourceOptions(

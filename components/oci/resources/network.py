@@ -76,11 +76,11 @@ class Network(pulumi.ComponentResource):
             opts=self._inside,
             **self._shared,
         )
-        rules: list[Any] = [_route(services.cidr, "SERVICE_CIDR_BLOCK", gateway.id, "Oracle's services")]
+        rules: list[Any] = [_route_rule(services.cidr, "SERVICE_CIDR_BLOCK", gateway.id, "Oracle's services")]
         if self._args.plan.nat:
             named = f"{self._args.prefix}-nat"
             nat = oci.core.NatGateway("nat", vcn_id=self.vcn_id, display_name=named, opts=self._inside, **self._shared)
-            rules.append(_route(ANYWHERE, "CIDR_BLOCK", nat.id, "out through NAT, never in"))
+            rules.append(_route_rule(ANYWHERE, "CIDR_BLOCK", nat.id, "out through NAT, never in"))
         return oci.core.RouteTable(
             "routes",
             vcn_id=self.vcn_id,
@@ -101,8 +101,8 @@ class Network(pulumi.ComponentResource):
         return oci.core.SecurityList(
             name,
             vcn_id=self.vcn_id,
-            ingress_security_rules=[_security_rule(rule, services) for rule in rules.ingress],
-            egress_security_rules=[_security_rule(rule, services) for rule in rules.egress],
+            ingress_security_rules=[_list_rule(rule, services) for rule in rules.ingress],
+            egress_security_rules=[_list_rule(rule, services) for rule in rules.egress],
             display_name=f"{self._args.prefix}-{name}",
             opts=self._inside,
             **self._shared | {"freeform_tags": {**self._args.tags, **list_tags(self._args.plan)}},
@@ -122,13 +122,13 @@ class Network(pulumi.ComponentResource):
         ).id
 
 
-def _route(
+def _route_rule(
     destination: pulumi.Input[str], kind: str, gateway: pulumi.Output[str], why: str
 ) -> dict[str, pulumi.Input[str]]:
     return {"destination": destination, "destination_type": kind, "network_entity_id": gateway, "description": why}
 
 
-def _security_rule(rule: SecurityRule, services: Services) -> dict[str, Any]:
+def _list_rule(rule: SecurityRule, services: Services) -> dict[str, Any]:
     end = PEER_ENDS[rule.direction]
     # Destination ports. All source ports are allowed.
     ports = (

@@ -29,29 +29,29 @@ GONE = frozenset({"TERMINATING", "TERMINATED"})
 
 def find_refusals(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
     """A warning for each update that OCI refuses. Raises RefusedError for those that cannot be avoided."""
-    if refused := [*_bucket(plan, recorded), *_secrets(plan, recorded)]:
+    if refused := [*_refused_versioning(plan, recorded), *_refused_secret_keys(plan, recorded)]:
         raise RefusedError(refused)
     network, vcn, subnet = plan.network, recorded.one("Vcn", "vcn"), recorded.one("Subnet", "subnet")
     if not subnet:
         return
     if not network.create or network.vcn not in (None, subnet.get("vcnId")) or (network.vcn is None) != bool(vcn):
-        message = f"the subnet `{subnet.get('displayName')}` is deleted. {_refusal('network-in-use')}"
+        message = f"the subnet `{subnet.get('displayName')}` is deleted. {_refusal_text('network-in-use')}"
         remedy = "first let the runs in it end, also those of stacks that use it (`trainyard runs`)"
         yield Wrong(at("network"), message, remedy)
     elif vcn and (outside := _left_outside(plan, vcn, subnet)):
         named = ", ".join(f"`{name}` ({cidr})" for name, cidr in outside.items())
         message = (
             f"{', '.join(vcn['cidrBlocks'])} -> {plan.network.cidr} leaves subnets outside: {named}. "
-            f"{_refusal('vcn-range')}"
+            f"{_refusal_text('vcn-range')}"
         )
-        remedy = f"choose a range that contains them. {_move(plan, recorded.urn('Vcn', 'vcn'), 'network')}"
+        remedy = f"choose a range that contains them. {_move_remedy(plan, recorded.urn('Vcn', 'vcn'), 'network')}"
         yield Wrong(at("network", "cidr"), message, remedy)
     elif subnet.get("cidrBlock") != network.subnet_cidr:
         old, new = IPv4Network(subnet["cidrBlock"]), IPv4Network(plan.network.subnet_cidr)
         change = f"{old} -> {new}"
         if old.network_address == new.network_address:
             if new.prefixlen > old.prefixlen:
-                message = f"{change} removes addresses. {_refusal('subnet-range')}"
+                message = f"{change} removes addresses. {_refusal_text('subnet-range')}"
                 remedy = (
                     "first let the runs in the subnet end, also those of stacks that use it (`trainyard runs`); "
                     f"or keep its range: `subnetCidr: {old}`"
@@ -59,10 +59,10 @@ def find_refusals(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
                 yield Wrong(at("network", "subnetCidr"), message, remedy)
             return
         keep = f"choose a range that begins at {old.network_address}"
-        move = _move(plan, recorded.urn("Subnet", "subnet"), "subnet")
+        move = _move_remedy(plan, recorded.urn("Subnet", "subnet"), "subnet")
         if old.overlaps(new):
             move = f"Or choose one that does not overlap {old}; then: {move[0].lower()}{move[1:]}"
-        yield Wrong(at("network", "subnetCidr"), f"{change}: {_refusal('subnet-range')}", f"{keep}. {move}")
+        yield Wrong(at("network", "subnetCidr"), f"{change}: {_refusal_text('subnet-range')}", f"{keep}. {move}")
 
 
 def _left_outside(plan: OciPlan, vcn: Outputs, subnet: Outputs) -> dict[str, str]:
@@ -78,7 +78,7 @@ def _left_outside(plan: OciPlan, vcn: Outputs, subnet: Outputs) -> dict[str, str
     return {name: cidr for name, cidr in there.items() if lies_outside(cidr, blocks)}
 
 
-def _move(plan: OciPlan, urn: str | None, what: str) -> str:
+def _move_remedy(plan: OciPlan, urn: str | None, what: str) -> str:
     """How to replace a part of the network, and what is replaced with it."""
     command = shlex.join(["pulumi", "up", "--stack", pulumi.get_stack(), "--replace", str(urn)])
     grouped = [name for name, job in plan.jobs.items() if job.layout == "node-groups"]
@@ -86,20 +86,20 @@ def _move(plan: OciPlan, urn: str | None, what: str) -> str:
     return f"To move the {what}, let the runs in it end, then replace it and all in it: `{command}`.{again}"
 
 
-def _bucket(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
+def _refused_versioning(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
     bucket, versioning = recorded.one("Bucket", "bucket"), plan.bucket.versioning
     if not plan.bucket.create or "bucket" in plan.taken:
         return
     before = bucket.get("versioning") if bucket.get("name") == plan.bucket.name else None
     if versioning is False and before not in (None, VERSIONING[False]):
         remedy = "write `versioning: suspended`; existing versions stay until they are deleted"
-        yield Wrong(at("bucket", "versioning"), _refusal("bucket-versioning"), remedy)
+        yield Wrong(at("bucket", "versioning"), _refusal_text("bucket-versioning"), remedy)
     elif versioning == "suspended" and before is None:
         remedy = "write `versioning: false` for the first `up`, or `true`, and suspend it afterwards"
-        yield Wrong(at("bucket", "versioning"), _refusal("bucket-suspended"), remedy)
+        yield Wrong(at("bucket", "versioning"), _refusal_text("bucket-suspended"), remedy)
 
 
-def _secrets(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
+def _refused_secret_keys(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
     for name in plan.vault.secrets if plan.vault else ():
         before = recorded.one("Secret", f"secret-{name}")
         if not before or plan.vault is None or before.get("vaultId") != plan.vault.vault:
@@ -110,9 +110,9 @@ def _secrets(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
                 f"keep that key, or name the secret otherwise under `vault.secrets`, and in `${{secret.{name}}}`; "
                 "the old one is then deleted"
             )
-            yield Wrong(at("vault", "key"), message + _refusal("secret-key"), remedy)
+            yield Wrong(at("vault", "key"), message + _refusal_text("secret-key"), remedy)
 
 
-def _refusal(row: str) -> str:
+def _refusal_text(row: str) -> str:
     facts = table("oci_refusals")[row]
     return f"{facts['rule']}; `up` would end {facts['ends']}"

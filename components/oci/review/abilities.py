@@ -21,7 +21,7 @@ from components.oci.iam.judge import (
     Membership,
     Principal,
     Target,
-    judge,
+    judge_request,
 )
 from components.oci.iam.permissions import resource_types, type_of
 from components.oci.iam.statement import VERBS, Identified, Named, Subject
@@ -29,13 +29,13 @@ from components.oci.review.access import (
     REST,
     Places,
     Side,
-    compiled,
+    compile_side,
     places_of,
-    read,
+    read_side,
     stands_for,
-    unlisted,
+    types_without_permissions,
 )
-from components.oci.review.conditions import PERMISSION, comparisons, memberships, values
+from components.oci.review.conditions import PERMISSION, comparisons_in, members_by_side, values_to_test
 from components.oci.types import SERVED_TYPES
 from components.platform.circumstances import (
     OTHER,
@@ -67,10 +67,10 @@ class _Question:
     names: Mapping[str, tuple[str | None, ...]]
 
 
-def abilities(sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
-    access = [read(side) for side in sides]
-    others, places = unlisted(access), places_of(sides, access)
-    made = [compiled(side, places, others) for side in access]
+def evaluate_abilities(sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
+    access = [read_side(side) for side in sides]
+    others, places = types_without_permissions(access), places_of(sides, access)
+    made = [compile_side(side, places, others) for side in access]
     # The permissions to evaluate: those of the catalog, those that statements list, and made-up ones for verbs.
     known = {name for kind in resource_types().values() for name in kind.covers["manage"]}
     listed = {
@@ -85,22 +85,22 @@ def abilities(sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
         tuple(policies for policies, _ in made),
         places,
         tuple(sorted(known | listed | stand_ins)),
-        _names(sides, access),
+        _names_to_evaluate(sides, access),
     )
     found: list[set[Ability]] = [set() for _ in sides]
-    for principal, title in _principals(access):
-        for number, ability in _of_principal(question, principal, title):
+    for principal, title in _principals_to_evaluate(access):
+        for number, ability in _abilities_of_principal(question, principal, title):
             found[number].add(ability)
-    for number, ability in memberships([side.members for side in access], places):
+    for number, ability in members_by_side([side.members for side in access], places):
         found[number].add(ability)
     for number, side in enumerate(sides):
         unread = (*access[number].unread, *made[number][1])
         found[number] |= {Ability(UNREAD, READ, text) for text in unread}
-        found[number] |= set(_without_statements(side))
+        found[number] |= set(_public_abilities(side))
     return tuple(map(frozenset, found))
 
 
-def _names(sides: Iterable[Snapshot], access: Iterable[Side]) -> dict[str, tuple[str | None, ...]]:
+def _names_to_evaluate(sides: Iterable[Snapshot], access: Iterable[Side]) -> dict[str, tuple[str | None, ...]]:
     """The names to evaluate for each kind that statements narrow by name: those in statements, and those of stacks."""
     conditions = [one.condition for side in access for policy in side.policies for one in policy.statements]
     found: dict[str, set[str]] = defaultdict(set)
@@ -112,7 +112,7 @@ def _names(sides: Iterable[Snapshot], access: Iterable[Side]) -> dict[str, tuple
         for kind_name, what, key in (("bucket", "bucket", "name"), ("repository", "registry", "repository")):
             if name := (side.plan.get(what) or {}).get(key):
                 found[kind_name].add(str(name).lower())
-    tried = values(conditions)
+    tried = values_to_test(conditions)
     return {
         kind["name"]: (*sorted({*found[kind["name"]], *filter(None, tried[kind["variable"]])}), None)
         for kind in table("oci_review")["kind"]
@@ -120,7 +120,7 @@ def _names(sides: Iterable[Snapshot], access: Iterable[Side]) -> dict[str, tuple
     }
 
 
-def _principals(access: Iterable[Side]) -> Iterator[tuple[Principal, str]]:
+def _principals_to_evaluate(access: Iterable[Side]) -> Iterator[tuple[Principal, str]]:
     """Every subject that a statement names, and everybody. Upper and lower case do not matter."""
     seen: dict[Any, tuple[Principal, str]] = {"any-user": (Principal("user"), EVERYBODY)}
     for subject in (one.subject for side in access for policy in side.policies for one in policy.statements):
@@ -131,11 +131,11 @@ def _principals(access: Iterable[Side]) -> Iterator[tuple[Principal, str]]:
             key: tuple[str, ...] = (subject.kind, getattr(member, "ocid", "").lower())
             if isinstance(member, Named):
                 key = subject.kind, (member.domain or "default").lower(), member.name.lower()
-            seen.setdefault(key, _principal(subject, member))
+            seen.setdefault(key, _principal_of_member(subject, member))
     yield from seen.values()
 
 
-def _principal(subject: Subject, member: Named | Identified) -> tuple[Principal, str]:
+def _principal_of_member(subject: Subject, member: Named | Identified) -> tuple[Principal, str]:
     if isinstance(member, Identified):
         row, named = Membership(member.ocid, OTHER), member.ocid
     else:
@@ -150,7 +150,7 @@ def _principal(subject: Subject, member: Named | Identified) -> tuple[Principal,
             return Principal("resource", dynamic_groups=(row,)), f"dynamic group {named.lower()}"
 
 
-def _of_principal(question: _Question, principal: Principal, title: str) -> Iterator[tuple[int, Ability]]:
+def _abilities_of_principal(question: _Question, principal: Principal, title: str) -> Iterator[tuple[int, Ability]]:
     alike: dict[Any, list[str]] = defaultdict(list)
     rules_of: dict[Any, tuple[tuple[CompiledStatement, ...], ...]] = {}
     indexed = [policies.index.get(key, {}) for policies in question.policies for key in principal.keys]
@@ -159,28 +159,28 @@ def _of_principal(question: _Question, principal: Principal, title: str) -> Iter
         rules = tuple(tuple(policies.rules(principal, permission)) for policies in question.policies)
         if not any(rules):
             continue
-        kind = _kind(permission)
+        kind = _kind_of_permission(permission)
         conditions = (rule.statement.condition for side in rules for rule in side)
-        by_name = PERMISSION in {leaf.variable.lower() for each in conditions for leaf in comparisons(each)}
+        by_name = PERMISSION in {leaf.variable.lower() for each in conditions for leaf in comparisons_in(each)}
         key = (kind and kind["name"], tuple(tuple(map(id, side)) for side in rules), permission if by_name else "")
         alike[key].append(permission)
         rules_of[key] = rules
     for key, permissions in alike.items():
-        for number, resource in _resources(question, principal, permissions[0], rules_of[key]):
+        for number, resource in _granted_resources(question, principal, permissions[0], rules_of[key]):
             yield from ((number, Ability(title, permission, resource)) for permission in permissions)
 
 
-def _kind(permission: str) -> Mapping[str, Any] | None:
+def _kind_of_permission(permission: str) -> Mapping[str, Any] | None:
     resource_type = type_of(permission)
     return next((one for one in table("oci_review")["kind"] if resource_type in one["types"]), None)
 
 
-def _resources(
+def _granted_resources(
     question: _Question, principal: Principal, permission: str, rules: Sequence[Sequence[CompiledStatement]]
 ) -> Iterator[tuple[int, str]]:
     """The resources on which each side grants the permission, in words."""
-    kind = _kind(permission)
-    tried = values(rule.statement.condition for side in rules for rule in side)
+    kind = _kind_of_permission(permission)
+    tried = values_to_test(rule.statement.condition for side in rules for rule in side)
     of_place = [name for name in tried if name in _OF_PLACE]
     # Variables that only requests for other kinds of resource have.
     own = tuple(kind["own"]) if kind else ("-",)
@@ -204,7 +204,7 @@ def _resources(
                 tuple(
                     number
                     for number, policies in enumerate(question.policies)
-                    if rules[number] and judge(policies, principal, (permission,), Target(place, given)).allowed
+                    if rules[number] and judge_request(policies, principal, (permission,), Target(place, given)).allowed
                 ),
             )
             for circumstances, given in rounds
@@ -213,12 +213,12 @@ def _resources(
         left_out = settled_variables(outcomes, tried) - {kind["variable"] if kind else ""}
         for circumstances, granting in outcomes:
             remaining = {name: value for name, value in circumstances.items() if name not in left_out}
-            yield from ((number, _words(kind, place_name, remaining)) for number in granting)
+            yield from ((number, _resource_in_words(kind, place_name, remaining)) for number in granting)
 
 
-def _words(kind: Mapping[str, Any] | None, place: str, circumstances: Circumstances) -> str:
+def _resource_in_words(kind: Mapping[str, Any] | None, place: str, circumstances: Circumstances) -> str:
     if kind is None:
-        return described_resource(place, _relevant(circumstances))
+        return described_resource(place, _relevant_circumstances(circumstances))
     rest = {name: value for name, value in circumstances.items() if name != kind["variable"]}
     if kind["variable"] not in circumstances:
         what = f"any {kind['name']}"
@@ -226,16 +226,16 @@ def _words(kind: Mapping[str, Any] | None, place: str, circumstances: Circumstan
         what = f"no certain {kind['name']}"
     else:
         what = f"any other {kind['name']}" if name == OTHER else f"{kind['name']} {name.replace(OTHER, '…')}"
-    return described_resource(f"{what} in {place}", _relevant(rest))
+    return described_resource(f"{what} in {place}", _relevant_circumstances(rest))
 
 
-def _relevant(circumstances: Circumstances) -> Circumstances:
+def _relevant_circumstances(circumstances: Circumstances) -> Circumstances:
     """The circumstances without variables that such a request never has."""
     others = tuple(start for kind in table("oci_review")["kind"] for start in kind["own"])
     return {name: one for name, one in circumstances.items() if one is not None or not name.startswith(others)}
 
 
-def _without_statements(side: Snapshot) -> Iterator[Ability]:
+def _public_abilities(side: Snapshot) -> Iterator[Ability]:
     """Public access by the settings of buckets and repositories."""
     for bucket in side.of(_BUCKET):
         name, access = bucket.inputs.get("name"), str(bucket.inputs.get("accessType") or "NoPublicAccess")

@@ -10,8 +10,8 @@ from typing import Any
 
 from components.oci.iam.judge import AttachedPolicy, Compartments, CompiledPolicies, compile_policies
 from components.oci.iam.matching import parse_rule
-from components.oci.iam.parse import parse
-from components.oci.iam.permissions import ALL_RESOURCES, families, grants, resource_types
+from components.oci.iam.parse import parse_statement
+from components.oci.iam.permissions import ALL_RESOURCES, permissions_of_grant, resource_families, resource_types
 from components.oci.iam.printing import to_text
 from components.oci.iam.statement import (
     VERBS,
@@ -59,74 +59,78 @@ class Places:
     names: Mapping[str, str] = field(default_factory=dict)
 
 
-def read(side: Snapshot) -> Side:
+def read_side(side: Snapshot) -> Side:
     unread: list[str] = []
     attached: dict[str, list[Statement]] = {}
     known = group_names((side,))
     for policy in side.of(POLICY):
         place = str(policy.inputs.get("compartmentId") or UNKNOWN)
-        for text in _texts(policy.inputs.get("statements")):
+        for text in _texts_of_value(policy.inputs.get("statements")):
             try:
-                attached.setdefault(place, []).append(_by_name(parse(text), known))
+                attached.setdefault(place, []).append(_statement_by_name(parse_statement(text), known))
             except StatementError:
-                unread.append(_collapsed(text))
+                unread.append(_without_line_breaks(text))
     members: dict[str, list[Condition]] = {}
     for group in side.of(DYNAMIC_GROUP, DOMAIN_GROUP):
         rule = str(group.inputs.get("matchingRule") or "")
         try:
-            members.setdefault(_name_of(group), []).append(parse_rule(rule))
+            members.setdefault(_name_of_group(group), []).append(parse_rule(rule))
         except StatementError:
-            unread.append(f"the matching rule of the dynamic group {_name_of(group)}: {_collapsed(rule)}")
+            unread.append(
+                f"the matching rule of the dynamic group {_name_of_group(group)}: {_without_line_breaks(rule)}"
+            )
     policies = tuple(AttachedPolicy("", place, tuple(rows)) for place, rows in attached.items())
     return Side(policies, {name: tuple(rules) for name, rules in members.items()}, tuple(dict.fromkeys(unread)))
 
 
-def statements(side: Snapshot) -> tuple[str, ...]:
+def canonical_statements(side: Snapshot) -> tuple[str, ...]:
     """The statements in canonical form, so that equal ones compare equal. Unreadable ones keep their text."""
-    return tuple(_canonical(text) for policy in side.of(POLICY) for text in _texts(policy.inputs.get("statements")))
+    return tuple(
+        _canonical_text(text) for policy in side.of(POLICY) for text in _texts_of_value(policy.inputs.get("statements"))
+    )
 
 
-def without_statements(side: Snapshot, texts: frozenset[str]) -> Snapshot:
+def side_without_statements(side: Snapshot, texts: frozenset[str]) -> Snapshot:
     def kept(policy: ReviewedResource) -> ReviewedResource:
-        left = [text for text in _texts(policy.inputs.get("statements")) if _canonical(text) not in texts]
+        left = [text for text in _texts_of_value(policy.inputs.get("statements")) if _canonical_text(text) not in texts]
         return replace(policy, inputs={**policy.inputs, "statements": left})
 
     return replace(side, resources=tuple(kept(one) if one.type == POLICY else one for one in side.resources))
 
 
-def _canonical(text: str) -> str:
+def _canonical_text(text: str) -> str:
     try:
-        return to_text(parse(text))
+        return to_text(parse_statement(text))
     except StatementError:
         return text
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts_of_value(value: Any) -> Iterator[str]:
     if isinstance(value, list | tuple):
         yield from map(str, value)
     elif value is not None:
         yield str(value)
 
 
-def _collapsed(text: str) -> str:
+def _without_line_breaks(text: str) -> str:
     return " ".join(text.split())
 
 
-def _name_of(group: ReviewedResource) -> str:
+def _name_of_group(group: ReviewedResource) -> str:
     return str(group.inputs.get("name") or group.inputs.get("displayName") or group.name).lower()
 
 
 def group_names(sides: Iterable[Snapshot]) -> dict[str, str]:
     """The names of dynamic groups that stacks make, by OCID: a statement may use either."""
     return {
-        group.id.lower(): _name_of(group)
+        group.id.lower(): _name_of_group(group)
         for side in sides
         for group in side.of(DYNAMIC_GROUP, DOMAIN_GROUP)
         if group.id
     }
 
 
-def _by_name(statement: Statement, known: Mapping[str, str]) -> Statement:
+def _statement_by_name(statement: Statement, known: Mapping[str, str]) -> Statement:
     members = tuple(
         Named(known[one.ocid.lower()]) if isinstance(one, Identified) and one.ocid.lower() in known else one
         for one in statement.subject.members
@@ -183,15 +187,15 @@ def _add_path(path: tuple[str, ...], below: str, parents: dict[str, str], names:
         below = ocid
 
 
-def compiled(side: Side, places: Places, others: frozenset[str]) -> tuple[CompiledPolicies, tuple[str, ...]]:
-    """The statements in force, and those that OCI would refuse in their compartment. `others`: `unlisted` of all
-    sides."""
+def compile_side(side: Side, places: Places, others: frozenset[str]) -> tuple[CompiledPolicies, tuple[str, ...]]:
+    """The statements in force, and those that OCI would refuse in their compartment. `others`:
+    `types_without_permissions` of all sides."""
     root = places.compartments.root
     policies = [
         AttachedPolicy(
             policy.name,
             root if _is_root(policy.compartment, root) else policy.compartment,
-            tuple(replace(one, grant=_listed(one.grant, others)) for one in policy.statements),
+            tuple(replace(one, grant=_grant_as_permissions(one.grant, others)) for one in policy.statements),
         )
         for policy in side.policies
     ]
@@ -204,7 +208,7 @@ def compiled(side: Side, places: Places, others: frozenset[str]) -> tuple[Compil
     return compile_policies(policies, places.compartments), tuple(dict.fromkeys(idle))
 
 
-def unlisted(sides: Iterable[Side]) -> frozenset[str]:
+def types_without_permissions(sides: Iterable[Side]) -> frozenset[str]:
     """The resource types in statements whose permissions the catalog does not have."""
     return frozenset(
         name
@@ -218,11 +222,11 @@ def unlisted(sides: Iterable[Side]) -> frozenset[str]:
 
 def _without_permissions(resource_type: str) -> Iterator[str]:
     if resource_type != ALL_RESOURCES:
-        members = families().get(resource_type, (resource_type,))
+        members = resource_families().get(resource_type, (resource_type,))
         yield from (name for name in members if name not in resource_types())
 
 
-def _listed(grant: Any, others: frozenset[str]) -> Any:
+def _grant_as_permissions(grant: Any, others: frozenset[str]) -> Any:
     """The grant as permissions. For a resource type without known permissions, verb and type become a made-up
     permission."""
     if isinstance(grant, PermissionGrant) or (grant.verb, grant.resource_type) == ("manage", ALL_RESOURCES):
@@ -231,7 +235,7 @@ def _listed(grant: Any, others: frozenset[str]) -> Any:
     words = sorted(others | {REST}) if everything else list(_without_permissions(grant.resource_type))
     verbs = VERBS[: VERBS.index(grant.verb) + 1]
     extra = {stands_for(verb, word) for verb in verbs for word in words}
-    return PermissionGrant(tuple(sorted(grants(grant) | extra)))
+    return PermissionGrant(tuple(sorted(permissions_of_grant(grant) | extra)))
 
 
 def stands_for(verb: str, resource_type: str) -> str:

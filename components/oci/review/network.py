@@ -28,7 +28,7 @@ SERVICES = "the region's services"
 ANYWHERE = "0.0.0.0/0"
 
 
-def network_of(side: Snapshot) -> Network:
+def network_of_side(side: Snapshot) -> Network:
     subnets = side.of(SUBNET)
     if not subnets:
         if side.plan.get("uses") and "network" in (side.plan.get("taken") or ()):
@@ -44,21 +44,21 @@ def network_of(side: Snapshot) -> Network:
     for subnet in subnets:
         for rules in _lists_of(subnet, side):
             for rule in security_rules_of(LIST, rules.inputs if rules else _default_list(side)):
-                passages.append(passage_of(names[subnet.urn], rule, _peer(rule, side)))
-    passages += _of_groups(side)
-    blocks = [block for resource in (*side.of(VCN), *subnets) for block in _blocks(resource)]
+                passages.append(passage_of(names[subnet.urn], rule, _peer_of_rule(rule, side)))
+    passages += _passages_of_groups(side)
+    blocks = [block for resource in (*side.of(VCN), *subnets) for block in _cidr_blocks(resource)]
     return Network(
         passages=tuple(dict.fromkeys(passages)),
         inside=tuple(dict.fromkeys((*blocks, SERVICES))),
         public=tuple(names[subnet.urn] for subnet in subnets if _is_public(subnet, side)),
-        ways=tuple(dict.fromkeys(way for one in subnets for way in _ways(names[one.urn], one, side))),
+        ways=tuple(dict.fromkeys(way for one in subnets for way in _ways_of_subnet(names[one.urn], one, side))),
         nodes=names[nodes.urn],
-        addresses=_blocks(nodes),
+        addresses=_cidr_blocks(nodes),
         services=((SERVICES, ANYWHERE),),
     )
 
 
-def _blocks(resource: ReviewedResource) -> tuple[str, ...]:
+def _cidr_blocks(resource: ReviewedResource) -> tuple[str, ...]:
     found: list[str] = []
     for key in (
         "cidrBlock",
@@ -97,7 +97,7 @@ def _is_unknown(value: Any) -> bool:
 
 def _default_list(side: Snapshot) -> Mapping[str, Any]:
     rows: Mapping[str, Any] = table("oci_review")["default_security_list"]
-    own = [block for vcn in side.of(VCN) for block in _blocks(vcn)] or [f"{UNKNOWN} range of the VCN"]
+    own = [block for vcn in side.of(VCN) for block in _cidr_blocks(vcn)] or [f"{UNKNOWN} range of the VCN"]
     ingress = [
         {**row, "source": one}
         for row in rows["ingress"]
@@ -106,19 +106,19 @@ def _default_list(side: Snapshot) -> Mapping[str, Any]:
     return {"ingressSecurityRules": ingress, "egressSecurityRules": rows["egress"]}
 
 
-def _of_groups(side: Snapshot) -> Iterator[Passage]:
+def _passages_of_groups(side: Snapshot) -> Iterator[Passage]:
     names = {one.id: _group_name(one) for one in side.of(GROUP) if one.id}
     for resource in side.of(GROUP_RULE):
         group = str(resource.inputs.get("networkSecurityGroupId"))
         for rule in security_rules_of(GROUP_RULE, resource.inputs):
-            yield passage_of(names.get(group, f"the security group {group}"), rule, _peer(rule, side))
+            yield passage_of(names.get(group, f"the security group {group}"), rule, _peer_of_rule(rule, side))
 
 
 def _group_name(group: ReviewedResource) -> str:
     return f"the security group `{group.inputs.get('displayName') or group.name}`"
 
 
-def _peer(rule: SecurityRule, side: Snapshot) -> str:
+def _peer_of_rule(rule: SecurityRule, side: Snapshot) -> str:
     peer = UNKNOWN if rule.peer is None else str(rule.peer)
     if rule.peer_kind == "services":
         # Their name differs from region to region.
@@ -135,16 +135,16 @@ def _is_public(subnet: ReviewedResource, side: Snapshot) -> bool:
     if any(str(subnet.inputs.get(key)).lower() == "true" for key in closed):
         return False
     routes = _routes_of(subnet, side)
-    return routes is None or any(_gateway(row, side) == _GATEWAYS["internetgateway"] for row in routes)
+    return routes is None or any(_gateway_of_route(row, side) == _GATEWAYS["internetgateway"] for row in routes)
 
 
-def _ways(where: str, subnet: ReviewedResource, side: Snapshot) -> Iterator[str]:
+def _ways_of_subnet(where: str, subnet: ReviewedResource, side: Snapshot) -> Iterator[str]:
     for row in _routes_of(subnet, side) or ():
         kind = row.get("destinationType")
         if kind == "SERVICE_CIDR_BLOCK":
             yield f"{where}: to {SERVICES} through {_GATEWAYS['servicegateway']}"
         else:
-            yield f"{where}: to {row.get('destination') or row.get('cidrBlock')} through {_gateway(row, side)}"
+            yield f"{where}: to {row.get('destination') or row.get('cidrBlock')} through {_gateway_of_route(row, side)}"
 
 
 def _routes_of(subnet: ReviewedResource, side: Snapshot) -> Sequence[Mapping[str, Any]] | None:
@@ -152,22 +152,22 @@ def _routes_of(subnet: ReviewedResource, side: Snapshot) -> Sequence[Mapping[str
     named, tables = subnet.inputs.get("routeTableId"), side.of(ROUTES)
     if not named:
         tables = side.of(DEFAULT_ROUTES)
-        return _rows(tables) if tables or side.of(VCN) else None
+        return _route_rules(tables) if tables or side.of(VCN) else None
     if _is_unknown(named):
-        return _rows(tables) if tables else None
+        return _route_rules(tables) if tables else None
     found = [
         one
         for one in (*tables, *side.of(DEFAULT_ROUTES))
         if named in (one.id, one.inputs.get("manageDefaultResourceId"))
     ]
-    return _rows(found) if found else None
+    return _route_rules(found) if found else None
 
 
-def _rows(tables: Iterable[ReviewedResource]) -> list[Mapping[str, Any]]:
+def _route_rules(tables: Iterable[ReviewedResource]) -> list[Mapping[str, Any]]:
     return [row for one in tables for row in one.inputs.get("routeRules") or () if isinstance(row, Mapping)]
 
 
-def _gateway(row: Mapping[str, Any], side: Snapshot) -> str:
+def _gateway_of_route(row: Mapping[str, Any], side: Snapshot) -> str:
     named = str(row.get("networkEntityId", UNKNOWN))
     made = next((one for one in side.resources if one.id and one.id == named), None)
     if made is None and _is_unknown(named):

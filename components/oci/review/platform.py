@@ -12,10 +12,10 @@ from catalog.tables import table
 from components.oci.iam.permissions import resource_types, type_of, verb_covers
 from components.oci.iam.statement import VERBS
 from components.oci.review import access
-from components.oci.review.abilities import abilities
+from components.oci.review.abilities import evaluate_abilities
 from components.oci.review.access import REST, is_stand_in
 from components.oci.review.conditions import MEMBER
-from components.oci.review.network import network_of
+from components.oci.review.network import network_of_side
 from components.platform.circumstances import merged_circumstances, split_circumstances
 from components.platform.review import (
     Ability,
@@ -29,20 +29,20 @@ from components.platform.review import (
 from schemas.name_suggestions import and_list, count_noun
 
 
-def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
+def costs_of_side(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
     """The costs per hour of jobs and compute targets, by the prices of shapes or the team's own."""
     targets: Mapping[str, Any] = side.plan.get("computeTargets") or {}
-    jobs = {name: _machines(job, targets, prices) for name, job in (side.plan.get("jobs") or {}).items()}
+    jobs = {name: _machines_of_job(job, targets, prices) for name, job in (side.plan.get("jobs") or {}).items()}
     standing = []
     for key, target in targets.items():
         if shape := target.get("shape"):
-            number, price = int(target.get("instances") or 0), _price(shape, prices)
+            number, price = int(target.get("instances") or 0), _price_of_shape(shape, prices)
             what = f"compute target {key}: {count_noun(number, 'machine')} of {shape['name']}"
             standing.append(Standing(what, price.of(number), price.source))
     return Costs(jobs, tuple(standing))
 
 
-def _machines(job: Mapping[str, Any], targets: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
+def _machines_of_job(job: Mapping[str, Any], targets: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
     nodes = sum(int(role["replicas"]) for role in job["roles"])
     if target := job.get("computeTarget"):
         # Machines of a target cost money while it exists, whether a job runs or not, so they are standing costs. The
@@ -52,10 +52,10 @@ def _machines(job: Mapping[str, Any], targets: Mapping[str, Any], prices: Mappin
         gpus = int((job.get("share") or {}).get("gpus") or 0)
         return Machines(f"compute target {target}", nodes, gpus, *price, stays=True)
     name = str(job["shape"]["name"])
-    return Machines(name, nodes, accelerators_of(name), *_price(job["shape"], prices))
+    return Machines(name, nodes, accelerators_of(name), *_price_of_shape(job["shape"], prices))
 
 
-def _price(shape: Mapping[str, Any], prices: Mapping[str, Any]) -> Price:
+def _price_of_shape(shape: Mapping[str, Any], prices: Mapping[str, Any]) -> Price:
     return price_of(str(shape["name"]), prices, shape.get("ocpus"), shape.get("memoryGb"))
 
 
@@ -84,15 +84,15 @@ def operation_words(operations: frozenset[str]) -> str:
             others.append(name)
     if REST in by_type and "manage" in by_type[REST]:
         return "manage everything"
-    verbs_of = {_noun(kind): _verbs(kind, names) for kind, names in by_type.items()}
+    verbs_of = {_noun_of_kind(kind): _verbs_of_kind(kind, names) for kind, names in by_type.items()}
     nouns: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for noun, verbs in sorted(verbs_of.items()):
         nouns[verbs].append(noun)
-    parts = [_part(verbs, _listing(names, " and ")) for verbs, names in nouns.items()]
-    return _listing([*parts, *others])
+    parts = [_verbs_and_nouns(verbs, _listing_text(names, " and ")) for verbs, names in nouns.items()]
+    return _listing_text([*parts, *others])
 
 
-def _part(verbs: tuple[str, ...], nouns: str) -> str:
+def _verbs_and_nouns(verbs: tuple[str, ...], nouns: str) -> str:
     """Verbs of several words follow in parentheses: `read private ips (assign public ip)`."""
     known = (*table("oci_review")["verbs"].values(), "manage")
     plain = tuple(verb for verb in verbs if " " not in verb or verb in known)
@@ -102,25 +102,25 @@ def _part(verbs: tuple[str, ...], nouns: str) -> str:
     return f"{shown} ({', '.join(others[:_FEW])}{more})" if others else shown
 
 
-def _listing(parts: list[str], last: str = "; ") -> str:
+def _listing_text(parts: list[str], last: str = "; ") -> str:
     if len(parts) > _MOST:
         return f"{', '.join(parts[:_MOST])} and {len(parts) - _MOST} more"
     return f"{', '.join(parts[:-1])}{last}{parts[-1]}" if len(parts) > 1 and last != "; " else last.join(parts)
 
 
-def _verbs(kind: str, names: set[str]) -> tuple[str, ...]:
+def _verbs_of_kind(kind: str, names: set[str]) -> tuple[str, ...]:
     """`manage` if all permissions of the kind are granted, otherwise the verb of each."""
     if kind not in resource_types():
         return (max(names, key=lambda verb: VERBS.index(verb) if verb in VERBS else -1),)
     if len(names) > 1 and names >= verb_covers("manage", kind):
         return ("manage",)
     words = table("oci_review")["verbs"]
-    found = {_verb(kind, name, words) for name in names}
+    found = {_verb_of_permission(kind, name, words) for name in names}
     known = list(words.values())
     return tuple(sorted(found, key=lambda verb: (known.index(verb) if verb in known else len(known), verb)))
 
 
-def _verb(kind: str, name: str, words: Mapping[str, str]) -> str:
+def _verb_of_permission(kind: str, name: str, words: Mapping[str, str]) -> str:
     """The verb of a permission: `create` for `DATA_SCIENCE_JOB_CREATE`. The prefix that most permissions of the kind
     share is left out."""
     starts = Counter(
@@ -132,7 +132,7 @@ def _verb(kind: str, name: str, words: Mapping[str, str]) -> str:
     return words.get(rest, rest.lower().replace("_", " "))
 
 
-def _noun(kind: str) -> str:
+def _noun_of_kind(kind: str) -> str:
     if kind == REST:
         return "whatever else there is"
     words = kind.removeprefix("data-science-").split("-")
@@ -159,19 +159,19 @@ def _at_places(names: Iterable[str], places: frozenset[tuple[str, str]]) -> str:
         by_place[place].add(circumstances)
     for place, found in by_place.items():
         at[frozenset(found)].append(place)
-    shown = ", ".join(sorted(f"{_places(where)}{merged_circumstances(found)}" for found, where in at.items()))
-    things = " and ".join(_things(sorted(filter(None, names))))
+    shown = ", ".join(sorted(f"{_places_text(where)}{merged_circumstances(found)}" for found, where in at.items()))
+    things = " and ".join(_resource_names(sorted(filter(None, names))))
     return f"{things}{_PLACE}{shown}" if things else shown
 
 
-def _places(names: Iterable[str]) -> str:
+def _places_text(names: Iterable[str]) -> str:
     found = set(names)
     if {_ROOT, _ELSEWHERE} <= found:
         return "the whole tenancy" if _OWN in found else "the rest of the tenancy"
     return " and ".join(sorted(found, key=lambda name: (name != _OWN, name)))
 
 
-def _things(names: list[str]) -> Iterator[str]:
+def _resource_names(names: list[str]) -> Iterator[str]:
     """Names of resources in words: `any bucket` if named buckets, all others and requests without a name are
     included."""
     for kind in sorted(name.rpartition(" ")[2] for name in names if name.startswith("any other ")):
@@ -184,16 +184,16 @@ def _things(names: list[str]) -> Iterator[str]:
 
 class OciReview(ReviewPlatform):
     def network(self, side: Snapshot) -> Network:
-        return network_of(side)
+        return network_of_side(side)
 
     def abilities(self, sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
-        return abilities(sides)
+        return evaluate_abilities(sides)
 
     def statements(self, side: Snapshot) -> tuple[str, ...]:
-        return access.statements(side)
+        return access.canonical_statements(side)
 
     def without_statements(self, side: Snapshot, texts: frozenset[str]) -> Snapshot:
-        return access.without_statements(side, texts)
+        return access.side_without_statements(side, texts)
 
     def operation_words(self, operations: frozenset[str]) -> str:
         return operation_words(operations)
@@ -202,7 +202,7 @@ class OciReview(ReviewPlatform):
         return resource_words(resources)
 
     def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
-        return costs_of(side, prices)
+        return costs_of_side(side, prices)
 
 
 REVIEW = OciReview()

@@ -129,7 +129,7 @@ def oci_type(token: str, **differing: Any) -> OciResourceType:
         "service": service,
         "noun": noun,
         "model": name,
-        "words": words_of(name),
+        "words": words_of_type(name),
         "ocid_kind": name.lower(),
         "tags": "freeformTags",
         "listed_by": differing.get("within") or "compartmentId",
@@ -159,7 +159,7 @@ def snake_case(name: str) -> str:
     return _HUMP.sub(lambda letter: f"_{letter[0]}", name).lower()
 
 
-def words_of(name: str) -> str:
+def words_of_type(name: str) -> str:
     return snake_case(name).replace("_", " ")
 
 

@@ -42,7 +42,7 @@ def read_security_rule(row: Mapping[str, Any], direction: Direction) -> Security
     ports = source_ports = icmp = None
     # An unknown protocol is no number.
     if isinstance(protocol, int):
-        ports, source_ports = _read_options(row.get(_PORT_OPTIONS.get(protocol, "")))
+        ports, source_ports = _read_port_options(row.get(_PORT_OPTIONS.get(protocol, "")))
         icmp = _read_icmp(row.get("icmpOptions")) if protocol in (ICMP, ICMPV6) else None
     return SecurityRule(
         direction=direction,
@@ -57,7 +57,7 @@ def read_security_rule(row: Mapping[str, Any], direction: Direction) -> Security
     )
 
 
-def _read_options(options: Any) -> tuple[Any, Any]:
+def _read_port_options(options: Any) -> tuple[Any, Any]:
     """Destination ports and source ports. Rules of lists have the former directly, as Pulumi writes them."""
     if not isinstance(options, Mapping):
         return _read_range(options), None
@@ -77,13 +77,13 @@ def _read_icmp(options: Any) -> Any:
     return None if kind is None else (kind, None if isinstance(code, int) and code == _EVERY_CODE else code)
 
 
-def _of_list(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
+def _rules_of_list(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
     for direction in DIRECTIONS:
         for row in read_rows(inputs.get(f"{direction}SecurityRules")):
             yield read_security_rule(row, direction) if isinstance(row, Mapping) else unread_rule(direction, row)
 
 
-def _of_group_rule(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
+def _rule_of_group(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
     direction: Any = inputs.get("direction")
     if isinstance(direction, str):
         yield read_security_rule(inputs, "egress" if direction == "EGRESS" else "ingress")
@@ -91,4 +91,4 @@ def _of_group_rule(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
         yield unread_rule(direction, direction)
 
 
-RULE_READERS: Mapping[str, RuleReader] = {**dict.fromkeys(SECURITY_LISTS, _of_list), GROUP_RULE: _of_group_rule}
+RULE_READERS: Mapping[str, RuleReader] = {**dict.fromkeys(SECURITY_LISTS, _rules_of_list), GROUP_RULE: _rule_of_group}

@@ -141,9 +141,9 @@ def _read_launch(resource: StoredResource) -> _Launched:
     # Without launch documents, all nodes of node groups have the same role.
     names = (names or [(0, "", "")]) if groups else [(rank, role, name)]
     return _Launched(
-        start=(tags.get(job_runs.RUN_TAG, ""), job_runs.start_of(resource.id, environments[0])),
+        start=(tags.get(job_runs.RUN_TAG, ""), job_runs.start_of_job_run(resource.id, environments[0])),
         names=tuple(names),
         attempt=attempt if type(attempt) is int and abs(attempt) < 10**6 else None,
-        place=next((place for place in map(calls.parse_folder, folders) if place), None),
+        place=next((place for place in map(calls.parse_bucket_folder, folders) if place), None),
         variables=tuple(sorted({name for variables in environments for name in variables})),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from components.oci.client.calls import attempt
+from components.oci.client.calls import call_oci
 from components.oci.client.session import CLIENTS, Session
 from components.oci.types import SERVED_TYPES
 from components.oci.types.functions import FUNCTIONS, OciFunction
@@ -65,14 +65,14 @@ def call_oci_function(token: str, lookup: OciFunction, session: Session, args: P
         option: args[key] for option, key in lookup.options.items() if args.get(key) is not None
     }
     name = token.rsplit(":", 1)[-1]
-    answer = attempt(call, name, lambda: operation(*given, **options))
+    answer = call_oci(call, name, lambda: operation(*given, **options))
     data = answer.data
     while isinstance(data, list) and answer.headers.get("opc-next-page"):
         page = answer.headers["opc-next-page"]
-        answer = attempt(call, name, partial(operation, *given, **options, page=page))
+        answer = call_oci(call, name, partial(operation, *given, **options, page=page))
         data = [*data, *answer.data]
     if lookup.also:
-        attempt(call, name, lambda: getattr(session.client(lookup.service), lookup.also)(*given))
+        call_oci(call, name, lambda: getattr(session.client(lookup.service), lookup.also)(*given))
     identity = "/".join([name, *map(str, given)])
     if not lookup.plural:
         return {**args, "id": identity, **from_model(data)}

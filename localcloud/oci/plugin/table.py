@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from components.oci.client.calls import attempt, is_gone, make_once, read_if_exists
+from components.oci.client.calls import call_oci, is_missing_in_oci, make_once, read_from_oci_if_exists
 from components.oci.client.session import Session
 from components.oci.types.oci_resource_type import OciResourceType
 from components.platform.calls import Call, ProviderError
@@ -128,7 +128,7 @@ class OciResource(TableResource):
         where = [inputs[key] for key in self.row.within] or [inputs["compartmentId"]]
         key = "name" if "name" in inputs else "display_name"
         listing = getattr(self.client, self.row.list_operation)
-        answer = attempt(
+        answer = call_oci(
             call, f"Look for {_name_input(inputs)}", lambda: listing(*where, **{key: _name_input(inputs)})
         ).data
         rows = [one.id for one in getattr(answer, "items", answer) if one.lifecycle_state not in self.row.gone]
@@ -154,7 +154,7 @@ class OciResource(TableResource):
 
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
         path = self.call_path(id, inputs)
-        model = read_if_exists(call, f"Read {call.name}", lambda: self._operation("get")(*path))
+        model = read_from_oci_if_exists(call, f"Read {call.name}", lambda: self._operation("get")(*path))
         return None if self.state_of(model) in self.row.gone else model
 
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
@@ -198,7 +198,7 @@ class OciResource(TableResource):
 
     def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
         """Calls an operation that changes the resource, and waits until the change is complete."""
-        answer, is_move = attempt(call, what, lambda: operation(*arguments)), operation.__name__.startswith("change_")
+        answer, is_move = call_oci(call, what, lambda: operation(*arguments)), operation.__name__.startswith("change_")
         if not self.row.entity or (is_move and not self.row.waits_for_move):
             return answer
         action = "RELATED" if is_move else "UPDATED"
@@ -210,10 +210,10 @@ class OciResource(TableResource):
         self._operation("delete")(*self.call_path(id, inputs), **options)
 
     def _attempt(self, call: Call, what: str, operation: Callable[[], T]) -> T:
-        return attempt(call, what, operation)
+        return call_oci(call, what, operation)
 
     def _is_gone(self, error: BaseException) -> bool:
-        return is_gone(error)
+        return is_missing_in_oci(error)
 
     def _in_use(self, error: BaseException) -> str | None:
         in_use = getattr(error, "code", None) in {"Conflict", "IncorrectState"}
@@ -242,7 +242,7 @@ def wait_for_work_request(call: Call, client: Any, answer: Any, entity: str, act
     request_id = answer.headers["opc-work-request-id"]
     pause, deadline = 0.05, call.deadline(_SECONDS)
     while True:
-        request = attempt(call, "Read the work request", lambda: client.get_work_request(request_id)).data
+        request = call_oci(call, "Read the work request", lambda: client.get_work_request(request_id)).data
         if request.status == "SUCCEEDED":
             actions = (action, "IN_PROGRESS")
             affected = [each for each in request.resources if entity in each.entity_type.lower()]
@@ -252,7 +252,7 @@ def wait_for_work_request(call: Call, client: Any, answer: Any, entity: str, act
                 f"{call.name}: its work request {request.id} names no {entity} that is {' or '.join(actions)}."
             )
         if request.status in {"FAILED", "CANCELED"} or time.monotonic() > deadline:
-            errors = attempt(call, "Read the work request", lambda: client.list_work_request_errors(request_id)).data
+            errors = call_oci(call, "Read the work request", lambda: client.list_work_request_errors(request_id)).data
             reasons = "; ".join(error.message for error in errors) or "no reason given"
             raise ProviderError(f"{call.name}: its work request is {request.status}: {reasons}")
         call.report.status(f"work request {request.status}, {request.percent_complete or 0:.0f} %")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from components.oci.iam.matching import parse_rule
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 from components.oci.iam.statement import StatementError
 from localcloud.oci import kinds, models, ocids, tenancy, work_requests
 from localcloud.oci.access_decisions import read_compartments
@@ -54,7 +54,7 @@ def _complete_policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> J
     tree = read_compartments(call.store)
     for text in body["statements"]:
         try:
-            statement = parse(text)
+            statement = parse_statement(text)
         except StatementError as error:
             raise invalid_parameter(f"statement {text!r}: {error}") from None
         if tree.resolve(statement.location, body["compartmentId"]) is None:

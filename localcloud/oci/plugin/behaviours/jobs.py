@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Any
 
-from components.oci.client.calls import attempt
+from components.oci.client.calls import call_oci
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from localcloud.oci.plugin.convert import models_of, pulumi_fields
@@ -27,7 +27,7 @@ class JobResource(OciResource):
 
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
         if inputs.get("jobArtifact"):
-            attempt(call, "Upload the job's artifact", lambda: self._upload(id, inputs))
+            call_oci(call, "Upload the job's artifact", lambda: self._upload(id, inputs))
         return super().after_create(call, id, model, inputs)
 
     def _upload(self, id: str, inputs: Properties) -> None:  # noqa: A002

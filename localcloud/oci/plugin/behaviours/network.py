@@ -6,7 +6,7 @@ from functools import partial
 from ipaddress import IPv4Network
 from typing import Any
 
-from components.oci.client.calls import attempt
+from components.oci.client.calls import call_oci
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Diff, Properties, changed_keys, has_unknown
 from localcloud.oci.plugin.convert import from_model, models_of, pulumi_fields, to_model
@@ -108,7 +108,7 @@ class GroupRuleResource(OciResource):
         page: str | None = None
         while True:
             options = {"page": page} if page else {}
-            answer = attempt(
+            answer = call_oci(
                 call,
                 f"Read {call.name}",
                 partial(self.client.list_network_security_group_security_rules, group, **options),
@@ -126,7 +126,7 @@ class GroupRuleResource(OciResource):
         batch = models_of("core").UpdateNetworkSecurityGroupSecurityRulesDetails(security_rules=[rule])
         group = new["networkSecurityGroupId"]
         update = self.client.update_network_security_group_security_rules
-        answer = attempt(call, f"Update {call.name}", lambda: update(group, batch))
+        answer = call_oci(call, f"Update {call.name}", lambda: update(group, batch))
         return answer.data.security_rules[0]
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
@@ -204,7 +204,7 @@ class VcnResource(OciResource):
         return edit
 
     def _require_subnets_inside(self, call: Call, vcn: Any, blocks: Sequence[str]) -> None:
-        answer = attempt(
+        answer = call_oci(
             call,
             f"List the subnets of {call.name}",
             lambda: self.client.list_subnets(vcn.compartment_id, vcn_id=vcn.id, limit=1000),

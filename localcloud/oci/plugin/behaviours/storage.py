@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from components.oci.client.calls import attempt
+from components.oci.client.calls import call_oci
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Diff, Properties
 from localcloud.oci.plugin.table import OciResource
@@ -45,7 +45,7 @@ class BucketResource(OciResource):
         model = super()._get(call, id, inputs)
         if model is not None:  # the real provider reads retention rules, even if there can be none
             path = self.call_path(id, inputs)
-            attempt(call, f"Read the retention rules of {call.name}", lambda: self.client.list_retention_rules(*path))
+            call_oci(call, f"Read the retention rules of {call.name}", lambda: self.client.list_retention_rules(*path))
         return model
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
@@ -161,7 +161,7 @@ class ObjectResource(OciResource):
 
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
         path, whole = self.call_path(id, inputs), bool(inputs.get("content"))
-        return attempt(call, f"Read {call.name}", lambda: self._read(path, whole))
+        return call_oci(call, f"Read {call.name}", lambda: self._read(path, whole))
 
     def _read(self, path: list[str], whole: bool) -> Any:
         try:

@@ -9,12 +9,12 @@ from typing import get_args
 import pytest
 
 from components.oci import iam
-from components.oci.access_report import MARKS, VERBS, OciAccessReport, build_report
+from components.oci.access_report import MARKS, VERBS, OciAccessReport, build_oci_access_report
 from components.oci.iam.permissions import is_documented
 from components.oci.iam.statement import VERBS as EVERY_VERB
 from components.oci.plan import OciPlan
 from components.oci.stack import OciAccess, OciLogs, OciStack, Users
-from components.oci.statements import STATEMENTS_PER_POLICY, policies, policy_lines
+from components.oci.statements import STATEMENTS_PER_POLICY, lines_by_policy, policy_lines
 from schemas.model import AccessMode, Bucket, Input, Uses
 from tests.support.oci_plans import oci_plan
 from tests.support.samples import job
@@ -42,15 +42,15 @@ def plan(mode: AccessMode = "least-privilege", users: Users = USERS["group"], us
 
 
 def made(**how: object) -> OciAccessReport:
-    return build_report(plan(**how), "platform-team")  # type: ignore[arg-type]  # each keyword is one of plan()'s
+    return build_oci_access_report(plan(**how), "platform-team")  # type: ignore[arg-type]  # each keyword is one of plan()'s
 
 
 @pytest.mark.parametrize("mode", get_args(AccessMode))
 @pytest.mark.parametrize("users", USERS.values(), ids=USERS.keys())
 def test_every_statement_is_told_in_words_and_by_policy(mode: AccessMode, users: Users) -> None:
     of = plan(mode, users)
-    found = build_report(of, "platform-team")
-    texts = [line.text for lines in policies(of).values() for line in lines]
+    found = build_oci_access_report(of, "platform-team")
+    texts = [line.text for lines in lines_by_policy(of).values() for line in lines]
     assert [right.statement for right in found.rights] == texts
     told = found.text()
     for right in (*found.rights, *found.deployer.rights):
@@ -117,7 +117,7 @@ def test_every_verb_and_trust_has_its_words() -> None:
 def test_who_grants_access_elsewhere_is_told_what_to_grant() -> None:
     mine = plan()
     theirs = replace(mine, access=replace(mine.access, create=False, make_runs_group=False, runs_group="company-runs"))
-    found = build_report(theirs, "platform-team")
+    found = build_oci_access_report(theirs, "platform-team")
     assert (found.made, found.policies, found.granted_by) == (False, (), None)
     would = replace(theirs, access=replace(theirs.access, create=True))
     assert [right.statement for right in found.rights] == [line.text for line in policy_lines(would)]
@@ -135,7 +135,7 @@ def test_the_group_of_a_stack_that_access_is_taken_from_goes_by_no_name_of_ours(
 @pytest.mark.parametrize(("buckets", "too_many"), [(200, False), (300, True)])
 def test_more_statements_than_oci_takes_are_said(buckets: int, too_many: bool) -> None:
     inputs = tuple(Input(f"/data/{number}", f"bucket-{number}") for number in range(buckets))
-    found = build_report(plan_of(jobs={"train": job(inputs=inputs)}), "platform-team")
+    found = build_oci_access_report(plan_of(jobs={"train": job(inputs=inputs)}), "platform-team")
     assert all(len(policy.rights) <= STATEMENTS_PER_POLICY for policy in found.policies)
     assert len({policy.name for policy in found.policies}) == len(found.policies) > buckets // 50
     assert ("OCI takes no more than 500 statements" in found.text()) == too_many

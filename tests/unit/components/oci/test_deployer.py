@@ -8,8 +8,8 @@ from dataclasses import replace
 from catalog.tables import table
 from components.oci import iam
 from components.oci.deployer import deployer_lines, operations_of_kind
-from components.oci.iam.parse import parse
-from components.oci.iam.permissions import operation
+from components.oci.iam.parse import parse_statement
+from components.oci.iam.permissions import find_operation
 from components.oci.plan import OciPlan
 from components.oci.stack import (
     ComputeTarget,
@@ -41,7 +41,9 @@ NOT_OURS = {
 
 def granted(of: OciPlan, place: iam.Location) -> frozenset[str]:
     found = deployer_lines(of, "platform-team")
-    return frozenset().union(*(iam.grants(one.statement.grant) for one in found if one.statement.location == place))
+    return frozenset().union(
+        *(iam.permissions_of_grant(one.statement.grant) for one in found if one.statement.location == place)
+    )
 
 
 def test_the_deployer_may_do_all_that_up_and_destroy_call() -> None:
@@ -62,7 +64,7 @@ def test_no_circumstance_of_a_call_is_forgotten() -> None:
     """A route table that leads to a NAT gateway takes more: each such case is listed, or ruled out above."""
     listed = {named for kind in table("oci_access")["deployer"] for named in operations_of_kind(kind)}
     called = {named for named in listed if ":" not in named}
-    cases = {f"{named}:{case}" for named in called for case in operation(named).conditional}
+    cases = {f"{named}:{case}" for named in called for case in find_operation(named).conditional}
     assert cases - listed == NOT_OURS
     assert {named.partition(":")[0] for named in listed - called} <= called
 
@@ -96,12 +98,12 @@ def test_the_deployers_group_may_lie_in_a_domain_or_go_by_its_ocid() -> None:
     ):
         for line in deployer_lines(plan(), group):
             assert line.text.startswith(f"Allow {said} to ")
-            assert parse(line.text) == line.statement
+            assert parse_statement(line.text) == line.statement
 
 
 def test_statements_are_policy_language_and_say_what_for() -> None:
     for line in deployer_lines(plan(), "platform-team"):
-        assert parse(line.text) == line.statement
+        assert parse_statement(line.text) == line.statement
         assert line.why
 
 

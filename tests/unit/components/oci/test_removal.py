@@ -33,7 +33,7 @@ def test_runs_end_before_their_bucket_is_emptied(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(removal, "OciRuns", Runs)
     monkeypatch.setattr(removal, "session_of", lambda *_: None)
-    monkeypatch.setattr(job_runs, "node_run", lambda run: run)
+    monkeypatch.setattr(job_runs, "node_of_job_run", lambda run: run)
     monkeypatch.setattr(
         removal,
         "wait_for_end",

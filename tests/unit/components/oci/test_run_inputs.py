@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from components.oci.run_inputs import LAUNCH, LONGEST_TAG, Where, launch_tags, run_inputs
+from components.oci.run_inputs import LAUNCH, LONGEST_TAG, Where, launch_tags, make_run_inputs
 from schemas.model import PortRange
 from tests.support.samples import job, own, plan
 
@@ -18,7 +18,7 @@ FILLER: Any = SimpleNamespace(environment=dict, document=str)
 def inputs(**keys: Any) -> dict[str, Any]:
     made = plan(jobs={"train": replace(own(job()), **keys)})
     train = made.jobs["train"]
-    return run_inputs(made, train, train.runs["base"], Where("j", "p", "i", None, None), FILLER)
+    return make_run_inputs(made, train, train.runs["base"], Where("j", "p", "i", None, None), FILLER)
 
 
 def test_a_reservation_is_an_input_of_each_run_and_absent_where_there_is_none() -> None:

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from catalog.tables import table
 from components.oci import iam
 from components.oci.iam.matching import parse_rule
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 from components.oci.plan import OciPlan
 from components.oci.stack import ComputeTarget, FlowLog, Narrow, OciAccess, OciLogs, OciNetwork, Users, Vault
 from components.oci.statements import (
     STATEMENTS_PER_POLICY,
     Line,
+    lines_by_policy,
     matching_rule,
     permissions_for,
-    policies,
     policy_lines,
-    subject,
+    subject_of_grant,
 )
 from schemas.model import AccessMode, Bucket, Code, Git, Input, Registry, Secret, Shape, Uses
 from tests.support.samples import COMPARTMENT, NETWORKS, TENANCY, job, own, plan
@@ -94,11 +94,11 @@ def test_every_statement_is_policy_language_and_reads_back(
         jobs={"train": job(options={"adsDriver": True}, inputs=(Input("/a", other),))},
     )
     for line in policy_lines(made):
-        assert parse(line.text) == line.statement
+        assert parse_statement(line.text) == line.statement
         at = TENANCY if line.attached_to_tenancy else compartment
         # A policy names the compartment it is attached to, or one below; nobody knows of two which is below the other.
         assert at == TENANCY or line.statement.location == iam.CompartmentId(at)
-    in_policies = [line for part in policies(made).values() for line in part]
+    in_policies = [line for part in lines_by_policy(made).values() for line in part]
     assert in_policies == sorted(policy_lines(made), key=lambda line: line.attached_to_tenancy)
     for what in ("runs", "notebooks"):
         parse_rule(matching_rule(made, what))
@@ -126,9 +126,9 @@ def test_least_privilege_is_enough_for_every_call_it_was_made_of(network: OciNet
         covering = [
             line
             for line in found
-            if line.statement.subject == subject(made, who)
+            if line.statement.subject == subject_of_grant(made, who)
             and (target is None or target in line.text)
-            and wanted <= iam.grants(line.statement.grant)
+            and wanted <= iam.permissions_of_grant(line.statement.grant)
         ]
         assert covering, (who, resource_type, wanted, target)
 
@@ -142,17 +142,17 @@ def test_least_privilege_has_no_verb_larger_than_its_permissions_ask_for() -> No
             continue
         asked = frozenset[str]()
         for who, resource_type, wanted, _ in needed(made):
-            if subject(made, who) == line.statement.subject and resource_type == grant.resource_type:
+            if subject_of_grant(made, who) == line.statement.subject and resource_type == grant.resource_type:
                 asked |= wanted
         smaller = {"manage": "use", "use": "read", "read": "inspect"}.get(grant.verb)
         if smaller:
-            assert not asked <= iam.grants(iam.VerbGrant(smaller, grant.resource_type)), line.text  # type: ignore[arg-type]
+            assert not asked <= iam.permissions_of_grant(iam.VerbGrant(smaller, grant.resource_type)), line.text  # type: ignore[arg-type]
 
 
 def test_least_privilege_grants_less_than_documented_and_that_less_than_the_proof_of_concept() -> None:
     def granted(mode: AccessMode) -> frozenset[str]:
         found = policy_lines(plan(access=access(mode=mode)))
-        return frozenset().union(*(iam.grants(line.statement.grant) for line in found))
+        return frozenset().union(*(iam.permissions_of_grant(line.statement.grant) for line in found))
 
     # `use vnics` and the like are inside virtual-network-family.
     assert granted("least-privilege") < granted("documented") < granted("proof-of-concept")
@@ -225,13 +225,13 @@ def test_groups_may_be_named_by_ocid() -> None:
         f"Allow group id {users}",
         f"Allow dynamic-group id {runs}",
     }
-    assert all(parse(line.text) == line.statement for line in made)
+    assert all(parse_statement(line.text) == line.statement for line in made)
 
 
 def test_the_root_compartment_is_spoken_of_as_the_tenancy() -> None:
     made = plan(compartment=TENANCY)
     assert {line.statement.location for line in policy_lines(made)} == {iam.Tenancy()}
-    assert set(policies(made)) == {"access-tenancy"}
+    assert set(lines_by_policy(made)) == {"access-tenancy"}
     assert f"resource.compartment.id = '{TENANCY}'" in matching_rule(made, "runs")
     here = plan(network=OciNetwork(subnet="ocid1.subnet.a", compartment=TENANCY))
     assert {line.attached_to_tenancy for line in policy_lines(here)} == {True, False}
@@ -250,14 +250,14 @@ def test_runs_open_the_stacks_own_secrets_and_no_others(mode: AccessMode) -> Non
 def test_input_data_of_another_bucket_can_be_mounted_and_not_changed() -> None:
     made = policy_lines(plan(jobs={"train": job(inputs=(Input("/a", "other"),))}))
     granted = [line for line in made if line.text.endswith("target.bucket.name = 'other'")]
-    allowed = frozenset().union(*(iam.grants(line.statement.grant) for line in granted))
+    allowed = frozenset().union(*(iam.permissions_of_grant(line.statement.grant) for line in granted))
     assert allowed == {"BUCKET_INSPECT", "BUCKET_READ", "OBJECT_INSPECT", "OBJECT_READ"}
     assert {line.trust for line in granted} == {"mixed"}
 
 
 def test_access_that_is_not_made_has_no_statements() -> None:
     assert policy_lines(plan(uses=Uses("org/trainyard/platform", ("access",)))) == ()
-    assert policies(plan(access=access(existing=True))) == {}
+    assert lines_by_policy(plan(access=access(existing=True))) == {}
 
 
 def test_without_logs_nobody_is_let_near_them() -> None:
@@ -272,7 +272,7 @@ def _many(buckets: int) -> OciPlan:
 @given(buckets=st.integers(0, 120))
 def test_policies_hold_every_statement_once_and_none_too_many(buckets: int) -> None:
     made = _many(buckets)
-    parts: dict[str, tuple[Line, ...]] = policies(made)
+    parts: dict[str, tuple[Line, ...]] = lines_by_policy(made)
     assert [line for part in parts.values() for line in part] == list(policy_lines(made))
     assert all(0 < len(part) <= STATEMENTS_PER_POLICY for part in parts.values())
     for part in parts.values():
@@ -291,7 +291,7 @@ def test_matching_rules_name_the_compartment_past_the_proof_of_concept() -> None
 def test_every_row_of_the_tables_is_policy_language() -> None:
     rows = [row["grant"] for mode in ("documented", "proof-of-concept") for row in table("oci_access")[mode]]
     for words in (*rows, *table("oci_access")["verbs"].values()):
-        parse(f"Allow group a to {words} in tenancy")
+        parse_statement(f"Allow group a to {words} in tenancy")
 
 
 def test_every_grant_of_the_catalog_is_translated() -> None:
@@ -306,10 +306,12 @@ def test_users_read_the_flow_log_that_is_there_where_it_is(mode: AccessMode) -> 
     network = OciNetwork(subnet="ocid1.subnet.a", compartment=NETWORKS)
     named = replace(network, flow_log=FlowLog("ocid1.loggroup.a", "ocid1.log.a"))
     before, after = (texts(plan(access=access(mode=mode), network=one)) for one in (network, named))
-    more = [parse(text) for text in after if text not in before]
+    more = [parse_statement(text) for text in after if text not in before]
     assert {one.location for one in more} == {iam.CompartmentId(NETWORKS)}
     assert {one.subject.kind for one in more} == {"group"}
-    assert {"LOG_CONTENT_READ", "LOG_GROUP_READ"} <= frozenset().union(*(iam.grants(one.grant) for one in more))
+    assert {"LOG_CONTENT_READ", "LOG_GROUP_READ"} <= frozenset().union(
+        *(iam.permissions_of_grant(one.grant) for one in more)
+    )
 
 
 def test_who_starts_runs_reads_the_compute_target_and_needs_a_subnet_only_for_nodes_in_it() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from catalog import frameworks
 from components.oci import statements
 from components.oci.deployer import deployer_lines
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 from components.oci.stack import OciAccess, OciJob, OciNetwork, OciStack, Users
 from components.plan.model import SERVICES, SUBNET
 from components.plan.show import plan_text, to_plain_values
@@ -115,4 +115,4 @@ def test_what_a_node_is_told_by_environment_has_nothing_left_to_fill_in(stack: O
 def test_every_statement_reads_back_and_the_deployer_may_make_what_is_made(stack: OciStack, group: str) -> None:
     plan = oci_plan(stack)
     for line in (*statements.policy_lines(plan), *deployer_lines(plan, group)):
-        assert parse(line.text) == line.statement
+        assert parse_statement(line.text) == line.statement

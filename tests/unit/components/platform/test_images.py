@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.oci.client.registry import needs_namespace, repository_of, wanted_images
+from components.oci.client.registry import images_to_build_for_oci, needs_namespace, repository_of
 from components.platform.images import ImageError
 from schemas.model import Registry, Uses
 from tests.support.samples import job, plan
@@ -17,7 +17,7 @@ DIGEST = f"sha256:{'0' * 64}"
 
 def test_jobs_that_share_an_image_share_a_build() -> None:
     made = plan(jobs={"a": job(), "b": job(), "c": job(image="${registry}:2.0")}, registry=Registry("vision/dt"))
-    images, remarks = wanted_images(made, "acme")
+    images, remarks = images_to_build_for_oci(made, "acme")
     assert [(one.address, [each.name for each in one.jobs]) for one in images] == [
         ("iad.ocir.io/acme/vision/dt:1.0", ["a", "b"]),
         ("iad.ocir.io/acme/vision/dt:2.0", ["c"]),
@@ -28,9 +28,9 @@ def test_jobs_that_share_an_image_share_a_build() -> None:
 
 def test_one_job_can_be_named() -> None:
     made = plan(jobs={"a": job(), "b": job(image="${registry}:2.0")})
-    assert [one.tag for one in wanted_images(made, "acme", only="b")[0]] == ["2.0"]
+    assert [one.tag for one in images_to_build_for_oci(made, "acme", only="b")[0]] == ["2.0"]
     with pytest.raises(ImageError, match="no job `bb`\ndid you mean `b`"):
-        wanted_images(plan(jobs={"b": job()}), "acme", only="bb")
+        images_to_build_for_oci(plan(jobs={"b": job()}), "acme", only="bb")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_one_job_can_be_named() -> None:
     ],
 )
 def test_what_is_not_ours_to_build_is_said(changes: dict[str, Any], said: str) -> None:
-    images, remarks = wanted_images(plan(jobs={"a": job(**changes), "b": job()}), "acme")
+    images, remarks = images_to_build_for_oci(plan(jobs={"a": job(**changes), "b": job()}), "acme")
     assert [each.name for one in images for each in one.jobs] == ["b"]
     assert len(remarks) == 1
     assert remarks[0].startswith("a: ")
@@ -52,8 +52,8 @@ def test_what_is_not_ours_to_build_is_said(changes: dict[str, Any], said: str) -
 def test_the_registry_of_another_stack_has_to_be_told() -> None:
     made = plan(uses=Uses("company/trainyard/platform", ("registry",)))
     with pytest.raises(ImageError, match=r"takes its registry from company/trainyard/platform\n.*--registry"):
-        wanted_images(made, "acme")
-    images, _ = wanted_images(made, "", registry="fra.ocir.io/acme/shared")
+        images_to_build_for_oci(made, "acme")
+    images, _ = images_to_build_for_oci(made, "", registry="fra.ocir.io/acme/shared")
     assert images[0].address == "fra.ocir.io/acme/shared:1.0"
 
 
@@ -67,4 +67,4 @@ def test_who_has_to_be_asked_for_the_namespace() -> None:
 
 def test_a_stack_without_jobs() -> None:
     with pytest.raises(ImageError, match="has no jobs\nAdd one"):
-        wanted_images(plan(jobs={}), "acme")
+        images_to_build_for_oci(plan(jobs={}), "acme")

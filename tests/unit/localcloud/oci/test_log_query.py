@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.oci.iam.statement import fits
+from components.oci.iam.statement import fits_pattern
 from localcloud.oci.log_query import FITS, MAXIMUM_LENGTH, MOST_CONDITIONS, MOST_SCOPES, parse_log_query, query_scopes
 from localcloud.oci.metric_query import parse_metric_query as parse_metrics
 from localcloud.server.api_errors import ApiError
@@ -17,7 +17,7 @@ def _matches(query: str, **columns: str) -> bool:
     where, values = parse_log_query(query).where
     row = {"source": "", "subject": "", "type": "", "id": "", "data": "", **columns}
     with sqlite3.connect(":memory:") as connection:
-        connection.create_function(FITS, 2, fits)
+        connection.create_function(FITS, 2, fits_pattern)
         connection.execute("CREATE TABLE log_lines (source, subject, type, id, data)")
         connection.execute("INSERT INTO log_lines VALUES (?, ?, ?, ?, ?)", tuple(row.values()))
         found = connection.execute(f"SELECT count(*) FROM log_lines WHERE {where}", values).fetchone()[0]
@@ -113,7 +113,7 @@ def test_a_pattern_matches_like_a_glob(pattern: str, text: str) -> None:
     with sqlite3.connect(":memory:") as connection:
         ((expected,),) = connection.execute("SELECT ? GLOB ?", (text, pattern)).fetchall()
     connection.close()
-    assert fits(pattern, text) == bool(expected)
+    assert fits_pattern(pattern, text) == bool(expected)
 
 
 @pytest.mark.parametrize(
@@ -130,5 +130,5 @@ def test_parsing_takes_linear_time(piece: str) -> None:
         ):
             with suppress(ApiError):
                 read(text)
-    fits("a*" * 20_000 + "b", "a" * 40_000)
+    fits_pattern("a*" * 20_000 + "b", "a" * 40_000)
     assert time.process_time() - begun < 5

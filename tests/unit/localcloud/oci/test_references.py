@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from catalog.tables import table
-from components.oci.iam.permissions import operation
+from components.oci.iam.permissions import find_operation
 from localcloud.oci import services
 from localcloud.oci.authorization import CONDITIONS, STANDS_FOR
 from localcloud.oci.operations import ApiOperation
@@ -44,7 +44,7 @@ def test_a_row_names_existing_fields_of_its_call(name: str) -> None:
 
 @pytest.mark.parametrize("name", TABLE["operations"])
 def test_a_row_has_the_permissions_of_its_call_in_the_catalog(name: str) -> None:
-    needs = operation(STANDS_FOR.get(name, name))
+    needs = find_operation(STANDS_FOR.get(name, name))
     for place, takes in reference_rows(name).items():
         words = takes.split()
         if place != "own" and all(word.isupper() for word in words):

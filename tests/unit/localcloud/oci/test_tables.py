@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from components.oci.iam.permissions import operations as known_operations
+from components.oci.iam.permissions import known_operations as known_operations
 from localcloud.oci import models, sdk, services
 from localcloud.oci.api import TAIL
 from localcloud.oci.authorization import STANDS_FOR

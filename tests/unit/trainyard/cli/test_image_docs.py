@@ -7,7 +7,7 @@ import re
 
 import click
 
-from components.oci.client.registry import TOKEN_USER, make_words
+from components.oci.client.registry import TOKEN_USER, repository_command
 from components.plan.build import build_plan
 from components.platform.images import PROJECT
 from tests.support.samples import stack
@@ -35,6 +35,6 @@ def test_every_option_it_names_is_there() -> None:
 
 
 def test_it_has_the_words_that_are_printed() -> None:
-    assert make_words(build_plan(stack())).replace("vision-dev", "vision-prod") in PAGE
+    assert repository_command(build_plan(stack())).replace("vision-dev", "vision-prod") in PAGE
     assert ENDPOINT_VARIABLE in PAGE
     assert TOKEN_USER in PAGE

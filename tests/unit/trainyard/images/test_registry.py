@@ -5,7 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from components.oci.client.registry import PUSH_FAILURES, explain_failure, judge, wanted_images
+from components.oci.client.registry import (
+    PUSH_FAILURES,
+    explain_failure,
+    images_to_build_for_oci,
+    require_possible_push,
+)
 from components.platform.images import ImageError, RegisteredImage
 from schemas.model import Registry
 from tests.support.samples import plan
@@ -32,7 +37,7 @@ SAID = [
 
 def _told(said: str) -> str:
     made = plan(registry=Registry("vision/dt"))
-    return str(explain_failure(said, made, wanted_images(made, "acme")[0][0], LOGIN))
+    return str(explain_failure(said, made, images_to_build_for_oci(made, "acme")[0][0], LOGIN))
 
 
 @pytest.mark.parametrize(("said", "told"), SAID)
@@ -63,10 +68,10 @@ def test_every_cause_has_a_tested_message() -> None:
 )
 def test_a_push_that_would_do_harm_is_refused(found: RegisteredImage, overwrite: bool, refused: str) -> None:
     made = plan()
-    image = wanted_images(made, "acme")[0][0]
+    image = images_to_build_for_oci(made, "acme")[0][0]
     if not refused:
-        judge(made, image, found, overwrite)
+        require_possible_push(made, image, found, overwrite)
         return
     with pytest.raises(ImageError) as error:
-        judge(made, image, found, overwrite)
+        require_possible_push(made, image, found, overwrite)
     assert refused in str(error.value)

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from components.oci.iam.judge import Compartments
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 from components.oci.iam.printing import to_text
-from components.oci.local.evidence import OciAccessFacts, read_call
+from components.oci.local.evidence import OciAccessFacts, read_recorded_call
 from components.oci.local.rehearsal import OciPlannedNeeds
 from components.platform.evidence import PlannedNeeds, PlannedStatement, PolicyInForce, RecordedCall
 from components.platform.rehearsal import Artifact
@@ -84,7 +84,11 @@ def call(
     group = {"id": f"ocid1.group.{principal}", "name": principal, "domain": "Default"}
     user = principal == "people"
     wanted, about = list(permissions), {name.replace("_", "."): text for name, text in variables.items()}
-    granted = [{"permission": one, "policy": POLICY, "statement": to_text(parse(by))} for one in wanted] if by else []
+    granted = (
+        [{"permission": one, "policy": POLICY, "statement": to_text(parse_statement(by))} for one in wanted]
+        if by
+        else []
+    )
     return {
         "id": 1, "first": "2026-05-01T12:00:00.000Z", "time": "2026-05-01T12:00:05.000Z", "times": times,
         "operation": operation,
@@ -107,11 +111,11 @@ def seen_calls() -> tuple[RecordedCall, ...]:
         call("PutObject", ["OBJECT_CREATE"], "runs", OBJECTS, 5, target_bucket_name="b"),
         call("DeleteBucket", ["BUCKET_DELETE"], "runs", None, target_bucket_name="b"),
     )
-    return tuple(read_call(row, NAMES) for row in rows)
+    return tuple(read_recorded_call(row, NAMES) for row in rows)
 
 
 def facts(*statements: str) -> OciAccessFacts:
-    texts = tuple(to_text(parse(text)) for text in statements or (PEOPLE, OBJECTS, METRICS))
+    texts = tuple(to_text(parse_statement(text)) for text in statements or (PEOPLE, OBJECTS, METRICS))
     return OciAccessFacts(
         (PolicyInForce(POLICY, COMPARTMENT, texts),), Compartments(TENANCY, {COMPARTMENT: TENANCY}), "iad"
     )
@@ -126,7 +130,7 @@ def plan(**more: Any) -> PlannedNeeds:
             _rule("egress", "services", 443, "bucket, registry and logs"),
         ),
         "statements": tuple(
-            PlannedStatement(to_text(parse(text)), (why,))
+            PlannedStatement(to_text(parse_statement(text)), (why,))
             for text, why in ((PEOPLE, "people start runs"), (OBJECTS, "nodes meet"), (METRICS, "people see the use"))
         ),
     }

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from components.oci.local.evidence import newly_refused, read_call
+from components.oci.local.evidence import newly_refused, read_recorded_call
 from tests.unit.trainyard.rehearsal.recorded import COMPARTMENT, NAMES, PEOPLE, call, facts
 
 
 def test_a_call_is_judged_again_at_its_own_time() -> None:
     """The recorded call was at noon on a Friday."""
-    asked = read_call(call("GetJob", ["DATA_SCIENCE_JOB_READ"], "people", PEOPLE), NAMES)
+    asked = read_recorded_call(call("GetJob", ["DATA_SCIENCE_JOB_READ"], "people", PEOPLE), NAMES)
 
     def still_allowed(condition: str) -> bool:
         grant = f"Allow group people to read data-science-jobs in compartment id {COMPARTMENT}"

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from components.oci.client.deployed import changes_of
-from components.oci.client.job_runs import models
+from components.oci.client.deployed import changes_since_deployment
+from components.oci.client.job_runs import data_science_models
 from components.oci.stack import ComputeTarget
 from schemas.model import Shape
 from tests.support.samples import job, own, plan
 
-OF = models()
+OF = data_science_models()
 STANDALONE = OF.StandaloneJobInfrastructureConfigurationDetails(
     shape_name="VM.GPU.A10.1", block_storage_size_in_gbs=100, subnet_id="s"
 )
@@ -56,4 +56,4 @@ def test_a_job_on_a_compute_target_is_compared_by_what_it_asks_for(
     asked: Any = SimpleNamespace(job=planned, like=None)
     deployed: Any = SimpleNamespace(job=there, like=None)
     session: Any = None
-    assert list(changes_of(session, asked, deployed, Path())) == changed
+    assert list(changes_since_deployment(session, asked, deployed, Path())) == changed

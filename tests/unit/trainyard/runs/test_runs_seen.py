@@ -11,7 +11,7 @@ import pytest
 
 from components.oci.client import job_runs
 from components.oci.client.logs import LogLine, find_node_name
-from components.oci.client.status import _launched, _nodes, is_wanted
+from components.oci.client.status import _launched_nodes, _node_statuses, is_wanted
 from components.platform.log_lines import split_prefix
 from components.platform.status import WantedRuns, duration_text, parse_status, progress_text
 
@@ -70,9 +70,9 @@ def test_node_groups_are_shown_rank_by_rank() -> None:
     groups = [group("main"), group("worker")]
     layout = SimpleNamespace(job_node_group_configuration_details_list=groups)
     shown = job_run(job_node_configuration_override_details=layout)
-    launched = tuple(_launched(shown))
+    launched = tuple(_launched_nodes(shown))
     assert [(one.role, one.ranks, one.attempt) for one in launched] == [("main", (0,), 3), ("worker", (1, 2), 3)]
-    seen = list(_nodes(shown, launched))
+    seen = list(_node_statuses(shown, launched))
     assert [(one.rank, one.run.name) for one in seen] == [(0, "main-0"), (1, "worker-0"), (2, "worker-1")]
 
 
@@ -85,15 +85,15 @@ def test_with_one_run_per_node_a_run_is_found_by_its_tag() -> None:
         freeform_tags={job_runs.NODE_TAG: "2/worker/worker-1"},
         job_configuration_override_details=SimpleNamespace(environment_variables=variables),
     )
-    (launched,) = _launched(shown)
+    (launched,) = _launched_nodes(shown)
     assert launched.folder == "oci://b@ns/old/themain"
-    (seen,) = _nodes(shown, (launched,))
+    (seen,) = _node_statuses(shown, (launched,))
     assert (seen.rank, seen.role, seen.run.name, seen.log) == (2, "worker", "worker-1", "c/g/l")
 
 
 def test_a_run_that_trainyard_did_not_start_is_ignored() -> None:
     foreign = job_run(log_details=None)
-    (launched,) = _launched(foreign)
+    (launched,) = _launched_nodes(foreign)
     assert (launched.folder, launched.log, launched.attempt) == (None, None, 1)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from components.oci.client.live import as_declared
+from components.oci.client.live import as_declared_if_equal
 from components.oci.client.live_policies import POLICY, PolicyReader
 from components.platform.client import Where
 from components.platform.live import LiveQuestion, Reading
@@ -170,4 +170,4 @@ LIVE = {"protocol": "6", "source": "10.0.0.0/16", "isStateless": False,
     ],
 )
 def test_what_the_cloud_writes_in_another_way_is_as_declared(declared: Any, live: Any, same: bool) -> None:
-    assert (as_declared(declared, live) == declared) is same
+    assert (as_declared_if_equal(declared, live) == declared) is same

@@ -12,7 +12,7 @@ from oci.exceptions import RequestException, ServiceError
 
 from components.oci.client import calls, job_runs
 from components.oci.client import registry as images
-from components.oci.client.calls import attempt, error_text, make_once
+from components.oci.client.calls import call_oci, make_once, oci_error_text
 from components.oci.client.session import Session, host_overrides
 from components.platform.calls import Call, Cancelled, ProviderError, Stop
 from components.platform.inputs import with_defaults
@@ -85,7 +85,7 @@ def test_a_busy_cloud_is_asked_again() -> None:
             raise error
         return "done"
 
-    assert attempt(_call(), "Do it", operation) == "done"
+    assert call_oci(_call(), "Do it", operation) == "done"
 
 
 @pytest.mark.parametrize(
@@ -102,20 +102,20 @@ def test_a_refusal_is_cause_and_remedy_at_once(error: ServiceError, says: str) -
         raise error
 
     with pytest.raises(ProviderError, match=says) as refused:
-        attempt(_call(), "Do it", operation)
+        call_oci(_call(), "Do it", operation)
     assert str(refused.value).startswith(f"Do it: {error.status} {error.code}")
     assert "opc-request-id R" in str(refused.value)
 
 
 def test_a_lost_connection_is_one_short_line() -> None:
     wrapped = RequestException(RequestException("Connection aborted", "Request Endpoint: GET … contact support"))
-    assert error_text(wrapped) == "no answer: Connection aborted"
-    assert error_text(ConnectionError()) == "no answer: the connection failed"
+    assert oci_error_text(wrapped) == "no answer: Connection aborted"
+    assert oci_error_text(ConnectionError()) == "no answer: the connection failed"
 
 
 def test_a_bug_is_not_dressed_up() -> None:
     with pytest.raises(KeyError):
-        attempt(_call(), "Do it", lambda: dict[str, str]()["missing"])
+        call_oci(_call(), "Do it", lambda: dict[str, str]()["missing"])
 
 
 def test_cancel_ends_the_wait_for_access() -> None:
@@ -126,7 +126,7 @@ def test_cancel_ends_the_wait_for_access() -> None:
         raise _refused(404, "NotAuthorizedOrNotFound")
 
     with pytest.raises(Cancelled):
-        attempt(call, "Do it", operation, access_minutes=1)
+        call_oci(call, "Do it", operation, access_minutes=1)
 
 
 def test_a_token_whose_result_is_gone_gives_way_to_the_next() -> None:
@@ -187,9 +187,10 @@ def _as_run(details: Any, number: int) -> Any:
 def test_a_run_reads_back_as_the_inputs_that_made_it() -> None:
     inputs, spec = _described()
     requests = [
-        job_runs.request(spec, node, _job(), "", f"{rank}" if rank else None) for rank, node in enumerate(spec.nodes)
+        job_runs.job_run_request(spec, node, _job(), "", f"{rank}" if rank else None)
+        for rank, node in enumerate(spec.nodes)
     ]
-    back = with_defaults(job_runs.described_inputs([_as_run(one, number) for number, one in enumerate(requests)]))
+    back = with_defaults(job_runs.inputs_of_job_runs([_as_run(one, number) for number, one in enumerate(requests)]))
     nodes = [{**node, "environment": node.get("environment", {})} for node in inputs["nodes"]]
     assert reveal_secrets(back) == {**inputs, "nodes": nodes}
 
@@ -200,7 +201,7 @@ def test_node_groups_read_back_as_the_inputs_that_made_them() -> None:
         {"name": "worker", "replicas": 3, "minimumSuccess": 2},
     ]
     _, spec = _described(nodes=groups, layout="node-groups", image=None)
-    back = job_runs.described_inputs([_as_run(job_runs.request(spec, None, _job(), ""), 0)])
+    back = job_runs.inputs_of_job_runs([_as_run(job_runs.job_run_request(spec, None, _job(), ""), 0)])
     assert reveal_secrets(back)["nodes"] == [{**group, "environment": {}} for group in groups]
     assert back["maximumRuntimeMinutes"] == 30
     assert back["layout"] == "node-groups"
@@ -222,7 +223,7 @@ def test_an_override_of_node_groups_says_all_that_the_job_said() -> None:
         )
     )  # fmt: skip
     _, spec = _described(nodes=[{"name": "main", "replicas": 2}], layout="node-groups")
-    override = job_runs.request(spec, None, job, "").job_node_configuration_override_details
+    override = job_runs.job_run_request(spec, None, job, "").job_node_configuration_override_details
     (told,) = override.job_node_group_configuration_details_list
     assert (override.job_network_configuration, override.startup_order) == (network, "IN_ORDER")
     assert told.job_environment_configuration_details is environment
@@ -233,7 +234,8 @@ def test_an_override_of_node_groups_says_all_that_the_job_said() -> None:
 def test_only_the_others_are_told_of_the_main_node() -> None:
     _, spec = _described()
     main, worker = (
-        job_runs.request(spec, node, _job(), "", known) for node, known in zip(spec.nodes, (None, "M"), strict=True)
+        job_runs.job_run_request(spec, node, _job(), "", known)
+        for node, known in zip(spec.nodes, (None, "M"), strict=True)
     )
     assert main.job_configuration_override_details.environment_variables is None
     assert worker.job_configuration_override_details.environment_variables == {"A": "1", "MAIN_JOB_RUN_OCID": "M"}
@@ -245,7 +247,7 @@ def test_the_launcher_is_told_the_maximum_runtime_and_nobody_else(layout: str) -
     nodes = [{"name": "main", "environment": {LAUNCH_VARIABLE: "{}"}}, {"name": "worker"}]
     _, spec = _described(nodes=nodes, layout=layout)
     groups = [None] if layout == "node-groups" else list(spec.nodes)
-    requests = [job_runs.request(spec, node, _job(), "") for node in groups]
+    requests = [job_runs.job_run_request(spec, node, _job(), "") for node in groups]
     whole = requests[0].job_node_configuration_override_details
     told = whole.job_node_group_configuration_details_list if whole else requests
     given = [
@@ -255,7 +257,7 @@ def test_the_launcher_is_told_the_maximum_runtime_and_nobody_else(layout: str) -
         for one in told
     ]
     assert given == [{LAUNCH_VARIABLE: "{}", job_runs.MAXIMUM_VARIABLE: "30"}, None]
-    back = job_runs.described_inputs([_as_run(one, number) for number, one in enumerate(requests)])
+    back = job_runs.inputs_of_job_runs([_as_run(one, number) for number, one in enumerate(requests)])
     assert reveal_secrets(back)["nodes"][0]["environment"] == {LAUNCH_VARIABLE: "{}"}
 
 
@@ -264,7 +266,7 @@ def test_the_launcher_is_told_the_maximum_runtime_and_nobody_else(layout: str) -
     [("oci://b@ns/job/run/1", ("ns", "b", "job/run/1")), ("oci://b@ns", None), ("${bucket}/x", None), (None, None)],
 )
 def test_a_folder_is_a_place_in_a_bucket(uri: str | None, parts: Any) -> None:
-    assert calls.parse_folder(uri) == parts
+    assert calls.parse_bucket_folder(uri) == parts
 
 
 @pytest.mark.parametrize("layout", ["run-per-node", "node-groups"])
@@ -278,9 +280,9 @@ def test_images_of_ads_find_a_place_that_is_their_start_s_own(layout: str) -> No
     def made(token: str) -> list[Any]:
         work = job_runs.work_of(token)
         if layout == "node-groups":
-            return [_as_run(job_runs.request(spec, None, _job(), work), 0)]
-        main = _as_run(job_runs.request(spec, spec.nodes[0], _job(), work), 0)
-        return [main, _as_run(job_runs.request(spec, spec.nodes[1], _job(), job_runs.work_in(main), "run0"), 1)]
+            return [_as_run(job_runs.job_run_request(spec, None, _job(), work), 0)]
+        main = _as_run(job_runs.job_run_request(spec, spec.nodes[0], _job(), work), 0)
+        return [main, _as_run(job_runs.job_run_request(spec, spec.nodes[1], _job(), job_runs.work_in(main), "run0"), 1)]
 
     def places(runs: list[Any]) -> set[str]:
         texts = re.findall(r"oci://[^'\"]+", " ".join(f"{vars(run)}" for run in runs))
@@ -290,40 +292,44 @@ def test_images_of_ads_find_a_place_that_is_their_start_s_own(layout: str) -> No
     assert (len(places(first)), len(places(second))) == (1, 1)
     assert places(first) != places(second)
     assert places(first) != {place["OCI__WORK_DIR"]}
-    described = reveal_secrets(job_runs.described_inputs(first))["nodes"]
+    described = reveal_secrets(job_runs.inputs_of_job_runs(first))["nodes"]
     assert [node["environment"] for node in described] == [place, place]
 
 
 def test_a_place_of_ads_that_an_earlier_release_made_is_kept_by_nodes_added_to_it() -> None:
     _, spec = _described(nodes=[{"name": "main", "environment": {"OCI__WORK_DIR": "oci://b@ns/x"}}, {"name": "worker"}])
-    main = _as_run(job_runs.request(spec, spec.nodes[0], _job(), ""), 0)
+    main = _as_run(job_runs.job_run_request(spec, spec.nodes[0], _job(), ""), 0)
     assert job_runs.work_in(main) == ""
     elsewhere = _described(nodes=[{"name": "main", "environment": {"OCI__WORK_DIR": "/mnt/work"}}])[1]
-    told = job_runs.request(elsewhere, elsewhere.nodes[0], _job(), "/start-0").job_configuration_override_details
+    told = job_runs.job_run_request(
+        elsewhere, elsewhere.nodes[0], _job(), "/start-0"
+    ).job_configuration_override_details
     assert told.environment_variables == {"OCI__WORK_DIR": "/mnt/work"}
 
 
 def test_an_image_override_keeps_the_job_s_command() -> None:
     _, spec = _described()
     job = _job(image="iad.ocir.io/ns/dt:0", cmd=["train"], entrypoint=["python"])
-    override = job_runs.request(spec, spec.nodes[0], job, "").job_environment_configuration_override_details
+    override = job_runs.job_run_request(spec, spec.nodes[0], job, "").job_environment_configuration_override_details
     assert (override.image, override.cmd, override.entrypoint) == ("iad.ocir.io/ns/dt:1", ["train"], ["python"])
     same = _job(image="iad.ocir.io/ns/dt:1")
-    assert job_runs.request(spec, spec.nodes[0], same, "").job_environment_configuration_override_details is None
+    assert (
+        job_runs.job_run_request(spec, spec.nodes[0], same, "").job_environment_configuration_override_details is None
+    )
 
 
 def test_a_reservation_keeps_the_job_s_machine_and_reads_back() -> None:
-    machine = job_runs.models().StandaloneJobInfrastructureConfigurationDetails(
+    machine = job_runs.data_science_models().StandaloneJobInfrastructureConfigurationDetails(
         shape_name="VM.GPU.A10.1", subnet_id="s", block_storage_size_in_gbs=100
     )
     job = _job()
     job.job_infrastructure_configuration_details = machine
     inputs, spec = _described(capacityReservation="ocid1.capacityreservation.oc1.iad.a")
-    requests = [job_runs.request(spec, node, job, "") for node in spec.nodes]
+    requests = [job_runs.job_run_request(spec, node, job, "") for node in spec.nodes]
     for made in (one.job_infrastructure_configuration_override_details for one in requests):
         assert (made.job_infrastructure_type, made.shape_name, made.subnet_id) == ("STANDALONE", "VM.GPU.A10.1", "s")
         assert (made.block_storage_size_in_gbs, made.capacity_reservation_id) == (100, inputs["capacityReservation"])
-    back = job_runs.described_inputs([_as_run(one, number) for number, one in enumerate(requests)])
+    back = job_runs.inputs_of_job_runs([_as_run(one, number) for number, one in enumerate(requests)])
     assert back["capacityReservation"] == inputs["capacityReservation"]
     assert machine.capacity_reservation_id is None
 
@@ -334,7 +340,7 @@ def test_times_sort_as_the_moments_do() -> None:
         id="ocid1.run", lifecycle_state="SUCCEEDED", lifecycle_details=None,
         time_started=second, time_finished=second.replace(microsecond=192000),
     )  # fmt: skip
-    node = job_runs.node_run(run, "main")
+    node = job_runs.node_of_job_run(run, "main")
     assert node.started_at is not None
     assert node.finished_at is not None
     assert node.started_at < node.finished_at

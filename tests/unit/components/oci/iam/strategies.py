@@ -4,7 +4,7 @@
 from hypothesis import strategies as st
 
 from components.oci.iam.evaluate import DAY, MONTH, STAMP, TIME_OF_DAY, WEEKDAY
-from components.oci.iam.permissions import families, known_words, resource_types
+from components.oci.iam.permissions import known_words, resource_families, resource_types
 from components.oci.iam.statement import (
     VERBS,
     AllOf,
@@ -92,4 +92,4 @@ locations = st.one_of(
 statements = st.builds(Statement, subjects, statement_grants, locations, st.one_of(st.none(), conditions))
 
 # Statements that meet the tenancy of tenancy.py often enough to grant something.
-families_and_types = st.sampled_from(sorted({*families(), *resource_types()}))
+families_and_types = st.sampled_from(sorted({*resource_families(), *resource_types()}))

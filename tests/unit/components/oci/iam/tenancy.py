@@ -10,7 +10,7 @@ from components.oci.iam.judge import (
     Target,
     compile_policies,
 )
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 
 ROOT = "ocid1.tenancy.oc1..root"
 TEAM = "ocid1.compartment.oc1..team"
@@ -43,7 +43,7 @@ DATA_SCIENCE = Principal("service", name="datascience")
 
 def policies(*statements: str, attached: str = ROOT) -> CompiledPolicies:
     """The compiled policies with these statements."""
-    return compile_policies([AttachedPolicy("p", attached, tuple(map(parse, statements)))], TREE)
+    return compile_policies([AttachedPolicy("p", attached, tuple(map(parse_statement, statements)))], TREE)
 
 
 def bucket(name: str = "data", compartment: str = TEAM) -> Target:

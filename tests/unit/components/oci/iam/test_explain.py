@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.oci.iam import operation, to_text
-from components.oci.iam.explain import explain
-from components.oci.iam.judge import AttachedPolicy, Principal, Target, compile_policies, judge
-from components.oci.iam.parse import parse
-from components.oci.iam.permissions import operations
+from components.oci.iam import find_operation, to_text
+from components.oci.iam.explain import explain_refusal
+from components.oci.iam.judge import AttachedPolicy, Principal, Target, compile_policies, judge_request
+from components.oci.iam.parse import parse_statement
+from components.oci.iam.permissions import known_operations
 from tests.unit.components.oci.iam.tenancy import (
     ALICE,
     DATA_SCIENCE,
@@ -37,7 +37,7 @@ from tests.unit.components.oci.iam.tenancy import (
     ],
 )  # fmt: skip
 def test_names_the_statement_that_would_grant(principal: Principal, target: Target, remedy: str) -> None:
-    refusal = explain(policies(), principal, ("BUCKET_READ",), target)
+    refusal = explain_refusal(policies(), principal, ("BUCKET_READ",), target)
     assert [to_text(statement) for statement in refusal.remedies] == [remedy]
     assert refusal.text().splitlines()[-1] == f"would grant it: {remedy}"
 
@@ -45,7 +45,7 @@ def test_names_the_statement_that_would_grant(principal: Principal, target: Targ
 @pytest.mark.parametrize("name", ["a\nb", " a", "\x00", "", "'"])
 @pytest.mark.parametrize("place", [ROOT, "nowhere", "a\x00b", ""])
 def test_a_target_that_no_statement_can_name_is_refused_all_the_same(name: str, place: str) -> None:
-    refusal = explain(policies(), ALICE, ("BUCKET_READ",), Target(place, {"target.bucket.name": name}))
+    refusal = explain_refusal(policies(), ALICE, ("BUCKET_READ",), Target(place, {"target.bucket.name": name}))
     assert refusal.text().startswith("user alice lacks BUCKET_READ")
 
 
@@ -59,14 +59,14 @@ def test_a_target_that_no_statement_can_name_is_refused_all_the_same(name: str, 
 )
 def test_a_refusal_lists_statements_that_almost_apply(statement: str, why: str) -> None:
     in_force = policies(statement, "Allow group scientists to read repos in tenancy")
-    refusal = explain(in_force, ALICE, ("BUCKET_READ",), bucket())
-    assert [(miss.statement, why in miss.why) for miss in refusal.near] == [(parse(statement), True)]
+    refusal = explain_refusal(in_force, ALICE, ("BUCKET_READ",), bucket())
+    assert [(miss.statement, why in miss.why) for miss in refusal.near] == [(parse_statement(statement), True)]
     assert f"does not apply (p): {statement}: " in refusal.text()
 
 
 def test_a_refusal_names_the_user_and_the_missing_permissions() -> None:
     assert (
-        explain(policies(), ALICE, ("A_READ", "B_READ"), Target(ROOT))
+        explain_refusal(policies(), ALICE, ("A_READ", "B_READ"), Target(ROOT))
         .text()
         .startswith("user alice lacks A_READ, B_READ")
     )
@@ -74,12 +74,12 @@ def test_a_refusal_names_the_user_and_the_missing_permissions() -> None:
 
 @given(
     st.sampled_from([ALICE, LONER, RUN, DATA_SCIENCE]),
-    st.sampled_from(sorted(operations())),
+    st.sampled_from(sorted(known_operations())),
     st.sampled_from([bucket(), bucket("it's", DEEP), Target(ROOT), Target(TEAM, {"target.repo.name": "a/b"})]),
 )
 def test_the_remedy_heals(principal: Principal, name: str, target: Target) -> None:
-    needed = operation(name).permissions
-    missing = judge(policies(), principal, needed, target).missing
-    remedies = explain(policies(), principal, missing, target).remedies
+    needed = find_operation(name).permissions
+    missing = judge_request(policies(), principal, needed, target).missing
+    remedies = explain_refusal(policies(), principal, missing, target).remedies
     healed = compile_policies([AttachedPolicy("p", ROOT, remedies)], TREE)
-    assert judge(healed, principal, needed, target).allowed
+    assert judge_request(healed, principal, needed, target).allowed

@@ -6,10 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.oci.iam import operation, to_text
+from components.oci.iam import find_operation, to_text
 from components.oci.iam.evaluate import time_variables
-from components.oci.iam.judge import AttachedPolicy, CompiledPolicies, Principal, Target, compile_policies, judge
-from components.oci.iam.parse import parse
+from components.oci.iam.judge import (
+    AttachedPolicy,
+    CompiledPolicies,
+    Principal,
+    Target,
+    compile_policies,
+    judge_request,
+)
+from components.oci.iam.parse import parse_statement
 from components.oci.iam.permissions import resource_types
 from components.oci.iam.statement import VERBS, Statement, Tenancy, VerbGrant
 from tests.unit.components.oci.iam.strategies import conditions, families_and_types, statements
@@ -133,10 +140,10 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_statement_allows_or_refuses_a_call(case: Case) -> None:
     in_force = policies(case.statement)
-    verdict = judge(in_force, case.principal, [case.permission], case.target, case.request)
+    verdict = judge_request(in_force, case.principal, [case.permission], case.target, case.request)
     assert verdict.allowed is case.allowed
     assert verdict.missing == (() if case.allowed else (case.permission,))
-    assert [granted.statement for granted in verdict.by] == ([parse(case.statement)] if case.allowed else [])
+    assert [granted.statement for granted in verdict.by] == ([parse_statement(case.statement)] if case.allowed else [])
 
 
 def test_a_policy_reaches_its_own_compartment_and_below_only() -> None:
@@ -156,13 +163,13 @@ def test_a_policy_reaches_its_own_compartment_and_below_only() -> None:
 
 def test_needs_every_permission_and_names_what_is_missing() -> None:
     in_force = policies("Allow group scientists to manage subnets in compartment team")
-    verdict = judge(in_force, ALICE, operation("CreateSubnet").permissions, Target(TEAM))
+    verdict = judge_request(in_force, ALICE, find_operation("CreateSubnet").permissions, Target(TEAM))
     assert verdict.missing == ("DHCP_ATTACH", "ROUTE_TABLE_ATTACH", "SECURITY_LIST_ATTACH", "VCN_ATTACH")
     assert [granted.permission for granted in verdict.by] == ["SUBNET_CREATE"]
 
 
 def test_nothing_needed_is_allowed() -> None:
-    assert judge(policies(), LONER, operation("ListServices").permissions, Target(ROOT)).allowed
+    assert judge_request(policies(), LONER, find_operation("ListServices").permissions, Target(ROOT)).allowed
 
 
 def test_a_circle_of_compartments_ends() -> None:
@@ -175,14 +182,16 @@ _requests = st.tuples(
     st.sampled_from(sorted(p for kind in resource_types().values() for p in kind.covers["manage"])),
     st.sampled_from([bucket(), bucket("x", DEEP), Target(ROOT), Target(OTHER, {"target.repo.name": "a"})]),
 )
-_subjects = st.sampled_from([parse(f"Allow {who} to read repos in tenancy").subject for who in (
+_subjects = st.sampled_from([parse_statement(f"Allow {who} to read repos in tenancy").subject for who in (
     "any-user", "any-group", "group scientists", "group 'Corp'/'x y'", "dynamic-group runs", "service datascience"
 )])  # fmt: skip
 _meeting = st.builds(
     Statement,
     _subjects,
     st.builds(VerbGrant, st.sampled_from(VERBS), families_and_types),
-    st.one_of(st.just(Tenancy()), st.just(parse("Allow any-user to read repos in compartment team").location)),
+    st.one_of(
+        st.just(Tenancy()), st.just(parse_statement("Allow any-user to read repos in compartment team").location)
+    ),
     st.one_of(st.none(), conditions),
 )
 
@@ -196,8 +205,8 @@ def test_a_further_statement_never_takes_access_away(
         after = [*before[:place], further, *before[place:]]
         fewer = compile_policies([AttachedPolicy("p", ROOT, tuple(before))], TREE)
         more = compile_policies([AttachedPolicy("p", ROOT, tuple(after))], TREE)
-        if judge(fewer, principal, [permission], target).allowed:
-            assert judge(more, principal, [permission], target).allowed
+        if judge_request(fewer, principal, [permission], target).allowed:
+            assert judge_request(more, principal, [permission], target).allowed
 
 
 # The documents' statements (without the proof of concept), and the calls that fail without each of them.
@@ -249,9 +258,9 @@ FAILS_WITHOUT = {
 def _failing(in_force: CompiledPolicies) -> set[str]:
     failing = set()
     for call, (principal, name, circumstance) in CALLS.items():
-        needs = operation(name)
+        needs = find_operation(name)
         needed = needs.permissions | needs.conditional.get(circumstance, frozenset())
-        if not judge(in_force, principal, needed, bucket()).allowed:
+        if not judge_request(in_force, principal, needed, bucket()).allowed:
             failing.add(call)
     return failing
 
@@ -262,6 +271,6 @@ def test_the_documents_statements_suffice() -> None:
 
 @pytest.mark.parametrize("dropped", FAILS_WITHOUT)
 def test_each_of_the_documents_statements_is_needed(dropped: str) -> None:
-    assert to_text(parse(dropped)) == dropped
+    assert to_text(parse_statement(dropped)) == dropped
     kept = [statement for statement in FAILS_WITHOUT if statement != dropped]
     assert _failing(policies(*kept)) == FAILS_WITHOUT[dropped]

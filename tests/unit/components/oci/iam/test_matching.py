@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.oci.iam import StatementError, condition_text
-from components.oci.iam.matching import MatchableResource, matches, parse_rule
+from components.oci.iam.matching import MatchableResource, matches_rule, parse_rule
 
 RUN = MatchableResource("ocid1.datasciencejobrun.oc1..r", "ocid1.compartment.oc1..c", {"Ops.Team": "vision"})
 NOTEBOOK = MatchableResource("ocid1.datasciencenotebooksession.oc1..n", "ocid1.compartment.oc1..d")
@@ -45,7 +45,9 @@ REFUSED = [
 @pytest.mark.parametrize(("text", "members"), RULES)
 def test_a_matching_rule_selects_its_members(text: str, members: set[str]) -> None:
     rule = parse_rule(text)
-    found = {name for name, one in (("run", RUN), ("book", NOTEBOOK), ("instance", INSTANCE)) if matches(rule, one)}
+    found = {
+        name for name, one in (("run", RUN), ("book", NOTEBOOK), ("instance", INSTANCE)) if matches_rule(rule, one)
+    }
     assert found == members
     assert parse_rule(condition_text(rule)) == rule
 
@@ -58,7 +60,7 @@ def test_refuses_with_column_and_remedy(text: str, column: int, message: str) ->
 
 
 def test_a_thing_without_an_ocid_has_no_type() -> None:
-    assert not matches(parse_rule("resource.type = 'x'"), MatchableResource("x", ""))
+    assert not matches_rule(parse_rule("resource.type = 'x'"), MatchableResource("x", ""))
 
 
 def _printed_back(text: str) -> bool:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.oci.iam import Statement, StatementError, to_text
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 from tests.unit.components.oci.iam.strategies import statements
 
 # Statements of Oracle's pages in their spelling, and in our canonical one.
@@ -152,13 +152,13 @@ def _filled(line: str) -> str:
 
 @pytest.mark.parametrize(("text", "canonical"), READ)
 def test_reads_what_the_language_allows(text: str, canonical: str) -> None:
-    assert to_text(parse(text)) == canonical
+    assert to_text(parse_statement(text)) == canonical
 
 
 @pytest.mark.parametrize(("text", "column", "message"), REFUSED)
 def test_refuses_with_column_and_remedy(text: str, column: int, message: str) -> None:
     with pytest.raises(StatementError) as refusal:
-        parse(text)
+        parse_statement(text)
     assert refusal.value.column == column
     assert message in str(refusal.value)
 
@@ -166,26 +166,26 @@ def test_refuses_with_column_and_remedy(text: str, column: int, message: str) ->
 @pytest.mark.parametrize("line", DOCUMENTS)
 def test_reads_every_statement_of_the_documents(line: str) -> None:
     filled = _filled(line)
-    assert parse(to_text(parse(filled))) == parse(filled)
+    assert parse_statement(to_text(parse_statement(filled))) == parse_statement(filled)
 
 
 @pytest.mark.parametrize("line", [line for line in DOCUMENTS if "<" in line])
 def test_placeholders_left_in_are_refused(line: str) -> None:
     with pytest.raises(StatementError, match="is a placeholder"):
-        parse(line)
+        parse_statement(line)
 
 
 @given(statements)
 def test_what_is_printed_is_read_back(statement: Statement) -> None:
-    assert parse(to_text(statement)) == statement
+    assert parse_statement(to_text(statement)) == statement
 
 
 def _refusal(text: str) -> StatementError | None:
     try:
-        parsed = parse(text)
+        parsed = parse_statement(text)
     except StatementError as refusal:
         return refusal
-    assert parse(to_text(parsed)) == parsed
+    assert parse_statement(to_text(parsed)) == parsed
     return None
 
 

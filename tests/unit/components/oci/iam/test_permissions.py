@@ -9,8 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.tables import table
-from components.oci.iam import StatementError, by_resource_type, grants, operation, smallest, type_of
-from components.oci.iam.permissions import families, is_documented, known_words, operations, resource_types, verb_covers
+from components.oci.iam import (
+    StatementError,
+    by_resource_type,
+    find_operation,
+    permissions_of_grant,
+    smallest_grant_for,
+    type_of,
+)
+from components.oci.iam.permissions import (
+    is_documented,
+    known_operations,
+    known_words,
+    resource_families,
+    resource_types,
+    verb_covers,
+)
 from components.oci.iam.printing import grant_text
 from components.oci.iam.statement import VERBS, PermissionGrant, VerbGrant
 
@@ -30,22 +44,22 @@ def test_verbs_are_cumulative() -> None:
         assert kind.documented <= kind.covers["manage"], kind.name
 
 
-@pytest.mark.parametrize("name", operations())
+@pytest.mark.parametrize("name", known_operations())
 def test_each_operation_needs_known_permissions(name: str) -> None:
-    needs = operation(name)
+    needs = find_operation(name)
     every = needs.permissions.union(*needs.conditional.values())
     assert {permission for permission in every if type_of(permission) is None} == set()
     assert needs.source
 
 
 def test_documented_operations_need_documented_permissions() -> None:
-    sure = [needs for needs in operations().values() if needs.trust == "documented"]
+    sure = [needs for needs in known_operations().values() if needs.trust == "documented"]
     doubtful = {needs.name: {p for p in needs.permissions if not is_documented(p)} for needs in sure}
     assert {name for name, names in doubtful.items() if names} == set()
 
 
 def test_circumstances_belong_to_operations() -> None:
-    assert set(table("operations")["also"]) <= set(operations())
+    assert set(table("operations")["also"]) <= set(known_operations())
 
 
 # Spot checks against Oracle's tables, where pattern and memory mislead.
@@ -72,12 +86,12 @@ def test_what_verbs_cover(verb: str, kind: str, permission: str, covered: bool) 
 
 
 def test_a_grant_by_verb_or_by_list_has_its_permissions() -> None:
-    assert grants(VerbGrant("read", "buckets")) == {"BUCKET_INSPECT", "BUCKET_READ"}
-    assert grants(PermissionGrant(("BUCKET_READ",))) == {"BUCKET_READ"}
+    assert permissions_of_grant(VerbGrant("read", "buckets")) == {"BUCKET_INSPECT", "BUCKET_READ"}
+    assert permissions_of_grant(PermissionGrant(("BUCKET_READ",))) == {"BUCKET_READ"}
 
 
 def test_permissions_sort_by_type() -> None:
-    assert by_resource_type(operation("DeleteSecurityList").permissions) == {
+    assert by_resource_type(find_operation("DeleteSecurityList").permissions) == {
         "security-lists": {"SECURITY_LIST_DELETE"},
         "vcns": {"VCN_DETACH"},
     }
@@ -86,12 +100,12 @@ def test_permissions_sort_by_type() -> None:
 
 
 def test_families_name_known_words() -> None:
-    assert {member for members in families().values() for member in members} <= known_words()
+    assert {member for members in resource_families().values() for member in members} <= known_words()
 
 
 def test_an_unknown_operation_gets_the_nearest() -> None:
     with pytest.raises(StatementError, match="did you mean `CreateBucket`"):
-        operation("CreateBuckt")
+        find_operation("CreateBuckt")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +124,7 @@ def test_an_unknown_operation_gets_the_nearest() -> None:
     ],
 )
 def test_smallest(kind: str, needed: str, grant: str, trust: str) -> None:
-    found = smallest(kind, frozenset(needed.split()))
+    found = smallest_grant_for(kind, frozenset(needed.split()))
     assert (grant_text(found), found.trust) == (grant, trust)
 
 
@@ -125,17 +139,17 @@ def test_smallest(kind: str, needed: str, grant: str, trust: str) -> None:
 )
 def test_refuses_what_cannot_be_granted(kind: str, needed: str, message: str) -> None:
     with pytest.raises(StatementError, match=message):
-        smallest(kind, frozenset(needed.split()))
+        smallest_grant_for(kind, frozenset(needed.split()))
 
 
 @given(st.data())
 def test_covers_what_is_needed_and_never_lists_an_inferred_name(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(resource_types())))
     needed = data.draw(st.frozensets(st.sampled_from(sorted(resource_types()[kind].covers["manage"])), min_size=1))
-    grant = smallest(kind, needed)
-    assert needed <= grants(grant)
+    grant = smallest_grant_for(kind, needed)
+    assert needed <= permissions_of_grant(grant)
     if isinstance(grant, PermissionGrant):
-        assert grants(grant) == needed
+        assert permissions_of_grant(grant) == needed
         assert all(map(is_documented, needed))
     elif grant.verb != "inspect":
         below = VERBS[VERBS.index(grant.verb) - 1]

@@ -19,7 +19,7 @@ from components.oci.iam import (
     Text,
     Variable,
     VerbGrant,
-    equals,
+    equals_text,
 )
 
 
@@ -47,7 +47,7 @@ from components.oci.iam import (
         lambda: Pattern(""),
         lambda: Pattern("a,b"),
         lambda: Variable("request"),
-        lambda: equals("bucket", "x"),
+        lambda: equals_text("bucket", "x"),
         lambda: Comparison("target.bucket.name", "=", ()),
         lambda: Comparison("target.bucket.name", "between", (Text("a"),)),
         lambda: Comparison("target.bucket.name", "in", (Pattern("a*"),)),

@@ -21,9 +21,9 @@ from components.oci.iam.judge import (
     Principal,
     Target,
     compile_policies,
-    judge,
+    judge_request,
 )
-from components.oci.iam.parse import parse
+from components.oci.iam.parse import parse_statement
 from components.oci.iam.permissions import verb_covers
 from components.oci.review.platform import OciReview
 from components.platform.review import ReviewedResource, Snapshot
@@ -139,8 +139,8 @@ def requests(chance: random.Random, number: int) -> list[Request]:
 
 
 def allowed(allow: Sequence[Allow], asked: Request) -> bool:
-    made = compile_policies([AttachedPolicy("", TENANCY, tuple(parse(one.text) for one in allow))], PLACES)
-    return judge(made, PEOPLE[asked.who], (asked.permission,), asked.target, dict(asked.more)).allowed
+    made = compile_policies([AttachedPolicy("", TENANCY, tuple(parse_statement(one.text) for one in allow))], PLACES)
+    return judge_request(made, PEOPLE[asked.who], (asked.permission,), asked.target, dict(asked.more)).allowed
 
 
 def in_tenancy(allow: Sequence[Allow]) -> Snapshot:
