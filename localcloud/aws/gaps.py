@@ -37,7 +37,7 @@ class AwsCoverage:
     all: int
 
 
-def aws_gap_paragraphs() -> Iterator[str]:
+def gap_paragraphs() -> Iterator[str]:
     """Names only operations that exist here, because AWS has thousands."""
     services = list(botocore_coverage())
     yield _HEAD
