@@ -66,10 +66,17 @@ class AwsCloud:
         )
 
     def recover(self) -> None:
-        """Restarts the instances that ran when the cloud ended. Called on the loop, after `hosts` is set."""
+        """Restarts the instances that ran when the cloud ended, and marks their commands as failed. Called on the loop,
+        after `hosts` is set."""
         self._loop = asyncio.get_running_loop()
+
+        def restart(_: object) -> None:
+            commands.fail_all()
+            for instance in machine_view.active_instances():
+                machine_view.mark_pending(instance)
+
         if kept.exists(account.aws_folder(self._home)):
-            self._report(lambda _: _restart_instances())
+            self._report(restart)
 
     async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
         if request.path.startswith(metadata.PATH):
@@ -220,13 +227,6 @@ class AwsCloud:
         if self._simulation is not None:  # a connection of sqlite may be used on one thread only
             self._thread.submit(self._simulation.close)
         await asyncio.to_thread(self._thread.shutdown, wait=True)
-
-
-def _restart_instances() -> None:
-    """After a restart of the cloud: restarts the instances that ran, and marks their commands as failed."""
-    commands.fail_all()
-    for instance in machine_view.active_instances():
-        machine_view.mark_pending(instance)
 
 
 def _refusal_of(fault: faults.Fault) -> RefusalError:

@@ -77,23 +77,20 @@ def find_access_key(key_id: str) -> Key:
     if session is not None:
         if session.expiration.timestamp() < http.current_moment():
             raise RefusalError(Reason.EXPIRED_TOKEN, "The security token included in the request is expired")
-        return Key(session.secret_access_key, _session_principal(session), session.session_token)
+        role, name = role_of_session(session), session.session_name
+        if role is None:
+            raise RefusalError(Reason.BAD_TOKEN, "The security token included in the request is invalid")
+        principal = AwsPrincipal(
+            session.arn, role=role.name, session=name, instance=name if name.startswith("i-") else "",
+            id=f"{role.id}:{name}", session_policy=session.policy or "", role_arn=role.arn,
+            since=datetime.fromtimestamp(session.trainyard_since, UTC).isoformat(), tags=_owner_tags(role),
+        )  # fmt: skip
+        return Key(session.secret_access_key, principal, session.session_token)
     for name, user in list(backend.users.items()):
         for key in user.access_keys:
             if key.access_key_id == key_id and key.status == "Active":
                 return Key(key.secret_access_key, AwsPrincipal(user.arn, user=name, id=user.id, tags=_owner_tags(user)))
     raise RefusalError(Reason.UNKNOWN_KEY, "The AWS Access Key Id you provided does not exist in our records.")
-
-
-def _session_principal(session: Any) -> AwsPrincipal:
-    role, name = role_of_session(session), session.session_name
-    if role is None:
-        raise RefusalError(Reason.BAD_TOKEN, "The security token included in the request is invalid")
-    return AwsPrincipal(
-        session.arn, role=role.name, session=name, instance=name if name.startswith("i-") else "",
-        id=f"{role.id}:{name}", session_policy=session.policy or "", role_arn=role.arn,
-        since=datetime.fromtimestamp(session.trainyard_since, UTC).isoformat(), tags=_owner_tags(role),
-    )  # fmt: skip
 
 
 def role_of_session(session: Any) -> Any:

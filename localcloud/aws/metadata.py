@@ -90,7 +90,12 @@ class Metadata:
         if path == "latest/user-data":
             return None if instance.user_data is None else str(instance.user_data.decode())
         if path == "latest/dynamic/instance-identity/document":
-            return json.dumps(_identity_document(instance))
+            return json.dumps({
+                "accountId": ACCOUNT, "architecture": instance.architecture,
+                "availabilityZone": instance.availability_zone, "imageId": instance.image_id,
+                "instanceId": instance.id, "instanceType": instance.instance_type, "privateIp": instance.private_ip,
+                "region": instance.ec2_backend.region_name, "version": "2017-09-30",
+            })  # fmt: skip
         if not (path == "latest/meta-data" or path.startswith("latest/meta-data/")):
             return {"": "latest", "latest": "dynamic\nmeta-data\nuser-data"}.get(path)
         return _read_path(self._tree(instance), path.removeprefix("latest/meta-data").strip("/"))
@@ -184,14 +189,6 @@ def _session_of(instance: Any, role: Any, seconds: float) -> Any:
         duration=seconds, external_id="",
     )  # fmt: skip
     return instance.trainyard_session
-
-
-def _identity_document(instance: Any) -> dict[str, Any]:
-    return {
-        "accountId": ACCOUNT, "architecture": instance.architecture, "availabilityZone": instance.availability_zone,
-        "imageId": instance.image_id, "instanceId": instance.id, "instanceType": instance.instance_type,
-        "privateIp": instance.private_ip, "region": instance.ec2_backend.region_name, "version": "2017-09-30",
-    }  # fmt: skip
 
 
 def _read_path(tree: Mapping[str, Any], path: str) -> str | None:

@@ -20,6 +20,14 @@ from localcloud.server import http
 _NUMBERED = re.compile(r"^([A-Za-z.]+?)(?:\.member)?(?:\.\d+)?$")
 
 
+# Creations that also need a permission to tag, if they have tags.
+_TO_TAG = {
+    "secretsmanager.CreateSecret": "secretsmanager:TagResource", "ecr.CreateRepository": "ecr:TagResource",
+    "logs.CreateLogGroup": "logs:TagResource", "iam.CreateRole": "iam:TagRole", "iam.CreatePolicy": "iam:TagPolicy",
+    "iam.CreateInstanceProfile": "iam:TagInstanceProfile", "iam.CreateUser": "iam:TagUser",
+}  # fmt: skip
+
+
 def needs_of_aws_call(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
     """All actions and resources that must be allowed; none if the call needs no permission."""
     common = common_keys(call, principal)
@@ -35,7 +43,8 @@ def needs_of_aws_call(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
         Need(f"{call.service.prefix}:{call.operation}", arn, {**keys, **resource_tags.resource_tag_keys(arn)})
         for arn in _call_resources(call)
     ]  # fmt: skip
-    needs += list(_tag_needs(call, needs))
+    if to_tag := _TO_TAG.get(call.name):
+        needs += [Need(to_tag, need.resource, need.keys) for need in needs if "aws:TagKeys" in need.keys]
     if call.name == "iam.AddRoleToInstanceProfile":
         arn = f"arn:aws:iam::{ACCOUNT}:role/{call.text('RoleName')}"
         needs.append(ec2_needs.pass_role_need(resource_tags.full_arn(arn, call.region), common))
@@ -130,17 +139,6 @@ def _request_tags(call: AwsCall) -> dict[str, Sequence[str]]:
     pairs = dict(resource_tags.tag_pair(row) for row in rows)
     removed = [text for name in ("TagKeys", "tagKeys") for text in parameter_texts(call, name)]
     return resource_tags.request_keys(pairs, removed)
-
-
-def _tag_needs(call: AwsCall, needs: list[Need]) -> Iterator[Need]:
-    """The needs to tag new resources: for a creation with tags, these services also require a permission to tag."""
-    actions = {"secretsmanager.CreateSecret": "TagResource", "ecr.CreateRepository": "TagResource",
-               "iam.CreateRole": "TagRole", "iam.CreatePolicy": "TagPolicy", "logs.CreateLogGroup": "TagResource",
-               "iam.CreateInstanceProfile": "TagInstanceProfile", "iam.CreateUser": "TagUser"}  # fmt: skip
-    action = actions.get(call.name)
-    for need in needs if action else ():
-        if "aws:TagKeys" in need.keys:
-            yield Need(f"{call.service.prefix}:{action}", need.resource, need.keys)
 
 
 def special_keys(call: AwsCall) -> dict[str, Sequence[str]]:

@@ -28,7 +28,13 @@ _ON_KEY = {
 def s3_needs(call: AwsCall, common: Keys) -> Iterator[Need]:
     bucket, key = str(call.parameters["Bucket"]), str(call.parameters["Key"])
     names = table("aws_calls")["actions"]["s3"].get(call.operation, [call.operation])
-    keys = {**common, **_own_keys(call)}
+    headers = call.headers
+    own: dict[str, Sequence[str]] = {
+        f"s3:{name}": (call.text(name),) for name in ("prefix", "delimiter", "max-keys") if name in call.parameters
+    }
+    own |= {f"s3:{name}": (headers[name],) for name in (*_HEADERS, "if-none-match") if name in headers}
+    own |= {f"s3:RequestObjectTag/{name}": (value,) for name, value in object_tags(call)}
+    keys = {**common, **own}
     if not bucket:
         yield from (Need(f"s3:{name}", "*", keys) for name in names)
         return
@@ -59,16 +65,6 @@ def _header_needs(call: AwsCall, resource: str, keys: Keys) -> Iterator[Need]:
     row = rows.get(call.operation, rows["object"])
     needed = (name for header, text in call.headers.items() if text not in _OFF for name in row.get(header, ()))
     yield from (Need(f"s3:{name}", resource, keys) for name in dict.fromkeys(needed))
-
-
-def _own_keys(call: AwsCall) -> dict[str, Sequence[str]]:
-    keys: dict[str, Sequence[str]] = {
-        f"s3:{name}": (call.text(name),) for name in ("prefix", "delimiter", "max-keys") if name in call.parameters
-    }
-    headers = call.headers
-    keys |= {f"s3:{name}": (headers[name],) for name in _HEADERS if name in headers}
-    keys |= {f"s3:RequestObjectTag/{name}": (value,) for name, value in object_tags(call)}
-    return {**keys, **({"s3:if-none-match": (headers["if-none-match"],)} if "if-none-match" in headers else {})}
 
 
 def object_tags(call: AwsCall) -> list[tuple[str, str]]:

@@ -182,15 +182,12 @@ def subnet_facts(backend: Any, identifier: str) -> SubnetFacts | None:
     tables = [one for one in backend.route_tables.values() if one.vpc_id == subnet.vpc_id]
     own = [one for one in tables if subnet.id in one._associations.values()]
     used = (own or [one for one in tables if one.main_association_id] or [None])[0]
-    routes = tuple(_table_routes(used)) if used else ()
-    in_network = [one for one in backend.vpc_end_points.values() if one.vpc_id == subnet.vpc_id]
-    endpoints = [tuple(one.security_group_ids) for one in in_network if one.vpc_endpoint_type == "Interface"]
-    return SubnetFacts(subnet.id, subnet.cidr_block, subnet.vpc_id, blocks, routes, tuple(endpoints))
-
-
-def _table_routes(table: Any) -> Iterator[tuple[str, str]]:
-    for route in table.routes:
+    routes = []
+    for route in used.routes if used else ():
         prefix = route.destination_prefix_list
         nat = route.nat_gateway.id if route.nat_gateway else ""
         target = nat or route.gateway_id or next((one.id for one in (route.interface, route.instance) if one), "")
-        yield (route.destination_cidr_block or (prefix.id if prefix else ""), target)
+        routes.append((route.destination_cidr_block or (prefix.id if prefix else ""), target))
+    in_network = [one for one in backend.vpc_end_points.values() if one.vpc_id == subnet.vpc_id]
+    endpoints = [tuple(one.security_group_ids) for one in in_network if one.vpc_endpoint_type == "Interface"]
+    return SubnetFacts(subnet.id, subnet.cidr_block, subnet.vpc_id, blocks, tuple(routes), tuple(endpoints))

@@ -105,22 +105,21 @@ def _vpc_items(living: Sequence[Any]) -> Iterator[Item]:
             if vpc.is_default and vpc.id not in used:
                 continue
             blocks = ", ".join(row["cidr_block"] for row in vpc.get_cidr_block_association_set())
-            facts = [["id", vpc.id], ["region", backend.region_name]]
+            ways_out = [one for one in backend.internet_gateways.values() if one.vpc and one.vpc.id == vpc.id]
+            nats = [one for one in backend.nat_gateways.values() if one.vpc_id == vpc.id]
+            endpoints = [one for one in backend.vpc_end_points.values() if one.vpc_id == vpc.id]
             yield {
                 "name": tags_by_name(vpc).get("Name") or vpc.id,
                 "state": blocks,
-                "facts": [*facts, *_vpc_gateways(backend, vpc)],
+                "facts": [
+                    ["id", vpc.id],
+                    ["region", backend.region_name],
+                    *(["internet gateway", one.id] for one in ways_out),
+                    *(["NAT gateway", one.id] for one in nats),
+                    *([f"{one.vpc_endpoint_type} endpoint", one.service_name] for one in endpoints),
+                ],
                 "tables": list(_vpc_tables(backend, vpc)),
             }
-
-
-def _vpc_gateways(backend: Any, vpc: Any) -> Iterator[list[str]]:
-    ways_out = (one for one in backend.internet_gateways.values() if one.vpc and one.vpc.id == vpc.id)
-    yield from (["internet gateway", one.id] for one in ways_out)
-    yield from (["NAT gateway", one.id] for one in backend.nat_gateways.values() if one.vpc_id == vpc.id)
-    for one in backend.vpc_end_points.values():
-        if one.vpc_id == vpc.id:
-            yield [f"{one.vpc_endpoint_type} endpoint", one.service_name]
 
 
 def _vpc_tables(backend: Any, vpc: Any) -> Iterator[dict[str, Any]]:

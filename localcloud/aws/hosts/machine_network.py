@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 
@@ -29,7 +29,12 @@ def instance_destinations(facts: SubnetFacts) -> tuple[str, ...]:
     """The CIDR blocks that a subnet's router reaches: its network, and the destinations of its routes."""
     subnet = _parse_network(facts.subnet_block, "the block {} of a subnet")
     blocks = {block for block in facts.network_blocks if _parse_network(block, "the block {} of a VPC") != subnet}
-    blocks |= set(_routed_blocks(facts.routes))
+    for block, target in facts.routes:
+        if target.startswith("vpce-"):
+            blocks.add(f"{STORAGE_ADDRESS}/32")
+        elif target.startswith(_OUT) and ":" not in block and not block.startswith("pl-"):
+            network = _parse_network(block, "the destination {} of a route")
+            blocks.add("default" if network.prefixlen == 0 else str(network))
     if facts.endpoints:
         # In a real VPC, interface endpoints have addresses of the VPC. Here they have the address of the services.
         blocks.add(f"{SERVICES_ADDRESS}/32")
@@ -39,18 +44,6 @@ def instance_destinations(facts: SubnetFacts) -> tuple[str, ...]:
 def router_address(facts: SubnetFacts) -> str:
     """The address of a subnet's router: the first of the subnet."""
     return str(_parse_network(facts.subnet_block, "the block {} of a subnet")[1])
-
-
-def _routed_blocks(routes: Iterable[tuple[str, str]]) -> Iterator[str]:
-    for block, target in routes:
-        if block.startswith("pl-"):
-            if target.startswith("vpce-"):
-                yield f"{STORAGE_ADDRESS}/32"
-        elif target.startswith("vpce-"):
-            yield f"{STORAGE_ADDRESS}/32"
-        elif target.startswith(_OUT) and ":" not in block:
-            network = _parse_network(block, "the destination {} of a route")
-            yield "default" if network.prefixlen == 0 else str(network)
 
 
 def firewall_rules(groups: Iterable[SecurityGroupRules], members: Members) -> tuple[FirewallRule, ...]:
@@ -96,22 +89,19 @@ def _to_firewall_rule(group: str, index: int, rule: SecurityRule, members: Membe
         values = [value for value in pair or () if value is not None]
         if not all(0 <= value <= most for value in values) or (name == "ports" and values != sorted(values)):
             raise UnreadableRuleError(f"the {name} {values} of a security group")
+    if rule.peer.startswith("sg-"):
+        peers = tuple(IPv4Network(f"{address}/32") for address in members.get(rule.peer, ()))
+    elif rule.peer.startswith("pl-"):  # of AWS's prefix lists, instances here reach only that of S3
+        peers = (IPv4Network(f"{STORAGE_ADDRESS}/32"),)
+    elif ":" in rule.peer:  # no instance here has an IPv6 address
+        peers = ()
+    else:
+        peers = (_parse_network(rule.peer, "the peer {} of a security group"),)
     text = repr((rule.direction, rule.protocol, rule.peer, rule.ports, rule.icmp))
     return FirewallRule(
-        **vars(rule), list=group, index=index, peers=_peer_blocks(rule.peer, members),
-        named=rule.peer_kind != "addresses", key=hashlib.sha256(text.encode()).hexdigest()[:16],
+        **vars(rule), list=group, index=index, peers=peers, named=rule.peer_kind != "addresses",
+        key=hashlib.sha256(text.encode()).hexdigest()[:16],
     )  # fmt: skip
-
-
-def _peer_blocks(peer: str, members: Members) -> tuple[IPv4Network, ...]:
-    if peer.startswith("sg-"):
-        return tuple(IPv4Network(f"{address}/32") for address in members.get(peer, ()))
-    if peer.startswith("pl-"):
-        # Of AWS's prefix lists, instances here reach only that of S3.
-        return (IPv4Network(f"{STORAGE_ADDRESS}/32"),)
-    if ":" in peer:  # no instance here has an IPv6 address
-        return ()
-    return (_parse_network(peer, "the peer {} of a security group"),)
 
 
 def _parse_network(text: str, what: str) -> IPv4Network:

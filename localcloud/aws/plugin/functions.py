@@ -2,7 +2,6 @@
 """The provider's functions, such as `getVpc`, by their rows."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from components.aws.types.functions import FUNCTIONS, AwsFunction
 from components.aws.types.templates import fill
@@ -39,7 +38,11 @@ def call_aws_function(token: str, lookup: AwsFunction, session: AwsSession, args
     if token.endswith("getSecret:getSecret"):
         values["secret"] = args.get("arn") or args.get("name")
     parameters = {key: value for key, value in fill(lookup.parameters, values).items() if value not in (None, [None])}
-    given = {name: _listed_values(args[key]) for key, name in lookup.filters.items() if args.get(key) is not None}
+    given: dict[str, list[str]] = {}
+    for key, name in lookup.filters.items():
+        if args.get(key) is not None:
+            listed = args[key] if isinstance(args[key], list) else [args[key]]
+            given[name] = [str(each).lower() if isinstance(each, bool) else str(each) for each in listed]
     tags = args.get("tags") or args.get("instanceTags") or {}
     given |= {f"tag:{key}": [value] for key, value in tags.items()}
     given |= {one["name"]: list(one["values"]) for one in args.get("filters") or ()}
@@ -84,8 +87,3 @@ def _make_unused_calls(call: Call, lookup: AwsFunction, session: AwsSession, val
                 raise
 
         call_aws(call, f"{call.name.rsplit(':', 1)[-1]}: {operation}", ask)
-
-
-def _listed_values(value: Any) -> list[str]:
-    values = value if isinstance(value, list) else [value]
-    return [str(one).lower() if isinstance(one, bool) else str(one) for one in values]

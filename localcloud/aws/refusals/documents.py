@@ -109,12 +109,10 @@ def _check_conditions(conditions: Any) -> None:
     for operator, keys in conditions.items():
         if not is_operator(operator):
             raise _MalformedError(f"Invalid Condition type : {operator}")
-        if not isinstance(keys, dict) or not all(_is_value(one) for one in keys.values()):
+        values = list(keys.values()) if isinstance(keys, dict) else [None]
+        texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
+        if not all(isinstance(text, str | bool | int | float) for text in texts):
             raise _MalformedError("Invalid policy syntax.")
-
-
-def _is_value(value: Any) -> bool:
-    return all(isinstance(one, str | bool | int | float) for one in (value if isinstance(value, list) else [value]))
 
 
 def _check_principals(statement: Mapping[str, Any]) -> None:

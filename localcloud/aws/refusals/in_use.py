@@ -21,21 +21,16 @@ def refuse_deletion_in_use(call: AwsCall) -> None:
     for row in table("aws_refusals")["in_use"]:
         if row["operation"] != call.name:
             continue
-        resource = _deleted_resource(call, row["parameter"])
+        resource = call.text(row["parameter"])
+        if call.name == "ec2.DeleteSecurityGroup" and not resource:  # which may have a name instead
+            group = _backend_of_call(call).get_security_group_by_name_or_id(call.text("GroupName"))
+            resource = str(group.id) if group is not None else ""
         users = [user for kind in row["of"] for user in USERS[kind](_backend_of_call(call), resource)]
         if users:
             # Unlike AWS's message, the log says what uses it.
             log.info("refused %s of %s, which is used by %s", call.name, resource, ", ".join(users[:5]))
             message = row["message"].replace("{id}", resource)
             raise RefusalError(Reason.REFUSED, message, row["code"], row.get("status", 400))
-
-
-def _deleted_resource(call: AwsCall, parameter: str) -> str:
-    """The id in a call. DeleteSecurityGroup may have a name instead."""
-    if call.name == "ec2.DeleteSecurityGroup" and not call.text(parameter):
-        group = _backend_of_call(call).get_security_group_by_name_or_id(call.text("GroupName"))
-        return str(group.id) if group is not None else ""
-    return call.text(parameter)
 
 
 def _backend_of_call(call: AwsCall) -> Any:

@@ -34,7 +34,8 @@ def refuse_launch_values(call: AwsCall) -> None:
         _check_profile(call.text("IamInstanceProfile.Name"), call.text("IamInstanceProfile.Arn"))
     if call.operation == "CreateTags":
         named = [str(value) for name, value in call.parameters.items() if name.startswith("ResourceId.")]
-        if any(_shows_tags(call.region, one) for one in named):
+        found = [instance for one in named if (instance := _existing_instance(call.region, one)) is not None]
+        if any(instance.metadata_options.instance_metadata_tags == "enabled" for instance in found):
             _check_tags(
                 str(value) for name, value in call.parameters.items() if re.fullmatch(r"Tag\.\d+\.Key", name)
             )  # fmt: skip
@@ -125,11 +126,6 @@ def _existing_instance(region: str, identifier: str) -> Any:
     from moto.ec2.models import ec2_backends
 
     return next((one for one in ec2_backends[ACCOUNT][region].all_instances() if one.id == identifier), None)
-
-
-def _shows_tags(region: str, identifier: str) -> bool:
-    instance = _existing_instance(region, identifier)
-    return instance is not None and instance.metadata_options.instance_metadata_tags == "enabled"
 
 
 def check_interfaces(kind: str, wanted: dict[str, Any]) -> None:

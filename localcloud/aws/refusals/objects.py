@@ -32,8 +32,17 @@ def refuse_s3_call(call: AwsCall, caller: AwsPrincipal) -> None:
     bucket = s3_backends[ACCOUNT]["aws"].buckets.get(call.text("Bucket"))
     if bucket is None:
         return
-    if call.operation in ("GetObject", "HeadObject") and not call.text("versionId"):
-        _check_missing_object(call, bucket, caller)
+    reads = call.operation in ("GetObject", "HeadObject") and not call.text("versionId")
+    if reads and bucket.keys.get(call.text("Key")) is None:
+        # Only callers who may list the bucket may learn that an object does not exist.
+        need = Need("s3:ListBucket", f"arn:aws:s3:::{bucket.name}", common_keys(call, caller))
+        decision = decide(need, caller, in_force(caller, need))
+        if not decision.allowed:
+            raise RefusalError(
+                Reason.DENIED,
+                f"User: {caller.arn} is not authorized to perform: {need.action} on resource: {need.resource}"
+                f" {decision.why}",
+            )
     block = bucket.public_access_block if call.operation == "PutBucketPolicy" else None
     if block is not None and block.block_public_policy and any(_public_statements(call.body.decode())):
         raise RefusalError(
@@ -56,20 +65,6 @@ def refuse_s3_call(call: AwsCall, caller: AwsPrincipal) -> None:
             raise RefusalError(Reason.REFUSED, f"{key.arn} is disabled.", "KMS.DisabledException")
         if key.key_state != "Enabled":
             raise RefusalError(Reason.REFUSED, f"{key.arn} is pending deletion.", "KMS.KMSInvalidStateException")
-
-
-def _check_missing_object(call: AwsCall, bucket: Any, caller: AwsPrincipal) -> None:
-    """Denies access to a missing object. Only callers who may list the bucket may learn that it does not exist."""
-    if bucket.keys.get(call.text("Key")) is not None:
-        return
-    need = Need("s3:ListBucket", f"arn:aws:s3:::{bucket.name}", common_keys(call, caller))
-    decision = decide(need, caller, in_force(caller, need))
-    if not decision.allowed:
-        raise RefusalError(
-            Reason.DENIED,
-            f"User: {caller.arn} is not authorized to perform: {need.action} on resource: {need.resource}"
-            f" {decision.why}",
-        )
 
 
 def _public_statements(policy: str) -> Iterator[Mapping[str, Any]]:

@@ -27,7 +27,14 @@ _FILTER_NAME = re.compile(r"Filter\.\d+\.Name")
 def refuse_values_outside_limits(call: AwsCall, caller: AwsPrincipal) -> None:
     """Refuses a call with values outside of their limits. The message lists all of them."""
     code = table("aws_refusals")["limits"].get(call.service.prefix)
-    problems = [*_problems_by_model(call), *_problems_by_rows(call)] if code else []
+    problems = [*_problems_by_model(call)] if code else []
+    for row in table("aws_refusals")["values"] if code else ():
+        value = call.parameters.get(row["parameter"])
+        if row["operation"] == call.name and value is not None and value not in row["values"]:
+            problems.append(
+                f"Value '{value}' at '{row['parameter']}' failed to satisfy constraint: Member must satisfy enum"
+                f" value set: [{', '.join(map(str, row['values']))}]"
+            )
     if problems:
         count = "1 validation error" if len(problems) == 1 else f"{len(problems)} validation errors"
         raise RefusalError(Reason.REFUSED, f"{count} detected: {'; '.join(problems)}", code or "")
@@ -109,15 +116,6 @@ def _compile_pattern(pattern: str) -> re.Pattern[str] | None:
 
 def _first_small(name: str) -> str:
     return name[:1].lower() + name[1:]
-
-
-def _problems_by_rows(call: AwsCall) -> Iterator[str]:
-    for row in table("aws_refusals")["values"]:
-        value = call.parameters.get(row["parameter"])
-        if row["operation"] == call.name and value is not None and value not in row["values"]:
-            values = ", ".join(map(str, row["values"]))
-            yield f"Value '{value}' at '{row['parameter']}' failed to satisfy constraint: Member must satisfy enum" \
-                  f" value set: [{values}]"  # fmt: skip
 
 
 def refuse_filters(call: AwsCall) -> None:

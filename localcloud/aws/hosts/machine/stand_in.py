@@ -79,16 +79,6 @@ def _docker_info(words: Sequence[str]) -> int:
     return 0
 
 
-def _inspected_container(state: channels.ContainerState) -> dict[str, Any]:
-    return {
-        "Id": state.name, "Name": f"/{state.name}", "Config": {"Image": state.image, "Cmd": list(state.command)},
-        "State": {
-            "Status": state.status, "Running": state.status == "running", "ExitCode": state.code, "Pid": state.pid,
-            "OOMKilled": False, "Error": "", "StartedAt": state.started, "FinishedAt": state.finished,
-        },
-    }  # fmt: skip
-
-
 def _docker_inspect(words: Sequence[str]) -> int:
     form, names, rest = "", [], list(words)
     while rest:
@@ -106,7 +96,16 @@ def _docker_inspect(words: Sequence[str]) -> int:
         print("[]")
         print(f"Error: No such object: {missing}", file=sys.stderr)
         return 1
-    shown = [_inspected_container(state) for state in states if state]
+    shown = [
+        {
+            "Id": state.name, "Name": f"/{state.name}", "Config": {"Image": state.image, "Cmd": list(state.command)},
+            "State": {
+                "Status": state.status, "Running": state.status == "running", "ExitCode": state.code, "Pid": state.pid,
+                "OOMKilled": False, "Error": "", "StartedAt": state.started, "FinishedAt": state.finished,
+            },
+        }
+        for state in states if state
+    ]  # fmt: skip
     if form:
         for one in shown:
             print(_fill_template(form, one))

@@ -70,7 +70,8 @@ class Units:
     async def ask(self, request: Mapping[str, Any]) -> Answer:
         """Executes a `systemctl` command."""
         words = [word for word in request["arguments"] if not word.startswith("-")]
-        verb, names = (words[0], [_full_unit_name(name) for name in words[1:]]) if words else ("list-units", [])
+        verb = words[0] if words else "list-units"
+        names = [name if "." in name else f"{name}.service" for name in words[1:]]
         if verb in ("poweroff", "halt", "reboot"):
             self._shut_down("reboot" if verb == "reboot" else "halt")
             return Answer()
@@ -214,10 +215,6 @@ def _signal_unit(process: Process, number: int, one: bool) -> None:
 
 def _unit_file(name: str) -> Path | None:
     return next((folder / name for folder in FOLDERS if (folder / name).is_file()), None)
-
-
-def _full_unit_name(name: str) -> str:
-    return name if "." in name else f"{name}.service"
 
 
 def _is_built_in(name: str) -> bool:

@@ -128,7 +128,10 @@ class ObjectResource(AwsResource):
 
     def outputs_of(self, model: Any, inputs: Properties) -> Properties:
         outputs = super().outputs_of(model, inputs)
-        outputs["etag"] = (inputs.get("etag") and _of_file(inputs, model)) or str(model.get("ETag", "")).strip('"')
+        live, given = str(model.get("ETag", "")).strip('"'), str(inputs.get("etag") or "")
+        # The program's ETag, if the object has it, or if the object's ETag does not depend on its content.
+        holds = given and (live == given or "-" in live or model.get("SSEKMSKeyId"))
+        outputs["etag"] = given if holds else live
         return outputs
 
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
@@ -159,12 +162,6 @@ class ObjectResource(AwsResource):
             if one["Key"] == path["Key"]:
                 self.ask(inputs, "DeleteObject", {**path, "VersionId": one["VersionId"]})
         return None
-
-
-def _of_file(inputs: Properties, model: Mapping[str, Any]) -> str:
-    """The program's ETag, if the object has it, or if the object's ETag does not depend on its content."""
-    live, given = str(model.get("ETag", "")).strip('"'), str(inputs["etag"])
-    return given if live == given or "-" in live or model.get("SSEKMSKeyId") else live
 
 
 def content_of(inputs: Properties) -> bytes:

@@ -140,8 +140,12 @@ class InstanceResource(AwsResource):
         was = self.state_of(self._get(call, id, new) or {})
         self._reach(call, id, "StopInstances", new)
         for key in _STOPPED.keys() & changed.keys():
-            if new.get(key) is not None:
-                wanted = {"InstanceId": id, _STOPPED[key]: {"Value": _attribute_value(key, new[key])}}
+            if (value := new.get(key)) is not None:
+                if key == "userDataBase64":  # user data must be bytes, which botocore encodes
+                    value = base64.b64decode(value)
+                elif key == "userData":
+                    value = str(value).encode()
+                wanted = {"InstanceId": id, _STOPPED[key]: {"Value": value}}
                 self.write(call, new, "ModifyInstanceAttribute", wanted)
         if was == "running":
             self._reach(call, id, "StartInstances", new)
@@ -173,13 +177,6 @@ class InstanceResource(AwsResource):
         if old_outputs is not None and inputs.get("instanceType") != old_outputs.get("instanceType"):
             outputs |= {"publicIp": UNKNOWN, "publicDns": UNKNOWN}  # a stopped instance loses its address
         return outputs
-
-
-def _attribute_value(key: str, value: Any) -> Any:
-    """An attribute's value for the API. User data must be bytes, which botocore encodes."""
-    if key == "userDataBase64":
-        return base64.b64decode(value)
-    return str(value).encode() if key == "userData" else value
 
 
 _DATA = frozenset(TEMPLATE_DATA.split())
