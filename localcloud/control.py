@@ -113,7 +113,12 @@ def find_running_cloud(home: Path) -> Cloud | None:
     if record is None or not _is_alive(record):
         return None
     try:
-        marker = _ask_for_marker(record["port"])
+        connection = http.client.HTTPConnection("127.0.0.1", record["port"], timeout=_ANSWER_SECONDS)
+        try:
+            connection.request("GET", MARKER_PATH)
+            marker: dict[str, str] = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
     except (OSError, ValueError, http.client.HTTPException):
         return None
     return Cloud(
@@ -255,16 +260,6 @@ def _read_server_record(home: Path) -> dict[str, Any] | None:
 
 def _is_alive(record: Mapping[str, Any] | None) -> bool:
     return record is not None and files.is_same_process(record["pid"], record["started"])
-
-
-def _ask_for_marker(port: int) -> dict[str, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_ANSWER_SECONDS)
-    try:
-        connection.request("GET", MARKER_PATH)
-        marker: dict[str, str] = json.loads(connection.getresponse().read())
-        return marker
-    finally:
-        connection.close()
 
 
 def _wait_until(condition: Any, timeout: float) -> bool:

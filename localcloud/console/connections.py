@@ -74,7 +74,16 @@ def draw_connections(run: TrainingRun, documents: Mapping[str, Evidence], places
         _collect_evidence(seen, document)
     rows = [*_dropped_connections(seen), *_used_connections(seen), *_unused_rules(seen)]
     named = _named_places(rows, roles.values())
-    shown = [{**row, **{end: _shown_places(row[end], named) for end in ("from", "to")}} for row in rows[:_MOST_ROWS]]
+    shown = [
+        {
+            **row,
+            **{
+                end: list(dict.fromkeys(name if name in named else ELSEWHERE for name in row[end]))
+                for end in ("from", "to")
+            },
+        }
+        for row in rows[:_MOST_ROWS]
+    ]
     used = sum(1 for key in seen.rules if seen.used[key])
     return {
         "reason": "; ".join(dict.fromkeys(reasons))[:500],
@@ -165,7 +174,9 @@ def _used_connections(seen: _RunEvidence) -> Iterator[Row]:
     for key, count in counts.most_common():
         source, target, rule = key
         why = rule.description if rule else ""
-        yield _connection_row("used", [source], [target], _join_ports(list(ports[key])), count, why)
+        names, left = list(ports[key])[:_MOST_PORTS], len(ports[key]) - _MOST_PORTS
+        used = ", ".join(names) + (f" and {left} more" if left > 0 else "")
+        yield _connection_row("used", [source], [target], used, count, why)
 
 
 def _unused_rules(seen: _RunEvidence) -> Iterator[Row]:
@@ -202,10 +213,6 @@ def _named_places(rows: Iterable[Row], roles: Iterable[str]) -> frozenset[str]:
     return inside | frozenset([name for name in ends if name not in inside][:_MOST_OUTSIDE])
 
 
-def _shown_places(names: Sequence[str], named: frozenset[str]) -> list[str]:
-    return list(dict.fromkeys(name if name in named else ELSEWHERE for name in names))
-
-
 @lru_cache(maxsize=4096)
 def _parse_address(text: str) -> IPv4Address | IPv6Address:
     return ip_address(text)
@@ -213,8 +220,3 @@ def _parse_address(text: str) -> IPv4Address | IPv6Address:
 
 def _describe_port(flow: Evidence) -> str:
     return f"{protocol_name(flow['protocol'])} {flow['port']}"
-
-
-def _join_ports(ports: list[str]) -> str:
-    left = len(ports) - _MOST_PORTS
-    return ", ".join(ports[:_MOST_PORTS]) + (f" and {left} more" if left > 0 else "")

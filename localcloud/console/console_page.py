@@ -73,9 +73,13 @@ def take_snapshot(
         {"title": "Runs", "empty": "No runs.", "runs": [_run_summary(run) for run in runs]},
         *_merged_by_title([*first, calls, *last]),
     ]
+    tagged = [{**section, "tag": content_tag(section)} for section in sections]
     return {
         "facts": [*(list(pair) for pair in facts), ["home", str(cloud.home)], ["version", VERSION]],
-        "sections": [_omit_if_unchanged(section, have) for section in sections],
+        "sections": [
+            {"title": section["title"], "tag": section["tag"]} if section["tag"] in have else section
+            for section in tagged
+        ],
     }
 
 
@@ -92,11 +96,6 @@ def _merged_by_title(sections: Iterable[Section]) -> Iterator[Content]:
         empty = next((part.empty for part in parts if part.empty), "")
         items = [item for part in parts for item in part.items]
         yield {"title": title, **({"empty": empty} if empty else {}), "items": items}
-
-
-def _omit_if_unchanged(section: Content, have: Collection[str]) -> Content:
-    tag = content_tag(section)
-    return {"title": section["title"], "tag": tag} if tag in have else {**section, "tag": tag}
 
 
 def _run_summary(run: TrainingRun) -> Content:

@@ -133,13 +133,9 @@ def last_output_lines(run: TrainingRun, entries: Iterable[tuple[object, str]]) -
     """The last lines of these entries, each with its rank. Progress bars are shown in their present form."""
     lines = Lines()
     shown = [(str(rank), line) for rank, text in entries for line in lines.add(str(rank), text)]
-    return [_prefix_rank(run, rank, line) for rank, line in [*shown, *lines.unfinished()][-LINES:]]
-
-
-def _prefix_rank(run: TrainingRun, rank: str, text: str) -> str:
-    """A line of a rank, with its rank as prefix if the run has several nodes."""
-    line = text[:LONGEST_LINE]
-    return line if len(run.nodes) == 1 else f"[{rank}] {line}"
+    last = [*shown, *lines.unfinished()][-LINES:]
+    alone = len(run.nodes) == 1
+    return [line[:LONGEST_LINE] if alone else f"[{rank}] {line[:LONGEST_LINE]}" for rank, line in last]
 
 
 def rule_row(rule: SecurityRule, peer: str) -> list[str]:

@@ -58,7 +58,16 @@ def _reasons_to_refuse(archive: zipfile.ZipFile) -> Iterator[str]:
     for row in csv.reader(_read_metadata(archive, f"{folder}/RECORD").splitlines()):
         if row and (why := _why_not_inside(row[0].removesuffix("/"))):
             yield f"its list RECORD has the file {row[0]!a}, which {why}"
-    yield from _find_bad_scripts(_read_metadata(archive, f"{folder}/entry_points.txt"))
+    # pip makes a program of each entry point of `console_scripts` and `gui_scripts`, under the entry point's name.
+    text = _read_metadata(archive, f"{folder}/entry_points.txt")
+    if _UNPRINTABLE.search(re.sub(r"\r?\n|\t", "", text)):
+        yield "its list of entry points has a control character"
+    makes_scripts = False
+    for line in (line.strip() for line in re.split(r"\r?\n", text)):
+        if line.startswith("["):
+            makes_scripts = "script" in line.lower()
+        elif makes_scripts and line and not line.startswith("#") and not _SCRIPT.fullmatch(line):
+            yield f"it has a script {line[:100]!a}, which is not a plain name and a function"
 
 
 def _why_not_inside(path: str) -> str:
@@ -68,18 +77,6 @@ def _why_not_inside(path: str) -> str:
     if path.startswith("/") or re.match(r"[A-Za-z]:", path):
         return "is an absolute path"
     return "leads to another folder" if {"", ".", ".."} & set(path.split("/")) else ""
-
-
-def _find_bad_scripts(text: str) -> Iterator[str]:
-    """pip makes a program of each entry point of `console_scripts` and `gui_scripts`, under the entry point's name."""
-    if _UNPRINTABLE.search(re.sub(r"\r?\n|\t", "", text)):
-        yield "its list of entry points has a control character"
-    makes_scripts = False
-    for line in (line.strip() for line in re.split(r"\r?\n", text)):
-        if line.startswith("["):
-            makes_scripts = "script" in line.lower()
-        elif makes_scripts and line and not line.startswith("#") and not _SCRIPT.fullmatch(line):
-            yield f"it has a script {line[:100]!a}, which is not a plain name and a function"
 
 
 def _read_metadata(archive: zipfile.ZipFile, name: str) -> str:

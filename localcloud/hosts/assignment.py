@@ -186,7 +186,8 @@ def judge_run_results(outline: Outline, results: Mapping[int, Mapping[str, Any]]
     reasons = []
     for group in groups:
         ranks = [rank for rank, name in enumerate(names) if name == group.name]
-        failed = [rank for rank in ranks if rank in results and not _has_succeeded(results[rank])]
+        ended = {rank: (results[rank]["reason"], results[rank].get("code")) for rank in ranks if rank in results}
+        failed = [rank for rank, end in ended.items() if end != ("exited", 0)]
         if len(ranks) - len(failed) < group.minimum_success:
             states.append("FAILED")
             reasons.append(_describe_node_failure(group, failed[0], results[failed[0]], outline.minutes))
@@ -195,10 +196,6 @@ def judge_run_results(outline: Outline, results: Mapping[int, Mapping[str, Any]]
     state = next((state for state in ("FAILED", "IN_PROGRESS") if state in states), "SUCCEEDED")
     named = tuple((group.name, state) for group, state in zip(groups, states, strict=True) if group.name)
     return RunVerdict(state, reasons[0] if reasons else "", named)
-
-
-def _has_succeeded(result: Mapping[str, Any]) -> bool:
-    return bool(result["reason"] == "exited" and result["code"] == 0)
 
 
 def _describe_node_failure(group: Group, rank: int, result: Mapping[str, Any], minutes: int) -> str:

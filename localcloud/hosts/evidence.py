@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -152,12 +152,9 @@ def _parse_counters(counters: str) -> _FirewallCounts:
         if "counter" in item:
             seen.counters[item["counter"]["name"]] = item["counter"]["packets"]
         if "set" in item:
-            seen.sets[item["set"]["name"]] = list(_set_elements(item["set"].get("elem", ())))
+            elements = seen.sets.setdefault(item["set"]["name"], [])
+            for element in (one["elem"] for one in item["set"].get("elem", ())):
+                value, counter = element["val"], element["counter"]
+                key = tuple(value["concat"]) if isinstance(value, dict) else (value,)
+                elements.append(_SetElement(key, counter["packets"], counter["bytes"]))
     return seen
-
-
-def _set_elements(elements: Iterable[Any]) -> Iterator[_SetElement]:
-    for element in elements:
-        value, counter = element["elem"]["val"], element["elem"]["counter"]
-        key = tuple(value["concat"]) if isinstance(value, dict) else (value,)
-        yield _SetElement(key, counter["packets"], counter["bytes"])

@@ -76,12 +76,21 @@ def rulesets(rules: Sequence[FirewallRule], generation: int = 0) -> tuple[str, .
 
 def _prepared(direction: Direction, rules: Sequence[FirewallRule], generation: int) -> Iterator[str]:
     """Makes the chains of a generation, which are not in use yet."""
-    yield from _sets(direction)
+    for name in ("flows", "dropped"):
+        kind = "type ipv4_addr . inet_proto . inet_service"
+        yield f"add set {TABLE} {name}_{direction} {{ {kind}; flags dynamic; counter; size 65535; }}"
+    yield f"add set {TABLE} carried_{direction} {{ type ipv4_addr; flags dynamic; counter; size 65535; }}"
     for chain in (f"{direction}_allowed", f"{direction}_rules{generation}", f"{direction}_untracked{generation}"):
         yield f"add chain {TABLE} {chain}"
     for rule in sorted(rules, key=lambda rule: not rule.stateless):  # if both kinds match, the stateless rule counts
         for match in _matches(rule):
-            yield from _allowed(rule, match, generation)
+            # The mark prevents that a repeated first packet counts as another connection.
+            first = _UNTRACKED.get(rule.protocol, "") if rule.stateless else "ct mark 0"
+            if rule.stateless:
+                yield f"add rule {TABLE} {direction}_untracked{generation} {match} notrack"
+            chain = f"add rule {TABLE} {direction}_rules{generation}"
+            yield f"{chain} {match} {first} counter name {connections_counter(rule)}"
+            yield f"{chain} {match} counter name {packets_counter(rule)} goto {direction}_allowed"
 
 
 def _in_force(direction: Direction, generation: int) -> Iterator[str]:
@@ -99,32 +108,6 @@ def _in_force(direction: Direction, generation: int) -> Iterator[str]:
         yield f"add rule {TABLE} {direction} {something} ct state established,related,untracked {counted}"
     yield f"add rule {TABLE} {direction} ct state established,related accept"
     yield f"add rule {TABLE} {direction} jump {direction}_rules{generation}"
-    yield from _record(direction)
-    if generation:
-        for chain in (f"{direction}_rules{generation - 1}", f"{direction}_untracked{generation - 1}"):
-            # The chain is missing if the previous generation was never in force. So add it before deleting it.
-            yield from (f"{verb} chain {TABLE} {chain}" for verb in ("add", "flush", "delete"))
-
-
-def _sets(direction: Direction) -> Iterator[str]:
-    for name in ("flows", "dropped"):
-        kind = "type ipv4_addr . inet_proto . inet_service"
-        yield f"add set {TABLE} {name}_{direction} {{ {kind}; flags dynamic; counter; size 65535; }}"
-    yield f"add set {TABLE} carried_{direction} {{ type ipv4_addr; flags dynamic; counter; size 65535; }}"
-
-
-def _allowed(rule: FirewallRule, match: str, generation: int) -> Iterator[str]:
-    # The mark prevents that a repeated first packet counts as another connection.
-    first = _UNTRACKED.get(rule.protocol, "") if rule.stateless else "ct mark 0"
-    chain = f"add rule {TABLE} {rule.direction}"
-    if rule.stateless:
-        yield f"{chain}_untracked{generation} {match} notrack"
-    chain = f"{chain}_rules{generation}"
-    yield f"{chain} {match} {first} counter name {connections_counter(rule)}"
-    yield f"{chain} {match} counter name {packets_counter(rule)} goto {rule.direction}_allowed"
-
-
-def _record(direction: Direction) -> Iterator[str]:
     key = f"ip {_SIDES[direction]} . meta l4proto . th dport"
     allowed = f"add rule {TABLE} {direction}_allowed"
     yield f"{allowed} ct mark 0 {_TCP_AND_UDP} update @flows_{direction} {{ {key} }}"
@@ -133,6 +116,10 @@ def _record(direction: Direction) -> Iterator[str]:
     yield f"{allowed} ct mark set 1"
     yield f"{allowed} accept"
     yield f"add rule {TABLE} {direction} {_TCP_AND_UDP} update @dropped_{direction} {{ {key} }}"
+    if generation:
+        for chain in (f"{direction}_rules{generation - 1}", f"{direction}_untracked{generation - 1}"):
+            # The chain is missing if the previous generation was never in force. So add it before deleting it.
+            yield from (f"{verb} chain {TABLE} {chain}" for verb in ("add", "flush", "delete"))
 
 
 def _matches(rule: FirewallRule) -> Iterator[str]:
@@ -142,17 +129,14 @@ def _matches(rule: FirewallRule) -> Iterator[str]:
         return
     anyone = "0.0.0.0/0" in blocks
     peer = "meta nfproto ipv4" if anyone else f"ip {_SIDES[rule.direction]} {{ {', '.join(sorted(blocks))} }}"
-    yield " ".join((peer, *_protocol(rule)))
-
-
-def _protocol(rule: FirewallRule) -> Iterator[str]:
-    if rule.protocol is None:
-        return
-    yield f"meta l4proto {protocol_name(int(rule.protocol))}"
-    for word, ports in (("sport", rule.source_ports), ("dport", rule.ports)):
-        if ports:
-            yield f"th {word} {ports[0]:d}-{ports[1]:d}" if ports[0] != ports[1] else f"th {word} {ports[0]:d}"
-    if rule.icmp:
-        yield f"icmp type {rule.icmp[0]:d}"
-        if rule.icmp[1] is not None:
-            yield f"icmp code {rule.icmp[1]:d}"
+    parts = [peer]
+    if rule.protocol is not None:
+        parts.append(f"meta l4proto {protocol_name(int(rule.protocol))}")
+        for word, ports in (("sport", rule.source_ports), ("dport", rule.ports)):
+            if ports:
+                several = ports[0] != ports[1]
+                parts.append(f"th {word} {ports[0]:d}-{ports[1]:d}" if several else f"th {word} {ports[0]:d}")
+        if rule.icmp:
+            parts.append(f"icmp type {rule.icmp[0]:d}")
+            parts += [] if rule.icmp[1] is None else [f"icmp code {rule.icmp[1]:d}"]
+    yield " ".join(parts)

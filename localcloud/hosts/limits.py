@@ -183,6 +183,11 @@ def node_limits(memory: int, disk: int, nodes: int, folder: Path) -> dict[str, i
     memory = min(share["memory"], memory or share["memory"])
     free = os.statvfs(folder)
     room = int(free.f_bavail * free.f_frsize * _DISK_SHARE)
+    counted: dict[str, int] = {}
+    for name, most in _COUNTED.items():
+        with suppress(FileNotFoundError):
+            allowed = int(Path("/proc/sys/user", name).read_text())
+            counted[name] = min(most, max(1, int(allowed * _COUNTED_SHARE) // max(1, nodes)))
     return {
         "memory": memory,
         "fair": min(memory, share["memory"] // max(1, nodes)),
@@ -190,14 +195,7 @@ def node_limits(memory: int, disk: int, nodes: int, folder: Path) -> dict[str, i
         "files": _OPEN_FILES,
         "disk": min(room, disk or room),
         "output": _OUTPUT,
-        **dict(_counted_limits(nodes)),
+        **counted,
         # Some file systems do not count files and report 0.
         "inodes": min(_FILES, int(free.f_favail * _DISK_SHARE) or _FILES),
     }
-
-
-def _counted_limits(nodes: int) -> Iterator[tuple[str, int]]:
-    for name, most in _COUNTED.items():
-        with suppress(FileNotFoundError):
-            allowed = int(Path("/proc/sys/user", name).read_text())
-            yield name, min(most, max(1, int(allowed * _COUNTED_SHARE) // max(1, nodes)))

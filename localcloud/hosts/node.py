@@ -93,7 +93,10 @@ def enter_namespaces(place: dict[str, Any]) -> str:
 
 def start_isolated(spec: dict[str, Any]) -> IsolatedNode:
     gate, report = os.pipe(), os.pipe()
-    groups = _make_node_group(spec["sandbox"])
+    sandbox = spec["sandbox"]
+    groups = ControlGroups(sandbox["groups"], sandbox["version"]) if sandbox["groups"] else None
+    if groups:
+        groups.make({"memory": sandbox["limits"]["memory"], "pids": sandbox["limits"]["processes"]})
     pid = os.fork()
     if pid == 0:
         os.close(gate[1])
@@ -101,7 +104,7 @@ def start_isolated(spec: dict[str, Any]) -> IsolatedNode:
         first_process.main(spec, gate[0], report[1])
     os.close(gate[0])
     os.close(report[1])
-    sandbox, messages = spec["sandbox"], read_messages(report[0])
+    messages = read_messages(report[0])
     watch = UsageWatch(
         pid, [source for source, _ in sandbox["own"]], sandbox["limits"], bool(groups), sandbox["printed"],
         [source for source, _, writable in sandbox["folders"] if writable],
@@ -130,14 +133,6 @@ def remove_cloud_group(spec: dict[str, Any]) -> None:
     if spec.get("namespaces") and spec["sandbox"]["groups"]:
         # This may take long: a busy kernel keeps a group for seconds after its last process. Nobody waits for this.
         ControlGroups(spec["sandbox"]["groups"], spec["sandbox"]["version"]).parent().remove(_CLEARED_SECONDS)
-
-
-def _make_node_group(sandbox: dict[str, Any]) -> ControlGroups | None:
-    if not sandbox["groups"]:
-        return None
-    groups = ControlGroups(sandbox["groups"], sandbox["version"])
-    groups.make({"memory": sandbox["limits"]["memory"], "pids": sandbox["limits"]["processes"]})
-    return groups
 
 
 @dataclass

@@ -53,6 +53,7 @@ class OciServerPart(MainServerPart):
         with store.transaction():
             identity.seed_tenancy(store)
             count_usage(store)
+        # A killed server may have written files that it never recorded.
         in_use = files_in_use(store)
         objects = home / "objects"
         for file in (*objects.iterdir(), *(objects / "incoming").iterdir()):

@@ -107,7 +107,8 @@ def get_job(call: RestCall) -> Reply:
     wanted = parse_call_number(call.params["attempt"], "jobAttemptId") if "attempt" in call.params else job.attempt
     attempt = _require_attempt(job, attempts, wanted)
     tasks = call.parts.store.last_attempts(job.name, wanted)
-    return Reply(200, views.job_detail(job, _tags(call, job), attempt, wanted == job.attempt, tasks))
+    tags = call.parts.store.tags([job.name]).get(job.name, [])
+    return Reply(200, views.job_detail(job, tags, attempt, wanted == job.attempt, tasks))
 
 
 def get_config(call: RestCall) -> Reply:
@@ -229,10 +230,6 @@ def _require_tag(tag: str) -> None:
         raise invalid_parameters(f'"value" with value "{tag[:60]}" fails to match the value pattern')
     if len(tag) > _LONGEST_TAG:
         raise invalid_parameters(f'"value" must have at most {_LONGEST_TAG} characters')
-
-
-def _tags(call: RestCall, job: JobRow) -> list[str]:
-    return call.parts.store.tags([job.name]).get(job.name, [])
 
 
 def _require_attempt(job: JobRow, attempts: Sequence[JobAttempt], wanted: int) -> JobAttempt:

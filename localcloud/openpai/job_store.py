@@ -145,7 +145,10 @@ class JobStore:
             "SELECT number, started, uid, launched, ended, code, details, trigger, role, idx FROM job_attempts"
             " WHERE job = ? ORDER BY number", (name,),
         )  # fmt: skip
-        return [_read_job_attempt(*row) for row in rows]
+        return [
+            JobAttempt(number, started, uid, launched, ended, None if code is None else AttemptEnd(code, *how))
+            for number, started, uid, launched, ended, code, *how in rows
+        ]
 
     def tasks(self, name: str, attempt: int, where: str = "", values: Sequence[object] = ()) -> list[TaskRow]:
         """The task attempts of one attempt of a job, ordered by role, index and number."""
@@ -154,7 +157,10 @@ class JobStore:
             f" ended, code, details, address, ports FROM task_attempts WHERE job = ? AND job_attempt = ? {where}"
             " ORDER BY role, idx, number", (name, attempt, *values),
         )  # fmt: skip
-        return [replace(TaskRow(*row), ports=_parse_ports(row[-1])) for row in rows]
+        return [
+            replace(TaskRow(*row), ports={label: tuple(numbers) for label, numbers in json.loads(row[-1]).items()})
+            for row in rows
+        ]
 
     def last_attempts(self, name: str, attempt: int) -> list[TaskRow]:
         """The last attempt of each task in an attempt of a job."""
@@ -186,8 +192,15 @@ class JobStore:
         )
         self.connection.executemany(
             "INSERT OR REPLACE INTO task_attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [_task_values(name, task, one) for task, one in framework.changed.values()],
-        )
+            [
+                (
+                    one.id, name, one.job_attempt, task.role.key, task.index, one.number, task.uid, task.created,
+                    task.counted, one.state, one.created, one.launched, one.ended, one.code,
+                    one.details[:_LONGEST_DETAILS], one.address, json.dumps(one.ports),
+                )
+                for task, one in framework.changed.values()
+            ],
+        )  # fmt: skip
         framework.changed.clear()
         framework.ended_attempts.clear()
         self.connection.execute(
@@ -236,12 +249,6 @@ class JobStore:
         return framework
 
 
-def _read_job_attempt(
-    number: int, started: float, uid: str, launched: float | None, ended: float | None, code: int | None, *how: Any
-) -> JobAttempt:
-    return JobAttempt(number, started, uid, launched, ended, None if code is None else AttemptEnd(code, *how))
-
-
 def _attempt_values(name: str, attempt: JobAttempt) -> tuple[object, ...]:
     end = attempt.end
     how = (end.code, end.details, end.trigger, end.role, end.index) if end else (None, "", "", "", None)
@@ -254,18 +261,6 @@ def _attempt_values(name: str, attempt: JobAttempt) -> tuple[object, ...]:
         attempt.ended,
         *how,
     )
-
-
-def _task_values(name: str, task: Task, one: TaskAttemptState) -> tuple[object, ...]:
-    return (
-        one.id, name, one.job_attempt, task.role.key, task.index, one.number, task.uid, task.created, task.counted,
-        one.state, one.created, one.launched, one.ended, one.code, one.details[:_LONGEST_DETAILS], one.address,
-        json.dumps(one.ports),
-    )  # fmt: skip
-
-
-def _parse_ports(text: str) -> dict[str, tuple[int, ...]]:
-    return {label: tuple(numbers) for label, numbers in json.loads(text).items()}
 
 
 def _read_task(row: TaskRow, role: RolePolicy) -> Task:

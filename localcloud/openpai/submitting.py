@@ -7,7 +7,7 @@ import asyncio
 import json
 import sqlite3
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from components.openpai.protocol import (
     LONGEST_TEXT,
     NotAJobError,
     NotYamlError,
-    Problem,
     masked,
     parse,
     refusals,
@@ -88,25 +87,7 @@ def parse_valid_job(text: str) -> dict[str, Any]:
         raise unhandled_error(str(error)) from None
     except NotAJobError as error:
         raise invalid_protocol(str(error)) from None
-    _require_plain_values(protocol)
-    if wrong := refusals(protocol):
-        # Refusals come before the server's own failures.
-        named = [each for each in wrong if not each.unhandled]
-        raise (invalid_protocol if named else unhandled_error)(_join_problems(named or wrong))
-    for role, row in protocol["taskRoles"].items():
-        ports = row["resourcePerInstance"].get("ports")
-        if isinstance(ports, Mapping) and sum(ports.values()) > MOST_PORTS:
-            raise invalid_protocol(f"taskRoles.{role}.resourcePerInstance.ports: a task gets {MOST_PORTS} at the most")
-    return protocol
-
-
-def _join_problems(wrong: Sequence[Problem]) -> str:
-    more = f"; and {len(wrong) - _SHOWN_PROBLEMS} more" if len(wrong) > _SHOWN_PROBLEMS else ""
-    return "; ".join(str(each) for each in wrong[:_SHOWN_PROBLEMS]) + more
-
-
-def _require_plain_values(protocol: Mapping[str, Any]) -> None:
-    """Refuses values that are valid in YAML, and not in a job."""
+    # Some values are valid in YAML, and not in a job.
     left: list[Any] = [protocol]
     count = letters = 0
     while left:
@@ -123,6 +104,17 @@ def _require_plain_values(protocol: Mapping[str, Any]) -> None:
             raise invalid_protocol(f"a value of the type {type(value).__name__} has no place in a job")
         elif isinstance(value, int | float) and not abs(value) < _TOO_LARGE:
             raise invalid_protocol("a number is too large, infinite, or not a number")
+    if wrong := refusals(protocol):
+        # Refusals come before the server's own failures.
+        named = [each for each in wrong if not each.unhandled]
+        shown, hidden = (named or wrong)[:_SHOWN_PROBLEMS], len(named or wrong) - _SHOWN_PROBLEMS
+        problems = "; ".join(map(str, shown)) + (f"; and {hidden} more" if hidden > 0 else "")
+        raise (invalid_protocol if named else unhandled_error)(problems)
+    for role, row in protocol["taskRoles"].items():
+        ports = row["resourcePerInstance"].get("ports")
+        if isinstance(ports, Mapping) and sum(ports.values()) > MOST_PORTS:
+            raise invalid_protocol(f"taskRoles.{role}.resourcePerInstance.ports: a task gets {MOST_PORTS} at the most")
+    return protocol
 
 
 def _require_gang_fits(allocations: Allocations, protocol: Mapping[str, Any]) -> None:

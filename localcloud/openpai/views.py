@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -62,6 +62,10 @@ def job_attempt(job: JobRow, attempt: JobAttempt, latest: bool, tasks: Sequence[
     """An attempt of a job in the history of attempts."""
     end = attempt.end
     code = end.code if end else None
+
+    def brief_task(row: TaskRow) -> Json:
+        return {"taskIndex": row.index, "taskState": task_state(row.state, row.code), **_container_facts(job, row)}
+
     return {
         "jobName": job.job, "frameworkName": encode_framework_name(job.name), "uid": job.uid, "userName": job.user,
         "state": job.state if latest else job_state("Completed", code),
@@ -76,7 +80,7 @@ def job_attempt(job: JobRow, attempt: JobAttempt, latest: bool, tasks: Sequence[
         else None,
         **_end_facts(attempt), "appExitSpec": exit_spec(code), "totalGpuNumber": job.gpus,
         "totalTaskNumber": job.tasks, "totalTaskRoleNumber": job.roles, "jobPriority": None,
-        "taskRoles": _task_roles(tasks, lambda row: _brief_task(job, row)),
+        "taskRoles": _task_roles(tasks, brief_task),
     }  # fmt: skip
 
 
@@ -128,13 +132,11 @@ def _task_attempt(job: JobRow, row: TaskRow) -> Json:
         "currentAttemptCreatedTime": _milliseconds_of(row.created),
         "currentAttemptLaunchedTime": _milliseconds_of(row.launched or row.ended),
         "currentAttemptCompletedTime": _milliseconds_of(row.ended), **_container_facts(job, row),
-        "containerNodeName": _task_node_name(row), "containerPorts": _ports_text(row.ports),
+        # Each task has a node of its own, whose name is its address.
+        "containerNodeName": f"node-{row.address.replace('.', '-')}" if row.address else None,
+        "containerPorts": {label: ",".join(map(str, numbers)) for label, numbers in row.ports.items()},
         "containerExitSpec": exit_spec(row.code), "containerExitDiagnostics": row.details or None,
     }  # fmt: skip
-
-
-def _brief_task(job: JobRow, row: TaskRow) -> Json:
-    return {"taskIndex": row.index, "taskState": task_state(row.state, row.code), **_container_facts(job, row)}
 
 
 def _container_facts(job: JobRow, row: TaskRow) -> Json:
@@ -146,15 +148,6 @@ def _container_facts(job: JobRow, row: TaskRow) -> Json:
         "containerId": row.id if row.address else None, "containerIp": row.address or None, "containerGpus": None,
         "containerLog": logs, "containerExitCode": row.code,
     }  # fmt: skip
-
-
-def _task_node_name(row: TaskRow) -> str | None:
-    """The node of a task. Each task has a node of its own, whose name is its address."""
-    return f"node-{row.address.replace('.', '-')}" if row.address else None
-
-
-def _ports_text(ports: Mapping[str, Sequence[int]]) -> Json:
-    return {label: ",".join(str(number) for number in numbers) for label, numbers in ports.items()}
 
 
 def _end_facts(attempt: JobAttempt | None) -> Json:

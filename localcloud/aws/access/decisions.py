@@ -25,6 +25,7 @@ _OF_THE_MOMENT = frozenset({"aws:CurrentTime", "aws:EpochTime"})
 
 def authorize_aws_call(call: AwsCall, principal: AwsPrincipal, record: AwsRecord) -> None:
     """Refuses a call that the policies do not allow. AWS's message names the action and the resource."""
+    # The check of access does not support the policies of some credentials.
     if why := table("aws_calls")["refused"].get(call.service.prefix, {}).get(call.operation):
         raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not support {call.name}: {why}")
     if call.name == "sts.AssumeRole" and any(name.startswith("PolicyArns") for name in call.parameters):
@@ -44,6 +45,7 @@ def authorize_aws_call(call: AwsCall, principal: AwsPrincipal, record: AwsRecord
                 f" {decision.why}",
             )
     if call.name == "sts.AssumeRole":
+        # The role's trust policy must allow the caller or the whole account.
         arn = call.text("RoleArn")
         role = role_named(arn.rpartition("/")[2])
         keys = {**common_keys(call, principal), **special_keys(call)}

@@ -96,6 +96,7 @@ def full_arn(arn: str, region: str) -> str:
     version. `region`: of the call, because moto searches there and ignores the region in an ARN."""
     parts = arn.split(":", 5)
     if parts[2:3] == ["ssm"] and parts[5].startswith("parameter"):
+        # The name may end with a version or a label.
         prefix = f"arn:aws:ssm:{region}:{ACCOUNT}:parameter"
         if not arn.startswith(prefix):
             return arn

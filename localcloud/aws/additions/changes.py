@@ -98,6 +98,7 @@ class Changes(Operations):
         changes = rules.items() if backend_group else ()
         pairs = [(rule, backend_group.get_rule(identifier)) for identifier, rule in changes]
         for rule, existing in pairs:
+            # AWS replaces a CIDR only by a CIDR, a group only by a group.
             given = next((kind for kind in _PEERS if rule.get(kind) is not None), None)
             if existing is None or given is None:
                 continue
@@ -113,6 +114,7 @@ class Changes(Operations):
                 )
         self.ec2_backend.modify_security_group_rules(group, add_ports(rules))
         for rule, existing in pairs:
+            # moto itself changes only IPv4 CIDRs.
             if block := rule.get("CidrIpv6"):
                 existing.ip_range["CidrIpv6"] = block
             if prefixes := rule.get("PrefixListId"):

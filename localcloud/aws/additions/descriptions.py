@@ -50,6 +50,7 @@ def complete_change(rule: Any, changed: Mapping[str, Any]) -> None:
     """Completes a change of a rule after moto: its ports and its description."""
     if rule.ip_protocol == "-1":
         rule.from_port = rule.to_port = None
+    # On AWS a change without a description removes it.
     text = changed.get(_KEY)
     rule.ip_range.pop(_KEY, None)
     rule.source_group.pop(_KEY, None)

@@ -56,6 +56,7 @@ def read_s3_call(raw: RawCall, model: Any) -> AwsCall:
         return call
     if payload.type_name in ("blob", "string"):
         if call.operation == "PutBucketPolicy":
+            # refusals/documents.py checks the policy itself later.
             try:
                 raw.body.decode()
             except UnicodeDecodeError:
@@ -111,6 +112,7 @@ def _read_s3_headers(raw: RawCall, model: Any, call: AwsCall) -> Iterator[tuple[
         if name == "range" and not _RANGE.fullmatch(text):
             continue
         yield name, _header_value(text, shape.type_name, name)
+    # Without the checksum and its algorithm in headers, moto would search the content for them.
     algorithm = raw.headers.get(_ALGORITHM, "").upper()
     header = f"x-amz-checksum-{algorithm.lower()}"
     if not algorithm or all(name != _ALGORITHM for name, _ in members_at(model, "header")):

@@ -44,6 +44,7 @@ def refuse_policy_documents(call: AwsCall) -> None:
             raise RefusalError(Reason.REFUSED, str(problem), row["code"], 400) from None
         if not (most := row.get("most", {}).get(call.operation)):
             continue
+        # White space does not count. The inline policies of a user, group or role count together.
         length = sum(len(_SPACE.sub("", one)) for one in (text, *_other_documents(call)))
         if length > most:
             owner = next((call.text(name) for name in ("RoleName", "GroupName", "UserName") if call.text(name)), "")

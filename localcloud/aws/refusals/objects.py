@@ -51,6 +51,7 @@ def refuse_s3_call(call: AwsCall, caller: AwsPrincipal) -> None:
             f" arn:aws:s3:::{bucket.name} because public policies are prevented by the BlockPublicPolicy setting in S3"
             " Block Public Access.",
         )
+    # In a bucket whose owner owns all objects, which is the default, there are no ACLs.
     named = call.headers.get("x-amz-acl", _OF_THE_OWNER)
     asks = call.operation in ("PutObjectAcl", "PutBucketAcl") or named != _OF_THE_OWNER
     if bucket.ownership_rule == "BucketOwnerEnforced" and asks:

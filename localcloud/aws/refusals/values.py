@@ -41,6 +41,7 @@ def refuse_values_outside_limits(call: AwsCall, caller: AwsPrincipal) -> None:
     if call.name == "logs.FilterLogEvents":
         read_pattern(call.text("filterPattern"))
     if call.name == "sts.AssumeRole":
+        # A session may not be longer than its role allows. A session of a role may assume roles for one hour at most.
         text, role = call.text("DurationSeconds"), role_named(call.text("RoleArn").rpartition("/")[2])
         if not text.isdecimal() or role is None:
             return

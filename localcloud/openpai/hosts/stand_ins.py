@@ -16,7 +16,7 @@ from catalog import frameworks
 from catalog.environments import Need
 from catalog.imports import MOST_BYTES, MOST_FILES, modules_of
 from catalog.openpai import checker_problem, image_problem, init_failure
-from localcloud.environments.find import Environment, MissingEnvironment, find_environment_for
+from localcloud.environments.find import Environment, find_environment_for
 from localcloud.hosts.assignment import CannotStartError
 from localcloud.openpai.tasks import TaskAttempt
 
@@ -58,11 +58,10 @@ def choose_stand_in(attempt: TaskAttempt) -> str:
     )
     if isinstance(chosen, Environment):
         return chosen.name
-    raise CannotStartError(_explain_missing_stand_in(attempt.image.uri, chosen))
-
-
-def _explain_missing_stand_in(image: str, chosen: MissingEnvironment) -> str:
-    return f"The image {image} needs the local environment {chosen.name}: {chosen.reason}. {chosen.remedy}".strip()
+    raise CannotStartError(
+        f"The image {attempt.image.uri} needs the local environment {chosen.name}: {chosen.reason}."
+        f" {chosen.remedy}".strip()
+    )
 
 
 def _needed_packages(attempt: TaskAttempt) -> tuple[str, str | None, str]:
@@ -70,7 +69,8 @@ def _needed_packages(attempt: TaskAttempt) -> tuple[str, str | None, str]:
     extras = attempt.protocol.get("extras")
     own = extras.get(_EXTRAS) if isinstance(extras, Mapping) else None
     if isinstance(own, Mapping) and isinstance(own.get("framework"), str):
-        return own["framework"], _text_at(own, "strategy") or None, _digest(_text_at(own, "packages"))
+        text = _text_at(own, "packages")
+        return own["framework"], _text_at(own, "strategy") or None, (text if _DIGEST.fullmatch(text) else "")
     words = set(_WORD.findall(attempt.image.uri.lower()))
     framework, strategy = next((chosen for word, chosen in _BY_NAME if word in words), ("", None))
     return framework, strategy, ""
@@ -97,7 +97,3 @@ def _launch_scripts(attempt: TaskAttempt) -> Iterator[bytes]:
 def _text_at(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _digest(text: str) -> str:
-    return text if _DIGEST.fullmatch(text) else ""

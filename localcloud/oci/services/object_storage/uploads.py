@@ -103,6 +103,7 @@ def commit_upload(call: ApiCall) -> Reply:
     objects.require_etag(call, current)
     parts = {part.number: part for part in _uploaded_parts(call, identifier)}
     details = call.details()
+    # The request must commit or exclude every part.
     wanted = {item["partNum"]: item["etag"] for item in details["partsToCommit"]}
     excluded = set(details.get("partsToExclude", []))
     if not wanted or len(wanted) != len(details["partsToCommit"]) or excluded & wanted.keys():
