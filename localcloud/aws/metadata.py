@@ -45,7 +45,10 @@ class Metadata:
         return f"{PATH}{self._key_of(instance)}"
 
     def _key_of(self, instance: str) -> str:
-        return hmac.new(_token_secret(self.home), instance.encode(), hashlib.sha256).hexdigest()[:40]
+        path = aws_folder(self.home) / "metadata.key"
+        if not path.exists():
+            write_secret(path, secrets.token_bytes(32))
+        return hmac.new(path.read_bytes(), instance.encode(), hashlib.sha256).hexdigest()[:40]
 
     def answer(self, request: Request) -> tuple[Reply, str]:
         """The reply, and its summary for the log. A wrong key gets the same reply as a wrong path."""
@@ -210,12 +213,3 @@ def _text_reply(status: int, content: str) -> Reply:
 
 def _metadata_date(moment: float) -> str:
     return http.format_rfc3339(moment)[:19] + "Z"
-
-
-def _token_secret(home: Path) -> bytes:
-    path = aws_folder(home) / "metadata.key"
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        write_secret(path, secrets.token_bytes(32))
-        return path.read_bytes()

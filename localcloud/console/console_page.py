@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,8 +37,11 @@ _SCRIPTS = ("page.js", "elements.js", "sections.js", "runs.js", "curves.js", "dr
 def read_last_calls(home: Path) -> dict[str, Any]:
     """The last calls, newest first. The reason of a refusal is the line before it in the log."""
     rows: list[list[str]] = []
-    reason = ""
-    for line in _read_log_tail(home / "server.log"):
+    reason, lines = "", list[str]()
+    with suppress(FileNotFoundError), (home / "server.log").open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+        lines = file.read().decode(errors="replace").splitlines()
+    for line in lines:
         match = _LINE.match(line)
         if not match:
             continue
@@ -50,15 +56,6 @@ def read_last_calls(home: Path) -> dict[str, Any]:
     return {"name": "newest first", "tables": [{"columns": columns, "rows": rows[: -SHOWN - 1 : -1]}]}
 
 
-def _read_log_tail(path: Path) -> list[str]:
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            return file.read().decode(errors="replace").splitlines()
-    except FileNotFoundError:
-        return []
-
-
 def take_snapshot(
     cloud: ServedCloud, runs: Iterable[TrainingRun], shown: Sequence[Section], facts: Iterable[Sequence[str]],
     have: Collection[str],
@@ -69,8 +66,22 @@ def take_snapshot(
     """
     calls = Section("Last calls", [read_last_calls(cloud.home)], "No calls.")
     first, last = ([one for one in shown if one.last == late] for late in (False, True))
+    summaries = [
+        {
+            "key": run.key,
+            "title": run.title,
+            "stack": run.stack,
+            "attempt": run.attempt,
+            "state": run.state,
+            "over": run.over,
+            "accepted": http.format_rfc3339(run.created),
+            "nodes": len(run.nodes),
+            "states": dict(Counter(node.run.state for node in run.nodes)),
+        }
+        for run in runs
+    ]
     sections: list[Content] = [
-        {"title": "Runs", "empty": "No runs.", "runs": [_run_summary(run) for run in runs]},
+        {"title": "Runs", "empty": "No runs.", "runs": summaries},
         *_merged_by_title([*first, calls, *last]),
     ]
     tagged = [{**section, "tag": content_tag(section)} for section in sections]
@@ -96,23 +107,6 @@ def _merged_by_title(sections: Iterable[Section]) -> Iterator[Content]:
         empty = next((part.empty for part in parts if part.empty), "")
         items = [item for part in parts for item in part.items]
         yield {"title": title, **({"empty": empty} if empty else {}), "items": items}
-
-
-def _run_summary(run: TrainingRun) -> Content:
-    states: dict[str, int] = {}
-    for node in run.nodes:
-        states[node.run.state] = states.get(node.run.state, 0) + 1
-    return {
-        "key": run.key,
-        "title": run.title,
-        "stack": run.stack,
-        "attempt": run.attempt,
-        "state": run.state,
-        "over": run.over,
-        "accepted": http.format_rfc3339(run.created),
-        "nodes": len(run.nodes),
-        "states": states,
-    }
 
 
 _FILES: Mapping[str, tuple[str, str]] = {

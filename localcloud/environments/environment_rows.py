@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from catalog.environments import EnvironmentFacts, environment_facts
+from catalog.environments import environment_facts
 
 HERE = Path(__file__).parent
 
@@ -62,12 +62,12 @@ class EnvironmentRow:
 def environment_rows() -> Mapping[str, EnvironmentRow]:
     with (HERE / "rows.toml").open("rb") as file:
         recipes = tomllib.load(file)
-    return {name: _environment_row(facts, recipes[name]) for name, facts in environment_facts().items()}
-
-
-def _environment_row(facts: EnvironmentFacts, columns: dict[str, Any]) -> EnvironmentRow:
-    several = ("imports", "requirements", "unpacked", "assumed")
-    listed: dict[str, Any] = {key: tuple(columns.pop(key, ())) for key in several}
-    return EnvironmentRow(
-        name=facts.name, serves=facts.serves, offers=facts.offers, provides=facts.provides, **listed, **columns
-    )
+    rows = {}
+    for name, facts in environment_facts().items():
+        columns = recipes[name]
+        for key in ("imports", "requirements", "unpacked", "assumed"):
+            columns[key] = tuple(columns.get(key, ()))
+        rows[name] = EnvironmentRow(
+            name=facts.name, serves=facts.serves, offers=facts.offers, provides=facts.provides, **columns
+        )
+    return rows

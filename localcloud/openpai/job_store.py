@@ -186,9 +186,15 @@ class JobStore:
     def write(self, framework: Framework, state: str) -> None:
         """Saves the changes of a job."""
         name, attempt = framework.name, framework.attempt
+        attempts = []
+        for job_attempt in (*framework.ended_attempts, attempt):
+            end = job_attempt.end
+            attempts.append((
+                name, job_attempt.number, job_attempt.uid, job_attempt.started, job_attempt.launched, job_attempt.ended,
+                *((end.code, end.details, end.trigger, end.role, end.index) if end else (None, "", "", "", None)),
+            ))  # fmt: skip
         self.connection.executemany(
-            "INSERT OR REPLACE INTO job_attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [_attempt_values(name, job_attempt) for job_attempt in (*framework.ended_attempts, attempt)],
+            "INSERT OR REPLACE INTO job_attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", attempts
         )
         self.connection.executemany(
             "INSERT OR REPLACE INTO task_attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -247,20 +253,6 @@ class JobStore:
             last = {(each.role, each.index): each for each in self.tasks(row.name, attempts[-1].number)}
             framework.take([_read_task(each, roles[each.role]) for each in last.values()])
         return framework
-
-
-def _attempt_values(name: str, attempt: JobAttempt) -> tuple[object, ...]:
-    end = attempt.end
-    how = (end.code, end.details, end.trigger, end.role, end.index) if end else (None, "", "", "", None)
-    return (
-        name,
-        attempt.number,
-        attempt.uid,
-        attempt.started,
-        attempt.launched,
-        attempt.ended,
-        *how,
-    )
 
 
 def _read_task(row: TaskRow, role: RolePolicy) -> Task:

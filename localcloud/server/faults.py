@@ -128,7 +128,8 @@ class Faults:
             self._keep(replace(fault, seen=fault.seen + 1, done=fault.done + strikes))
             if strikes:
                 struck = fault
-                log.warning("fault %s strikes %s", _describe_fault(fault), operation)
+                shown = [item for item in _render_fault(fault).items() if item[0] not in ("seen", "done")]
+                log.warning("fault %s strikes %s", " ".join(f"{name}={value}" for name, value in shown), operation)
         return struck
 
     def seconds(self, kind: str, operation: str) -> float:
@@ -173,10 +174,6 @@ def strike_after(faults: Faults, operation: str) -> None:
 def _render_fault(fault: Fault) -> dict[str, Any]:
     always = ("id", "kind", "operations", "rate", "seen", "done")
     return {name: value for name, value in asdict(fault).items() if name in always or value}
-
-
-def _describe_fault(fault: Fault) -> str:
-    return " ".join(f"{name}={value}" for name, value in _render_fault(fault).items() if name not in ("seen", "done"))
 
 
 _WORDS = {"str": "text", "int": "a whole number, not negative", "float": "a number, not negative"}

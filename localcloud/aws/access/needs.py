@@ -63,16 +63,12 @@ def _call_resources(call: AwsCall) -> list[str]:
     if call.name in ("kms.Decrypt", "kms.ReEncrypt"):
         arns += _key_of_ciphertext(call)
     if call.name in ("iam.UpdateUser", "iam.UpdateGroup"):
-        arns += [_renamed_arn(call, arn) for arn in arns]
+        # Also the ARN of the user or group under its new path and name.
+        for kind, _, rest in [arn.rpartition(":")[2].partition("/") for arn in arns]:
+            path, _, name = f"/{rest}".rpartition("/")
+            path, name = call.text("NewPath") or f"{path}/", call.text(f"New{kind.title()}Name") or name
+            arns.append(f"arn:aws:iam::{ACCOUNT}:{kind}{path}{name}")
     return list(dict.fromkeys(arns)) or ["*"]
-
-
-def _renamed_arn(call: AwsCall, arn: str) -> str:
-    """The ARN of a user or group under its new path and name."""
-    kind, _, rest = arn.rpartition(":")[2].partition("/")
-    path, _, name = f"/{rest}".rpartition("/")
-    path, name = call.text("NewPath") or f"{path}/", call.text(f"New{kind.title()}Name") or name
-    return f"arn:aws:iam::{ACCOUNT}:{kind}{path}{name}"
 
 
 def _arns_of_row(row: Mapping[str, Any], call: AwsCall) -> Iterator[str]:

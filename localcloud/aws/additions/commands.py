@@ -56,13 +56,20 @@ class Commands(Operations):
 
         instance, details = self._get_param("InstanceId"), bool(self._get_param("Details"))
         commands = self.ssm_backend.list_commands(self._get_param("CommandId"), None)
-        rows = [
-            _listed_invocation(command, row, details)
-            for command in reversed(commands)
-            for row in command.invocations
-            if instance in (None, row["InstanceId"])
-        ]
-        return ActionResult({"CommandInvocations": rows})
+        listed = []
+        for command in reversed(commands):
+            for row in (row for row in command.invocations if instance in (None, row["InstanceId"])):
+                plugin = {
+                    "Name": _PLUGIN, "Status": row["Status"], "StatusDetails": row["StatusDetails"],
+                    "ResponseCode": row["ResponseCode"], "Output": row["StandardOutputContent"][:2500],
+                }  # fmt: skip
+                listed.append({
+                    "CommandId": command.command_id, "InstanceId": row["InstanceId"], "Comment": command.comment,
+                    "DocumentName": command.document_name, "RequestedDateTime": command.requested_date_time,
+                    "Status": row["Status"], "StatusDetails": row["StatusDetails"],
+                    "CommandPlugins": [plugin] if details else [],
+                })  # fmt: skip
+        return ActionResult({"CommandInvocations": listed})
 
     def cancel_command(self) -> Any:
         from moto.core.responses import EmptyResult
@@ -225,19 +232,6 @@ def _command_row(command: Any) -> dict[str, Any]:
     row: dict[str, Any] = command.response_object()
     row.pop("NotificationConfig", None)
     return row
-
-
-def _listed_invocation(command: Any, row: dict[str, Any], details: bool) -> dict[str, Any]:
-    plugin = {
-        "Name": _PLUGIN, "Status": row["Status"], "StatusDetails": row["StatusDetails"],
-        "ResponseCode": row["ResponseCode"], "Output": row["StandardOutputContent"][:2500],
-    }  # fmt: skip
-    return {
-        "CommandId": command.command_id, "InstanceId": row["InstanceId"], "Comment": command.comment,
-        "DocumentName": command.document_name, "RequestedDateTime": command.requested_date_time,
-        "Status": row["Status"], "StatusDetails": row["StatusDetails"],
-        "CommandPlugins": [plugin] if details else [],
-    }  # fmt: skip
 
 
 def ssm_error(code: str, message: str) -> Exception:

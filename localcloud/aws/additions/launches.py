@@ -105,13 +105,18 @@ def _check_launch(self: Any, wanted: dict[str, Any]) -> str:
     if name := wanted.get("KeyName"):
         backend.describe_key_pairs(key_names=[name])
     check_interfaces(kind, wanted)
-    zone = _launch_zone(backend, wanted)
+    interfaces = wanted.get("NetworkInterfaces", [])
+    subnet = wanted.get("SubnetId") or next((one["SubnetId"] for one in interfaces if one.get("SubnetId")), None)
+    where = wanted.get("Placement", {})
+    zone = str(where.get("AvailabilityZone") or f"{backend.region_name}a")
+    if subnet:
+        zone = str(backend.get_subnet(subnet).availability_zone)
     if not instance_types.is_offered(backend, kind, zone):
         raise ec2_error(
             "Unsupported",
             f"Your requested instance type ({kind}) is not supported in your requested Availability Zone ({zone}).",
         )
-    if group := wanted.get("Placement", {}).get("GroupName"):
+    if group := where.get("GroupName"):
         placement.find_group(backend, group)
     _check_quota(self, kind, wanted, count)
     reservation = placement.choose_reservation(
@@ -146,14 +151,6 @@ def _check_quota(self: Any, kind: str, wanted: dict[str, Any], count: int) -> No
             f"You have requested more vCPU capacity than your current vCPU limit of {limit} allows for the instance"
             " bucket that the specified instance type belongs to.",
         )
-
-
-def _launch_zone(backend: Any, wanted: dict[str, Any]) -> str:
-    interfaces = wanted.get("NetworkInterfaces", [])
-    subnet = wanted.get("SubnetId") or next((one["SubnetId"] for one in interfaces if one.get("SubnetId")), None)
-    if subnet:
-        return str(backend.get_subnet(subnet).availability_zone)
-    return str(wanted.get("Placement", {}).get("AvailabilityZone") or f"{backend.region_name}a")
 
 
 def _complete_instance(self: Any, instance: Any, wanted: dict[str, Any]) -> None:

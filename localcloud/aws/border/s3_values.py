@@ -111,7 +111,15 @@ def _read_s3_headers(raw: RawCall, model: Any, call: AwsCall) -> Iterator[tuple[
             raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS does not support uploads as forms")
         if name == "range" and not _RANGE.fullmatch(text):
             continue
-        yield name, _header_value(text, shape.type_name, name)
+        if name == "expires" or shape.type_name == "list":
+            yield name, text
+            continue
+        value = _stripped_value(text, shape.type_name, name)
+        if shape.type_name == "timestamp" and "modified-since" in name:
+            from botocore.utils import parse_timestamp
+
+            value = formatdate(parse_timestamp(value).timestamp(), usegmt=True)
+        yield name, value
     # Without the checksum and its algorithm in headers, moto would search the content for them.
     algorithm = raw.headers.get(_ALGORITHM, "").upper()
     header = f"x-amz-checksum-{algorithm.lower()}"
@@ -122,17 +130,6 @@ def _read_s3_headers(raw: RawCall, model: Any, call: AwsCall) -> Iterator[tuple[
     elif algorithm in _CHECKSUMS:
         yield _ALGORITHM, algorithm
         yield header, compute_body_checksum(raw.body, algorithm)
-
-
-def _header_value(text: str, kind: str, name: str) -> str:
-    if name == "expires" or kind == "list":
-        return text
-    value = _stripped_value(text, kind, name)
-    if kind == "timestamp" and "modified-since" in name:
-        from botocore.utils import parse_timestamp
-
-        return formatdate(parse_timestamp(value).timestamp(), usegmt=True)
-    return value
 
 
 def _stripped_value(text: str, kind: str, name: str) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 from components.aws.client import machines
 from components.aws.client.tickets import Cluster
 from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
-from components.values.security_rules import SecurityRule
 from localcloud.aws.access.policies import attached_policies
 from localcloud.aws.account import ACCOUNT, REGION
 from localcloud.aws.additions import machine_view
@@ -65,7 +64,16 @@ def _machine_items(living: Iterable[Any]) -> Iterator[Item]:
         clusters.setdefault((tags.get("stack", ""), tags.get("job", "")), []).append(one)
     for (stack, job), members in clusters.items():
         states = Counter(str(one.state) for one in members)
-        rows = [_machine_row(one) for one in sorted(members, key=lambda one: tags_by_name(one).get("node", ""))]
+        rows = []
+        for member in sorted(members, key=lambda member: tags_by_name(member).get("node", "")):
+            instance = instance_of(member)
+            up = instance.state in ("pending", "running")
+            rows.append([
+                tags_by_name(member).get("node", ""), member.id, member.instance_type, instance.state,
+                _reported_state(instance, job) if up else instance.reason,
+                http.format_rfc3339(instance.launched.timestamp()) if up else "", member.private_ip or "",
+                member.public_ip or "", member.availability_zone or "",
+            ])  # fmt: skip
         columns = ["node", "instance", "type", "state", "says", "up since", "address", "public address", "zone"]
         yield {
             "name": job or "machines of no job",
@@ -73,17 +81,6 @@ def _machine_items(living: Iterable[Any]) -> Iterator[Item]:
             "facts": [["stack", stack or "none"]],
             "tables": [{"columns": columns, "rows": rows[:MANY]}],
         }
-
-
-def _machine_row(one: Any) -> list[str]:
-    tags, instance = tags_by_name(one), instance_of(one)
-    up = instance.state in ("pending", "running")
-    return [
-        tags.get("node", ""), one.id, one.instance_type, instance.state,
-        _reported_state(instance, tags.get("job", "")) if up else instance.reason,
-        http.format_rfc3339(instance.launched.timestamp()) if up else "", one.private_ip or "", one.public_ip or "",
-        one.availability_zone or "",
-    ]  # fmt: skip
 
 
 def _reported_state(instance: machines.Instance, job: str) -> str:
@@ -125,34 +122,23 @@ def _vpc_items(living: Sequence[Any]) -> Iterator[Item]:
 def _vpc_tables(backend: Any, vpc: Any) -> Iterator[dict[str, Any]]:
     subnets = [one for zone in backend.subnets.values() for one in zone.values() if one.vpc_id == vpc.id]
     if subnets:
-        rows = [
-            [
-                tags_by_name(one).get("Name") or one.id,
-                one.cidr_block,
-                one.availability_zone,
-                _subnet_routes(backend, one),
-            ]
-            for one in subnets[:MANY]
-        ]
+        rows = []
+        for subnet in subnets[:MANY]:
+            facts = machine_view.subnet_facts(backend, subnet.id)
+            routes = [f"{block} to {target}" for block, target in facts.routes if target != "local"] if facts else []
+            name = tags_by_name(subnet).get("Name") or subnet.id
+            rows.append([name, subnet.cidr_block, subnet.availability_zone, ", ".join(routes)[:_LONGEST_CELL]])
         yield {"columns": ["subnet", "addresses", "zone", "routes"], "rows": rows}
     for group in list(backend.groups.get(vpc.id, {}).values())[:MANY]:
         if group.is_default or group.name == "default":
             continue
         if (rules := machine_view.group_rules(backend, group.id)) is None:
             continue
-        rows = [_group_rule_row(backend, rule) for rule in (*rules.ingress, *rules.egress)]
+        rows = []
+        for rule in (*rules.ingress, *rules.egress):
+            peer = backend.get_security_group_from_id(rule.peer) if rule.peer_kind == "group" else None
+            rows.append(rule_row(rule, peer.name if peer else rule.peer))
         yield {"title": f"Security group {group.name}", "columns": RULE_COLUMNS, "rows": rows[:MANY]}
-
-
-def _subnet_routes(backend: Any, subnet: Any) -> str:
-    facts = machine_view.subnet_facts(backend, subnet.id)
-    routes = facts.routes if facts else ()
-    return ", ".join(f"{block} to {target}" for block, target in routes if target != "local")[:_LONGEST_CELL]
-
-
-def _group_rule_row(backend: Any, rule: SecurityRule) -> list[str]:
-    group = backend.get_security_group_from_id(rule.peer) if rule.peer_kind == "group" else None
-    return rule_row(rule, group.name if group else rule.peer)
 
 
 def _aws_access_items() -> Iterator[Item]:

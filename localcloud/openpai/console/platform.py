@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 
 from components.openpai.client.storages import storages_folder
@@ -111,24 +110,19 @@ def _cluster_items(parts: Parts) -> Iterator[Item]:
 def _storage_items(parts: Parts) -> Iterator[Item]:
     for name in storage_names(parts.home)[:MANY]:
         folder = storages_folder(parts.home) / name
-        rows, count, size, is_cut = _files(folder)
-        least = "at least " if is_cut else ""
+        budget = Budget(_ENTRIES, _SECONDS)
+        files = sorted(regular_files(str(folder), lambda name, status, opened: True, budget))
+        rows = [
+            [path.encode(errors="replace").decode(), str(stat.st_size), http.format_rfc3339(max(0.0, stat.st_mtime))]
+            for path, stat in files[:MANY]
+        ]
+        least = "at least " if budget.cut else ""
         yield {
             "name": name,
-            "state": f"{least}{count} files, {least}{size} bytes",
+            "state": f"{least}{len(files)} files, {least}{sum(stat.st_size for _, stat in files)} bytes",
             "facts": [["folder", str(folder)]],
             "tables": [{"columns": ["file", "bytes", "modified"], "rows": rows}] if rows else [],
         }
-
-
-def _files(folder: Path) -> tuple[list[list[str]], int, int, bool]:
-    budget = Budget(_ENTRIES, _SECONDS)
-    files = sorted(regular_files(str(folder), lambda name, status, opened: True, budget))
-    rows = [
-        [name.encode(errors="replace").decode(), str(status.st_size), http.format_rfc3339(max(0.0, status.st_mtime))]
-        for name, status in files[:MANY]
-    ]
-    return rows, len(files), sum(status.st_size for _, status in files), budget.cut
 
 
 def job_run_content(parts: Parts, run: OpenPaiRun, points: Points) -> RunContent:

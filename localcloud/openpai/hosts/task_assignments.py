@@ -140,7 +140,12 @@ def build_task_assignment(attempt: TaskAttempt, folder: Path, lines: Lines) -> A
     block = IPv4Network(CLUSTER_NETWORK)
     subnet = Subnet("cluster", "cluster", CLUSTER_ROUTER, hardware_address(CLUSTER_ROUTER), block.prefixlen)
     # One shared folder may not be inside of another, because tasks could put links into its path.
-    shared = [_shared_folder(each) for each in attempt.storages]
+    shared = []
+    for storage in attempt.storages:
+        target = PurePosixPath("/" + storage.mount.lstrip("/"))  # two slashes are special in POSIX
+        if ".." in target.parts or str(target) in _SYSTEM or any(target.is_relative_to(each) for each in _SYSTEM[1:]):
+            raise _wrong_mount_error(storage)
+        shared.append(SharedFolder(str(target), storage.folder, storage.read_only))
     for storage, inner in zip(attempt.storages, shared, strict=True):
         if any(PurePosixPath(inner.target).is_relative_to(outer.target) for outer in shared if outer is not inner):
             raise _wrong_mount_error(storage)
@@ -192,10 +197,3 @@ def _task_work(attempt: TaskAttempt) -> NodeWork:
 
 def _wrong_mount_error(storage: TaskStorage) -> CannotStartError:
     return CannotStartError(f"The storage {storage.name} cannot be shown at {storage.mount!a}: choose another path")
-
-
-def _shared_folder(storage: TaskStorage) -> SharedFolder:
-    target = PurePosixPath("/" + storage.mount.lstrip("/"))  # two slashes are special in POSIX
-    if ".." in target.parts or str(target) in _SYSTEM or any(target.is_relative_to(each) for each in _SYSTEM[1:]):
-        raise _wrong_mount_error(storage)
-    return SharedFolder(str(target), storage.folder, storage.read_only)
