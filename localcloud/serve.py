@@ -29,9 +29,8 @@ from localcloud.control import ALREADY_RUNNING
 from localcloud.hosts.fabric import Fabric
 from localcloud.server.api_errors import explain_disk_error
 from localcloud.server.app import Application
-from localcloud.server.cloud import ServedCloud
 from localcloud.server.connections import DroppableConnection, raise_open_files, serve_another
-from localcloud.server_part import MainServerPart, ServerPart, UnusableError, server_parts
+from localcloud.server_part import MainServerPart, UnusableError, server_parts
 
 UNUSABLE = 4
 # The file with the port that a cloud used last.
@@ -95,7 +94,10 @@ async def _serve_cloud(home: Path, port: int) -> None:
     cloud = main_part.open_cloud(home)
     listener = _open_listener(port) if port else _listener_on_last_port(home)
     cloud.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    parts = _make_parts(cloud, [main_part, *other_parts])
+    parts = [part(cloud) for part in (main_part, *other_parts)]
+    # The first platform's API takes every request that is left.
+    cloud.apis = (*(part.api for part in parts[1:]), console_page.Console(cloud), parts[0].api)
+    cloud.facts = {name: value for part in parts for name, value in part.facts.items()}
     config = uvicorn.Config(
         Application(cloud), http=DroppableConnection, loop="asyncio", ws="none", lifespan="off", log_config=None,
         access_log=False, server_header=False, timeout_keep_alive=60, timeout_graceful_shutdown=1,
@@ -129,14 +131,6 @@ async def _serve_cloud(home: Path, port: int) -> None:
         for part in reversed(parts):
             await part.close()
         (home / "server.json").unlink(missing_ok=True)
-
-
-def _make_parts(cloud: ServedCloud, classes: Sequence[type[ServerPart]]) -> Sequence[ServerPart]:
-    """The parts of the server. The first platform's API takes every request that is left."""
-    main_part, *others = parts = [part(cloud) for part in classes]
-    cloud.apis = (*(part.api for part in others), console_page.Console(cloud), main_part.api)
-    cloud.facts = {name: value for part in parts for name, value in part.facts.items()}
-    return parts
 
 
 async def _stop_without_home(home: Path, server: _Server) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
@@ -73,7 +73,10 @@ def draw_connections(run: TrainingRun, documents: Mapping[str, Evidence], places
     for document in documents.values():
         _collect_evidence(seen, document)
     rows = [*_dropped_connections(seen), *_used_connections(seen), *_unused_rules(seen)]
-    named = _named_places(rows, roles.values())
+    # The roles, and the first few places outside the run, have their names. The other places share one.
+    inside = frozenset(roles.values())
+    ends = dict.fromkeys(name for row in rows for end in ("from", "to") for name in row[end])
+    named = inside | frozenset([name for name in ends if name not in inside][:_MOST_OUTSIDE])
     shown = [
         {
             **row,
@@ -204,13 +207,6 @@ def _peer_names(seen: _RunEvidence, rule: _Rule) -> Iterator[str]:
 
 def _connection_row(kind: str, source: Sequence[str], target: Sequence[str], what: str, count: int, why: str) -> Row:
     return {"kind": kind, "from": list(source), "to": list(target), "what": what, "count": count, "why": why}
-
-
-def _named_places(rows: Iterable[Row], roles: Iterable[str]) -> frozenset[str]:
-    """The roles, and the first few places outside the run. The other places share one name."""
-    ends = dict.fromkeys(name for row in rows for end in ("from", "to") for name in row[end])
-    inside = frozenset(roles)
-    return inside | frozenset([name for name in ends if name not in inside][:_MOST_OUTSIDE])
 
 
 @lru_cache(maxsize=4096)

@@ -122,7 +122,13 @@ def build_file_system(sandbox: dict[str, Any]) -> int:
         writable |= {os.path.realpath(target)} if may_write else set()
     users = os.open("/proc/sys/user", os.O_RDONLY | os.O_DIRECTORY)
     for name in (*_CLOSED, *_EMPTY):
-        _hide_in_proc(Path("/proc", name))
+        hidden = f"/proc/{name}"
+        if name in _CLOSED and os.path.exists(hidden):
+            kernel.bind_mount_all(hidden, hidden)
+        elif os.path.isdir(hidden):
+            kernel.mount_memory(hidden, "size=4k,mode=555", _SAFE)
+        elif os.path.exists(hidden):
+            kernel.bind_mount_all("/dev/null", hidden)
     # Every mount except the node's own becomes read-only, and ignores set-user-id bits and devices.
     open_ = {*writable, *(target for _, target in sandbox["own"]), "/proc", "/dev/shm", "/dev/pts"}
     for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
@@ -220,14 +226,3 @@ def _show_control_groups(root: Path, sandbox: dict[str, Any]) -> None:
     for controller, folder in folders.items() if sandbox["version"] == 1 else (("", folders["memory"]),):
         (place / controller).mkdir(exist_ok=True)
         kernel.bind_mount_all(folder, str(place / controller))
-
-
-def _hide_in_proc(path: Path) -> None:
-    if not path.exists():
-        return
-    if path.name in _CLOSED:
-        kernel.bind_mount_all(str(path), str(path))
-    elif path.is_dir():
-        kernel.mount_memory(str(path), "size=4k,mode=555", _SAFE)
-    else:
-        kernel.bind_mount_all("/dev/null", str(path))

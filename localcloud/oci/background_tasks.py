@@ -13,7 +13,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -144,11 +144,20 @@ class RunMeter:
     def measure(self) -> None:
         now: dict[str, ResourceUse] = {}
         for run in self.store.select("kind = 'job-run' AND live AND state IN ('IN_PROGRESS', 'CANCELING')", ()):
-            supervisors = list(_running_supervisors(self.folders / run.id))
-            if supervisors:
-                now[run.id] = _measure_use(supervisors)
-                if run.id in self._before:
-                    self._write(run, _utilization_percent(self._before[run.id], now[run.id]))
+            # Each node has a supervisor. All processes of the node are its descendants.
+            notes = [json.loads(path.read_text() or "{}") for path in (self.folders / run.id).glob("node-*.pid")]
+            supervisors = [
+                note["pid"] for note in notes if note and files.is_same_process(note["pid"], note["started"])
+            ]
+            if not supervisors:
+                continue
+            use = now[run.id] = _measure_use(supervisors)
+            if before := self._before.get(run.id):
+                passed = max(use.at - before.at, 0.001) * (os.cpu_count() or 1)
+                used = max(0.0, use.seconds - before.seconds) / passed
+                memory = use.memory / (os.sysconf("SC_PHYS_PAGES") * _PAGE)
+                # In percent of this machine.
+                self._write(run, {"CpuUtilization": min(100.0, 100 * used), "MemoryUtilization": 100 * memory})
         self._before = now
 
     def _write(self, run: StoredResource, values: Mapping[str, float]) -> None:
@@ -157,22 +166,6 @@ class RunMeter:
             for name, value in values.items():
                 stream = MetricStream(run.compartment, NAMESPACE, "", name, dimensions)
                 write_points(self.store, stream, [(moment, value, 1)], {"unit": _UNITS[name]})
-
-
-def _utilization_percent(before: ResourceUse, after: ResourceUse) -> dict[str, float]:
-    """Percent of this machine."""
-    passed = max(after.at - before.at, 0.001) * (os.cpu_count() or 1)
-    total = os.sysconf("SC_PHYS_PAGES") * _PAGE
-    used = max(0.0, after.seconds - before.seconds) / passed
-    return {"CpuUtilization": min(100.0, 100 * used), "MemoryUtilization": 100 * after.memory / total}
-
-
-def _running_supervisors(folder: Path) -> Iterator[int]:
-    """The running supervisor of each node. All processes of the node are its descendants."""
-    for path in folder.glob("node-*.pid"):
-        identity = json.loads(path.read_text() or "{}")
-        if identity and files.is_same_process(identity["pid"], identity["started"]):
-            yield identity["pid"]
 
 
 def _measure_use(supervisors: list[int]) -> ResourceUse:

@@ -10,7 +10,7 @@ from typing import Any
 
 from components.aws.client import machines
 from components.aws.client.tickets import Cluster
-from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
+from components.aws.iam.documents import UnreadableDocumentError, statements_of
 from localcloud.aws.access.policies import attached_policies
 from localcloud.aws.account import ACCOUNT, REGION
 from localcloud.aws.additions import machine_view
@@ -162,18 +162,17 @@ def _aws_access_items() -> Iterator[Item]:
 
 def _shown_statements(name: str, document: str) -> Iterator[list[str]]:
     try:
-        yield from (_statement_row(name, one) for one in statements_of(document))
+        statements = statements_of(document)
     except UnreadableDocumentError:
         yield [name, "nothing: it cannot be read", "", "", "", ""]
-
-
-def _statement_row(name: str, one: PolicyStatement) -> list[str]:
-    actions = [*one.actions, *(f"not {each}" for each in one.not_actions)]
-    resources = [*one.resources, *(f"not {each}" for each in one.not_resources)]
-    who = [f"{kind} {each}" for kind, names in one.principals.items() for each in names]
-    where = [f"{operator} {key} {' or '.join(values)}" for operator, key, values in one.conditions]
-    cells = (", ".join(each)[:_LONGEST_CELL] for each in (who, actions, resources, where))
-    return [name, "Allow" if one.allows else "Deny", *cells]
+        return
+    for one in statements:
+        actions = [*one.actions, *(f"not {each}" for each in one.not_actions)]
+        resources = [*one.resources, *(f"not {each}" for each in one.not_resources)]
+        who = [f"{kind} {each}" for kind, names in one.principals.items() for each in names]
+        where = [f"{operator} {key} {' or '.join(values)}" for operator, key, values in one.conditions]
+        cells = (", ".join(each)[:_LONGEST_CELL] for each in (who, actions, resources, where))
+        yield [name, "Allow" if one.allows else "Deny", *cells]
 
 
 def _aws_bucket_items() -> Iterator[Item]:
