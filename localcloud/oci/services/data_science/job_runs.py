@@ -95,10 +95,6 @@ def _log_details(call: ApiCall, logging: Json | None, run: Json) -> Json:
     return {"logDetails": {"logGroupId": group, "logId": log}} if log else {}
 
 
-def _submit_run(call: ApiCall, run: StoredResource) -> None:
-    call.after_commit.append(lambda: call.cloud.hosts.submit(run.id))
-
-
 def _require_ended(call: ApiCall, run: StoredResource) -> None:
     if run.state in ocids.RUN_ACTIVE:
         raise incorrect_state(f"The job run {run.id} is {run.state}: cancel it first")
@@ -109,7 +105,8 @@ JOB_RUN = ResourceKind(
     "job-run", "JobRun", SERVICE, f"{VERSION}/jobRuns", "jobRunId", ocids.JOB_RUN,
     ocid="datasciencejobrun", parent_field="jobId", summary="JobRunSummary",
     references={"projectId": "project", "jobId": "job"},
-    on_create=_complete_run, after_create=_submit_run, on_delete=_require_ended,
+    on_create=_complete_run, on_delete=_require_ended,
+    after_create=lambda call, run: call.after_commit.append(lambda: call.cloud.hosts.submit(run.id)),
 )  # fmt: skip
 
 

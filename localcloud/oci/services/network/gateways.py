@@ -62,19 +62,11 @@ def _name_services(requested: list[Json]) -> list[Json]:
     return [{"serviceId": item["serviceId"], "serviceName": names[item["serviceId"]]} for item in requested]
 
 
-def _service_gateway(call: ApiCall, body: Json) -> Json:
-    _require_first(call, "service-gateway", body)
-    return {**body, "services": _name_services(body["services"])}
-
-
-def _internet_gateway(call: ApiCall, body: Json) -> Json:
-    _require_first(call, "internet-gateway", body)
-    return body
-
-
-def _require_first(call: ApiCall, kind: str, body: Json) -> None:
+def _require_first(call: ApiCall, kind: str, body: Json) -> Json:
+    """The body of a gateway, if its VCN has no other one of this kind."""
     if call.store.live(kind, parent=body["vcnId"]):
         raise already_exists(f"A {kind} of the VCN {body['vcnId']}")
+    return body
 
 
 def _nat_gateway(call: ApiCall, body: Json) -> Json:
@@ -85,7 +77,8 @@ def _nat_gateway(call: ApiCall, body: Json) -> Json:
 _IN_VCN = {"vcnId": "vcn", "routeTableId": "route-table"}
 INTERNET_GATEWAY = ResourceKind(
     "internet-gateway", "InternetGateway", SERVICE, f"{VERSION}/internetGateways", "igId", ocids.NETWORK,
-    parent_field="vcnId", references=_IN_VCN, held_by=("route-table",), on_create=_internet_gateway,
+    parent_field="vcnId", references=_IN_VCN, held_by=("route-table",),
+    on_create=lambda call, body: _require_first(call, "internet-gateway", body),
 )  # fmt: skip
 NAT_GATEWAY = ResourceKind(
     "nat-gateway", "NatGateway", SERVICE, f"{VERSION}/natGateways", "natGatewayId", ocids.NETWORK,
@@ -95,7 +88,9 @@ NAT_GATEWAY = ResourceKind(
 SERVICE_GATEWAY = ResourceKind(
     "service-gateway", "ServiceGateway", SERVICE, f"{VERSION}/serviceGateways", "serviceGatewayId", ocids.NETWORK,
     parent_field="vcnId", references=_IN_VCN, held_by=("route-table",), defaults={"blockTraffic": False},
-    on_create=_service_gateway,
+    on_create=lambda call, body: {
+        **_require_first(call, "service-gateway", body), "services": _name_services(body["services"])
+    },
     on_update=lambda call, resource, body: {**body, "services": _name_services(body["services"])},
 )  # fmt: skip
 
