@@ -93,7 +93,8 @@ async def _serve_cloud(home: Path, port: int) -> None:
         raise TypeError(f"{main_part.__qualname__}, of the first platform, is not a MainServerPart")
     cloud = main_part.open_cloud(home)
     listener = _open_listener(port) if port else _listener_on_last_port(home)
-    cloud.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    served_port = listener.getsockname()[1]
+    cloud.endpoint = f"http://127.0.0.1:{served_port}"
     parts = [part(cloud) for part in (main_part, *other_parts)]
     # The first platform's API takes every request that is left.
     cloud.apis = (*(part.api for part in parts[1:]), console_page.Console(cloud), parts[0].api)
@@ -116,7 +117,11 @@ async def _serve_cloud(home: Path, port: int) -> None:
 
     for part in parts:
         await part.start_hosts(make_fabric)
-    _record_server(home, listener.getsockname()[1])
+    (home / LAST_PORT).write_text(str(served_port))
+    content = {"pid": os.getpid(), "started": files.process_start_time(os.getpid()), "port": served_port}
+    draft = home / "server.json.new"
+    draft.write_text(json.dumps({**content, "version": VERSION, "code": str(PROJECT)}))
+    draft.replace(home / "server.json")
     upkeep = [_stop_without_home(home, server), *(task for part in parts for task in part.upkeep())]
     watches = [asyncio.create_task(watch) for watch in upkeep]
     gc.freeze()  # these objects live as long as the process, so the garbage collector can skip them
@@ -161,15 +166,6 @@ def _listener_on_last_port(home: Path) -> socket.socket:
         return _open_listener(int((home / LAST_PORT).read_text()))
     except (OSError, ValueError, UnusableError):
         return _open_listener(0)
-
-
-def _record_server(home: Path, port: int) -> None:
-    (home / LAST_PORT).write_text(str(port))
-    content = {"pid": os.getpid(), "started": files.process_start_time(os.getpid()), "port": port, "version": VERSION}
-    content["code"] = str(PROJECT)
-    draft = home / "server.json.new"
-    draft.write_text(json.dumps(content))
-    draft.replace(home / "server.json")
 
 
 if __name__ == "__main__":

@@ -68,22 +68,19 @@ def load_keys(home: Path) -> Mapping[str, AccessKeyPair]:
     aws_folder(home).mkdir(mode=0o700, exist_ok=True)
     saved = configparser.ConfigParser(interpolation=None)
     saved.read(credentials_file(home))
-    keys = {
-        person.profile: AccessKeyPair(saved[person.profile]["aws_access_key_id"],
-                                      saved[person.profile]["aws_secret_access_key"])
-        if saved.has_section(person.profile) else _new_key()
-        for person in PEOPLE
-    }  # fmt: skip
+    keys = {}
+    for person in PEOPLE:
+        identifier = "AKIA" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(16))
+        secret = "".join(secrets.choice(_SECRET_ALPHABET) for _ in range(40))
+        if saved.has_section(person.profile):
+            section = saved[person.profile]
+            identifier, secret = section["aws_access_key_id"], section["aws_secret_access_key"]
+        keys[person.profile] = AccessKeyPair(identifier, secret)
     _write_sections(credentials_file(home), {
         name: {"aws_access_key_id": key.id, "aws_secret_access_key": key.secret} for name, key in keys.items()
     })  # fmt: skip
     _write_sections(config_file(home), {f"profile {name}": {"region": REGION, "output": "json"} for name in keys})
     return keys
-
-
-def _new_key() -> AccessKeyPair:
-    identifier = "AKIA" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(16))
-    return AccessKeyPair(identifier, "".join(secrets.choice(_SECRET_ALPHABET) for _ in range(40)))
 
 
 def _write_sections(path: Path, sections: Mapping[str, Mapping[str, str]]) -> None:

@@ -88,11 +88,17 @@ def draw_connections(run: TrainingRun, documents: Mapping[str, Evidence], places
         for row in rows[:_MOST_ROWS]
     ]
     used = sum(1 for key in seen.rules if seen.used[key])
+    address_of = {node.rank: address for address, node in addresses.items()}
+
+    def shown_node(node: RunNode) -> Row:
+        address = address_of.get(node.rank, "")
+        return {"rank": node.rank, "name": node.run.name, "address": address, "dropped": seen.drops[address]}
+
     return {
         "reason": "; ".join(dict.fromkeys(reasons))[:500],
         "note": places.note if documents else _NO_MACHINE,
         "roles": [
-            {"name": role, "nodes": list(_nodes_of_role(seen, run, roles, role, addresses))}
+            {"name": role, "nodes": [shown_node(node) for node in run.nodes if roles[node.role] == role]}
             for role in dict.fromkeys(roles.values())
         ],
         "rows": shown,
@@ -101,16 +107,6 @@ def draw_connections(run: TrainingRun, documents: Mapping[str, Evidence], places
         "connections": sum(row["count"] for row in rows if row["kind"] == "used"),
         "dropped": sum(row["count"] for row in rows if row["kind"] == "dropped"),
     }
-
-
-def _nodes_of_role(
-    seen: _RunEvidence, run: TrainingRun, roles: Mapping[str, str], role: str, addresses: Mapping[str, RunNode]
-) -> Iterator[Row]:
-    address_of = {node.rank: address for address, node in addresses.items()}
-    for node in run.nodes:
-        if roles[node.role] == role:
-            address = address_of.get(node.rank, "")
-            yield {"rank": node.rank, "name": node.run.name, "address": address, "dropped": seen.drops[address]}
 
 
 def _node_addresses(run: TrainingRun, documents: Mapping[str, Evidence]) -> Iterator[tuple[str, RunNode]]:

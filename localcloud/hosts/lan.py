@@ -99,7 +99,13 @@ class Lan:
             connect = self._ip([*self._bridge(subnet), *self._connect(subnet, members)])
             for tasks in _task_rounds([[connect], *(self._firewall(member) for member in members)]):
                 self.site.run(tasks)
-            self.site.run([self._ip(_interface_commands(member, subnet), member) for member in members])
+            for_all = ("link set lo up", f"link set {INTERFACE} addrgenmode none")
+            tasks = []
+            for member in members:
+                address = f"address add {member.address}/{subnet.prefix_length} dev {INTERFACE}"
+                routes = _route_commands((), member.destinations, subnet.router)
+                tasks.append(self._ip([*for_all, address, f"link set {INTERFACE} up", *routes], member))
+            self.site.run(tasks)
         except SiteError:
             self._take_back(namespaces, self._bridges.pop(subnet.id, "") if new else "")
             raise
@@ -185,14 +191,6 @@ def _task_rounds(sequences: Iterable[Sequence[SiteTask]]) -> Iterator[list[SiteT
     """The first tasks of all sequences, then the second ones, and so on. The tasks of one round may run at once."""
     for tasks in zip_longest(*sequences):
         yield [task for task in tasks if task]
-
-
-def _interface_commands(member: LanMember, subnet: Subnet) -> Iterator[str]:
-    yield "link set lo up"
-    yield f"link set {INTERFACE} addrgenmode none"
-    yield f"address add {member.address}/{subnet.prefix_length} dev {INTERFACE}"
-    yield f"link set {INTERFACE} up"
-    yield from _route_commands((), member.destinations, subnet.router)
 
 
 def _route_commands(before: Iterable[str], after: Iterable[str], router: str) -> Iterator[str]:

@@ -99,7 +99,12 @@ def required_permissions(call: ApiCall) -> Iterator[Requirement]:
         if (applies := CONDITIONS.get((call.operation.name, case))) and applies(call)
     )
     always = (needs.permissions - references.claimed) | frozenset().union(*applying)
-    variables = _target_variables(call)
+    variables = {variable: call.params.get(parameter, "") for parameter, variable in _OF_PARAMETERS.items()}
+    if call.operation.name in _OF_BODIES:
+        field, variable = _OF_BODIES[call.operation.name]
+        body = call.json() if call.input.body else None
+        variables[variable] = str(body.get(field) or "") if isinstance(body, dict) else ""
+    variables = {name: value for name, value in variables.items() if value}
     own = [Target(target.compartment, {**variables, **target.variables}) for target in references.own]
     if not own and not always and references.names_in_path:
         yield Requirement(always, None, not_found())  # it has no target: refused like a missing resource
@@ -129,15 +134,6 @@ def inherited_permissions(call: ApiCall) -> list[list[object]]:
         for one in required_permissions(call)
         if one.target
     ]
-
-
-def _target_variables(call: ApiCall) -> dict[str, str]:
-    variables = {variable: call.params.get(parameter, "") for parameter, variable in _OF_PARAMETERS.items()}
-    if call.operation.name in _OF_BODIES:
-        field, variable = _OF_BODIES[call.operation.name]
-        body = call.json() if call.input.body else None
-        variables[variable] = str(body.get(field) or "") if isinstance(body, dict) else ""
-    return {name: value for name, value in variables.items() if value}
 
 
 def authorize_call(call: ApiCall) -> None:

@@ -133,8 +133,12 @@ class OpenPaiCluster:
 
     def refused(self, request: Request, error: ApiError) -> Reply:
         """Writes an error response. An error without a code is a failure of the REST server itself."""
-        code = {"code": _error_code(error)} if error.code else {}
-        return Reply(error.status, {**code, "message": error.message})
+        code = error.code
+        if isinstance(error, CloudFailureError):
+            code = _UNKNOWN if error.status == INTERNAL_ERROR else code
+        elif not code.endswith("Error"):  # of an error that all APIs share
+            code = "InvalidParametersError" if error.status == 400 else _UNKNOWN
+        return Reply(error.status, {**({"code": code} if error.code else {}), "message": error.message})
 
     def operation(self, request: Request) -> str:
         return ""
@@ -163,15 +167,6 @@ class OpenPaiCluster:
         reply = logs.read_log(self.parts.home, self.parts.tokens, request.path, request.query, span)
         faults.strike_after(self.parts.faults, operation)
         return reply, operation
-
-
-def _error_code(error: ApiError) -> str:
-    """OpenPAI's code for an error that all APIs share."""
-    if isinstance(error, CloudFailureError):
-        return _UNKNOWN if error.status == INTERNAL_ERROR else error.code
-    if error.code.endswith("Error"):
-        return error.code
-    return "InvalidParametersError" if error.status == 400 else _UNKNOWN
 
 
 def remove_unknown_logs(home: Path, store: JobStore) -> None:

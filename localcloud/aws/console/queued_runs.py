@@ -13,7 +13,7 @@ from components.aws.client.machines import Instance, newest
 from components.aws.client.queue import LONGEST_BYTES, QueueView
 from components.aws.client.start_folders import StatusFolder, parse_folder, start_folder
 from components.aws.client.tickets import ROOT, Cluster, Ticket
-from components.platform.runs import NodeRun, read_launch_document
+from components.platform.runs import read_launch_document
 from launcher.escaping import terminal_line
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions import machine_view
@@ -72,9 +72,14 @@ def _queued_run(queue: StateQueue, ticket: Ticket, finds: dict[str, Find]) -> Aw
     environments = [node.get("environment") for node in ticket.nodes]
     variables = [one for one in environments if isinstance(one, Mapping)]
     document = read_launch_document(variables[0] if variables else {})
-    nodes = (
-        _queued_node(row, seen[name], find([name]).get(name)) for row, name in zip(ticket.nodes, names, strict=False)
-    )  # fmt: skip
+    nodes = []
+    for row, name in zip(ticket.nodes, names, strict=False):
+        instance, run, rank = find([name]).get(name), seen[name], row.get("rank")
+        # A machine that was restarted has lost the counts of earlier runs.
+        began_after = instance is not None and _parse_moment(run.finished_at or "") < instance.launched.timestamp()
+        machine = "" if instance is None or (run.over and began_after) else instance.id
+        role, short = str(row.get("role") or "")[:LONGEST_NAME], replace(run, name=run.name[:LONGEST_NAME])
+        nodes.append(RunNode(rank if type(rank) is int else 0, role, short, run.name, machine))
     tags, attempt = ticket.tags, document.get("attempt")
     named = tags.get("job") and tags.get("run")
     title = f"{tags['job']}/{tags['run']}" if named else ticket.text("displayName") or ticket.text("run")
@@ -89,17 +94,6 @@ def _queued_run(queue: StateQueue, ticket: Ticket, finds: dict[str, Find]) -> Aw
         ticket=ticket,
         place=parse_folder(start_folder(document, ticket.start)),
     )
-
-
-def _queued_node(row: Mapping[str, object], run: NodeRun, instance: Instance | None) -> RunNode:
-    rank = row.get("rank")
-    # A machine that was restarted has lost the counts of earlier runs.
-    began_after = instance is not None and _parse_moment(run.finished_at or "") < instance.launched.timestamp()
-    machine = "" if instance is None or (run.over and began_after) else instance.id
-    return RunNode(
-        rank if type(rank) is int else 0, str(row.get("role") or "")[:LONGEST_NAME],
-        replace(run, name=run.name[:LONGEST_NAME]), run.name, machine,
-    )  # fmt: skip
 
 
 def _parse_moment(text: str) -> float:

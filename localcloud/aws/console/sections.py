@@ -202,20 +202,17 @@ def queued_run_content(run: AwsRun, points: Points) -> RunContent:
         ["log group", cluster.log_group or "none"],
     ]
     lines = sorted(line for node in run.nodes for line in _node_lines(run, node))[-ENTRIES:]
+    statuses: dict[int, Mapping[str, Any]] = {}
+    place = run.place
+    for rank in [node.rank for node in run.nodes] if place else ():
+        read = StateQueue(Cluster(place.bucket, "")).read(place.status(rank)) if place else None
+        statuses[rank] = progress_record.parse_status_object(read[0]) if read else {}
     return RunContent(
         facts,
-        {node.rank: _launcher_status(run, node) for node in run.nodes},
+        statuses,
         points,
         last_output_lines(run, (entry[2:] for entry in lines)),
     )
-
-
-def _launcher_status(run: AwsRun, node: RunNode) -> Mapping[str, Any]:
-    """The status object of the node's launcher; {} if there is none."""
-    if run.place is None:
-        return {}
-    read = StateQueue(Cluster(run.place.bucket, "")).read(run.place.status(node.rank))
-    return progress_record.parse_status_object(read[0]) if read else {}
 
 
 def _node_lines(run: AwsRun, node: RunNode) -> Iterator[tuple[int, int, int, str]]:

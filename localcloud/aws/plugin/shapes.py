@@ -80,7 +80,16 @@ class ParameterBuilder:
     def _scalar(self, shape: Any, value: Any, path: str) -> Any:
         from botocore.validate import ParamValidator
 
-        value = _of_text(shape.type_name, value)
+        # The provider has flags and numbers as texts where a missing value differs from false.
+        kind = shape.type_name
+        if kind == "boolean" and value in ("true", "false"):
+            value = value == "true"
+        elif kind in ("integer", "long") and isinstance(value, str) and _WHOLE.fullmatch(value):
+            value = int(value)
+        elif kind in ("float", "double") and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        elif kind == "blob" and isinstance(value, str):
+            value = value.encode()
         report = ParamValidator().validate(value, shape)
         if report.has_errors():
             self._fail(path, report.generate_report().replace("parameter input,", f"parameter {path},"))
@@ -92,17 +101,6 @@ class ParameterBuilder:
 
     def _fail(self, path: str, reason: str, missing: bool = False) -> None:
         self.failures.append(InputFailure(path, reason, missing))
-
-
-def _of_text(kind: str, value: Any) -> Any:
-    """Parses a flag or number in a text. The provider has texts for them where a missing value differs from false."""
-    if kind == "boolean" and value in ("true", "false"):
-        return value == "true"
-    if kind in ("integer", "long") and isinstance(value, str) and _WHOLE.fullmatch(value):
-        return int(value)
-    if kind in ("float", "double") and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    return value.encode() if kind == "blob" and isinstance(value, str) else value
 
 
 def member_of(shape: Any, key: str, renamed: str = "") -> str | None:

@@ -76,17 +76,14 @@ def call_oci_function(token: str, lookup: OciFunction, session: Session, args: P
     identity = "/".join([name, *map(str, given)])
     if not lookup.plural:
         return {**args, "id": identity, **from_model(data)}
-    return {**args, "id": identity, lookup.plural: _filtered_items(lookup, data, args.get("filters") or [])}
-
-
-def _filtered_items(lookup: OciFunction, data: Any, filters: list[Mapping[str, Any]]) -> Any:
-    shown = from_model(data)
+    shown, filters = from_model(data), args.get("filters") or []
     if lookup.collection:
-        return [{**shown, "items": _filter_items(shown.get("items") or [], filters)}]
-    if not isinstance(shown, list):
-        return shown
-    names = _RENAMED.get(lookup.plural, {})
-    return _filter_items([{names.get(key, key): value for key, value in item.items()} for item in shown], filters)
+        shown = [{**shown, "items": _filter_items(shown.get("items") or [], filters)}]
+    elif isinstance(shown, list):
+        names = _RENAMED.get(lookup.plural, {})
+        renamed = [{names.get(key, key): value for key, value in item.items()} for item in shown]
+        shown = _filter_items(renamed, filters)
+    return {**args, "id": identity, lookup.plural: shown}
 
 
 def _filter_items(items: list[Properties], filters: list[Mapping[str, Any]]) -> list[Properties]:

@@ -179,7 +179,10 @@ class OciResource(TableResource):
         served = self._pulumi_names({**pulumi_fields(self.row.service, f"Update{self.row.stem}Details")})
         wanted = {key: value for key, value in changed.items() if key not in self.row.extra}
         compartment = None if "compartmentId" in served else wanted.pop("compartmentId", None)
-        wanted = {key: _or_empty(value, served[key][1]) if key in served else value for key, value in wanted.items()}
+        # Lists and maps that the program no longer sets are emptied: the API leaves absent fields unchanged.
+        for key in (key for key, value in wanted.items() if value is None and key in served):
+            if served[key][1].startswith(("list[", "dict(")):
+                wanted[key] = [] if served[key][1].startswith("list[") else {}
         if unserved := sorted(key for key, value in wanted.items() if key not in served or value is None):
             raise unchangeable_error(call, unserved)
         if compartment is not None:
@@ -222,13 +225,6 @@ class OciResource(TableResource):
 
 def _name_input(inputs: Properties) -> object:
     return inputs.get("name") or inputs.get("displayName")
-
-
-def _or_empty(value: Any, kind: str) -> Any:
-    """Empties a list or a map that the program no longer sets: the API leaves absent fields unchanged."""
-    if value is None and kind.startswith(("list[", "dict(")):
-        return [] if kind.startswith("list[") else {}
-    return value
 
 
 _SECONDS = 300.0

@@ -72,8 +72,13 @@ class SecurityGroupResource(AwsResource):
         live = self._get(call, id, new) or {}
         permissions = {"ingress": live.get("IpPermissions"), "egress": live.get("IpPermissionsEgress")}
         for side in _SIDES.keys() & changed.keys():
-            if permissions[side]:
-                gone = {"GroupId": id, "IpPermissions": [_revocable_permission(one) for one in permissions[side] or ()]}
+            if present := permissions[side]:
+                # Without the fields that only responses have.
+                plain = [{key: value for key, value in one.items() if value not in (None, [])} for one in present]
+                for one in plain:
+                    pairs = one.get("UserIdGroupPairs", ())
+                    one |= {"UserIdGroupPairs": [{"GroupId": pair["GroupId"]} for pair in pairs]} if pairs else {}
+                gone = {"GroupId": id, "IpPermissions": plain}
                 self.write(call, new, f"RevokeSecurityGroup{_SIDES[side]}", gone)
             self._authorize(call, id, side, _as_list(new.get(side)), new)
         super()._update(call, id, changed, new)
@@ -139,13 +144,6 @@ def _rule_of_permission(permission: Mapping[str, Any], own: str) -> Properties:
 def _permission_port(permission: Mapping[str, Any], name: str) -> int:
     everything = permission.get("IpProtocol") == "-1"
     return 0 if everything or permission.get(name) is None else int(permission[name])
-
-
-def _revocable_permission(permission: Mapping[str, Any]) -> Properties:
-    """A permission without fields that only responses have, so that it can be revoked."""
-    plain = {key: value for key, value in permission.items() if value not in (None, [])}
-    pairs = plain.get("UserIdGroupPairs")
-    return {**plain, "UserIdGroupPairs": [{"GroupId": one["GroupId"]} for one in pairs]} if pairs else plain
 
 
 class GroupRuleResource(AwsResource):

@@ -31,28 +31,25 @@ class SecurityListResource(OciResource):
         return {**properties, **rules}
 
     def _rule_to_api(self, rule: Mapping[str, Any]) -> Properties:
-        options = {key: _nested_ports(rule[key]) for key in self._OPTIONS if rule.get(key)}
-        return _without_any_code({"stateless": False, **rule, **options})
+        nested: Properties = {}
+        for key in (key for key in self._OPTIONS if rule.get(key)):
+            nested[key] = {name: value for name, value in rule[key].items() if name not in ("min", "max")}
+            low, high = rule[key].get("min"), rule[key].get("max")
+            if low is not None or high is not None:
+                ports = {"min": high if low is None else low, "max": low if high is None else high}
+                nested[key]["destinationPortRange"] = ports
+        return _without_any_code({"stateless": False, **rule, **nested})
 
     def _rule_from_api(self, rule: Mapping[str, Any]) -> Properties:
-        return {**rule, **{key: _flat_ports(rule[key]) for key in self._OPTIONS if rule.get(key)}}
+        flat: Properties = {}
+        for key in (key for key in self._OPTIONS if rule.get(key)):
+            others = {name: value for name, value in rule[key].items() if name != "destinationPortRange"}
+            flat[key] = {**others, **(rule[key].get("destinationPortRange") or {})}
+        return {**rule, **flat}
 
     def _details(self, kind: str, inputs: Properties) -> Any:
         # The API requires both lists, so an empty one is sent if the program has none.
         return super()._details(kind, {**{key: [] for key in self._RULES if kind == "Create"}, **inputs})
-
-
-def _nested_ports(options: Mapping[str, Any]) -> Properties:
-    nested = {key: value for key, value in options.items() if key not in ("min", "max")}
-    low, high = options.get("min"), options.get("max")
-    if low is not None or high is not None:
-        nested["destinationPortRange"] = {"min": high if low is None else low, "max": low if high is None else high}
-    return nested
-
-
-def _flat_ports(options: Mapping[str, Any]) -> Properties:
-    flat = {key: value for key, value in options.items() if key != "destinationPortRange"}
-    return {**flat, **(options.get("destinationPortRange") or {})}
 
 
 def _without_any_code(rule: Properties) -> Properties:
