@@ -121,11 +121,11 @@ def _challenge_reply(cloud: OciCloud) -> tuple[Reply, str]:
     return Reply(401, refused.body, {"www-authenticate": challenge}), "registry: authentication required"
 
 
-async def _answer_ping(request: RegistryRequest) -> Reply:
+async def answer_ping(request: RegistryRequest) -> Reply:
     return Reply(200, {})
 
 
-async def _begin_upload(request: RegistryRequest) -> Reply:
+async def begin_blob_upload(request: RegistryRequest) -> Reply:
     _may_push(request)
     upload = uuid.uuid4().hex
     request.uploads.mkdir(parents=True, exist_ok=True)
@@ -134,12 +134,12 @@ async def _begin_upload(request: RegistryRequest) -> Reply:
     return _upload_reply(request, upload)
 
 
-async def _add_to_upload(request: RegistryRequest) -> Reply:
+async def add_to_blob_upload(request: RegistryRequest) -> Reply:
     await _append_to_upload(request)
     return _upload_reply(request, request.named["upload"])
 
 
-async def _finish_upload(request: RegistryRequest) -> Reply:
+async def finish_blob_upload(request: RegistryRequest) -> Reply:
     file, digest = await _append_to_upload(request), request.digest
     with file.open("rb") as content:
         actual = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
@@ -171,7 +171,7 @@ def _upload_reply(request: RegistryRequest, upload: str) -> Reply:
     return Reply(202, None, {"location": location, "range": f"0-{max(size - 1, 0)}", "docker-upload-uuid": upload})
 
 
-async def _get_blob(request: RegistryRequest) -> Reply:
+async def get_blob(request: RegistryRequest) -> Reply:
     repositories = request.cloud.store.live(artifacts.REPOSITORY.name, name=request.repository)
     if not repositories or not _may_read(request, repositories[0]):
         raise RegistryError(404, "NAME_UNKNOWN", "repository name not known to registry")
@@ -182,7 +182,7 @@ async def _get_blob(request: RegistryRequest) -> Reply:
     return _file_reply(file, request.named["digest"], "application/octet-stream")
 
 
-async def _get_manifest(request: RegistryRequest) -> Reply:
+async def get_manifest(request: RegistryRequest) -> Reply:
     repositories = request.cloud.store.live(artifacts.REPOSITORY.name, name=request.repository)
     digest = request.named["reference"]
     if not is_digest(digest):
@@ -197,7 +197,7 @@ async def _get_manifest(request: RegistryRequest) -> Reply:
     return _file_reply(file, digest, container_images.media_type(container_images.read_blob(file)))
 
 
-async def _put_manifest(request: RegistryRequest) -> Reply:
+async def put_manifest(request: RegistryRequest) -> Reply:
     _may_push(request)
     (request.folder / "blobs").mkdir(parents=True, exist_ok=True)
     sent = await request.receive(request.folder / f"manifest-{uuid.uuid4().hex}")
@@ -275,13 +275,13 @@ _BLOB = r"/v2/(?P<name>.+)/blobs/(?P<digest>sha256:[0-9a-f]{64})"
 _MANIFEST = r"/v2/(?P<name>.+)/manifests/(?P<reference>sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9_.-]{0,199})"
 # Method, path, what the server's log says, and the handler.
 _ROUTES = (
-    ("GET", re.compile(r"/v2/?"), "ping", _answer_ping),
-    ("POST", re.compile(r"/v2/(?P<name>.+)/blobs/uploads/?"), "begin_upload", _begin_upload),
-    ("PATCH", re.compile(_UPLOAD), "add_to_upload", _add_to_upload),
-    ("PUT", re.compile(_UPLOAD), "finish_upload", _finish_upload),
-    ("HEAD", re.compile(_BLOB), "blob", _get_blob),
-    ("GET", re.compile(_BLOB), "blob", _get_blob),
-    ("HEAD", re.compile(_MANIFEST), "manifest", _get_manifest),
-    ("GET", re.compile(_MANIFEST), "manifest", _get_manifest),
-    ("PUT", re.compile(_MANIFEST), "put_manifest", _put_manifest),
+    ("GET", re.compile(r"/v2/?"), "ping", answer_ping),
+    ("POST", re.compile(r"/v2/(?P<name>.+)/blobs/uploads/?"), "begin_upload", begin_blob_upload),
+    ("PATCH", re.compile(_UPLOAD), "add_to_upload", add_to_blob_upload),
+    ("PUT", re.compile(_UPLOAD), "finish_upload", finish_blob_upload),
+    ("HEAD", re.compile(_BLOB), "blob", get_blob),
+    ("GET", re.compile(_BLOB), "blob", get_blob),
+    ("HEAD", re.compile(_MANIFEST), "manifest", get_manifest),
+    ("GET", re.compile(_MANIFEST), "manifest", get_manifest),
+    ("PUT", re.compile(_MANIFEST), "put_manifest", put_manifest),
 )
