@@ -8,7 +8,6 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -169,10 +168,7 @@ class ClusterTasks:
         self._reports.running(run)
 
     def ended(self, run: str, verdict: RunVerdict, folder: Path) -> None:
-        result: Mapping[str, Any] | None = None
-        with suppress(OSError, ValueError, RecursionError):
-            result = json.loads(result_path(folder, 0).read_text())
-        logs = self._logs.pop(run, None)
+        result, logs = _read_node_result(folder), self._logs.pop(run, None)
         attempt = self._attempts.pop(run, None)
         if attempt is not None:
             self._seen.keep(task_run_id(attempt), folder)
@@ -208,3 +204,12 @@ def _determine_exit(
         return TaskExit(_STOPPED, "The task was stopped before its command began")
     began = any(folder.glob("node-*.pid"))
     return TaskExit(LOST if began else _CANNOT_START, details)
+
+
+def _read_node_result(folder: Path) -> Mapping[str, Any] | None:
+    path = result_path(folder, 0)
+    try:
+        result: Mapping[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return result
