@@ -33,7 +33,12 @@ def clone_code(launch: Launch, environment: Mapping[str, str], root: Path, say: 
         return str(target)
     git_environment = {**environment, "GIT_TERMINAL_PROMPT": "0"}
     if git.secret:
-        git_environment["GIT_SSH_COMMAND"] = _write_ssh_command(root, launch.identity.secret(git.secret, say))
+        key_file = root / _KEY
+        key = launch.identity.secret(git.secret, say)
+        with os.fdopen(os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
+            opened.write(key.rstrip() + b"\n")
+        ssh = f"ssh -i {key_file} -o IdentitiesOnly=yes -o StrictHostKeyChecking=accept-new -o BatchMode=yes"
+        git_environment["GIT_SSH_COMMAND"] = ssh
     branch = ["--branch", git.branch] if git.branch else []
     try:
         _run_git(["clone", "--quiet", *branch, "--", git.url, str(target)], git_environment)
@@ -60,14 +65,6 @@ def _run_git(words: list[str], environment: Mapping[str, str]) -> None:
     if done.returncode:
         lines = done.stdout.decode(errors="replace").strip().splitlines()
         raise MissingError(f"the code cannot be cloned from git: {lines[-1] if lines else f'code {done.returncode}'}")
-
-
-def _write_ssh_command(root: Path, key: bytes) -> str:
-    file = root / _KEY
-    number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(number, "wb") as opened:
-        opened.write(key.rstrip() + b"\n")
-    return f"ssh -i {file} -o IdentitiesOnly=yes -o StrictHostKeyChecking=accept-new -o BatchMode=yes"
 
 
 @dataclass(frozen=True)

@@ -87,15 +87,9 @@ reason holds.
 
 
 def rules_page() -> str:
-    return "\n".join([HEAD, *_rule_table(), *(line for rule in all_rules() for line in _rule_section(rule))])
-
-
-def _rule_table() -> Iterator[str]:
-    yield "| rule | level | what it demands |"
-    yield "| --- | --- | --- |"
-    for rule in all_rules():
-        yield f"| [{rule.id}](#{rule.id}) | {rule.level} | {rule.asks} |"
-    yield ""
+    lines = [HEAD, "| rule | level | what it demands |", "| --- | --- | --- |"]
+    lines += [f"| [{rule.id}](#{rule.id}) | {rule.level} | {rule.asks} |" for rule in all_rules()]
+    return "\n".join([*lines, "", *(line for rule in all_rules() for line in _rule_section(rule))])
 
 
 def _rule_section(rule: PolicyRule | StackRule) -> Iterator[str]:

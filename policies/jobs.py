@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,15 +60,14 @@ def jobs_of(stack: JudgedStack) -> tuple[PolicyJob, ...]:
     for resource in stack.of(*TYPES):
         named = resource.tags.get(JOB_TAG) or resource.name.partition("/")[0]
         by_name.setdefault(str(named), []).append(resource)
-    return tuple(_policy_job(name, of_it) for name, of_it in by_name.items())
-
-
-def _policy_job(name: str, of_it: Iterable[JudgedResource]) -> PolicyJob:
-    by_type: dict[str, list[JudgedResource]] = {kind: [] for kind in TYPES}
-    for resource in of_it:
-        by_type[resource.type].append(resource)
-    job, template = (next(iter(by_type[kind]), None) for kind in (JOB, TEMPLATE))
-    return PolicyJob(name, tuple(by_type[RUN]), job, tuple(by_type[INSTANCE]), template)
+    jobs = []
+    for name, resources in by_name.items():
+        by_type: dict[str, list[JudgedResource]] = {kind: [] for kind in TYPES}
+        for resource in resources:
+            by_type[resource.type].append(resource)
+        job, template = (next(iter(by_type[kind]), None) for kind in (JOB, TEMPLATE))
+        jobs.append(PolicyJob(name, tuple(by_type[RUN]), job, tuple(by_type[INSTANCE]), template))
+    return tuple(jobs)
 
 
 def nodes_of_run(run: JudgedResource) -> int:

@@ -64,7 +64,10 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         self._lock = threading.Lock()
 
     def GetAnalyzerInfo(self, request: Any, context: Any) -> Any:  # noqa: N802  # the names are the protocol's
-        listed = [*(_policy_info(rule) for rule in all_rules()), _not_known_yet_info()]
+        not_known_yet = analyzer_pb2.PolicyInfo(
+            name=NOT_KNOWN_YET, description=LATER, enforcementLevel=_LEVELS[ADVISORY], policy_type=_policy_type(False)
+        )
+        listed = [*map(_policy_info, all_rules()), not_known_yet]
         return analyzer_pb2.AnalyzerInfo(name=NAME, version=VERSION, supportsConfig=True, policies=listed)
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -147,12 +150,6 @@ def _policy_info(rule: PolicyRule | StackRule) -> Any:
     return info
 
 
-def _not_known_yet_info() -> Any:
-    return analyzer_pb2.PolicyInfo(
-        name=NOT_KNOWN_YET, description=LATER, enforcementLevel=_LEVELS[ADVISORY], policy_type=_policy_type(False)
-    )
-
-
 def _policy_type(of_stack: bool) -> Any:
     return analyzer_pb2.POLICY_TYPE_STACK if of_stack else analyzer_pb2.POLICY_TYPE_RESOURCE
 
@@ -165,7 +162,12 @@ def plain_properties(struct: Any) -> dict[str, Any]:
 def _plain_value(value: Any, path: str) -> Any:
     kind = value.WhichOneof("kind")
     if kind == "struct_value":
-        return _plain_object(value.struct_value.fields, path)
+        fields = value.struct_value.fields
+        signature = fields[SIGNATURE].string_value if SIGNATURE in fields else ""
+        if signature in (SECRET, OUTPUT):
+            return _plain_value(fields["value"], path) if "value" in fields else Unknown(path)
+        # Files and archives stay mappings.
+        return {key: _plain_value(item, f"{path}.{key}") for key, item in fields.items()}
     if kind == "list_value":
         return [_plain_value(item, f"{path}[{index}]") for index, item in enumerate(value.list_value.values)]
     if kind == "number_value":
@@ -174,11 +176,3 @@ def _plain_value(value: Any, path: str) -> Any:
     if kind == "string_value":
         return Unknown(path) if value.string_value in UNKNOWNS else value.string_value
     return value.bool_value if kind == "bool_value" else None
-
-
-def _plain_object(fields: Any, path: str) -> Any:
-    """A mapping, or the value in an object with a signature. Files and archives stay mappings."""
-    signature = fields[SIGNATURE].string_value if SIGNATURE in fields else ""
-    if signature in (SECRET, OUTPUT):
-        return _plain_value(fields["value"], path) if "value" in fields else Unknown(path)
-    return {key: _plain_value(item, f"{path}.{key}") for key, item in fields.items()}

@@ -7,7 +7,7 @@ The engine reads the file of `--policy-pack-config`; a review without the engine
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -82,7 +82,13 @@ def _settings_of_rule(name: str, value: Any, everywhere: str | None, schema: Map
     if not isinstance(value, Mapping):
         return RuleSettings(_valid_level(name, value))
     properties = {key: item for key, item in value.items() if key != "enforcementLevel"}
-    wrong = [*_settings_problems(properties, schema)]
+    from jsonschema import Draft202012Validator
+
+    wrong = []
+    whole = {"type": "object", "additionalProperties": False, "properties": schema}
+    for error in sorted(Draft202012Validator(whole).iter_errors(properties), key=lambda problem: list(problem.path)):
+        place = ".".join(map(str, error.path))
+        wrong.append(f"{place}: {error.message}" if place else error.message)
     if wrong:
         raise PolicyConfigError(f"`{name}`: {'; '.join(wrong)}")
     level = _valid_level(name, value["enforcementLevel"]) if "enforcementLevel" in value else everywhere
@@ -93,15 +99,6 @@ def _valid_level(name: str, value: Any) -> str:
     if value not in (*LEVELS, _SAME_AS_MANDATORY):
         raise PolicyConfigError(f"`{name}`: {value!r} is not a level; use {', '.join(LEVELS)}")
     return str(value)
-
-
-def _settings_problems(properties: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
-    from jsonschema import Draft202012Validator
-
-    whole = {"type": "object", "additionalProperties": False, "properties": schema}
-    for error in sorted(Draft202012Validator(whole).iter_errors(properties), key=lambda problem: list(problem.path)):
-        place = ".".join(map(str, error.path))
-        yield f"{place}: {error.message}" if place else error.message
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,9 +76,9 @@ class SharedFolder:
                     # Another node may remove it meanwhile.
                     with suppress(FileNotFoundError):
                         status = path.stat()
-                        yield Stored(
-                            found, _format_nanoseconds(status.st_ctime_ns), status.st_size, _etag_of_file(status)
-                        )
+                        seconds, rest = divmod(status.st_ctime_ns, 10**9)
+                        changed = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:09d}Z"
+                        yield Stored(found, changed, status.st_size, _etag_of_file(status))
 
     def put(self, name: str, content: bytes, new: bool = False) -> str:
         """A small object."""
@@ -160,11 +160,6 @@ def _move_draft(draft: Path, target: Path, new: bool = False) -> str:
 
 def _etag_of_file(status: os.stat_result) -> str:
     return f"{status.st_ino:x}-{status.st_ctime_ns:x}-{status.st_size:x}"
-
-
-def _format_nanoseconds(nanoseconds: int) -> str:
-    seconds, rest = divmod(nanoseconds, 10**9)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:09d}Z"
 
 
 @contextmanager

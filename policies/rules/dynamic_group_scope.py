@@ -80,8 +80,7 @@ def _stack_with_group(rule: object, *others: JudgedResource, kind: str = GROUP) 
     return JudgedStack((*others, JudgedResource(kind, {"matchingRule": rule}, "runs")))
 
 
-def _trial_policy() -> JudgedResource:
-    return JudgedResource(POLICY, {"statements": [], "freeformTags": {TRIAL_TAG: PROOF_OF_CONCEPT}}, "access")
+TRIAL_POLICY = JudgedResource(POLICY, {"statements": [], "freeformTags": {TRIAL_TAG: PROOF_OF_CONCEPT}}, "access")
 
 
 RULE = StackRule(
@@ -98,7 +97,7 @@ RULE = StackRule(
             f"resource.compartment.id = '{TRAINING}'", JOB, kind=DOMAIN_GROUP
         ),
         "instances of its compartment": _stack_with_group(f"instance.compartment.id = '{TRAINING}'", JOB),
-        "a trial": _stack_with_group(MEMBERS, JOB, _trial_policy()),
+        "a trial": _stack_with_group(MEMBERS, JOB, TRIAL_POLICY),
         "no group": JudgedStack((JOB,)),
     },
     fails={

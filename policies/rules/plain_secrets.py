@@ -25,7 +25,7 @@ def judge_plain_secrets(resource: JudgedResource) -> PolicyVerdict:
     parts = [
         *(
             lambda name=name, value=value: judge_secret_parameter(name, value)
-            for name, value in _protocol_parameters(protocol)
+            for name, value in (protocol.get("parameters") or {}).items()
         ),
         *(lambda password=password: judge_password(password) for password in _registry_passwords(protocol)),
         *(lambda text=text: judge_text(text, secrets) for text in plain_texts(protocol)),
@@ -62,10 +62,6 @@ def judge_text(text: Any, secrets: list[str]) -> PolicyVerdict:
         return fail_because("a value of its `secrets` is in plain text, too")
     words = [word for word in plain.split() if "$" not in word and not _is_packed_code(word)]
     return fail_because("holds what looks like a secret, in plain text") if any(map(holds_secret, words)) else PASS
-
-
-def _protocol_parameters(protocol: Any) -> Iterator[tuple[str, Any]]:
-    yield from (protocol.get("parameters") or {}).items()
 
 
 def _registry_passwords(protocol: Any) -> Iterator[Any]:

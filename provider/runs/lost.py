@@ -54,21 +54,14 @@ def read_lost(status: Mapping[str, Any] | None, key: str = LOST) -> Lost | None:
         return None
     rows = row.get("largest")
     named = [row for row in (rows if isinstance(rows, list) else [])[:_MOST_NAMED] if isinstance(row, Mapping)]
-    return Lost(
-        _valid_count(row["files"]),
-        _valid_count(row.get("bytes")),
-        tuple(map(_parse_lost_file, named)),
-        _valid_text(row, "remedy"),
-    )
-
-
-def _parse_lost_file(row: Mapping[str, Any]) -> LostFile:
-    return LostFile(
-        _valid_text(row, "name"),
-        _valid_count(row.get("bytes")),
-        _valid_count(row.get("files")),
-        _valid_text(row, "why"),
-    )
+    largest = [
+        LostFile(
+            _valid_text(file, "name"), _valid_count(file.get("bytes")), _valid_count(file.get("files")),
+            _valid_text(file, "why"),
+        )
+        for file in named
+    ]  # fmt: skip
+    return Lost(_valid_count(row["files"]), _valid_count(row.get("bytes")), tuple(largest), _valid_text(row, "remedy"))
 
 
 def total_words(statuses: Iterable[Mapping[str, Any] | None]) -> str:

@@ -45,7 +45,11 @@ def main(arguments: list[str]) -> int:
             print("woken" if woken else "the program is not up; it looks into the queue when it comes up")
             return 0
         if arguments == ["check"]:
-            return _print_equipment(here)
+            checked = equipment.check_equipment(read_machine_settings(here), here)
+            for row in checked:
+                found = f"{row.problem}\n  {row.remedy}" if row.problem else "there"
+                print(terminal_lines(f"{row.what}: {found}"))
+            return 1 if any(row.problem for row in checked) else 0
     except LaunchError as error:
         say(str(error))
         return CONFIGURATION
@@ -85,13 +89,6 @@ def _wait_for_instance(identity: Identity, signals: Signals, say: LinePrinter) -
                 raise
             say(f"{error}; trying again")
         time.sleep(1.0)
-
-
-def _print_equipment(here: MachinePaths) -> int:
-    checked = equipment.check_equipment(read_machine_settings(here), here)
-    for row in checked:
-        print(terminal_lines(f"{row.what}: {row.problem}\n  {row.remedy}" if row.problem else f"{row.what}: there"))
-    return 1 if any(row.problem for row in checked) else 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from launcher.aws_dl1.machine.commands import CommandError, run_program
@@ -71,15 +71,10 @@ def _ssh_problem() -> str:
 def _efa_problem(wanted: int, paths: MachinePaths) -> str:
     """Counts interfaces. libfabric lists each one per transport: `rdmap16s27-rdm` and `-dgrm` are one interface."""
     try:
-        count = len(set(_efa_domains(run_program(["fi_info", "-p", "efa"]))))
+        lines = (line.strip().partition(":") for line in run_program(["fi_info", "-p", "efa"]).splitlines())
+        domains = (value.strip() for key, _, value in lines if key == "domain")
+        count = len({domain.rpartition("-")[0] or domain for domain in domains})
     except CommandError as error:
         devices = "" if paths.rdma_devices.is_dir() else ", and there is no /dev/infiniband"
         return f"libfabric finds no EFA ({error}){devices}"
     return "" if count >= wanted else f"libfabric finds {count} EFA interfaces of {wanted}"
-
-
-def _efa_domains(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        key, _, value = line.strip().partition(":")
-        if key == "domain":
-            yield value.strip().rpartition("-")[0] or value.strip()
