@@ -214,7 +214,7 @@ if __name__ == "__main__":
     write_generated(COMPOSED, pretty_json(compose_for_editors()) + "\n")
 
 
-def platforms_with(path: KeyPath, key: str) -> list[str]:
+def platforms_with_key(path: KeyPath, key: str) -> list[str]:
     """The platforms whose stack files may have this key at this place."""
     return [name for name in platforms() if next(properties_at(name, path, key), None) is not None]
 

@@ -16,7 +16,7 @@ from schemas.convert import ShapeError, camel_case, seal_secrets, structure_mode
 from schemas.findings import Finding, Path
 from schemas.model import Stack
 from schemas.name_suggestions import nearest_name
-from schemas.scalars import finite_number, holds_secret, is_secret, within_64_bits
+from schemas.scalars import finite_number, has_secret, is_secret, within_64_bits
 from schemas.shape import Problem, key_namespaces, platform_of, shape_problems
 from schemas.source import Source, read_source
 from schemas.stack_file import StackFile
@@ -90,7 +90,7 @@ def load_config(
         hint = _type_of_key(model, key)
         value = text if hint in _TEXTS else _parse_json_text(text)
         if key in secret_keys and hint is not None:
-            value = _with_secrets(value, in_file[key]) if holds_secret(in_file.get(key)) else seal_secrets(hint, value)
+            value = _with_secrets(value, in_file[key]) if has_secret(in_file.get(key)) else seal_secrets(hint, value)
         config[key] = value
     return _finish_loading(source, {"config": config}, name, file.parent if file else FilePath(), opaque=False)
 

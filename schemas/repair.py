@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.platforms import PLATFORM_KEY, platforms
-from schemas.compose import platforms_with
+from schemas.compose import platforms_with_key
 from schemas.findings import Path
 from schemas.name_suggestions import nearest_name
 from schemas.shape import key_namespaces, platform_of, schema_errors
@@ -62,7 +62,7 @@ def _repair_error(whole: Any, error: Any, platform: str) -> Iterator[Path]:
         for key in [key for key in here if key not in allowed]:
             del here[key]
             # It may be a misspelling of a key that is missing.
-            if not platforms_with(path, key) and (meant := meant_key(str(key), allowed)):
+            if not platforms_with_key(path, key) and (meant := meant_key(str(key), allowed)):
                 yield (*path, meant)
     else:
         if "propertyNames" in error.absolute_schema_path:

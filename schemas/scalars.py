@@ -69,7 +69,7 @@ def is_secret(value: Any) -> bool:
     return isinstance(value, Mapping) and set(value) == {"secure"}
 
 
-def holds_secret(value: Any) -> bool:
+def has_secret(value: Any) -> bool:
     """Whether a secret is anywhere in the value."""
     return any(map(is_secret, walk_values(value)))
 

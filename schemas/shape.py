@@ -14,7 +14,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import Draft202012Validator, extend
 
 from catalog.platforms import PLATFORM_KEY, default_platform, platforms
-from schemas.compose import platforms_with, properties_at, schema_of
+from schemas.compose import platforms_with_key, properties_at, schema_of
 from schemas.findings import Path
 from schemas.name_suggestions import nearest_name, quoted_list
 from schemas.scalars import is_secret
@@ -139,7 +139,7 @@ def _unknown_keys(error: Any, path: Path, platform: str) -> Iterator[Problem]:
     ]
     for number, key in enumerate(wrong):
         remedy = None
-        if elsewhere := platforms_with(path, key):
+        if elsewhere := platforms_with_key(path, key):
             message = f"`{key}` has no effect on the platform `{platform}`"
             yield Problem(
                 "TY018", (*path, key), message, f"remove it, unless the file also serves {quoted_list(elsewhere)}"

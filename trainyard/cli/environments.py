@@ -115,8 +115,8 @@ def prune_command(every: bool, yes: bool) -> None:
         say("Nothing to remove." if every else "Nothing to remove. With --all, all environments are removed.")
         return
     for unused in found:
-        say(f"{_format_megabytes(unused.size):>9}  {unused.folder}: {unused.reason}")
-    total = _format_megabytes(sum(unused.size for unused in found))
+        say(f"{_whole_megabytes(unused.size):>9}  {unused.folder}: {unused.reason}")
+    total = _whole_megabytes(sum(unused.size for unused in found))
     if not yes:
         ask_yes_or_no(f"Remove {count_noun(len(found), 'folder')}, {total}?", abort=True)
     for unused in found:
@@ -125,7 +125,7 @@ def prune_command(every: bool, yes: bool) -> None:
     say(f"Removed, {total}.")
 
 
-def _format_megabytes(size: int) -> str:
+def _whole_megabytes(size: int) -> str:
     return f"{round(size / 1e6):,} MB"
 
 

@@ -91,7 +91,7 @@ class OwnAccountOnly(grpc.ServerInterceptor):  # type: ignore[misc,unused-ignore
         if self.look_up is None:
             return
         try:
-            caller = self.look_up(_parse_peer(context.peer()), self._own)
+            caller = self.look_up(_parse_grpc_peer(context.peer()), self._own)
         except (OSError, ValueError):
             # A caller that cannot be found, although lookups work here, may be hiding: refuse it.
             caller = None
@@ -154,7 +154,7 @@ def _finds_listener(way: Lookup, listener: End) -> bool:
         return False
 
 
-def _parse_peer(peer: str) -> End:
+def _parse_grpc_peer(peer: str) -> End:
     """Address and port of a peer in gRPC's notation: `ipv4:127.0.0.1:4711`, `ipv6:%5B::ffff:127.0.0.1%5D:4711`."""
     family, _, rest = unquote(peer).partition(":")
     host, _, port = rest.rpartition(":")

@@ -32,7 +32,7 @@ class OpenedFile:
     _stamp: tuple[int, int, int]
 
     def require_unchanged(self) -> None:
-        if _file_stamp(os.fstat(self.file)) != self._stamp:
+        if _source_stamp(os.fstat(self.file)) != self._stamp:
             raise ContentChangedError
 
     def __enter__(self) -> OpenedFile:
@@ -91,10 +91,10 @@ def open_source(source: SourceFile) -> OpenedFile:
     if not stat.S_ISREG(status.st_mode):
         os.close(file)
         raise FileProblemError("is neither a file nor a folder")
-    return OpenedFile(file, status.st_size, _file_stamp(status))
+    return OpenedFile(file, status.st_size, _source_stamp(status))
 
 
-def _file_stamp(status: os.stat_result) -> tuple[int, int, int]:
+def _source_stamp(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 

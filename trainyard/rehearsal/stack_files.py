@@ -23,7 +23,7 @@ from components.platform.rehearsal import RehearsedConfig
 from localcloud import control, files
 from schemas.job_code import LEFT_OUT
 from schemas.judge import judge_config
-from schemas.scalars import holds_secret
+from schemas.scalars import has_secret
 from schemas.source import read_source
 from trainyard.engine.trusted import private_folder
 from trainyard.local.local_stack import PROJECT, local_stacks_home
@@ -97,7 +97,7 @@ def prepare_stack(
         shutil.copyfile(file.parent / path, target)
         made.config[FRAMEWORKS][name] = f"./frameworks/{name}.toml"
     write_stack_file(stacks, plan.stack, without_runs(made.config))
-    secret = frozenset(key for key, value in written.items() if holds_secret(value))
+    secret = frozenset(key for key, value in written.items() if has_secret(value))
     return PreparedStack(plan.stack, plan, made, secret)
 
 

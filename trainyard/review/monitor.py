@@ -16,7 +16,7 @@ from google.protobuf.json_format import MessageToDict
 from catalog import engine_values
 from catalog.nested import map_values
 from components.platform.review import OfflineCloud, OfflineStack, unknown_value
-from schemas.scalars import holds_secret, is_secret, secrets_in
+from schemas.scalars import has_secret, is_secret, secrets_in
 
 STACK_OUTPUTS = "pulumi:pulumi:readStackOutputs"
 STACK_RESOURCES = "pulumi:pulumi:readStackResourceOutputs"
@@ -158,7 +158,7 @@ def read_stack_configuration(file: Path) -> tuple[dict[str, str], list[str]]:
     """A stack file's configuration as Pulumi passes it to a program (objects as JSON), and the keys with secrets."""
     written = yaml.safe_load(file.read_text("utf-8"))["config"]
     values = {key: value if isinstance(value, str) else "" for key, value in written.items()}
-    secret = [key for key, value in written.items() if holds_secret(value)]
+    secret = [key for key, value in written.items() if has_secret(value)]
     for key, value in written.items():
         # Secrets stay encrypted: there is no key here, and the encrypted text can stand for the secret.
         opened = map_values(value, lambda part: part["secure"] if is_secret(part) else part)

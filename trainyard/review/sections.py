@@ -110,7 +110,7 @@ def _passage_items(review: Review) -> Iterator[Item]:
             yield Item(f"{sign}: {opening.words}" + (" (outside of the stack)" if outside else ""), urgent=outside)
 
 
-def _access_items(review: Review) -> Iterator[Item]:
+def _gain_items(review: Review) -> Iterator[Item]:
     for sign, permissions in (("gains", review.gained), ("loses", review.lost)):
         for access in permissions:
             first, rest = access.operations[:SHOWN], len(access.operations) - SHOWN
@@ -234,7 +234,7 @@ def _proof_items(review: Review) -> Iterator[Item]:
 
 _SECTIONS: tuple[tuple[str, Callable[[Review], Iterator[Item]]], ...] = (
     ("Opens, closes", _passage_items),
-    ("Gains, loses", _access_items),
+    ("Gains, loses", _gain_items),
     ("Ends, is lost", _ending_items),
     ("Costs", _cost_items),
     ("Proof, findings, policy", _proof_items),

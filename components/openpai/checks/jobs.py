@@ -14,7 +14,7 @@ from schemas.facts import Facts
 from schemas.findings import Wrong, at
 from schemas.model import STALL_MINUTES, Shape
 from schemas.name_suggestions import quoted_list, suggest_name
-from schemas.scalars import holds_secret
+from schemas.scalars import has_secret
 
 # Role names that OpenPAI's controller does not change.
 _ROLE = re.compile(r"[a-z][a-z0-9]*")
@@ -132,7 +132,7 @@ def git_secret(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 def plugin_secret(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for index, plugin in enumerate(job.plugins):
-            if holds_secret(plugin.parameters):
+            if has_secret(plugin.parameters):
                 message = "a plugin's parameters are in the job's text, which OpenPAI does not hide"
                 yield Wrong(at("jobs", name, "plugins", index, "parameters"), message, "pass the secret in `env`")
         for parameter, value in job.parameters.items():

@@ -91,7 +91,7 @@ class Life:
                 return False
             self._end(kept, end)
         self.machine.cluster.put_state(self.ticket.number, kept.state)
-        remove_container(self.machine, kept)
+        remove_ended_start(self.machine, kept)
         return True
 
     def _accepted(self) -> Record:
@@ -215,7 +215,7 @@ class Life:
         kept.save()
 
 
-def remove_container(machine: Machine, kept: Record) -> None:
+def remove_ended_start(machine: Machine, kept: Record) -> None:
     """Removes the container of an ended start, and the files that were made for it: no secret stays on the disk."""
     try:
         commands.remove_container(container_name(machine.settings.job, kept.number))

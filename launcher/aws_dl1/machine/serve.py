@@ -15,7 +15,7 @@ from launcher.aws_dl1.fetch import AwsError
 from launcher.aws_dl1.machine import commands, disks, equipment, record, ssh
 from launcher.aws_dl1.machine.cluster import Queue, format_rfc3339
 from launcher.aws_dl1.machine.facts import read_json_object, spot_interruption, write_json
-from launcher.aws_dl1.machine.life import End, Life, remove_container
+from launcher.aws_dl1.machine.life import End, Life, remove_ended_start
 from launcher.aws_dl1.machine.starting import Machine, has_container_files, in_progress, switch_program
 from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, IN_PROGRESS, Ticket, next_turn
 from launcher.aws_dl1.machine.wake import WakePipe
@@ -53,7 +53,7 @@ class Server:
         self._since = self._came_up()
         for kept in record.ended_records(self.machine.paths):
             if has_container_files(kept.folder):
-                remove_container(self.machine, kept)
+                remove_ended_start(self.machine, kept)
         self._report(PREPARING)
         disks.prepare_disks(self.machine.paths, self.machine.say)
         while not self.signals.ended() and not self._prepare():

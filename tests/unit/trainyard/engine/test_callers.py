@@ -103,9 +103,9 @@ def test_a_listener_on_the_callers_port_is_not_the_caller(server: socket.socket,
 def test_peers_in_grpcs_notation_are_parsed(peer: str, end: End | None) -> None:
     if end is None:
         with pytest.raises(ValueError, match=r"does not call from|not appear to be|invalid literal|not enough"):
-            callers._parse_peer(peer)
+            callers._parse_grpc_peer(peer)
     else:
-        assert callers._parse_peer(peer) == end
+        assert callers._parse_grpc_peer(peer) == end
 
 
 class _Refused(Exception):  # noqa: N818
