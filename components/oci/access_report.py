@@ -72,7 +72,8 @@ class OciAccessReport:
             _lines_by_subject(self),
             _dynamic_group_lines(self),
             _statement_lines(self),
-            _deployer_lines(self),
+            ["", "Whoever runs `pulumi up` and `pulumi destroy` needs at least"],
+            (f"  {line}" for line in _policy_lines(self.deployer)),
             _uncertain_grants(self),
         )
         return "\n".join(line for part in parts for line in part)
@@ -194,12 +195,6 @@ def _statement_lines(report: OciAccessReport) -> Iterator[str]:
 def _policy_lines(policy: PolicyReport) -> Iterator[str]:
     yield f"Policy {policy.name}, attached to {policy.attached_to}"
     yield from (f"  {one.statement}" for one in policy.rights)
-
-
-def _deployer_lines(report: OciAccessReport) -> Iterator[str]:
-    yield ""
-    yield "Whoever runs `pulumi up` and `pulumi destroy` needs at least"
-    yield from (f"  {line}" for line in _policy_lines(report.deployer))
 
 
 def _uncertain_grants(report: OciAccessReport) -> Iterator[str]:

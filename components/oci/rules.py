@@ -96,17 +96,14 @@ def _reasons_by_range(rules: Iterable[PortRule]) -> Reasons:
 
 def _ordered_rules(why: Reasons, like: SecurityRule) -> tuple[SecurityRule, ...]:
     order = sorted(why, key=lambda key: (key[0], (key[1].first, key[1].last) if key[1] else (0, 0)))
+    texts = {key: "; ".join(reasons) for key, reasons in why.items()}
     return tuple(
         replace(
             like,
-            protocol=parse_protocol(protocol),
-            ports=(ports.first, ports.last) if ports else None,
-            description=_joined_reasons(why[protocol, ports]),
+            protocol=parse_protocol(key[0]),
+            ports=(key[1].first, key[1].last) if key[1] else None,
+            description=text if len(text) <= LONGEST_DESCRIPTION else text[: LONGEST_DESCRIPTION - 1] + "…",
         )
-        for protocol, ports in order
+        for key in order
+        for text in [texts[key]]
     )
-
-
-def _joined_reasons(reasons: Iterable[str]) -> str:
-    text = "; ".join(reasons)
-    return text if len(text) <= LONGEST_DESCRIPTION else text[: LONGEST_DESCRIPTION - 1] + "…"

@@ -12,7 +12,7 @@ from catalog.frameworks import PortRow
 from catalog.frameworks.validation import FORMS_OF_A_PORT
 from components.plan.model import expand_references
 from components.plan.ports import ResolvedJob
-from schemas.model import STALL_MINUTES, EnvValue, PortRange, Run, Secret, Stack
+from schemas.model import STALL_MINUTES, EnvValue, Run, Secret, Stack
 
 VERSION = 1
 # Versions of the document. This one has waits, which launchers in older images do not support.
@@ -90,7 +90,13 @@ def make_launch_document(
 
 def _launch_of_role(stack: Stack, job: ResolvedJob, role: str) -> dict[str, Any]:
     values, options, framework = plan_placeholders(job), job.options, job.framework
-    awaits = list(_awaited_ports(job, role))
+    # Ports that must answer before the command starts: on the first listening node, or on every one.
+    awaits: list[dict[str, Any]] = []
+    for row, port in _first_port_by_row(job, framework.roles[role].awaits):
+        awaits.append({"role": job.called(row.listens[0]), **port})
+    for row, port in _first_port_by_row(job, framework.roles[role].awaits_every):
+        listening = (name for name in row.listens if name in job.spec.roles and job.spec.roles[name].replicas)
+        awaits += ({"role": job.called(name), **port, "every": True} for name in listening)
     command = [expand_braces(word, values) for word in framework.roles[role].awaits_command]
     wrap = next((wrap.words for wrap in framework.wraps if wrap.when is None or options.get(wrap.when)), ())
     environment = dict(framework.environment)
@@ -148,19 +154,6 @@ def _launch_role(job: ResolvedJob, name: str) -> dict[str, Any]:
     }
 
 
-def _awaited_ports(job: ResolvedJob, role: str) -> Iterator[dict[str, Any]]:
-    """Ports that must answer before the command starts: on the first listening node, or on every one."""
-    spec = job.framework.roles[role]
-    for row, port in _first_port_by_row(job, spec.awaits):
-        yield {"role": job.called(row.listens[0]), **port}
-    for row, port in _first_port_by_row(job, spec.awaits_every):
-        yield from (
-            {"role": job.called(name), **port, "every": True}
-            for name in row.listens
-            if name in job.spec.roles and job.spec.roles[name].replicas
-        )
-
-
 def _first_port_by_row(job: ResolvedJob, labels: Sequence[str]) -> Iterator[tuple[PortRow, dict[str, int | str]]]:
     """The rows of these labels with their first port, without ports whose option is off: nobody listens there.
 
@@ -188,8 +181,14 @@ def plan_placeholders(job: ResolvedJob) -> dict[str, str]:
         for name, value in job.options.items()
     }
     for row in job.framework.ports:
+        name, ports = f"port.{row.label}", job.ports_of(row)
         # The launcher fills in a port that the platform reserves.
-        values |= {} if job.is_reserved(row) else _port_placeholders(row, job.ports_of(row))
+        if not job.is_reserved(row) and ports is None:
+            values |= dict.fromkeys((f"{name}{form}" for form in FORMS_OF_A_PORT), "0")
+        elif not job.is_reserved(row) and ports is not None:
+            values[name] = str(ports)
+            values[f"{name}:colon"] = str(ports.first) if ports.size == 1 else f"{ports.first}:{ports.last}"
+            values[f"{name}:first"], values[f"{name}:last"] = str(ports.first), str(ports.last)
     values["nodes"] = str(job.spec.nodes)
     return {**values, **_renamed_placeholders(job)}
 
@@ -201,19 +200,6 @@ def _renamed_placeholders(job: ResolvedJob) -> dict[str, str]:
         for role, spec in job.spec.roles.items()
         for what in ("address", "addresses")
         if spec.was.names
-    }
-
-
-def _port_placeholders(row: PortRow, ports: PortRange | None) -> dict[str, str]:
-    name = f"port.{row.label}"
-    if ports is None:
-        return dict.fromkeys((f"{name}{form}" for form in FORMS_OF_A_PORT), "0")
-    colon = str(ports.first) if ports.size == 1 else f"{ports.first}:{ports.last}"
-    return {
-        name: str(ports),
-        f"{name}:colon": colon,
-        f"{name}:first": str(ports.first),
-        f"{name}:last": str(ports.last),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from math import isfinite, isnan
 from typing import Any, TypeVar
@@ -68,7 +68,7 @@ def plan_text(plan: Plan) -> str:
         _access_lines(plan, words),
         _network_lines(plan.network, words),
         _storage_lines(plan, words),
-        _lines_of_jobs(plan, words),
+        *(_job_lines(plan, job, words) for job in plan.jobs.values()),
     )
     return "\n".join(line for part in parts for line in part)
 
@@ -177,16 +177,6 @@ def _storage_lines(plan: Plan, words: Words) -> Iterator[str]:
     yield from aligned_rows([*(row for concern, row in rows.items() if concern not in words.without), *words.storage])
 
 
-def _lines_of_jobs(plan: Plan, words: Words) -> Iterator[str]:
-    # If nodes of the platform cannot share a job run, there is only one layout, which is not shown.
-    has_layouts = "node-groups" not in platforms()[plan.platform].lacks
-    for name, job in plan.jobs.items():
-        yield ""
-        yield from _job_lines(job, (*words.jobs.get(name, ()), *_rows_at_once(plan, job)), has_layouts, words.without)
-        for run in job.runs.values():
-            yield from _run_lines(job, run)
-
-
 def _rows_at_once(plan: Plan, job: JobPlan) -> Iterator[Row]:
     if len(job.runs) < 2:
         return
@@ -200,7 +190,7 @@ def _rows_at_once(plan: Plan, job: JobPlan) -> Iterator[Row]:
         yield "at once", f"{count_noun(job.nodes * at_once, 'node')} at most: the other runs wait in `up` (`atMost`)"
 
 
-def _job_lines(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: Set[str]) -> Iterator[str]:
+def _job_lines(plan: Plan, job: JobPlan, words: Words) -> Iterator[str]:
     strategy = f" ({job.strategy})" if job.strategy else ""
     nodes = f"{job.nodes} node{'s' if job.nodes != 1 else ''}"
     size = "".join(
@@ -208,14 +198,16 @@ def _job_lines(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, with
         for amount, unit in ((job.shape.ocpus, "OCPU"), (job.shape.memory_gb, "GB of memory"))
         if amount is not None
     )
-    has_disk = "block storage" not in without and job.block_storage_gb
+    has_disk = "block storage" not in words.without and job.block_storage_gb
     disk = f", {job.block_storage_gb} GB of block storage" if has_disk else ""
     stalls = f", or {job.stall_minutes} in which all nodes are idle" if job.stall_minutes else ""
+    yield ""
     yield f"Job {job.name}: {job.framework}{strategy}, {nodes} of {job.shape.name}{size}"
     rows = [
         ("name", job.display_name),
         ("image", job.image),
-        *([("layout", job.layout)] if has_layouts else []),
+        # If nodes of the platform cannot share a job run, there is only one layout, which is not shown.
+        *([] if "node-groups" in platforms()[plan.platform].lacks else [("layout", job.layout)]),
         ("limits", f"{job.maximum_runtime_minutes} minutes{stalls}{disk}"),
     ]
     if job.code:
@@ -230,13 +222,15 @@ def _job_lines(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, with
     rows += [("data", f"{item.bucket or 'the bucket'}/{item.prefix} at {item.mount}") for item in job.inputs]
     rows += [(f"role {role.name}", _role_text(role)) for role in job.roles]
     rows.append(("ranks", job.ranks))
-    yield from aligned_rows([*rows, *of_platform])
+    yield from aligned_rows([*rows, *words.jobs.get(job.name, ()), *_rows_at_once(plan, job)])
     # The framework's environment is the same on every node. Nodes fill in the braces: they know the addresses.
     launches = (node.launch for run in job.runs.values() for node in run.nodes)
     environment: Mapping[str, str] = next((launch["environment"] for launch in launches), {})
     if environment:
         yield "  On each node the launcher adds:"
         yield from (f"      {name}={value}" for name, value in environment.items())
+    for run in job.runs.values():
+        yield from _run_lines(job, run)
 
 
 def _role_text(role: RolePlan) -> str:

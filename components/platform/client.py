@@ -281,17 +281,14 @@ class RunPlatforms:
 
     def of(self, inputs: Properties, run_id: str = "") -> Runs:
         """The platform of a run. An imported run has only its id."""
-        name = inputs.get("platform") or _platform_that_knows(run_id)
+        known_by = (name for name in platforms_with(RunClients) if require_capability(name, RunClients).knows(run_id))
+        name = inputs.get("platform") or next(known_by, None)
+        if name is None:
+            cause = f"`{run_id}` is not the id of a run on any platform."
+            raise ProviderError(cause, "Give the id of the main node's run.")
         own = own_inputs(name)
         connects = {key: inputs[key] for key in own.connecting if inputs.get(key)} if own else {}
         key = (name, canonical_json(connects))
         if key not in self._made:
             self._made.setdefault(key, require_capability(name, RunClients).of_config({**self._config, **connects}))
         return self._made[key]
-
-
-def _platform_that_knows(run_id: str) -> str:
-    for name in platforms_with(RunClients):
-        if require_capability(name, RunClients).knows(run_id):
-            return name
-    raise ProviderError(f"`{run_id}` is not the id of a run on any platform.", "Give the id of the main node's run.")

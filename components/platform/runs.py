@@ -116,7 +116,17 @@ def run_spec(urn: str, inputs: Properties) -> RunSpec:
         platform=inputs["platform"],
         display_name=inputs["displayName"],
         tags=inputs.get("tags") or {},
-        nodes=tuple(_node_spec(node) for node in inputs["nodes"]),
+        nodes=tuple(
+            NodeSpec(
+                name=node["name"],
+                role=node.get("role") or "",
+                rank=node.get("rank") or 0,
+                environment=node.get("environment") or {},
+                arguments=tuple(node.get("arguments") or ()),
+                own={key: value for key, value in node.items() if key not in NODE_KEYS},
+            )
+            for node in inputs["nodes"]
+        ),
         image=inputs.get("image"),
         maximum_runtime_minutes=inputs.get("maximumRuntimeMinutes"),
         until=inputs["until"],
@@ -124,17 +134,6 @@ def run_spec(urn: str, inputs: Properties) -> RunSpec:
         fingerprint=fingerprint_of_run(urn, inputs),
         own={key: value for key, value in inputs.items() if is_own(key)},
         attempt=inputs.get("attempt") or 1,
-    )
-
-
-def _node_spec(node: Mapping[str, Any]) -> NodeSpec:
-    return NodeSpec(
-        name=node["name"],
-        role=node.get("role") or "",
-        rank=node.get("rank") or 0,
-        environment=node.get("environment") or {},
-        arguments=tuple(node.get("arguments") or ()),
-        own={key: value for key, value in node.items() if key not in NODE_KEYS},
     )
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -47,8 +47,12 @@ class OciRunReader(RunReader):
         together: dict[str, list[Any]] = {}
         for run in (run for run in self.runs.listed(call) if is_wanted(self.wanted, run.freeform_tags or {})):
             together.setdefault(run.freeform_tags[job_runs.RUN_TAG], []).append(run)
-        chosen = _latest_starts(together.values()) if not history else list(together.values())
-        seen = [self._run(call, runs, deeply) for runs in chosen]
+        newest: dict[tuple[str, ...], list[Any]] = {}
+        for start in together.values():
+            key = run_key(start[0].freeform_tags)
+            if key not in newest or _accepted_at(start) > _accepted_at(newest[key]):
+                newest[key] = start
+        seen = [self._run(call, start, deeply) for start in (together if history else newest).values()]
         return sorted(seen, key=lambda run: (run.created, run.title))
 
     def _run(self, call: Call, runs: list[Any], deeply: bool) -> RunStatus:
@@ -110,17 +114,6 @@ class OciRunReader(RunReader):
 def is_wanted(wanted: WantedRuns, tags: Mapping[str, str]) -> bool:
     """Whether the tags match. Job runs that were started without trainyard never do."""
     return job_runs.RUN_TAG in tags and wanted.includes(tags)
-
-
-def _latest_starts(together: Iterable[list[Any]]) -> list[list[Any]]:
-    """For each run of each job, the start that was accepted last."""
-    newest: dict[tuple[str, ...], list[Any]] = {}
-    for runs in together:
-        tags = runs[0].freeform_tags
-        key = run_key(tags)
-        if key not in newest or _accepted_at(runs) > _accepted_at(newest[key]):
-            newest[key] = runs
-    return list(newest.values())
 
 
 def _accepted_at(runs: list[Any]) -> datetime:

@@ -2,6 +2,7 @@
 """Explains why a request was refused, and which statement would have granted it."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from components.oci.iam.evaluate import variables_in
@@ -79,30 +80,6 @@ def _subject_of_principal(principal: Principal) -> tuple[Subject, tuple[Conditio
     return Subject("any-user"), (equals_text("request.principal.type", principal.type),)
 
 
-def _granting_statements(
-    policies: CompiledPolicies, principal: Principal, missing: tuple[str, ...], target: Target
-) -> tuple[Statement, ...]:
-    """Statements that would grant the permissions. Empty if a name of the request cannot be written in one."""
-    by_type: dict[str | None, set[str]] = {}
-    for permission in missing:
-        by_type.setdefault(type_of(permission), set()).add(permission)
-    try:
-        subject, only_them = _subject_of_principal(principal)
-        values = {name.lower(): value for name, value in target.variables.items()}
-        conditions = only_them + tuple(
-            Comparison(name, "=", (Text(values[name]),)) for name in _NARROWING if "'" not in values.get(name, "'")
-        )
-        where = Tenancy() if target.compartment == policies.compartments.root else CompartmentId(target.compartment)
-        condition = None if not conditions else conditions[0] if len(conditions) == 1 else AllOf(conditions)
-        grants: list[Grant] = [
-            PermissionGrant(tuple(sorted(names))) if kind is None else smallest_grant_for(kind, frozenset(names))
-            for kind, names in by_type.items()
-        ]
-        return tuple(Statement(subject, grant, where, condition) for grant in grants)
-    except StatementError:
-        return ()
-
-
 def explain_refusal(
     policies: CompiledPolicies,
     principal: Principal,
@@ -120,4 +97,21 @@ def explain_refusal(
         if rule.scope not in policies.lineage(target.compartment):
             why = "another compartment"
         near[id(rule)] = NearMiss(rule.policy, rule.statement, why)
-    return Refusal(principal, missing, tuple(near.values()), _granting_statements(policies, principal, missing, target))
+    by_type: dict[str | None, set[str]] = {}
+    for permission in missing:
+        by_type.setdefault(type_of(permission), set()).add(permission)
+    values = {name.lower(): value for name, value in target.variables.items()}
+    remedies: list[Statement] = []
+    # If a name of the request cannot be written in a statement, there are no remedies.
+    with suppress(StatementError):
+        where = Tenancy() if target.compartment == policies.compartments.root else CompartmentId(target.compartment)
+        subject, only_them = _subject_of_principal(principal)
+        narrowing = (name for name in _NARROWING if "'" not in values.get(name, "'"))
+        conditions = (*only_them, *(Comparison(name, "=", (Text(values[name]),)) for name in narrowing))
+        joined = None if not conditions else conditions[0] if len(conditions) == 1 else AllOf(conditions)
+        grants: list[Grant] = [
+            PermissionGrant(tuple(sorted(names))) if kind is None else smallest_grant_for(kind, frozenset(names))
+            for kind, names in by_type.items()
+        ]
+        remedies = [Statement(subject, grant, where, joined) for grant in grants]
+    return Refusal(principal, missing, tuple(near.values()), tuple(remedies))

@@ -40,15 +40,19 @@ class Access(pulumi.ComponentResource):
 
         None if that is the stack's own region, because another provider is another process.
         """
-        region = _home_region(self._args.plan)
-        if region == self._args.plan.region:
+        plan = self._args.plan
+        region = plan.access.home_region
+        if not region:
+            # Looked up immediately, because the response decides which resources are made.
+            answer = look_up_in_oci("Identity", "getRegionSubscriptions", tenancyId=plan.tenancy or "")
+            region = str(next(row["regionName"] for row in answer["regionSubscriptions"] if row["isHomeRegion"]))
+        if region == plan.region:
             return None
-        return oci.Provider(
-            "home",
-            region=region,
-            **_with_snake_case_keys(provider_credentials()),
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        settings = {
+            "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key): value
+            for key, value in provider_credentials().items()
+        }
+        return oci.Provider("home", region=region, **settings, opts=pulumi.ResourceOptions(parent=self))
 
     def _groups(self) -> list[pulumi.Resource]:
         access = self._args.plan.access
@@ -96,15 +100,3 @@ class Access(pulumi.ComponentResource):
                     self._inside, pulumi.ResourceOptions(depends_on=groups, delete_before_replace=True)
                 ),
             )
-
-
-def _home_region(plan: OciPlan) -> str:
-    if plan.access.home_region:
-        return plan.access.home_region
-    # Looked up immediately, because the response decides which resources are made.
-    regions = look_up_in_oci("Identity", "getRegionSubscriptions", tenancyId=plan.tenancy or "")["regionSubscriptions"]
-    return str(next(region["regionName"] for region in regions if region["isHomeRegion"]))
-
-
-def _with_snake_case_keys(settings: Mapping[str, pulumi.Input[str]]) -> dict[str, pulumi.Input[str]]:
-    return {"".join(f"_{c.lower()}" if c.isupper() else c for c in key): value for key, value in settings.items()}

@@ -41,17 +41,28 @@ def network_of_side(side: Snapshot) -> Network:
     # Their names in the program stay when the stack is renamed. The nodes' subnet needs no name.
     names = {one.urn: "the subnet" if one.urn == nodes.urn else f"the subnet `{one.name}`" for one in subnets}
     passages: list[Passage] = []
+    ways: list[str] = []
     for subnet in subnets:
         for rules in _lists_of(subnet, side):
             for rule in security_rules_of(LIST, rules.inputs if rules else _default_list(side)):
                 passages.append(passage_of(names[subnet.urn], rule, _peer_of_rule(rule, side)))
-    passages += _passages_of_groups(side)
+        for route in _routes_of(subnet, side) or ():
+            to, gateway = route.get("destination") or route.get("cidrBlock"), _gateway_of_route(route, side)
+            if route.get("destinationType") == "SERVICE_CIDR_BLOCK":
+                to, gateway = SERVICES, _GATEWAYS["servicegateway"]
+            ways.append(f"{names[subnet.urn]}: to {to} through {gateway}")
+    groups = {group.id: _group_name(group) for group in side.of(GROUP) if group.id}
+    for resource in side.of(GROUP_RULE):
+        group_id = str(resource.inputs.get("networkSecurityGroupId"))
+        for rule in security_rules_of(GROUP_RULE, resource.inputs):
+            group_name = groups.get(group_id, f"the security group {group_id}")
+            passages.append(passage_of(group_name, rule, _peer_of_rule(rule, side)))
     blocks = [block for resource in (*side.of(VCN), *subnets) for block in _cidr_blocks(resource)]
     return Network(
         passages=tuple(dict.fromkeys(passages)),
         inside=tuple(dict.fromkeys((*blocks, SERVICES))),
         public=tuple(names[subnet.urn] for subnet in subnets if _is_public(subnet, side)),
-        ways=tuple(dict.fromkeys(way for one in subnets for way in _ways_of_subnet(names[one.urn], one, side))),
+        ways=tuple(dict.fromkeys(ways)),
         nodes=names[nodes.urn],
         addresses=_cidr_blocks(nodes),
         services=((SERVICES, ANYWHERE),),
@@ -106,14 +117,6 @@ def _default_list(side: Snapshot) -> Mapping[str, Any]:
     return {"ingressSecurityRules": ingress, "egressSecurityRules": rows["egress"]}
 
 
-def _passages_of_groups(side: Snapshot) -> Iterator[Passage]:
-    names = {one.id: _group_name(one) for one in side.of(GROUP) if one.id}
-    for resource in side.of(GROUP_RULE):
-        group = str(resource.inputs.get("networkSecurityGroupId"))
-        for rule in security_rules_of(GROUP_RULE, resource.inputs):
-            yield passage_of(names.get(group, f"the security group {group}"), rule, _peer_of_rule(rule, side))
-
-
 def _group_name(group: ReviewedResource) -> str:
     return f"the security group `{group.inputs.get('displayName') or group.name}`"
 
@@ -136,15 +139,6 @@ def _is_public(subnet: ReviewedResource, side: Snapshot) -> bool:
         return False
     routes = _routes_of(subnet, side)
     return routes is None or any(_gateway_of_route(row, side) == _GATEWAYS["internetgateway"] for row in routes)
-
-
-def _ways_of_subnet(where: str, subnet: ReviewedResource, side: Snapshot) -> Iterator[str]:
-    for row in _routes_of(subnet, side) or ():
-        kind = row.get("destinationType")
-        if kind == "SERVICE_CIDR_BLOCK":
-            yield f"{where}: to {SERVICES} through {_GATEWAYS['servicegateway']}"
-        else:
-            yield f"{where}: to {row.get('destination') or row.get('cidrBlock')} through {_gateway_of_route(row, side)}"
 
 
 def _routes_of(subnet: ReviewedResource, side: Snapshot) -> Sequence[Mapping[str, Any]] | None:
