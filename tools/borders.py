@@ -28,7 +28,7 @@ _OF_SINGLE_MODULES, _FEW = ("launcher", "policies"), 2
 def with_imports(page: str) -> str:
     """The page with the column made again. Rooms that import-linter does not read keep their text."""
     table = page[page.index(_HEADING) :].partition("\n\n")[0]
-    rows = {room: row["rooms"] for row in _ROW.finditer(table) for room in _rooms_in(row["rooms"])}
+    rows = {room: row["rooms"] for row in _ROW.finditer(table) for room in _rooms_in_cell(row["rooms"])}
     imported = _imports_by_room(rows)
 
     def renewed(row: re.Match[str]) -> str:
@@ -38,7 +38,7 @@ def with_imports(page: str) -> str:
     return page.replace(table, _ROW.sub(renewed, table))
 
 
-def _rooms_in(cell: str) -> Iterator[str]:
+def _rooms_in_cell(cell: str) -> Iterator[str]:
     """The rooms of a cell as modules: `components/<platform>/` is one for each platform."""
     for path in re.findall(r"`([^`]+)`", cell):
         module = path.removesuffix("/").removesuffix(".py").replace("/", ".")

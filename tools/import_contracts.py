@@ -24,10 +24,10 @@ def modules_of_platforms(pattern: str) -> list[str]:
         return [pattern]
     # The home on nodes has the platform's own name, the others that of its folder.
     homes = dict.fromkeys(home for name in platforms() for home in (platform_folder(name), name.replace("-", "_")))
-    return [name for home in homes if _exists(name := pattern.replace(_ANY, home))]
+    return [name for home in homes if _is_home_module(name := pattern.replace(_ANY, home))]
 
 
-def _exists(module: str) -> bool:
+def _is_home_module(module: str) -> bool:
     file = ROOT.joinpath(*module.split("."))
     return file.is_dir() or file.with_suffix(".py").is_file()
 

@@ -53,9 +53,11 @@ def product_modules(revision: str) -> Iterator[tuple[str, bytes]]:
 
 def _modules_of_revision(revision: str) -> Iterator[tuple[str, bytes]]:
     """The modules of a revision, with those that its export-ignore attributes would leave out of an archive."""
-    names = _git("ls-tree", "-r", "-z", "--name-only", revision).decode().split("\0")
+    names = _git_output("ls-tree", "-r", "-z", "--name-only", revision).decode().split("\0")
     wanted = [name for name in names if name.endswith(".py")]
-    answers = BytesIO(_git("cat-file", "--batch", content="".join(f"{revision}:{name}\n" for name in wanted).encode()))
+    answers = BytesIO(
+        _git_output("cat-file", "--batch", content="".join(f"{revision}:{name}\n" for name in wanted).encode())
+    )
     for name in wanted:
         size = int(answers.readline().split()[-1])
         yield name, answers.read(size)
@@ -63,7 +65,7 @@ def _modules_of_revision(revision: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _modules_of_checkout() -> Iterator[tuple[str, bytes]]:
-    names = _git("ls-files", "-coz", "--exclude-standard").decode().split("\0")
+    names = _git_output("ls-files", "-coz", "--exclude-standard").decode().split("\0")
     return ((name, (ROOT / name).read_bytes()) for name in names if (ROOT / name).is_file())
 
 
@@ -112,7 +114,7 @@ def draw_names(parsed: Mapping[str, tuple[ast.Module, int]], count: int, seed: i
     yield from chance.sample(functions, count)
 
 
-def _git(*words: str, content: bytes = b"") -> bytes:
+def _git_output(*words: str, content: bytes = b"") -> bytes:
     return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, input=content).stdout
 
 

@@ -15,12 +15,12 @@ from components.aws.statements import (
     TRUST,
     AwsPolicy,
     AwsStatement,
-    merged,
-    policies,
-    rows_of,
-    split,
-    statement,
-    too_large,
+    aws_policies,
+    merge_statements,
+    policy_size_problem,
+    row_statement,
+    rows_of_grant,
+    split_policies,
 )
 from components.aws.types.deployer_actions import rows_of_kind
 from components.plan.platform import AccessReporting
@@ -28,7 +28,9 @@ from components.plan.platform import AccessReporting
 
 def deployer_policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
     """The least policies under which the plan's own deployer can bring it up and take it down."""
-    return split(f"{plan.team}-{plan.environment}-deployer", "deployer", merged(_deployer_statements(plan)))
+    return split_policies(
+        f"{plan.team}-{plan.environment}-deployer", "deployer", merge_statements(_deployer_statements(plan))
+    )
 
 
 def _deployer_statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
@@ -69,7 +71,7 @@ def _deployer_statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
         (access.create and access.make_runs_role, "nodes' role"),
         (access.create, "nodes' profile"),
         (not access.create and "access" not in plan.taken, "existing profile"),
-        *_policies_made(plan),
+        *_policy_kinds(plan),
         (plan.bucket.create, "bucket"),
         (plan.bucket.create and not plan.bucket.keep, "bucket that goes"),
         (not plan.bucket.create and "bucket" not in plan.taken, "existing bucket"),
@@ -85,12 +87,12 @@ def _deployer_statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
     ]
     for kind in (kind for made, kind in makes if made):
         for row in rows_of_kind(kind) if kind in rows["deployer"] else ():
-            yield statement(plan, row, kind)
+            yield row_statement(plan, row, kind)
         for words in rows["as_users"].get(kind, ()):
-            yield from (statement(plan, row, kind) for row in rows_of("users", words))
+            yield from (row_statement(plan, row, kind) for row in rows_of_grant("users", words))
 
 
-def _policies_made(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
+def _policy_kinds(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
     """Policies are made and attached; in some modes AWS's own ones are attached, too."""
     access = plan.access
     group, role = access.create and bool(access.users_group), access.create and bool(access.users_role)
@@ -191,11 +193,11 @@ class AwsAccessReport:
             yield from (f"  {why}" for why in self.refused)
 
 
-def build_report(plan: AwsDl1Plan, deployers: str) -> AwsAccessReport:
+def report_aws_access(plan: AwsDl1Plan, deployers: str) -> AwsAccessReport:
     """`deployers`: the group of the people who run `pulumi up`. Stack files do not name it."""
     if not NAME.fullmatch(deployers):
         raise ValueError(f"`{deployers[:100]}` is not a valid name of a group in IAM")
-    made, of_deployer = policies(plan), deployer_policies(plan)
+    made, of_deployer = aws_policies(plan), deployer_policies(plan)
     by_who = [[policy for policy in made if policy.who == who] for who in ("users", "runs")]
     principals = []
     for who in ("users", "runs"):
@@ -210,10 +212,10 @@ def build_report(plan: AwsDl1Plan, deployers: str) -> AwsAccessReport:
         granted_by=plan.uses if "access" in plan.taken else None,
         account=plan.account,
         principals=tuple(principals),
-        policies=tuple(_report(policy, _attached_to(plan, policy.who)) for policy in made),
+        policies=tuple(_policy_report(policy, _attached_to(plan, policy.who)) for policy in made),
         trust=TRUST,
-        deployer=tuple(_report(policy, f"group {deployers}") for policy in of_deployer),
-        refused=tuple(why for part in (*by_who, of_deployer) if (why := too_large(part)) is not None),
+        deployer=tuple(_policy_report(policy, f"group {deployers}") for policy in of_deployer),
+        refused=tuple(why for part in (*by_who, of_deployer) if (why := policy_size_problem(part)) is not None),
     )
 
 
@@ -224,7 +226,7 @@ def _attached_to(plan: AwsDl1Plan, who: str) -> str:
     return f"role {access.users_role}" if access.users_role else f"group {access.users_group or 'of administrators'}"
 
 
-def _report(policy: AwsPolicy, attached_to: str) -> AwsPolicyReport:
+def _policy_report(policy: AwsPolicy, attached_to: str) -> AwsPolicyReport:
     rights = tuple(AwsRight(one.actions, one.words, one.why, one.everywhere) for one in policy.statements)
     return AwsPolicyReport(policy.name, attached_to, rights, policy.managed, policy.document or {})
 
@@ -233,4 +235,4 @@ def _document_lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"  {line}" for line in json.dumps(document, indent=2).splitlines())
 
 
-ACCESS_REPORTING = AccessReporting(build_report)
+ACCESS_REPORTING = AccessReporting(report_aws_access)

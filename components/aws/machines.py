@@ -42,7 +42,7 @@ class MachineImage:
     named_by: str
 
 
-def template(
+def launch_template(
     cluster: ClusterPlan, image: MachineImage, place: MachinePlace, user_data: Any, tags: Mapping[str, str]
 ) -> dict[str, Any]:
     """The arguments of the launch template."""
@@ -87,7 +87,7 @@ def template(
         "block_device_mappings": [{"device_name": image.device, "ebs": disk}],
         "network_interfaces": interfaces,
         **({"placement": {"group_name": name}} if name else {}),
-        **_bought(cluster),
+        **_purchase_options(cluster),
         "tag_specifications": [{"resource_type": kind, **ours} for kind in ("volume", "network-interface")],
     }
 
@@ -106,11 +106,11 @@ def template_name(cluster: ClusterPlan, image: MachineImage, settings: Mapping[s
     return f"{cluster.name[:LONGEST_NAME]}-{digest[:8]}"
 
 
-def encoded(user_data: str) -> str:
+def encode_user_data(user_data: str) -> str:
     return b64encode(user_data.encode()).decode()
 
 
-def _bought(cluster: ClusterPlan) -> dict[str, Any]:
+def _purchase_options(cluster: ClusterPlan) -> dict[str, Any]:
     if cluster.reservation:
         target = {"capacity_reservation_id": cluster.reservation}
         return {"capacity_reservation_specification": {"capacity_reservation_target": target}}

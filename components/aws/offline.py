@@ -25,9 +25,9 @@ _Answer = Callable[[Mapping[str, Any], OfflineStack], Mapping[str, Any]]
 class AwsOffline(OfflineCloud):
     def prepare(self) -> None:
         import components.aws.resources.deploy  # noqa: F401
-        from components.aws.resources.context import make_lazy
+        from components.aws.resources.context import make_aws_lazy
 
-        make_lazy()
+        make_aws_lazy()
 
     def identify(self, token: str, name: str, inputs: Mapping[str, Any]) -> str:
         kind = token.rpartition(":")[2]
@@ -62,16 +62,16 @@ class AwsOffline(OfflineCloud):
         return tuple(output for outputs in TAKEN.values() for output in outputs)
 
 
-def _there(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+def _answer_as_asked(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
     return dict(arguments)
 
 
-def _account(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+def _answer_account(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
     account = str(stack.config.get(ACCOUNT) or unknown_value("account"))
     return {**arguments, "accountId": account, "id": account}
 
 
-def _zones(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+def _answer_zones(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
     network = stack.config.get(_NETWORK)
     named = network.get("zone") if isinstance(network, Mapping) else None
     # The zone that AWS would choose comes first, because the program takes the first one.
@@ -80,19 +80,19 @@ def _zones(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, An
 
 
 _ANSWERS: Mapping[str, _Answer] = {
-    "aws:index/getCallerIdentity:getCallerIdentity": _account,
-    "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": _zones,
+    "aws:index/getCallerIdentity:getCallerIdentity": _answer_account,
+    "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": _answer_zones,
     "aws:ec2/getAmi:getAmi": lambda arguments, _: {**arguments, "id": arguments["filters"][0]["values"][0]},
     "aws:ec2/getSubnet:getSubnet": lambda arguments, _: {**arguments, "availabilityZone": unknown_value("zone")},
-    "aws:ec2/getSecurityGroup:getSecurityGroup": _there,
-    "aws:ec2/getVpc:getVpc": _there,
+    "aws:ec2/getSecurityGroup:getSecurityGroup": _answer_as_asked,
+    "aws:ec2/getVpc:getVpc": _answer_as_asked,
     "aws:ssm/getParameter:getParameter": lambda arguments, _: {
         **arguments,
         "value": unknown_value(f"image of {arguments.get('name')}"),
     },
-    "aws:s3/getBucket:getBucket": _there,
-    "aws:ecr/getRepository:getRepository": _there,
-    "aws:iam/getInstanceProfile:getInstanceProfile": _there,
+    "aws:s3/getBucket:getBucket": _answer_as_asked,
+    "aws:ecr/getRepository:getRepository": _answer_as_asked,
+    "aws:iam/getInstanceProfile:getInstanceProfile": _answer_as_asked,
 }
 
 

@@ -115,14 +115,14 @@ def aws_dl1_job(job: JobPlan) -> AwsJobPlan:
     return job
 
 
-def lower(stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> AwsDl1Plan:
+def lower_aws_dl1(stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> AwsDl1Plan:
     access = stack.access
     holds = frozenset({"key"} if stack.bucket.key else ())
     own = grants_of_rows(table("aws_dl1_access")["grant"], holds, {})
     return extend_plan(
         AwsDl1Plan,
         plan,
-        network=_network(stack, plan),
+        network=_lower_network(stack, plan),
         access=extend_plan(
             AwsAccessPlan,
             plan.access,
@@ -134,13 +134,13 @@ def lower(stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Aw
         ),
         account=stack.account,
         jobs={
-            name: extend_plan(AwsJobPlan, job, cluster=_cluster(stack, stack.jobs[name], job))
+            name: extend_plan(AwsJobPlan, job, cluster=_lower_cluster(stack, stack.jobs[name], job))
             for name, job in plan.jobs.items()
         },
     )
 
 
-def _network(stack: AwsDl1Stack, plan: Plan) -> AwsNetworkPlan:
+def _lower_network(stack: AwsDl1Stack, plan: Plan) -> AwsNetworkPlan:
     network = stack.network
     makes_vpc = plan.network.create and network.vpc is None
     public = makes_vpc and any(job.cluster.public_address != "none" for job in stack.jobs.values())
@@ -169,7 +169,7 @@ def _network(stack: AwsDl1Stack, plan: Plan) -> AwsNetworkPlan:
     )
 
 
-def _cluster(stack: AwsDl1Stack, spec: AwsJob, job: JobPlan) -> ClusterPlan:
+def _lower_cluster(stack: AwsDl1Stack, spec: AwsJob, job: JobPlan) -> ClusterPlan:
     cluster = spec.cluster
     return ClusterPlan(
         name=stack.physical(job.called),
@@ -195,7 +195,7 @@ def _cluster(stack: AwsDl1Stack, spec: AwsJob, job: JobPlan) -> ClusterPlan:
     )
 
 
-def words(plan: AwsDl1Plan) -> Words:
+def aws_dl1_words(plan: AwsDl1Plan) -> Words:
     access, logs = plan.access, plan.logs
     principals = [("users", f"group {access.users_group}")] if access.users_group else []
     if access.users_role:
@@ -281,9 +281,9 @@ def _cluster_words(cluster: ClusterPlan) -> Iterator[Row]:
 
 PLANNING = Planning(
     way_to_services="through gateway endpoints, or NAT",
-    lower=lower,
+    lower=lower_aws_dl1,
     rendezvous=lambda layout: Rendezvous("bucket", "addresses are exchanged in the bucket"),
-    words=words,
+    words=aws_dl1_words,
     environments=lambda job, part, names, run, ranks: repeat(table("aws_dl1")["environment"], len(ranks)),
     # A job is one cluster, and each run needs the whole cluster.
     runs_at_once=False,

@@ -51,7 +51,7 @@ def find_replacements(wanted: Replacing, recorded: Recorded, before: Outputs) ->
         if not kept or not template:
             continue
         moved = _place_changes(wanted, recorded, template)
-        changes = [*moved, *_own_changes(wanted, name, job, template)]
+        changes = [*moved, *_machine_changes(wanted, name, job, template)]
         if moved and before and REPLACED_WITH not in before:
             message = (
                 f"{', '.join(moved)} replaces the machines of the job `{name}`, which an earlier release of trainyard "
@@ -74,7 +74,7 @@ def find_replacements(wanted: Replacing, recorded: Recorded, before: Outputs) ->
         raise RefusedError(refused)
 
 
-def _differences(before: _Values, now: _Values) -> list[str]:
+def _changed_keys(before: _Values, now: _Values) -> list[str]:
     """Each changed key of `before`, with both values."""
     changed = [key for key, value in before.items() if value != now[key]]
     if "network.cidr" in changed and "network.subnetCidr" in changed:
@@ -113,10 +113,10 @@ def _place_changes(wanted: Replacing, recorded: Recorded, template: Outputs) -> 
         "bucket": borrowed.last("bucket", "bucket") or plan.bucket.name,
         "logs": (borrowed.last("logs", "logGroup") or plan.logs.group_name) if plan.logs.enabled else None,
     }
-    return _differences(before, now)
+    return _changed_keys(before, now)
 
 
-def _own_changes(wanted: Replacing, name: str, job: AwsJobPlan, template: Outputs) -> list[str]:
+def _machine_changes(wanted: Replacing, name: str, job: AwsJobPlan, template: Outputs) -> list[str]:
     """Changed settings of the machines themselves. The template's name has a digest of these."""
     if template.get("name") == wanted.templates[name]:
         return []
@@ -130,7 +130,7 @@ def _own_changes(wanted: Replacing, name: str, job: AwsJobPlan, template: Output
         "placementGroup": (template.get("placement") or {}).get("groupName"),
         "reservation": reserved.get("capacityReservationId"),
         "spot": bool(template.get("instanceMarketOptions")),
-        "publicAddress": "automatic" if _text(interface.get("associatePublicIpAddress")) == "true" else None,
+        "publicAddress": "automatic" if _setting_text(interface.get("associatePublicIpAddress")) == "true" else None,
     }
     if settings:
         before |= {"efa": settings.get("efaInterfaces"), "stopWhenIdle": settings.get("stopWhenIdleMinutes")}
@@ -150,8 +150,9 @@ def _own_changes(wanted: Replacing, name: str, job: AwsJobPlan, template: Output
         "hostNic": cluster.host_nic,
         "stopWhenIdle": cluster.stop_when_idle_minutes,
     }
-    changes = _differences(
-        {key: _text(value) for key, value in before.items()}, {key: _text(value) for key, value in now.items()}
+    changes = _changed_keys(
+        {key: _setting_text(value) for key, value in before.items()},
+        {key: _setting_text(value) for key, value in now.items()},
     )
     return changes or ["another launch template"]
 
@@ -160,7 +161,7 @@ def _first_interface(template: Outputs) -> Mapping[str, Any]:
     return next(iter(template.get("networkInterfaces") or ()), {})
 
 
-def _text(value: Any) -> str | None:
+def _setting_text(value: Any) -> str | None:
     """A value as text: the engine's numbers are floats, and the provider has some booleans as strings."""
     if isinstance(value, bool):
         return str(value).lower()

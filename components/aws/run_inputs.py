@@ -38,7 +38,7 @@ class RunFiller(Protocol):
     def document(self, value: Mapping[str, Any]) -> Any: ...
 
 
-def run_inputs(
+def aws_run_inputs(
     plan: AwsDl1Plan, job: AwsJobPlan, run: RunPlan, where: Mapping[str, Any], filler: RunFiller
 ) -> dict[str, Any]:
     """`where`: values that only the deployment knows: bucket, logGroup, code, secret and secretVersion, each may be
@@ -75,24 +75,24 @@ def build_archive(folder: Path, into: Path, name: str, inside: str = "") -> Code
     """Writes the archive below `into`. `inside`: the folder that its files lie in."""
     digest = folder_digest(folder, FORMAT + inside.encode())
     into.mkdir(parents=True, exist_ok=True)
-    target = into / _named(name, digest)
+    target = into / _archive_file_name(name, digest)
     if not target.exists():
         unfinished = target.with_suffix(f".{os.getpid()}.tmp")
-        unfinished.write_bytes(_gzip(_tar(folder, inside)))
+        unfinished.write_bytes(_gzip_uncompressed(_tar_folder(folder, inside)))
         unfinished.replace(target)
     return CodeArtifact(target, digest, target.stat().st_size)
 
 
 def archive_name(folder: Path, name: str) -> str:
     """The name of this folder's archive, without making it."""
-    return _named(name, folder_digest(folder, FORMAT))
+    return _archive_file_name(name, folder_digest(folder, FORMAT))
 
 
-def _named(name: str, digest: str) -> str:
+def _archive_file_name(name: str, digest: str) -> str:
     return "-".join(part for part in (name, f"{digest[:16]}.tar.gz") if part)
 
 
-def _tar(folder: Path, inside: str) -> bytes:
+def _tar_folder(folder: Path, inside: str) -> bytes:
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, path in folder_entries(folder):
@@ -104,7 +104,7 @@ def _tar(folder: Path, inside: str) -> bytes:
     return content.getvalue()
 
 
-def _gzip(data: bytes) -> bytes:
+def _gzip_uncompressed(data: bytes) -> bytes:
     """Writes gzip without compression. It does not use zlib, whose versions give different bytes even at level 0."""
     blocks = [data[start : start + _BLOCK] for start in range(0, len(data), _BLOCK)] or [b""]
     body = b"".join(

@@ -42,7 +42,7 @@ class NamedResource:
 def named_resource(plan: AwsDl1Plan, name: str, bucket: str | None = None) -> NamedResource:
     """The resource of a row. `bucket`: another bucket than the stack's own, such as one of input data."""
     row = table("aws_dl1_access")["resources"][name]
-    values = _values(plan, bucket or plan.bucket.name)
+    values = _resource_values(plan, bucket or plan.bucket.name)
     access = plan.access
     there = {None: True, "group": access.users_group is not None, "role": access.users_role is not None}[row.get("of")]
     clusters = [job.cluster for job in plan.jobs.values()]
@@ -54,7 +54,7 @@ def named_resource(plan: AwsDl1Plan, name: str, bucket: str | None = None) -> Na
         "reservation": [cluster.reservation for cluster in clusters if cluster.reservation],
         "placement_group": [cluster.placement_group for cluster in clusters if cluster.placement_group],
     }
-    arns = [arn for pattern in row["arns"] for arn in _arns(pattern, values, of_jobs) if there]
+    arns = [arn for pattern in row["arns"] for arn in _fill_arns(pattern, values, of_jobs) if there]
 
     def fill(part: Any) -> Any:
         return part if isinstance(part, Mapping | list) else str(part).format(**values)
@@ -63,7 +63,7 @@ def named_resource(plan: AwsDl1Plan, name: str, bucket: str | None = None) -> Na
     return NamedResource(tuple(dict.fromkeys(arns)), condition, row["words"].format(**values))
 
 
-def _arns(pattern: str, values: Mapping[str, str], of_jobs: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _fill_arns(pattern: str, values: Mapping[str, str], of_jobs: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """One ARN, or one for each job if the pattern contains a job's name."""
     for name, texts in of_jobs.items():
         if f"{{{name}}}" in pattern:
@@ -72,7 +72,7 @@ def _arns(pattern: str, values: Mapping[str, str], of_jobs: Mapping[str, Sequenc
     yield pattern.format(**values)
 
 
-def _values(plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
+def _resource_values(plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
     # Without the account's number, the ARN has a wildcard. IAM still grants access to the own account only.
     account = plan.account or ANY
     access = plan.access
@@ -128,10 +128,10 @@ class AwsPolicy:
 
     @property
     def document(self) -> Mapping[str, Any] | None:
-        return document_of(self.statements) if self.statements else None
+        return policy_document(self.statements) if self.statements else None
 
 
-def policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
+def aws_policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
     """The policies of users and nodes. Statements that do not fit into one document go into a further policy."""
     found: list[AwsPolicy] = []
     managed = table("aws_dl1_access")["managed"].get(plan.access.mode)
@@ -141,12 +141,12 @@ def policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
         if managed is not None:
             granted = [grant for grant in granted if f"{grant.does} {grant.what}" in managed["beside"]]
         statements = (
-            statement(plan, row, grant.why, grant.target if grant.what in ("buckets", "objects") else None)
+            row_statement(plan, row, grant.why, grant.target if grant.what in ("buckets", "objects") else None)
             for grant in granted
-            for row in rows_of(grant.who, f"{grant.does} {grant.what}")
+            for row in rows_of_grant(grant.who, f"{grant.does} {grant.what}")
         )
         # A stack without jobs has no resources of jobs, and AWS refuses a statement without resources.
-        own = split(name, who, merged(one for one in statements if one.resources))
+        own = split_policies(name, who, merge_statements(one for one in statements if one.resources))
         arns = tuple(f"arn:aws:iam::aws:policy/{one}" for one in managed[who]) if managed else ()
         if arns:
             own = (replace(own[0], managed=arns), *own[1:]) if own else (AwsPolicy(name, who, (), arns),)
@@ -154,12 +154,12 @@ def policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
     return tuple(found)
 
 
-def split(name: str, who: str, statements: Sequence[AwsStatement]) -> tuple[AwsPolicy, ...]:
+def split_policies(name: str, who: str, statements: Sequence[AwsStatement]) -> tuple[AwsPolicy, ...]:
     """Splits statements, in their order, into policies within AWS's limit."""
     parts: list[tuple[AwsStatement, ...]] = []
     for statement in statements:
         longer = (*parts[-1], statement) if parts else ()
-        if longer and size(document_of(longer)) <= CHARACTERS_PER_POLICY:
+        if longer and policy_size(policy_document(longer)) <= CHARACTERS_PER_POLICY:
             parts[-1] = longer
         else:
             parts.append((statement,))
@@ -167,19 +167,19 @@ def split(name: str, who: str, statements: Sequence[AwsStatement]) -> tuple[AwsP
     return tuple(AwsPolicy(part_name, who, part) for part_name, part in zip(names, parts, strict=True))
 
 
-def document_of(statements: Iterable[AwsStatement]) -> dict[str, Any]:
+def policy_document(statements: Iterable[AwsStatement]) -> dict[str, Any]:
     return {"Version": VERSION, "Statement": [one.document() for one in statements]}
 
 
-def size(document: Mapping[str, Any]) -> int:
+def policy_size(document: Mapping[str, Any]) -> int:
     """The characters that AWS counts."""
     return len(json.dumps(document, separators=(",", ":")))
 
 
-def too_large(made: Sequence[AwsPolicy]) -> str | None:
+def policy_size_problem(made: Sequence[AwsPolicy]) -> str | None:
     """Why AWS would refuse these policies of one principal. None if it would not."""
     for policy in made:
-        length = size(policy.document) if policy.document else 0
+        length = policy_size(policy.document) if policy.document else 0
         if length > CHARACTERS_PER_POLICY:
             return f"one statement of {policy.name} has {length} characters, and a policy may have 6144"
     attached = sum(bool(policy.statements) + len(policy.managed) for policy in made)
@@ -188,7 +188,7 @@ def too_large(made: Sequence[AwsPolicy]) -> str | None:
     return None
 
 
-def merged(found: Iterable[AwsStatement]) -> tuple[AwsStatement, ...]:
+def merge_statements(found: Iterable[AwsStatement]) -> tuple[AwsStatement, ...]:
     """One statement for each resource and condition, with all actions on it."""
     by_resource: dict[tuple[tuple[str, ...], str], AwsStatement] = {}
     for one in found:
@@ -202,24 +202,24 @@ def merged(found: Iterable[AwsStatement]) -> tuple[AwsStatement, ...]:
     return tuple(by_resource.values())
 
 
-def statement(plan: AwsDl1Plan, row: Mapping[str, Any], why: str, bucket: str | None = None) -> AwsStatement:
+def row_statement(plan: AwsDl1Plan, row: Mapping[str, Any], why: str, bucket: str | None = None) -> AwsStatement:
     """The statement for a row of (resource, actions)."""
     on = named_resource(plan, row["on"], bucket)
     return AwsStatement(tuple(sorted(row["actions"])), on.arns, on.condition, on.words, (why,))
 
 
-def endpoint_policies(plan: AwsDl1Plan) -> dict[str, str]:
+def vpc_endpoint_policies(plan: AwsDl1Plan) -> dict[str, str]:
     """The policy of each endpoint, by its service. Empty if nodes can reach the internet anyway."""
     if not plan.network.endpoints or plan.network.public:
         return {}
     documents = {}
     for service, rows in table("aws_dl1_access")["endpoints"].items():
-        statements = [{**statement(plan, row, "").document(), "Principal": "*"} for row in rows]
+        statements = [{**row_statement(plan, row, "").document(), "Principal": "*"} for row in rows]
         documents[service] = json.dumps({"Version": VERSION, "Statement": statements}, sort_keys=True)
     return documents
 
 
-def rows_of(who: str, words: str) -> Sequence[Mapping[str, Any]]:
+def rows_of_grant(who: str, words: str) -> Sequence[Mapping[str, Any]]:
     """The rows that a grant (`does what`) needs. Some rows depend on who has the grant."""
     rows = table("aws_dl1_access")
     own: Sequence[Mapping[str, Any]] | None = rows.get(who, {}).get(words)

@@ -23,14 +23,14 @@ class OpenPaiAccessReport:
         return "\n".join((head, *(f"  - {one}" for one in self.needed)))
 
 
-def build_report(plan: OpenPaiPlan, deployers: str) -> OpenPaiAccessReport:
-    return OpenPaiAccessReport(plan.stack, plan.cluster.user, tuple(_needed(plan)))
+def report_openpai_access(plan: OpenPaiPlan, deployers: str) -> OpenPaiAccessReport:
+    return OpenPaiAccessReport(plan.stack, plan.cluster.user, tuple(_needed_access(plan)))
 
 
-def _needed(plan: OpenPaiPlan) -> Iterator[str]:
+def _needed_access(plan: OpenPaiPlan) -> Iterator[str]:
     yield "a token: the portal makes one, under `View profile`"
     for grant in plan.access.grants:
         yield f"{grant.who} {grant.does} {grant.what} of `{grant.target}`: {grant.why}"
 
 
-ACCESS_REPORTING = AccessReporting(build_report)
+ACCESS_REPORTING = AccessReporting(report_openpai_access)

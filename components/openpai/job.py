@@ -16,7 +16,7 @@ from catalog.openpai import has_reference, reads_unchanged, registry_of, same_re
 from components.openpai import plain_command
 from components.openpai.client.inputs import as_base64
 from components.openpai.client.jobs import job_name
-from components.openpai.plain_command import PlainCommand, as_is_commands, quoted
+from components.openpai.plain_command import PlainCommand, as_is_commands, quote_word
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
 from components.openpai.stack import IMAGE_NAME, RUNS_COMMANDS, Prerequisite
 from components.plan.model import NodePlan, RunPlan, expand_references
@@ -40,7 +40,7 @@ _RUNTIME_PLUGINS = "com.microsoft.pai.runtimeplugin"
 _FILE = "file://"
 
 
-def packed(folder: Path) -> str:
+def pack_folder(folder: Path) -> str:
     """The folder as text. bzip2 makes the same bytes everywhere, which zlib does not."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -53,7 +53,7 @@ def packed(folder: Path) -> str:
     return base64.b64encode(bz2.compress(content.getvalue())).decode()
 
 
-def unpack() -> Iterator[str]:
+def unpack_commands() -> Iterator[str]:
     """Unpacks the code into a new folder and changes there. All roles use one parameter of the job."""
     yield 'trainyard_code="$(mktemp -d)"'
     # Isolated, so that Python's own modules are used, not those of the image's folder or of the job's PYTHONPATH.
@@ -63,21 +63,21 @@ def unpack() -> Iterator[str]:
     yield 'cd "$trainyard_code"'
 
 
-def clone(git: Git) -> Iterator[str]:
+def clone_commands(git: Git) -> Iterator[str]:
     """Clones the code, for commands without the launcher, which clones itself."""
-    branch = f"--branch {quoted(git.branch)} " if git.branch else ""
+    branch = f"--branch {quote_word(git.branch)} " if git.branch else ""
     yield 'trainyard_code="$(mktemp -d)"'
-    yield f'git clone --quiet {branch}-- {quoted(git.url)} "$trainyard_code"'
+    yield f'git clone --quiet {branch}-- {quote_word(git.url)} "$trainyard_code"'
     yield 'cd "$trainyard_code"'
     if git.commit:
-        yield f"git checkout --quiet {quoted(git.commit)}"
+        yield f"git checkout --quiet {quote_word(git.commit)}"
 
 
 def protocol_of(plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, code: str | None) -> Protocol:
     """The job of a run, without its name, which the provider adds. `code`: the packed folder."""
     first = {role.called: next(node for node in run.nodes if node.role == role.called) for role in job.roles}
     values = {"bucket": plan.store.uri, "registry": plan.registry_address}
-    secrets = _secrets(plan, job, first)
+    secrets = _job_secrets(plan, job, first)
     # Commands have secrets in Base64. The value of one is unknown if only the stack file was read.
     job_secrets = {
         key: Secret(base64.b64encode((value.value or "").encode()).decode()) for key, value in secrets.items()
@@ -94,32 +94,32 @@ def protocol_of(plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, code: str 
         "protocolVersion": 2,
         "type": "job",
         "jobRetryCount": job.retry_count,
-        "prerequisites": [image, *map(_prerequisite, job.prerequisites)],
+        "prerequisites": [image, *map(_protocol_prerequisite, job.prerequisites)],
         "parameters": {**job.parameters, **({PARAMETER: code} if code is not None else {})},
         "secrets": job_secrets,
         "taskRoles": {
-            role.called: _task_role(
+            role.called: _protocol_task_role(
                 job,
                 role.replicas,
                 job.task_roles[role.called],
-                list(_commands(plan, job, first[role.called], code is not None, secrets)),
+                list(_role_commands(plan, job, first[role.called], code is not None, secrets)),
             )
             for role in job.roles
         },
         "defaults": {"virtualCluster": plan.cluster.virtual_cluster},
-        "extras": _extras(plan, job, expand_references(first[job.roles[0].called].launch["folder"], values)),
+        "extras": _protocol_extras(plan, job, expand_references(first[job.roles[0].called].launch["folder"], values)),
     }
     return {key: value for key, value in made.items() if value != {}}
 
 
-def judged(protocol: Protocol, run: RunPlan) -> Protocol:
+def protocol_to_check(protocol: Protocol, run: RunPlan) -> Protocol:
     """The job as it is checked: with the longest name that the provider may give it, and secrets as texts."""
     secrets = {key: value.value or "" for key, value in protocol.get("secrets", {}).items()}
     made = {**protocol, "name": job_name(run.display_name, "0" * 8, 100), "secrets": secrets}
     return made if secrets else {key: value for key, value in made.items() if key != "secrets"}
 
 
-def _prerequisite(one: Prerequisite) -> Protocol:
+def _protocol_prerequisite(one: Prerequisite) -> Protocol:
     """A prerequisite. Only data may have several URIs. Commands need the runtime's plugin that runs them."""
     row: Protocol = {"type": one.type, "name": one.name, "uri": list(one.uri) if one.type == "data" else one.uri[0]}
     events = {"taskStarts": one.before, "taskSucceeds": one.after}
@@ -127,12 +127,12 @@ def _prerequisite(one: Prerequisite) -> Protocol:
     return {**row, "plugin": f"{_RUNTIME_PLUGINS}.cmd", "callbacks": callbacks} if callbacks else row
 
 
-def _arriving(command: str) -> str:
+def _arriving_command(command: str) -> str:
     """A command in a form that the runtime reads unchanged. `check` refuses commands for which there is none."""
     return command if reads_unchanged(command) or has_reference(command) else as_base64(command)
 
 
-def _task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands: list[str]) -> Protocol:
+def _protocol_task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands: list[str]) -> Protocol:
     sku = plan.sku
     resources: Protocol = {"cpu": sku.cpus, "memoryMB": sku.memory_mb, "gpu": sku.gpus}
     if plan.ports:
@@ -156,7 +156,7 @@ def _task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands
     }
 
 
-def _extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
+def _protocol_extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
     # By the last three keys, the local cluster chooses an environment in place of the image.
     own = {
         "folder": folder,
@@ -198,30 +198,30 @@ def _with_commands(parameters: Any) -> Any:
     if isinstance(parameters, Mapping):
         return {key: _with_commands(value) for key, value in parameters.items()}
     if isinstance(parameters, list | tuple):
-        return [_arriving(one) if isinstance(one, str) else _with_commands(one) for one in parameters]
+        return [_arriving_command(one) if isinstance(one, str) else _with_commands(one) for one in parameters]
     return parameters
 
 
-def _commands(
+def _role_commands(
     plan: OpenPaiPlan, job: OpenPaiJobPlan, node: NodePlan, has_code: bool, secrets: Mapping[str, Secret]
 ) -> Iterator[str]:
     """The lines that bash runs in each task of a role."""
     values = {"bucket": plan.store.uri, "registry": plan.registry_address}
     yield 'trainyard_python="$(command -v python || command -v python3)"'
-    yield from (plain_command.parameter(name) for name in job.parameters)
+    yield from (plain_command.parameter_line(name) for name in job.parameters)
     for name, value in {**plan.store.variables, **node.environment}.items():
         if isinstance(value, Secret):
-            yield plain_command.secret(name, name if name in secrets else f"{name}-{node.role}")
+            yield plain_command.secret_line(name, name if name in secrets else f"{name}-{node.role}")
         else:
-            yield plain_command.exported(name, plain_command.quoted(expand_references(value, values)))
+            yield plain_command.export_line(name, plain_command.quote_word(expand_references(value, values)))
     git = job.code.git if job.code else None
     launch = {**node.launch, "node": node.role, "rank": None}
     if has_code:
-        yield from unpack()
+        yield from unpack_commands()
     minutes, store = job.maximum_runtime_minutes, plan.store.uri.removeprefix(_FILE)
-    limit = limited(minutes), minutes * 60
+    limit = time_limit_command(minutes), minutes * 60
     if job.start != "launcher":
-        yield from clone(git) if git else ()
+        yield from clone_commands(git) if git else ()
     if job.start == "as-is":
         # `command` is not filled in, because all of it belongs to bash.
         yield from as_is_commands(launch, store if plan.store.storage else "", *limit)
@@ -231,28 +231,28 @@ def _commands(
             label: [role.called for role in job.roles if name in job.task_roles[role.called].ports]
             for label, name in reserved.items()
         }
-        yield from PlainCommand(_filled(launch, values), listeners, store, *limit).commands()
+        yield from PlainCommand(_fill_references(launch, values), listeners, store, *limit).commands()
     else:
         # Until then, the launcher retries transient failures.
-        yield plain_command.exported("TRAINYARD_MAXIMUM_MINUTES", str(minutes))
-        yield plain_command.exported("TRAINYARD_LAUNCH", plain_command.document(_filled(launch, values)))
-        yield f'exec {limited(minutes)} "$trainyard_python" -I -m launcher'
+        yield plain_command.export_line("TRAINYARD_MAXIMUM_MINUTES", str(minutes))
+        yield plain_command.export_line("TRAINYARD_LAUNCH", plain_command.json_word(_fill_references(launch, values)))
+        yield f'exec {time_limit_command(minutes)} "$trainyard_python" -I -m launcher'
 
 
-def limited(minutes: int) -> str:
+def time_limit_command(minutes: int) -> str:
     """The command that enforces the maximum runtime: OpenPAI itself has no such limit."""
     return f"timeout --kill-after=60 {minutes}m"
 
 
-def _filled(value: Any, values: Mapping[str, str]) -> Any:
+def _fill_references(value: Any, values: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         return expand_references(value, values)
     if isinstance(value, Mapping):
-        return {key: _filled(item, values) for key, item in value.items()}
-    return [_filled(item, values) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _fill_references(item, values) for key, item in value.items()}
+    return [_fill_references(item, values) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _secrets(plan: OpenPaiPlan, job: OpenPaiJobPlan, nodes: Mapping[str, NodePlan]) -> dict[str, Secret]:
+def _job_secrets(plan: OpenPaiPlan, job: OpenPaiJobPlan, nodes: Mapping[str, NodePlan]) -> dict[str, Secret]:
     """The job's secrets, by variable, or by variable and role if roles have different values."""
     shared: dict[str, list[tuple[str, Secret]]] = {}
     for role, node in nodes.items():

@@ -44,12 +44,12 @@ _END = "TRAINYARD_COMMAND"
 _STRICT = "-o errexit -o nounset -o pipefail"
 
 
-def quoted(text: str) -> str:
+def quote_word(text: str) -> str:
     """The text as one quoted word of bash."""
     return shlex.quote(text).replace("<%", "<''%")
 
 
-def interpolated(text: str, values: Mapping[str, str]) -> str:
+def interpolated_word(text: str, values: Mapping[str, str]) -> str:
     """One word of bash, in which `{name}` is replaced by a value that bash expands. Everything else is quoted."""
     names = "|".join(re.escape(name) for name in values)
     parts = re.split(r"\{(" + names + r")\}", text) if values else [text]
@@ -57,31 +57,31 @@ def interpolated(text: str, values: Mapping[str, str]) -> str:
     return '"' + "".join(shown).replace("<%", '<""%') + '"'
 
 
-def document(value: Mapping[str, Any]) -> str:
+def json_word(value: Mapping[str, Any]) -> str:
     """JSON as one word, without characters that bash or a cluster would interpret."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return "'" + text.replace("<", "\\u003c").replace("'", "\\u0027") + "'"
 
 
-def exported(name: str, word: str) -> str:
+def export_line(name: str, word: str) -> str:
     return f"export {name}={word}"
 
 
-def secret(name: str, key: str) -> str:
+def secret_line(name: str, key: str) -> str:
     """Sets a variable from a secret in Base64, so that no character of it can end the quotes, and line breaks stay."""
     return (
         f'{name}="$(printf %s \'<% $secrets.{key} %>\' | base64 -d; printf x)"; {name}="${{{name}%x}}"; export {name}'
     )
 
 
-def parameter(name: str) -> str:
+def parameter_line(name: str) -> str:
     """Sets a variable from a parameter, which users may have changed in the portal. Line breaks at its end stay."""
     end = END_OF_PARAMETER
     text = f"$(cat <<'{end}'\n<% $parameters.{name} %>\n{end}\nprintf x)"
     return f'{name}="{text}"; {name}="${{{name}%?x}}"; export {name}'
 
 
-def within(seconds: int, runs: str) -> tuple[str, ...]:
+def run_within_limit(seconds: int, runs: str) -> tuple[str, ...]:
     """Exits with the code that `runs` puts into `trainyard_code`. If the time limit had to kill the program, the code
     is 124, because OpenPAI would retry 137 and not count it."""
     return (
@@ -106,7 +106,7 @@ class PlainCommand:
 
     def commands(self) -> Iterator[str]:
         launch, role = self.launch, controller_name(self.launch["role"])
-        yield own_rank(launch)
+        yield own_rank_line(launch)
         yield f'trainyard_variable="PAI_HOST_IP_{role}_${INDEX}"; trainyard_address="${{!trainyard_variable}}"'
         for label, listeners in self.listeners.items():
             if launch["role"] in listeners:
@@ -114,11 +114,11 @@ class PlainCommand:
                 yield f'trainyard_variable="PAI_PORT_LIST_{role}_${{{INDEX}}}_{name}"'
                 yield f'trainyard_port_{name}="${{!trainyard_variable}}"'
         yield f'trainyard_interface="$("$trainyard_python" -I -c \'{_INTERFACE}\' "$trainyard_address")"'
-        yield from folders(launch, self.store)
+        yield from make_folder_lines(launch, self.store)
         yield self._process()
         processes = 1 if launch["wrap"] else launch["processes"]
-        runs = "( trainyard_process 0 ) || trainyard_code=$?" if processes == 1 else _together(processes)
-        yield "\n".join(within(self.limit, runs))
+        runs = "( trainyard_process 0 ) || trainyard_code=$?" if processes == 1 else _run_together(processes)
+        yield "\n".join(run_within_limit(self.limit, runs))
 
     def _process(self) -> str:
         """A shell function that runs one process. Its argument is the number of the process on the node."""
@@ -127,7 +127,7 @@ class PlainCommand:
         lines = [
             "trainyard_process() {",
             "trainyard_local=$1",
-            *(exported(name, interpolated(text, values)) for name, text in environment),
+            *(export_line(name, interpolated_word(text, values)) for name, text in environment),
             f"exec {self.before} {' '.join(self._words(values))}",
             "}",
         ]
@@ -136,12 +136,12 @@ class PlainCommand:
     def _words(self, values: Mapping[str, str]) -> Iterator[str]:
         command = list(self.launch["command"])
         if self.launch["wrap"]:
-            yield from (interpolated(word, values) for word in self.launch["wrap"])
+            yield from (interpolated_word(word, values) for word in self.launch["wrap"])
             # Wrappers get the script without the interpreter.
             command = command[1:] if command[0] in ("python", "python3") else command
         elif command[0].endswith(".py"):
             yield '"$trainyard_python" -u'
-        yield from (interpolated(word, values) for word in command)
+        yield from (interpolated_word(word, values) for word in command)
 
     def _values(self) -> dict[str, str]:
         """The shell expression for each placeholder of the launcher."""
@@ -162,7 +162,7 @@ class PlainCommand:
         if any("{tf_config}" in text for text in launch["environment"].values()):
             values["tf_config"] = self._tf_config()
         for row in launch["roles"]:
-            addresses = [_address(row["name"], index) for index in range(row["replicas"])]
+            addresses = [_host_variable(row["name"], index) for index in range(row["replicas"])]
             values |= {f"address.{row['name']}": addresses[0]} if addresses else {}
             values[f"addresses.{row['name']}"] = ",".join(addresses)
         for label, listeners in self.listeners.items():
@@ -182,7 +182,8 @@ class PlainCommand:
             if row["name"] == self.launch["role"]:
                 own, before = task, len(members)
             members += [
-                f"{_address(row['name'], one)}:{self._task_port(row['name'], one)}" for one in range(row["replicas"])
+                f"{_host_variable(row['name'], one)}:{self._task_port(row['name'], one)}"
+                for one in range(row["replicas"])
             ]
         text = json.dumps({"cluster": cluster, "task": {"type": own, "index": 0}})
         return text.replace('"index": 0', f'"index": $(({before} + {INDEX}))').replace('"', '\\"')
@@ -192,13 +193,13 @@ class PlainCommand:
         label = role if role in self.listeners else next(iter(self.listeners), "")
         if not label:
             return "0"
-        return _port(role, index, label) if role in self.listeners[label] else self._first_port(label)
+        return _port_variable(role, index, label) if role in self.listeners[label] else self._first_port(label)
 
     def _first_port(self, label: str) -> str:
-        return _port(self.listeners[label][0], 0, label)
+        return _port_variable(self.listeners[label][0], 0, label)
 
 
-def _together(processes: int) -> str:
+def _run_together(processes: int) -> str:
     """Runs several processes. When one fails, the others are ended: they would wait for it forever."""
     # `wait -n` is not used: bash forgets a child that ends together with another.
     return f"""\
@@ -219,7 +220,7 @@ done
 wait || true"""
 
 
-def own_rank(launch: Mapping[str, Any]) -> str:
+def own_rank_line(launch: Mapping[str, Any]) -> str:
     """Sets the rank: roles in the file's order, and the tasks of each by index."""
     ranks, first = {}, 0
     for row in launch["roles"]:
@@ -228,7 +229,7 @@ def own_rank(launch: Mapping[str, Any]) -> str:
     return f"trainyard_rank=$(({ranks[launch['role']]} + {INDEX}))"
 
 
-def folders(launch: Mapping[str, Any], store: str) -> Iterator[str]:
+def make_folder_lines(launch: Mapping[str, Any], store: str) -> Iterator[str]:
     """Makes the folders for checkpoints and results, as the launcher does. Each attempt has its own results."""
     run = f"{store}/{launch['job']}/{launch['run']}"
     yield 'trainyard_start="${PAI_JOB_NAME##*~}"'
@@ -237,16 +238,16 @@ def folders(launch: Mapping[str, Any], store: str) -> Iterator[str]:
     yield "trainyard_output=output"
     yield '[ "$trainyard_rank" = 0 ] || trainyard_output="output/rank-$trainyard_rank"'
     start = '"$trainyard_start-${FC_FRAMEWORK_ATTEMPT_ID:-0}/$trainyard_output"'
-    yield exported("TRAINYARD_CHECKPOINTS", quoted(f"{run}/checkpoints"))
-    yield exported("TRAINYARD_OUTPUT", f"{quoted(run)}/{launch['attempt']}/{start}")
+    yield export_line("TRAINYARD_CHECKPOINTS", quote_word(f"{run}/checkpoints"))
+    yield export_line("TRAINYARD_OUTPUT", f"{quote_word(run)}/{launch['attempt']}/{start}")
     yield 'mkdir -p "$TRAINYARD_CHECKPOINTS" "$TRAINYARD_OUTPUT"'
 
 
-def _address(role: str, index: int) -> str:
+def _host_variable(role: str, index: int) -> str:
     return f"${{PAI_HOST_IP_{controller_name(role)}_{index}}}"
 
 
-def _port(role: str, index: int, label: str) -> str:
+def _port_variable(role: str, index: int, label: str) -> str:
     return f"${{PAI_PORT_LIST_{controller_name(role)}_{index}_{_port_name(label)}}}"
 
 
@@ -258,12 +259,12 @@ def as_is_commands(launch: Mapping[str, Any], store: str, before: str, limit: in
     """`store`: the folder of the storage in tasks, or "". `before`: words to put before the program, such as `timeout
     60m`, which end it after `limit` seconds."""
     if store:
-        yield own_rank(launch)
-        yield from folders(launch, store)
+        yield own_rank_line(launch)
+        yield from make_folder_lines(launch, store)
     text, *args = launch["command"]
-    words = " ".join([text.rstrip(), *map(quoted, args)])
+    words = " ".join([text.rstrip(), *map(quote_word, args)])
     end = _END
     while end in words.splitlines():
         end += "_"
     yield f"trainyard_command=; IFS= read -r -d '' trainyard_command <<'{end}' || true\n{words}\n{end}"
-    yield from within(limit, f'{before} bash {_STRICT} -c "$trainyard_command" || trainyard_code=$?')
+    yield from run_within_limit(limit, f'{before} bash {_STRICT} -c "$trainyard_command" || trainyard_code=$?')

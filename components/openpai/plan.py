@@ -100,8 +100,8 @@ def openpai_job(job: JobPlan) -> OpenPaiJobPlan:
     return job
 
 
-def lower(stack: OpenPaiStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OpenPaiPlan:
-    cluster, store = stack.cluster, _store(stack)
+def lower_openpai(stack: OpenPaiStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OpenPaiPlan:
+    cluster, store = stack.cluster, _lower_store(stack)
     targets = {
         "virtual-cluster": (cluster.virtual_cluster,),
         "storage": (store.storage.name,) if store.storage else (),
@@ -117,11 +117,11 @@ def lower(stack: OpenPaiStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> O
         ),
         store=store,
         registry_address=stack.registry.existing or "",
-        jobs={name: _job(stack, stack.jobs[name], jobs[name], job) for name, job in plan.jobs.items()},
+        jobs={name: _lower_job(stack, stack.jobs[name], jobs[name], job) for name, job in plan.jobs.items()},
     )
 
 
-def _store(stack: OpenPaiStack) -> StorePlan:
+def _lower_store(stack: OpenPaiStack) -> StorePlan:
     """A storage is preferred to a bucket: all tasks have its folder, and it needs no keys."""
     if stack.storage is not None:
         mount = stack.storage.mount or f"/mnt/{stack.storage.name}"
@@ -138,10 +138,10 @@ def _store(stack: OpenPaiStack) -> StorePlan:
     return StorePlan(f"s3://{stack.bucket_name}", None, given)
 
 
-def _job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job: JobPlan) -> OpenPaiJobPlan:
+def _lower_job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job: JobPlan) -> OpenPaiJobPlan:
     # Without the launcher, tasks find one another by variables that exist only if all tasks start together.
     gang = resolved.framework.gang or spec.start != "launcher"
-    counts = [_count(spec.roles[role.name]) for role in job.roles]
+    counts = [_retry_count(spec.roles[role.name]) for role in job.roles]
     services = {name for name, row in resolved.framework.roles.items() if row.service}
     return extend_plan(
         OpenPaiJobPlan,
@@ -152,9 +152,9 @@ def _job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job: JobP
         retry_count=max(counts, default=0) if gang else 0,
         task_roles={
             role.called: TaskRolePlan(
-                retry_count=0 if gang else _count(spec.roles[role.name]),
+                retry_count=0 if gang else _retry_count(spec.roles[role.name]),
                 min_failed=spec.roles[role.name].completion.min_failed,
-                min_succeeded=_enough(spec, role.name, services),
+                min_succeeded=_tasks_that_suffice(spec, role.name, services),
                 sku=stack.skus[spec.sku_name(role.name)],
                 ports={label.replace("-", "_"): spec.roles[role.name].ports.get(label, 1) for label in role.reserved},
             )
@@ -168,11 +168,11 @@ def _job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job: JobP
     )
 
 
-def _count(role: Role) -> int:
+def _retry_count(role: Role) -> int:
     return ENDLESS if role.retry.count < 0 else role.retry.count
 
 
-def _enough(spec: OpenPaiJob, role: str, services: set[str]) -> int:
+def _tasks_that_suffice(spec: OpenPaiJob, role: str, services: set[str]) -> int:
     """How many successful tasks of a role complete the whole job. -1: all tasks have to end.
 
     The launcher ends services itself. With plain commands, only OpenPAI can end them, when the main role is complete.
@@ -197,7 +197,7 @@ def _run_without_retries(run: RunPlan, job: ResolvedJob, key: str) -> RunPlan:
     return replace(run, nodes=tuple(nodes))
 
 
-def words(plan: OpenPaiPlan) -> Words:
+def openpai_words(plan: OpenPaiPlan) -> Words:
     cluster, storage = plan.cluster, plan.store.storage
     seen = f"{storage.name}, at {storage.mount}" if storage else "none"
     return Words(
@@ -205,15 +205,15 @@ def words(plan: OpenPaiPlan) -> Words:
         principals=[("users", f"{cluster.user}, by a token"), ("runs", "none: a task has only what its job contains")],
         network=[("network", "the cluster's: tasks share the network of their hosts, and OpenPAI keeps ports free")],
         storage=[("storage", seen), ("results", plan.store.uri)],
-        jobs={name: tuple(_job_words(job)) for name, job in plan.jobs.items()},
+        jobs={name: tuple(_openpai_job_words(job)) for name, job in plan.jobs.items()},
         without=frozenset(
             {"block storage", *(("bucket",) if storage else ()), *(() if plan.registry_address else ("registry",))}
         ),
     )
 
 
-def _job_words(job: OpenPaiJobPlan) -> Iterator[Row]:
-    skus = {name: _sku(role.sku) for name, role in job.task_roles.items()}
+def _openpai_job_words(job: OpenPaiJobPlan) -> Iterator[Row]:
+    skus = {name: _sku_words(role.sku) for name, role in job.task_roles.items()}
     if len(set(skus.values())) == 1:
         yield "each task", next(iter(skus.values()))
     else:
@@ -225,8 +225,11 @@ def _job_words(job: OpenPaiJobPlan) -> Iterator[Row]:
     yield "ports", f"OpenPAI reserves {', '.join(labels)}" if labels else "none to reserve"
     for name, role in job.task_roles.items():
         if role.retry_count:
-            yield f"retries of {name}", f"{_times(role.retry_count)}, each task alone"
-    yield "retries", f"{_times(job.retry_count)}, all tasks together" if job.retry_count else "only transient failures"
+            yield f"retries of {name}", f"{_times_words(role.retry_count)}, each task alone"
+    yield (
+        "retries",
+        f"{_times_words(job.retry_count)}, all tasks together" if job.retry_count else "only transient failures",
+    )
     if job.prerequisites:
         yield "prerequisites", ", ".join(f"{one.type} {one.name}" for one in job.prerequisites)
     if job.plugins:
@@ -235,7 +238,7 @@ def _job_words(job: OpenPaiJobPlan) -> Iterator[Row]:
         yield "parameters", ", ".join(f"{name}={value}" for name, value in job.parameters.items())
 
 
-def _sku(sku: Sku) -> str:
+def _sku_words(sku: Sku) -> str:
     shared = f", {sku.shm_mb} MB of it shared memory" if sku.shm_mb else ""
     kind = f", of {sku.sku}" if sku.sku else f", in the cell {sku.pinned_cell_id}" if sku.pinned_cell_id else ""
     devices = ", InfiniBand" if sku.infiniband else ""
@@ -243,13 +246,13 @@ def _sku(sku: Sku) -> str:
     return f"{size}{shared}{devices}{kind}"
 
 
-def _times(count: int) -> str:
+def _times_words(count: int) -> str:
     return "without limit" if count == ENDLESS else count_noun(count, "time")
 
 
 PLANNING = Planning(
     way_to_services="over the cluster's network",
-    lower=lower,
+    lower=lower_openpai,
     rendezvous=lambda layout: Rendezvous("openpai", "addresses and ports are those that OpenPAI tells each task"),
-    words=words,
+    words=openpai_words,
 )

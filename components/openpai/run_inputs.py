@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.openpai.job import packed, protocol_of
+from components.openpai.job import pack_folder, protocol_of
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.plan.model import RunPlan, expand_references
 from schemas.model import Secret
@@ -25,12 +25,12 @@ class RunFiles:
 
 def read_files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles:
     """Paths in the plan start at `folder`. Raises OSError and UnicodeError."""
-    code = packed((folder / job.code.folder).resolve()) if job.code and job.code.folder else None
+    code = pack_folder((folder / job.code.folder).resolve()) if job.code and job.code.folder else None
     named = plan.cluster.certificate
     return RunFiles(code, (folder / named).read_text("utf-8") if named else None)
 
 
-def run_inputs(
+def openpai_run_inputs(
     plan: OpenPaiPlan,
     job: OpenPaiJobPlan,
     run: RunPlan,
@@ -44,7 +44,7 @@ def run_inputs(
         "cluster": {"uri": cluster.uri, "user": cluster.user, "virtualCluster": cluster.virtual_cluster},
         "token": seal(cluster.token.value or "") if cluster.token else None,
         "certificate": files.certificate,
-        "protocol": _sealed(protocol_of(plan, job, run, files.code), seal),
+        "protocol": _seal_secrets(protocol_of(plan, job, run, files.code), seal),
         "displayName": run.display_name,
         "tags": {**plan.tags, "job": job.name, "run": run.name},
         "nodes": [{"name": node.name, "role": node.role, "rank": node.rank} for node in run.nodes],
@@ -57,9 +57,9 @@ def run_inputs(
     return {key: value for key, value in inputs.items() if value is not None}
 
 
-def _sealed(value: Any, seal: Callable[[str], Any]) -> Any:
+def _seal_secrets(value: Any, seal: Callable[[str], Any]) -> Any:
     if isinstance(value, Secret):
         return seal(value.value or "")
     if isinstance(value, Mapping):
-        return {key: _sealed(item, seal) for key, item in value.items()}
-    return [_sealed(item, seal) for item in value] if isinstance(value, list) else value
+        return {key: _seal_secrets(item, seal) for key, item in value.items()}
+    return [_seal_secrets(item, seal) for item in value] if isinstance(value, list) else value

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from components.openpai.protocol import entrypoint
+from components.openpai.protocol import task_command
 from localcloud.openpai import accounts
 from localcloud.openpai.framework import Framework, Task
 from localcloud.openpai.job_store import JobStore
@@ -58,7 +58,7 @@ class AttemptMaker:
             **peer_variables(framework.tasks.values(), framework.policy),
         }
         roles = {role.name for role in framework.policy.roles}
-        commands = {role: entrypoint(protocol, role) for role in roles}
+        commands = {role: task_command(protocol, role) for role in roles}
         images = {role: _task_image(protocol, role) for role in roles}
         storages = task_storages(self._home, protocol, user)
         return [

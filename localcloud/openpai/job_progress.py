@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from components.openpai.client.jobs import Job, start_of
+from components.openpai.client.jobs import Job, start_of_job
 from components.openpai.client.storages import storages_folder
 from launcher.walking import open_file
 from localcloud.openpai.job_store import JobRow, JobStore
@@ -84,7 +84,7 @@ class ProgressObserver:
     def _points(self, row: JobRow, job: Job | None) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         if job is None or not job.folder:
             return
-        place = job.storage_place(f"{job.folder}/{start_of(job.name, row.attempt)}")
+        place = job.storage_place(f"{job.folder}/{start_of_job(job.name, row.attempt)}")
         for node in job.nodes[:_MOST_RANKS] if place else ():
             rank = node.get("rank")
             if place and type(rank) is int and (status := read_rank_status(self.home, place, rank)):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.openpai.protocol import controller_name, obstacles, shown
+from components.openpai.protocol import controller_name, javascript_text, protocol_obstacles
 from components.openpai.protocol.text import exit_of
 
 SUCCEEDED = 0
@@ -93,8 +93,8 @@ def build_job_policy(protocol: Mapping[str, Any]) -> JobPolicy:
     most = protocol.get("jobRetryCount") or 0
     roles = tuple(_role_policy(name, row, gang) for name, row in protocol["taskRoles"].items())
     cluster = (protocol.get("defaults") or {}).get("virtualCluster")
-    name = "default" if cluster is None else shown(cluster)
-    first = min(obstacles(protocol), key=lambda each: each.code, default=None)
+    name = "default" if cluster is None else javascript_text(cluster)
+    first = min(protocol_obstacles(protocol), key=lambda each: each.code, default=None)
     return JobPolicy(
         roles, RetryPolicy(most != -2, most), gang, name, None if first is None else Refusal(first.code, str(first))
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from components.openpai.client.storages import storages_folder
-from components.openpai.protocol import named_storages, shown
+from components.openpai.protocol import javascript_text, named_storages
 from localcloud.openpai.rest_errors import no_storage
 from localcloud.openpai.tasks import TaskStorage
 
@@ -35,15 +35,15 @@ def storage_names(home: Path) -> list[str]:
 
 def require_storages(home: Path, protocol: Mapping[str, Any]) -> None:
     for row in _named_storages(home, protocol):
-        if storage_folder(home, shown(row["name"])) is None:
-            raise no_storage(shown(row["name"]))
+        if storage_folder(home, javascript_text(row["name"])) is None:
+            raise no_storage(javascript_text(row["name"]))
 
 
 def task_storages(home: Path, protocol: Mapping[str, Any], user: str) -> tuple[TaskStorage, ...]:
     """The storages that the tasks of a job see, without storages that have been removed."""
     seen = []
     for row in _named_storages(home, protocol):
-        name = shown(row["name"])
+        name = javascript_text(row["name"])
         if folder := storage_folder(home, name):
             if row.get("share") is False:
                 folder = folder / user

@@ -15,9 +15,9 @@ from components.openpai.protocol import (
     LONGEST_TEXT,
     NotAJobError,
     NotYamlError,
-    masked,
-    parse,
-    refusals,
+    mask_job_secrets,
+    parse_job_text,
+    protocol_refusals,
     shares_secrets,
 )
 from localcloud.openpai.accounts import Person
@@ -76,13 +76,13 @@ def parse_and_mask_job(text: str) -> tuple[dict[str, Any], str]:
     protocol = parse_valid_job(text)
     if shares_secrets(text):
         raise invalid_protocol("without its secrets this is not a valid job: nothing else may refer to their values")
-    return protocol, json.dumps(masked(protocol))
+    return protocol, json.dumps(mask_job_secrets(protocol))
 
 
 def parse_valid_job(text: str) -> dict[str, Any]:
     """The job in a text. Refuses an invalid one."""
     try:
-        protocol = parse(text)
+        protocol = parse_job_text(text)
     except NotYamlError as error:
         raise unhandled_error(str(error)) from None
     except NotAJobError as error:
@@ -104,7 +104,7 @@ def parse_valid_job(text: str) -> dict[str, Any]:
             raise invalid_protocol(f"a value of the type {type(value).__name__} has no place in a job")
         elif isinstance(value, int | float) and not abs(value) < _TOO_LARGE:
             raise invalid_protocol("a number is too large, infinite, or not a number")
-    if wrong := refusals(protocol):
+    if wrong := protocol_refusals(protocol):
         # Refusals come before the server's own failures.
         named = [each for each in wrong if not each.unhandled]
         shown, hidden = (named or wrong)[:_SHOWN_PROBLEMS], len(named or wrong) - _SHOWN_PROBLEMS

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from components.openpai.client.storages import storages_folder
-from components.openpai.protocol import NotYamlError, entrypoint, parse, refusals
+from components.openpai.protocol import NotYamlError, parse_job_text, protocol_refusals, task_command
 from components.openpai.protocol.text import Moment
 from localcloud.openpai.accounts import find_person
 from localcloud.openpai.storages import DEFAULT
@@ -99,9 +99,9 @@ def test_a_job_gets_the_recorded_response_of_openpai(row: dict[str, Any], home: 
 def test_a_plain_yaml_scalar_is_parsed_as_by_js_yaml(text: str, kind: str, value: Any) -> None:
     if kind == "error":
         with pytest.raises(NotYamlError):
-            parse(f"x: {text}")
+            parse_job_text(f"x: {text}")
         return
-    read = parse(f"x: {text}")["x"]
+    read = parse_job_text(f"x: {text}")["x"]
     assert ("date" if isinstance(read, Moment) else KINDS.get(type(read), "null")) == kind
     if isinstance(read, float) and not math.isfinite(read):
         read = {math.inf: "Infinity", -math.inf: "-Infinity"}.get(read, "NaN")
@@ -115,9 +115,9 @@ def test_a_command_is_filled_in_as_openpai_does(text: str, command: str | None) 
     job["parameters"] = {**job["parameters"], **RECORDED["parameters"]}
     job["taskRoles"] = {"worker": {**job["taskRoles"]["worker"], "commands": [text]}}
     if command is None:
-        assert [each.unhandled for each in refusals(job)] == [True]
+        assert [each.unhandled for each in protocol_refusals(job)] == [True]
     else:
-        assert entrypoint(job, "worker") == command
+        assert task_command(job, "worker") == command
 
 
 def test_a_repeated_key_of_a_job_is_refused(home: Path) -> None:

@@ -13,7 +13,7 @@ from pulumi import _types
 
 from components.aws.types import SERVED_TYPES
 from components.aws.types.functions import FUNCTIONS
-from components.aws.types.templates import fill
+from components.aws.types.templates import fill_template
 from localcloud.aws.plugin.functions import PLACES
 from localcloud.aws.plugin.plugin import LocalAws
 from localcloud.aws.plugin.properties import AwsProperties
@@ -121,7 +121,7 @@ def test_every_output_of_a_look_up_is_returned(token: str) -> None:
     """By the real provider's names: a component that reads a missing one would get nothing, and no error."""
     lookup = FUNCTIONS[token]
     operation = botocore.session.get_session().get_service_model(lookup.service).operation_model(lookup.operation)
-    found = search_path(fill(lookup.at, {"name": "text", "region": "here"}), _complete(operation.output_shape))
+    found = search_path(fill_template(lookup.at, {"name": "text", "region": "here"}), _complete(operation.output_shape))
     given = set(to_pulumi(found[-1] if lookup.one else found, {})) | {"id", "region"}
     name = token.rpartition(":")[2]
     result = getattr(_module_of(token), f"{name[0].upper()}{name[1:]}Result")

@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from catalog.platforms import platforms
-from components.openpai.protocol import problems
+from components.openpai.protocol import protocol_problems
 from tests.support.examples import SMALLEST
 from trainyard.cli.main import COMMANDS as COMMANDS_OF_ALL
 from trainyard.cli.main import main
@@ -135,7 +135,7 @@ def test_openpai_is_told_a_job_of_its_protocol() -> None:
     assert (document["type"], document["protocolVersion"]) == ("job", 2)
     assert document["parameters"]["trainyard_code"].startswith("(the packed code, ")
     known = {**document, "name": "job", "extras": {}}
-    assert not [*problems(known)]
+    assert not [*protocol_problems(known)]
 
 
 def test_documents_show_no_secrets_and_are_not_mixed_with_a_launch_document(stack: Path) -> None:

@@ -16,7 +16,15 @@ from catalog.tables import table
 from components.aws.access_report import deployer_policies
 from components.aws.plan import AwsDl1Plan
 from components.aws.stack import AwsAccess, AwsNetwork, AwsUsers, Cluster
-from components.aws.statements import CHARACTERS_PER_POLICY, TRUST, VERSION, named_resource, policies, size, too_large
+from components.aws.statements import (
+    CHARACTERS_PER_POLICY,
+    TRUST,
+    VERSION,
+    aws_policies,
+    named_resource,
+    policy_size,
+    policy_size_problem,
+)
 from components.aws.types.deployer_actions import rows_of_kind
 from schemas.model import AccessMode, Bucket, Input, Registry
 from tests.support.aws_plans import ACCOUNT, REGION, aws_job, aws_plan
@@ -59,7 +67,7 @@ def documents() -> dict[str, dict[str, Any]]:
         "trust": [{**statement, "Resource": ROLE} for statement in TRUST["Statement"]]
     }
     for name, plan in plans():
-        for policy in (*policies(plan), *deployer_policies(plan)):
+        for policy in (*aws_policies(plan), *deployer_policies(plan)):
             if policy.document:
                 statements.setdefault(f"{name}: {policy.who}", []).extend(policy.document["Statement"])
     return {name: {"Version": VERSION, "Statement": listed} for name, listed in statements.items()}
@@ -136,6 +144,6 @@ def test_a_condition_key_is_used_only_for_actions_that_support_it(judged: Mappin
 
 def test_every_policy_is_within_awss_limits() -> None:
     for name, plan in plans():
-        for made in (policies(plan), deployer_policies(plan)):
-            assert too_large(made) is None, name
-            assert all(size(one.document or {}) <= CHARACTERS_PER_POLICY for one in made)
+        for made in (aws_policies(plan), deployer_policies(plan)):
+            assert policy_size_problem(made) is None, name
+            assert all(policy_size(one.document or {}) <= CHARACTERS_PER_POLICY for one in made)

@@ -15,7 +15,7 @@ import pytest
 from botocore.model import OperationModel
 from botocore.validate import ParamValidator
 
-from components.aws.iam.decide import AwsPrincipal, InForce, Keys, Need, decide
+from components.aws.iam.decide import AwsPrincipal, InForce, Keys, Need, decide_aws_call
 from components.aws.iam.documents import PolicyDocument, statements_of
 from tests.programs.conftest import Record, Written
 from tests.support.ec2_words import as_ec2
@@ -145,7 +145,7 @@ def test_endpoints_of_a_closed_network_allow_writes_only_in_the_account(
     (endpoint,) = [one for one in of_type(record("aws-dl1-resnet"), "VpcEndpoint") if one.name == service]
     document = PolicyDocument(service, statements_of(endpoint.inputs["policy"]))
     anybody = AwsPrincipal("arn:aws:iam::210987654321:user/somebody", user="somebody")
-    assert decide(Need(action, on, account), anybody, InForce((document,))).allowed is may
+    assert decide_aws_call(Need(action, on, account), anybody, InForce((document,))).allowed is may
 
 
 def test_endpoints_allow_everything_if_there_is_another_way_out(record: Record, changed: Written) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 
 from components.aws.plan import AwsNetworkPlan, aws_dl1_plan
-from components.aws.resources.network import _to_internet
+from components.aws.resources.network import _reasons_by_internet_rule
 from components.oci.resources.network import Services, _list_rule
 from components.oci.rules import security_rules
 from components.plan.build import plan_file
@@ -58,7 +58,7 @@ def test_rules_of_udp_to_the_internet_are_others_on_aws_too() -> None:
     ports = PortRange(443, 443)
     rules = (PortRule(SUBNET, INTERNET, ports, "git"), PortRule(SUBNET, INTERNET, ports, "QUIC", "udp"))
     network = replace(aws_network(), rules=rules)
-    assert _to_internet(network) == {("tcp", ports): ["git"], ("udp", ports): ["QUIC"]}
+    assert _reasons_by_internet_rule(network) == {("tcp", ports): ["git"], ("udp", ports): ["QUIC"]}
 
 
 def test_a_flow_log_records_the_subnet_in_the_stacks_log_group(changed: Written) -> None:

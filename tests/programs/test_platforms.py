@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.openpai.protocol import entrypoint, problems
+from components.openpai.protocol import protocol_problems, task_command
 from tests.programs.conftest import Written
 from tests.support.recorder.client import ProgramError
 
@@ -40,9 +40,9 @@ def test_the_same_stack_file_makes_jobs_of_openpai(changed: Written) -> None:
     for inputs in runs.values():
         job = {**inputs["protocol"], "name": "x"}
         assert inputs["cluster"] == _OF_OPENPAI["trainyard:cluster"]
-        assert problems(job) == []
+        assert protocol_problems(job) == []
         for role in job["taskRoles"]:
-            assert entrypoint(job, role).endswith('"$trainyard_python" -I -m launcher')
+            assert task_command(job, role).endswith('"$trainyard_python" -I -m launcher')
     assert {one.type for one in recorded.resources if one.custom} == {
         "trainyard:index:Run",
         "pulumi:providers:trainyard",

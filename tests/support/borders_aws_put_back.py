@@ -129,7 +129,7 @@ def _launches_are_judged_by_their_template() -> Iterator[None]:
 @contextmanager
 def _principals_go_by_their_last_name() -> Iterator[None]:
     """A principal is compared without its account and its folder."""
-    among = decide._is_among
+    among = decide._names_principal
 
     def by_name(named: Any, allows: bool, principal: Any, service: str) -> bool:
         names = (name for name in named.get("AWS", ()) if principal.role and ":role/" in name)
@@ -137,7 +137,7 @@ def _principals_go_by_their_last_name() -> Iterator[None]:
             name.rpartition("/")[2] == principal.role for name in names
         )
 
-    with patch.object(decide, "_is_among", by_name):
+    with patch.object(decide, "_names_principal", by_name):
         yield
 
 

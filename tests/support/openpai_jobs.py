@@ -14,9 +14,9 @@ from typing import Any
 
 import yaml
 
-from components.openpai.job import judged, protocol_of
+from components.openpai.job import protocol_of, protocol_to_check
 from components.openpai.plan import OpenPaiPlan, openpai_plan
-from components.openpai.protocol import controller_name, entrypoint, problems, with_secrets
+from components.openpai.protocol import controller_name, protocol_problems, task_command, with_secrets
 from components.openpai.run_inputs import read_files
 from components.plan.build import plan_of
 from schemas.judge import Judged, judge_config
@@ -69,8 +69,8 @@ def job_of(folder: Path, job: Mapping[str, Any], **keys: Any) -> dict[str, Any]:
     plan = planned(folder, job, **keys)
     own = plan.jobs["train"]
     run = next(iter(own.runs.values()))
-    made = judged(protocol_of(plan, own, run, read_files(plan, own, folder).code), run)
-    assert problems(made) == []
+    made = protocol_to_check(protocol_of(plan, own, run, read_files(plan, own, folder).code), run)
+    assert protocol_problems(made) == []
     return made
 
 
@@ -102,7 +102,7 @@ def carry_out(
     if not python.exists():
         python.symlink_to(sys.executable)
     # A folder of the test is the task's storage.
-    command = with_secrets(entrypoint(job, role), job.get("secrets")).replace("/mnt/vision-nfs", str(folder / "nfs"))
+    command = with_secrets(task_command(job, role), job.get("secrets")).replace("/mnt/vision-nfs", str(folder / "nfs"))
     environment = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder), "TMPDIR": str(folder)}
     return subprocess.run(
         ["bash", "-c", _STRICT + command],

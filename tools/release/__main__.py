@@ -42,14 +42,14 @@ def make_release(into: Path) -> list[Path]:
     """Writes all files of the release and returns them, the checksums last. Existing files are replaced."""
     if not (ROOT / ".git").exists():
         raise ReleaseError("this is not a git checkout, and the archive is made by git")
-    changed = _git("status", "--porcelain").decode(errors="replace").splitlines()
+    changed = _git_of_release("status", "--porcelain").decode(errors="replace").splitlines()
     if changed:
         raise ReleaseError(f"`git status` shows changes, the first is {changed[0].strip()!r}: commit or stash them")
-    commit = _git("rev-parse", "HEAD").decode().strip()
-    notes = _notes()
+    commit = _git_of_release("rev-parse", "HEAD").decode().strip()
+    notes = _release_notes()
     # An unreleased version has the commit in its name, so that it is not taken for the release.
     name = f"trainyard-{VERSION}" if notes.released else f"trainyard-{VERSION}-preview-{commit[:10]}"
-    archive = gzip.compress(_git("archive", "--format=tar", f"--prefix={PREFIX}", commit), mtime=0)
+    archive = gzip.compress(_git_of_release("archive", "--format=tar", f"--prefix={PREFIX}", commit), mtime=0)
     contents = {f"{name}.tar.gz": archive, f"{name}.md": notes.text.encode()}
     # As `sha256sum --check` reads them.
     contents[SUMS] = "".join(
@@ -63,7 +63,7 @@ def make_release(into: Path) -> list[Path]:
     return [into / file for file in contents]
 
 
-def _notes() -> Notes:
+def _release_notes() -> Notes:
     """The notes, with news that are not in the changelog yet: a preview has them too."""
     changelog, fragments = (ROOT / "CHANGELOG.md").read_text(), read_fragments()
     notes = read_notes(changelog, VERSION)
@@ -75,7 +75,7 @@ def _notes() -> Notes:
     return read_notes(with_news(changelog, VERSION, fragments), VERSION)
 
 
-def _git(*words: str) -> bytes:
+def _git_of_release(*words: str) -> bytes:
     try:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=False)
     except FileNotFoundError:

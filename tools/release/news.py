@@ -121,13 +121,13 @@ def _with_item(part: str, fragment: Fragment) -> str:
     place = order.index(fragment.section)
     for (_, heading), end in zip(headings, ends, strict=False):
         if _section_of(heading) == fragment.section:
-            return _joined(part[:end].rstrip(), "\n", item, part[end:])
-    after = [start for start, heading in headings if _place(heading, order) > place]
+            return _join_parts(part[:end].rstrip(), "\n", item, part[end:])
+    after = [start for start, heading in headings if _place_of_section(heading, order) > place]
     end = min(after, default=len(part))
-    return _joined(part[:end].rstrip(), "\n\n", f"### {SECTIONS[fragment.section]}\n\n{item}", part[end:])
+    return _join_parts(part[:end].rstrip(), "\n\n", f"### {SECTIONS[fragment.section]}\n\n{item}", part[end:])
 
 
-def _joined(before: str, between: str, new: str, rest: str) -> str:
+def _join_parts(before: str, between: str, new: str, rest: str) -> str:
     return before + between + new + ("\n\n" + rest if rest else "")
 
 
@@ -137,7 +137,7 @@ def _section_of(heading: str) -> str | None:
     return next((name for name, text in SECTIONS.items() if text == heading), None)
 
 
-def _place(heading: str, order: Sequence[str]) -> int:
+def _place_of_section(heading: str, order: Sequence[str]) -> int:
     section = _section_of(heading)
     return order.index(section) if section else len(order)
 

@@ -24,36 +24,36 @@ SMALLEST_DISK, LARGEST_DISK = 50, 16_384
 SHORTEST, LONGEST = 1, 30 * 24 * 60
 
 
-def _clusters(stack: AwsDl1Stack) -> Iterator[tuple[str, AwsJob, Cluster]]:
+def _job_clusters(stack: AwsDl1Stack) -> Iterator[tuple[str, AwsJob, Cluster]]:
     for name, job in stack.jobs.items():
         yield name, job, job.cluster
 
 
-def _place(job: str, key: str) -> Path:
+def _cluster_path(job: str, key: str) -> Path:
     return at("jobs", job, "cluster", key)
 
 
 @rule("TY851", "a number of EFA interfaces that the machine does not have")
-def interfaces(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, cluster in _clusters(stack):
+def too_many_interfaces(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, cluster in _job_clusters(stack):
         most = facts.shapes.get(job.shape.name, {}).get("efa_interfaces", 4)
         if not 0 <= cluster.efa <= most:
             message = f"{cluster.efa} EFA interfaces: {job.shape.name} has {most} network cards, one for each"
-            yield Wrong(_place(name, "efa"), message, f"use 1 to {most}")
+            yield Wrong(_cluster_path(name, "efa"), message, f"use 1 to {most}")
 
 
 @rule("TY852", "an automatic public address beside several interfaces")
 def automatic_address(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
-    for name, _job, cluster in _clusters(stack):
+    for name, _job, cluster in _job_clusters(stack):
         if cluster.public_address == "automatic" and cluster.efa > 1:
             message = f"AWS gives no automatic public address to a machine with {cluster.efa} network interfaces"
             remedy = "use `publicAddress: elastic`, or `efa: 1`, or none: people reach nodes through Systems Manager"
-            yield Wrong(_place(name, "publicAddress"), message, remedy)
+            yield Wrong(_cluster_path(name, "publicAddress"), message, remedy)
 
 
 @rule("TY853", "no image for the machines")
 def no_image(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
-    for name, _job, cluster in _clusters(stack):
+    for name, _job, cluster in _job_clusters(stack):
         if cluster.ami is None and cluster.ami_parameter is None:
             message = "nothing says which image the machines start from"
             remedy = (
@@ -63,23 +63,23 @@ def no_image(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name), message, remedy)
         if cluster.ami is not None and cluster.ami_parameter is not None:
             message = "the image is named twice, by its id and by a parameter"
-            yield Wrong(_place(name, "amiParameter"), message, "keep one of `ami` and `amiParameter`")
+            yield Wrong(_cluster_path(name, "amiParameter"), message, "keep one of `ami` and `amiParameter`")
 
 
 @rule("TY854", "an unknown release of the Gaudi software", severity="warning")
 def unknown_release(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, cluster in _clusters(stack):
+    for name, job, cluster in _job_clusters(stack):
         releases = facts.shapes.get(job.shape.name, {}).get("releases", {})
         if releases and cluster.release not in releases:
             by_name = RELEASE in (cluster.ami_parameter or "")
             then = ", so no image may be found for it" if by_name else ""
             message = f"`{cluster.release[:40]}` is not a release that is known for {job.shape.name}{then}"
-            yield Wrong(_place(name, "release"), message, suggest_name(cluster.release, releases))
+            yield Wrong(_cluster_path(name, "release"), message, suggest_name(cluster.release, releases))
 
 
 @rule("TY855", "a container image of another release", severity="warning")
 def other_release(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
-    for name, job, cluster in _clusters(stack):
+    for name, job, cluster in _job_clusters(stack):
         image = _IMAGE_OF_RELEASE.match(job.image)
         if image and image["release"] != cluster.release:
             message = f"the image has Gaudi's software {image['release']}, but the machines have {cluster.release}"
@@ -88,26 +88,26 @@ def other_release(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
 
 @rule("TY856", "spare capacity and a reservation")
 def spot_and_reserved(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
-    for name, _job, cluster in _clusters(stack):
+    for name, _job, cluster in _job_clusters(stack):
         if cluster.spot and cluster.reservation is not None:
             message = "a reservation is for On-Demand instances: spot instances cannot start in it"
-            yield Wrong(_place(name, "spot"), message, "remove `spot`, or the reservation")
+            yield Wrong(_cluster_path(name, "spot"), message, "remove `spot`, or the reservation")
 
 
 @rule("TY857", "an SSH port that something else uses")
 def ssh_port(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, cluster in _clusters(stack):
+    for name, job, cluster in _job_clusters(stack):
         port = cluster.ssh_port
         if port == SSH_OF_THE_MACHINE:
             message = "22 is the SSH port of the machine itself, and containers share its network"
-            yield Wrong(_place(name, "sshPort"), message, "use 3022")
+            yield Wrong(_cluster_path(name, "sshPort"), message, "use 3022")
         trained = facts.platforms[stack.platform].trains or ()
         row = facts.framework(job) if job.framework in trained else None
         for used, taken in JobOnPlatform.of(stack, job, row).numbered() if row else ():
             if taken.first <= port <= taken.last:
                 message = f"{port} is one of the job's `{used.label}` ports ({taken})"
                 yield Wrong(
-                    _place(name, "sshPort"),
+                    _cluster_path(name, "sshPort"),
                     message,
                     f"use {'3022, or ' if port != 3022 else ''}another port that nothing uses",
                 )
@@ -115,39 +115,39 @@ def ssh_port(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY858", "libfabric without EFA")
 def libfabric_without_efa(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
-    for name, _job, cluster in _clusters(stack):
+    for name, _job, cluster in _job_clusters(stack):
         if cluster.efa == 0 and cluster.host_nic != "sockets":
             message = "libfabric reaches other nodes over EFA, but no interface is one"
-            yield Wrong(_place(name, "hostNic"), message, "use `hostNic: sockets`, or `efa: 4`")
+            yield Wrong(_cluster_path(name, "hostNic"), message, "use `hostNic: sockets`, or `efa: 4`")
 
 
 @rule("TY859", "machines that never stop", severity="warning")
 def never_stops(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
-    for name, job, cluster in _clusters(stack):
+    for name, job, cluster in _job_clusters(stack):
         if cluster.stop_when_idle == 0:
             nodes = count_noun(job.nodes, "machine")
             message = f"{nodes} of {job.shape.name} cost money around the clock, whether anything trains or not"
-            yield Wrong(_place(name, "stopWhenIdle"), message, "use 30, or end the stack when nobody trains")
+            yield Wrong(_cluster_path(name, "stopWhenIdle"), message, "use 30, or end the stack when nobody trains")
 
 
 @rule("TY161", "a placement group that does not matter")
 def placement_of_one(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
-    for name, job, cluster in _clusters(stack):
+    for name, job, cluster in _job_clusters(stack):
         if cluster.placement_group is not None and job.nodes == 1 and cluster.reservation is None:
             message = "a placement group brings several machines close together, but this job has one"
-            yield Wrong(_place(name, "placementGroup"), message, "remove it")
+            yield Wrong(_cluster_path(name, "placementGroup"), message, "remove it")
 
 
 @rule("TY162", "tensors carried by what the accelerators do not have")
-def backend(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, _cluster in _clusters(stack):
+def unsuitable_backend(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, _cluster in _job_clusters(stack):
         if job.options.get("backend") == "nccl" and job.shape.name in facts.shapes:
             message = f"NCCL is for NVIDIA's GPUs; the accelerators of {job.shape.name} use HCCL"
             yield Wrong(at("jobs", name, "options", "backend"), message, f"use {quoted_list(['hccl', 'auto'])}")
 
 
 @rule("TY850", "a machine without Gaudi")
-def shape(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
+def not_a_dl1_shape(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if job.shape.name not in facts.shapes:
             message = f"`{job.shape.name}` is not a DL1 instance type"
@@ -155,17 +155,17 @@ def shape(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY163", "a disk that AWS does not offer or the image does not fit on")
-def disk(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+def disk_size(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     return disks_within(stack, SMALLEST_DISK, LARGEST_DISK)
 
 
 @rule("TY164", "a maximum runtime that nodes cannot keep")
-def runtime(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+def maximum_runtime(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     return runtimes_within(stack, SHORTEST, LONGEST, "a run has")
 
 
 @rule("TY165", "more machines than the account may run")
-def vcpus(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
+def too_few_vcpus(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
     quota = stack.quota.vcpus
     if quota is None:
         return
@@ -181,7 +181,7 @@ def vcpus(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY166", "more public addresses than the account may have")
-def addresses(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+def too_few_addresses(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     elastic = sum(job.cluster.public_address == "elastic" for job in stack.jobs.values())
     needed = elastic + int(stack.network.nat and stack.makes("network"))
     if needed > stack.quota.addresses:

@@ -30,7 +30,7 @@ _NAMED = {
 
 
 @rule("TY750", "nobody may start runs on AWS")
-def no_users(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+def no_aws_users(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     users = stack.access.users
     if stack.makes("access") and not (users.group or users.role) and stack.access.mode != "proof-of-concept":
         message = "no users are named, so nobody would get access"
@@ -77,7 +77,7 @@ def repository_name(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY652", "a log retention that CloudWatch does not offer")
-def retention(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+def log_retention(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     days = stack.logs.retention_days
     if days not in RETENTIONS:
         nearest = min(RETENTIONS, key=lambda choice: abs(choice - days))
@@ -85,7 +85,7 @@ def retention(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY654", "tags that AWS would refuse")
-def tags(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+def invalid_aws_tags(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     # The tag `Name` is set, too.
     own = [key for key in stack.tags if key not in OUR_TAGS]
     if len(own) + len(OUR_TAGS) + 1 > MOST_TAGS:
@@ -106,7 +106,7 @@ def tags(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY653", "a region without these instances")
-def region(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
+def region_without_dl1(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
     if stack.region not in facts.regions:
         remedy = suggest_name(stack.region, facts.regions)
         yield Wrong(("config", "aws:region"), f"`{stack.region}` has no DL1 instances", remedy)

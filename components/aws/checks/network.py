@@ -46,7 +46,7 @@ def parts_without_network(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY152", "an availability zone of another region")
-def zone(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
+def zone_of_other_region(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
     zone = stack.network.zone
     if zone is not None and not re.fullmatch(re.escape(stack.region) + "[a-z]", zone):
         message = f"`{zone[:80]}` is not an availability zone of {stack.region}"
@@ -54,10 +54,10 @@ def zone(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY153", "addresses or a reason that a rule of AWS cannot have")
-def ingress(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+def invalid_ingress(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     for index, item in enumerate(stack.network.ingress):
         place = at("network", "ingress", index)
-        block = _block(item.cidr)
+        block = _ipv4_block(item.cidr)
         if block is None or str(block) != item.cidr:
             remedy = f"write `{block}`" if block else "write it as 203.0.113.0/24"
             yield Wrong((*place, "cidr"), f"`{item.cidr[:80]}` is not a valid IPv4 block", remedy)
@@ -71,7 +71,7 @@ def ingress(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
 @rule("TY154", "everybody is let in", severity="warning")
 def open_to_all(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     for index, item in enumerate(stack.network.ingress):
-        block = _block(item.cidr)
+        block = _ipv4_block(item.cidr)
         if block is not None and block.prefixlen < 8:
             also = f" of `{stack.environment}`" if is_production_stack(stack) else ""
             message = f"{item.cidr} lets the internet connect to ports {item.ports} of the nodes{also}"
@@ -116,10 +116,10 @@ def no_room_for_gateway(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     network = stack.network
     if not network.nat or network.inside is not None or not stack.makes("network"):
         return
-    whole = _block(network.cidr)
+    whole = _ipv4_block(network.cidr)
     # Without addresses of its own the nodes' subnet is the first /24 of the network, or all of a smaller one.
     nodes = network.subnet_cidr or (network.cidr if whole and whole.prefixlen >= SMALLEST_DEFAULT else None)
-    if whole and nodes and _block(nodes) and gateway_cidr(network.cidr, nodes) is None:
+    if whole and nodes and _ipv4_block(nodes) and gateway_cidr(network.cidr, nodes) is None:
         message = f"the NAT gateway lies in a subnet of its own, but {nodes} takes all of {network.cidr}"
         yield Wrong(at("network", "nat"), message, "use a larger `cidr`, or a smaller `subnetCidr`")
 
@@ -146,7 +146,7 @@ def ingress_to_training(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
                     yield Wrong(at("network", "ingress", index, "ports"), message, "let in what people need only")
 
 
-def _block(text: str) -> ipaddress.IPv4Network | None:
+def _ipv4_block(text: str) -> ipaddress.IPv4Network | None:
     try:
         return ipaddress.IPv4Network(text, strict=False)
     except ValueError:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from components.aws.client.queue import Queue
-from components.aws.client.tickets import Cluster, Ticket, described_inputs
+from components.aws.client.tickets import Cluster, Ticket, inputs_of_ticket
 from components.aws.plan import AwsJobPlan, aws_dl1_job, aws_dl1_plan
-from components.aws.run_inputs import archive_name, run_inputs
+from components.aws.run_inputs import archive_name, aws_run_inputs
 from components.plan.model import NodePlan, expand_references
 from components.platform.calls import Call
 from components.platform.runs import liked_by
@@ -27,12 +27,12 @@ _OPEN_TEXT = re.compile(r"\$\{[^}]*\}")
 _CODE = ".trainyard/code/"
 
 
-def overlay_with(values: Mapping[str, str]) -> Overlay:
+def ticket_overlay(values: Mapping[str, str]) -> Overlay:
     return Overlay(_OPEN_TEXT, lambda text: expand_references(text, values))
 
 
 # It has no values, because it is only used to compare.
-OVERLAY = overlay_with({})
+OVERLAY = ticket_overlay({})
 
 
 def environment_of(node: Mapping[str, Any]) -> dict[str, str]:
@@ -69,7 +69,7 @@ class PlanFiller:
         return fill_references_of_try("its launch document", text, self.values)
 
 
-def find_deployed(queue: Queue, planned: PlannedTry) -> Ticket | None:
+def find_deployed_ticket(queue: Queue, planned: PlannedTry) -> Ticket | None:
     """The deployed run to repeat. None if the job has no runs in the stack file."""
     stack, job = planned.plan.stack, planned.job.name
     tickets = [one for one in queue.tickets() if one.tags.get("stack") == stack]
@@ -87,7 +87,7 @@ def find_deployed(queue: Queue, planned: PlannedTry) -> Ticket | None:
     return own[0]
 
 
-def changes_of(planned: PlannedTry, job: AwsJobPlan, deployed: Ticket | None, folder: Path) -> list[str]:
+def changed_keys_of_ticket(planned: PlannedTry, job: AwsJobPlan, deployed: Ticket | None, folder: Path) -> list[str]:
     """The keys of the job that differ between the stack file and what is deployed, each once."""
     if deployed is None or planned.like is None:
         return []
@@ -136,38 +136,38 @@ def newest_code(session: Session, call: Call, bucket: str, job: str) -> str | No
     return str(max(rows)[1]) if rows else None
 
 
-def prepare_try(session: Session, known_bucket: str, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+def prepare_aws_try(session: Session, known_bucket: str, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
     plan, job = aws_dl1_plan(planned.plan), aws_dl1_job(planned.job)
     refuse_new_secrets(planned)
     if "bucket" in plan.taken and not known_bucket:
         raise TryError("the bucket belongs to the stack under `uses`: name it with --place")
     bucket = known_bucket or plan.bucket.name
     queue = Queue(session, call, Cluster(bucket, job.cluster.key, plan.region, plan.stack))
-    deployed = find_deployed(queue, planned)
+    deployed = find_deployed_ticket(queue, planned)
     # The references that can be filled in without the stack's state.
     values = {"bucket": f"s3://{bucket}"}
     if "registry" not in plan.taken:
         host = f"{session.account}.dkr.ecr.{plan.region}.amazonaws.com"
         values["registry"] = f"{host}/{plan.registry.repository}"
     if deployed is not None:
-        inputs = _repeated(planned, deployed, values)
+        inputs = _inputs_from_ticket(planned, deployed, values)
     else:
         group = plan.logs.group_name if plan.logs.enabled and "logs" not in plan.taken else None
         code = newest_code(session, call, bucket, job.called) if job.code and job.code.folder else None
         where = {"bucket": bucket, "logGroup": group, "code": code}
-        inputs = {**run_inputs(plan, job, planned.run, where, PlanFiller(values)), "until": "accepted"}
-    return ReadyTry(planned, inputs, tuple(changes_of(planned, job, deployed, folder)))
+        inputs = {**aws_run_inputs(plan, job, planned.run, where, PlanFiller(values)), "until": "accepted"}
+    return ReadyTry(planned, inputs, tuple(changed_keys_of_ticket(planned, job, deployed, folder)))
 
 
-def _repeated(planned: PlannedTry, deployed: Ticket, values: dict[str, str]) -> Properties:
+def _inputs_from_ticket(planned: PlannedTry, deployed: Ticket, values: dict[str, str]) -> Properties:
     """The deployed run, with the changes of the try."""
     like = {node.name: without_secrets(node) for node in planned.like.nodes} if planned.like else {}
     own = {node.name: without_secrets(node) for node in planned.run.nodes}
-    inputs, nodes = described_inputs(deployed), []
+    inputs, nodes = inputs_of_ticket(deployed), []
     for node in inputs["nodes"]:
         if node["name"] not in own or node["name"] not in like:
             raise TryError(f"the node {node['name']} is deployed, but no longer in the stack file")
-        made = overlay_with(values).apply(environment_of(node), like[node["name"]], own[node["name"]])
+        made = ticket_overlay(values).apply(environment_of(node), like[node["name"]], own[node["name"]])
         nodes.append({**node, "environment": made})
     tags = {**inputs.get("tags", {}), "run": planned.run.name}
     shown = {"displayName": planned.run.display_name, "tags": tags}

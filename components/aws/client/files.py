@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from components.aws.client.session import session_of_caller
-from components.aws.client.start_folders import parse_folder
+from components.aws.client.session import aws_session_of_caller
+from components.aws.client.start_folders import parse_s3_folder
 from components.platform.calls import Call, ProviderError, call_of
 from components.platform.files import (
     Content,
@@ -65,7 +65,7 @@ class BucketStore:
             for page in list_aws_pages(self.call, what, self._client, "list_objects_v2", **request):
                 for row in page.get("Contents") or ():
                     checksum = checksum_of(row["ETag"]) if self._is_plain(row["Key"]) else ""
-                    yield StoredObject(row["Key"], row["Size"], checksum, row["ETag"], _time(row["LastModified"]))
+                    yield StoredObject(row["Key"], row["Size"], checksum, row["ETag"], _utc_text(row["LastModified"]))
         except ProviderError as error:
             raise self.explain(error) from error.__cause__
 
@@ -74,7 +74,7 @@ class BucketStore:
         up: the bucket encrypts all objects in the same way."""
         if self._plain is None:
             head = self._head(name)
-            self._plain = head is None or _is_plain(head)
+            self._plain = head is None or _is_md5(head)
         return self._plain
 
     def look(self, name: str) -> tuple[StoredObject, int | None] | None:
@@ -82,10 +82,10 @@ class BucketStore:
         if head is None:
             return None
         metadata = head.get("Metadata") or {}
-        checksum = checksum_of(head["ETag"]) if _is_plain(head) else str(metadata.get(_MD5, ""))
+        checksum = checksum_of(head["ETag"]) if _is_md5(head) else str(metadata.get(_MD5, ""))
         stated = str(metadata.get(_PART_BYTES, ""))
         part = int(stated) if stated.isdecimal() and len(stated) < 16 else None
-        found = StoredObject(name, head["ContentLength"], checksum, head["ETag"], _time(head["LastModified"]))
+        found = StoredObject(name, head["ContentLength"], checksum, head["ETag"], _utc_text(head["LastModified"]))
         return found, part
 
     def _head(self, name: str) -> Any:
@@ -110,7 +110,7 @@ class BucketStore:
             f"Put {name}",
             lambda: self._client.put_object(
                 Bucket=self.bucket, Key=name, Body=body_of(content), ContentLength=content.size,
-                ContentMD5=content.md5, Metadata={_MD5: content.md5}, **_condition(replaces),
+                ContentMD5=content.md5, Metadata={_MD5: content.md5}, **_write_condition(replaces),
             ),
         )  # fmt: skip
 
@@ -149,10 +149,10 @@ class BucketStore:
         each = [{"PartNumber": number, "ETag": part.etag} for number, part in sorted(parts.items())]
         commit = partial(
             self._client.complete_multipart_upload, Bucket=self.bucket, Key=name, UploadId=upload,
-            MultipartUpload={"Parts": each}, **_condition(replaces),
+            MultipartUpload={"Parts": each}, **_write_condition(replaces),
         )  # fmt: skip
         answer = self._attempt(f"Complete the upload of {name}", commit)
-        if not _is_plain(answer):
+        if not _is_md5(answer):
             # S3 has verified each part, but returns no digest of the whole.
             return checksum_of_parts(base64.b64decode(part.md5) for _, part in sorted(parts.items()))
         return checksum_of(answer["ETag"])
@@ -185,17 +185,17 @@ def checksum_of(etag: str) -> str:
     return checksum_text(bytes.fromhex(match[1])) + (match[2] or "") if match else ""
 
 
-def _is_plain(answer: Mapping[str, Any]) -> bool:
+def _is_md5(answer: Mapping[str, Any]) -> bool:
     """Whether the ETag of this answer is an MD5. It is not if a KMS key or the client's own key encrypts the object."""
     kms = str(answer.get("ServerSideEncryption") or "").startswith("aws:kms")
     return not kms and not answer.get("SSECustomerAlgorithm")
 
 
-def _condition(replaces: StoredObject | None) -> dict[str, str]:
+def _write_condition(replaces: StoredObject | None) -> dict[str, str]:
     return {"IfMatch": replaces.etag} if replaces is not None else {"IfNoneMatch": "*"}
 
 
-def _time(moment: Any) -> str:
+def _utc_text(moment: Any) -> str:
     return str(moment.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
@@ -221,7 +221,7 @@ class AwsOpener:
         return BucketStore(self.session, self.call, name, partial(self._explain, name))
 
     def folder(self, address: str) -> tuple[BucketStore, str]:
-        place = parse_folder(address)
+        place = parse_s3_folder(address)
         if place is None:
             raise TransferError(f"`{address}` is not a folder in a bucket of S3")
         return self.bucket(place.bucket), place.prefix
@@ -231,23 +231,23 @@ class AwsOpener:
         if code_of(error.__cause__) not in ACCESS_CODES:
             return error
         lines = ["A statement is missing in a policy of yours, or of a group that you are in. These are enough:"]
-        lines += [f"  {json.dumps(statement)}" for statement in statements(self.request.purpose, bucket)]
+        lines += [f"  {json.dumps(statement)}" for statement in bucket_statements(self.request.purpose, bucket)]
         lines.append("`trainyard access STACK` shows what the stack grants.")
         if self.request.where.cloud is not None:
             lines.append("On the local cloud, `trainyard cloud log` shows the call and who lacked what.")
         return ProviderError(error.cause, "\n".join(lines))
 
 
-def statements(purpose: str, bucket: str) -> list[Mapping[str, object]]:
+def bucket_statements(purpose: str, bucket: str) -> list[Mapping[str, object]]:
     """The least statements with which a caller can list, get or put."""
     of_bucket, of_objects = _ACTIONS[purpose]
     rows = ((of_bucket, f"arn:aws:s3:::{bucket}"), (of_objects, f"arn:aws:s3:::{bucket}/*"))
     return [{"Effect": "Allow", "Action": list(actions), "Resource": arn} for actions, arn in rows if actions]
 
 
-def make(request: StoreRequest) -> AwsOpener:
-    session = session_of_caller(request.where)
+def open_aws_store(request: StoreRequest) -> AwsOpener:
+    session = aws_session_of_caller(request.where)
     return AwsOpener(request, session, call_of(request.purpose, request.where.tell))
 
 
-STORE_OPENERS = StoreOpeners(make)
+STORE_OPENERS = StoreOpeners(open_aws_store)

@@ -61,40 +61,40 @@ def registry_address(account: str, plan: Plan) -> str:
     return f"{account}.dkr.ecr.{plan.region}.amazonaws.com/{plan.registry.repository}"
 
 
-def account(session: Session) -> str:
-    return str(_ask(lambda: session.account, "Ask AWS which account this is"))
+def read_account(session: Session) -> str:
+    return str(_ask_for_image(lambda: session.account, "Ask AWS which account this is"))
 
 
-def look_up_image(session: Session, plan: Plan, image: WantedImage) -> RegisteredImage | None:
+def look_up_ecr_image(session: Session, plan: Plan, image: WantedImage) -> RegisteredImage | None:
     """The image in the registry. None if the address is not in this account's registry in this region."""
     if image.host != registry_address(session.account, plan).partition("/")[0]:
         return None
     client = session.client("ecr", plan.region)
-    repository = _known(lambda: client.describe_repositories(repositoryNames=[image.path])["repositories"][0])
+    repository = _unless_unknown(lambda: client.describe_repositories(repositoryNames=[image.path])["repositories"][0])
     if repository is None:
         return RegisteredImage(False)
     wanted = {"repositoryName": image.path, "imageIds": [{"imageTag": image.tag}]}
-    found = _known(lambda: client.describe_images(**wanted)["imageDetails"][0])
+    found = _unless_unknown(lambda: client.describe_images(**wanted)["imageDetails"][0])
     immutable = str(repository.get("imageTagMutability", "")).startswith("IMMUTABLE")
     return RegisteredImage(True, immutable, str(found["imageDigest"]) if found else "")
 
 
-def make_words(plan: Plan) -> str:
+def repository_command(plan: Plan) -> str:
     """The command that makes a stack's repository before the rest of the stack."""
     targets = " ".join(f"--target {shlex.quote(one)}" for one in _TARGETS)
     return f"pulumi up -s {plan.stack} {targets}"
 
 
-def password(session: Session, plan: Plan) -> str:
+def read_ecr_password(session: Session, plan: Plan) -> str:
     """A token for the registry, which is valid for twelve hours."""
-    answer = _ask(
+    answer = _ask_for_image(
         lambda: session.client("ecr", plan.region).get_authorization_token()["authorizationData"][0],
         "Ask ECR for a login",
     )
     return base64.b64decode(answer["authorizationToken"]).decode().partition(":")[2]
 
 
-def _known(read: Callable[[], Any]) -> Any:
+def _unless_unknown(read: Callable[[], Any]) -> Any:
     """The response, or None if ECR does not know the image or repository."""
     try:
         return read()
@@ -104,7 +104,7 @@ def _known(read: Callable[[], Any]) -> Any:
         raise
 
 
-def _ask(call: Callable[[], Any], what: str) -> Any:
+def _ask_for_image(call: Callable[[], Any], what: str) -> Any:
     try:
         return call()
     except ProviderError as error:
@@ -149,7 +149,7 @@ class AwsImages:
                 f"{plan.stack} takes its registry from {plan.uses}\n"
                 f'Name it: --registry "$(pulumi stack output imagePushAddress -s {plan.uses})"'
             )
-        known = plan.account or (UNKNOWN_ACCOUNT if dry_run else account(self._session))
+        known = plan.account or (UNKNOWN_ACCOUNT if dry_run else read_account(self._session))
         return registry_address(known, plan)
 
     def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
@@ -167,11 +167,11 @@ class AwsImages:
                 "Its nodes run code in environments of this machine: push when you deploy to AWS"
             )
         try:
-            found = look_up_image(self._session, plan, image)
+            found = look_up_ecr_image(self._session, plan, image)
         except Exception as error:
             return str(aws_refusal("Ask ECR what it has", error)).partition("\n")[0]
         if found is not None:
-            neutral.require_harmless_push(image.path, image.tag, found, overwrite, make_words(plan))
+            neutral.require_harmless_push(image.path, image.tag, found, overwrite, repository_command(plan))
         return ""
 
     def user_of(self, image: WantedImage) -> str:
@@ -182,19 +182,19 @@ class AwsImages:
         return f"without credentials of AWS here, log in first: {words}"
 
     def login(self, place: Endpoint) -> tuple[str, str]:
-        return USER, password(self._session, self._plan)
+        return USER, read_ecr_password(self._session, self._plan)
 
     def explain_failure(self, output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
         facts = {
             "host": image.host, "address": image.address, "repository": image.path, "tag": image.tag,
             "login": f"aws ecr get-login-password --region {plan.region} | {login}", "stack": plan.stack,
-            "make": make_words(plan),
+            "make": repository_command(plan),
         }  # fmt: skip
         return explain_failed_push(output, PUSH_FAILURES, facts)
 
 
-def make(plan: Plan, environment: Mapping[str, str]) -> AwsImages:
+def aws_images(plan: Plan, environment: Mapping[str, str]) -> AwsImages:
     return AwsImages(aws_dl1_plan(plan), Session.of({"region": plan.region}, environment))
 
 
-PLATFORM_IMAGES = PlatformImages(make)
+PLATFORM_IMAGES = PlatformImages(aws_images)

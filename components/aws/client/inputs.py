@@ -14,7 +14,7 @@ KEYS = (*REQUIRED, "logGroup", "secret", "code", "launcher")
 _TEXT = {"type": "string"}
 
 
-def _failures(inputs: Properties) -> Iterator[InputFailure]:
+def _aws_input_failures(inputs: Properties) -> Iterator[InputFailure]:
     cluster = inputs.get("cluster")
     if cluster is None or cluster is UNKNOWN:
         return
@@ -38,5 +38,5 @@ INPUTS = OwnInputs(
         "secretVersion": RunInput(_TEXT),
     },
     stands_on="cluster",
-    failures=_failures,
+    failures=_aws_input_failures,
 )

@@ -11,11 +11,11 @@ from components.aws.client.live_access import JUDGED as ACCESS_JUDGED
 from components.aws.client.live_access import AccessReader
 from components.aws.client.live_ec2 import JUDGED as EC2_JUDGED
 from components.aws.client.live_ec2 import Ec2Reader
-from components.aws.client.session import session_of_caller
-from components.aws.iam.documents import as_declared, principals_in
+from components.aws.client.session import aws_session_of_caller
+from components.aws.iam.documents import declared_or_live, principals_in
 from components.aws.types import RESOURCE_TYPES, SERVED_TYPES
 from components.aws.types.aws_resource_type import AwsResourceType, Read
-from components.aws.types.templates import fill
+from components.aws.types.templates import fill_template
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, LiveReading, LiveSide, Reading
 from components.platform.review import ReviewedResource
@@ -29,11 +29,11 @@ JUDGED = {**EC2_JUDGED, **ACCESS_JUDGED}
 Row = Mapping[str, Any]
 
 
-def make(question: LiveQuestion) -> LiveSide:
-    return LiveReader(question, session_of_caller(question.where)).read()
+def read_live_aws(question: LiveQuestion) -> LiveSide:
+    return LiveReader(question, aws_session_of_caller(question.where)).read()
 
 
-def _is_refused(error: BaseException | None) -> bool:
+def _is_read_refused(error: BaseException | None) -> bool:
     # A response without a body has no other code than its HTTP status.
     return code_of(error) in {*ACCESS_CODES, "403"}
 
@@ -44,7 +44,7 @@ class LiveReader:
         self._question = question
         self._call = call_of("drift", question.where.tell)
         self._declared = question.declared
-        self.reading = Reading(question.declared, _is_refused)
+        self.reading = Reading(question.declared, _is_read_refused)
 
     def read(self) -> LiveSide:
         Ec2Reader(self._session, self._call, self.reading).read()
@@ -62,7 +62,7 @@ class LiveReader:
         if self._read(f"the bucket {name}", bucket, lambda: client.head_bucket(Bucket=name), lambda _: {}) is None:
             return
         settings: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Mapping[str, Any]]]] = {
-            PRIVATE: (lambda: client.get_public_access_block(Bucket=name), _private),
+            PRIVATE: (lambda: client.get_public_access_block(Bucket=name), _public_access_block),
             BUCKET_POLICY: (
                 lambda: client.get_bucket_policy(Bucket=name),
                 lambda response: {"policy": response["Policy"]},
@@ -96,7 +96,7 @@ class LiveReader:
             self.reading.record_missing(one)
             return None
         if answer is not None:
-            inputs = {key: as_declared(one.inputs.get(key), value) for key, value in values_of(answer).items()}
+            inputs = {key: declared_or_live(one.inputs.get(key), value) for key, value in values_of(answer).items()}
             self.reading.record(one, inputs)
         return answer
 
@@ -106,8 +106,8 @@ class LiveReader:
             if row.live is None or not row.live.what:
                 continue
             for resource in self._declared.of(token):
-                what = fill(row.live.what, {**resource.inputs, "id": resource.id}) or resource.name
-                given = partial(_compared, row, resource.inputs)
+                what = fill_template(row.live.what, {**resource.inputs, "id": resource.id}) or resource.name
+                given = partial(_compared_values, row, resource.inputs)
                 self._read(what, resource, partial(self._ask, resource, row, row.reads[0]), given)
                 if row.live.policy:
                     policy = partial(self._ask, resource, row, row.live.policy)
@@ -119,7 +119,7 @@ class LiveReader:
 
         values = {**resource.inputs, "id": resource.id}
         call = getattr(self._session.client(row.service), xform_name(read.operation))
-        return jmespath.search(fill(read.at, values), call(**fill(read.parameters, values)))
+        return jmespath.search(fill_template(read.at, values), call(**fill_template(read.parameters, values)))
 
     def _policy(self, what: str, ask: Callable[[], str | None], type_: str, identity: str) -> None:
         def read() -> str | None:
@@ -138,7 +138,7 @@ class LiveReader:
             self.reading.add(type_, identity, inputs, f"policy of {what}, for {named}")
 
 
-def _compared(row: AwsResourceType, declared: Row, model: Row) -> Mapping[str, Any]:
+def _compared_values(row: AwsResourceType, declared: Row, model: Row) -> Mapping[str, Any]:
     """The live values, without those that the cloud fills in where the program gives none."""
     names = row.live.compared.split() if row.live else ()
     members = {name: row.renamed.get(name, name[0].upper() + name[1:]) for name in names}
@@ -158,9 +158,9 @@ def _is_not_there(error: Exception) -> bool:
     )
 
 
-def _private(response: Any) -> Mapping[str, Any]:
+def _public_access_block(response: Any) -> Mapping[str, Any]:
     rows = response["PublicAccessBlockConfiguration"]
     return {key[0].lower() + key[1:]: value for key, value in rows.items()}
 
 
-LIVE_READING = LiveReading(make)
+LIVE_READING = LiveReading(read_live_aws)

@@ -66,7 +66,7 @@ class AccessReader:
         self._roles(roles)
         policies = {row["Arn"]: row for row in account["Policies"]}
         self._policies(policies)
-        held = list(_held(account, policies))
+        held = list(_held_policies(account, policies))
         self._attachments(held)
         made = min((one for one in self._moments(roles, policies) if one), default=None)
         caller = tuple(self._caller())
@@ -98,8 +98,8 @@ class AccessReader:
                 self._reading.record_missing(one)
                 continue
             live, given = row["AssumeRolePolicyDocument"], one.inputs.get("assumeRolePolicy")
-            same = _loaded(given) == _loaded(live)
-            text = given if same else json.dumps(_loaded(live), sort_keys=True)
+            same = _parsed_document(given) == _parsed_document(live)
+            text = given if same else json.dumps(_parsed_document(live), sort_keys=True)
             self._reading.record(one, {"assumeRolePolicy": text})
         for one in self._declared.of(PROFILE):
             self._reading.record(one, {"role": profiles.get(one.id, "none")})
@@ -110,8 +110,10 @@ class AccessReader:
             if row is None:
                 self._reading.record_missing(one)
                 continue
-            live, given = _document(row), one.inputs.get("policy")
-            self._reading.record(one, {"policy": given if _loaded(given) == live else json.dumps(live, sort_keys=True)})
+            live, given = _default_document(row), one.inputs.get("policy")
+            self._reading.record(
+                one, {"policy": given if _parsed_document(given) == live else json.dumps(live, sort_keys=True)}
+            )
 
     def _attachments(self, held: list[HeldPolicy]) -> None:
         """The stack's own attachments, and further ones on its own role."""
@@ -141,13 +143,13 @@ class AccessReader:
         newer = made is not None and one.made is not None and one.made > made
         if title in caller and not newer:
             return
-        statements = [row for row in _allowing(one.document) if self._counts(row, newer)]
+        statements = [row for row in _allow_statements(one.document) if self._counts(row, newer)]
         if statements and not self._is_another_stacks(one, account):
-            self._add(one, {**_loaded(one.document), "Statement": statements})
+            self._add(one, {**_parsed_document(one.document), "Statement": statements})
 
     def _add(self, one: HeldPolicy, document: Any) -> None:
         """Adds a principal's policy, in the form of the program's inputs."""
-        text = json.dumps(_loaded(document), sort_keys=True) if document else ""
+        text = json.dumps(_parsed_document(document), sort_keys=True) if document else ""
         words = f"policy {one.name} of the {one.kind} {one.principal}"
         identity = f"{one.kind}/{one.principal}/{one.policy or one.name}"
         if one.policy:
@@ -162,11 +164,11 @@ class AccessReader:
             )
 
     def _counts(self, statement: Row, newer: bool) -> bool:
-        patterns = _texts(statement.get("Resource"))
+        patterns = _list_of_texts(statement.get("Resource"))
         if not patterns:  # NotResource covers everything but the named resources.
-            return newer and any(_acts(statement, service) for service in ("s3", "ecr", "iam"))
+            return newer and any(_allows_service(statement, service) for service in ("s3", "ecr", "iam"))
         for service, arn, another in self._things():
-            reaches = _acts(statement, service) and any(fits_arn(one, arn) for one in patterns)
+            reaches = _allows_service(statement, service) and any(fits_arn(one, arn) for one in patterns)
             if reaches and (newer or not any(fits_arn(one, another) for one in patterns)):
                 return True
         return False
@@ -219,7 +221,7 @@ class AccessReader:
             yield f"role {name.partition('/')[0]}"
 
 
-def _held(account: Mapping[str, Any], policies: Mapping[str, Row]) -> Iterator[HeldPolicy]:
+def _held_policies(account: Mapping[str, Any], policies: Mapping[str, Row]) -> Iterator[HeldPolicy]:
     for kind, key in _KINDS.items():
         for row in account[key]:
             if row.get("Path", "/").startswith(_OF_SERVICES):
@@ -231,17 +233,17 @@ def _held(account: Mapping[str, Any], policies: Mapping[str, Row]) -> Iterator[H
                 policy = policies.get(one["PolicyArn"])
                 moments = [made, policy.get("UpdateDate") or policy.get("CreateDate") if policy else None]
                 newest = max((moment for moment in moments if moment), default=None)
-                document = _document(policy) if policy else None
+                document = _default_document(policy) if policy else None
                 yield HeldPolicy(kind, name, one["PolicyArn"], one["PolicyName"], document, newest)
 
 
-def _document(policy: Row) -> Any:
+def _default_document(policy: Row) -> Any:
     """The policy document of the default version."""
     versions = policy.get("PolicyVersionList") or ()
-    return _loaded(next((one.get("Document") for one in versions if one.get("IsDefaultVersion")), None))
+    return _parsed_document(next((one.get("Document") for one in versions if one.get("IsDefaultVersion")), None))
 
 
-def _loaded(document: Any) -> Any:
+def _parsed_document(document: Any) -> Any:
     if not isinstance(document, str):
         return document
     try:
@@ -250,21 +252,21 @@ def _loaded(document: Any) -> Any:
         return document
 
 
-def _allowing(document: Any) -> Iterator[Row]:
-    loaded = _loaded(document)
+def _allow_statements(document: Any) -> Iterator[Row]:
+    loaded = _parsed_document(document)
     rows = loaded.get("Statement", []) if isinstance(loaded, Mapping) else []
     for row in rows if isinstance(rows, list) else [rows]:
         if isinstance(row, Mapping) and row.get("Effect") == "Allow":
             yield row
 
 
-def _acts(statement: Row, service: str) -> bool:
+def _allows_service(statement: Row, service: str) -> bool:
     """Whether the statement allows any action of a service. `NotAction` allows most actions of every other service."""
-    actions = _texts(statement.get("Action"))
+    actions = _list_of_texts(statement.get("Action"))
     if not actions:
-        return not any(fits_action(one, f"{service}:any") for one in _texts(statement.get("NotAction")))
+        return not any(fits_action(one, f"{service}:any") for one in _list_of_texts(statement.get("NotAction")))
     return any(one == "*" or one.lower().split(":")[0] == service for one in actions)
 
 
-def _texts(value: Any) -> list[str]:
+def _list_of_texts(value: Any) -> list[str]:
     return [str(one) for one in (value if isinstance(value, list) else [] if value is None else [value])]

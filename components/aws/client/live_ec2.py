@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from components.aws.iam.documents import as_declared
+from components.aws.iam.documents import declared_or_live
 from components.aws.types import SERVED_TYPES
 from components.aws.types.security_rules import rule_inputs
 from components.platform.calls import Call
@@ -104,7 +104,7 @@ class Ec2Reader:
         there = {row["VpcEndpointId"]: row for row in rows if row.get("State") not in ("deleted", "deleting")}
         for identity, one in declared.items():
             if identity in there:
-                self._reading.record(one, _endpoint(there[identity], one))
+                self._reading.record(one, _endpoint_values(there[identity], one))
             else:
                 self._reading.record_missing(one)
         for identity in sorted(there.keys() - declared.keys()):
@@ -184,23 +184,23 @@ class Ec2Reader:
                 self._reading.record_missing(one)
                 continue
             template = templates.get(str((one.inputs.get("launchTemplate") or {}).get("id")))
-            expected = _of_template(template) if template else {}
-            live = {key: value for key, value in _machine(row).items() if key in expected}
+            expected = _template_values(template) if template else {}
+            live = {key: value for key, value in _machine_values(row).items() if key in expected}
             self._reading.record(one, live, expected)
         for identity, row in there.items():
             words = f"machine {identity} ({row['InstanceType']}), which has the stack's tag"
             self._reading.add(INSTANCE, identity, {"instanceType": row["InstanceType"]}, words)
 
 
-def _endpoint(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
+def _endpoint_values(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
     """The endpoint's groups, and its policy if the stack declares one."""
     given = declared.inputs
     values: dict[str, Any] = {}
     if given.get("policy"):
-        values["policy"] = as_declared(given["policy"], row.get("PolicyDocument"))
+        values["policy"] = declared_or_live(given["policy"], row.get("PolicyDocument"))
     if given.get("securityGroupIds"):
         groups = sorted(one["GroupId"] for one in row.get("Groups") or ())
-        values["securityGroupIds"] = as_declared(given["securityGroupIds"], groups)
+        values["securityGroupIds"] = declared_or_live(given["securityGroupIds"], groups)
     return values
 
 
@@ -213,7 +213,7 @@ def rule_words(egress: bool, rule: Mapping[str, Any]) -> str:
     return f"{protocol} {'to' if egress else 'from'} {peer}"
 
 
-def _of_template(template: ReviewedResource) -> dict[str, Any]:
+def _template_values(template: ReviewedResource) -> dict[str, Any]:
     """The properties that a machine has from its launch template."""
     interfaces = template.inputs.get("networkInterfaces") or ()
     profile = (template.inputs.get("iamInstanceProfile") or {}).get("name")
@@ -225,7 +225,7 @@ def _of_template(template: ReviewedResource) -> dict[str, Any]:
     }
 
 
-def _machine(row: Row) -> dict[str, Any]:
+def _machine_values(row: Row) -> dict[str, Any]:
     profile = str((row.get("IamInstanceProfile") or {}).get("Arn") or "none").rpartition("/")[2]
     groups = {group["GroupId"] for one in row.get("NetworkInterfaces") or () for group in one.get("Groups") or ()}
     groups |= {group["GroupId"] for group in row.get("SecurityGroups") or ()}

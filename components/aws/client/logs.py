@@ -27,12 +27,14 @@ class LogEvent:
     text: str
 
 
-def last_lines(session: Session, call: Call, ticket: Ticket, node: str, limit: int, patiently: bool) -> list[str]:
+def last_cloudwatch_lines(
+    session: Session, call: Call, ticket: Ticket, node: str, limit: int, patiently: bool
+) -> list[str]:
     """The last lines of a node, oldest first."""
 
     def read() -> list[str]:
         entries = min(limit * ENTRIES_OF_A_LINE, _MOST)
-        answer = _page(session, call, ticket, node, limit=entries, startFromHead=False)
+        answer = _read_log_page(session, call, ticket, node, limit=entries, startFromHead=False)
         events = answer["events"] if answer is not None else ()
         return whole_lines(str(event.get("message") or "").rstrip() for event in events)[-limit:]
 
@@ -45,7 +47,7 @@ def lines_after(
     """Every line of a node after the place that `token` names, each with the place after it."""
     while True:
         where: dict[str, Any] = {"nextToken": token} if token else {}
-        answer = _page(session, call, ticket, node, startFromHead=True, **where)
+        answer = _read_log_page(session, call, ticket, node, startFromHead=True, **where)
         if answer is None:
             return
         after = answer.get("nextForwardToken")
@@ -57,7 +59,7 @@ def lines_after(
         token = after
 
 
-def _page(session: Session, call: Call, ticket: Ticket, node: str, **options: Any) -> Any:
+def _read_log_page(session: Session, call: Call, ticket: Ticket, node: str, **options: Any) -> Any:
     """A page of a node's stream. None if the stream does not exist yet."""
     client = session.client("logs", ticket.cluster.region)
     ask = partial(

@@ -58,7 +58,7 @@ class Instance:
     def of(cls, row: Mapping[str, Any]) -> Instance:
         reason = (row.get("StateReason") or {}).get("Message") or row.get("StateTransitionReason") or ""
         return cls(
-            row["InstanceId"], _tags(row).get("node", ""), row["State"]["Name"], row["LaunchTime"],
+            row["InstanceId"], _tags_of_instance(row).get("node", ""), row["State"]["Name"], row["LaunchTime"],
             terminal_line(reason), row.get("InstanceLifecycle") == _SPOT,
         )  # fmt: skip
 
@@ -90,24 +90,26 @@ def find_instances(queue: Queue, names: Sequence[str] | None) -> dict[str, Insta
         queue.call, "Find the job's instances", client, "describe_instances", queue.access_minutes, Filters=filters
     )
     rows = (row for page in listing for group in page["Reservations"] for row in group["Instances"])
-    return newest(Instance.of(row) for row in rows if names is None or _tags(row).get("node", "") in names)
+    return newest_instance_of_each_node(
+        Instance.of(row) for row in rows if names is None or _tags_of_instance(row).get("node", "") in names
+    )
 
 
-def newest(instances: Iterable[Instance]) -> dict[str, Instance]:
+def newest_instance_of_each_node(instances: Iterable[Instance]) -> dict[str, Instance]:
     """The newest instance of each node, by the node's name."""
     chosen: dict[str, Instance] = {}
     for instance in instances:
         other = chosen.get(instance.node)
-        if other is None or _rank(instance) > _rank(other):
+        if other is None or _instance_order(instance) > _instance_order(other):
             chosen[instance.node] = instance
     return chosen
 
 
-def _rank(instance: Instance) -> tuple[bool, datetime]:
+def _instance_order(instance: Instance) -> tuple[bool, datetime]:
     return not instance.gone, instance.launched
 
 
-def _tags(row: Mapping[str, Any]) -> dict[str, str]:
+def _tags_of_instance(row: Mapping[str, Any]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in row.get("Tags") or ()}
 
 
@@ -137,11 +139,11 @@ class _BringUp:
             if self._elapsed > self._minutes * 60:
                 raise ProviderError(
                     f"After {self._minutes:g} minutes the nodes of {self._queue.cluster.job} are not ready: "
-                    f"{_listed(waiting)}.",
+                    f"{_list_waiting(waiting)}.",
                     "Run the same command again to wait longer. `aws ec2 get-console-output --instance-id …` shows "
                     "what a machine prints while it boots.",
                 )
-            self._report(_listed(waiting))
+            self._report(_list_waiting(waiting))
             self._call.stop.wait(pause)
             pause = min(pause * _GROWTH, _LONGEST_PAUSE)
 
@@ -159,7 +161,7 @@ class _BringUp:
         waiting = {}
         for name in self._names:
             one = instances.get(name)
-            report = current(one, reports.get(name))
+            report = current_report(one, reports.get(name))
             if one is not None and report is not None and report.state == "failed":
                 raise ProviderError(
                     f"The node {name} cannot work: {terminal_line(report.text('reason')) or 'it gives no reason'} "
@@ -169,7 +171,7 @@ class _BringUp:
                     "/var/log/cloud-init-output.log on the instance says more.",
                 )
             if report is None or report.state not in _READY:
-                waiting[name] = _phase(one, report)
+                waiting[name] = _node_phase(one, report)
             self._refuse_silent(one, report)
         return waiting
 
@@ -225,14 +227,14 @@ class _BringUp:
         self._said = text
 
 
-def current(instance: Instance | None, report: NodeReport | None) -> NodeReport | None:
+def current_report(instance: Instance | None, report: NodeReport | None) -> NodeReport | None:
     """The report, if it is from the current boot of this instance. Only AWS's clocks are compared, never a node's."""
     if instance is None or report is None or report.text("instance") != instance.id:
         return None
     return report if report.written >= instance.launched.replace(microsecond=0) else None
 
 
-def _phase(instance: Instance | None, report: NodeReport | None) -> str:
+def _node_phase(instance: Instance | None, report: NodeReport | None) -> str:
     if instance is None:
         return "no instance yet"
     if instance.state != "running":
@@ -240,12 +242,12 @@ def _phase(instance: Instance | None, report: NodeReport | None) -> str:
     return "booting" if report is None else terminal_line(report.state)
 
 
-def _listed(waiting: Mapping[str, str]) -> str:
+def _list_waiting(waiting: Mapping[str, str]) -> str:
     shown = [f"{name} {phase}" for name, phase in list(waiting.items())[:4]]
     return ", ".join(shown) + (" …" if len(waiting) > 4 else "")
 
 
-def wake(queue: Queue, instances: Sequence[Instance], why: str, patient: bool = True) -> None:
+def wake_machines(queue: Queue, instances: Sequence[Instance], why: str, patient: bool = True) -> None:
     """Tells machines to read the queue now. They read it once a minute anyway, so a failure is no error."""
     running = [one for one in instances if one.state == "running"]
     if not running:
@@ -267,14 +269,14 @@ def wake(queue: Queue, instances: Sequence[Instance], why: str, patient: bool = 
             # The error of Systems Manager for instances whose agent has not registered.
             offline = code_of(error.__cause__) == "InvalidInstanceId"
             if not (patient and offline and time.monotonic() - began < _SECONDS_UNTIL_ONLINE):
-                queue.call.report.warning(_not_woken(queue, running, error, offline))
+                queue.call.report.warning(_wake_warning(queue, running, error, offline))
                 return
         queue.call.report.status("waiting until Systems Manager reaches every node")
         queue.call.stop.wait(pause)
         pause = min(pause * _GROWTH, _LONGEST_PAUSE)
 
 
-def _not_woken(queue: Queue, running: Sequence[Instance], error: ProviderError, offline: bool) -> str:
+def _wake_warning(queue: Queue, running: Sequence[Instance], error: ProviderError, offline: bool) -> str:
     later = "The nodes read their queue once a minute, so they see the change then."
     if not offline:
         return f"{error} {later}"

@@ -42,7 +42,7 @@ class NodeReport:
         return self.text("state")
 
 
-def document_of(body: bytes) -> Mapping[str, Any] | None:
+def parse_node_document(body: bytes) -> Mapping[str, Any] | None:
     """The JSON object that a node wrote. None for anything else: training code has the machine's role, and can write
     anything."""
     try:
@@ -116,7 +116,7 @@ class QueueView:
 
     def _document(self, what: str, key: str) -> tuple[Mapping[str, Any], datetime] | None:
         read = self.read(key, what)
-        content = document_of(read[0]) if read else None
+        content = parse_node_document(read[0]) if read else None
         return (content, read[2]) if read and content is not None else None
 
 

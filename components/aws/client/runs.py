@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from components.aws.client import logs, machines, states
 from components.aws.client.queue import Queue
-from components.aws.client.session import session_of_caller
-from components.aws.client.start_folders import StatusFolder, parse_folder, read_ended_state
+from components.aws.client.session import aws_session_of_caller
+from components.aws.client.start_folders import StatusFolder, parse_s3_folder, read_ended_state
 from components.aws.client.status import AwsRunReader
-from components.aws.client.tickets import PLATFORM, Cluster, RunId, Ticket, described_inputs, ticket_of
+from components.aws.client.tickets import PLATFORM, Cluster, RunId, Ticket, inputs_of_ticket, ticket_of
 from components.platform.calls import Call, ProviderError
 from components.platform.client import LineMerger, RunClients, RunReader, Runs, Where
 from components.platform.runs import NodeRun, RunSpec, Try, ending_of, liked_by, ranks_of_node
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from components.platform.tries import PlannedTry, ReadyTry
 
 
-def knows(run_id: str) -> bool:
+def is_aws_run(run_id: str) -> bool:
     """Whether this is the id of a run on AWS."""
     return run_id.startswith(f"{PLATFORM}/")
 
 
-def runs_of_caller(where: Where) -> AwsRuns:
+def aws_runs_of_caller(where: Where) -> AwsRuns:
     bucket = where.place or (where.bucket() if where.bucket else "")
-    return AwsRuns(session_of_caller(where), bucket)
+    return AwsRuns(aws_session_of_caller(where), bucket)
 
 
 @dataclass
@@ -70,7 +70,7 @@ class AwsRuns(Runs):
             yield NodeRun(name, ticket.run_id(name), "ACCEPTED")
         # A machine that was about to stop did not see the ticket. From here on, the run is in Pulumi's state.
         instances = machines.bring_up(queue, names, spec.timeouts.started)
-        machines.wake(queue, list(instances.values()), f"trainyard {ticket.title} of {queue.cluster.job}")
+        machines.wake_machines(queue, list(instances.values()), f"trainyard {ticket.title} of {queue.cluster.job}")
 
     def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
         ticket = self._put_before(self.queue(call, Cluster.of(spec.own["cluster"])), spec)
@@ -90,7 +90,7 @@ class AwsRuns(Runs):
             queue.ask_to_cancel(ticket.number)
             instances = machines.find_instances(queue, names)
             why = f"trainyard cancels {ticket.title} of {ticket.cluster.job}"
-            machines.wake(queue, list(instances.values()), why, patient=False)
+            machines.wake_machines(queue, list(instances.values()), why, patient=False)
 
     def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
         for ticket, _ in self._tickets(call, nodes):
@@ -116,19 +116,19 @@ class AwsRuns(Runs):
         return logs.AwsLogMerger(self.session, call, ranks=ranks)
 
     def place_of(self, run: RunStatus) -> StatusFolder | None:
-        return parse_folder(run.folder)
+        return parse_s3_folder(run.folder)
 
     def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
-        from components.aws.client.deployed import prepare_try
+        from components.aws.client.deployed import prepare_aws_try
 
-        return prepare_try(self.session, self.bucket, call, planned, folder)
+        return prepare_aws_try(self.session, self.bucket, call, planned, folder)
 
     def access_lacked(self, planned: PlannedTry, error: ProviderError) -> str:
         return error.remedy if code_of(error.__cause__) in ACCESS_CODES else ""
 
     def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
         for ticket, names in self._tickets(call, [node]):
-            return logs.last_lines(self.session, call, ticket, names[0], limit, patiently)
+            return logs.last_cloudwatch_lines(self.session, call, ticket, names[0], limit, patiently)
         raise ProviderError("the run's ticket no longer exists")
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
@@ -157,7 +157,7 @@ class AwsRuns(Runs):
         if ticket is None:
             return None
         nodes = ticket.unseen_nodes
-        return described_inputs(ticket), self.observe(call, nodes)
+        return inputs_of_ticket(ticket), self.observe(call, nodes)
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
         run = RunId.parse(run_id)
@@ -168,4 +168,4 @@ class AwsRuns(Runs):
         return ending_of([read_ended_state(self.session, call, start, node, rank) for node, rank in nodes])
 
 
-RUN_CLIENTS = RunClients(knows, lambda config: AwsRuns(Session.of(config)), runs_of_caller)
+RUN_CLIENTS = RunClients(is_aws_run, lambda config: AwsRuns(Session.of(config)), aws_runs_of_caller)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 _MISSING = ("NotFound", "NoSuch", "DoesNotExist", "Unknown")
 
 
-def session_of_caller(where: Where) -> Session:
+def aws_session_of_caller(where: Where) -> Session:
     """The session of the caller. The order of profiles: the caller's, the stack file's, that of all AWS clients."""
     region, profile = where.config.get(REGION_KEY), where.profile
     if where.cloud is not None:
@@ -32,7 +32,7 @@ def session_of_caller(where: Where) -> Session:
     return Session.of({"region": region, "endpoint": endpoint, "profile": profile or where.config.get(PROFILE_KEY)})
 
 
-def session_of(cloud: LocalCloud, profile: str, region: str) -> Session:
+def local_aws_session(cloud: LocalCloud, profile: str, region: str) -> Session:
     """A session with a profile of the local cloud's own configuration file."""
     return Session.of({"region": region}, cloud.env_for(profile))
 
@@ -43,23 +43,23 @@ def region_of(rows: Sequence[Row]) -> str:
         region = (row.get("outputs") or {}).get("region") or (row.get("inputs") or {}).get("region")
         if region:
             return str(region)
-    return regions()[0]
+    return dl1_regions()[0]
 
 
-def regions() -> list[str]:
+def dl1_regions() -> list[str]:
     """The regions with DL1 machines."""
     return list(table("aws_dl1")["regions"])
 
 
-def ask(tell: Tell, what: str, operation: Callable[[], T]) -> T:
+def ask_aws(tell: Tell, what: str, operation: Callable[[], T]) -> T:
     """The cloud's response. Retries while the cloud is busy, and reports that."""
     return call_aws(call_of(what, tell), what, operation)
 
 
-def ask_if_exists(tell: Tell, what: str, operation: Callable[[], T]) -> T | None:
+def ask_aws_if_exists(tell: Tell, what: str, operation: Callable[[], T]) -> T | None:
     """As `ask`, but None if the resource does not exist."""
     try:
-        return ask(tell, what, operation)
+        return ask_aws(tell, what, operation)
     except ProviderError as error:
         cause = error.__cause__
         if is_missing_in_aws(cause) or any(word in code_of(cause) for word in _MISSING):
@@ -67,5 +67,5 @@ def ask_if_exists(tell: Tell, what: str, operation: Callable[[], T]) -> T | None
         raise
 
 
-def pages(tell: Tell, what: str, client: Any, operation: str, **request: Any) -> Iterator[Any]:
+def list_pages(tell: Tell, what: str, client: Any, operation: str, **request: Any) -> Iterator[Any]:
     return _pages(call_of(what, tell), what, client, operation, **request)

@@ -26,13 +26,13 @@ class StatusFolder(NamedTuple):
         return f"{self.prefix}/status/{rank}.json"
 
 
-def parse_folder(uri: str | None) -> StatusFolder | None:
+def parse_s3_folder(uri: str | None) -> StatusFolder | None:
     """Reads `s3://bucket/prefix`. None for any other text."""
     parts = _URI.fullmatch(uri or "")
     return StatusFolder(parts[1], parts[2]) if parts else None
 
 
-def start_folder(launch: Mapping[str, Any], start: str) -> str | None:
+def start_folder_uri(launch: Mapping[str, Any], start: str) -> str | None:
     """The folder of a start."""
     uri = folder_of(launch)
     return f"{uri}/{start}" if uri is not None else None
@@ -40,18 +40,18 @@ def start_folder(launch: Mapping[str, Any], start: str) -> str | None:
 
 def read_ended_state(session: Session, call: Call, start: str, node: Mapping[str, Any], rank: int) -> str | None:
     """The last state of a rank whose records are gone. None if its objects do not show it."""
-    place = parse_folder(start_folder(read_launch_document(node.get("environment") or {}), start))
+    place = parse_s3_folder(start_folder_uri(read_launch_document(node.get("environment") or {}), start))
     if place is None:
         return None
     try:
-        content = read_status(session, call, "Read how the run ended", place, rank)
+        content = read_status_object(session, call, "Read how the run ended", place, rank)
     except ProviderError:
         # We may have no access to the bucket. Then the state is not known.
         return None
     return state_in(content) if content is not None else None
 
 
-def read_status(session: Session, call: Call, what: str, place: StatusFolder, rank: int) -> bytes | None:
+def read_status_object(session: Session, call: Call, what: str, place: StatusFolder, rank: int) -> bytes | None:
     """The status object of a rank. None if it does not exist yet."""
     client = session.client("s3")
 

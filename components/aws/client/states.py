@@ -32,7 +32,7 @@ class StartFacts:
     waits: str = ""
 
 
-def deleted(node: NodeRun) -> NodeRun:
+def deleted_ticket_node(node: NodeRun) -> NodeRun:
     return NodeRun(node.name, node.id, DELETED, _GONE_RECORD)
 
 
@@ -47,7 +47,7 @@ def observe_nodes(session: Session, call: Call, nodes: Sequence[NodeRun]) -> lis
     for node in nodes:
         run = RunId.parse(node.id)
         if run is None:
-            seen.append(deleted(node))
+            seen.append(deleted_ticket_node(node))
             continue
         if run[:3] not in starts:
             ticket = Queue(session, call, run.cluster).ticket(run.number)
@@ -55,12 +55,12 @@ def observe_nodes(session: Session, call: Call, nodes: Sequence[NodeRun]) -> lis
             if ticket is not None:
                 names = [other.name for other in nodes if (RunId.parse(other.id) or ("",))[:3] == run[:3]]
                 queue = Queue(session, call, ticket.cluster)
-                starts[run[:3]] = start_as_it_is(ticket, names, queue, partial(find_instances, queue))
-        seen.append(starts[run[:3]].get(node.name) or deleted(node))
+                starts[run[:3]] = observe_start(ticket, names, queue, partial(find_instances, queue))
+        seen.append(starts[run[:3]].get(node.name) or deleted_ticket_node(node))
     return seen
 
 
-def start_as_it_is(
+def observe_start(
     ticket: Ticket, names: Sequence[str], queue: QueueView, find: Callable[[list[str]], Mapping[str, Instance]]
 ) -> dict[str, NodeRun]:
     """The nodes of one start, by name. Slow calls are made only while their results matter."""
@@ -69,12 +69,12 @@ def start_as_it_is(
     facts = StartFacts(False, {})
     if going_on:
         cancelled, instances = queue.is_cancelled(ticket.number), find(going_on)
-        waits = "" if starts or cancelled else _waits(queue, ticket.number)
+        waits = "" if starts or cancelled else _reason_to_wait(queue, ticket.number)
         facts = StartFacts(cancelled, instances, waits)
-    return {name: node_run(ticket, name, starts.get(name), facts) for name in names}
+    return {name: ticket_node_run(ticket, name, starts.get(name), facts) for name in names}
 
 
-def _waits(queue: QueueView, number: int) -> str:
+def _reason_to_wait(queue: QueueView, number: int) -> str:
     holder = queue.holder(number)
     if holder is None:
         return ""
@@ -83,20 +83,27 @@ def _waits(queue: QueueView, number: int) -> str:
     return f"waits for run {ticket.title} on {queue.cluster.job}{more}"
 
 
-def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, facts: StartFacts) -> NodeRun:
+def ticket_node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, facts: StartFacts) -> NodeRun:
     """One node of a run. A terminated machine can no longer report, so the state of its instance decides."""
     run_id, instance = ticket.run_id(name), facts.instances.get(name)
     if start is not None and is_over(start):
         code = start.get("code")
         is_code = type(code) is int and 0 < abs(code) < _LARGEST_CODE
-        details = _text(start, "details") or (f"exit code {code}" if is_code else "")
+        details = _report_text(start, "details") or (f"exit code {code}" if is_code else "")
         return NodeRun(
-            name, run_id, str(start["state"]), details, _time(start, "startedAt"), _time(start, "finishedAt")
+            name,
+            run_id,
+            str(start["state"]),
+            details,
+            _zoned_time(start, "startedAt"),
+            _zoned_time(start, "finishedAt"),
         )
     if start is not None:
-        lost = _lost(start, instance)
+        lost = _loss_reason(start, instance)
         state = "FAILED" if lost else "CANCELING" if facts.cancelled else "IN_PROGRESS"
-        return NodeRun(name, run_id, state, lost or _text(start, "details") or "", _time(start, "startedAt"))
+        return NodeRun(
+            name, run_id, state, lost or _report_text(start, "details") or "", _zoned_time(start, "startedAt")
+        )
     if facts.cancelled:
         works = instance is not None and not instance.down
         return NodeRun(name, run_id, "CANCELING" if works else "CANCELED", "cancelled before it began")
@@ -108,7 +115,7 @@ def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, facts: 
     return NodeRun(name, run_id, "ACCEPTED", facts.waits)
 
 
-def _lost(start: Mapping[str, Any], instance: Instance | None) -> str:
+def _loss_reason(start: Mapping[str, Any], instance: Instance | None) -> str:
     """The reason why a running node cannot continue, or ""."""
     began_on = start.get("instance")
     if instance is None:
@@ -118,15 +125,15 @@ def _lost(start: Mapping[str, Any], instance: Instance | None) -> str:
     return instance.words if instance.down else ""
 
 
-def _time(start: Mapping[str, Any], key: str) -> str | None:
+def _zoned_time(start: Mapping[str, Any], key: str) -> str | None:
     """A time with its time zone. Readers compare times, and the report is untrusted."""
-    text = _text(start, key) or ""
+    text = _report_text(start, key) or ""
     try:
         return text if datetime.fromisoformat(text).tzinfo is not None else None
     except ValueError:
         return None
 
 
-def _text(start: Mapping[str, Any], key: str) -> str | None:
+def _report_text(start: Mapping[str, Any], key: str) -> str | None:
     value = start.get(key)
     return terminal_line(value)[:_LONGEST_DETAILS] if isinstance(value, str) and value else None

@@ -10,7 +10,7 @@ from typing import Any
 
 from components.aws.client import machines
 from components.aws.client.queue import Queue, list_queues
-from components.aws.client.start_folders import parse_folder, read_status, start_folder
+from components.aws.client.start_folders import parse_s3_folder, read_status_object, start_folder_uri
 from components.aws.client.states import observe_nodes
 from components.aws.client.tickets import Cluster, Ticket
 from components.platform import status
@@ -58,7 +58,7 @@ class AwsRunReader(RunReader):
         if main in self._ended:
             return self._ended[main]
         document = read_launch_document(ticket.nodes[0].get("environment") or {})
-        folder, times = start_folder(document, ticket.start), document.get("attempt")
+        folder, times = start_folder_uri(document, ticket.start), document.get("attempt")
         runs = observe_nodes(self.session, call, ticket.unseen_nodes)
         nodes = []
         for row, run in zip(ticket.nodes, runs, strict=True):
@@ -72,7 +72,7 @@ class AwsRunReader(RunReader):
             job=tags.get("job", ""),
             name=tags.get("run", ""),
             attempt=times if type(times) is int else None,
-            created=_moment(ticket.text("createdAt")),
+            created=_created_at(ticket.text("createdAt")),
             nodes=tuple(sorted(nodes, key=lambda node: (node.rank, node.run.name))),
             folder=folder,
         )
@@ -82,11 +82,11 @@ class AwsRunReader(RunReader):
 
     def _launcher_status(self, call: Call, folder: str | None, node: NodeStatus) -> Mapping[str, Any] | None:
         """The status object of a rank. None if it does not exist yet, or may not be read."""
-        place = parse_folder(folder)
+        place = parse_s3_folder(folder)
         if place is None or node.run.state == "ACCEPTED" or self._refused:
             return None
         try:
-            content = read_status(self.session, replace(call, patience=0.0), "Read a status", place, node.rank)
+            content = read_status_object(self.session, replace(call, patience=0.0), "Read a status", place, node.rank)
         except ProviderError as error:
             if code_of(error.__cause__) in ACCESS_CODES:
                 self._refused = True
@@ -108,7 +108,7 @@ class AwsRunReader(RunReader):
         for name, one in instances.items():
             if one.gone:
                 continue
-            report = None if one.down else machines.current(one, reports.get(name))
+            report = None if one.down else machines.current_report(one, reports.get(name))
             doing, reason = (
                 (report.state, terminal_line(report.text("reason"))[:_LONGEST_REASON])
                 if report is not None
@@ -122,7 +122,7 @@ class AwsRunReader(RunReader):
         return bool(wanted.stack) and wanted.run is None and wanted.job in (None, cluster.job)
 
 
-def _moment(text: str) -> datetime:
+def _created_at(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -114,7 +114,7 @@ class Ticket:
             json.dumps(content, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             return None
-        if not isinstance(content, Mapping) or content.get("version") != VERSION or not _has_nodes(content):
+        if not isinstance(content, Mapping) or content.get("version") != VERSION or not _has_named_nodes(content):
             return None
         texts = {key: content[key] for key in _CLUSTER_TEXTS if isinstance(content.get(key), str)}
         return cls(Cluster.of({**texts, "bucket": bucket, "job": job}), number, content)
@@ -172,7 +172,7 @@ class Ticket:
         return str(RunId(self.cluster.bucket, self.cluster.job, self.number, node))
 
 
-def _has_nodes(content: Mapping[str, Any]) -> bool:
+def _has_named_nodes(content: Mapping[str, Any]) -> bool:
     nodes = content.get("nodes")
     if not isinstance(nodes, list) or not 0 < len(nodes) <= _MOST_NODES:
         return False
@@ -218,7 +218,7 @@ def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
     return Ticket(cluster, number, {key: value for key, value in content.items() if value is not None})
 
 
-def described_inputs(ticket: Ticket) -> Properties:
+def inputs_of_ticket(ticket: Ticket) -> Properties:
     """The inputs that would make this run, without secret variables: those are in the run's secret only."""
     cluster = {
         "bucket": ticket.cluster.bucket,

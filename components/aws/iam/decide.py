@@ -41,7 +41,7 @@ class UnknownVariableError(Exception):
     """A policy variable for which this request has no value."""
 
 
-def fits(pattern: str, text: str) -> bool:
+def fits_wildcards(pattern: str, text: str) -> bool:
     """Whether the text matches a pattern. Backtracks only to the last `*`, so patterns with many `*` stay fast."""
     place = at = 0
     star, mark = -1, 0
@@ -62,7 +62,7 @@ def fits(pattern: str, text: str) -> bool:
 
 def fits_action(pattern: str, action: str) -> bool:
     """Whether an action matches a pattern, ignoring case."""
-    return fits(pattern.lower(), action.lower())
+    return fits_wildcards(pattern.lower(), action.lower())
 
 
 def fits_arn(pattern: str, arn: str) -> bool:
@@ -70,10 +70,12 @@ def fits_arn(pattern: str, arn: str) -> bool:
     if pattern == "*" or arn == "*":
         return pattern == "*"
     wanted, parts = pattern.split(":", 5), arn.split(":", 5)
-    return len(wanted) == len(parts) and all(fits(one, other) for one, other in zip(wanted, parts, strict=True))
+    return len(wanted) == len(parts) and all(
+        fits_wildcards(one, other) for one, other in zip(wanted, parts, strict=True)
+    )
 
 
-def _values(name: str, keys: Keys) -> Sequence[str] | None:
+def _key_values(name: str, keys: Keys) -> Sequence[str] | None:
     """The values of a key. Case does not matter, but two tags may differ in nothing else: then the exact one counts."""
     found = keys.get(name)
     return found if found is not None else next((one for key, one in keys.items() if key.lower() == name.lower()), None)
@@ -84,14 +86,14 @@ def literal_text(pattern: str) -> str:
     return pattern.translate(_UNESCAPES)
 
 
-def filled(text: str, keys: Mapping[str, Sequence[str]]) -> str:
+def fill_policy_variables(text: str, keys: Mapping[str, Sequence[str]]) -> str:
     """The text as a pattern, with variables replaced by the request's values. Wildcards in values are literal."""
 
     def value(match: re.Match[str]) -> str:
         name = match[1].split(",")[0].strip()
         if name in _LITERALS:
             return _LITERALS[name].translate(_ESCAPES)
-        values = _values(name, keys) or ()
+        values = _key_values(name, keys) or ()
         if len(values) != 1:
             raise UnknownVariableError(name)
         return values[0].translate(_ESCAPES)
@@ -103,26 +105,26 @@ class UnknownConditionError(Exception):
     """A condition whose operator or key the local AWS does not know."""
 
 
-def hold(conditions: Sequence[tuple[str, str, tuple[str, ...]]], keys: Keys) -> bool:
+def conditions_hold(conditions: Sequence[tuple[str, str, tuple[str, ...]]], keys: Keys) -> bool:
     """Whether all conditions hold. Raises UnknownConditionError if one of them cannot be evaluated."""
-    return all(_holds(operator, key, wanted, keys) for operator, key, wanted in conditions)
+    return all(_condition_holds(operator, key, wanted, keys) for operator, key, wanted in conditions)
 
 
-def _holds(operator: str, key: str, wanted: tuple[str, ...], keys: Keys) -> bool:
+def _condition_holds(operator: str, key: str, wanted: tuple[str, ...], keys: Keys) -> bool:
     if not KNOWN_KEYS.fullmatch(key):
         raise UnknownConditionError(f"the condition key {key}")
-    values = _values(key, keys)
+    values = _key_values(key, keys)
     if not is_operator(operator):
         raise UnknownConditionError(f"the operator {operator}")
-    quantity, name, if_there = _parts(operator)
+    quantity, name, if_there = _split_operator(operator)
     if name == "Null":
         return any((values is None) == (text.lower() == "true") for text in wanted)
     compare, negative = _OPERATORS[name]
     if values is None:
         # Without the key, there is no value that could match.
         return if_there or quantity == "ForAllValues" or (negative and not quantity)
-    texts = [filled(text, keys) for text in wanted]
-    if compare not in (fits, fits_arn):
+    texts = [fill_policy_variables(text, keys) for text in wanted]
+    if compare not in (fits_wildcards, fits_arn):
         texts = [literal_text(text) for text in texts]
     fitting = [any(compare(text, value) for text in texts) != negative for value in values]
     return all(fitting) if quantity == "ForAllValues" or (negative and not quantity) else any(fitting)
@@ -130,27 +132,27 @@ def _holds(operator: str, key: str, wanted: tuple[str, ...], keys: Keys) -> bool
 
 def is_operator(operator: str) -> bool:
     """Whether IAM has an operator of this name."""
-    quantity, name, if_there = _parts(operator)
+    quantity, name, if_there = _split_operator(operator)
     if name == "Null":
         return quantity == "" and not if_there
     return name in _OPERATORS and quantity in ("", "ForAllValues", "ForAnyValue")
 
 
-def _parts(operator: str) -> tuple[str, str, bool]:
+def _split_operator(operator: str) -> tuple[str, str, bool]:
     """The operator's quantifier, its name, and whether it also holds without the key (`IfExists`)."""
     quantity, _, rest = operator.rpartition(":")
     return quantity, rest.removesuffix("IfExists"), rest.endswith("IfExists")
 
 
-def _number(compare: Callable[[float, float], bool]) -> Callable[[str, str], bool]:
+def _compare_numbers(compare: Callable[[float, float], bool]) -> Callable[[str, str], bool]:
     return lambda wanted, value: compare(float(value), float(wanted))
 
 
-def _date(compare: Callable[[datetime, datetime], bool]) -> Callable[[str, str], bool]:
-    return lambda wanted, value: compare(_moment(value), _moment(wanted))
+def _compare_dates(compare: Callable[[datetime, datetime], bool]) -> Callable[[str, str], bool]:
+    return lambda wanted, value: compare(_parse_date(value), _parse_date(wanted))
 
 
-def _moment(text: str) -> datetime:
+def _parse_date(text: str) -> datetime:
     """Reads a date as IAM does: in ISO 8601, in UTC if it has no time zone, or as seconds since 1970."""
     if text.isdecimal() and len(text) > len("2026"):
         return datetime.fromtimestamp(int(text), UTC)
@@ -160,46 +162,46 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _address(wanted: str, value: str) -> bool:
+def _is_address_within(wanted: str, value: str) -> bool:
     return ip_address(value) in ip_network(wanted, strict=False)
 
 
-def _same(wanted: str, value: str) -> bool:
+def _is_same_text(wanted: str, value: str) -> bool:
     return wanted == value
 
 
-def _same_in_any_case(wanted: str, value: str) -> bool:
+def _is_same_text_in_any_case(wanted: str, value: str) -> bool:
     return wanted.lower() == value.lower()
 
 
 # operator: (function that compares a wanted text with a value, whether the operator is a negation)
 _OPERATORS: Mapping[str, tuple[Callable[[str, str], bool], bool]] = {
-    "StringEquals": (_same, False),
-    "StringNotEquals": (_same, True),
-    "StringEqualsIgnoreCase": (_same_in_any_case, False),
-    "StringNotEqualsIgnoreCase": (_same_in_any_case, True),
-    "StringLike": (fits, False),
-    "StringNotLike": (fits, True),
+    "StringEquals": (_is_same_text, False),
+    "StringNotEquals": (_is_same_text, True),
+    "StringEqualsIgnoreCase": (_is_same_text_in_any_case, False),
+    "StringNotEqualsIgnoreCase": (_is_same_text_in_any_case, True),
+    "StringLike": (fits_wildcards, False),
+    "StringNotLike": (fits_wildcards, True),
     "ArnEquals": (fits_arn, False),
     "ArnLike": (fits_arn, False),
     "ArnNotEquals": (fits_arn, True),
     "ArnNotLike": (fits_arn, True),
-    "Bool": (_same_in_any_case, False),
-    "NumericEquals": (_number(lambda value, wanted: value == wanted), False),
-    "NumericNotEquals": (_number(lambda value, wanted: value == wanted), True),
-    "NumericLessThan": (_number(lambda value, wanted: value < wanted), False),
-    "NumericLessThanEquals": (_number(lambda value, wanted: value <= wanted), False),
-    "NumericGreaterThan": (_number(lambda value, wanted: value > wanted), False),
-    "NumericGreaterThanEquals": (_number(lambda value, wanted: value >= wanted), False),
-    "DateEquals": (_date(lambda value, wanted: value == wanted), False),
-    "DateNotEquals": (_date(lambda value, wanted: value == wanted), True),
-    "DateLessThan": (_date(lambda value, wanted: value < wanted), False),
-    "DateLessThanEquals": (_date(lambda value, wanted: value <= wanted), False),
-    "DateGreaterThan": (_date(lambda value, wanted: value > wanted), False),
-    "DateGreaterThanEquals": (_date(lambda value, wanted: value >= wanted), False),
-    "BinaryEquals": (_same, False),
-    "IpAddress": (_address, False),
-    "NotIpAddress": (_address, True),
+    "Bool": (_is_same_text_in_any_case, False),
+    "NumericEquals": (_compare_numbers(lambda value, wanted: value == wanted), False),
+    "NumericNotEquals": (_compare_numbers(lambda value, wanted: value == wanted), True),
+    "NumericLessThan": (_compare_numbers(lambda value, wanted: value < wanted), False),
+    "NumericLessThanEquals": (_compare_numbers(lambda value, wanted: value <= wanted), False),
+    "NumericGreaterThan": (_compare_numbers(lambda value, wanted: value > wanted), False),
+    "NumericGreaterThanEquals": (_compare_numbers(lambda value, wanted: value >= wanted), False),
+    "DateEquals": (_compare_dates(lambda value, wanted: value == wanted), False),
+    "DateNotEquals": (_compare_dates(lambda value, wanted: value == wanted), True),
+    "DateLessThan": (_compare_dates(lambda value, wanted: value < wanted), False),
+    "DateLessThanEquals": (_compare_dates(lambda value, wanted: value <= wanted), False),
+    "DateGreaterThan": (_compare_dates(lambda value, wanted: value > wanted), False),
+    "DateGreaterThanEquals": (_compare_dates(lambda value, wanted: value >= wanted), False),
+    "BinaryEquals": (_is_same_text, False),
+    "IpAddress": (_is_address_within, False),
+    "NotIpAddress": (_is_address_within, True),
 }
 
 
@@ -267,40 +269,42 @@ class Decision:
     why: str = ""
 
 
-def decide(need: Need, principal: AwsPrincipal, policies: InForce) -> Decision:
+def decide_aws_call(need: Need, principal: AwsPrincipal, policies: InForce) -> Decision:
     """Whether the policies in force allow the call."""
     if policies.unreadable:
         return Decision(False, (), f"with an explicit deny in {policies.unreadable}, which cannot be read")
     groups = (("identity-based", policies.identity), ("permissions boundary", policies.boundaries))
     for kind, documents in groups:
-        for document, statement in _matching(documents, need, False):
+        for document, statement in _matching_statements(documents, need, False):
             return Decision(False, ((document, statement),), f"with an explicit deny in an {kind} policy")
-    for document, statement in _matching(policies.of_resource, need, False, principal):
+    for document, statement in _matching_statements(policies.of_resource, need, False, principal):
         return Decision(False, ((document, statement),), "with an explicit deny in a resource-based policy")
     for boundary in policies.boundaries:
-        if not any(_matching([boundary], need, True)):
+        if not any(_matching_statements([boundary], need, True)):
             return Decision(False, (), f"because no {boundary.name} allows the {need.action} action")
     account = AwsPrincipal(f"arn:aws:iam::{principal.account}:root")
-    counts = not policies.delegated or any(_matching(policies.of_resource, need, True, account))
-    allowed = tuple(_matching(policies.identity, need, True)) if counts else ()
-    allowed += tuple(_matching(policies.of_resource, need, True, principal))
+    counts = not policies.delegated or any(_matching_statements(policies.of_resource, need, True, account))
+    allowed = tuple(_matching_statements(policies.identity, need, True)) if counts else ()
+    allowed += tuple(_matching_statements(policies.of_resource, need, True, principal))
     if allowed:
         return Decision(True, allowed)
     return Decision(False, (), f"because no identity-based policy allows the {need.action} action")
 
 
-def trusts(document: PolicyDocument, keys: Keys, service: str = "", principal: AwsPrincipal | None = None) -> bool:
+def trusts_principal(
+    document: PolicyDocument, keys: Keys, service: str = "", principal: AwsPrincipal | None = None
+) -> bool:
     """Whether a role's trust policy allows a service or a principal to assume the role. Trust in the principal's
     account is enough: the caller has checked that the principal's own policies allow it."""
     need = Need("sts:AssumeRole", "", keys)
     named = principal or AwsPrincipal("")
-    if any(_matching([document], need, False, named, service)):
+    if any(_matching_statements([document], need, False, named, service)):
         return False
     account = AwsPrincipal(f"arn:aws:iam::{named.account}:root")
-    return any(any(_matching([document], need, True, one, service)) for one in (named, account))
+    return any(any(_matching_statements([document], need, True, one, service)) for one in (named, account))
 
 
-def _matching(
+def _matching_statements(
     documents: Sequence[PolicyDocument], need: Need, allows: bool, principal: AwsPrincipal | None = None,
     service: str = "",
 ) -> Iterator[tuple[str, str]]:  # fmt: skip
@@ -314,17 +318,17 @@ def _matching(
             # itself: identity-based policies decide. A Deny for the account counts.
             excluded = bool(statement.not_principals)
             named = statement.not_principals or statement.principals
-            if principal and _is_among(named, statement.allows != excluded, principal, service) == excluded:
+            if principal and _names_principal(named, statement.allows != excluded, principal, service) == excluded:
                 continue
             try:
-                if _is_about(statement, need) and hold(statement.conditions, need.keys):
+                if _covers_need(statement, need) and conditions_hold(statement.conditions, need.keys):
                     yield document.name, statement.text
             except (UnknownConditionError, UnknownVariableError, ValueError):
                 if not allows:
                     yield document.name, statement.text
 
 
-def _is_about(statement: PolicyStatement, need: Need) -> bool:
+def _covers_need(statement: PolicyStatement, need: Need) -> bool:
     if statement.actions:
         acts = any(fits_action(one, need.action) for one in statement.actions)
     else:
@@ -334,13 +338,13 @@ def _is_about(statement: PolicyStatement, need: Need) -> bool:
     if need.resource == "":  # a trust policy names no resources: it is about its role
         return True
     if statement.resources:
-        return any(fits_arn(filled(one, need.keys), need.resource) for one in statement.resources)
+        return any(fits_arn(fill_policy_variables(one, need.keys), need.resource) for one in statement.resources)
     if not statement.not_resources:
         return False
-    return not any(fits_arn(filled(one, need.keys), need.resource) for one in statement.not_resources)
+    return not any(fits_arn(fill_policy_variables(one, need.keys), need.resource) for one in statement.not_resources)
 
 
-def _is_among(named: Mapping[str, Sequence[str]], allows: bool, principal: AwsPrincipal, service: str) -> bool:
+def _names_principal(named: Mapping[str, Sequence[str]], allows: bool, principal: AwsPrincipal, service: str) -> bool:
     if service:
         return service in named.get("Service", ())
     names = set(named.get("AWS", ()))

@@ -44,26 +44,26 @@ def statements_of(document: str) -> tuple[PolicyStatement, ...]:
     try:
         body = json.loads(document)
         found = body["Statement"]
-        return tuple(_statement(one) for one in (found if isinstance(found, list) else [found]))
+        return tuple(_parse_statement(one) for one in (found if isinstance(found, list) else [found]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnreadableDocumentError(str(error)) from None
 
 
-def _statement(body: Mapping[str, Any]) -> PolicyStatement:
+def _parse_statement(body: Mapping[str, Any]) -> PolicyStatement:
     if body["Effect"] not in ("Allow", "Deny"):
         raise ValueError("Effect must be Allow or Deny")
     if unknown := set(body) - _KEYS:
         raise ValueError(f"unknown keys: {sorted(unknown)}")
     conditions = tuple(
-        (operator, key, _texts(values))
+        (operator, key, _condition_texts(values))
         for operator, keys in body.get("Condition", {}).items()
         for key, values in keys.items()
     )
     return PolicyStatement(
         body["Effect"] == "Allow",
-        _texts(body.get("Action", [])), _texts(body.get("NotAction", [])),
-        _texts(body.get("Resource", [])), _texts(body.get("NotResource", [])),
-        conditions, _principals(body.get("Principal", {})), _principals(body.get("NotPrincipal", {})),
+        _condition_texts(body.get("Action", [])), _condition_texts(body.get("NotAction", [])),
+        _condition_texts(body.get("Resource", [])), _condition_texts(body.get("NotResource", [])),
+        conditions, _parse_principals(body.get("Principal", {})), _parse_principals(body.get("NotPrincipal", {})),
         json.dumps(body, sort_keys=True),
     )  # fmt: skip
 
@@ -74,13 +74,13 @@ _KEYS = frozenset({
 })  # fmt: skip
 
 
-def _principals(value: Any) -> Mapping[str, tuple[str, ...]]:
+def _parse_principals(value: Any) -> Mapping[str, tuple[str, ...]]:
     if value == "*":
         return {"AWS": ("*",)}
-    return {kind: _texts(names) for kind, names in value.items()}
+    return {kind: _condition_texts(names) for kind, names in value.items()}
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _condition_texts(value: Any) -> tuple[str, ...]:
     values = value if isinstance(value, list) else [value]
     return tuple(("true" if one else "false") if isinstance(one, bool) else str(one) for one in values)
 
@@ -89,26 +89,26 @@ def _texts(value: Any) -> tuple[str, ...]:
 _SETS = frozenset({"Action", "NotAction", "Resource", "NotResource", "Statement", "AWS", "Service"})
 
 
-def as_declared(declared: Any, live: Any) -> Any:
+def declared_or_live(declared: Any, live: Any) -> Any:
     """The live value, or the declared one if both mean the same, such as a document in another order."""
-    return declared if canonical(declared) == canonical(live) else live
+    return declared if canonical_document(declared) == canonical_document(live) else live
 
 
-def canonical(value: Any) -> Any:
+def canonical_document(value: Any) -> Any:
     """A document or any other value, without order, spaces and `Sid`s, which have no meaning."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
-            return canonical(json.loads(value))
+            return canonical_document(json.loads(value))
         except ValueError:
             return value
     if isinstance(value, Mapping):
         rows = ((key, item) for key, item in value.items() if key != "Sid")
         return {
-            key: canonical([item] if key in _SETS and not isinstance(item, list | tuple) else item)
+            key: canonical_document([item] if key in _SETS and not isinstance(item, list | tuple) else item)
             for key, item in rows
         }
     if isinstance(value, list | tuple):
-        return sorted((canonical(one) for one in value), key=lambda one: json.dumps(one, sort_keys=True))
+        return sorted((canonical_document(one) for one in value), key=lambda one: json.dumps(one, sort_keys=True))
     return value
 
 

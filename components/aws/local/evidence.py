@@ -10,12 +10,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from components.aws.client.session import DEPLOYER, USER, ask, regions, session_of
+from components.aws.client.session import DEPLOYER, USER, ask_aws, dl1_regions, local_aws_session
 from components.aws.client.tickets import RunId
-from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
+from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide_aws_call
 from components.aws.iam.documents import PolicyDocument, statements_of
 from components.aws.plan import AwsDl1Plan
-from components.aws.statements import policies
+from components.aws.statements import aws_policies
 from components.plan.model import INTERNET
 from components.platform.calls import LocalCloud, ProviderError
 from components.platform.evidence import (
@@ -45,15 +45,15 @@ _POLICY = "aws:iam/policy:Policy"
 _BETWEEN = "everything between the nodes, as EFA needs it"
 
 
-def hosts(outputs: Mapping[str, Any], job: str, nodes: Iterable[NodeRun]) -> dict[str, str]:
+def instance_of_each_node(outputs: Mapping[str, Any], job: str, nodes: Iterable[NodeRun]) -> dict[str, str]:
     """The instance of each node. It stays, and runs one run after another."""
     instances = outputs["jobs"][job]["instances"]
     return {node.id: str(instances[node.name]) for node in nodes}
 
 
-def peers(cloud: LocalCloud, outputs: Mapping[str, Any]) -> dict[str, str]:
+def peer_names(cloud: LocalCloud, outputs: Mapping[str, Any]) -> dict[str, str]:
     """Security groups and prefix lists by their names."""
-    ec2 = session_of(cloud, DEPLOYER, str(outputs["region"])).client("ec2")
+    ec2 = local_aws_session(cloud, DEPLOYER, str(outputs["region"])).client("ec2")
     groups = ec2.describe_security_groups()["SecurityGroups"]
     lists = ec2.describe_managed_prefix_lists()["PrefixLists"]
     return {row["GroupId"]: row["GroupName"] for row in groups} | {
@@ -61,7 +61,7 @@ def peers(cloud: LocalCloud, outputs: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def caller(who: People) -> str:
+def caller_arn(who: People) -> str:
     """The ARN of the stack's users."""
     return str(who.session.client("sts").get_caller_identity()["Arn"])
 
@@ -72,7 +72,7 @@ def judged_calls(cloud: LocalCloud) -> list[Mapping[str, Any]]:
     return [row for row in admin.list_calls(cloud, of="aws") if row["principal"]["name"] != DEPLOYER]
 
 
-def artifacts(who: People, outputs: Mapping[str, Any], started: StartedRun) -> Iterator[Artifact]:
+def read_run_artifacts(who: People, outputs: Mapping[str, Any], started: StartedRun) -> Iterator[Artifact]:
     """The content of the run's output folder in the bucket, read as the stack's users."""
     folder = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
     run = RunId.parse(started.nodes[0].id) if started.nodes else None
@@ -81,7 +81,7 @@ def artifacts(who: People, outputs: Mapping[str, Any], started: StartedRun) -> I
     prefix = f"{folder}/s{run.number:08}/{_OUTPUT}"
     list_objects = partial(who.session.client("s3").list_objects_v2, Bucket=str(outputs["bucket"]), Prefix=prefix)
     try:
-        listed = ask(lambda line: None, "List its output", list_objects)
+        listed = ask_aws(lambda line: None, "List its output", list_objects)
     except ProviderError:
         return
     for one in listed.get("Contents", ()):
@@ -116,7 +116,7 @@ class AwsAccessFacts:
                 continue
             held = self.held.get(f"{call.principal.kind}/{call.principal.name}", frozenset())
             own = [one for one in documents if one.name in held]
-            if not decide(call.target, call.principal, InForce(own)).allowed:
+            if not decide_aws_call(call.target, call.principal, InForce(own)).allowed:
                 refused.append(LostCall(call, call.permissions))
         return tuple(refused)
 
@@ -132,19 +132,19 @@ class AwsAccessFacts:
                     wider["on every resource"] = {**statement, "Resource": EVERYTHING}
                 for how, after in wider.items():
                     words = f"{policy.name}, {text}: {how}"
-                    yield StatementMutation("widened", policy.name, text, canonical(after), words)
+                    yield StatementMutation("widened", policy.name, text, recorded_statement(after), words)
 
     def inferred(self, call: RecordedCall) -> tuple[str, ...]:
         """Nothing is inferred: actions and their resources are from AWS's reference."""
         return ()
 
 
-def canonical(statement: Mapping[str, Any]) -> str:
+def recorded_statement(statement: Mapping[str, Any]) -> str:
     """The statement in the spelling of the cloud's record."""
     return json.dumps(statement, sort_keys=True)
 
 
-def read_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
+def read_aws_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
     """`names`: names of users by their ARN, and of nodes by their instance, which is the name of their role's
     session."""
     fields, target = row["principal"], row["target"]
@@ -168,7 +168,7 @@ def read_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
 
 def access_facts(cloud: LocalCloud) -> AwsAccessFacts:
     """The policies in force for users and nodes, read as the deployer."""
-    iam = session_of(cloud, DEPLOYER, regions()[0]).client("iam")
+    iam = local_aws_session(cloud, DEPLOYER, dl1_regions()[0]).client("iam")
     held = {f"role/{row['RoleName']}": _held_by(iam, "role", row["RoleName"]) for row in iam.list_roles()["Roles"]}
     groups = iam.list_groups_for_user(UserName=USER)["Groups"]
     own = [one for group in groups for one in _held_by(iam, "group", group["GroupName"])]
@@ -190,16 +190,16 @@ def _held_by(iam: Any, kind: str, name: str) -> list[_Held]:
         arn = row["PolicyArn"]
         version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
         body = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
-        held.append((row["PolicyName"], arn, _statements(body)))
+        held.append((row["PolicyName"], arn, _recorded_statements(body)))
     for policy in getattr(iam, f"list_{kind}_policies")(**holder)["PolicyNames"]:
         body = getattr(iam, f"get_{kind}_policy")(**holder, PolicyName=policy)["PolicyDocument"]
-        held.append((policy, "", _statements(body)))
+        held.append((policy, "", _recorded_statements(body)))
     return held
 
 
-def _statements(document: Mapping[str, Any]) -> tuple[str, ...]:
+def _recorded_statements(document: Mapping[str, Any]) -> tuple[str, ...]:
     body = document["Statement"]
-    return tuple(canonical(one) for one in (body if isinstance(body, list) else [body]))
+    return tuple(recorded_statement(one) for one in (body if isinstance(body, list) else [body]))
 
 
 class AwsPlannedNeeds(PlannedNeeds):
@@ -208,8 +208,8 @@ class AwsPlannedNeeds(PlannedNeeds):
     __slots__ = ()
 
     def beyond_grants(self, text: str) -> tuple[str, ...]:
-        planned = {part for one in self.statements for part in _parts(json.loads(one.text))}
-        return tuple(sorted(f"{action} on {on}" for action, on, _ in _parts(json.loads(text)) - planned))
+        planned = {part for one in self.statements for part in _statement_parts(json.loads(one.text))}
+        return tuple(sorted(f"{action} on {on}" for action, on, _ in _statement_parts(json.loads(text)) - planned))
 
     def refused_list(self, in_force: Iterable[RuleInForce]) -> frozenset[str]:
         return frozenset().union(*(refusing_rules(self._group_rule(rule)) for rule in in_force))
@@ -235,23 +235,23 @@ class AwsPlannedNeeds(PlannedNeeds):
 _NAMED = {"sg": "referencedSecurityGroupId", "pl": "prefixListId"}
 
 
-def planned_needs(plan: AwsDl1Plan, network_of: AwsDl1Plan, access_of: AwsDl1Plan) -> PlannedNeeds:
+def aws_planned_needs(plan: AwsDl1Plan, network_of: AwsDl1Plan, access_of: AwsDl1Plan) -> PlannedNeeds:
     """The needs of plans, independent of what the cloud has. The other plans are those of stacks that this one uses."""
     statements = tuple(
-        PlannedStatement(canonical(statement.document()), statement.why)
-        for policy in policies(access_of)
+        PlannedStatement(recorded_statement(statement.document()), statement.why)
+        for policy in aws_policies(access_of)
         for statement in policy.statements
     )
     return AwsPlannedNeeds(
         least=access_of.access.mode == "least-privilege" and network_of.network.make_security_group,
-        rules=tuple(_rules(network_of)),
+        rules=tuple(_planned_group_rules(network_of)),
         statements=statements,
         list_tags=network_of.tags,
         policy_tags=access_of.tags,
     )
 
 
-def _rules(plan: AwsDl1Plan) -> Iterator[SecurityRule]:
+def _planned_group_rules(plan: AwsDl1Plan) -> Iterator[SecurityRule]:
     """The rules of the nodes' security group. None for an existing group, whose rules its owner decides."""
     network, prefix = plan.network, f"{plan.team}-{plan.environment}"
     if not network.create or not network.make_security_group:
@@ -277,14 +277,14 @@ def _planned_rule(direction: Direction, peer: str, ports: Ports, why: str, proto
     return SecurityRule(direction=direction, peer=peer, protocol=protocol, ports=ports, description=why)
 
 
-def _parts(statement: Mapping[str, Any]) -> set[tuple[str, str, str]]:
+def _statement_parts(statement: Mapping[str, Any]) -> set[tuple[str, str, str]]:
     condition = json.dumps(statement.get("Condition", {}), sort_keys=True)
     return {
         (action, on, condition)
-        for action in _texts(statement.get("Action", []))
-        for on in _texts(statement.get("Resource", []))
+        for action in _one_or_more_texts(statement.get("Action", []))
+        for on in _one_or_more_texts(statement.get("Resource", []))
     }
 
 
-def _texts(value: str | list[str]) -> list[str]:
+def _one_or_more_texts(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value

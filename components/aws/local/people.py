@@ -14,10 +14,10 @@ from typing import Any
 
 from components.aws.client.deployed import newest_code
 from components.aws.client.runs import AwsRuns
-from components.aws.client.session import DEPLOYER, USER, ask, session_of
+from components.aws.client.session import DEPLOYER, USER, ask_aws, local_aws_session
 from components.aws.local.stacks import least_access
 from components.aws.plan import AwsAccessPlan, AwsDl1Plan, AwsJobPlan
-from components.aws.run_inputs import run_inputs
+from components.aws.run_inputs import aws_run_inputs
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
 from components.platform.rehearsal import People, Placeholders, RehearsedConfig
@@ -37,24 +37,24 @@ NOT_HERE = (
 )
 
 
-def people_of(cloud: LocalCloud, plan: AwsDl1Plan, granted: AwsAccessPlan) -> People:
+def aws_people(cloud: LocalCloud, plan: AwsDl1Plan, granted: AwsAccessPlan) -> People:
     """`granted`: the plan that grants access, of this stack or of the one that it uses."""
-    deployer = session_of(cloud, DEPLOYER, plan.region)
+    deployer = local_aws_session(cloud, DEPLOYER, plan.region)
     if granted.users_group:
         deployer.client("iam").add_user_to_group(GroupName=granted.users_group, UserName=USER)
-        user = session_of(cloud, USER, plan.region)
-        return _people(user, plan, f"a user of the group {granted.users_group}", USER)
+        user = local_aws_session(cloud, USER, plan.region)
+        return _people_with_session(user, plan, f"a user of the group {granted.users_group}", USER)
     if granted.users_role:
-        session = _in_role(cloud, deployer, granted.users_role, plan.region)
-        return _people(session, plan, f"the role {granted.users_role}", None)
-    return _people(deployer, plan, "the deployer", DEPLOYER)
+        session = _session_in_role(cloud, deployer, granted.users_role, plan.region)
+        return _people_with_session(session, plan, f"the role {granted.users_role}", None)
+    return _people_with_session(deployer, plan, "the deployer", DEPLOYER)
 
 
-def _people(session: Session, plan: AwsDl1Plan, words: str, profile: str | None) -> People:
+def _people_with_session(session: Session, plan: AwsDl1Plan, words: str, profile: str | None) -> People:
     return People(session, AwsRuns(session, plan.bucket.name), words, profile)
 
 
-def _in_role(cloud: LocalCloud, deployer: Session, role: str, region: str) -> Session:
+def _session_in_role(cloud: LocalCloud, deployer: Session, role: str, region: str) -> Session:
     """A session of the users' role, which is a stand-in here. Its trust policy is changed to allow it; in the company's
     account, the real role's own trust policy decides."""
     arn = f"arn:aws:iam::{ACCOUNT}"
@@ -75,7 +75,7 @@ def _in_role(cloud: LocalCloud, deployer: Session, role: str, region: str) -> Se
     return Session.of({"region": region}, env)
 
 
-def act_as_people(who: People, outputs: Mapping[str, Any]) -> None:
+def act_as_aws_people(who: People, outputs: Mapping[str, Any]) -> None:
     """Makes the calls that users make around their runs. The cloud records which ones were refused."""
     bucket, name = str(outputs["bucket"]), ".trainyard-rehearsal"
     repository = str(outputs["imagePushAddress"]).partition("/")[2]
@@ -100,7 +100,7 @@ def act_as_people(who: People, outputs: Mapping[str, Any]) -> None:
     if instances:
         calls.append(lambda: who.session.client("ssm").start_session(Target=instances[0]))
     for call in calls:
-        _try(call)
+        _try_call(call)
 
 
 def look_at_logs_and_metrics(who: People, outputs: Mapping[str, Any]) -> None:
@@ -108,12 +108,12 @@ def look_at_logs_and_metrics(who: People, outputs: Mapping[str, Any]) -> None:
     group = outputs.get("logGroup")
     if group:
         logs = who.session.client("logs")
-        _try(lambda: logs.describe_log_streams(logGroupName=group))
-        _try(lambda: logs.filter_log_events(logGroupName=group, limit=1))
-    _try(who.session.client("cloudwatch").list_metrics)
+        _try_call(lambda: logs.describe_log_streams(logGroupName=group))
+        _try_call(lambda: logs.filter_log_events(logGroupName=group, limit=1))
+    _try_call(who.session.client("cloudwatch").list_metrics)
 
 
-def _try(call: Callable[[], Any]) -> None:
+def _try_call(call: Callable[[], Any]) -> None:
     """Makes a call. A refusal is evidence, so it does not end the rehearsal."""
     from botocore.exceptions import ClientError
 
@@ -123,7 +123,7 @@ def _try(call: Callable[[], Any]) -> None:
         return
 
 
-def stand_in_access(plan: AwsDl1Plan, used: Plan | None) -> tuple[Plan, list[str]]:
+def plan_that_grants_access(plan: AwsDl1Plan, used: Plan | None) -> tuple[Plan, list[str]]:
     """The plan that grants access: this stack's, that of the stack that it uses, or one for a stand-in."""
     if plan.access.create:
         return plan, []
@@ -132,7 +132,7 @@ def stand_in_access(plan: AwsDl1Plan, used: Plan | None) -> tuple[Plan, list[str
     return least_access(plan), []
 
 
-def answers(outputs: Mapping[str, Any]) -> Placeholders:
+def aws_placeholders(outputs: Mapping[str, Any]) -> Placeholders:
     """The values of AWS's placeholders, after `up`."""
     return Placeholders({"registry": str(outputs["imagePushAddress"]), "bucket": str(outputs["bucketUri"])})
 
@@ -147,20 +147,22 @@ def keep_secrets(deployer: Session, plan: AwsDl1Plan) -> None:
             from components.aws.resources.access import secret_variables
 
             text = secret_variables(run) or "{}"
-            put = partial(deployer.client("secretsmanager").create_secret, Name=_secret(job, run), SecretString=text)
+            put = partial(
+                deployer.client("secretsmanager").create_secret, Name=_run_secret_name(job, run), SecretString=text
+            )
             # Without progress: calls to a new local cloud are fast.
-            ask(lambda line: None, f"Keep the secret variables of {job.name}/{run.name}", put)
+            ask_aws(lambda line: None, f"Keep the secret variables of {job.name}/{run.name}", put)
 
 
 def _has_secrets(run: RunPlan) -> bool:
     return any(isinstance(value, Secret) for node in run.nodes for value in node.environment.values())
 
 
-def _secret(job: AwsJobPlan, run: RunPlan) -> str:
+def _run_secret_name(job: AwsJobPlan, run: RunPlan) -> str:
     return f"{job.cluster.name}/runs/{run.name}"
 
 
-def inputs(
+def rehearsed_inputs(
     who: People, plan: AwsDl1Plan, job: AwsJobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Placeholders,
     tell: Tell,
 ) -> Properties:  # fmt: skip
@@ -171,10 +173,10 @@ def inputs(
     where = {
         "bucket": outputs["bucket"],
         "logGroup": outputs.get("logGroup"),
-        "secret": _secret(job, run) if _has_secrets(run) else None,
+        "secret": _run_secret_name(job, run) if _has_secrets(run) else None,
         "code": code,
     }
-    return run_inputs(plan, job, run, where, answers)
+    return aws_run_inputs(plan, job, run, where, answers)
 
 
 def small_machines(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:

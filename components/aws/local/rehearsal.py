@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from components.aws.client.session import DEPLOYER, regions, session_of
+from components.aws.client.session import DEPLOYER, dl1_regions, local_aws_session
 from components.aws.local import evidence, people
-from components.aws.local.evidence import canonical, planned_needs
+from components.aws.local.evidence import aws_planned_needs, recorded_statement
 from components.aws.local.people import small_machines
 from components.aws.plan import aws_dl1_job, aws_dl1_plan
 from components.aws.types.security_rules import read_security_rules, rule_inputs
@@ -39,23 +39,23 @@ class AwsRehearsalPlatform(RehearsalPlatform):
         small_machines(made, name, plan, entry)
 
     def stand_in_access(self, cloud: LocalCloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
-        return people.stand_in_access(aws_dl1_plan(plan), used)
+        return people.plan_that_grants_access(aws_dl1_plan(plan), used)
 
     def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
-        people.keep_secrets(session_of(cloud, DEPLOYER, aws_dl1_plan(plan).region), aws_dl1_plan(plan))
-        return people.people_of(cloud, aws_dl1_plan(plan), aws_dl1_plan(granted).access)
+        people.keep_secrets(local_aws_session(cloud, DEPLOYER, aws_dl1_plan(plan).region), aws_dl1_plan(plan))
+        return people.aws_people(cloud, aws_dl1_plan(plan), aws_dl1_plan(granted).access)
 
     def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
-        return planned_needs(aws_dl1_plan(plan), aws_dl1_plan(network_of), aws_dl1_plan(access_of))
+        return aws_planned_needs(aws_dl1_plan(plan), aws_dl1_plan(network_of), aws_dl1_plan(access_of))
 
     def act_as_people(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
-        people.act_as_people(who, outputs)
+        people.act_as_aws_people(who, outputs)
 
     def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
         people.look_at_logs_and_metrics(who, outputs)
 
     def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Placeholders:
-        return people.answers(outputs)
+        return people.aws_placeholders(outputs)
 
     def inputs(
         self,
@@ -67,38 +67,38 @@ class AwsRehearsalPlatform(RehearsalPlatform):
         answers: Placeholders,
         tell: Tell,
     ) -> Properties:
-        return people.inputs(who, aws_dl1_plan(plan), aws_dl1_job(job), run, outputs, answers, tell)
+        return people.rehearsed_inputs(who, aws_dl1_plan(plan), aws_dl1_job(job), run, outputs, answers, tell)
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
-        return evidence.caller(who)
+        return evidence.caller_arn(who)
 
     def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
-        return evidence.artifacts(who, outputs, started)
+        return evidence.read_run_artifacts(who, outputs, started)
 
     def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
-        return evidence.hosts(outputs, job, nodes)
+        return evidence.instance_of_each_node(outputs, job, nodes)
 
     def peers(self, cloud: LocalCloud, outputs: Outputs) -> Mapping[str, str]:
-        return evidence.peers(cloud, outputs)
+        return evidence.peer_names(cloud, outputs)
 
     def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
         return evidence.judged_calls(cloud)
 
     def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
-        return evidence.read_call(row, names)
+        return evidence.read_aws_call(row, names)
 
     def access_facts(self, cloud: LocalCloud) -> evidence.AwsAccessFacts:
         return evidence.access_facts(cloud)
 
     def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
         if isinstance(mutation, RuleMutation):
-            return _without_rule(cloud, mutation.before)
-        return _without_statement(cloud, mutation)
+            return _without_group_rule(cloud, mutation.before)
+        return _without_policy_statement(cloud, mutation)
 
 
 @contextmanager
-def _without_rule(cloud: LocalCloud, rule: RuleInForce) -> Iterator[None]:
-    client, row = _find_rule(cloud, rule)
+def _without_group_rule(cloud: LocalCloud, rule: RuleInForce) -> Iterator[None]:
+    client, row = _find_group_rule(cloud, rule)
     which, side = {"GroupId": rule.list}, rule.direction
     permission = {key: row[key] for key in ("IpProtocol", "FromPort", "ToPort") if row.get(key) is not None}
     described = {"Description": row["Description"]} if row.get("Description") else {}
@@ -115,10 +115,10 @@ def _without_rule(cloud: LocalCloud, rule: RuleInForce) -> Iterator[None]:
         getattr(client, f"authorize_security_group_{side}")(**which, IpPermissions=[permission])
 
 
-def _find_rule(cloud: LocalCloud, rule: RuleInForce) -> tuple[Any, Mapping[str, Any]]:
+def _find_group_rule(cloud: LocalCloud, rule: RuleInForce) -> tuple[Any, Mapping[str, Any]]:
     """Finds a rule of a security group by its content."""
-    for region in regions():
-        client = session_of(cloud, DEPLOYER, region).client("ec2")
+    for region in dl1_regions():
+        client = local_aws_session(cloud, DEPLOYER, region).client("ec2")
         answer = client.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [rule.list]}])
         for row in answer["SecurityGroupRules"]:
             (other,) = read_security_rules(rule_inputs(row), "egress" if row["IsEgress"] else "ingress")
@@ -128,21 +128,21 @@ def _find_rule(cloud: LocalCloud, rule: RuleInForce) -> tuple[Any, Mapping[str, 
 
 
 @contextmanager
-def _without_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterator[None]:
+def _without_policy_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterator[None]:
     """Replaces a policy document for a while: by another version of the policy, or in the role or group itself."""
-    iam = session_of(cloud, DEPLOYER, regions()[0]).client("iam")
+    iam = local_aws_session(cloud, DEPLOYER, dl1_regions()[0]).client("iam")
     pages = iam.get_paginator("list_policies").paginate(Scope="All")
     policies = (policy for page in pages for policy in page["Policies"])
     policy = next((policy for policy in policies if policy["PolicyName"] == mutation.policy), None)
-    with _version(iam, policy, mutation) if policy else _part(iam, mutation):
+    with _other_policy_version(iam, policy, mutation) if policy else _other_inline_policy(iam, mutation):
         yield
 
 
 @contextmanager
-def _version(iam: Any, policy: Mapping[str, Any], mutation: StatementMutation) -> Iterator[None]:
+def _other_policy_version(iam: Any, policy: Mapping[str, Any], mutation: StatementMutation) -> Iterator[None]:
     arn, version = policy["Arn"], policy["DefaultVersionId"]
     body = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
-    document = _rest(body, mutation)
+    document = _rest_of_document(body, mutation)
     made = iam.create_policy_version(PolicyArn=arn, PolicyDocument=document, SetAsDefault=True)["PolicyVersion"]
     try:
         yield
@@ -152,7 +152,7 @@ def _version(iam: Any, policy: Mapping[str, Any], mutation: StatementMutation) -
 
 
 @contextmanager
-def _part(iam: Any, mutation: StatementMutation) -> Iterator[None]:
+def _other_inline_policy(iam: Any, mutation: StatementMutation) -> Iterator[None]:
     """In the role or group that has this inline policy."""
     holders = (
         (kind, {f"{kind.capitalize()}Name": row[f"{kind.capitalize()}Name"]})
@@ -167,15 +167,15 @@ def _part(iam: Any, mutation: StatementMutation) -> Iterator[None]:
     named = {**holder, "PolicyName": mutation.policy}
     body = getattr(iam, f"get_{kind}_policy")(**named)["PolicyDocument"]
     put = getattr(iam, f"put_{kind}_policy")
-    put(**named, PolicyDocument=_rest(body, mutation))
+    put(**named, PolicyDocument=_rest_of_document(body, mutation))
     try:
         yield
     finally:
         put(**named, PolicyDocument=json.dumps(body))
 
 
-def _rest(body: Mapping[str, Any], mutation: StatementMutation) -> str:
-    kept = [one for one in body["Statement"] if canonical(one) != mutation.before]
+def _rest_of_document(body: Mapping[str, Any], mutation: StatementMutation) -> str:
+    kept = [one for one in body["Statement"] if recorded_statement(one) != mutation.before]
     # A document must not be empty: this statement allows a call that does not matter here.
     rest = kept or [{"Effect": "Allow", "Action": "sts:GetCallerIdentity", "Resource": "*"}]
     return json.dumps({**body, "Statement": rest})

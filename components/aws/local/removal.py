@@ -11,7 +11,15 @@ from typing import Any
 
 from components.aws.client.queue import Queue
 from components.aws.client.runs import AwsRuns
-from components.aws.client.session import DEPLOYER, ask, ask_if_exists, pages, region_of, regions, session_of
+from components.aws.client.session import (
+    DEPLOYER,
+    ask_aws,
+    ask_aws_if_exists,
+    dl1_regions,
+    list_pages,
+    local_aws_session,
+    region_of,
+)
 from components.aws.client.tickets import Cluster, RunId, Ticket
 from components.plan.model import RunPlan
 from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
@@ -56,7 +64,7 @@ _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
 
 
-def list_results(
+def list_aws_results(
     cloud: LocalCloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
 ) -> Iterator[str]:
     """The objects that the current start has written, and the content of its result. The first of `nodes` is the main
@@ -65,38 +73,38 @@ def list_results(
     start = RunId.parse(str(nodes[0]["id"])) if nodes else None
     if not folder or not bucket or start is None:
         return
-    client = session_of(cloud, DEPLOYER, regions()[0]).client("s3")
+    client = local_aws_session(cloud, DEPLOYER, dl1_regions()[0]).client("s3")
     prefix = f"{folder}/s{start.number:08}/output/"
 
     def listed() -> list[tuple[str, int]]:
-        page = ask(tell, "List its output", partial(client.list_objects_v2, Bucket=bucket, Prefix=prefix))
+        page = ask_aws(tell, "List its output", partial(client.list_objects_v2, Bucket=bucket, Prefix=prefix))
         return [(item["Key"], item["Size"]) for item in page.get("Contents", ())]
 
     def read(name: str) -> bytes:
         get = partial(client.get_object, Bucket=bucket, Key=name)
-        return bytes(ask(tell, "Read its result", get)["Body"].read())
+        return bytes(ask_aws(tell, "Read its result", get)["Body"].read())
 
     yield from named_results(listed, read)
 
 
-def name_of(row: Row) -> str:
+def name_in_aws(row: Row) -> str:
     """The resource's name in AWS, or else its tag `Name`, or else its key."""
     values = row.get("outputs") or row.get("inputs") or {}
     tags = values.get("tags") or {}
     return str(values.get("bucket") or values.get("name") or tags.get("Name") or row["urn"].rpartition("::")[2])
 
 
-def describe_resource(row: Row) -> str:
+def describe_aws_resource(row: Row) -> str:
     """The resource in words, such as `security group demo-prod-nodes`."""
     if row["type"] == OBJECT:
-        return f"object {(row.get('inputs') or {}).get('key', '')} in the bucket {name_of(row)}"
+        return f"object {(row.get('inputs') or {}).get('key', '')} in the bucket {name_in_aws(row)}"
     if row["type"].startswith(_SETTINGS) and row["type"] != BUCKET:
-        return f"settings of the bucket {name_of(row)}"
+        return f"settings of the bucket {name_in_aws(row)}"
     kind = _WORDS.get(row["type"]) or _HUMPS.sub(" ", row["type"].rpartition(":")[2]).lower()
-    return f"{kind} {name_of(row)}"
+    return f"{kind} {name_in_aws(row)}"
 
 
-def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
+def is_named_by_stack(row: Row, own: State, by: State, inputs: str) -> bool:
     """Whether a stack refers to the resource: by its id or address in `inputs` (the inputs of all its resources, as
     text), or in an output."""
     if _ID.fullmatch(row["id"]) and row["id"] in inputs:
@@ -105,8 +113,8 @@ def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
     if output := _NAMED.get(row["type"]):
         place = ("account", "region") if row["type"] in _REGIONAL else ("account",)
         here = own.outputs()
-        return outputs.get(output) == name_of(row) and all(outputs.get(key) == here.get(key) for key in place)
-    address = f"s3://{name_of(row)}" if row["type"] == BUCKET else ""
+        return outputs.get(output) == name_in_aws(row) and all(outputs.get(key) == here.get(key) for key in place)
+    address = f"s3://{name_in_aws(row)}" if row["type"] == BUCKET else ""
     if row["type"] == REPOSITORY:
         address = str((row.get("outputs") or {}).get("repositoryUrl", ""))
     return bool(address) and (
@@ -114,28 +122,30 @@ def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
     )
 
 
-def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
+def empty_removed_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
     """Removes all objects of the buckets that are `going`, and returns their number."""
-    names = [name_of(row) for row in going if row["type"] == BUCKET]
+    names = [name_in_aws(row) for row in going if row["type"] == BUCKET]
     if not names:
         return 0
-    client = session_of(cloud, DEPLOYER, region_of(going)).client("s3")
-    return sum(empty(client, tell, name) for name in names)
+    client = local_aws_session(cloud, DEPLOYER, region_of(going)).client("s3")
+    return sum(empty_bucket(client, tell, name) for name in names)
 
 
-def empty(client: Any, tell: Tell, bucket: str) -> int:
+def empty_bucket(client: Any, tell: Tell, bucket: str) -> int:
     """Removes every object in all versions, and returns their number. A missing bucket counts as empty."""
     what, removed = f"Empty the bucket {bucket}", 0
-    while page := ask_if_exists(tell, what, partial(client.list_object_versions, Bucket=bucket, MaxKeys=1000)):
+    while page := ask_aws_if_exists(tell, what, partial(client.list_object_versions, Bucket=bucket, MaxKeys=1000)):
         rows = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
         if not rows:
             break
         objects = [{"Key": row["Key"], "VersionId": row["VersionId"]} for row in rows]
         # A list of deletions is XML, which cannot hold every name.
         for each in (one for one in objects if not fits_xml(one["Key"])):
-            ask(tell, what, partial(client.delete_object, Bucket=bucket, **each))
+            ask_aws(tell, what, partial(client.delete_object, Bucket=bucket, **each))
         if listed := [one for one in objects if fits_xml(one["Key"])]:
-            ask(tell, what, partial(client.delete_objects, Bucket=bucket, Delete={"Objects": listed, "Quiet": True}))
+            ask_aws(
+                tell, what, partial(client.delete_objects, Bucket=bucket, Delete={"Objects": listed, "Quiet": True})
+            )
         removed += len(rows)
     return removed
 
@@ -145,10 +155,10 @@ def describe_machines(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> lis
     ids = [row["id"] for row in rows if row["type"] == INSTANCE]
     if not ids:
         return []
-    client = session_of(cloud, DEPLOYER, region_of(rows)).client("ec2")
+    client = local_aws_session(cloud, DEPLOYER, region_of(rows)).client("ec2")
     # A filter: a list by ids fails if one of them does not exist any more.
     filters = [{"Name": "instance-id", "Values": ids}]
-    answer = ask(tell, "List the machines", partial(client.describe_instances, Filters=filters))
+    answer = ask_aws(tell, "List the machines", partial(client.describe_instances, Filters=filters))
     lines = []
     for machine in (one for reservation in answer["Reservations"] for one in reservation["Instances"]):
         tags = {tag["Key"]: tag["Value"] for tag in machine.get("Tags", ())}
@@ -164,25 +174,29 @@ def describe_machines(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> lis
 
 def describe_removal(cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
     """Describes a removal. `rows`: the resources that are removed. `kept`: those that stay."""
-    session = session_of(cloud, DEPLOYER, region_of(rows))
+    session = local_aws_session(cloud, DEPLOYER, region_of(rows))
     live = []
-    for ticket, nodes in _living(session, rows, tell):
+    for ticket, nodes in _living_starts(session, rows, tell):
         title = f"{ticket.tags.get('job', ticket.cluster.job)}/{ticket.tags.get('run') or ticket.text('run')}"
         states = {node.state for node in nodes}
         state = "IN_PROGRESS" if "IN_PROGRESS" in states else sorted(states)[0]
         created = datetime.fromisoformat(ticket.text("createdAt").replace("Z", "+00:00"))
         live.append(LiveRun(title, state, created))
     machines = [f"ends     machine {line}" for line in describe_machines(cloud, rows, tell)]
-    lines = (*machines, *_contents(session, rows, "goes", tell), *_contents(session, kept, "stays", tell))
+    lines = (
+        *machines,
+        *_describe_contents(session, rows, "goes", tell),
+        *_describe_contents(session, kept, "stays", tell),
+    )
     return Removal(tuple(live), lines)
 
 
-def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
+def end_queued_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
     """Ends runs that are in no Pulumi state (tries, and tickets of people) on the machines that are removed. With a
     bucket all runs end, because a run writes into it while it ends."""
-    session = session_of(cloud, DEPLOYER, region_of(rows))
+    session = local_aws_session(cloud, DEPLOYER, region_of(rows))
     own = ids_of_own_runs(rows, BUCKET)
-    others = [one for _, nodes in _living(session, rows, tell) for one in nodes if one.id not in own]
+    others = [one for _, nodes in _living_starts(session, rows, tell) for one in nodes if one.id not in own]
     if others:
         tell("Ending runs, because their machines or buckets are removed.")
         platform, call = AwsRuns(session), call_of("down", tell)
@@ -192,26 +206,26 @@ def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
 
 def list_data(cloud: LocalCloud, tell: Tell) -> Iterator[str]:
     """Lists every bucket of the account, and every repository of its regions."""
-    for number, region in enumerate(regions()):
-        session = session_of(cloud, DEPLOYER, region)
+    for number, region in enumerate(dl1_regions()):
+        session = local_aws_session(cloud, DEPLOYER, region)
         if number == 0:
-            for bucket in ask(tell, "List the buckets", session.client("s3").list_buckets)["Buckets"]:
+            for bucket in ask_aws(tell, "List the buckets", session.client("s3").list_buckets)["Buckets"]:
                 # One bucket that cannot be read must not keep the others, and the cloud, from being left.
                 try:
-                    inside = _objects(session, bucket["Name"], tell)
+                    inside = _count_objects(session, bucket["Name"], tell)
                 except ProviderError as error:
                     inside = f"content, which cannot be read ({error})"
                 yield data_line("bucket", bucket["Name"], inside)
-        for page in pages(tell, "List the repositories", session.client("ecr"), "describe_repositories"):
+        for page in list_pages(tell, "List the repositories", session.client("ecr"), "describe_repositories"):
             for one in page["repositories"]:
-                yield data_line("images", one["repositoryName"], _images(session, one["repositoryName"], tell))
+                yield data_line("images", one["repositoryName"], _count_images(session, one["repositoryName"], tell))
 
 
 def has_objects(cloud: LocalCloud, bucket: str, tell: Tell) -> bool:
-    return bool(_objects(session_of(cloud, DEPLOYER, regions()[0]), bucket, tell))
+    return bool(_count_objects(local_aws_session(cloud, DEPLOYER, dl1_regions()[0]), bucket, tell))
 
 
-def _living(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple[Ticket, list[NodeRun]]]:
+def _living_starts(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple[Ticket, list[NodeRun]]]:
     """The starts that have not ended on clusters whose machines are removed, with their nodes."""
     platform, call = AwsRuns(session), call_of("down", tell)
     jobs = {((row.get("outputs") or {}).get("tags") or {}).get("job") for row in rows if row["type"] == INSTANCE}
@@ -219,29 +233,29 @@ def _living(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple
     clusters = [one for one in declared if isinstance(one, dict) and one.get("job") in jobs]
     for bucket, job in dict.fromkeys((str(one["bucket"]), str(one["job"])) for one in clusters):
         queue = Queue(session, call, Cluster(bucket, job))
-        for ticket in reversed(ask_if_exists(tell, "List the runs", queue.tickets) or []):
+        for ticket in reversed(ask_aws_if_exists(tell, "List the runs", queue.tickets) or []):
             nodes = platform.observe(call, ticket.unseen_nodes)
             if alive := [node for node in nodes if not node.over]:
                 yield ticket, alive
 
 
-def _contents(session: Session, rows: Sequence[Row], fate: str, tell: Tell) -> Iterator[str]:
+def _describe_contents(session: Session, rows: Sequence[Row], fate: str, tell: Tell) -> Iterator[str]:
     for row in rows:
-        if row["type"] == BUCKET and (inside := _objects(session, name_of(row), tell)):
-            yield f"bucket   {name_of(row)} {fate} with its {inside}"
-        if row["type"] == REPOSITORY and (inside := _images(session, name_of(row), tell)):
-            yield f"images   {name_of(row)} {fate} with its {inside}"
+        if row["type"] == BUCKET and (inside := _count_objects(session, name_in_aws(row), tell)):
+            yield f"bucket   {name_in_aws(row)} {fate} with its {inside}"
+        if row["type"] == REPOSITORY and (inside := _count_images(session, name_in_aws(row), tell)):
+            yield f"images   {name_in_aws(row)} {fate} with its {inside}"
 
 
-def _objects(session: Session, bucket: str, tell: Tell) -> str:
+def _count_objects(session: Session, bucket: str, tell: Tell) -> str:
     look = partial(session.client("s3").list_object_versions, Bucket=bucket, MaxKeys=_MOST_COUNTED)
-    page: Any = ask_if_exists(tell, f"Look into the bucket {bucket}", look) or {}
+    page: Any = ask_aws_if_exists(tell, f"Look into the bucket {bucket}", look) or {}
     names = {row["Key"] for row in (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))}
     more = "more than " if page.get("IsTruncated") else ""
     return f"{more}{count_noun(len(names), 'object')}" if names else ""
 
 
-def _images(session: Session, repository: str, tell: Tell) -> str:
+def _count_images(session: Session, repository: str, tell: Tell) -> str:
     look = partial(session.client("ecr").list_images, repositoryName=repository)
-    page: Any = ask_if_exists(tell, f"Look into the repository {repository}", look) or {}
+    page: Any = ask_aws_if_exists(tell, f"Look into the repository {repository}", look) or {}
     return count_noun(len(page["imageIds"]), "image") if page.get("imageIds") else ""

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from catalog.tables import table
-from components.aws.client.session import regions
+from components.aws.client.session import dl1_regions
 from components.aws.local import removal
-from components.aws.local.removal import describe_machines, empty_buckets
+from components.aws.local.removal import describe_machines, empty_removed_buckets
 from components.aws.local.stand_ins import RECORD, StandIns, widen_vpc
 from components.aws.plan import AwsDl1Plan, aws_dl1_plan
-from components.aws.statements import policies
+from components.aws.statements import aws_policies
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import LocalCloud, Tell
 from components.platform.local import LocalFile, LocalPlatform, LocalStackError, Outputs, Removal, Row, State
@@ -39,10 +39,10 @@ class AwsLocalPlatform(LocalPlatform):
         return f"its machines are terminated, and what {count_noun(runs, 'run')} left stays in the bucket"
 
     def describe_resource(self, row: Row) -> str:
-        return removal.describe_resource(row)
+        return removal.describe_aws_resource(row)
 
     def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
-        return removal.is_named(row, own, by, inputs)
+        return removal.is_named_by_stack(row, own, by, inputs)
 
     def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
         if plan.jobs and not shutil.which("ssh-keygen"):
@@ -50,18 +50,18 @@ class AwsLocalPlatform(LocalPlatform):
                 "machines of the local AWS need ssh-keygen, which this machine lacks\n"
                 f"As root: {install_command(['openssh-client'])}"
             )
-        stand_in(made, aws_dl1_plan(plan), cloud, tell)
+        stand_in_for_aws(made, aws_dl1_plan(plan), cloud, tell)
 
     def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
         if (cloud.home / RECORD).exists():
-            StandIns(cloud, tell, regions()[0]).remove(
+            StandIns(cloud, tell, dl1_regions()[0]).remove(
                 lambda kind, name: kind == "bucket" and not with_data and removal.has_objects(cloud, name, tell)
             )
 
     def list_results(
         self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:
-        return removal.list_results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
+        return removal.list_aws_results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
 
     def machines(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> list[str]:
         return describe_machines(cloud, rows, tell)
@@ -75,13 +75,13 @@ class AwsLocalPlatform(LocalPlatform):
         return list(removal.list_data(cloud, tell)) if used else []
 
     def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
-        removal.end_other_runs(cloud, rows, tell)
+        removal.end_queued_runs(cloud, rows, tell)
 
     def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
-        return empty_buckets(cloud, rows, tell)
+        return empty_removed_buckets(cloud, rows, tell)
 
 
-def stand_in(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell: Tell) -> None:
+def stand_in_for_aws(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell: Tell) -> None:
     """Makes stand-ins for existing resources, and changes the file so that it names them."""
     own = made.config.get(_REGION)
     rest = {key: value for key, value in made.config.items() if not key.startswith(_PROVIDER)}
@@ -92,7 +92,7 @@ def stand_in(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell: Tell) -
     zones = table("aws_local")["zones"].get(plan.region)
     zone = plan.network.zone or (zones[0] if zones else "")
     stand_ins = StandIns(cloud, tell, plan.region, zone)
-    _network(made, stand_ins)
+    _stand_in_network(made, stand_ins)
     access = plan.access
     named = [
         ("bucket", "" if plan.bucket.create or "bucket" in plan.taken else plan.bucket.name),
@@ -109,7 +109,7 @@ def stand_in(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell: Tell) -
             _, stands_in = stand_ins.one(kind, name)
             if stands_in:
                 made.remarks.append(f"{kind} {name}: an empty one stands in")
-    _grants(made, plan, stand_ins)
+    _grant_to_stand_ins(made, plan, stand_ins)
     ours = [row["id"] for row in table("aws_local")["image"]]
     for name, job in plan.jobs.items():
         cluster = made.config["trainyard:jobs"][name].get("cluster") or {}
@@ -124,7 +124,7 @@ def stand_in(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell: Tell) -
             stand_ins.one("placement group", str(group))
 
 
-def _network(made: LocalFile, stand_ins: StandIns) -> None:
+def _stand_in_network(made: LocalFile, stand_ins: StandIns) -> None:
     """Makes the VPC first, then the resources in it. If the file names a subnet or group without its VPC, a VPC is
     made, too."""
     network: dict[str, Any] = made.config.get("trainyard:network") or {}
@@ -151,13 +151,13 @@ def least_access(plan: AwsDl1Plan) -> AwsDl1Plan:
     return replace(plan, access=replace(plan.access, create=True, mode="least-privilege"))
 
 
-def _grants(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
+def _grant_to_stand_ins(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
     """Grants the access that a stack with existing access needs. `trainyard access` prints the same grants."""
     access = plan.access
     if access.create or "access" in plan.taken:
         return
     given = []
-    for policy in policies(least_access(plan)):
+    for policy in aws_policies(least_access(plan)):
         users = (("group", access.users_group), ("user role", access.users_role))
         for kind, name in (("role", access.runs_role),) if policy.who == "runs" else users:
             if name and policy.document:

@@ -11,8 +11,8 @@ from functools import partial
 from ipaddress import ip_network
 from typing import Any
 
-from components.aws.client.session import DEPLOYER, ask, ask_if_exists, session_of
-from components.aws.local.removal import empty
+from components.aws.client.session import DEPLOYER, ask_aws, ask_aws_if_exists, local_aws_session
+from components.aws.local.removal import empty_bucket
 from components.platform.calls import LocalCloud, Tell
 from components.platform.local import network_around
 from localcloud.aws.account import GROUPS
@@ -40,7 +40,7 @@ class StandIns:
         self._file = cloud.home / RECORD
         self._made: dict[str, str] = json.loads(self._file.read_text()) if self._file.exists() else {}
         self._cloud = cloud
-        self._session = session_of(cloud, DEPLOYER, region)
+        self._session = local_aws_session(cloud, DEPLOYER, region)
 
     def one(self, kind: str, name: str, **within: str) -> tuple[str, bool]:
         """The id or name of the resource in the local AWS, and whether it is a stand-in."""
@@ -93,10 +93,10 @@ class StandIns:
         return self._session.client(service)
 
     def ask(self, what: str, service: str, operation: str, **request: Any) -> Any:
-        return ask(self._tell, what, partial(getattr(self.client(service), operation), **request))
+        return ask_aws(self._tell, what, partial(getattr(self.client(service), operation), **request))
 
     def find(self, what: str, service: str, operation: str, **request: Any) -> Any:
-        return ask_if_exists(self._tell, what, partial(getattr(self.client(service), operation), **request))
+        return ask_aws_if_exists(self._tell, what, partial(getattr(self.client(service), operation), **request))
 
     def tell(self) -> Tell:
         return self._tell
@@ -110,7 +110,7 @@ class StandIns:
         return self._region
 
 
-def _tags(kind: str, name: str) -> list[dict[str, Any]]:
+def _stand_in_tags(kind: str, name: str) -> list[dict[str, Any]]:
     return [{"ResourceType": kind, "Tags": [{"Key": MARK, "Value": name}, {"Key": "Name", "Value": name}]}]
 
 
@@ -122,11 +122,11 @@ def widen_vpc(here: StandIns, vpc: str, cidr: str) -> None:
         here.ask(what, "ec2", "associate_vpc_cidr_block", VpcId=vpc, CidrBlock=network_around(cidr))
 
 
-def _vpc(here: StandIns, name: str, holds: str = "") -> str:
+def _make_vpc(here: StandIns, name: str, holds: str = "") -> str:
     """A VPC with an internet gateway, as nodes need it. `holds`: the addresses of a subnet that will be in it."""
     what = f"Make a stand-in for the VPC {name}"
     block = network_around(holds) if holds else _VPC_BLOCK
-    vpc = here.ask(what, "ec2", "create_vpc", CidrBlock=block, TagSpecifications=_tags("vpc", name))
+    vpc = here.ask(what, "ec2", "create_vpc", CidrBlock=block, TagSpecifications=_stand_in_tags("vpc", name))
     identifier = str(vpc["Vpc"]["VpcId"])
     gateway = here.ask(what, "ec2", "create_internet_gateway")["InternetGateway"]["InternetGatewayId"]
     here.ask(what, "ec2", "attach_internet_gateway", InternetGatewayId=gateway, VpcId=identifier)
@@ -149,7 +149,7 @@ def _remove_vpc(here: StandIns, identifier: str, name: str) -> None:
     here.find(what, "ec2", "delete_vpc", VpcId=identifier)
 
 
-def _subnet(here: StandIns, name: str, vpc: str) -> str:
+def _make_subnet(here: StandIns, name: str, vpc: str) -> str:
     what = f"Make a stand-in for the subnet {name}"
     mine = [{"Name": "vpc-id", "Values": [vpc]}]
     rows = here.ask(what, "ec2", "describe_subnets", Filters=mine)["Subnets"]
@@ -159,17 +159,17 @@ def _subnet(here: StandIns, name: str, vpc: str) -> str:
     block = next(str(one) for one in parts if not any(one.overlaps(other) for other in taken))
     made = here.ask(
         what, "ec2", "create_subnet", VpcId=vpc, CidrBlock=block, AvailabilityZone=here.zone,
-        TagSpecifications=_tags("subnet", name),
+        TagSpecifications=_stand_in_tags("subnet", name),
     )  # fmt: skip
     return str(made["Subnet"]["SubnetId"])
 
 
-def _group(here: StandIns, name: str, vpc: str) -> str:
+def _make_security_group(here: StandIns, name: str, vpc: str) -> str:
     """A security group for nodes with EFA: all traffic from and to itself, and HTTPS to AWS's services."""
     what = f"Make a stand-in for the security group {name}"
     made = here.ask(
         what, "ec2", "create_security_group", GroupName=f"stand-in-{name}", Description="stands in", VpcId=vpc,
-        TagSpecifications=_tags("security-group", name),
+        TagSpecifications=_stand_in_tags("security-group", name),
     )["GroupId"]  # fmt: skip
     everything = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": made, "Description": "nodes"}]}]
     here.ask(what, "ec2", "authorize_security_group_ingress", GroupId=made, IpPermissions=everything)
@@ -177,9 +177,9 @@ def _group(here: StandIns, name: str, vpc: str) -> str:
     return str(made)
 
 
-def _route_table(here: StandIns, name: str, vpc: str) -> str:
+def _make_route_table(here: StandIns, name: str, vpc: str) -> str:
     what = f"Make a stand-in for the route table {name}"
-    made = here.ask(what, "ec2", "create_route_table", VpcId=vpc, TagSpecifications=_tags("route-table", name))
+    made = here.ask(what, "ec2", "create_route_table", VpcId=vpc, TagSpecifications=_stand_in_tags("route-table", name))
     table = str(made["RouteTable"]["RouteTableId"])
     mine = [{"Name": "attachment.vpc-id", "Values": [vpc]}]
     (gateway,) = here.ask(what, "ec2", "describe_internet_gateways", Filters=mine)["InternetGateways"][:1]
@@ -188,18 +188,18 @@ def _route_table(here: StandIns, name: str, vpc: str) -> str:
     return table
 
 
-def _bucket(here: StandIns, name: str) -> str:
+def _make_bucket(here: StandIns, name: str) -> str:
     where = {} if here.region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": here.region}}
     here.ask(f"Make a stand-in for the bucket {name}", "s3", "create_bucket", Bucket=name, **where)
     return name
 
 
 def _remove_bucket(here: StandIns, made: str, name: str) -> None:
-    empty(here.client("s3"), here.tell(), made)
+    empty_bucket(here.client("s3"), here.tell(), made)
     here.find(f"Remove the stand-in for the bucket {name}", "s3", "delete_bucket", Bucket=made)
 
 
-def _role(here: StandIns, name: str) -> str:
+def _make_role(here: StandIns, name: str) -> str:
     """The nodes' role, with an instance profile of the same name, as AWS's console makes them."""
     what, service = f"Make a stand-in for the role {name}", "iam"
     here.ask(what, service, "create_role", RoleName=name, AssumeRolePolicyDocument=json.dumps(_NODES))
@@ -217,7 +217,7 @@ def _remove_role(here: StandIns, made: str, name: str) -> None:
     here.find(what, service, "delete_role", RoleName=made)
 
 
-def _remove_users(here: StandIns, made: str, name: str) -> None:
+def _remove_group(here: StandIns, made: str, name: str) -> None:
     what = f"Remove the stand-in for the group {name}"
     for policy in (here.find(what, "iam", "list_group_policies", GroupName=made) or {}).get("PolicyNames", ()):
         here.find(what, "iam", "delete_group_policy", GroupName=made, PolicyName=policy)
@@ -229,7 +229,7 @@ def _remove_grant(here: StandIns, made: str, name: str) -> None:
     here.find(f"Remove {policy} of {made}", "iam", "delete_group_policy", GroupName=made, PolicyName=policy)
 
 
-def _parameter(here: StandIns, name: str) -> str:
+def _make_parameter(here: StandIns, name: str) -> str:
     from catalog.tables import table
 
     image = table("aws_local")["image"][0]["id"]
@@ -245,7 +245,7 @@ def _made_by(service: str, operation: str, parameter: str, kind: str, **more: An
     return make
 
 
-def _by_id(operation: str, key: str, plural: str) -> Callable[[StandIns, str], str]:
+def _find_by_id(operation: str, key: str, plural: str) -> Callable[[StandIns, str], str]:
     def find(here: StandIns, name: str) -> str:
         answer = here.find(f"Look for {name}", "ec2", operation, Filters=[{"Name": key, "Values": [name]}])
         return name if (answer or {}).get(plural) else ""
@@ -253,7 +253,9 @@ def _by_id(operation: str, key: str, plural: str) -> Callable[[StandIns, str], s
     return find
 
 
-def _by_name(service: str, operation: str, parameter: str, as_list: bool = False) -> Callable[[StandIns, str], str]:
+def _find_by_name(
+    service: str, operation: str, parameter: str, as_list: bool = False
+) -> Callable[[StandIns, str], str]:
     def find(here: StandIns, name: str) -> str:
         wanted: Any = [name] if as_list else name
         return name if here.find(f"Look for {name}", service, operation, **{parameter: wanted}) else ""
@@ -261,7 +263,7 @@ def _by_name(service: str, operation: str, parameter: str, as_list: bool = False
     return find
 
 
-def _log_group_there(here: StandIns, name: str) -> str:
+def _find_log_group(here: StandIns, name: str) -> str:
     answer = here.ask(f"Look for {name}", "logs", "describe_log_groups", logGroupNamePrefix=name)
     return name if any(row["logGroupName"] == name for row in answer["logGroups"]) else ""
 
@@ -274,22 +276,28 @@ def _gone_by(service: str, operation: str, parameter: str, **more: Any) -> Calla
 
 
 _THERE: Mapping[str, Callable[[StandIns, str], str]] = {
-    "vpc": _by_id("describe_vpcs", "vpc-id", "Vpcs"),
-    "subnet": _by_id("describe_subnets", "subnet-id", "Subnets"),
-    "security group": _by_id("describe_security_groups", "group-id", "SecurityGroups"),
-    "route table": _by_id("describe_route_tables", "route-table-id", "RouteTables"),
-    "bucket": _by_name("s3", "head_bucket", "Bucket"),
-    "role": _by_name("iam", "get_role", "RoleName"),
-    "repository": _by_name("ecr", "describe_repositories", "repositoryNames", as_list=True),
-    "log group": _log_group_there,
-    "group": _by_name("iam", "get_group", "GroupName"),
-    "user role": _by_name("iam", "get_role", "RoleName"),
-    "placement group": _by_name("ec2", "describe_placement_groups", "GroupNames", as_list=True),
-    "parameter": _by_name("ssm", "get_parameter", "Name"),
+    "vpc": _find_by_id("describe_vpcs", "vpc-id", "Vpcs"),
+    "subnet": _find_by_id("describe_subnets", "subnet-id", "Subnets"),
+    "security group": _find_by_id("describe_security_groups", "group-id", "SecurityGroups"),
+    "route table": _find_by_id("describe_route_tables", "route-table-id", "RouteTables"),
+    "bucket": _find_by_name("s3", "head_bucket", "Bucket"),
+    "role": _find_by_name("iam", "get_role", "RoleName"),
+    "repository": _find_by_name("ecr", "describe_repositories", "repositoryNames", as_list=True),
+    "log group": _find_log_group,
+    "group": _find_by_name("iam", "get_group", "GroupName"),
+    "user role": _find_by_name("iam", "get_role", "RoleName"),
+    "placement group": _find_by_name("ec2", "describe_placement_groups", "GroupNames", as_list=True),
+    "parameter": _find_by_name("ssm", "get_parameter", "Name"),
 }  # fmt: skip
 _MAKE: Mapping[str, Callable[..., str]] = {
-    "vpc": _vpc, "subnet": _subnet, "security group": _group, "route table": _route_table, "bucket": _bucket,
-    "role": _role, "user role": _role, "parameter": _parameter,
+    "vpc": _make_vpc,
+    "subnet": _make_subnet,
+    "security group": _make_security_group,
+    "route table": _make_route_table,
+    "bucket": _make_bucket,
+    "role": _make_role,
+    "user role": _make_role,
+    "parameter": _make_parameter,
     "repository": _made_by("ecr", "create_repository", "repositoryName", "repository"),
     "log group": _made_by("logs", "create_log_group", "logGroupName", "log group"),
     "group": _made_by("iam", "create_group", "GroupName", "group"),
@@ -304,7 +312,7 @@ _REMOVE: Mapping[str, Callable[[StandIns, str, str], None]] = {
     "role": _remove_role,
     "repository": _gone_by("ecr", "delete_repository", "repositoryName", force=True),
     "log group": _gone_by("logs", "delete_log_group", "logGroupName"),
-    "group": _remove_users,
+    "group": _remove_group,
     "user role": _remove_role,
     "grant": _remove_grant,
     "placement group": _gone_by("ec2", "delete_placement_group", "GroupName"),

@@ -11,7 +11,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.aws.plan import AwsDl1Plan
-from components.aws.statements import TRUST, AwsPolicy, policies
+from components.aws.statements import TRUST, AwsPolicy, aws_policies
 from components.plan.model import RunPlan
 from schemas.model import Secret
 
@@ -40,7 +40,7 @@ class Access(pulumi.ComponentResource):
         self.profile = aws.iam.InstanceProfile(
             "nodes", name=f"{args.prefix}-nodes", role=self.role, tags=self._tags, opts=self._inside
         ).name
-        for policy in policies(args.plan):
+        for policy in aws_policies(args.plan):
             self._attach(policy)
         self.register_outputs({"role": self.role, "profile": self.profile})
 

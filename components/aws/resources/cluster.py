@@ -11,12 +11,12 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from components.aws.machines import MachineImage, MachinePlace, encoded, template, template_name
+from components.aws.machines import MachineImage, MachinePlace, encode_user_data, launch_template, template_name
 from components.aws.node_setup import NodeSettings, user_data
 from components.aws.plan import AwsJobPlan, ClusterPlan
 from components.aws.resources.access import KeyPair, keep_secret, secret_variables
 from components.aws.resources.context import PUBLIC_ADDRESS, Context, resource_tags
-from components.aws.run_inputs import run_inputs
+from components.aws.run_inputs import aws_run_inputs
 from components.plan.model import RunPlan
 from components.runs import Run, RunProvider, old_run_names
 
@@ -88,14 +88,14 @@ class Cluster(pulumi.ComponentResource):
         named = pulumi.Output.all(
             bucket=args.context.bucket, log_group=log_group, image=args.context.fill(args.job.image)
         )
-        data = named.apply(lambda names: encoded(user_data(NodeSettings(**settings, **renewed, **names))))
+        data = named.apply(lambda names: encode_user_data(user_data(NodeSettings(**settings, **renewed, **names))))
         return aws.ec2.LaunchTemplate(
             args.job.name,
             name=self.template_name,
             description=f"Machines of {cluster.name}",
             tags=resource_tags(self._tags, cluster.name) | self._chosen("automatic"),
             opts=self._replaced_with_place(args.context.bucket, log_group),
-            **template(cluster, args.image, args.place, data, self._tags),
+            **launch_template(cluster, args.image, args.place, data, self._tags),
         )
 
     def _replaced_with_place(self, *names: pulumi.Output[str | None]) -> pulumi.ResourceOptions:
@@ -216,4 +216,4 @@ class Job(pulumi.ComponentResource):
             "code": args.code,
             **secret,
         }
-        return run_inputs(args.context.plan, args.job, run, where, args.context)
+        return aws_run_inputs(args.context.plan, args.job, run, where, args.context)

@@ -67,11 +67,11 @@ def resource_tags(tags: Mapping[str, str], name: str) -> dict[str, str]:
     return {**tags, "Name": name}
 
 
-def make_lazy() -> None:
+def make_aws_lazy() -> None:
     """Replaces packages that are not imported yet with lazy ones."""
     lazy_sdk.make_packages_lazy(pulumi_aws, PACKAGES)
 
 
-def lookup(package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
+def look_up_in_aws(package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
     """The result of a function of the provider, with the provider's names."""
     return lazy_sdk.invoke_lookup(pulumi_aws, f"aws:{package}/{function}:{function}", **arguments)

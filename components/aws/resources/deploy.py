@@ -23,13 +23,13 @@ from components.aws.replacements import (
 )
 from components.aws.resources.access import Access, AccessArgs
 from components.aws.resources.cluster import ClusterArgs, Job, launch_template_name
-from components.aws.resources.context import Context, make_lazy
-from components.aws.resources.existing import Answers, find_departures, resolve
+from components.aws.resources.context import Context, make_aws_lazy
+from components.aws.resources.existing import Answers, find_aws_departures, look_up_existing
 from components.aws.resources.leftovers import find_leftovers
 from components.aws.resources.network import Network, NetworkArgs
 from components.aws.resources.storage import Storage, StorageArgs
 from components.aws.run_inputs import build_archive
-from components.aws.statements import endpoint_policies
+from components.aws.statements import vpc_endpoint_policies
 from components.messages import warn_user
 from components.outputs import Borrowed, last_outputs
 from components.plan.platform import Deployment
@@ -49,14 +49,14 @@ class Placed:
     profile: pulumi.Input[str]
 
 
-def outputs(here: Context, placed: Placed, jobs: Mapping[str, Job]) -> dict[str, Any]:
+def stack_outputs(here: Context, placed: Placed, jobs: Mapping[str, Job]) -> dict[str, Any]:
     plan = here.plan
     console = f"https://{plan.region}.console.aws.amazon.com"
     exported: dict[str, Any] = {
         "account": here.account,
         "region": plan.region,
         # The resources that the stack itself made. The others stay when the stack is destroyed.
-        "made": [concern for concern, makes in _makes(plan).items() if makes],
+        "made": [concern for concern, makes in _made_concerns(plan).items() if makes],
         REPLACED_WITH: list(PLACE),
         "bucket": here.bucket,
         "bucketUri": here.bucket_uri,
@@ -72,7 +72,7 @@ def outputs(here: Context, placed: Placed, jobs: Mapping[str, Job]) -> dict[str,
         "logGroup": here.log_group,
         "nodesRole": placed.role,
         "instanceProfile": placed.profile,
-        "jobs": {name: _job(here, job) for name, job in jobs.items()},
+        "jobs": {name: _job_outputs(here, job) for name, job in jobs.items()},
         "console": {
             "bucket": here.bucket.apply(lambda name: f"{console}/s3/buckets/{name}"),
             "instances": f"{console}/ec2/home?region={plan.region}#Instances:tag:stack={plan.stack}",
@@ -83,7 +83,7 @@ def outputs(here: Context, placed: Placed, jobs: Mapping[str, Job]) -> dict[str,
     return {name: value for name, value in exported.items() if value is not None}
 
 
-def _makes(plan: AwsDl1Plan) -> dict[str, bool]:
+def _made_concerns(plan: AwsDl1Plan) -> dict[str, bool]:
     return {
         "network": plan.network.create,
         "access": plan.access.create,
@@ -93,7 +93,7 @@ def _makes(plan: AwsDl1Plan) -> dict[str, bool]:
     }
 
 
-def _job(here: Context, job: Job) -> dict[str, Any]:
+def _job_outputs(here: Context, job: Job) -> dict[str, Any]:
     instances = job.cluster.instances
     shell = f"aws ssm start-session --region {here.plan.region} --target {{}}".format
     shown: dict[str, Any] = {
@@ -110,17 +110,17 @@ def _job(here: Context, job: Job) -> dict[str, Any]:
 LAUNCHER = Path(__file__).resolve().parents[3] / "launcher"
 
 
-def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
+def deploy_aws_dl1(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
-    make_lazy()
+    make_aws_lazy()
     before, recorded = last_outputs(), read_recorded()
-    answers = resolve(plan, recorded)
+    answers = look_up_existing(plan, recorded)
     templates = {
         name: launch_template_name(job.cluster, plan.region, answers.images[name]) for name, job in plan.jobs.items()
     }
     borrowed = Borrowed(plan, TAKEN)
     replacing = Replacing(plan, answers.zone, answers.images, templates, borrowed)
-    losses = [*find_departures(plan, before), *find_replacements(replacing, recorded, before)]
+    losses = [*find_aws_departures(plan, before), *find_replacements(replacing, recorded, before)]
     losses += find_unplaced(plan, templates, recorded)
     for wrong in [*losses, *find_leftovers(plan, templates, answers.account, recorded)]:
         warn_user(f"{dotted_path(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
@@ -132,7 +132,7 @@ def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
     storage = Storage("storage", StorageArgs(plan.bucket, plan.registry, plan.logs, plan.tags, folders))
     network: Network | None = None
     if plan.network.create:
-        policies = endpoint_policies(replace(plan, account=answers.account))
+        policies = vpc_endpoint_policies(replace(plan, account=answers.account))
         args = NetworkArgs(plan.network, plan.region, answers.zone, prefix, plan.tags, policies)
         network = Network("network", args)
     role = plan.access.runs_role
@@ -144,10 +144,10 @@ def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
         access.profile if access else borrowed.get("access", "instanceProfile") or role,
     )
     after = [one for one in (storage, access, network) if one is not None]
-    return outputs(here, placed, _jobs(here, answers, placed, folder, storage, after))
+    return stack_outputs(here, placed, _make_jobs(here, answers, placed, folder, storage, after))
 
 
-def _jobs(
+def _make_jobs(
     here: Context,
     answers: Answers,
     placed: Placed,
@@ -163,19 +163,19 @@ def _jobs(
     provider = RunProvider("runs", {"region": plan.region, **({"profile": profile} if profile else {})})
     launcher = build_archive(LAUNCHER, artifacts_folder() / plan.stack, "launcher", "launcher")
     launcher_key = f".trainyard/launcher/{launcher.file_name.removeprefix('launcher-')}"
-    after = [*after, _object("launcher", here, launcher_key, launcher, storage)]
+    after = [*after, _archive_object("launcher", here, launcher_key, launcher, storage)]
     place = MachinePlace(placed.subnet, placed.group, placed.profile)
     jobs = {}
     for name, job in plan.jobs.items():
         code = code_artifact(plan, job, folder, build_archive)
         key = f".trainyard/code/{code.file_name}" if code else None
-        needs = [*after, _object(f"code/{job.called}", here, key, code, storage)] if code and key else after
+        needs = [*after, _archive_object(f"code/{job.called}", here, key, code, storage)] if code and key else after
         args = ClusterArgs(job, here, place, answers.images[name], launcher_key, key, provider, needs)
         jobs[name] = Job(name, args)
     return jobs
 
 
-def _object(name: str, here: Context, key: str, archive: CodeArtifact, storage: Storage) -> pulumi.Resource:
+def _archive_object(name: str, here: Context, key: str, archive: CodeArtifact, storage: Storage) -> pulumi.Resource:
     """An object whose key has its digest. The previous one is kept, because machines and queued runs may still need
     it."""
     return aws.s3.BucketObjectv2(
@@ -189,4 +189,4 @@ def _object(name: str, here: Context, key: str, archive: CodeArtifact, storage: 
     )
 
 
-DEPLOYMENT = Deployment(deploy)
+DEPLOYMENT = Deployment(deploy_aws_dl1)

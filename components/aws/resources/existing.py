@@ -11,7 +11,7 @@ from typing import Any
 from catalog.tables import table
 from components.aws.machines import MachineImage, Recorded
 from components.aws.plan import AwsDl1Plan, ClusterPlan
-from components.aws.resources.context import lookup
+from components.aws.resources.context import look_up_in_aws
 from components.aws.types.security_rules import read_security_rules
 from components.messages import RefusedError, warn_user
 from components.outputs import PROTECTED, Outputs, last_outputs
@@ -35,7 +35,7 @@ class Answers:
     images: Mapping[str, MachineImage]
 
 
-def resolve(plan: AwsDl1Plan, recorded: Recorded) -> Answers:
+def look_up_existing(plan: AwsDl1Plan, recorded: Recorded) -> Answers:
     """Looks up everything. Raises RefusedError, which lists all problems."""
     search = _Search()
     account = search.account(plan)
@@ -49,7 +49,7 @@ def resolve(plan: AwsDl1Plan, recorded: Recorded) -> Answers:
     zone = str(named or there or (zones[0] if zones else ""))
     images = {name: search.image(name, job.cluster) for name, job in plan.jobs.items()}
     if not plan.network.create and plan.network.subnet:
-        _existing_network(search, plan, plan.network.subnet, zones)
+        _check_existing_network(search, plan, plan.network.subnet, zones)
     elif plan.network.vpc:
         vpc = search.look(at("network", "vpc"), f"the VPC {plan.network.vpc}", "ec2", "getVpc", id=plan.network.vpc)
         blocks = [str(one["cidrBlock"]) for one in vpc.get("cidrBlockAssociations") or ()]
@@ -71,7 +71,7 @@ def resolve(plan: AwsDl1Plan, recorded: Recorded) -> Answers:
     return Answers(account, zone, {name: image for name, image in images.items() if image})
 
 
-def _existing_network(search: _Search, plan: AwsDl1Plan, subnet: str, zones: tuple[str, ...]) -> None:
+def _check_existing_network(search: _Search, plan: AwsDl1Plan, subnet: str, zones: tuple[str, ...]) -> None:
     place, group = at("network", "subnet"), plan.network.security_group
     found = search.look(place, f"the subnet {subnet}", "ec2", "getSubnet", id=subnet)
     zone = found.get("availabilityZone")
@@ -85,8 +85,10 @@ def _existing_network(search: _Search, plan: AwsDl1Plan, subnet: str, zones: tup
     elif owner:
         # EFA needs all traffic from and to the group itself.
         try:
-            ids = lookup("vpc", "getSecurityGroupRules", filters=[{"name": "group-id", "values": [group]}])["ids"]
-            rows = [lookup("vpc", "getSecurityGroupRule", securityGroupRuleId=one) for one in ids]
+            ids = look_up_in_aws("vpc", "getSecurityGroupRules", filters=[{"name": "group-id", "values": [group]}])[
+                "ids"
+            ]
+            rows = [look_up_in_aws("vpc", "getSecurityGroupRule", securityGroupRuleId=one) for one in ids]
         except Exception:  # Pulumi raises nothing more precise for what a provider answers
             return
         for egress, words in ((False, "from"), (True, "to")):
@@ -109,7 +111,7 @@ class _Search:
     def look(self, path: Path, words: str, package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
         """The result of a lookup. Empty if AWS refuses it; the error is collected."""
         try:
-            return lookup(package, function, **arguments)
+            return look_up_in_aws(package, function, **arguments)
         except Exception as problem:  # Pulumi raises nothing more precise for what a provider answers
             text = str(problem).strip()
             refusal = _API_ERROR.search(text)
@@ -181,7 +183,7 @@ class _Search:
         return MachineImage(image, device, cluster.image or f"parameter {cluster.image_parameter}")
 
 
-def find_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
+def find_aws_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
     """A warning for each resource with data that this `up` would delete. Raises RefusedError if the account or the
     region changes."""
     there = before.get("region")
@@ -196,7 +198,11 @@ def find_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
         remedy = "use that account again, and make a new stack for the other one (docs/leaving.md)"
         raise RefusedError([Wrong(at("account"), message, remedy)])
     made = before.get("made") or ()
-    looks: dict[str, _Look] = {"bucket": _bucket, "registry": _repository, "logs": _logs}
+    looks: dict[str, _Look] = {
+        "bucket": _bucket_departure,
+        "registry": _repository_departure,
+        "logs": _log_group_departure,
+    }
     for concern, look in looks.items():
         if concern in made:
             yield from look(plan, before)
@@ -211,7 +217,7 @@ def find_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
             yield Wrong(place, message, "let their runs end first, or leave the job as it is")
 
 
-def _bucket(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
+def _bucket_departure(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
     old = before.get("bucket")
     if not old or ("bucket" not in plan.taken and old == plan.bucket.name):
         return
@@ -220,7 +226,7 @@ def _bucket(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
     yield Wrong(at("bucket"), f"nothing moves the objects of the bucket `{old}`. {fate}", remedy)
 
 
-def _repository(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
+def _repository_departure(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
     old = str(before.get("imagePushAddress") or "").partition("/")[2]
     if not old or ("registry" not in plan.taken and old == plan.registry.repository):
         return
@@ -230,7 +236,7 @@ def _repository(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
     yield Wrong(at("registry"), message, remedy)
 
 
-def _logs(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
+def _log_group_departure(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
     old = before.get("logGroup")
     if not old or (plan.logs.enabled and "logs" not in plan.taken and old == plan.logs.group_name):
         return

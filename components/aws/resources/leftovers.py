@@ -17,8 +17,8 @@ import pulumi
 
 from components.aws.machines import INSTANCE, Recorded
 from components.aws.plan import AwsDl1Plan
-from components.aws.resources.context import lookup
-from components.aws.statements import policies
+from components.aws.resources.context import look_up_in_aws
+from components.aws.statements import aws_policies
 from components.messages import RefusedError
 from schemas.findings import Wrong, at
 
@@ -46,13 +46,13 @@ class _Name:
 def find_leftovers(plan: AwsDl1Plan, templates: Mapping[str, str], account: str, recorded: Recorded) -> Iterator[Wrong]:
     """A warning for each taken name whose resource this stack made. Raises RefusedError for machines that are not in
     the state, and for resources of another stack."""
-    refused = [*_machines(plan, recorded)]
+    refused = [*_stray_machines(plan, recorded)]
     warned: list[Wrong] = []
-    for name in _names(plan, templates, account):
+    for name in _unique_names(plan, templates, account):
         if recorded.urn(name.token.rpartition(":")[2], *name.called):
             continue
         try:
-            found = lookup(name.package, name.function, **dict([name.argument]))
+            found = look_up_in_aws(name.package, name.function, **dict([name.argument]))
         except Exception:  # Pulumi raises nothing more precise for what a provider answers
             found = {}
         tags = found.get("tags") or {}
@@ -62,7 +62,7 @@ def find_leftovers(plan: AwsDl1Plan, templates: Mapping[str, str], account: str,
                     f"the {name.words} is there, but this stack's state does not have it: an `up` that was killed left "
                     "it. If AWS refuses to make another one, it can be taken in"
                 )
-                remedy = _import(plan, recorded, name.token, name.called[0], name.id(found), name.above)
+                remedy = _import_command(plan, recorded, name.token, name.called[0], name.id(found), name.above)
                 warned.append(Wrong(at("environment"), message, remedy or "delete it"))
             else:
                 message = f"the {name.words} is of the stack `{tags.get('stack')}`, and the name must be unique"
@@ -73,15 +73,22 @@ def find_leftovers(plan: AwsDl1Plan, templates: Mapping[str, str], account: str,
     yield from warned
 
 
-def _names(plan: AwsDl1Plan, templates: Mapping[str, str], account: str) -> Iterator[_Name]:
+def _unique_names(plan: AwsDl1Plan, templates: Mapping[str, str], account: str) -> Iterator[_Name]:
     if plan.access.create:
         access, by_arn = ("Access", "access"), lambda found: str(found["arn"])
         if plan.access.make_runs_role:
             role = plan.access.runs_role
             yield _Name(
-                f"role `{role}`", "iam", "getRole", ("name", role), "aws:iam/role:Role", ("nodes",), access, _name
+                f"role `{role}`",
+                "iam",
+                "getRole",
+                ("name", role),
+                "aws:iam/role:Role",
+                ("nodes",),
+                access,
+                _name_of_found,
             )
-        for policy in policies(plan):
+        for policy in aws_policies(plan):
             arn = ("arn", f"arn:aws:iam::{account}:policy/{policy.name}")
             if policy.document is not None:
                 words = f"policy `{policy.name}`"
@@ -89,7 +96,9 @@ def _names(plan: AwsDl1Plan, templates: Mapping[str, str], account: str) -> Iter
     if plan.logs.enabled and plan.logs.create:
         words, named = f"log group `{plan.logs.group_name}`", ("name", plan.logs.group_name)
         token = "aws:cloudwatch/logGroup:LogGroup"
-        yield _Name(words, "cloudwatch", "getLogGroup", named, token, ("log-group",), ("Storage", "storage"), _name)
+        yield _Name(
+            words, "cloudwatch", "getLogGroup", named, token, ("log-group",), ("Storage", "storage"), _name_of_found
+        )
     for job, template in templates.items():
         words, token = f"launch template `{template}`", "aws:ec2/launchTemplate:LaunchTemplate"
         yield _Name(
@@ -104,46 +113,48 @@ def _names(plan: AwsDl1Plan, templates: Mapping[str, str], account: str) -> Iter
         )
 
 
-def _name(found: Mapping[str, Any]) -> str:
+def _name_of_found(found: Mapping[str, Any]) -> str:
     return str(found["name"])
 
 
-def _machines(plan: AwsDl1Plan, recorded: Recorded) -> Iterator[Wrong]:
+def _stray_machines(plan: AwsDl1Plan, recorded: Recorded) -> Iterator[Wrong]:
     """Machines with this stack's tags that its state does not have."""
     tags = {"managed-by": "trainyard", "stack": plan.stack, "team": plan.team, "environment": plan.environment}
-    if not plan.jobs or not (unknown := _instances(tags) - recorded.instances):
+    if not plan.jobs or not (unknown := _find_instances_by_tags(tags) - recorded.instances):
         return
     for name, job in plan.jobs.items():
         has = recorded.machines(job)
         for node in job.cluster.nodes:
-            for machine in sorted(unknown & _instances({**tags, "job": job.cluster.key, "node": node})):
+            for machine in sorted(unknown & _find_instances_by_tags({**tags, "job": job.cluster.key, "node": node})):
                 unknown -= {machine}
                 how = (
                     None
                     if node in has
-                    else _import(plan, recorded, INSTANCE, f"{name}/{node}", machine, ("Cluster", name))
+                    else _import_command(plan, recorded, INSTANCE, f"{name}/{node}", machine, ("Cluster", name))
                 )
-                yield _stray(f"the machine {machine} is tagged as `{node}` of the job `{name}`", plan, machine, how)
+                yield _stray_machine(
+                    f"the machine {machine} is tagged as `{node}` of the job `{name}`", plan, machine, how
+                )
     for machine in sorted(unknown):
-        yield _stray(f"the machine {machine} is tagged as one of this stack", plan, machine, None)
+        yield _stray_machine(f"the machine {machine} is tagged as one of this stack", plan, machine, None)
 
 
-def _stray(words: str, plan: AwsDl1Plan, machine: str, how: str | None) -> Wrong:
+def _stray_machine(words: str, plan: AwsDl1Plan, machine: str, how: str | None) -> Wrong:
     message = f"{words}, but the stack's state does not have it: an `up` that was killed left it, and it costs money"
     end = f"`aws ec2 terminate-instances --region {plan.region} --instance-ids {machine}`"
     return Wrong(at("jobs"), message, f"{how}. Or end it: {end}" if how else f"end it: {end}")
 
 
-def _instances(tags: Mapping[str, str]) -> frozenset[str]:
+def _find_instances_by_tags(tags: Mapping[str, str]) -> frozenset[str]:
     """The machines with this stack's tags. Empty if the lookup fails: that must not stop `up`."""
     try:
-        found = lookup("ec2", "getInstances", instanceTags=dict(tags), instanceStateNames=_ALIVE)
+        found = look_up_in_aws("ec2", "getInstances", instanceTags=dict(tags), instanceStateNames=_ALIVE)
     except Exception:  # Pulumi raises nothing more precise for what a provider answers
         return frozenset()
     return frozenset(found.get("ids") or ())
 
 
-def _import(
+def _import_command(
     plan: AwsDl1Plan, recorded: Recorded, token: str, called: str, there: str, above: tuple[str, str]
 ) -> str | None:
     """The command that imports it into the state. None if the state does not have its parent yet."""

@@ -46,24 +46,24 @@ def nodes_group(
 ) -> pulumi.Output[str]:
     """The security group of the nodes: all traffic from and to itself, what the stack file lets in, and access to
     services."""
-    group = _group("nodes", vpc, f"{prefix}-nodes", "Nodes of distributed training", tags, opts)
+    group = _security_group("nodes", vpc, f"{prefix}-nodes", "Nodes of distributed training", tags, opts)
     # 0.0.0.0/0 does not cover EFA's traffic: only a rule that names the group itself does, in each direction.
     itself = {"security_group_id": group, "ip_protocol": EVERYTHING, "referenced_security_group_id": group}
-    _ingress("nodes-from-nodes", itself, "everything between the nodes, as EFA needs it", tags, opts)
-    _egress("nodes-to-nodes", itself, "everything between the nodes, as EFA needs it", tags, opts)
+    _ingress_rule("nodes-from-nodes", itself, "everything between the nodes, as EFA needs it", tags, opts)
+    _egress_rule("nodes-to-nodes", itself, "everything between the nodes, as EFA needs it", tags, opts)
     for item in plan.ingress:
         source = f"{item.cidr}-{item.ports}"
         chosen = {**tags, OPEN_PORT: "chosen"}
-        _ingress(f"from-{source}", _tcp(group, item.ports, cidr_ipv4=item.cidr), item.why, chosen, opts)
+        _ingress_rule(f"from-{source}", _tcp_rule(group, item.ports, cidr_ipv4=item.cidr), item.why, chosen, opts)
     for peer in to_services:
         to = {"cidr_ipv4": peer.cidr, "referenced_security_group_id": peer.group, "prefix_list_id": peer.prefix_list}
         named = {key: value for key, value in to.items() if value is not None}
-        _egress(f"to-{peer.key}", _tcp(group, peer.ports, **named), peer.why, tags, opts)
-    for (protocol, ports), why in _to_internet(plan).items():
-        target = {**_tcp(group, ports, cidr_ipv4="0.0.0.0/0"), "ip_protocol": protocol}
+        _egress_rule(f"to-{peer.key}", _tcp_rule(group, peer.ports, **named), peer.why, tags, opts)
+    for (protocol, ports), why in _reasons_by_internet_rule(plan).items():
+        target = {**_tcp_rule(group, ports, cidr_ipv4="0.0.0.0/0"), "ip_protocol": protocol}
         # Rules of TCP had no protocol in their names at first, and a new name would be a new rule.
         name = f"{ports}" if protocol == "tcp" else f"{protocol}-{ports}"
-        _egress(f"to-internet-{name}", target, "; ".join(why), tags, opts)
+        _egress_rule(f"to-internet-{name}", target, "; ".join(why), tags, opts)
     return group
 
 
@@ -71,14 +71,14 @@ def endpoint_group(
     vpc: pulumi.Output[str], subnet: str, prefix: str, tags: Mapping[str, str], opts: pulumi.ResourceOptions
 ) -> pulumi.Output[str]:
     """The security group of the endpoints: HTTPS from the nodes' subnet, and nothing else."""
-    group = _group("endpoints", vpc, f"{prefix}-endpoints", "Endpoints of the services of AWS", tags, opts)
-    ours = _tcp(group, HTTPS, cidr_ipv4=subnet)
+    group = _security_group("endpoints", vpc, f"{prefix}-endpoints", "Endpoints of the services of AWS", tags, opts)
+    ours = _tcp_rule(group, HTTPS, cidr_ipv4=subnet)
     for_endpoints = {**tags, OPEN_PORT: "endpoints"}
-    _ingress("endpoints-from-nodes", ours, "nodes reach the services of AWS", for_endpoints, opts)
+    _ingress_rule("endpoints-from-nodes", ours, "nodes reach the services of AWS", for_endpoints, opts)
     return group
 
 
-def _group(
+def _security_group(
     key: str, vpc: pulumi.Output[str], name: str, why: str, tags: Mapping[str, str], opts: pulumi.ResourceOptions
 ) -> pulumi.Output[str]:
     return aws.ec2.SecurityGroup(
@@ -93,7 +93,7 @@ def _group(
     ).id
 
 
-def _to_internet(plan: AwsNetworkPlan) -> dict[tuple[str, PortRange], list[str]]:
+def _reasons_by_internet_rule(plan: AwsNetworkPlan) -> dict[tuple[str, PortRange], list[str]]:
     why: dict[tuple[str, PortRange], list[str]] = {}
     for rule in plan.rules:
         if rule.target == INTERNET:
@@ -102,7 +102,7 @@ def _to_internet(plan: AwsNetworkPlan) -> dict[tuple[str, PortRange], list[str]]
     return why
 
 
-def _tcp(group: pulumi.Output[str], ports: PortRange, **peer: Any) -> dict[str, Any]:
+def _tcp_rule(group: pulumi.Output[str], ports: PortRange, **peer: Any) -> dict[str, Any]:
     return {
         "security_group_id": group,
         "ip_protocol": "tcp",
@@ -112,21 +112,21 @@ def _tcp(group: pulumi.Output[str], ports: PortRange, **peer: Any) -> dict[str, 
     }
 
 
-def _described(why: str) -> str:
+def _rule_description(why: str) -> str:
     return _NOT_IN_DESCRIPTION.sub(" ", why)[:LONGEST_DESCRIPTION]
 
 
-def _ingress(
+def _ingress_rule(
     name: str, rule: Mapping[str, Any], why: str, tags: Mapping[str, str], opts: pulumi.ResourceOptions
 ) -> None:
-    described = {"description": _described(why), "tags": dict(tags)}
+    described = {"description": _rule_description(why), "tags": dict(tags)}
     aws.vpc.SecurityGroupIngressRule(name, **rule, **described, opts=opts)
 
 
-def _egress(
+def _egress_rule(
     name: str, rule: Mapping[str, Any], why: str, tags: Mapping[str, str], opts: pulumi.ResourceOptions
 ) -> None:
-    described = {"description": _described(why), "tags": dict(tags)}
+    described = {"description": _rule_description(why), "tags": dict(tags)}
     aws.vpc.SecurityGroupEgressRule(name, **rule, **described, opts=opts)
 
 

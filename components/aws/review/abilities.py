@@ -19,13 +19,13 @@ from components.aws.iam.decide import (
     InForce,
     Need,
     UnknownVariableError,
-    decide,
+    conditions_hold,
+    decide_aws_call,
     fits_action,
-    hold,
 )
 from components.aws.iam.documents import PolicyDocument, PolicyStatement
-from components.aws.review.access import STAND_IN, Access, Identity, Owned, read
-from components.aws.review.conditions import Keys, own_keys, values, witness
+from components.aws.review.access import STAND_IN, Access, Identity, Owned, read_access
+from components.aws.review.conditions import Keys, matching_text, own_keys, values_to_test
 from components.platform.circumstances import (
     OTHER,
     combine_circumstances,
@@ -80,22 +80,22 @@ class _Question:
                 boundaries=() if boundary is None else (PolicyDocument("", boundary),),
                 of_resource=(PolicyDocument("", self.of_resources[number]),),
             )
-            if decide(need, self.principal, policies).allowed:
+            if decide_aws_call(need, self.principal, policies).allowed:
                 allowing.append(number)
         return tuple(allowing)
 
 
-def abilities(sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
-    access = [read(side) for side in sides]
+def aws_abilities(sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
+    access = [read_access(side) for side in sides]
     found = [set(one.plain) for one in access]
     for number, one in enumerate(access):
         found[number] |= {Ability(UNREAD, READ, text) for text in one.unread}
-    for number, ability in (*_of_identities(access, sides), *_of_resources(access)):
+    for number, ability in (*_abilities_of_identities(access, sides), *_abilities_by_resource_policies(access)):
         found[number].add(ability)
     return tuple(map(frozenset, found))
 
 
-def _of_identities(access: Sequence[Access], sides: Sequence[Snapshot]) -> Iterator[tuple[int, Ability]]:
+def _abilities_of_identities(access: Sequence[Access], sides: Sequence[Snapshot]) -> Iterator[tuple[int, Ability]]:
     of_resources = tuple(
         tuple(
             statement
@@ -112,20 +112,22 @@ def _of_identities(access: Sequence[Access], sides: Sequence[Snapshot]) -> Itera
         identities = [side.identities.get(title, _NOTHING) for side in access]
         boundaries = tuple(identity.boundary for identity in identities)
         question = _Question(principal, tuple(identity.statements for identity in identities), boundaries, of_resources)
-        for number, action, resource in _answers(question):
+        for number, action, resource in _allowed_actions(question):
             yield number, Ability(title, action, resource)
         for number, identity in enumerate(identities):
             yield from ((number, Ability(title, OPAQUE + name, "")) for name in identity.opaque)
-            if any(_boundary(side, title) for side in sides) and not _boundary(sides[number], title):
+            if any(_permissions_boundary(side, title) for side in sides) and not _permissions_boundary(
+                sides[number], title
+            ):
                 yield number, Ability(title, WITHOUT_BOUNDARY, "")
 
 
-def _boundary(side: Snapshot, title: str) -> Any:
+def _permissions_boundary(side: Snapshot, title: str) -> Any:
     roles = (one for one in side.of("aws:iam/role:Role") if f"role {one.inputs.get('name') or one.name}" == title)
     return next((one.inputs.get("permissionsBoundary") for one in roles), None)
 
 
-def _of_resources(access: Sequence[Access]) -> Iterator[tuple[int, Ability]]:
+def _abilities_by_resource_policies(access: Sequence[Access]) -> Iterator[tuple[int, Ability]]:
     """The access that resource policies give to the principals that they name, and to one that they don't name,
     independent of identity-based policies."""
     for what in dict.fromkeys(what for side in access for what in side.owned):
@@ -147,11 +149,11 @@ def _of_resources(access: Sequence[Access]) -> Iterator[tuple[int, Ability]]:
             question = _Question(
                 AwsPrincipal(arn), own, tuple(None for _ in policies), of_resources, "" if known.judged else what
             )
-            for number, action, resource in _answers(question):
-                yield number, Ability(_title(arn, access, known), action, resource)
+            for number, action, resource in _allowed_actions(question):
+                yield number, Ability(_principal_title(arn, access, known), action, resource)
 
 
-def _title(arn: str, access: Sequence[Access], owned: Owned) -> str:
+def _principal_title(arn: str, access: Sequence[Access], owned: Owned) -> str:
     if arn == _ANYBODY:
         return EVERYBODY + owned.through
     parts = arn.split(":", 5)
@@ -166,20 +168,20 @@ def _title(arn: str, access: Sequence[Access], owned: Owned) -> str:
     return who + owned.through
 
 
-def _answers(question: _Question) -> Iterator[tuple[int, str, str]]:
+def _allowed_actions(question: _Question) -> Iterator[tuple[int, str, str]]:
     """Yields (side, action, resource) for everything that is allowed."""
     statements = question.all()
     own = own_keys(statements)
     alike: dict[Any, list[str]] = defaultdict(list)
     parts: dict[Any, _Question] = {}
-    for action in _actions(statements):
+    for action in _actions_to_test(statements):
         about = question.narrowed_to(action)
         if any(statement.allows for statement in about.all()):
             key = tuple(tuple(map(id, row or ())) for row in (*about.own, *about.boundaries, *about.of_resources))
             alike[key].append(action)
             parts[key] = about
     for key, actions in alike.items():
-        for number, resource in _allowed(parts[key], actions[0], own):
+        for number, resource in _allowed_resources(parts[key], actions[0], own):
             yield from ((number, action, resource) for action in actions)
 
 
@@ -189,7 +191,7 @@ def _covers_action(statement: PolicyStatement, action: str) -> bool:
     return bool(statement.not_actions) and not any(fits_action(one, action) for one in statement.not_actions)
 
 
-def _actions(statements: Iterable[PolicyStatement]) -> Iterator[str]:
+def _actions_to_test(statements: Iterable[PolicyStatement]) -> Iterator[str]:
     """The actions to test: all that are known or named, one for each pattern, and one of an unknown service."""
     named: dict[str, str] = {action.lower(): action for action in known_actions()}
     for pattern in (one for statement in statements for one in (*statement.actions, *statement.not_actions)):
@@ -217,16 +219,16 @@ def known_actions() -> frozenset[str]:
     return frozenset(action for action in found if "*" not in action)
 
 
-def _allowed(question: _Question, action: str, own: Keys) -> Iterator[tuple[int, str]]:
+def _allowed_resources(question: _Question, action: str, own: Keys) -> Iterator[tuple[int, str]]:
     statements = question.all()
-    tried = values(statements, own)
-    for key, value in _undenied(question, tried, own).items():
+    tried = values_to_test(statements, own)
+    for key, value in _undenied_values(question, tried, own).items():
         tried[key] = (value,)
     rounds = [
         (circumstances, {**own, **{key: (value,) for key, value in circumstances.items() if value is not None}})
         for circumstances in combine_circumstances(tried)
     ]
-    for resource in _resources(statements, own) if not question.only else [""]:
+    for resource in _resources_to_test(statements, own) if not question.only else [""]:
         outcomes = [
             (circumstances, question.sides_allowing(Need(action, resource, keys))) for circumstances, keys in rounds
         ]
@@ -237,18 +239,20 @@ def _allowed(question: _Question, action: str, own: Keys) -> Iterator[tuple[int,
             yield from ((number, words) for number in allowed)
 
 
-def _resources(statements: Iterable[PolicyStatement], own: Keys) -> list[str]:
+def _resources_to_test(statements: Iterable[PolicyStatement], own: Keys) -> list[str]:
     """The resources to test: one for each pattern, and if statements exclude something, one that two patterns share."""
     every = tuple(statements)
     patterns = sorted({text for one in every for text in (*one.resources, *one.not_resources)})
-    found = dict.fromkeys(witness(text, own) for text in patterns)
+    found = dict.fromkeys(matching_text(text, own) for text in patterns)
     if any(not one.allows or one.not_resources for one in every):
         plain = [text.replace("?", "x") for text in patterns if "*" in text and text != "*" and "${" not in text]
         found |= dict.fromkeys(one for text in plain for one in texts_fitting_pattern(text, plain))
     return [*found, *(["*"] if "*" not in found else [])]
 
 
-def _undenied(question: _Question, tried: Mapping[str, Sequence[str | None]], own: Keys) -> dict[str, str | None]:
+def _undenied_values(
+    question: _Question, tried: Mapping[str, Sequence[str | None]], own: Keys
+) -> dict[str, str | None]:
     """Condition keys that only Deny statements use, on all sides. For these, one value that avoids the Deny is
     enough."""
     sides = [
@@ -264,17 +268,17 @@ def _undenied(question: _Question, tried: Mapping[str, Sequence[str | None]], ow
         if key.lower() in looked_at:
             continue
         for value in options:
-            if not any(_denies(one, key, value, own) for one in denials):
+            if not any(_may_deny(one, key, value, own) for one in denials):
                 found[key] = value
                 break
     return found
 
 
-def _denies(statement: PolicyStatement, key: str, value: str | None, own: Keys) -> bool:
+def _may_deny(statement: PolicyStatement, key: str, value: str | None, own: Keys) -> bool:
     """Whether a Deny statement may apply with this value, by its conditions on this key."""
     own_conditions = tuple(one for one in statement.conditions if one[1].lower() == key.lower())
     keys = own if value is None else {**own, key: (value,)}
     try:
-        return bool(own_conditions) and hold(own_conditions, keys)
+        return bool(own_conditions) and conditions_hold(own_conditions, keys)
     except (UnknownVariableError, ValueError):
         return True

@@ -60,9 +60,11 @@ class Access:
     unread: tuple[str, ...]
 
 
-def read(side: Snapshot) -> Access:
+def read_access(side: Snapshot) -> Access:
     reader = _Reader(side)
-    return Access(reader.identities(), reader.owned(), frozenset(_plain(side)), tuple(dict.fromkeys(reader.unread)))
+    return Access(
+        reader.identities(), reader.owned(), frozenset(_public_bucket_access(side)), tuple(dict.fromkeys(reader.unread))
+    )
 
 
 class _Reader:
@@ -76,7 +78,7 @@ class _Reader:
     def _read(self, name: str, document: Any) -> tuple[PolicyStatement, ...]:
         text = document if isinstance(document, str) else json.dumps(document)
         try:
-            return tuple(map(_judgeable, statements_of(text)))
+            return tuple(map(_judgeable_statement, statements_of(text)))
         except UnreadableDocumentError:
             short, digest = " ".join(text.split()), sha256(text.encode()).hexdigest()[:8]
             self.unread.append(f"{name}: {short if len(short) < 120 else f'{short[:100]}… ({digest})'}")
@@ -93,7 +95,7 @@ class _Reader:
                 opaque[title].add(called or arn)
         for kind, name, called, document in self._inline():
             statements[f"{kind} {name}"] += self._read(f"the policy {called} of the {kind} {name}", document)
-        boundaries = {f"role {_named(one)}": self._boundary(one) for one in self._side.of(ROLE)}
+        boundaries = {f"role {_resource_name(one)}": self._boundary(one) for one in self._side.of(ROLE)}
         titles = dict.fromkeys((*statements, *opaque, *boundaries))
         return {
             title: Identity(tuple(statements[title]), boundaries.get(title), tuple(sorted(opaque[title])))
@@ -116,15 +118,15 @@ class _Reader:
                     (kind, str(name), str(one.inputs.get("policyArn"))) for name in one.inputs.get(f"{kind}s") or ()
                 )
         for one in self._side.of(ROLE):
-            yield from (("role", _named(one), str(arn)) for arn in one.inputs.get("managedPolicyArns") or ())
+            yield from (("role", _resource_name(one), str(arn)) for arn in one.inputs.get("managedPolicyArns") or ())
 
     def _inline(self) -> Iterator[tuple[str, str, str, Any]]:
         for kind in _PRINCIPALS:
             for one in self._side.of(f"aws:iam/{kind}Policy:{kind.title()}Policy"):
-                yield kind, str(one.inputs.get(kind)), _named(one), one.inputs.get("policy")
+                yield kind, str(one.inputs.get(kind)), _resource_name(one), one.inputs.get("policy")
         for one in self._side.of(ROLE):
             for row in one.inputs.get("inlinePolicies") or ():
-                yield "role", _named(one), str(row.get("name")), row.get("policy")
+                yield "role", _resource_name(one), str(row.get("name")), row.get("policy")
 
     def owned(self) -> dict[str, Owned]:
         found: dict[str, Owned] = {}
@@ -150,19 +152,19 @@ class _Reader:
 _OF_IDENTITIES = (POLICY, *(f"aws:iam/{kind}Policy:{kind.title()}Policy" for kind in _PRINCIPALS))
 
 
-def statements(side: Snapshot) -> tuple[str, ...]:
-    return tuple(json.dumps(one, sort_keys=True) for row in side.of(*_OF_IDENTITIES) for one in _bodies(row))
+def identity_statements(side: Snapshot) -> tuple[str, ...]:
+    return tuple(json.dumps(one, sort_keys=True) for row in side.of(*_OF_IDENTITIES) for one in _statement_bodies(row))
 
 
-def without_statements(side: Snapshot, texts: frozenset[str]) -> Snapshot:
+def without_identity_statements(side: Snapshot, texts: frozenset[str]) -> Snapshot:
     def kept(row: ReviewedResource) -> ReviewedResource:
-        left = [one for one in _bodies(row) if json.dumps(one, sort_keys=True) not in texts]
+        left = [one for one in _statement_bodies(row) if json.dumps(one, sort_keys=True) not in texts]
         return replace(row, inputs={**row.inputs, "policy": json.dumps({"Statement": left})})
 
-    return replace(side, resources=tuple(kept(one) if [*_bodies(one)] else one for one in side.resources))
+    return replace(side, resources=tuple(kept(one) if [*_statement_bodies(one)] else one for one in side.resources))
 
 
-def _bodies(row: ReviewedResource) -> Iterator[Any]:
+def _statement_bodies(row: ReviewedResource) -> Iterator[Any]:
     """The statements of an identity-based policy. Empty if they are unreadable."""
     document = row.inputs.get("policy") if row.type in _OF_IDENTITIES else None
     with suppress(ValueError, RecursionError):
@@ -171,11 +173,11 @@ def _bodies(row: ReviewedResource) -> Iterator[Any]:
     yield from found if isinstance(found, list) else [] if found is None else [found]
 
 
-def _named(resource: ReviewedResource) -> str:
+def _resource_name(resource: ReviewedResource) -> str:
     return str(resource.inputs.get("name") or resource.name)
 
 
-def _judgeable(statement: PolicyStatement) -> PolicyStatement:
+def _judgeable_statement(statement: PolicyStatement) -> PolicyStatement:
     """The statement with all principals as ARNs, and with unknown conditions replaced by conditions on made-up keys."""
     conditions = []
     for operator, key, values in statement.conditions:
@@ -201,7 +203,7 @@ def _as_arns(principals: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, 
     return {"AWS": tuple(f"arn:aws:iam::{name}:root" if name.isdecimal() else name for name in named)}
 
 
-def _plain(side: Snapshot) -> Iterator[Ability]:
+def _public_bucket_access(side: Snapshot) -> Iterator[Ability]:
     """Public access that bucket settings give, or allow others to give."""
     blocks = {str(one.inputs.get("bucket")): one for one in side.of(BLOCK)}
     for bucket in side.of(BUCKET):

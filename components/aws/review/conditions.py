@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from ipaddress import ip_address, ip_network
 
-from components.aws.iam.decide import UnknownVariableError, filled, literal_text
+from components.aws.iam.decide import UnknownVariableError, fill_policy_variables, literal_text
 from components.aws.iam.documents import PolicyStatement
 from components.platform.circumstances import OTHER, texts_fitting_pattern
 
@@ -33,21 +33,21 @@ def own_keys(statements: Iterable[PolicyStatement]) -> Keys:
     return {name.strip(): (OWN,) for text in texts for name in _VARIABLE.findall(text)}
 
 
-def witness(pattern: str, own: Keys) -> str:
+def matching_text(pattern: str, own: Keys) -> str:
     """A text that matches this pattern and as few others as possible."""
     if pattern == "*":
         return pattern
-    return literal_text(_filled(pattern, own).replace("*", OTHER).replace("?", "x"))
+    return literal_text(_filled_if_known(pattern, own).replace("*", OTHER).replace("?", "x"))
 
 
-def _filled(text: str, own: Keys) -> str:
+def _filled_if_known(text: str, own: Keys) -> str:
     try:
-        return filled(text, own)
+        return fill_policy_variables(text, own)
     except UnknownVariableError:
         return text
 
 
-def values(statements: Iterable[PolicyStatement], own: Keys) -> dict[str, tuple[str | None, ...]]:
+def values_to_test(statements: Iterable[PolicyStatement], own: Keys) -> dict[str, tuple[str | None, ...]]:
     """The values to test for each condition key: those in statements, another value if possible, and none."""
     found: dict[str, set[str]] = defaultdict(set)
     patterns: dict[str, set[str]] = defaultdict(set)
@@ -55,11 +55,11 @@ def values(statements: Iterable[PolicyStatement], own: Keys) -> dict[str, tuple[
     names: dict[str, str] = {}
     for operator, key, wanted in (condition for one in statements for condition in one.conditions):
         name = names.setdefault(key.lower(), key)
-        texts = [_filled(text, own) for text in wanted]
+        texts = [_filled_if_known(text, own) for text in wanted]
         kind = operator.rpartition(":")[2].removesuffix("IfExists").removeprefix("Not")
         if kind.startswith(("Numeric", "Date", "IpAddress", "Bool")):
             free[name] = False
-            found[name].update(_bounds(kind, texts))
+            found[name].update(_boundary_values(kind, texts))
         elif kind != "Null":
             plain = [text for text in texts if "*" not in text and "?" not in text]
             found[name].update(map(literal_text, plain))
@@ -72,7 +72,7 @@ def values(statements: Iterable[PolicyStatement], own: Keys) -> dict[str, tuple[
     return {name: (*sorted(some), *([OTHER] if free[name] else []), None) for name, some in found.items()}
 
 
-def _bounds(kind: str, texts: list[str]) -> Iterator[str]:
+def _boundary_values(kind: str, texts: list[str]) -> Iterator[str]:
     if kind == "Bool":
         yield from ("true", "false")
     for text in texts:
@@ -83,12 +83,12 @@ def _bounds(kind: str, texts: list[str]) -> Iterator[str]:
                 moment = datetime.fromisoformat(text)
                 yield from ((moment + step * _SECOND).isoformat() for step in (-1, 0, 1))
             elif kind == "IpAddress":
-                yield from _addresses(text)
+                yield from _boundary_addresses(text)
         except (ValueError, OverflowError):
             yield text
 
 
-def _addresses(text: str) -> Iterator[str]:
+def _boundary_addresses(text: str) -> Iterator[str]:
     """The first and last address of a block, and those just outside of it."""
     block = ip_network(text, strict=False)
     first, last = int(block.network_address), int(block.broadcast_address)

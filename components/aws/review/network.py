@@ -50,7 +50,7 @@ class _Groups:
         return self.names.get(group, f"the security group {group}")
 
 
-def network_of(side: Snapshot) -> Network:
+def read_aws_network(side: Snapshot) -> Network:
     rules = side.of(INGRESS_RULE, EGRESS_RULE, GROUP_RULE)
     if not side.of(SECURITY_GROUP) and not rules:
         if side.plan.get("uses") and "network" in (side.plan.get("taken") or ()):
@@ -58,8 +58,8 @@ def network_of(side: Snapshot) -> Network:
             return Network(unjudged=f"the security group is {owner}")
         group = (side.plan.get("network") or {}).get("securityGroup")
         return Network(unjudged=f"the security group {group} is not the stack's: its rules are not in the stack file")
-    groups = _groups(side)
-    passages = [passage for one in (*rules, *side.of(SECURITY_GROUP)) for passage in _passages(one, groups)]
+    groups = _read_groups(side)
+    passages = [passage for one in (*rules, *side.of(SECURITY_GROUP)) for passage in _passages_of_rules(one, groups)]
     subnet = next((one for one in side.of(SUBNET) if one.name == "subnet"), None)
     blocks = [str(subnet.inputs["cidrBlock"])] if subnet and subnet.inputs.get("cidrBlock") else []
     inside = [str(one.inputs["cidrBlock"]) for one in side.of(VPC, SUBNET) if one.inputs.get("cidrBlock")]
@@ -67,7 +67,7 @@ def network_of(side: Snapshot) -> Network:
     interfaces = (
         interface
         for machine in side.of(TEMPLATE, INSTANCE)
-        for interface in (machine.inputs, *_list(machine.inputs.get("networkInterfaces")))
+        for interface in (machine.inputs, *_as_list(machine.inputs.get("networkInterfaces")))
         if isinstance(interface, Mapping)
     )
     is_public = (
@@ -83,16 +83,16 @@ def network_of(side: Snapshot) -> Network:
         passages=tuple(dict.fromkeys(passages)),
         inside=tuple(dict.fromkeys((*inside, *sorted(own)))),
         public=(NODES,) if is_public else (),
-        ways=tuple(dict.fromkeys(_ways(side))),
+        ways=tuple(dict.fromkeys(_route_ways(side))),
         nodes=NODES if any(NODES in one for one in groups.members.values()) else "",
         addresses=(NODES, *blocks),
         services=tuple((name, ANYWHERE) for name in services) or ((ANYWHERE,),),
     )
 
 
-def _groups(side: Snapshot) -> _Groups:
+def _read_groups(side: Snapshot) -> _Groups:
     members: dict[str, set[str]] = defaultdict(set)
-    templates = {one.name: set(_of_machine(one)) for one in side.of(TEMPLATE, INSTANCE)}
+    templates = {one.name: set(_groups_of_machine(one)) for one in side.of(TEMPLATE, INSTANCE)}
     templates = {name: groups for name, groups in templates.items() if groups}
     for name, groups in templates.items():
         for group in groups:
@@ -102,7 +102,7 @@ def _groups(side: Snapshot) -> _Groups:
     for endpoint in side.of(ENDPOINT):
         service = str(endpoint.inputs.get("serviceName", endpoint.name)).rpartition(".")[2].upper()
         lists[f"pl-{endpoint.name}"] = f"{service}, by its endpoint"
-        for group in _list(endpoint.inputs.get("securityGroupIds")):
+        for group in _as_list(endpoint.inputs.get("securityGroupIds")):
             members[group].add(ENDPOINTS)
     names = {
         one.id: f"the security group `{one.inputs.get('name') or one.name}`"
@@ -112,19 +112,19 @@ def _groups(side: Snapshot) -> _Groups:
     return _Groups({group: tuple(sorted(found)) for group, found in members.items()}, names, lists)
 
 
-def _of_machine(machine: ReviewedResource) -> Iterator[str]:
+def _groups_of_machine(machine: ReviewedResource) -> Iterator[str]:
     inputs = machine.inputs
-    yield from _list(inputs.get("vpcSecurityGroupIds"))
-    for interface in _list(inputs.get("networkInterfaces")):
+    yield from _as_list(inputs.get("vpcSecurityGroupIds"))
+    for interface in _as_list(inputs.get("networkInterfaces")):
         if isinstance(interface, Mapping):
-            yield from _list(interface.get("securityGroups"))
+            yield from _as_list(interface.get("securityGroups"))
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value] if value else []
 
 
-def _passages(resource: ReviewedResource, groups: _Groups) -> Iterator[Passage]:
+def _passages_of_rules(resource: ReviewedResource, groups: _Groups) -> Iterator[Passage]:
     """What the rules in a resource's inputs allow: of a group, or of a rule that is a resource itself."""
     group = (
         resource.id
@@ -132,12 +132,12 @@ def _passages(resource: ReviewedResource, groups: _Groups) -> Iterator[Passage]:
         else str(resource.inputs.get("securityGroupId") or f"{UNKNOWN} group")
     )
     for rule in security_rules_of(resource.type, resource.inputs):
-        for peer in _peers(groups, group, rule):
+        for peer in _peers_of_rule(groups, group, rule):
             for where in groups.members.get(group) or (groups.where(group),):
                 yield passage_of(where, rule, peer)
 
 
-def _peers(groups: _Groups, group: str, rule: SecurityRule) -> Iterable[str]:
+def _peers_of_rule(groups: _Groups, group: str, rule: SecurityRule) -> Iterable[str]:
     """The peers of a rule. For a group, these are its machines, each kind separately."""
     peer = str(rule.peer)
     if rule.peer_kind == "prefix list":
@@ -147,10 +147,10 @@ def _peers(groups: _Groups, group: str, rule: SecurityRule) -> Iterable[str]:
     return (peer,)
 
 
-def _ways(side: Snapshot) -> Iterator[str]:
+def _route_ways(side: Snapshot) -> Iterator[str]:
     routes = [(str(route.inputs.get("routeTableId")), route.inputs) for route in side.of(ROUTE)]
     for table in side.of(ROUTES):
-        routes += [(table.id, route) for route in _list(table.inputs.get("routes")) if isinstance(route, Mapping)]
+        routes += [(table.id, route) for route in _as_list(table.inputs.get("routes")) if isinstance(route, Mapping)]
     names = {subnet.id: subnet.name for subnet in side.of(SUBNET)}
     targets = (
         "destinationCidrBlock",

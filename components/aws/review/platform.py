@@ -12,9 +12,9 @@ from catalog.machines import accelerators_of, price_of
 from catalog.tables import table
 from components.aws.iam.decide import fits_arn
 from components.aws.review import access
-from components.aws.review.abilities import OPAQUE, READ, WITHOUT_BOUNDARY, abilities
+from components.aws.review.abilities import OPAQUE, READ, WITHOUT_BOUNDARY, aws_abilities
 from components.aws.review.conditions import OWN
-from components.aws.review.network import network_of
+from components.aws.review.network import read_aws_network
 from components.aws.types import RESOURCE_TYPES
 from components.platform.circumstances import OTHER, merged_circumstances, split_circumstances
 from components.platform.review import (
@@ -29,7 +29,7 @@ from components.platform.review import (
 from schemas.name_suggestions import and_list, count_noun
 
 
-def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
+def costs_of_machines(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
     """The costs of a stack's machines per hour, and further costs. All prices are the team's own: none is built in.
     Machines stay between runs, and stop when they are idle."""
     machines, disks = {}, 0
@@ -56,7 +56,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
 _EVERYTHING = f"{OTHER}:{OTHER}"
 
 
-def operation_words(operations: frozenset[str]) -> str:
+def aws_operation_words(operations: frozenset[str]) -> str:
     if operations == {READ}:
         return "do what cannot be read here"
     if _EVERYTHING in operations:
@@ -77,7 +77,7 @@ def operation_words(operations: frozenset[str]) -> str:
             verb, noun = _verb_and_noun(name)
             verbs[service, noun].add(verb)
     parts += [f"do everything with {service}" for service in sorted(services)]
-    parts += _joined(verbs)
+    parts += _join_verbs(verbs)
     if len(parts) > _MOST:
         return f"{'; '.join(parts[:_MOST])}; and {len(parts) - _MOST} more"
     return "; ".join(parts)
@@ -99,7 +99,7 @@ def _verb_and_noun(name: str) -> tuple[str, str]:
     return verb, f"{noun[:-1]}ies" if noun.endswith("y") and not noun.endswith(("ay", "ey")) else f"{noun}s"
 
 
-def _joined(verbs: dict[tuple[str, str], set[str]]) -> list[str]:
+def _join_verbs(verbs: dict[tuple[str, str], set[str]]) -> list[str]:
     """Groups objects with the same verbs. The service is named if it is not clear."""
     order = list(dict.fromkeys(table("aws_review")["verbs"].values()))
     alike: dict[tuple[str, ...], list[tuple[str, str]]] = defaultdict(list)
@@ -110,12 +110,12 @@ def _joined(verbs: dict[tuple[str, str], set[str]]) -> list[str]:
     for names, things in alike.items():
         services = sorted({service for service, _ in things})
         nouns = list(dict.fromkeys(noun for _, noun in things))
-        shown = and_list(tuple(nouns)) if len(nouns) <= _MOST else _listing(nouns)
+        shown = and_list(tuple(nouns)) if len(nouns) <= _MOST else _limited_list(nouns)
         parts.append(f"{and_list(names)} {shown} ({', '.join(services)})")
     return parts
 
 
-def resource_words(resources: frozenset[str]) -> str:
+def arns_in_words(resources: frozenset[str]) -> str:
     """Resources in words. If `everything` is among them, the others are left out."""
     circumstances: dict[str, set[str]] = defaultdict(set)
     for resource in resources:
@@ -124,10 +124,10 @@ def resource_words(resources: frozenset[str]) -> str:
     if "" in circumstances.get("*", ()):
         circumstances = {"*": circumstances["*"]}
     shown = {f"{_arn_words(what)}{merged_circumstances(found)}" for what, found in circumstances.items() if what}
-    return _listing(sorted(shown))
+    return _limited_list(sorted(shown))
 
 
-def _listing(shown: list[str]) -> str:
+def _limited_list(shown: list[str]) -> str:
     return ", ".join(shown) if len(shown) <= _MOST else f"{', '.join(shown[:_MOST])} and {len(shown) - _MOST} more"
 
 
@@ -141,7 +141,7 @@ def _arn_words(arn: str) -> str:
     return text
 
 
-def covers(resource: str, other: str) -> bool:
+def covers_arn(resource: str, other: str) -> bool:
     """Whether one resource pattern includes another. With circumstances, the other must have the same ones."""
     (wide, found), (narrow, others) = split_circumstances(resource), split_circumstances(other)
     if not wide or not narrow or found not in ("", others):
@@ -152,28 +152,28 @@ def covers(resource: str, other: str) -> bool:
 
 class AwsReview(ReviewPlatform):
     def network(self, side: Snapshot) -> Network:
-        return network_of(side)
+        return read_aws_network(side)
 
     def abilities(self, sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
-        return abilities(sides)
+        return aws_abilities(sides)
 
     def statements(self, side: Snapshot) -> tuple[str, ...]:
-        return access.statements(side)
+        return access.identity_statements(side)
 
     def without_statements(self, side: Snapshot, texts: frozenset[str]) -> Snapshot:
-        return access.without_statements(side, texts)
+        return access.without_identity_statements(side, texts)
 
     def operation_words(self, operations: frozenset[str]) -> str:
-        return operation_words(operations)
+        return aws_operation_words(operations)
 
     def resource_words(self, resources: frozenset[str]) -> str:
-        return resource_words(resources)
+        return arns_in_words(resources)
 
     def covers(self, resource: str, other: str) -> bool:
-        return covers(resource, other)
+        return covers_arn(resource, other)
 
     def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
-        return costs_of(side, prices)
+        return costs_of_machines(side, prices)
 
 
 REVIEW = AwsReview()

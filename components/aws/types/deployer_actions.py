@@ -56,15 +56,15 @@ def actions_of_type(token: str, inputs: str, phases: Sequence[str]) -> Iterator[
     """The actions for these phases of a resource's life, with these inputs or conditions."""
     calls, further = aws_type_calls(token), SERVED_TYPES[token].provider.actions
     for name in (*phases, *inputs.split()):
-        yield from _actions(calls.service, calls.for_name(name))
+        yield from _actions_of_operations(calls.service, calls.for_name(name))
         yield from further.get(name, "").split()
 
 
 def actions_of_function(token: str) -> Iterator[str]:
     calls = aws_function_calls(token)
-    yield from _actions(calls.service, calls.for_name("read"))
+    yield from _actions_of_operations(calls.service, calls.for_name("read"))
 
 
-def _actions(service: str, operations: Iterable[str]) -> Iterator[str]:
+def _actions_of_operations(service: str, operations: Iterable[str]) -> Iterator[str]:
     named = table("aws_calls")["actions"].get(service, {})
     yield from (f"{service}:{action}" for operation in operations for action in named.get(operation, [operation]))

@@ -40,7 +40,7 @@ def read_security_rules(row: Mapping[str, Any], direction: Direction) -> Iterato
     given = row.get("ipProtocol") if row.get("ipProtocol") is not None else row.get("protocol")
     protocol = read_protocol(given)
     description = row.get("description")
-    first, last = (_read_end(row.get(end)) for end in ("fromPort", "toPort"))
+    first, last = (_read_port_end(row.get(end)) for end in ("fromPort", "toPort"))
     is_number = isinstance(protocol, int)
     peers = [(kind, peer) for key, kind in _PEERS.items() for peer in read_rows(row.get(key))]
     itself = row.get("self")
@@ -58,7 +58,7 @@ def read_security_rules(row: Mapping[str, Any], direction: Direction) -> Iterato
         )
 
 
-def _read_end(value: Any) -> Any:
+def _read_port_end(value: Any) -> Any:
     number = read_number(value)
     return None if isinstance(number, int) and number == _EVERY else number
 
@@ -78,7 +78,7 @@ def rule_inputs(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value not in (None, _EVERY)}
 
 
-def _of_group(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
+def _read_group_rules(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
     for direction in DIRECTIONS:
         for row in read_rows(inputs.get(direction)):
             if isinstance(row, Mapping):
@@ -87,7 +87,7 @@ def _of_group(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
                 yield unread_rule(direction, row)
 
 
-def _of_group_rule(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
+def _read_old_group_rule(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
     """A rule whose direction nobody knows counts as one that lets in."""
     direction: Any = inputs.get("type")
     if direction is None or isinstance(direction, str):
@@ -97,9 +97,9 @@ def _of_group_rule(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
 
 
 RULE_READERS: Mapping[str, RuleReader] = {
-    SECURITY_GROUP: _of_group,
-    DEFAULT_GROUP: _of_group,
-    GROUP_RULE: _of_group_rule,
+    SECURITY_GROUP: _read_group_rules,
+    DEFAULT_GROUP: _read_group_rules,
+    GROUP_RULE: _read_old_group_rule,
     INGRESS_RULE: lambda inputs: read_security_rules(inputs, "ingress"),
     EGRESS_RULE: lambda inputs: read_security_rules(inputs, "egress"),
 }

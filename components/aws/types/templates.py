@@ -13,13 +13,13 @@ def names_in(template: str) -> list[str]:
     return _NAME.findall(template)
 
 
-def fill(template: Any, context: Mapping[str, Any]) -> Any:
+def fill_template(template: Any, context: Mapping[str, Any]) -> Any:
     """Fills in a template. None if a name in it has no value."""
     if isinstance(template, Mapping):
-        filled = {key: fill(item, context) for key, item in template.items()}
+        filled = {key: fill_template(item, context) for key, item in template.items()}
         return {key: item for key, item in filled.items() if item is not None}
     if isinstance(template, list):
-        return [fill(item, context) for item in template]
+        return [fill_template(item, context) for item in template]
     if not isinstance(template, str):
         return template
     names = _NAME.findall(template)

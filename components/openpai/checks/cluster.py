@@ -46,7 +46,7 @@ def no_store(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY872", "a bucket that tasks cannot use")
-def bucket(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+def bucket_of_own(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     own = stack.bucket
     if stack.storage is not None:
         return
@@ -63,7 +63,7 @@ def bucket(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY873", "a registry, which OpenPAI does not make")
-def registry(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+def missing_registry(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     if stack.registry.existing is not None:
         return
     for name, job in stack.jobs.items():
@@ -76,14 +76,14 @@ def registry(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY874", "another stack, which has nothing for this one")
-def uses(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+def uses_other_stack(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     if stack.uses is not None:
         message = "a stack on OpenPAI makes nothing that another one could take"
         yield Wrong(at("uses"), message, "remove it, and name cluster, storage and registry here")
 
 
 @rule("TY875", "a storage in a folder that is in use")
-def mount(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+def mount_in_use(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     own = stack.storage.mount if stack.storage else None
     taken = next((folder for folder in _TAKEN if own and f"{own}/".startswith(f"{folder}/")), None)
     if taken:
@@ -91,18 +91,18 @@ def mount(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY876", "authorities that cannot be read")
-def certificate(stack: OpenPaiStack, facts: Facts) -> Iterator[Wrong]:
+def unreadable_authorities(stack: OpenPaiStack, facts: Facts) -> Iterator[Wrong]:
     named = stack.cluster.certificate
     if not named:
         return
     file = facts.texts[named]
-    problem = file.problem or _why_no_authorities(file.text)
+    problem = file.problem or _authorities_problem(file.text)
     if problem:
         remedy = "name a file with certificates in PEM; the path starts at the stack file's folder"
         yield Wrong(at("cluster", "certificate"), f"`{named}` has no authorities: {problem}", remedy)
 
 
-def _why_no_authorities(text: str) -> str | None:
+def _authorities_problem(text: str) -> str | None:
     """Reads the file as Python does for calls to the cluster."""
     # Imported here, so that other stacks do not wait for it.
     import ssl
@@ -118,7 +118,7 @@ def _why_no_authorities(text: str) -> str | None:
 _TAKEN = ("/bin", "/dev", "/etc", "/lib", "/proc", "/sys", "/usr")
 
 
-def _images(stack: OpenPaiStack) -> Iterator[tuple[str, OpenPaiJob, str]]:
+def _job_images(stack: OpenPaiStack) -> Iterator[tuple[str, OpenPaiJob, str]]:
     """The image of each job, without malformed ones (TY304) and those in a missing registry (TY873)."""
     for row in images_of(stack):
         uri = row.text.replace(OURS, stack.registry.existing or OURS)
@@ -127,8 +127,8 @@ def _images(stack: OpenPaiStack) -> Iterator[tuple[str, OpenPaiJob, str]]:
 
 
 @rule("TY877", "an image that OpenPAI's checker refuses")
-def image(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
-    for name, _job, uri in _images(stack):
+def refused_image(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, _job, uri in _job_images(stack):
         if problem := image_problem(uri):
             message = f"before a task begins, OpenPAI looks for its image, and refuses `{uri[:120]}`: {problem}"
             remedy = "push the image under a tag of lowercase letters, digits and `-_.`, and use that tag here"
@@ -137,7 +137,7 @@ def image(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 @rule("TY878", "a password that OpenPAI does not use for the image")
 def other_registry(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
-    for name, job, uri in _images(stack):
+    for name, job, uri in _job_images(stack):
         auth = job.image_auth
         if auth is not None and auth.registry is not None and ignores_password(uri, same_registry(auth.registry)):
             message = (
@@ -149,7 +149,7 @@ def other_registry(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY879", "a password that OpenPAI changes", severity="warning")
-def password(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+def changed_password(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         # None if only the stack file is read, in which the value is encrypted.
         value = job.image_auth.password.value if job.image_auth else None
@@ -161,9 +161,9 @@ def password(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY899", "a text that OpenPAI's runtime does not read unchanged")
-def unreadable(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+def changed_texts(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        for path, value in _texts(job):
+        for path, value in _texts_of_runtime(job):
             if all(map(reads_unchanged, _texts_in(value))):
                 continue
             message = (
@@ -171,7 +171,7 @@ def unreadable(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
                 "and both kinds of quotes in one text do not arrive"
             )
             yield Wrong((*at("jobs", name), *path), message, "write it without them")
-        for path, command in _commands(job):
+        for path, command in _commands_of_runtime(job):
             if reads_unchanged(command) or not has_reference(command):
                 continue
             message = (
@@ -184,7 +184,7 @@ def unreadable(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             yield Wrong((*at("jobs", name), *path), message, remedy)
 
 
-def _texts(job: OpenPaiJob) -> Iterator[tuple[_Place, Any]]:
+def _texts_of_runtime(job: OpenPaiJob) -> Iterator[tuple[_Place, Any]]:
     """Texts other than commands that the runtime reads."""
     for index, one in enumerate(job.prerequisites):
         if one.before or one.after:
@@ -203,7 +203,7 @@ def _texts_in(value: Any) -> Iterator[str]:
         yield from (text for one in value for text in _texts_in(one))
 
 
-def _commands(job: OpenPaiJob) -> Iterator[tuple[_Place, str]]:
+def _commands_of_runtime(job: OpenPaiJob) -> Iterator[tuple[_Place, str]]:
     """Commands that the runtime would change. The plan rewrites most commands so that they arrive unchanged."""
     for index, one in enumerate(job.prerequisites):
         for key, commands in (("before", one.before), ("after", one.after)):

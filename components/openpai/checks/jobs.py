@@ -21,18 +21,18 @@ _ROLE = re.compile(r"[a-z][a-z0-9]*")
 
 
 @rule("TY880", "a shape that `trainyard:skus` does not have")
-def sku(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+def missing_sku(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     missing = {name: job.shape for name, job in stack.jobs.items() if job.shape.name not in stack.skus}
     if missing and not stack.skus:
         # One finding for all shapes, because one key corrects all of them.
-        shapes = {shape.name: _proposed(shape) for shape in missing.values()}
+        shapes = {shape.name: _proposed_sku(shape) for shape in missing.values()}
         message = f"`trainyard:skus` is missing, so nothing says what tasks of {quoted_list(shapes)} get"
         remedy = f"add `trainyard:skus: {{ {', '.join(f'{name}: {row}' for name, row in shapes.items())} }}`"
         yield Wrong(at("jobs", next(iter(missing)), "shape"), message, remedy)
         return
     for name, shape in missing.items():
         message = f"`{shape.name}` is not one of `trainyard:skus`, so the resources of its tasks are not known"
-        remedy = f"{suggest_name(shape.name, stack.skus)}, or add `{shape.name}: {_proposed(shape)}` there"
+        remedy = f"{suggest_name(shape.name, stack.skus)}, or add `{shape.name}: {_proposed_sku(shape)}` there"
         yield Wrong(at("jobs", name, "shape"), message, remedy)
 
 
@@ -44,13 +44,13 @@ def sku_of_role(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
                 message = (
                     f"`{spec.shape}` is not one of `trainyard:skus`, so the resources of `{role}`'s tasks are not known"
                 )
-                remedy = f"add `{spec.shape}: {_proposed(Shape(spec.shape))}` there"
+                remedy = f"add `{spec.shape}: {_proposed_sku(Shape(spec.shape))}` there"
                 if stack.skus:
                     remedy = f"{suggest_name(spec.shape, stack.skus)}, or {remedy}"
                 yield Wrong(at("jobs", name, "roles", role, "shape"), message, remedy)
 
 
-def _proposed(shape: Shape) -> str:
+def _proposed_sku(shape: Shape) -> str:
     """A row of `trainyard:skus` for a shape, from the values in the file or the catalog."""
     known = table("shapes").get(shape.name, {})
     gpus = known.get("accelerators", 0 if known or "gpu" not in shape.name.lower() else 1)
@@ -72,7 +72,7 @@ def without_gpu(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY911", "a SKU that contradicts itself")
-def contradicting(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+def sku_and_cell(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, row in stack.skus.items():
         if row.sku is not None and row.pinned_cell_id is not None:
             message = "the hived scheduler takes a type of machine or a pinned cell, and refuses both"
@@ -84,7 +84,7 @@ def contradicting(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY881", "a job that restarts after it succeeded")
-def again(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+def endless_restarts(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for role, spec in job.roles.items():
             if spec.retry.count == -2:
@@ -179,7 +179,7 @@ def plugin_role(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY895", "a prerequisite that tasks cannot distinguish from another")
-def prerequisite(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+def invalid_prerequisite(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         taken = {IMAGE_NAME}
         for index, one in enumerate(job.prerequisites):
@@ -207,7 +207,7 @@ def fixed_ports(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY888", "a size that the SKU already has", severity="warning")
-def size(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+def size_without_effect(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if job.shape.ocpus is not None or job.shape.memory_gb is not None:
             message = f"tasks get what `trainyard:skus` says of `{job.shape.name}`: the size has no effect here"
@@ -215,7 +215,7 @@ def size(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name, "shape"), message, remedy)
 
 
-def _plain(stack: OpenPaiStack) -> Iterator[tuple[str, OpenPaiJob]]:
+def _plain_jobs(stack: OpenPaiStack) -> Iterator[tuple[str, OpenPaiJob]]:
     return ((name, job) for name, job in stack.jobs.items() if job.start == "plain")
 
 
@@ -233,7 +233,7 @@ def old_python(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 @rule("TY891", "a framework that a plain command cannot start")
 def plain_framework(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     able = table("openpai")["plain"]
-    for name, job in _plain(stack):
+    for name, job in _plain_jobs(stack):
         if job.framework not in able:
             message = f"{job.framework} needs processes beside the program, and the launcher starts them"
             remedy = (
@@ -244,7 +244,7 @@ def plain_framework(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 @rule("TY892", "results in a bucket without the launcher")
 def plain_bucket(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
-    for name, _job in _plain(stack):
+    for name, _job in _plain_jobs(stack):
         if stack.storage is None and stack.bucket.existing is not None:
             message = "the launcher moves files to and from a bucket, and a plain command does not"
             yield Wrong(at("jobs", name, "start"), message, "use `trainyard:storage`, or an image with the launcher")

@@ -9,10 +9,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from components.openpai.client.errors import ApiError, error_text, is_gone, is_network, is_taken, refusal, tls_remedy
+from components.openpai.client.errors import (
+    ApiError,
+    cluster_error_text,
+    cluster_refusal,
+    is_gone_from_cluster,
+    is_network,
+    is_taken,
+    tls_remedy,
+)
 from components.openpai.client.jobs import job_of
 from components.openpai.client.session import Answer, Session, user_of_token
-from components.openpai.protocol import LONGEST_TEXT, problems, text_of
+from components.openpai.protocol import LONGEST_TEXT, protocol_problems, text_of
 from components.platform import calls
 from components.platform.calls import Call, ProviderError
 from components.platform.runs import RunSpec
@@ -27,12 +35,12 @@ _REFUSES_CLUSTERS = frozenset({"NoVirtualClusterError", "ForbiddenUserError"})
 _REFUSES_STORAGES = frozenset({"NoStorageError"})
 
 
-def attempt(call: Call, what: str, operation: Callable[[], T]) -> T:
+def attempt_on_cluster(call: Call, what: str, operation: Callable[[], T]) -> T:
     """Does `operation`. Retries while the cluster is busy or unreachable."""
     return calls.call_with_retries(_ERRORS, call, what, operation, 0.0)
 
 
-def ask(session: Session, call: Call, what: str, path: str, **query: str) -> Any:
+def ask_cluster(session: Session, call: Call, what: str, path: str, **query: str) -> Any:
     """A resource of the REST API, parsed from JSON."""
     address = session.address(path) + (f"?{urlencode(query)}" if query else "")
 
@@ -43,12 +51,12 @@ def ask(session: Session, call: Call, what: str, path: str, **query: str) -> Any
         except ValueError as error:
             raise ApiError(0, "", "the response is not JSON") from error
 
-    return attempt(call, what, read)
+    return attempt_on_cluster(call, what, read)
 
 
-def ask_if_exists(session: Session, call: Call, what: str, path: str, **query: str) -> Any:
+def ask_cluster_if_exists(session: Session, call: Call, what: str, path: str, **query: str) -> Any:
     """As `ask`, but None if the resource does not exist."""
-    return if_exists(lambda: ask(session, call, what, path, **query))
+    return if_exists(lambda: ask_cluster(session, call, what, path, **query))
 
 
 def if_exists(read: Callable[[], T]) -> T | None:
@@ -56,16 +64,16 @@ def if_exists(read: Callable[[], T]) -> T | None:
     try:
         return read()
     except ProviderError as error:
-        if is_gone(error.__cause__):
+        if is_gone_from_cluster(error.__cause__):
             return None
         raise
 
 
-def tell(session: Session, call: Call, what: str, method: str, path: str, value: Mapping[str, Any]) -> None:
+def change_resource(session: Session, call: Call, what: str, method: str, path: str, value: Mapping[str, Any]) -> None:
     """Changes a resource. Idempotent."""
     body = json.dumps(value).encode()
     headers = {"Content-Type": "application/json"}
-    attempt(call, what, lambda: session.send(method, session.address(path), body, headers))
+    attempt_on_cluster(call, what, lambda: session.send(method, session.address(path), body, headers))
 
 
 def post_job(session: Session, call: Call, what: str, text: str) -> None:
@@ -75,15 +83,15 @@ def post_job(session: Session, call: Call, what: str, text: str) -> None:
     def post() -> Answer:
         return session.send("POST", session.address("jobs"), body, headers)
 
-    attempt(call, what, post)
+    attempt_on_cluster(call, what, post)
 
 
-def jobs(session: Session, call: Call, what: str, **query: str) -> Iterator[Mapping[str, Any]]:
+def list_cluster_jobs(session: Session, call: Call, what: str, **query: str) -> Iterator[Mapping[str, Any]]:
     """Summaries of jobs, the newest first. Each job appears once, even if the list changes between pages."""
     seen: set[str] = set()
     offset = 0
     while True:
-        page = ask(session, call, what, "jobs", **query, offset=str(offset), limit=str(_PAGE))
+        page = ask_cluster(session, call, what, "jobs", **query, offset=str(offset), limit=str(_PAGE))
         rows = [row for row in page if isinstance(row, Mapping)] if isinstance(page, list) else []
         for row in rows:
             name = f"{row.get('username')}~{row.get('name')}"
@@ -100,19 +108,19 @@ def job_path(user: str, name: str, *below: object) -> str:
     return "/".join(["jobs", quote(f"{user}~{name}", safe="~"), *(quote(str(part), safe="") for part in below)])
 
 
-def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -> float:
+def _retry_seconds(error: Exception, access_minutes: float, patience: float) -> float:
     if isinstance(error, ApiError):
         return min(calls.TRANSIENT_SECONDS, patience) if error.status in _BUSY else 0.0
     return patience if is_network(error) and tls_remedy(error) is None else 0.0
 
 
-_ERRORS = calls.ErrorPolicy(_seconds_allowed, error_text, refusal)
+_ERRORS = calls.ErrorPolicy(_retry_seconds, cluster_error_text, cluster_refusal)
 
 
-def submit(session: Session, call: Call, spec: RunSpec, name: str) -> bool:
+def submit_run_job(session: Session, call: Call, spec: RunSpec, name: str) -> bool:
     """Whether the cluster accepted the job now. False if a job with this name already exists."""
     job = job_of(spec, name)
-    wrongs = problems(job)
+    wrongs = protocol_problems(job)
     if wrongs:
         lines = "\n".join(f"  {terminal_line(str(wrong))}" for wrong in wrongs)
         raise ProviderError(
@@ -143,40 +151,40 @@ def submit(session: Session, call: Call, spec: RunSpec, name: str) -> bool:
         if is_taken(cause):
             return False
         if isinstance(cause, ApiError) and cause.code in _REFUSES_CLUSTERS:
-            raise ProviderError(error.cause, _which_clusters(session, call, error)) from cause
+            raise ProviderError(error.cause, _virtual_clusters_remedy(session, call, error)) from cause
         if isinstance(cause, ApiError) and cause.code in _REFUSES_STORAGES:
-            raise ProviderError(error.cause, _which_storages(session, call)) from cause
+            raise ProviderError(error.cause, _storages_remedy(session, call)) from cause
         raise
     return True
 
 
-def _which_clusters(session: Session, call: Call, error: ProviderError) -> str:
+def _virtual_clusters_remedy(session: Session, call: Call, error: ProviderError) -> str:
     """A remedy with all virtual clusters, and those of the user. The cluster refuses a missing one in the same way as
     a forbidden one."""
     try:
-        answer = ask(session, call, "List the virtual clusters", "virtual-clusters")
+        answer = ask_cluster(session, call, "List the virtual clusters", "virtual-clusters")
     except ProviderError:
         return error.remedy
     names = ", ".join(sorted(terminal_line(str(name)) for name in answer)) if isinstance(answer, Mapping) else ""
-    mine = _granted(session, call)
+    mine = _granted_virtual_clusters(session, call)
     allowed = f" {session.user} may use {', '.join(mine)}." if mine else ""
     return f"The cluster has these virtual clusters: {names or 'none'}.{allowed} `virtualCluster` of " + (
         "`trainyard:cluster` names one; its administrators say who may use which."
     )
 
 
-def _granted(session: Session, call: Call) -> list[str]:
+def _granted_virtual_clusters(session: Session, call: Call) -> list[str]:
     try:
-        answer = ask(session, call, "List what the user may use", f"users/{session.user}")
+        answer = ask_cluster(session, call, "List what the user may use", f"users/{session.user}")
     except ProviderError:
         return []
     names = answer.get("virtualCluster") if isinstance(answer, Mapping) else None
     return sorted(terminal_line(str(name)) for name in names) if isinstance(names, list) else []
 
 
-def _which_storages(session: Session, call: Call) -> str:
+def _storages_remedy(session: Session, call: Call) -> str:
     try:
-        answer = ask(session, call, "List the storages", "storages")
+        answer = ask_cluster(session, call, "List the storages", "storages")
     except ProviderError:
         return "The cluster's administrators say who may use which storage."
     rows: Any = answer.get("storages") if isinstance(answer, Mapping) else None

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from components.openpai.client import states
-from components.openpai.client.calls import ask_if_exists, attempt, if_exists, job_path, jobs
+from components.openpai.client.calls import (
+    ask_cluster_if_exists,
+    attempt_on_cluster,
+    if_exists,
+    job_path,
+    list_cluster_jobs,
+)
 from components.openpai.client.jobs import Job, RunId, is_job_name
 from components.openpai.client.session import Session
 from components.openpai.client.states import JobDetail
@@ -28,7 +34,7 @@ class ClusterJobs:
 
     def job(self, call: Call, user: str, name: str) -> Mapping[str, Any] | None:
         """The cluster's response about a job. None if no job has this name."""
-        detail = ask_if_exists(self.session, call, "Read the job", job_path(user, name))
+        detail = ask_cluster_if_exists(self.session, call, "Read the job", job_path(user, name))
         return detail if isinstance(detail, Mapping) else None
 
     def run_of(self, call: Call, user: str, name: str, marks: Any = None) -> Job | None:
@@ -44,11 +50,11 @@ class ClusterJobs:
         def read() -> str:
             return self.session.send("GET", address).body.decode("utf-8", "replace")
 
-        config = if_exists(lambda: attempt(call, "Read the job's text", read))
+        config = if_exists(lambda: attempt_on_cluster(call, "Read the job's text", read))
         return Job.read(user, name, config, marks) if config is not None else None
 
     def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
-        seen = {node.id: states.deleted(node) for node in nodes}
+        seen = {node.id: states.deleted_job_node(node) for node in nodes}
         for user, name in jobs_of_nodes(nodes):
             detail = JobDetail(self.job(call, user, name) or {})
             mine = [node for node in nodes if (RunId.parse(node.id) or ())[:2] == (user, name)]
@@ -58,12 +64,12 @@ class ClusterJobs:
     def nodes_of(self, call: Call, user: str, name: str, detail: JobDetail, nodes: Sequence[NodeRun]) -> list[NodeRun]:
         """The nodes of a job that was already read. A removed job has an empty detail."""
         if not detail.content:
-            return [states.deleted(node) for node in nodes]
+            return [states.deleted_job_node(node) for node in nodes]
         if detail.failed and detail.maximum_minutes is None:
             job = self.run_of(call, user, name, detail.content.get("tags") or [])
             detail = replace(detail, maximum_minutes=job.maximum_minutes if job else None)
         waits = self._waits(call, user, name) if detail.state == "WAITING" else ""
-        return [states.node_run(node, detail, waits) for node in nodes]
+        return [states.task_node_run(node, detail, waits) for node in nodes]
 
     def _waits(self, call: Call, user: str, name: str) -> str:
         """The reason why the scheduler has not placed the job yet, or "" if the cluster does not give one."""
@@ -71,7 +77,7 @@ class ClusterJobs:
             return ""
         path = job_path(user, name, "events")
         try:
-            answer = ask_if_exists(
+            answer = ask_cluster_if_exists(
                 self.session, replace(call, patience=0.0), "Read why the job waits", path, type="Warning"
             )
         except ProviderError:
@@ -93,7 +99,7 @@ class ClusterJobs:
     def listed(self, call: Call, user: str, **query: str) -> Iterator[Mapping[str, Any]]:
         """Rows of the list of jobs that may be our runs."""
         whose = {"username": user} if user else {}
-        rows = jobs(self.session, call, "List the jobs", **whose, **query)
+        rows = list_cluster_jobs(self.session, call, "List the jobs", **whose, **query)
         return (row for row in rows if is_job_name(str(row.get("name"))))
 
     def listed_run(self, call: Call, row: Mapping[str, Any]) -> Job | None:

@@ -12,11 +12,11 @@ from typing import Any
 
 from components.openpai.client.cluster_jobs import ClusterJobs
 from components.openpai.client.inputs import normal_form
-from components.openpai.client.jobs import Job, described_inputs
+from components.openpai.client.jobs import Job, inputs_of_job
 from components.openpai.client.session import Session
-from components.openpai.plain_command import document, exported
+from components.openpai.plain_command import export_line, json_word
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan
-from components.openpai.run_inputs import read_files, run_inputs
+from components.openpai.run_inputs import openpai_run_inputs, read_files
 from components.plan.model import RunPlan
 from components.platform.calls import Call
 from components.platform.runs import liked_by
@@ -39,7 +39,7 @@ _EXTRAS = {"storages": "storage", "hivedScheduler": "skus", "gangAllocation": "r
 _ROLE = {"commands": "code", "resourcePerInstance": "skus", "dockerImage": "image"}
 
 
-def merged(deployed: Any, like: Any, own: Any, path: Path = ()) -> Any:
+def merge_protocols(deployed: Any, like: Any, own: Any, path: Path = ()) -> Any:
     """The merged job. Raises TryError if the file has changed the same part as the try."""
     if like == own:
         return deployed
@@ -47,40 +47,42 @@ def merged(deployed: Any, like: Any, own: Any, path: Path = ()) -> Any:
         return own
     if isinstance(deployed, Mapping) and isinstance(like, Mapping) and isinstance(own, Mapping):
         rows = {
-            key: merged(deployed.get(key, _NOTHING), like.get(key, _NOTHING), own.get(key, _NOTHING), (*path, key))
+            key: merge_protocols(
+                deployed.get(key, _NOTHING), like.get(key, _NOTHING), own.get(key, _NOTHING), (*path, key)
+            )
             for key in {**deployed, **like, **own}
         }
         return {key: value for key, value in rows.items() if value is not _NOTHING}
     commands = path[-1:] == ("commands",) and isinstance(deployed, list)
     if commands and len(deployed) == len(like) == len(own):
         rows_of = zip(deployed, like, own, strict=True)
-        return [merged(row[0], row[1], row[2], (*path, number)) for number, row in enumerate(rows_of)]
-    before, now, wanted = (_document(text) for text in (deployed, like, own))
+        return [merge_protocols(row[0], row[1], row[2], (*path, number)) for number, row in enumerate(rows_of)]
+    before, now, wanted = (_launch_document_in(text) for text in (deployed, like, own))
     if before is not None and now is not None and wanted is not None:
-        return exported(LAUNCH, document(merged(before, now, wanted, (*path, LAUNCH))))
+        return export_line(LAUNCH, json_word(merge_protocols(before, now, wanted, (*path, LAUNCH))))
     raise TryError(
         f"`{key_of(path, like)}` has changed in the stack file since it was deployed, and the try changes it as well: "
         "it is unclear which parts of the old value to keep. Run `up` first: it deploys the change."
     )
 
 
-def differences(deployed: Any, like: Any, path: Path = ()) -> Iterator[str]:
+def differing_keys(deployed: Any, like: Any, path: Path = ()) -> Iterator[str]:
     """The keys of the stack file that differ from what is deployed."""
     if deployed == like:
         return
     if isinstance(deployed, Mapping) and isinstance(like, Mapping):
         for key in sorted({*deployed, *like}):
-            yield from differences(deployed.get(key, _NOTHING), like.get(key, _NOTHING), (*path, key))
-    elif (before := _document(deployed)) is not None and (now := _document(like)) is not None:
-        yield from differences(before, now, (*path, LAUNCH))
+            yield from differing_keys(deployed.get(key, _NOTHING), like.get(key, _NOTHING), (*path, key))
+    elif (before := _launch_document_in(deployed)) is not None and (now := _launch_document_in(like)) is not None:
+        yield from differing_keys(before, now, (*path, LAUNCH))
     elif path[-1:] == ("commands",) and isinstance(deployed, list) and isinstance(like, list):
         for number, (before, now) in enumerate(zip_longest(deployed, like, fillvalue=_NOTHING)):
-            yield from differences(before, now, (*path, number))
+            yield from differing_keys(before, now, (*path, number))
     else:
         yield key_of(path, like if isinstance(like, str) else deployed)
 
 
-def _document(command: Any) -> Any:
+def _launch_document_in(command: Any) -> Any:
     """The launch document in a command. None if there is none."""
     match = _LAUNCHED.fullmatch(command) if isinstance(command, str) else None
     try:
@@ -108,37 +110,39 @@ def key_of(path: Path, value: Any) -> str:
     return _KEYS.get(first, first)
 
 
-def prepare_try(jobs: ClusterJobs, call: Call, planned: PlannedTry, folder: Folder) -> ReadyTry:
+def prepare_openpai_try(jobs: ClusterJobs, call: Call, planned: PlannedTry, folder: Folder) -> ReadyTry:
     plan, job = openpai_plan(planned.plan), openpai_job(planned.job)
-    own = _inputs(jobs.session, plan, job, planned.run, folder)
+    own = _inputs_for_caller(jobs.session, plan, job, planned.run, folder)
     _refuse_secrets(planned, own["protocol"])
-    deployed = _find_deployed(jobs, call, planned)
+    deployed = _find_deployed_job(jobs, call, planned)
     if deployed is None or planned.like is None:
         return ReadyTry(planned, {**own, "until": "accepted"}, ())
-    like = _inputs(jobs.session, plan, job, planned.like, folder)
-    before = described_inputs(deployed, jobs.session.uri)
+    like = _inputs_for_caller(jobs.session, plan, job, planned.like, folder)
+    before = inputs_of_job(deployed, jobs.session.uri)
     _refuse_secrets(planned, before["protocol"])
-    protocol = merged(before["protocol"], like["protocol"], own["protocol"])
+    protocol = merge_protocols(before["protocol"], like["protocol"], own["protocol"])
     inputs = {
         **before, "protocol": protocol, "nodes": own["nodes"], "displayName": own["displayName"],
         "tags": own["tags"], "attempt": 1, "until": "accepted",
     }  # fmt: skip
-    kept = differences(normal_form(before["protocol"]), normal_form(like["protocol"]))
+    kept = differing_keys(normal_form(before["protocol"]), normal_form(like["protocol"]))
     return ReadyTry(planned, inputs, tuple(dict.fromkeys(kept)))
 
 
-def _inputs(session: Session, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, folder: Folder) -> Properties:
+def _inputs_for_caller(
+    session: Session, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, folder: Folder
+) -> Properties:
     """The inputs with which `up` would start the run, on the caller's cluster."""
     try:
         files = read_files(plan, job, folder)
     except (OSError, UnicodeError) as error:
         raise TryError(f"a file beside the stack file cannot be read: {error}") from error
-    inputs = run_inputs(plan, job, run, files, lambda text: text)
+    inputs = openpai_run_inputs(plan, job, run, files, lambda text: text)
     cluster = {**inputs["cluster"], "uri": session.uri, "user": session.user or inputs["cluster"]["user"]}
     return {key: value for key, value in {**inputs, "cluster": cluster}.items() if key != "token"}
 
 
-def _find_deployed(jobs: ClusterJobs, call: Call, planned: PlannedTry) -> Job | None:
+def _find_deployed_job(jobs: ClusterJobs, call: Call, planned: PlannedTry) -> Job | None:
     """The newest job of the run that the try repeats. None if the job has no runs in the stack file."""
     stack, job, name = planned.plan.stack, planned.job.name, planned.run.name
     past = jobs.runs_of(call, jobs.session.user)

@@ -85,7 +85,7 @@ def refused_answer(status: int, body: bytes, token_from: str, content_range: str
     return ApiError(status, code if isinstance(code, str) else "", words[:_LONGEST_MESSAGE], token_from)
 
 
-def redirection(uri: str, target: str) -> ProviderError:
+def redirection_error(uri: str, target: str) -> ProviderError:
     parts = urlsplit(target)
     there = f"{parts.scheme}://{parts.netloc}" if parts.netloc else target
     return ProviderError(
@@ -94,7 +94,7 @@ def redirection(uri: str, target: str) -> ProviderError:
     )
 
 
-def is_gone(error: BaseException | None) -> bool:
+def is_gone_from_cluster(error: BaseException | None) -> bool:
     return isinstance(error, ApiError) and error.code in GONE
 
 
@@ -118,7 +118,7 @@ def tls_remedy(error: BaseException) -> str | None:
     return _NO_TLS
 
 
-def error_text(error: Exception) -> str:
+def cluster_error_text(error: Exception) -> str:
     """The error in one line. It is escaped, because the cluster repeats texts of users."""
     if isinstance(error, ApiError):
         return terminal_line(str(error).splitlines()[0])
@@ -129,7 +129,7 @@ def error_text(error: Exception) -> str:
     return terminal_line(f"{type(error).__name__}: {error}".splitlines()[0])
 
 
-def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
+def cluster_refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
     """The error for people: what was attempted, the cluster's response, and the remedy."""
     if isinstance(error, ProviderError):
         return error
@@ -137,4 +137,4 @@ def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
         raise error
     after = f" (still after {waited:.0f} s)" if waited >= 1 else ""
     remedy = error.remedy if isinstance(error, ApiError) else tls_remedy(error) or _UNREACHABLE
-    return ProviderError(f"{what}: {error_text(error)}{after}", remedy)
+    return ProviderError(f"{what}: {cluster_error_text(error)}{after}", remedy)

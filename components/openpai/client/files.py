@@ -31,7 +31,7 @@ class OpenPaiOpener:
     request: StoreRequest
 
     def bucket(self, name: str) -> Store:
-        if self._storage and not _mapping(self.request.where.config.get(BUCKET_KEY)):
+        if self._storage and not _as_mapping(self.request.where.config.get(BUCKET_KEY)):
             raise TransferError(self._on_storage(str(self._storage.get("folder") or "")))
         return self._s3().bucket(name)
 
@@ -46,7 +46,7 @@ class OpenPaiOpener:
 
     @property
     def _storage(self) -> Mapping[str, Any]:
-        return _mapping(self.request.where.config.get(STORAGE_KEY))
+        return _as_mapping(self.request.where.config.get(STORAGE_KEY))
 
     @property
     def _name(self) -> str:
@@ -76,7 +76,7 @@ class OpenPaiOpener:
         return f"runs of this stack keep their files on {called} of the cluster{inside}\n{where}"
 
     def _s3(self) -> StoreOpener:
-        bucket = _mapping(self.request.where.config.get(BUCKET_KEY))
+        bucket = _as_mapping(self.request.where.config.get(BUCKET_KEY))
         # The platform whose client we reuse, and the keys of a stack file that configure it.
         name, row = next((name, row) for name, row in platforms().items() if row.stores == "s3")
         namespace = row.region.key.partition(":")[0] if row.region else name
@@ -112,12 +112,12 @@ class LocalStorage:
                     yield StoredObject(path, status.st_size, "", "", changed)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def make(request: StoreRequest) -> OpenPaiOpener:
+def open_openpai_store(request: StoreRequest) -> OpenPaiOpener:
     return OpenPaiOpener(request)
 
 
-STORE_OPENERS = StoreOpeners(make)
+STORE_OPENERS = StoreOpeners(open_openpai_store)

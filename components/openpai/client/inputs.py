@@ -44,15 +44,15 @@ def normal_form(protocol: Any) -> Any:
         return protocol
     same = dict(protocol)
     if isinstance(roles := protocol.get("taskRoles"), Mapping):
-        same["taskRoles"] = {name: _role(row) for name, row in roles.items()}
+        same["taskRoles"] = {name: _normal_role(row) for name, row in roles.items()}
     if isinstance(rows := protocol.get("prerequisites"), list):
-        same["prerequisites"] = [_decoded(_image(row)) for row in rows]
+        same["prerequisites"] = [_decode_commands(_normal_image(row)) for row in rows]
     if isinstance(extras := protocol.get("extras"), Mapping):
-        same["extras"] = {key: _decoded(rows) for key, rows in extras.items()}
+        same["extras"] = {key: _decode_commands(rows) for key, rows in extras.items()}
     return same
 
 
-def _role(row: Any) -> Any:
+def _normal_role(row: Any) -> Any:
     """The role, with names in place of our own Python, and of the lines that start and end the training."""
     commands = row.get("commands") if isinstance(row, Mapping) else None
     if not isinstance(commands, list) or not all(isinstance(one, str) for one in commands):
@@ -68,7 +68,7 @@ def _role(row: Any) -> Any:
     return {**row, "commands": commands}
 
 
-def _image(row: Any) -> Any:
+def _normal_image(row: Any) -> Any:
     """The image's row in one form: releases have written the default registry differently."""
     auth = row.get("auth") if isinstance(row, Mapping) else None
     if not isinstance(auth, Mapping) or not isinstance(registry := auth.get("registryuri"), str):
@@ -76,7 +76,7 @@ def _image(row: Any) -> Any:
     return {**row, "auth": {**auth, "registryuri": same_registry(registry)}}
 
 
-def _decoded(value: Any) -> Any:
+def _decode_commands(value: Any) -> Any:
     """The value, with commands decoded to their original text."""
     if isinstance(value, str):
         match = _CARRIED.fullmatch(value)
@@ -85,15 +85,15 @@ def _decoded(value: Any) -> Any:
         except (binascii.Error, UnicodeDecodeError):
             return value
     if isinstance(value, Mapping):
-        return {key: _decoded(item) for key, item in value.items()}
-    return [_decoded(item) for item in value] if isinstance(value, list) else value
+        return {key: _decode_commands(item) for key, item in value.items()}
+    return [_decode_commands(item) for item in value] if isinstance(value, list) else value
 
 
 KEYS = ("uri", "user", "virtualCluster")
 _TEXT = {"type": "string"}
 
 
-def _failures(inputs: Properties) -> Iterator[InputFailure]:
+def _openpai_input_failures(inputs: Properties) -> Iterator[InputFailure]:
     yield from _cluster_failures(inputs.get("cluster"))
     protocol = inputs.get("protocol")
     if protocol is None or protocol is UNKNOWN or isinstance(protocol, Secret):
@@ -127,7 +127,7 @@ def _cluster_failures(cluster: Any) -> Iterator[InputFailure]:
         yield InputFailure("cluster.uri", f"`{uri}` is not the address of a cluster: {problem}.")
 
 
-def _with_hidden(old: Properties, new: Properties) -> Properties:
+def _with_hidden_values(old: Properties, new: Properties) -> Properties:
     """The old inputs, completed from the new ones. A cluster masks all secrets of a job as one text, and image and
     runtime are in the protocol. Parts that trainyard itself writes into a job are no difference."""
     before, after = old.get("protocol"), new.get("protocol")
@@ -160,7 +160,7 @@ INPUTS = OwnInputs(
         "protocol": RunInput({"type": "object", "additionalProperties": {"$ref": "pulumi.json#/Any"}}, required=True),
     },
     stands_on="cluster",
-    failures=_failures,
-    with_hidden=_with_hidden,
+    failures=_openpai_input_failures,
+    with_hidden=_with_hidden_values,
     access_comes_late=False,
 )

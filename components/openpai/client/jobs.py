@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
-from components.openpai.protocol import controller_name, parse
+from components.openpai.protocol import controller_name, parse_job_text
 from components.platform.runs import NodeRun, RunSpec
 from components.platform.values import Properties
 
@@ -85,7 +85,7 @@ def is_job_name(name: str) -> bool:
     return _OURS.fullmatch(name) is not None
 
 
-def start_of(job: str, attempt: int) -> str:
+def start_of_job(job: str, attempt: int) -> str:
     """The name of a job attempt's start, as in `launcher/openpai/identity.py`."""
     return f"{job[-_LETTERS:].lstrip('-_')}-{attempt}"
 
@@ -104,16 +104,16 @@ class Job:
         """The job. None if it is not one of ours: anybody may submit any job."""
         content: Any = None
         # Clusters respond with YAML or JSON, with any content type. JSON parses fifty times faster.
-        for load in (json.loads, parse):
+        for load in (json.loads, parse_job_text):
             try:
                 content = load(config)
                 break
             except (ValueError, RecursionError):
                 continue
-        own = _own(content) if isinstance(content, Mapping) else {}
-        if own.get("version") != VERSION or not _has_nodes(own):
+        own = _own_part(content) if isinstance(content, Mapping) else {}
+        if own.get("version") != VERSION or not _has_nodes_with_roles(own):
             return None
-        return cls(user, name, content, texts(marks))
+        return cls(user, name, content, texts_in_list(marks))
 
     @property
     def fingerprint(self) -> str:
@@ -125,19 +125,19 @@ class Job:
 
     @property
     def tags(self) -> dict[str, str]:
-        given = _own(self.content).get("tags")
+        given = _own_part(self.content).get("tags")
         tags = {str(key): str(value) for key, value in given.items()} if isinstance(given, Mapping) else {}
         changed = {key.removeprefix("tag."): value for key, value in self._changes.items() if key.startswith("tag.")}
         return {key: value for key, value in {**tags, **changed}.items() if value}
 
     @property
     def attempt(self) -> int:
-        attempt = _own(self.content).get("attempt")
+        attempt = _own_part(self.content).get("attempt")
         return attempt if type(attempt) is int and attempt > 0 else 1
 
     @property
     def maximum_minutes(self) -> int | None:
-        minutes = _own(self.content).get("maximumRuntimeMinutes")
+        minutes = _own_part(self.content).get("maximumRuntimeMinutes")
         return minutes if type(minutes) is int and minutes > 0 else None
 
     @property
@@ -146,7 +146,7 @@ class Job:
 
     @property
     def nodes(self) -> list[Mapping[str, Any]]:
-        return list(_own(self.content)["nodes"])
+        return list(_own_part(self.content)["nodes"])
 
     def run_id(self, node: Mapping[str, Any]) -> str:
         return str(run_id(self.user, self.name, str(node["name"]), str(node["role"])))
@@ -171,7 +171,7 @@ class Job:
         return {key: unquote(mark.partition("=")[2]) for key, mark in self.changing_marks.items()}
 
     def _label(self, key: str) -> str:
-        value = self._changes.get(key) or _own(self.content).get(key)
+        value = self._changes.get(key) or _own_part(self.content).get(key)
         return value if isinstance(value, str) else ""
 
     @property
@@ -203,7 +203,7 @@ class Job:
             return None
         path = PurePosixPath(unquote(parts.path))
         for name, mount in self.mounts.items():
-            if path.is_relative_to(mount) and _is_plain(name) and ".." not in path.parts:
+            if path.is_relative_to(mount) and _is_plain_name(name) and ".." not in path.parts:
                 return name, str(path.relative_to(mount))
         return None
 
@@ -214,7 +214,7 @@ class Job:
 
     def labels(self, spec: RunSpec) -> dict[str, str]:
         """The tags of a job whose run was renamed: those that differ from the job's own text."""
-        own = _own(self.content)
+        own = _own_part(self.content)
         before = {"displayName": own.get("displayName"), "fingerprint": own.get("fingerprint")}
         wanted: dict[str, Any] = {"displayName": spec.display_name, "fingerprint": spec.fingerprint}
         tags = own.get("tags")
@@ -231,7 +231,7 @@ def run_id(user: str, job: str, node: str, role: str) -> RunId:
     return RunId(user, job, role, int(number) if number.isascii() and number.isdigit() else 0)
 
 
-def described_inputs(job: Job, uri: str) -> Properties:
+def inputs_of_job(job: Job, uri: str) -> Properties:
     """The inputs that would make this run. The cluster masks the values of secrets."""
     defaults = job.content.get("defaults")
     named = defaults.get("virtualCluster") if isinstance(defaults, Mapping) else None
@@ -257,21 +257,21 @@ def moment_of(milliseconds: Any) -> str | None:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def texts(values: Any) -> tuple[str, ...]:
+def texts_in_list(values: Any) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
 
 
-def _is_plain(name: str) -> bool:
+def _is_plain_name(name: str) -> bool:
     return bool(name) and "/" not in name and name not in (".", "..")
 
 
-def _own(content: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _own_part(content: Mapping[str, Any] | None) -> Mapping[str, Any]:
     extras = content.get("extras") if content else None
     own = extras.get(EXTRAS) if isinstance(extras, Mapping) else None
     return own if isinstance(own, Mapping) else {}
 
 
-def _has_nodes(own: Mapping[str, Any]) -> bool:
+def _has_nodes_with_roles(own: Mapping[str, Any]) -> bool:
     nodes = own.get("nodes")
     if not isinstance(nodes, list) or not nodes:
         return False

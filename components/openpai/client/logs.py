@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from components.openpai.client.calls import ask_if_exists, attempt, job_path
+from components.openpai.client.calls import ask_cluster_if_exists, attempt_on_cluster, job_path
 from components.openpai.client.errors import ApiError
 from components.openpai.client.jobs import RunId
 from components.openpai.client.session import Answer, Session
@@ -48,14 +48,16 @@ def attempts_of(run: RunId, detail: JobDetail) -> LogPlace | None:
     return LogPlace(detail.attempt, number) if type(number) is int else None
 
 
-def last_lines(session: Session, call: Call, run: RunId, place: LogPlace, limit: int, patiently: bool) -> list[str]:
+def last_task_lines(
+    session: Session, call: Call, run: RunId, place: LogPlace, limit: int, patiently: bool
+) -> list[str]:
     """The last lines of a node, oldest first."""
 
     def read() -> list[str]:
-        address = _address(session, call, run, place, tail=True)
-        answer = _read(session, call, address, {}) if address else None
+        address = _log_address(session, call, run, place, tail=True)
+        answer = _read_log(session, call, address, {}) if address else None
         # The cluster returns the last bytes, so the first line may be incomplete.
-        lines = whole_lines(_text(answer.body).removesuffix("\n").split("\n")) if answer and answer.body else []
+        lines = whole_lines(_decode_log(answer.body).removesuffix("\n").split("\n")) if answer and answer.body else []
         return lines[-limit:]
 
     return look_for_lines(call, read, patiently, looks=4, seconds_between=1.0)
@@ -63,10 +65,10 @@ def last_lines(session: Session, call: Call, run: RunId, place: LogPlace, limit:
 
 def text_after(session: Session, call: Call, run: RunId, place: LogPlace) -> tuple[list[str], str, LogPlace]:
     """The whole lines after a position, the beginning of the incomplete last line, and the position between them."""
-    address = _address(session, call, run, place, tail=False)
+    address = _log_address(session, call, run, place, tail=False)
     headers = {"Range": f"bytes={place.offset}-"} if place.offset else {}
     try:
-        answer = _read(session, call, address, headers) if address else None
+        answer = _read_log(session, call, address, headers) if address else None
     except _PastTheEnd as end:
         # A log that was too long was rotated, and a new one begun.
         return [], "", replace(place, offset=0) if end.size is not None and end.size < place.offset else place
@@ -75,14 +77,18 @@ def text_after(session: Session, call: Call, run: RunId, place: LogPlace) -> tup
     # A server without support of ranges sends everything again.
     fresh = answer.body if answer.status == 206 or not place.offset else answer.body[place.offset :]
     *whole, rest = fresh.split(b"\n")
-    return [_text(line) for line in whole], _text(rest), replace(place, offset=place.offset + len(fresh) - len(rest))
+    return (
+        [_decode_log(line) for line in whole],
+        _decode_log(rest),
+        replace(place, offset=place.offset + len(fresh) - len(rest)),
+    )
 
 
-def _read(session: Session, call: Call, address: str, headers: Mapping[str, str]) -> Answer | None:
+def _read_log(session: Session, call: Call, address: str, headers: Mapping[str, str]) -> Answer | None:
     """The response. None if there is no log."""
     hurried = replace(call, patience=min(call.patience, _SECONDS_FOR_LINES))
     try:
-        return attempt(hurried, "Read the run's log", lambda: session.send("GET", address, headers=headers))
+        return attempt_on_cluster(hurried, "Read the run's log", lambda: session.send("GET", address, headers=headers))
     except ProviderError as error:
         cause = error.__cause__
         if isinstance(cause, ApiError) and cause.status == _NO_MORE:
@@ -93,7 +99,7 @@ def _read(session: Session, call: Call, address: str, headers: Mapping[str, str]
         raise
 
 
-def _address(session: Session, call: Call, run: RunId, place: LogPlace, tail: bool) -> str | None:
+def _log_address(session: Session, call: Call, run: RunId, place: LogPlace, tail: bool) -> str | None:
     """The current address of the log. Addresses contain a token of the log server, which expires."""
     role, index = run.task_key
     path = job_path(
@@ -102,12 +108,12 @@ def _address(session: Session, call: Call, run: RunId, place: LogPlace, tail: bo
     )  # fmt: skip
     hurried = replace(call, patience=min(call.patience, _SECONDS_FOR_LINES))
     query = {"tail-mode": "true"} if tail else {}
-    answer = ask_if_exists(session, hurried, "Read the run's log", path, **query)
+    answer = ask_cluster_if_exists(session, hurried, "Read the run's log", path, **query)
     rows = answer.get("locations") if isinstance(answer, Mapping) else None
     pairs = ((row.get("name"), row.get("uri")) for row in rows or () if isinstance(row, Mapping))
     locations = {name: uri for name, uri in pairs if isinstance(name, str) and isinstance(uri, str)}
     return next((session.within(locations[name]) for name in _FILES if name in locations), None)
 
 
-def _text(body: bytes) -> str:
+def _decode_log(body: bytes) -> str:
     return body.decode("utf-8", "replace")

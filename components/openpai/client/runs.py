@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from components.openpai.client import calls, logs
-from components.openpai.client.calls import job_path, tell
+from components.openpai.client.calls import change_resource, job_path
 from components.openpai.client.cluster_jobs import ClusterJobs, jobs_of_nodes
-from components.openpai.client.errors import is_gone
+from components.openpai.client.errors import is_gone_from_cluster
 from components.openpai.client.jobs import (
     PLATFORM,
     RELEASED,
     Job,
     RunId,
-    described_inputs,
+    inputs_of_job,
     job_name,
     run_id,
 )
-from components.openpai.client.session import Session, session_of_caller
+from components.openpai.client.session import Session, openpai_session_of_caller
 from components.openpai.client.states import JobDetail
 from components.openpai.client.status import OpenPaiLogMerger, OpenPaiRunReader
 from components.openpai.client.storages import Storages, storages_folder
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from components.platform.tries import PlannedTry, ReadyTry
 
 
-def knows(run_id: str) -> bool:
+def is_openpai_run(run_id: str) -> bool:
     """Whether this is the id of a run on OpenPAI."""
     return run_id.startswith(f"{PLATFORM}/")
 
 
-def runs_of_caller(where: Where) -> OpenPaiRuns:
-    session = session_of_caller(where)
+def openpai_runs_of_caller(where: Where) -> OpenPaiRuns:
+    session = openpai_session_of_caller(where)
     return OpenPaiRuns(session, Storages(storages_folder(where.cloud.home)) if where.cloud is not None else None)
 
 
@@ -77,7 +77,7 @@ class OpenPaiRuns(ClusterJobs, Runs):
             before = self.job(call, user, name)
             if before is None:
                 call.report.status(f"submitting {name}")
-                if calls.submit(self.session, call, spec, name) or self._is_mine(call, spec, user, name):
+                if calls.submit_run_job(self.session, call, spec, name) or self._is_mine(call, spec, user, name):
                     call.report.info(f"run {spec.display_name}: the job {user}~{name} on {self.session.uri}")
                     return name
             elif not call.anew and self._is_mine(call, spec, user, name):
@@ -112,9 +112,9 @@ class OpenPaiRuns(ClusterJobs, Runs):
 
     def _unless_gone(self, call: Call, what: str, path: str, value: str, method: str = "PUT") -> None:
         try:
-            tell(self.session, call, what, method, path, {"value": value})
+            change_resource(self.session, call, what, method, path, {"value": value})
         except ProviderError as error:
-            if not is_gone(error.__cause__):
+            if not is_gone_from_cluster(error.__cause__):
                 raise
 
     def reader(self, wanted: WantedRuns) -> RunReader:
@@ -124,9 +124,9 @@ class OpenPaiRuns(ClusterJobs, Runs):
         return OpenPaiLogMerger(self, call, ranks=ranks)
 
     def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
-        from components.openpai.client.deployed import prepare_try
+        from components.openpai.client.deployed import prepare_openpai_try
 
-        return prepare_try(self, call, planned, folder)
+        return prepare_openpai_try(self, call, planned, folder)
 
     def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
         run = RunId.parse(node.id)
@@ -134,7 +134,7 @@ class OpenPaiRuns(ClusterJobs, Runs):
         if run is None or content is None:
             raise ProviderError("the cluster no longer has the job")
         place = logs.attempts_of(run, JobDetail(content))
-        return logs.last_lines(self.session, call, run, place, limit, patiently) if place else []
+        return logs.last_task_lines(self.session, call, run, place, limit, patiently) if place else []
 
     def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
         living = self.living_jobs(call, str(spec.own["cluster"]["user"]))
@@ -144,16 +144,16 @@ class OpenPaiRuns(ClusterJobs, Runs):
         """The tries of the same job of the stack: on a cluster, they have no other resource in common."""
         if not patiently:
             call = replace(call, patience=0.0)
-        wanted = _group(inputs.get("tags") or {})
-        alive = [job for job in self.living_jobs(call, str(inputs["cluster"]["user"])) if _group(job.tags) == wanted]
+        wanted = _job_key(inputs.get("tags") or {})
+        alive = [job for job in self.living_jobs(call, str(inputs["cluster"]["user"])) if _job_key(job.tags) == wanted]
         made = [(job, liked_by(job.fingerprint)) for job in alive]
         tries = [self._try(call, job, like) for job, like in made if like is not None]
         return [one for one in tries if one.nodes]
 
     def living(self, call: Call, inputs: Properties) -> Mapping[str, str]:
-        wanted = _group(inputs.get("tags") or {})
+        wanted = _job_key(inputs.get("tags") or {})
         alive = self.living_jobs(call, str(inputs["cluster"]["user"]))
-        return {job.fingerprint: job.tags.get("run", "") for job in alive if _group(job.tags) == wanted}
+        return {job.fingerprint: job.tags.get("run", "") for job in alive if _job_key(job.tags) == wanted}
 
     def _try(self, call: Call, job: Job, like: str) -> Try:
         nodes = self.observe(call, job.unseen_nodes)
@@ -165,12 +165,12 @@ class OpenPaiRuns(ClusterJobs, Runs):
         if job is None:
             return None
         nodes = job.unseen_nodes
-        return described_inputs(job, self.session.uri), self.observe(call, nodes)
+        return inputs_of_job(job, self.session.uri), self.observe(call, nodes)
 
 
-def _group(tags: Mapping[str, str]) -> tuple[str, str]:
+def _job_key(tags: Mapping[str, str]) -> tuple[str, str]:
     """The job in the stack file to which a run belongs."""
     return tags.get("stack") or "", tags.get("job") or ""
 
 
-RUN_CLIENTS = RunClients(knows, lambda config: OpenPaiRuns(Session.of(config)), runs_of_caller)
+RUN_CLIENTS = RunClients(is_openpai_run, lambda config: OpenPaiRuns(Session.of(config)), openpai_runs_of_caller)

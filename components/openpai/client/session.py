@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from catalog.version import VERSION
-from components.openpai.client.errors import redirection, refused_answer
+from components.openpai.client.errors import redirection_error, refused_answer
 from components.platform.calls import ProviderError
 from components.platform.client import Where
 
@@ -87,7 +87,7 @@ def address_problem(address: str) -> str | None:
     return None
 
 
-def trust(certificate: str) -> ssl.SSLContext:
+def trusting_context(certificate: str) -> ssl.SSLContext:
     """`certificate`: PEM, or the path of a file with it. Raises ProviderError."""
     context = ssl.create_default_context()
     if not certificate:
@@ -200,9 +200,9 @@ class Session:
         except urllib.error.HTTPError as error:
             with error:
                 if 300 <= error.code < 400:
-                    raise redirection(self.uri, error.headers.get("Location") or "") from None
+                    raise redirection_error(self.uri, error.headers.get("Location") or "") from None
                 ranged = error.headers.get("Content-Range") or ""
-                raise refused_answer(error.code, _rest(error), self.token_from, ranged) from None
+                raise refused_answer(error.code, _read_error_body(error), self.token_from, ranged) from None
 
     def _usable_token(self) -> str:
         if not self.token:
@@ -223,7 +223,7 @@ class Session:
         """The opener, with the proxies of the environment, as for every client."""
         with self._lock:
             if self._made is None:
-                context = urllib.request.HTTPSHandler(context=trust(self.certificate))
+                context = urllib.request.HTTPSHandler(context=trusting_context(self.certificate))
                 self._made = urllib.request.build_opener(_NoRedirects, context)
             made: urllib.request.OpenerDirector = self._made
             return made
@@ -242,14 +242,14 @@ def user_of_token(token: str) -> str:
     return user if isinstance(user, str) else ""
 
 
-def _rest(error: urllib.error.HTTPError) -> bytes:
+def _read_error_body(error: urllib.error.HTTPError) -> bytes:
     try:
         return error.read(64 * 1024)
     except (OSError, http.client.HTTPException):
         return b""
 
 
-def session_of_caller(where: Where) -> Session:
+def openpai_session_of_caller(where: Where) -> Session:
     """The session of the caller. A profile is a user of the local cloud, because OpenPAI has no profiles. A place is
     the address of a portal that the caller named; the stack's token is not sent to another portal."""
     cloud, place, folder = where.cloud, where.place, where.folder

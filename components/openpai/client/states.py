@@ -21,7 +21,7 @@ _LONGEST_DETAILS = 2000
 _OF_A_LIMIT = frozenset({124, 255, 137})
 
 
-def deleted(node: NodeRun) -> NodeRun:
+def deleted_job_node(node: NodeRun) -> NodeRun:
     return NodeRun(node.name, node.id, DELETED, "the cluster no longer has its job")
 
 
@@ -35,7 +35,7 @@ class JobDetail:
 
     @cached_property
     def status(self) -> Mapping[str, Any]:
-        return _mapping(self.content.get("jobStatus"))
+        return _mapping_or_empty(self.content.get("jobStatus"))
 
     @property
     def state(self) -> str:
@@ -58,10 +58,10 @@ class JobDetail:
     def tasks(self) -> Mapping[tuple[str, int], Mapping[str, Any]]:
         """Every task of the last attempt, by its role and index."""
         made: dict[tuple[str, int], Mapping[str, Any]] = {}
-        for role, value in _mapping(self.content.get("taskRoles")).items():
-            rows = _mapping(value).get("taskStatuses")
+        for role, value in _mapping_or_empty(self.content.get("taskRoles")).items():
+            rows = _mapping_or_empty(value).get("taskStatuses")
             for row in rows if isinstance(rows, list) else ():
-                index = code_in(_mapping(row), "taskIndex")
+                index = code_in(_mapping_or_empty(row), "taskIndex")
                 if index is not None:
                     made[str(role), index] = row
         return made
@@ -82,22 +82,22 @@ class JobDetail:
     @property
     def retried(self) -> str:
         """The number of the job's retries in words, or ""."""
-        retries, details = code_in(self.status, "retries") or 0, _mapping(self.status.get("retryDetails"))
+        retries, details = code_in(self.status, "retries") or 0, _mapping_or_empty(self.status.get("retryDetails"))
         if not retries:
             return ""
         counted = code_in(details, "user")
         return f"attempt {retries + 1}" + (f", {counted} counted as retries" if counted is not None else "")
 
 
-def node_run(node: NodeRun, detail: JobDetail, waits: str = "") -> NodeRun:
+def task_node_run(node: NodeRun, detail: JobDetail, waits: str = "") -> NodeRun:
     """The node's current state. `waits`: the reason why the job has not begun."""
     run = RunId.parse(node.id)
     task = detail.tasks.get(run.task_key, {}) if run else {}
-    state, details = _ended(task, detail) if detail.over else _living(task, detail, waits)
+    state, details = _state_of_ended_job(task, detail) if detail.over else _state_of_living_job(task, detail, waits)
     started = None
     if task.get("taskState") not in (None, "WAITING"):
         # For a task that never began, the cluster gives the time of its end.
-        started = moment_of(task.get("launchedTime")) if _began(task) else None
+        started = moment_of(task.get("launchedTime")) if _has_begun(task) else None
     elif detail.retried and not detail.over:
         started = moment_of(detail.status.get("launchedTime"))
     made = NodeRun(node.name, node.id, state, terminal_line(details)[:_LONGEST_DETAILS], started)
@@ -108,7 +108,7 @@ def node_run(node: NodeRun, detail: JobDetail, waits: str = "") -> NodeRun:
     )
 
 
-def _living(task: Mapping[str, Any], detail: JobDetail, waits: str) -> tuple[str, str]:
+def _state_of_living_job(task: Mapping[str, Any], detail: JobDetail, waits: str) -> tuple[str, str]:
     state = task.get("taskState")
     if state == "SUCCEEDED":
         return "SUCCEEDED", ""
@@ -117,11 +117,11 @@ def _living(task: Mapping[str, Any], detail: JobDetail, waits: str) -> tuple[str
     if state in ("FAILED", "STOPPED"):
         return "IN_PROGRESS", f"its task ended with {_task_words(task, detail)}; the job goes on"
     if state == "RUNNING":
-        return "IN_PROGRESS", _tried(task, detail)
-    return "ACCEPTED", "; ".join(part for part in (_tried(task, detail), waits) if part)
+        return "IN_PROGRESS", _retries_text(task, detail)
+    return "ACCEPTED", "; ".join(part for part in (_retries_text(task, detail), waits) if part)
 
 
-def _ended(task: Mapping[str, Any], detail: JobDetail) -> tuple[str, str]:
+def _state_of_ended_job(task: Mapping[str, Any], detail: JobDetail) -> tuple[str, str]:
     state = task.get("taskState")
     if detail.state == "SUCCEEDED":
         without = state == "FAILED"
@@ -133,10 +133,10 @@ def _ended(task: Mapping[str, Any], detail: JobDetail) -> tuple[str, str]:
         return "SUCCEEDED", ""
     if detail.state == "STOPPED":
         return "CANCELED", "the job was stopped"
-    tried = _tried(task, detail)
+    tried = _retries_text(task, detail)
     if state == "FAILED":
         # If the program itself failed, its last lines say more.
-        why = "" if _began(task) else _first_line(task.get("containerExitDiagnostics"))
+        why = "" if _has_begun(task) else _first_line(task.get("containerExitDiagnostics"))
         return "FAILED", "; ".join(part for part in (_task_words(task, detail), why, tried) if part)
     if detail.failed:
         return "CANCELED", "it was stopped when the job failed"
@@ -153,7 +153,7 @@ def _task_words(task: Mapping[str, Any], detail: JobDetail) -> str:
     return exit_of(code).text if code is not None else "no exit code"
 
 
-def _tried(task: Mapping[str, Any], detail: JobDetail) -> str:
+def _retries_text(task: Mapping[str, Any], detail: JobDetail) -> str:
     """The task's own retries if it has some, or else the job's."""
     retries, counted = code_in(task, "retries") or 0, code_in(task, "accountableRetries")
     if not retries:
@@ -161,14 +161,14 @@ def _tried(task: Mapping[str, Any], detail: JobDetail) -> str:
     return f"attempt {retries + 1} of its task" + (f", {counted} counted as retries" if counted is not None else "")
 
 
-def _began(task: Mapping[str, Any]) -> bool:
+def _has_begun(task: Mapping[str, Any]) -> bool:
     """Whether the task's program began. A task that has ended always has a launch time."""
     code = code_in(task, "containerExitCode")
     stopped = code in STOPPED and task.get("launchedTime") == task.get("completedTime")
     return not stopped and (code is None or exit_of(code).began)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _mapping_or_empty(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 

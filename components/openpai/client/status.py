@@ -11,7 +11,7 @@ from typing import Any
 
 from components.openpai.client import logs
 from components.openpai.client.cluster_jobs import ClusterJobs
-from components.openpai.client.jobs import Job, RunId, moment_of, start_of, texts
+from components.openpai.client.jobs import Job, RunId, moment_of, start_of_job, texts_in_list
 from components.openpai.client.logs import LogPlace
 from components.openpai.client.states import JobDetail
 from components.openpai.client.storages import Storages
@@ -100,13 +100,13 @@ class OpenPaiRunReader(RunReader):
     def _jobs(self, call: Call) -> Iterator[tuple[Mapping[str, Any], Job]]:
         """The jobs that are our runs, the newest first, each with its row of the list."""
         listed = list(self.jobs.listed(call, self.jobs.session.user))
-        missing = [row for row in listed if _name(row) not in self._texts]
+        missing = [row for row in listed if _row_name(row) not in self._texts]
         read = read_at_once(partial(self.jobs.listed_run, call), missing, _AT_ONCE)
-        self._texts |= {_name(row): job for row, job in zip(missing, read, strict=True)}
+        self._texts |= {_row_name(row): job for row, job in zip(missing, read, strict=True)}
         for row in listed:
-            job = self._texts[_name(row)]
+            job = self._texts[_row_name(row)]
             if job is not None:
-                yield row, replace(job, marks=texts(row.get("tags")))
+                yield row, replace(job, marks=texts_in_list(row.get("tags")))
 
     def _run(self, call: Call, row: Mapping[str, Any], job: Job, deeply: bool) -> RunStatus:
         main = job.run_id(job.nodes[0])
@@ -115,7 +115,7 @@ class OpenPaiRunReader(RunReader):
         detail = JobDetail(self.jobs.job(call, job.user, job.name) or {}, job.maximum_minutes)
         runs = job.unseen_nodes
         seen = self.jobs.nodes_of(call, job.user, job.name, detail, runs)
-        folder = f"{job.folder}/{start_of(job.name, detail.attempt)}" if job.folder else None
+        folder = f"{job.folder}/{start_of_job(job.name, detail.attempt)}" if job.folder else None
         nodes = []
         for node, node_run in zip(job.nodes, seen, strict=True):
             rank, run_id = node.get("rank"), RunId.parse(node_run.id)
@@ -143,5 +143,5 @@ class OpenPaiRunReader(RunReader):
         return replace(run, stack=tags.get("stack", ""), job=tags.get("job", ""), name=tags.get("run", ""))
 
 
-def _name(row: Mapping[str, Any]) -> str:
+def _row_name(row: Mapping[str, Any]) -> str:
     return f"{row.get('username')}~{row.get('name')}"

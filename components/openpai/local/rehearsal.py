@@ -12,9 +12,9 @@ from typing import Any
 
 from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.storages import Storages, storages_folder
-from components.openpai.local.stacks import USER, output_folder, session_of
+from components.openpai.local.stacks import USER, local_cluster_session, output_folder
 from components.openpai.plan import OpenPaiPlan, openpai_job, openpai_plan
-from components.openpai.run_inputs import read_files, run_inputs
+from components.openpai.run_inputs import openpai_run_inputs, read_files
 from components.plan.model import JobPlan, Plan, RunPlan, expand_references
 from components.platform.calls import LocalCloud, Tell
 from components.platform.evidence import (
@@ -61,7 +61,7 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
         return plan, list(NOT_PROVEN)
 
     def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
-        session = session_of(cloud, USER)
+        session = local_cluster_session(cloud, USER)
         runs = OpenPaiRuns(session, Storages(storages_folder(cloud.home)))
         return People(session, runs, f"the cluster's user {USER}, who administers nothing", USER)
 
@@ -91,7 +91,7 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
             raise TypeError(f"{type(answers).__name__} are another platform's")
         own, row = openpai_plan(plan), openpai_job(job)
         files = read_files(own, row, answers.stacks)
-        inputs: dict[str, Any] = run_inputs(own, row, run, files, lambda secret: secret)
+        inputs: dict[str, Any] = openpai_run_inputs(own, row, run, files, lambda secret: secret)
         return {**inputs, "cluster": {**inputs["cluster"], "user": who.session.user}}
 
     def caller(self, cloud: LocalCloud, who: People) -> str:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from components.openpai.client.jobs import PLATFORM, Job, RunId, moment_of, start_of
+from components.openpai.client.jobs import PLATFORM, Job, RunId, moment_of, start_of_job
 from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.session import Session
 from components.openpai.client.states import JobDetail
@@ -94,13 +94,13 @@ class OpenPaiLocalPlatform(LocalPlatform):
 
     def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
         kept = []
-        for name in _recorded(cloud):
-            if not with_data and _contents(_storage_folder(cloud, name)):
+        for name in _read_stand_ins(cloud):
+            if not with_data and _count_files(_storage_folder(cloud, name)):
                 kept.append(name)
             else:
                 shutil.rmtree(_storage_folder(cloud, name), ignore_errors=True)
         if kept:
-            _record(cloud, kept)
+            _write_stand_ins(cloud, kept)
         else:
             (cloud.home / RECORD).unlink(missing_ok=True)
 
@@ -112,9 +112,9 @@ class OpenPaiLocalPlatform(LocalPlatform):
             yield from named_results(lambda: list(output.sizes().items()), output.read)
 
     def describe_removal(self, cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
-        platform, call = runs_of(cloud), call_of("down", tell)
+        platform, call = local_cluster_runs(cloud), call_of("down", tell)
         live = []
-        for job in _living(platform, rows, tell):
+        for job in _living_jobs(platform, rows, tell):
             detail = platform.job(call, job.user, job.name) or {}
             status = detail.get("jobStatus") or {}
             since = moment_of(status.get("submissionTime") or status.get("createdTime"))
@@ -125,14 +125,14 @@ class OpenPaiLocalPlatform(LocalPlatform):
     def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
         folder = storages_folder(cloud.home)
         storages = sorted(folder.iterdir()) if folder.is_dir() else []
-        contents = {one.name: _contents(one) for one in storages if one.is_dir()}
+        contents = {one.name: _count_files(one) for one in storages if one.is_dir()}
         return [f"storage  {name} with its {inside}" for name, inside in contents.items() if inside]
 
     def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
         """Ends tries of removed jobs. The stack's own runs end when they are removed themselves."""
-        platform, call = runs_of(cloud), call_of("down", tell)
+        platform, call = local_cluster_runs(cloud), call_of("down", tell)
         own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
-        living = _living(platform, rows, tell)
+        living = _living_jobs(platform, rows, tell)
         others = [node for job in living for node in job.unseen_nodes if node.id not in own]
         if others:
             tell("Ending runs that are not in the stack.")
@@ -144,13 +144,13 @@ class OpenPaiLocalPlatform(LocalPlatform):
         return 0
 
 
-def session_of(cloud: LocalCloud, user: str = DEPLOYER) -> Session:
+def local_cluster_session(cloud: LocalCloud, user: str = DEPLOYER) -> Session:
     """A session of the local cluster, by the cloud's environment variables."""
     return Session.of({}, cloud.env_for(user))
 
 
-def runs_of(cloud: LocalCloud, user: str = DEPLOYER) -> OpenPaiRuns:
-    return OpenPaiRuns(session_of(cloud, user))
+def local_cluster_runs(cloud: LocalCloud, user: str = DEPLOYER) -> OpenPaiRuns:
+    return OpenPaiRuns(local_cluster_session(cloud, user))
 
 
 def _storage_folder(cloud: LocalCloud, name: str) -> Path:
@@ -159,15 +159,15 @@ def _storage_folder(cloud: LocalCloud, name: str) -> Path:
 
 def _stand_in_storage(cloud: LocalCloud, name: str) -> bool:
     """Makes a stand-in for the storage if it does not exist. Returns whether the storage is a stand-in."""
-    made = _recorded(cloud)
+    made = _read_stand_ins(cloud)
     if name not in made and not _storage_folder(cloud, name).is_dir():
         made = [*made, name]
-        _record(cloud, made)
+        _write_stand_ins(cloud, made)
     _storage_folder(cloud, name).mkdir(parents=True, exist_ok=True)
     return name in made
 
 
-def _contents(folder: Path) -> str:
+def _count_files(folder: Path) -> str:
     """The number of files, such as `12 files`, or "". Links are not followed, because tasks may have made them."""
     count = 0
     for _, _, files in os.walk(folder):
@@ -177,7 +177,7 @@ def _contents(folder: Path) -> str:
     return count_noun(count, "file") if count else ""
 
 
-def _recorded(cloud: LocalCloud) -> list[str]:
+def _read_stand_ins(cloud: LocalCloud) -> list[str]:
     try:
         names: list[str] = json.loads((cloud.home / RECORD).read_text("utf-8"))
         return names
@@ -185,13 +185,13 @@ def _recorded(cloud: LocalCloud) -> list[str]:
         return []
 
 
-def _record(cloud: LocalCloud, names: list[str]) -> None:
+def _write_stand_ins(cloud: LocalCloud, names: list[str]) -> None:
     draft = cloud.home / f"{RECORD}.{os.getpid()}"
     draft.write_text(json.dumps(names), "utf-8")
     draft.replace(cloud.home / RECORD)
 
 
-def _living(platform: OpenPaiRuns, rows: Sequence[Row], tell: Tell) -> Iterator[Job]:
+def _living_jobs(platform: OpenPaiRuns, rows: Sequence[Row], tell: Tell) -> Iterator[Job]:
     """The runs of removed jobs that have not ended."""
     tags = [inputs.get("tags") or {} for row in rows if (inputs := row.get("inputs") or {}).get("platform") == PLATFORM]
     going = {(one.get("stack"), one.get("job")) for one in tags}
@@ -222,7 +222,7 @@ class OutputFolder:
 
 def output_folder(cloud: LocalCloud, run_id: str, tell: Tell) -> OutputFolder | None:
     """The output folder of a run's current start. None if the run keeps nothing on a storage, or cannot be read."""
-    run, platform, call = RunId.parse(run_id), runs_of(cloud), call_of("up", tell)
+    run, platform, call = RunId.parse(run_id), local_cluster_runs(cloud), call_of("up", tell)
     try:
         job = platform.run_of(call, run.user, run.job) if run else None
         detail = JobDetail((platform.job(call, job.user, job.name) if job else None) or {})
@@ -231,7 +231,7 @@ def output_folder(cloud: LocalCloud, run_id: str, tell: Tell) -> OutputFolder | 
         return None
     if job is None or not job.folder:
         return None
-    start = f"{job.folder}/{start_of(job.name, detail.attempt)}/{_OUTPUT}"
+    start = f"{job.folder}/{start_of_job(job.name, detail.attempt)}/{_OUTPUT}"
     place = Storages(storages_folder(cloud.home)).place(job, start)
     return OutputFolder(*place) if place else None
 

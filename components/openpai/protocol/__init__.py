@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components.openpai.protocol.commands import TemplateError, entrypoint, runtime_text, with_secrets
+from components.openpai.protocol.commands import TemplateError, runtime_text, task_command, with_secrets
 from components.openpai.protocol.rules import (
     ADVICE,
     OBSTACLES,
@@ -32,10 +32,10 @@ from components.openpai.protocol.text import (
     Moment,
     NotAJobError,
     NotYamlError,
-    masked,
-    parse,
+    javascript_text,
+    mask_job_secrets,
+    parse_job_text,
     shares_secrets,
-    shown,
     text_of,
 )
 
@@ -49,16 +49,16 @@ __all__ = [
     "Problem",
     "TemplateError",
     "controller_name",
-    "entrypoint",
-    "masked",
+    "javascript_text",
+    "mask_job_secrets",
     "named_storages",
-    "obstacles",
-    "parse",
-    "problems",
-    "refusals",
+    "parse_job_text",
+    "protocol_obstacles",
+    "protocol_problems",
+    "protocol_refusals",
     "runtime_text",
     "shares_secrets",
-    "shown",
+    "task_command",
     "text_of",
     "with_secrets",
 ]
@@ -70,32 +70,32 @@ _LONGEST = 200
 _OF_VALUES = ("type", "anyOf", "not")
 
 
-def problems(job: Mapping[str, Any]) -> list[Problem]:
+def protocol_problems(job: Mapping[str, Any]) -> list[Problem]:
     """All problems of a job, for those who submit it. The rules are checked only if the schema holds."""
-    return refusals(job) or _misfits("runnable.json", job) or _broken((*OBSTACLES, *ADVICE), job)
+    return protocol_refusals(job) or _schema_problems("runnable.json", job) or _broken_rules((*OBSTACLES, *ADVICE), job)
 
 
-def refusals(job: Mapping[str, Any]) -> list[Problem]:
+def protocol_refusals(job: Mapping[str, Any]) -> list[Problem]:
     """Why a cluster's REST server refuses a job."""
-    return _misfits("schema.json", job) or _broken(REFUSED, job)
+    return _schema_problems("schema.json", job) or _broken_rules(REFUSED, job)
 
 
-def obstacles(job: Mapping[str, Any]) -> list[Problem]:
+def protocol_obstacles(job: Mapping[str, Any]) -> list[Problem]:
     """Why a job that the REST server accepts cannot run."""
-    shape = _misfits("runnable.json", job)
-    return [each._replace(code=each.code or POD_REFUSED) for each in shape] or _broken(OBSTACLES, job)
+    shape = _schema_problems("runnable.json", job)
+    return [each._replace(code=each.code or POD_REFUSED) for each in shape] or _broken_rules(OBSTACLES, job)
 
 
-def _misfits(schema: str, job: Mapping[str, Any]) -> list[Problem]:
-    return [_problem(error) for error in _validator(schema).iter_errors(dict(job))]
+def _schema_problems(schema: str, job: Mapping[str, Any]) -> list[Problem]:
+    return [_problem_of_error(error) for error in _schema_validator(schema).iter_errors(dict(job))]
 
 
-def _broken(rules: Rules, job: Mapping[str, Any]) -> list[Problem]:
+def _broken_rules(rules: Rules, job: Mapping[str, Any]) -> list[Problem]:
     return [problem for rule in rules for problem in rule(job)]
 
 
 @cache
-def _validator(schema: str) -> Any:
+def _schema_validator(schema: str) -> Any:
     from jsonschema.exceptions import ValidationError
     from jsonschema.validators import Draft202012Validator, extend
 
@@ -113,7 +113,7 @@ def _validator(schema: str) -> Any:
     return validator(json.loads((_FOLDER / schema).read_text(encoding="utf-8")))
 
 
-def _problem(error: ValidationError) -> Problem:
+def _problem_of_error(error: ValidationError) -> Problem:
     """The library's message, without values that may be long or secret."""
     path, rule = tuple(error.absolute_path), error.schema if isinstance(error.schema, Mapping) else {}
     if path[-1:] in (("jobRetryCount",), ("taskRetryCount",)) and error.validator == "minimum":

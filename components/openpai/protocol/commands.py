@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.openpai.protocol.text import shown
+from components.openpai.protocol.text import javascript_text
 
 _OPENS = re.compile(r"<%\s*")
 _CLOSES, _CLOSES_CURLY = re.compile(r"\s*%>"), re.compile(r"\s*}\s*%>")
@@ -31,22 +31,22 @@ ESCAPED = frozenset("&<>\"'")
 _PREREQUISITES = ("script", "output", "data")
 
 
-def entrypoint(job: Mapping[str, Any], role: str) -> str:
+def task_command(job: Mapping[str, Any], role: str) -> str:
     """The command of a role's tasks (`USER_CMD`). References to secrets are left: each task's runtime fills them in.
 
     Raises `TemplateError` if the REST server cannot read it.
     """
-    scope = _scope(job, role)
+    scope = _reference_scope(job, role)
 
     def fill(name: str) -> str | None:
         # The REST server puts `$` before the names that it knows.
         value = looked_up(scope, name.removeprefix("$")) if name.startswith("$") else None
-        return None if value is None else shown(value)
+        return None if value is None else javascript_text(value)
 
-    return render(written(job, role), fill)
+    return render_mustache(commands_as_written(job, role), fill)
 
 
-def written(job: Mapping[str, Any], role: str) -> str:
+def commands_as_written(job: Mapping[str, Any], role: str) -> str:
     """The commands of a role's tasks, before their references are filled in."""
     name = job.get("defaults", {}).get("deployment")
     roles = next((row["taskRoles"] for row in job.get("deployments", ()) if row["name"] == name), None)
@@ -57,7 +57,7 @@ def written(job: Mapping[str, Any], role: str) -> str:
 
 def require_readable(text: str) -> None:
     """Raises `TemplateError` if the REST server cannot read a text."""
-    render(text, lambda name: None)
+    render_mustache(text, lambda name: None)
 
 
 def with_secrets(text: str, secrets: Mapping[str, Any] | None) -> str:
@@ -88,20 +88,20 @@ def _with_numbered_lists(value: Any) -> Any:
 
 def runtime_text(job: Mapping[str, Any], role: str, text: str) -> str:
     """A text of a runtime plugin with all references filled in, including secrets, as a task's runtime does it."""
-    return filled(text, {**_scope(job, role), "secrets": job.get("secrets") or {}})
+    return fill_known_references(text, {**_reference_scope(job, role), "secrets": job.get("secrets") or {}})
 
 
-def filled(text: str, scope: Mapping[str, Any]) -> str:
+def fill_known_references(text: str, scope: Mapping[str, Any]) -> str:
     """Fills in references. Those that are not in the scope are left."""
 
     def fill(reference: re.Match[str]) -> str:
         value = looked_up(scope, reference[1])
-        return reference[0] if value is None else shown(value)
+        return reference[0] if value is None else javascript_text(value)
 
     return _REFERENCE.sub(fill, text)
 
 
-def references(text: str) -> Iterator[str]:
+def references_in(text: str) -> Iterator[str]:
     """The references in a text, such as `parameters.model`."""
     return (reference[1] for reference in _REFERENCE.finditer(text))
 
@@ -123,13 +123,13 @@ def looked_up(scope: Mapping[str, Any], reference: str) -> Any:
     return value
 
 
-def _scope(job: Mapping[str, Any], role: str) -> dict[str, Any]:
+def _reference_scope(job: Mapping[str, Any], role: str) -> dict[str, Any]:
     task_role = job["taskRoles"][role]
-    chosen = {kind: _prerequisite(job, kind, task_role.get(kind)) for kind in _PREREQUISITES}
+    chosen = {kind: _chosen_prerequisite(job, kind, task_role.get(kind)) for kind in _PREREQUISITES}
     return {"parameters": job.get("parameters"), **chosen}
 
 
-def _prerequisite(job: Mapping[str, Any], kind: str, name: str | None) -> Any:
+def _chosen_prerequisite(job: Mapping[str, Any], kind: str, name: str | None) -> Any:
     rows = job.get("prerequisites") or ()
     return next((row for row in rows if row["type"] == kind and row["name"] == name), None)
 
@@ -138,7 +138,7 @@ class TemplateError(ValueError):
     """A text that mustache cannot read. The REST server responds to such a job with 500."""
 
 
-def render(text: str, fill: Callable[[str], str | None]) -> str:
+def render_mustache(text: str, fill: Callable[[str], str | None]) -> str:
     """The text with its tags filled in. If `fill` returns None, the tag is left."""
     reader = _Reader(text)
     while found := _OPENS.search(text, reader.at):

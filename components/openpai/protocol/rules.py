@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from catalog.openpai import checker_problem, init_failure
 from components.openpai.protocol.commands import (
     ESCAPED,
     TemplateError,
-    entrypoint,
+    commands_as_written,
     looked_up,
-    references,
+    references_in,
     require_readable,
+    task_command,
     without_references,
-    written,
 )
 from components.openpai.protocol.text import LONGEST_TEXT, text_of
 
@@ -53,15 +54,15 @@ class Problem(NamedTuple):
         return f"{'.'.join(str(step) for step in self.path) or 'the job'}: {self.message}"
 
 
-def _rows(job: Job, key: str) -> list[Any]:
+def _job_rows(job: Job, key: str) -> list[Any]:
     return job.get(key) or []
 
 
-def _extras(job: Job) -> Mapping[str, Any]:
+def _job_extras(job: Job) -> Mapping[str, Any]:
     return job.get("extras") or {}
 
 
-def _keys(value: Any) -> list[str]:
+def _object_keys(value: Any) -> list[str]:
     """The result of JavaScript's `Object.keys`."""
     if isinstance(value, Mapping):
         return list(value)
@@ -69,16 +70,16 @@ def _keys(value: Any) -> list[str]:
 
 
 def _names_once(job: Job) -> Iterator[Problem]:
-    by_type = Counter((row["type"], row["name"]) for row in _rows(job, "prerequisites"))
+    by_type = Counter((row["type"], row["name"]) for row in _job_rows(job, "prerequisites"))
     for (kind, name), number in by_type.items():
         if number > 1:
             yield Problem(("prerequisites",), f"`{name}` is the name of {number} prerequisites of type {kind}")
-    yield from _repeated(("deployments",), (row["name"] for row in _rows(job, "deployments")), "deployments")
+    yield from _repeated_names(("deployments",), (row["name"] for row in _job_rows(job, "deployments")), "deployments")
 
 
 def named_storages(job: Job) -> list[Mapping[str, Any]]:
     """The storages that a job asks for. Rows without a name do not count."""
-    rows = _extras(job).get("storages")
+    rows = _job_extras(job).get("storages")
     named = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
     return [row for row in named if row.get("name") not in (None, "", 0)]
 
@@ -87,19 +88,19 @@ def _mounts_differ(job: Job) -> Iterator[Problem]:
     """Two volumes of a pod must not have the same name or the same path."""
     rows = named_storages(job)
     path = ("extras", "storages")
-    yield from _repeated(path, (str(row["name"]) for row in rows), "storages", POD_REFUSED)
+    yield from _repeated_names(path, (str(row["name"]) for row in rows), "storages", POD_REFUSED)
     mounts = (row.get("mountPath") or f"/mnt/{row['name']}" for row in rows)
-    yield from _repeated(path, mounts, "storages' mounts", POD_REFUSED)
+    yield from _repeated_names(path, mounts, "storages' mounts", POD_REFUSED)
 
 
-def _repeated(path: tuple[str, ...], names: Iterable[str], what: str, code: int = 0) -> Iterator[Problem]:
+def _repeated_names(path: tuple[str, ...], names: Iterable[str], what: str, code: int = 0) -> Iterator[Problem]:
     for name, number in Counter(names).items():
         if number > 1:
             yield Problem(path, f"`{name}` occurs {number} times among the {what}", code=code)
 
 
 def _prerequisites_exist(job: Job) -> Iterator[Problem]:
-    by_type = {(row["type"], row["name"]) for row in _rows(job, "prerequisites")}
+    by_type = {(row["type"], row["name"]) for row in _job_rows(job, "prerequisites")}
     names = {name for _, name in by_type}
     for role, row in job["taskRoles"].items():
         for name in row.get("prerequisites", ()):
@@ -112,16 +113,16 @@ def _prerequisites_exist(job: Job) -> Iterator[Problem]:
 
 def _deployment_exists(job: Job) -> Iterator[Problem]:
     chosen = (job.get("defaults") or {}).get("deployment")
-    if chosen is not None and chosen not in {row["name"] for row in _rows(job, "deployments")}:
+    if chosen is not None and chosen not in {row["name"] for row in _job_rows(job, "deployments")}:
         yield Problem(("defaults", "deployment"), f"no deployment has the name `{chosen}`")
 
 
 def _sku_or_cell(job: Job) -> Iterator[Problem]:
     """Checks the settings of the hived scheduler. Which SKUs exist depends on the cluster."""
     path, groups = ("extras", "hivedScheduler", "taskRoles"), dict[str, tuple[Any, Any]]()
-    given = _extras(job).get("hivedScheduler")
+    given = _job_extras(job).get("hivedScheduler")
     by_role = given.get("taskRoles") if isinstance(given, Mapping) else None
-    yield from _roles_exist(job, path, _keys(by_role))
+    yield from _roles_exist(job, path, _object_keys(by_role))
     for role, row in by_role.items() if isinstance(by_role, Mapping) else ():
         wanted = row.get("skuType"), row.get("pinnedCellId")
         if None not in wanted:
@@ -133,9 +134,9 @@ def _sku_or_cell(job: Job) -> Iterator[Problem]:
 
 
 def _roles_of_plugins_exist(job: Job) -> Iterator[Problem]:
-    for index, row in enumerate(_rows(job, "deployments")):
+    for index, row in enumerate(_job_rows(job, "deployments")):
         yield from _roles_exist(job, ("deployments", index, "taskRoles"), row["taskRoles"])
-    for index, row in enumerate(_extras(job).get(_PLUGINS, ())):
+    for index, row in enumerate(_job_extras(job).get(_PLUGINS, ())):
         yield from _roles_exist(job, ("extras", _PLUGINS, index, "taskroles"), row.get("taskroles", ()))
 
 
@@ -159,15 +160,15 @@ def _roles_differ(job: Job) -> Iterator[Problem]:
 
 def _templates_are_readable(job: Job) -> Iterator[Problem]:
     for role in job["taskRoles"]:
-        yield from _unreadable(("taskRoles", role, "commands"), lambda role=role: entrypoint(job, role))  # type: ignore[misc]
-    for index, row in enumerate(_rows(job, "prerequisites")):
+        yield from _unreadable_template(("taskRoles", role, "commands"), partial(task_command, job, role))
+    for index, row in enumerate(_job_rows(job, "prerequisites")):
         auth = row.get("auth") if row["type"] == "dockerimage" else None
         for key, text in (auth or {}).items():
-            path = ("prerequisites", index, "auth", key)
-            yield from _unreadable(path, lambda text=text: require_readable(text if isinstance(text, str) else ""))  # type: ignore[misc]
+            read = partial(require_readable, text if isinstance(text, str) else "")
+            yield from _unreadable_template(("prerequisites", index, "auth", key), read)
 
 
-def _unreadable(path: tuple[str | int, ...], read: Callable[[], object]) -> Iterator[Problem]:
+def _unreadable_template(path: tuple[str | int, ...], read: Callable[[], object]) -> Iterator[Problem]:
     try:
         read()
     except TemplateError as error:
@@ -177,44 +178,44 @@ def _unreadable(path: tuple[str | int, ...], read: Callable[[], object]) -> Iter
 def _references_exist(job: Job) -> Iterator[Problem]:
     secrets, parameters = job.get("secrets", {}), job.get("parameters", {})
     for role, row in job["taskRoles"].items():
-        chosen = {kind: _named(job, kind, row[kind]) for kind in _OF_ROLE if kind in row}
+        chosen = {kind: _prerequisite_named(job, kind, row[kind]) for kind in _OF_ROLE if kind in row}
         scope = {"secrets": secrets, "parameters": parameters, **chosen}
-        texts = f"{written(job, role)}\n{entrypoint(job, role)}"
-        yield from _unfilled(("taskRoles", role, "commands"), texts, scope)
-    for index, row in enumerate(_rows(job, "prerequisites")):
-        for key, text in _auth(row).items():
-            yield from _unfilled(("prerequisites", index, "auth", key), text, {"secrets": secrets})
+        texts = f"{commands_as_written(job, role)}\n{task_command(job, role)}"
+        yield from _unfilled_references(("taskRoles", role, "commands"), texts, scope)
+    for index, row in enumerate(_job_rows(job, "prerequisites")):
+        for key, text in _image_auth(row).items():
+            yield from _unfilled_references(("prerequisites", index, "auth", key), text, {"secrets": secrets})
 
 
-def _auth(row: Mapping[str, Any]) -> dict[str, str]:
+def _image_auth(row: Mapping[str, Any]) -> dict[str, str]:
     """The texts of an image's `auth` that a cluster reads."""
     auth = row.get("auth") if row["type"] == "dockerimage" else None
     return {key: text for key, text in (auth or {}).items() if isinstance(text, str)}
 
 
-def _unfilled(path: tuple[str | int, ...], text: str, scope: Mapping[str, Any]) -> Iterator[Problem]:
-    for reference in dict.fromkeys(references(text)):
+def _unfilled_references(path: tuple[str | int, ...], text: str, scope: Mapping[str, Any]) -> Iterator[Problem]:
+    for reference in dict.fromkeys(references_in(text)):
         if looked_up(scope, reference) is None:
             yield Problem(path, f"nothing is called `${reference}`")
     if "<%" in without_references(text):
         yield Problem(path, "`<%` begins a reference, but this is not one: `<% $parameters.name %>` is one")
 
 
-def _named(job: Job, kind: str, name: str) -> Any:
-    return next((row for row in _rows(job, "prerequisites") if (row["type"], row["name"]) == (kind, name)), None)
+def _prerequisite_named(job: Job, kind: str, name: str) -> Any:
+    return next((row for row in _job_rows(job, "prerequisites") if (row["type"], row["name"]) == (kind, name)), None)
 
 
 def _passwords_are_secrets(job: Job) -> Iterator[Problem]:
-    for index, row in enumerate(_rows(job, "prerequisites")):
-        password = _auth(row).get("password")
-        if password and not any(reference.startswith("secrets.") for reference in references(password)):
+    for index, row in enumerate(_job_rows(job, "prerequisites")):
+        password = _image_auth(row).get("password")
+        if password and not any(reference.startswith("secrets.") for reference in references_in(password)):
             yield Problem(("prerequisites", index, "auth", "password"), "is readable by all: refer to a secret")
 
 
 def _secrets_arrive(job: Job) -> Iterator[Problem]:
     """The runtime fills secrets into commands by mustache, which writes some characters as HTML does."""
     for role in job["taskRoles"]:
-        for reference in dict.fromkeys(references(entrypoint(job, role))):
+        for reference in dict.fromkeys(references_in(task_command(job, role))):
             value = looked_up({"secrets": job.get("secrets")}, reference)
             if isinstance(value, str) and ESCAPED & set(value):
                 message = (
@@ -233,7 +234,7 @@ def _images_are_checked(job: Job) -> Iterator[Problem]:
 
 def _commands_fit(job: Job) -> Iterator[Problem]:
     for role in job["taskRoles"]:
-        size = len(entrypoint(job, role).encode())
+        size = len(task_command(job, role).encode())
         if size > LONGEST_COMMAND:
             message = f"has {size} bytes, and a task's command has at most {LONGEST_COMMAND}"
             yield Problem(("taskRoles", role, "commands"), message, is_size=True, code=POD_REFUSED)
@@ -272,7 +273,7 @@ def _minima_count(job: Job) -> Iterator[Problem]:
 def _switches_switch(job: Job) -> Iterator[Problem]:
     """Checks that switches are booleans: JavaScript takes any text for true, and only `false` itself turns off a
     gang."""
-    if not isinstance(_extras(job).get("gangAllocation", True), bool):
+    if not isinstance(_job_extras(job).get("gangAllocation", True), bool):
         yield Problem(("extras", "gangAllocation"), "is not of type boolean")
     for role, row in job["taskRoles"].items():
         if not isinstance((row.get("extraContainerOptions") or {}).get("infiniband", True), bool):

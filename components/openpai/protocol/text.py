@@ -69,7 +69,7 @@ class Moment(str):
     __slots__ = ()
 
 
-def moment(text: str) -> Moment:
+def parse_moment(text: str) -> Moment:
     parts = next((found for each in _MOMENTS if (found := each.fullmatch(text))), None)
     if parts is None:
         raise ValueError("this is not a date")
@@ -83,7 +83,7 @@ def moment(text: str) -> Moment:
     return Moment(when.strftime("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)"))
 
 
-def number(value: float) -> int | float:
+def shortest_number(value: float) -> int | float:
     return int(value) if abs(value) < _EXACT and value.is_integer() else value
 
 
@@ -101,10 +101,10 @@ def text_of(job: Mapping[str, Any]) -> str:
     Each top-level key begins a line, because otherwise a cluster would not find and hide the secrets. Values are
     quoted, because YAML in JavaScript takes some unquoted texts, such as 1e3, for numbers.
     """
-    return yaml.dump(_quoted(job), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)
+    return yaml.dump(_quote_texts(job), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)
 
 
-def parse(text: str) -> dict[str, Any]:
+def parse_job_text(text: str) -> dict[str, Any]:
     """The job in a text, read as the REST server reads it. Raises `NotAJobError`."""
     try:
         job = yaml.load(text, Loader=_Loader)
@@ -115,7 +115,7 @@ def parse(text: str) -> dict[str, Any]:
     return job
 
 
-def masked(job: Mapping[str, Any]) -> dict[str, Any]:
+def mask_job_secrets(job: Mapping[str, Any]) -> dict[str, Any]:
     """The job without its secrets, which all users may read.
 
     A cluster searches the text for lines that begin with `secrets:`. Here the parsed value is replaced, so that secrets
@@ -133,12 +133,12 @@ def shares_secrets(text: str) -> bool:
     if isinstance(job, yaml.MappingNode):
         loader.flatten_mapping(job)
         for key, value in job.value:
-            is_secret = shown(loader.construct_object(key, deep=True)) == _SECRETS
+            is_secret = javascript_text(loader.construct_object(key, deep=True)) == _SECRETS
             (own if is_secret else others).append(value)
-    return not _reached(own).isdisjoint(_reached(others))
+    return not _reachable_nodes(own).isdisjoint(_reachable_nodes(others))
 
 
-def shown(value: Any) -> str:
+def javascript_text(value: Any) -> str:
     """A value in the spelling of JavaScript."""
     match value:
         case None:
@@ -148,7 +148,7 @@ def shown(value: Any) -> str:
         case float() if value.is_integer():
             return str(int(value))
         case list():
-            return ",".join("" if one is None else shown(one) for one in value)
+            return ",".join("" if one is None else javascript_text(one) for one in value)
         case Mapping():
             return "[object Object]"
         case _:
@@ -175,7 +175,7 @@ class _Loader(yaml.SafeLoader):
         self._taken_over = 0
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        merged = [one for key, value in node.value if key.tag == _MERGE for one in _merged(value)]
+        merged = [one for key, value in node.value if key.tag == _MERGE for one in _merged_mappings(value)]
         for one in merged:
             self.flatten_mapping(one)
         self._taken_over += sum(len(one.value) for one in merged)
@@ -188,23 +188,23 @@ class _Loader(yaml.SafeLoader):
         if not isinstance(node, yaml.MappingNode):
             return super().construct_mapping(node, deep)
         own = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE]
-        if twice := _twice(own):
+        if twice := _first_repeated(own):
             raise yaml.constructor.ConstructorError(None, None, f"the key {twice[:60]!r} occurs twice", node.start_mark)
         self.flatten_mapping(node)
-        pairs = [(shown(self.construct_object(key, deep=True)), value) for key, value in node.value]
+        pairs = [(javascript_text(self.construct_object(key, deep=True)), value) for key, value in node.value]
         return {key: self.construct_object(value, deep=deep) for key, value in pairs}
 
     def construct_moment(self, node: Any) -> Moment:
-        return moment(self.construct_text(node))
+        return parse_moment(self.construct_text(node))
 
     def construct_text(self, node: Any) -> str:
         return str(self.construct_scalar(node))
 
     def construct_number(self, node: Any) -> float:
-        return number(self.construct_yaml_float(node))
+        return shortest_number(self.construct_yaml_float(node))
 
 
-def _twice(keys: list[str]) -> str | None:
+def _first_repeated(keys: list[str]) -> str | None:
     """The first repeated key."""
     seen: set[str] = set()
     for key in keys:
@@ -214,7 +214,7 @@ def _twice(keys: list[str]) -> str | None:
     return None
 
 
-def _reached(nodes: Iterable[yaml.Node]) -> set[int]:
+def _reachable_nodes(nodes: Iterable[yaml.Node]) -> set[int]:
     """These nodes and all below them. An alias gives the same node at each place."""
     left, seen = list(nodes), set[int]()
     while left:
@@ -229,7 +229,7 @@ def _reached(nodes: Iterable[yaml.Node]) -> set[int]:
     return seen
 
 
-def _merged(value: yaml.Node) -> list[yaml.MappingNode]:
+def _merged_mappings(value: yaml.Node) -> list[yaml.MappingNode]:
     nodes = value.value if isinstance(value, yaml.SequenceNode) else [value]
     return [one for one in nodes if isinstance(one, yaml.MappingNode)]
 
@@ -241,14 +241,14 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_number)
 _Dumper.add_representer(_Text, lambda dumper, data: dumper.represent_scalar("tag:yaml.org,2002:str", data, style='"'))
 
 
-def _quoted(value: Any) -> Any:
+def _quote_texts(value: Any) -> Any:
     match value:
         case str():
             return _Text(value)
         case Mapping():
-            return {str(key): _quoted(one) for key, one in value.items()}
+            return {str(key): _quote_texts(one) for key, one in value.items()}
         case list() | tuple():
-            return [_quoted(one) for one in value]
+            return [_quote_texts(one) for one in value]
         case _:
             return value
 
@@ -270,16 +270,16 @@ class Exit:
 
 
 @cache
-def _exits() -> Mapping[int, Exit]:
+def _exit_rows() -> Mapping[int, Exit]:
     rows = ({key: value for key, value in row.items() if key != "when"} for row in table("openpai_exits")["exit"])
     return {row["code"]: Exit(**row) for row in rows}
 
 
 def exit_of(code: int) -> Exit:
     """The meaning of a code. A code without a row is the program's own, or of a newer OpenPAI."""
-    if code in _exits():
-        return _exits()[code]
-    undefined = _exits()[_UNDEFINED]
+    if code in _exit_rows():
+        return _exit_rows()[code]
+    undefined = _exit_rows()[_UNDEFINED]
     if code > 0:
         return Exit(code, "", undefined.kind, "")
     return Exit(code, undefined.phrase, undefined.kind, undefined.words)

@@ -10,24 +10,24 @@ from typing import Any
 import pulumi
 
 from components.messages import RefusedError
-from components.openpai.job import judged, protocol_of
+from components.openpai.job import protocol_of, protocol_to_check
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
-from components.openpai.protocol import problems
-from components.openpai.run_inputs import RunFiles, read_files, run_inputs
+from components.openpai.protocol import protocol_problems
+from components.openpai.run_inputs import RunFiles, openpai_run_inputs, read_files
 from components.plan.platform import Deployment
 from components.runs import Run, RunProvider, old_run_names, warn_of_links
 from schemas.findings import Wrong, at
 
 
-def deploy(plan: OpenPaiPlan, folder: Path) -> dict[str, Any]:
+def deploy_openpai(plan: OpenPaiPlan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
-    files = {name: _files(plan, job, folder) for name, job in plan.jobs.items()}
+    files = {name: _read_job_files(plan, job, folder) for name, job in plan.jobs.items()}
     wrongs = []
     # All jobs are checked first: OpenPAI would refuse a wrong one only when others train already.
     for name, job in plan.jobs.items():
         too_large = "keep the code in git or in the image" if job.code else "correct the job"
         for key, run in job.runs.items():
-            for problem in problems(judged(protocol_of(plan, job, run, files[name].code), run)):
+            for problem in protocol_problems(protocol_to_check(protocol_of(plan, job, run, files[name].code), run)):
                 message = f"the job breaks OpenPAI's protocol: {problem}"
                 remedy = too_large if problem.is_size else "correct the job"
                 wrongs.append(Wrong(at("jobs", name, "runs", key), message, remedy))
@@ -71,7 +71,7 @@ class Job(pulumi.ComponentResource):
         self.runs = {
             key: Run(
                 f"{name}/{key}",
-                run_inputs(plan, job, run, files, pulumi.Output.secret),
+                openpai_run_inputs(plan, job, run, files, pulumi.Output.secret),
                 pulumi.ResourceOptions(
                     parent=self,
                     provider=provider,
@@ -85,7 +85,7 @@ class Job(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def _files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles:
+def _read_job_files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles:
     if job.code and job.code.folder:
         warn_of_links(job.name, (folder / job.code.folder).resolve())
     try:
@@ -95,4 +95,4 @@ def _files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles:
         raise RefusedError([Wrong(at("jobs", job.name), message, "correct the path, or the file")]) from None
 
 
-DEPLOYMENT = Deployment(deploy)
+DEPLOYMENT = Deployment(deploy_openpai)

@@ -43,7 +43,7 @@ class OpenPaiReview(ReviewPlatform):
 
     def abilities(self, sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
         """What the stack's token allows, and access that plugins of jobs open. The cluster's groups are not known."""
-        return tuple(frozenset(_abilities(side)) for side in sides)
+        return tuple(frozenset(_granted_abilities(side)) for side in sides)
 
     def operation_words(self, operations: frozenset[str]) -> str:
         if operations == {_READ}:
@@ -60,10 +60,10 @@ class OpenPaiReview(ReviewPlatform):
         return None if resource.retain else loss_of(resource, _LOST_WITH_A_RUN)
 
     def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
-        return Costs({name: _machines(job, prices) for name, job in (side.plan.get("jobs") or {}).items()})
+        return Costs({name: _machines_of_job(job, prices) for name, job in (side.plan.get("jobs") or {}).items()})
 
 
-def _abilities(side: Snapshot) -> Iterator[Ability]:
+def _granted_abilities(side: Snapshot) -> Iterator[Ability]:
     cluster: Mapping[str, Any] = side.plan.get("cluster") or {}
     who = f"user {cluster.get('user')} at {cluster.get('uri')}"
     for grant in (side.plan.get("access") or {}).get("grants", ()):
@@ -80,7 +80,7 @@ def _abilities(side: Snapshot) -> Iterator[Ability]:
             yield Ability(f"tasks of the job {run.name.partition('/')[0]}", f"{_PLUGIN}{plugin.get('plugin')}", "")
 
 
-def _machines(job: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
+def _machines_of_job(job: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
     """A cluster has no prices. A team may give one for an SKU, by its name in the stack file, or for every node.
 
     OpenPAI itself retries jobs and tasks, so no launch document counts that.

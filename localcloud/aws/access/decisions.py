@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any
 
 from catalog.tables import table
-from components.aws.iam.decide import AwsPrincipal, Decision, Need, decide, trusts
+from components.aws.iam.decide import AwsPrincipal, Decision, Need, decide_aws_call, trusts_principal
 from localcloud.aws.access.needs import common_keys, needs_of_aws_call, special_keys
 from localcloud.aws.access.policies import in_force, role_named, trust_of
 from localcloud.aws.account import ACCOUNT
@@ -35,7 +35,7 @@ def authorize_aws_call(call: AwsCall, principal: AwsPrincipal, record: AwsRecord
     if call.name == "sts.AssumeRole" and any(name.startswith("Tags") for name in call.parameters):
         raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS does not support tags of sessions")
     for need in needs_of_aws_call(call, principal):
-        decision = decide(need, principal, in_force(principal, need))
+        decision = decide_aws_call(need, principal, in_force(principal, need))
         record.note(call.name, principal, need, decision)
         if not decision.allowed:
             log.warning("refused %s to %s: %s on %s", call.name, principal.arn, need.action, need.resource)
@@ -49,7 +49,7 @@ def authorize_aws_call(call: AwsCall, principal: AwsPrincipal, record: AwsRecord
         arn = call.text("RoleArn")
         role = role_named(arn.rpartition("/")[2])
         keys = {**common_keys(call, principal), **special_keys(call)}
-        if role is None or role.arn != arn or not trusts(trust_of(role), keys, principal=principal):
+        if role is None or role.arn != arn or not trusts_principal(trust_of(role), keys, principal=principal):
             raise RefusalError(
                 Reason.DENIED,
                 f"User: {principal.arn} is not authorized to perform: sts:AssumeRole on resource: {arn}",
@@ -58,7 +58,7 @@ def authorize_aws_call(call: AwsCall, principal: AwsPrincipal, record: AwsRecord
 
 def ec2_may_assume(role: Any) -> bool:
     """Whether the role's trust policy lets EC2 give its credentials to instances."""
-    return trusts(trust_of(role), {"aws:SourceAccount": (ACCOUNT,)}, service="ec2.amazonaws.com")
+    return trusts_principal(trust_of(role), {"aws:SourceAccount": (ACCOUNT,)}, service="ec2.amazonaws.com")
 
 
 class AwsRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
+from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide_aws_call
 from components.aws.iam.documents import PolicyDocument, statements_of
 from localcloud.aws.access.policies import attached_policies, in_force
 from localcloud.aws.account import ACCOUNT
@@ -40,7 +40,7 @@ class PolicySimulation(Operations):
 def _simulate_need(source: str, need: Need, more: list[PolicyDocument]) -> dict[str, Any]:
     principal, policies = _policies_of_source(source, need)
     policies = InForce((*policies.identity, *more), policies.boundaries, (), policies.unreadable)
-    decision = decide(need, principal, policies)
+    decision = decide_aws_call(need, principal, policies)
     denied = "explicitDeny" if "explicit deny" in decision.why else "implicitDeny"
     return {
         "EvalActionName": need.action, "EvalResourceName": need.resource,

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from components.aws.client import states
-from components.aws.client.machines import Instance, newest
+from components.aws.client.machines import Instance, newest_instance_of_each_node
 from components.aws.client.queue import LONGEST_BYTES, QueueView
-from components.aws.client.start_folders import StatusFolder, parse_folder, start_folder
+from components.aws.client.start_folders import StatusFolder, parse_s3_folder, start_folder_uri
 from components.aws.client.tickets import ROOT, Cluster, Ticket
 from components.platform.runs import read_launch_document
 from launcher.escaping import terminal_line
@@ -68,7 +68,7 @@ def _queued_run(queue: StateQueue, ticket: Ticket, finds: dict[str, Find]) -> Aw
     if cluster.stack not in finds:
         finds[cluster.stack] = cached_lookup(lambda: newest_instances(cluster))
     find, names = finds[cluster.stack], ticket.node_names[:MOST_RANKS]
-    seen = states.start_as_it_is(ticket, names, replace(queue, cluster=cluster), find)
+    seen = states.observe_start(ticket, names, replace(queue, cluster=cluster), find)
     environments = [node.get("environment") for node in ticket.nodes]
     variables = [one for one in environments if isinstance(one, Mapping)]
     document = read_launch_document(variables[0] if variables else {})
@@ -92,7 +92,7 @@ def _queued_run(queue: StateQueue, ticket: Ticket, finds: dict[str, Find]) -> Aw
         nodes=tuple(sorted(nodes, key=lambda node: (node.rank, node.run.name))),
         variables=tuple(sorted({str(name)[:LONGEST_NAME] for one in variables for name in one})[:_MOST_VARIABLES]),
         ticket=ticket,
-        place=parse_folder(start_folder(document, ticket.start)),
+        place=parse_s3_folder(start_folder_uri(document, ticket.start)),
     )
 
 
@@ -169,7 +169,9 @@ def newest_instances(cluster: Cluster) -> Mapping[str, Instance]:
     """The newest instance of each node of a cluster."""
     wanted = {"job": cluster.job, **({"stack": cluster.stack} if cluster.stack else {})}
     every = [one for backend in machine_view.ec2_backends_in_use() for one in backend.all_instances()]
-    return newest(instance_of(one) for one in every if wanted.items() <= tags_by_name(one).items())
+    return newest_instance_of_each_node(
+        instance_of(one) for one in every if wanted.items() <= tags_by_name(one).items()
+    )
 
 
 def with_zone(moment: datetime) -> datetime:

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Mapping
 
 from components.aws.types.functions import FUNCTIONS, AwsFunction
-from components.aws.types.templates import fill
+from components.aws.types.templates import fill_template
 from components.platform.calls import Call, ProviderError, Stop
 from components.platform.values import Properties
 from components.s3 import call_aws, code_of
@@ -37,7 +37,9 @@ def call_aws_function(token: str, lookup: AwsFunction, session: AwsSession, args
         values["withDecryption"] = True
     if token.endswith("getSecret:getSecret"):
         values["secret"] = args.get("arn") or args.get("name")
-    parameters = {key: value for key, value in fill(lookup.parameters, values).items() if value not in (None, [None])}
+    parameters = {
+        key: value for key, value in fill_template(lookup.parameters, values).items() if value not in (None, [None])
+    }
     given: dict[str, list[str]] = {}
     for key, name in lookup.filters.items():
         if args.get(key) is not None:
@@ -53,7 +55,7 @@ def call_aws_function(token: str, lookup: AwsFunction, session: AwsSession, args
         token.rsplit(":", 1)[-1],
         lambda: session.ask(lookup.service, values["region"], lookup.operation, parameters),
     )
-    model = search_path(fill(lookup.at, values), answer)
+    model = search_path(fill_template(lookup.at, values), answer)
     if lookup.one:
         items, name = list(model or ()), token.rsplit(":", 1)[-1]
         if not items:
@@ -71,12 +73,12 @@ def call_aws_function(token: str, lookup: AwsFunction, session: AwsSession, args
         bucket = args["bucket"]
         result |= {"arn": f"arn:aws:s3:::{bucket}", "bucketDomainName": f"{bucket}.s3.amazonaws.com"}
         result["bucketRegion"] = result.get("bucketRegion") or values["region"]
-    return {**result, "id": str(live.get("id") or fill(lookup.id, {**result, **model}) or "")}
+    return {**result, "id": str(live.get("id") or fill_template(lookup.id, {**result, **model}) or "")}
 
 
 def _make_unused_calls(call: Call, lookup: AwsFunction, session: AwsSession, values: Properties) -> None:
     for operation, template in lookup.unused_calls.items():
-        parameters = {key: value for key, value in fill(template, values).items() if value is not None}
+        parameters = {key: value for key, value in fill_template(template, values).items() if value is not None}
 
         def ask(operation: str = operation, parameters: Properties = parameters) -> object:
             try:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from components.aws.types.aws_resource_type import AwsResourceType, Change
-from components.aws.types.templates import fill, parts_of
+from components.aws.types.templates import fill_template, parts_of
 from components.platform.calls import Call, InputFailure
 from components.platform.values import Properties
 from localcloud.aws.plugin.session import AwsSession, all_tags, visible_tags
@@ -97,11 +97,11 @@ class AwsProperties(TableResource, ABC):
     def _computed(self, context: Properties) -> Properties:
         values = {**context, REGION: self.region(context)}
         values |= {"account": self._session().account} if self._needs_account else {}
-        filled = {name: fill(template, values) for name, template in self.row.computed_outputs.items()}
+        filled = {name: fill_template(template, values) for name, template in self.row.computed_outputs.items()}
         return {name: value for name, value in filled.items() if value is not None}
 
     def id_of(self, model: Any, inputs: Properties) -> str:
-        return str(fill(self.row.create.id, {**inputs, **model}))
+        return str(fill_template(self.row.create.id, {**inputs, **model}))
 
     def parse_id(self, id: str) -> Properties:  # noqa: A002
         parts = parts_of(self.row.create.id, id)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from components.aws.types.aws_resource_type import ATTEMPT_TAG, Change, ListChange, Read
-from components.aws.types.templates import fill, names_in
+from components.aws.types.templates import fill_template, names_in
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from components.s3 import call_aws, code_of, is_missing_in_aws
@@ -81,7 +81,7 @@ class AwsResource(AwsProperties):
 
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
         shape = self.shape(self.row.create.operation)
-        fixed = fill(self.row.create.fixed, self.template_values("", inputs))
+        fixed = fill_template(self.row.create.fixed, self.template_values("", inputs))
         made = {**fixed, **self.creation(ParameterBuilder(self.row.renamed), inputs)}
         if self.row.tagging:
             tags = all_tags(self._session().default_tags, inputs)
@@ -144,8 +144,8 @@ class AwsResource(AwsProperties):
     def _read(self, call: Call, read: Read, values: Properties) -> Any:
         def ask() -> Any:
             try:
-                answer = self.ask(values, read.operation, fill(read.parameters, values))
-                return search_path(fill(read.at, values), answer)
+                answer = self.ask(values, read.operation, fill_template(read.parameters, values))
+                return search_path(fill_template(read.at, values), answer)
             except Exception as error:
                 if is_missing_in_aws(error) or code_of(error) in read.missing.split():
                     return None
@@ -182,29 +182,31 @@ class AwsResource(AwsProperties):
             raise unchangeable_error(call, sorted(wanted))
         if not given:
             if not change.exclusive:  # an exclusive value has been removed already
-                self.write(call, values, change.undo, fill(_undo_of(change), path))
+                self.write(call, values, change.undo, fill_template(_undo_of(change), path))
             return
         for one in [given] if change.together else [{name: given[name]} for name in given]:
             body = self.body_of(ParameterBuilder({**self.row.renamed, **change.names}), change, one)
-            self.write(call, values, change.operation, {**fill(change.parameters, path), **body})
+            self.write(call, values, change.operation, {**fill_template(change.parameters, path), **body})
 
     def _undo(self, call: Call, id: str, change: Change, live: Properties) -> None:  # noqa: A002
         if change.exclusive and any(live.get(name) for name in change.inputs):
-            self.write(call, live, change.undo, fill(_undo_of(change), self.template_values(id, live)))
+            self.write(call, live, change.undo, fill_template(_undo_of(change), self.template_values(id, live)))
 
     def _update_list(self, call: Call, id: str, added: ListChange, now: set[str], new: Properties) -> None:  # noqa: A002
         wanted = set(new.get(added.input) or ())
         lists = {added.add: sorted(wanted - now), added.remove: sorted(now - wanted)}
         given = {name: items for name, items in lists.items() if items}
         if given:
-            self.write(call, new, added.operation, {**fill(added.parameters, self.template_values(id, new)), **given})
+            self.write(
+                call, new, added.operation, {**fill_template(added.parameters, self.template_values(id, new)), **given}
+            )
 
     def _retag(self, call: Call, id: str, live: Properties, new: Properties) -> None:  # noqa: A002
         tagging = self.row.tagging
         if tagging is None:
             raise unchangeable_error(call, ["tags"])
         now, wanted = visible_tags(live.get("tags") or {}), all_tags(self._session().default_tags, new)
-        path = fill(tagging.parameters, self.template_values(id, {**new, **live}))
+        path = fill_template(tagging.parameters, self.template_values(id, {**new, **live}))
         if gone := sorted(now.keys() - wanted.keys()):
             keys = [{"Key": key} for key in gone] if tagging.keys == "Tags" else gone
             self.write(call, new, tagging.untag, {**path, tagging.keys: keys})
@@ -222,7 +224,11 @@ class AwsResource(AwsProperties):
         super().delete(call, id, outputs, inputs)
 
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
-        self.ask(inputs, self.row.delete.operation, fill(self.row.delete.parameters, self.template_values(id, inputs)))
+        self.ask(
+            inputs,
+            self.row.delete.operation,
+            fill_template(self.row.delete.parameters, self.template_values(id, inputs)),
+        )
 
 
 def _undo_of(change: Change) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.tables import table
-from components.aws.iam.decide import fits, is_operator
+from components.aws.iam.decide import fits_wildcards, is_operator
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
@@ -144,7 +144,7 @@ def _principal_exists(name: str) -> bool:
 
 def _check_resources(statement: Mapping[str, Any], bucket: str) -> None:
     for name in _field_texts(statement.get("Resource", statement.get("NotResource"))):
-        own = name == "*" or (name.startswith("arn:aws:s3:::") and fits(name[13:].partition("/")[0], bucket))
+        own = name == "*" or (name.startswith("arn:aws:s3:::") and fits_wildcards(name[13:].partition("/")[0], bucket))
         if not own:
             raise _MalformedError("Policy has invalid resource")
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.aws.iam.decide import AwsPrincipal, Need, decide
+from components.aws.iam.decide import AwsPrincipal, Need, decide_aws_call
 from localcloud.aws.access import s3_needs
 from localcloud.aws.access.needs import common_keys
 from localcloud.aws.access.policies import in_force
@@ -36,7 +36,7 @@ def refuse_s3_call(call: AwsCall, caller: AwsPrincipal) -> None:
     if reads and bucket.keys.get(call.text("Key")) is None:
         # Only callers who may list the bucket may learn that an object does not exist.
         need = Need("s3:ListBucket", f"arn:aws:s3:::{bucket.name}", common_keys(call, caller))
-        decision = decide(need, caller, in_force(caller, need))
+        decision = decide_aws_call(need, caller, in_force(caller, need))
         if not decision.allowed:
             raise RefusalError(
                 Reason.DENIED,

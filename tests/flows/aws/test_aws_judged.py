@@ -358,7 +358,7 @@ def test_a_rule_that_no_firewall_could_read_is_refused(inside: AwsInside) -> Non
 
 def test_a_bucket_with_odd_names_is_listed_and_emptied(inside: AwsInside) -> None:
     """A name with a control character once made every list of versions unreadable."""
-    from components.aws.local.removal import empty
+    from components.aws.local.removal import empty_bucket
     from localcloud.aws.border.xml_body import fits_xml
 
     s3 = inside.client(inside.deployer, "s3")
@@ -381,5 +381,5 @@ def test_a_bucket_with_odd_names_is_listed_and_emptied(inside: AwsInside) -> Non
     assert s3.list_object_versions(Bucket="odd-names", Prefix="a/", MaxKeys=1)["NextKeyMarker"] == names[0]
     uploads = s3.list_multipart_uploads(Bucket="odd-names", EncodingType="url")["Uploads"]
     assert {unquote(row["Key"]) for row in uploads} == set(names)
-    assert empty(s3, lambda text: None, "odd-names") == len(names) + 1
+    assert empty_bucket(s3, lambda text: None, "odd-names") == len(names) + 1
     assert not s3.list_object_versions(Bucket="odd-names").keys() & {"Versions", "DeleteMarkers"}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from components.aws.statements import AwsStatement, document_of, policies
+from components.aws.statements import AwsStatement, aws_policies, policy_document
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients
 from tests.support.aws_plans import aws_plan
@@ -154,7 +154,7 @@ def granted(aws: AwsClients) -> Iterator[Callable[[list[AwsStatement]], None]]:
     """Puts statements in force for the user, until the test ends."""
 
     def put(statements: list[AwsStatement]) -> None:
-        document = json.dumps(document_of(statements))
+        document = json.dumps(policy_document(statements))
         aws["iam"].put_user_policy(UserName="user", PolicyName="proof", PolicyDocument=document)
 
     yield put
@@ -170,7 +170,7 @@ def is_refused(attempt: Attempt, user: AwsClients, stage: Stage) -> bool:
 
 
 def statements_of(who: str) -> list[AwsStatement]:
-    return [one for policy in policies(PLAN) if policy.who == who for one in policy.statements]
+    return [one for policy in aws_policies(PLAN) if policy.who == who for one in policy.statements]
 
 
 def tried(statement: AwsStatement) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
-from components.aws.client.files import BucketStore, checksum_of, make
+from components.aws.client.files import BucketStore, checksum_of, open_aws_store
 from components.platform import streams
 from components.platform.calls import ProviderError
 from components.platform.client import Where
@@ -116,7 +116,7 @@ def test_an_interrupted_upload_resumes(world: AwsWorld, here: Path, monkeypatch:
 
 def test_a_bucket_under_a_key_of_kms_keeps_its_checksums(world: AwsWorld, here: Path) -> None:
     """moto states MD5 there, too; the store must not rely on it."""
-    store = make(StoreRequest("put", Where({}))).bucket("under-a-key")
+    store = open_aws_store(StoreRequest("put", Where({}))).bucket("under-a-key")
     world["s3"].create_bucket(Bucket="under-a-key")
     world.more.append("under-a-key")
     rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}}
@@ -144,7 +144,7 @@ def test_a_refusal_names_the_statements_that_are_missing() -> None:
     answer = {"Error": {"Code": "AccessDenied", "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": 403}}
     error = ProviderError("List the objects of b: no")
     error.__cause__ = ClientError(answer, "ListObjectsV2")
-    explained = make(StoreRequest("get", Where({})))._explain("b", error)
+    explained = open_aws_store(StoreRequest("get", Where({})))._explain("b", error)
     assert '"Action": ["s3:ListBucket"], "Resource": "arn:aws:s3:::b"' in explained.remedy
     assert '"Action": ["s3:GetObject"], "Resource": "arn:aws:s3:::b/*"' in explained.remedy
 

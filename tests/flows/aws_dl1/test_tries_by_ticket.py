@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from components.aws.client.deployed import PlanFiller
 from components.aws.plan import aws_dl1_plan
-from components.aws.run_inputs import run_inputs
+from components.aws.run_inputs import aws_run_inputs
 from components.plan.build import plan_of
 from schemas.judge import judge_file
 from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_world
@@ -72,7 +72,7 @@ def _deployed(world: AwsWorld, file: Path) -> dict[str, Any]:
     filler = PlanFiller({"bucket": f"s3://{world.bucket}", "registry": registry})
     where = {"bucket": world.bucket, "logGroup": GROUP, "secret": "tried/base"}
     waits = {"access": 0.01, "started": 5, "finished": 5}
-    return {**run_inputs(plan, job, job.runs["base"], where, filler), "until": "accepted", "timeouts": waits}
+    return {**aws_run_inputs(plan, job, job.runs["base"], where, filler), "until": "accepted", "timeouts": waits}
 
 
 def test_a_try_is_the_deployed_run_with_other_arguments_and_ends_with_it(world: AwsWorld, file: Path) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from components.aws.access_report import deployer_policies
-from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
+from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide_aws_call
 from components.aws.iam.documents import PolicyDocument, statements_of
 from components.aws.plan import aws_dl1_plan
-from components.aws.statements import AwsPolicy, policies
+from components.aws.statements import AwsPolicy, aws_policies
 from components.plan.build import plan_of
 from localcloud import admin, control
 from schemas.judge import judge_file
@@ -86,7 +86,7 @@ def test_no_call_of_deployer_and_nodes_needs_more(rows: list[dict[str, Any]]) ->
     plan = aws_dl1_plan(plan_of(judge_file(stack_file(NAME))))
     least = {
         "user": in_force(deployer_policies(plan)),
-        "role": in_force([one for one in policies(plan) if one.who == "runs"]),
+        "role": in_force([one for one in aws_policies(plan) if one.who == "runs"]),
     }
     assert {row["principal"]["type"] for row in rows} == {"user", "role"}
     missing = set()
@@ -94,6 +94,9 @@ def test_no_call_of_deployer_and_nodes_needs_more(rows: list[dict[str, Any]]) ->
         principal = AwsPrincipal(row["principal"]["id"], user=row["principal"]["name"])
         keys = {name: tuple(values) for name, values in row["target"]["variables"].items()}
         need = Need(row["permissions"][0], row["target"]["resource"], keys)
-        if not decide(need, principal, least[row["principal"]["type"]]).allowed and need.action not in LOCAL_ONLY:
+        if (
+            not decide_aws_call(need, principal, least[row["principal"]["type"]]).allowed
+            and need.action not in LOCAL_ONLY
+        ):
             missing.add((row["principal"]["type"], need.action, need.resource))
     assert missing == set()

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from components.openpai.plan import openpai_plan
-from components.openpai.run_inputs import read_files, run_inputs
+from components.openpai.run_inputs import openpai_run_inputs, read_files
 from components.plan.build import build_plan
 from components.plan.model import Plan
 from localcloud.control import Cloud
@@ -170,7 +170,7 @@ def on_openpai(shared_cloud: Cloud, folder: Path) -> Mapping[str, tuple[str, str
     for name, row in ROWS.items():
         plan = openpai_plan(_plan(folder, name, row, config, shape={"name": "small"}))
         spec = plan.jobs["train"]
-        inputs = run_inputs(plan, spec, spec.runs[name], read_files(plan, spec, folder), str)
+        inputs = openpai_run_inputs(plan, spec, spec.runs[name], read_files(plan, spec, folder), str)
         started[name] = world.submitted({**inputs["protocol"], "name": name}), str(storage / "vision" / "dev")
     return started
 

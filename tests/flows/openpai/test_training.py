@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from components.openpai.plan import OpenPaiPlan, openpai_plan
-from components.openpai.run_inputs import read_files, run_inputs
+from components.openpai.run_inputs import openpai_run_inputs, read_files
 from components.plan.build import plan_of
 from localcloud.control import Cloud
 from schemas.judge import judge_file
@@ -97,7 +97,7 @@ def _planned(file: Path, text: str) -> OpenPaiPlan:
 def _of_a_plan(cloud: Cloud, folder: Path, plan: OpenPaiPlan) -> dict[str, str]:
     world, names = OpenPaiWorld(cloud), {}
     for name, spec in plan.jobs.items():
-        inputs = run_inputs(plan, spec, spec.runs["base"], read_files(plan, spec, folder), str)
+        inputs = openpai_run_inputs(plan, spec, spec.runs["base"], read_files(plan, spec, folder), str)
         names[name] = world.submitted({**inputs["protocol"], "name": f"{name}-1f2e3d4c"})
     return names
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from components.openpai.client.jobs import Job
 from components.openpai.plan import openpai_plan
-from components.openpai.run_inputs import read_files, run_inputs
+from components.openpai.run_inputs import openpai_run_inputs, read_files
 from components.plan.build import plan_of
 from components.platform.calls import call_of
 from components.platform.values import Properties
@@ -85,7 +85,7 @@ def _command(name: str, file: Path, *words: str, group: str = "") -> Result:
 def _deployed(file: Path, name: str) -> Properties:
     plan = openpai_plan(plan_of(judge_file(file)))
     job = plan.jobs[name]
-    inputs = run_inputs(plan, job, job.runs["base"], read_files(plan, job, file.parent), lambda text: text)
+    inputs = openpai_run_inputs(plan, job, job.runs["base"], read_files(plan, job, file.parent), lambda text: text)
     return {**inputs, "until": "accepted"}
 
 

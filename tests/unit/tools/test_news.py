@@ -116,7 +116,7 @@ def test_a_dated_release_leaves_no_news_behind(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(release, "ROOT", tmp_path)
     monkeypatch.setattr(release, "read_fragments", lambda: [fragment("runs")])
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG.replace("0.2.0", VERSION))
-    assert "- New `thing`." in release._notes().text, "a preview's notes have them"
+    assert "- New `thing`." in release._release_notes().text, "a preview's notes have them"
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG.replace("0.2.0, unreleased", f"{VERSION}, 2026-05-31"))
     with pytest.raises(release.ReleaseError, match=r"runs\.x\.md"):
-        release._notes()
+        release._release_notes()

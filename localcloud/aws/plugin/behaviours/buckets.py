@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from components.aws.types.aws_resource_type import ATTEMPT_TAG
 from components.aws.types.buckets import BUCKET_ARN
-from components.aws.types.templates import fill
+from components.aws.types.templates import fill_template
 from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import UNKNOWN, Properties, canonical_json
 from localcloud.aws.border.xml_body import fits_xml
@@ -48,7 +48,7 @@ class BucketResource(AwsResource):
     def _put_tags(self, call: Call, inputs: Properties, more: Properties) -> None:
         tags = {**all_tags(self._session().default_tags, inputs), **more}
         pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
-        path = fill(BUCKET_ARN, self.template_values(inputs["bucket"], inputs))
+        path = fill_template(BUCKET_ARN, self.template_values(inputs["bucket"], inputs))
         self.write(call, inputs, "s3control:TagResource", {**path, "Tags": pairs})
 
     def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:

@@ -18,10 +18,10 @@ from botocore.validate import ParamValidator
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from components.aws.machines import MachineImage, MachinePlace, template
+from components.aws.machines import MachineImage, MachinePlace, launch_template
 from components.aws.plan import AwsDl1Plan, aws_dl1_plan
 from components.aws.resources.cluster import launch_template_name, ssh_secret
-from components.aws.statements import CHARACTERS_PER_POLICY, TRUST, policies, size
+from components.aws.statements import CHARACTERS_PER_POLICY, TRUST, aws_policies, policy_size
 from components.plan.build import plan_of
 from schemas.judge import Judged, judge_config
 from tests.support.ec2_words import as_ec2
@@ -110,7 +110,7 @@ def _calls(plan: AwsDl1Plan) -> Iterator[tuple[str, str, dict[str, Any]]]:
     role = plan.access.runs_role
     yield "iam", "CreateRole", {"RoleName": role, "AssumeRolePolicyDocument": json.dumps(TRUST), "Tags": tags}
     yield "iam", "CreateInstanceProfile", {"InstanceProfileName": role, "Tags": tags}
-    for policy in policies(plan):
+    for policy in aws_policies(plan):
         if policy.document:
             document = json.dumps(policy.document)
             yield "iam", "CreatePolicy", {"PolicyName": policy.name, "PolicyDocument": document, "Tags": tags}
@@ -122,7 +122,7 @@ def _calls(plan: AwsDl1Plan) -> Iterator[tuple[str, str, dict[str, Any]]]:
     image = MachineImage("ami-0d11a1b2c3d4e5f60", "/dev/sda1", "ami")
     for job in plan.jobs.values():
         cluster = job.cluster
-        data = template(cluster, image, MachinePlace("subnet-1", "sg-1", role), "", dict(plan.tags))
+        data = launch_template(cluster, image, MachinePlace("subnet-1", "sg-1", role), "", dict(plan.tags))
         named = {"LaunchTemplateName": launch_template_name(cluster, "us-east-1", image)}
         yield "ec2", "CreateLaunchTemplate", {**named, "LaunchTemplateData": as_ec2(_camel(data))}
         yield "ec2", "CreatePlacementGroup", {"GroupName": cluster.name, "Strategy": "cluster"}
@@ -157,4 +157,6 @@ def test_what_any_stack_makes_is_taken_by_aws(keys: dict[str, Any]) -> None:
         assert list(_too_long(parameters, shape, f"{service}.{name}")) == []
     assert re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", plan.bucket.name)
     assert len(plan.network.security_group) <= 255
-    assert all(size(policy.document) <= CHARACTERS_PER_POLICY for policy in policies(plan) if policy.document)
+    assert all(
+        policy_size(policy.document) <= CHARACTERS_PER_POLICY for policy in aws_policies(plan) if policy.document
+    )

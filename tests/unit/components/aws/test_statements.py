@@ -14,7 +14,7 @@ import pytest
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from catalog.tables import table
-from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
+from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide_aws_call
 from components.aws.iam.documents import PolicyDocument, statements_of
 from components.aws.plan import AwsDl1Plan
 from components.aws.stack import AwsAccess, AwsUsers
@@ -23,12 +23,12 @@ from components.aws.statements import (
     POLICIES_PER_PRINCIPAL,
     AwsPolicy,
     AwsStatement,
-    document_of,
-    policies,
-    rows_of,
-    size,
-    split,
-    too_large,
+    aws_policies,
+    policy_document,
+    policy_size,
+    policy_size_problem,
+    rows_of_grant,
+    split_policies,
 )
 from localcloud.aws import identities
 from schemas.model import Bucket, Input, Was
@@ -39,7 +39,7 @@ BUCKET = "arn:aws:s3:::vision-dev-training"
 
 
 def of(plan: AwsDl1Plan, who: str) -> list[AwsPolicy]:
-    return [policy for policy in policies(plan) if policy.who == who]
+    return [policy for policy in aws_policies(plan) if policy.who == who]
 
 
 def allowed(plan: AwsDl1Plan, who: str, action: str, resource: str) -> bool:
@@ -94,7 +94,7 @@ def test_only_the_nodes_open_secrets() -> None:
 
 
 def test_instances_are_those_of_the_stack() -> None:
-    for policy in policies(aws_plan()):
+    for policy in aws_policies(aws_plan()):
         for one in policy.statements:
             on_instances = any(":instance/" in arn for arn in one.resources)
             if on_instances and one.actions != ("ssm:UpdateInstanceInformation",):
@@ -118,7 +118,7 @@ def test_people_end_the_sessions_that_they_opened_and_no_others(users: AwsUsers)
         tagged = {**keys, "ssm:resourceTag/aws:ssmmessages:session-id": (opener,)}
         for action in ("ssm:ResumeSession", "ssm:TerminateSession"):
             need = Need(action, session, tagged)
-            assert decide(need, principal, InForce(documents, ())).allowed is may, (opener, action)
+            assert decide_aws_call(need, principal, InForce(documents, ())).allowed is may, (opener, action)
 
 
 def test_the_key_of_the_bucket_is_used_where_there_is_one() -> None:
@@ -138,8 +138,8 @@ def statements_named(document: Any) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("users", [AwsUsers(group="scientists"), ROLE])
 def test_a_resource_stands_in_one_statement_and_the_order_is_the_plans(users: AwsUsers) -> None:
     plan = aws_plan(access=AwsAccess(users=users))
-    assert policies(plan) == policies(aws_plan(access=AwsAccess(users=users)))
-    for policy in policies(plan):
+    assert aws_policies(plan) == aws_policies(aws_plan(access=AwsAccess(users=users)))
+    for policy in aws_policies(plan):
         named = list(statements_named(policy.document))
         assert len(named) == len(set(named))
 
@@ -194,7 +194,7 @@ def test_documented_is_enough_for_every_grant() -> None:
     for grant in plan.access.grants:
         words = f"{grant.does} {grant.what}"
         covered = managed_actions(managed[grant.who])
-        for row in rows_of(grant.who, words):
+        for row in rows_of_grant(grant.who, words):
             for action in row["actions"]:
                 by_managed = any(fnmatchcase(action, pattern) for pattern in covered)
                 assert by_managed or words in managed["beside"], (grant.who, words, action)
@@ -205,20 +205,20 @@ def long_statement(number: int) -> AwsStatement:
 
 
 def test_a_document_that_aws_would_find_too_long_goes_on_in_another_policy() -> None:
-    made = split("vision-dev-nodes", "runs", [long_statement(number) for number in range(20)])
+    made = split_policies("vision-dev-nodes", "runs", [long_statement(number) for number in range(20)])
     assert [policy.name for policy in made] == [
         "vision-dev-nodes",
         "vision-dev-nodes-2",
         "vision-dev-nodes-3",
         "vision-dev-nodes-4",
     ]
-    assert all(size(document_of(policy.statements)) <= CHARACTERS_PER_POLICY for policy in made)
+    assert all(policy_size(policy_document(policy.statements)) <= CHARACTERS_PER_POLICY for policy in made)
     assert [one for policy in made for one in policy.statements] == [long_statement(number) for number in range(20)]
-    assert too_large(made) is None
+    assert policy_size_problem(made) is None
 
 
 def test_what_aws_does_not_take_is_said() -> None:
     too_long = replace(long_statement(1), resources=tuple(f"arn:aws:s3:::{number:0900}/*" for number in range(7)))
-    assert "one statement of a has" in str(too_large(split("a", "runs", [too_long])))
-    many = split("a", "runs", [long_statement(number) for number in range(6 * POLICIES_PER_PRINCIPAL + 1)])
-    assert "11 policies would be attached" in str(too_large(many))
+    assert "one statement of a has" in str(policy_size_problem(split_policies("a", "runs", [too_long])))
+    many = split_policies("a", "runs", [long_statement(number) for number in range(6 * POLICIES_PER_PRINCIPAL + 1)])
+    assert "11 policies would be attached" in str(policy_size_problem(many))

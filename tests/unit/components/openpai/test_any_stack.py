@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from catalog import frameworks
 from catalog.tables import table
-from components.openpai.job import judged, protocol_of
-from components.openpai.protocol import parse, problems, text_of
+from components.openpai.job import protocol_of, protocol_to_check
+from components.openpai.protocol import parse_job_text, protocol_problems, text_of
 from components.plan.build import plan_of
 from tests.support.openpai_jobs import as_shown_by_a_cluster, judged_stack
 from tests.support.stack_strategies import names, texts, variables
@@ -91,9 +91,9 @@ def test_any_job_is_valid_by_the_protocol(job: dict[str, Any]) -> None:
     plan = plan_of(read)
     own: Any = plan.jobs["train"]
     for run in own.runs.values():
-        made = judged(protocol_of(plan, own, run, None), run)  # type: ignore[arg-type]
-        assert problems(made) == []
+        made = protocol_to_check(protocol_of(plan, own, run, None), run)  # type: ignore[arg-type]
+        assert protocol_problems(made) == []
         text = text_of(made)
-        assert parse(text) == made
+        assert parse_job_text(text) == made
         for secret in made.get("secrets", {}).values():
             assert len(secret) < 8 or secret not in as_shown_by_a_cluster(text)

@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from components.openpai.job import judged, protocol_of
-from components.openpai.protocol import problems
+from components.openpai.job import protocol_of, protocol_to_check
+from components.openpai.protocol import protocol_problems
 from components.plan.show import plan_text
 from schemas.findings import Finding
 from tests.support.openpai_jobs import carry_out, job_of, judged_stack, planned
@@ -101,7 +101,7 @@ def test_a_wrong_place_of_labels_says_the_right_one(tmp_path: Path) -> None:
 def test_a_command_may_not_use_what_openpai_does_not_know(tmp_path: Path) -> None:
     own = planned(tmp_path, as_is(tmp_path, parameters={}))
     job, run = own.jobs["train"], own.jobs["train"].runs["base"]
-    (one,) = problems(judged(protocol_of(own, job, run, None), run))
+    (one,) = protocol_problems(protocol_to_check(protocol_of(own, job, run, None), run))
     assert "nothing is called `$parameters.lr`" in str(one)
 
 

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from components.openpai.protocol import LONGEST_TEXT, NotAJobError, entrypoint, parse, problems, text_of, with_secrets
+from components.openpai.protocol import (
+    LONGEST_TEXT,
+    NotAJobError,
+    parse_job_text,
+    protocol_problems,
+    task_command,
+    text_of,
+    with_secrets,
+)
 from tests.support.openpai_jobs import as_shown_by_a_cluster
 
 IMAGE = {
@@ -112,46 +120,46 @@ def changed(path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
 
 
 def test_a_whole_job_is_valid() -> None:
-    assert problems(JOB) == []
+    assert protocol_problems(JOB) == []
 
 
 @pytest.mark.parametrize(("path", "value", "words"), REFUSED)
 def test_what_the_protocol_refuses(path: tuple[str | int, ...], value: Any, words: str) -> None:
-    assert any(words in str(problem) for problem in problems(changed(path, value)))
+    assert any(words in str(problem) for problem in protocol_problems(changed(path, value)))
 
 
 def test_a_problem_shows_no_secret() -> None:
     job = changed(("secrets",), ["hunter2"])
-    assert problems(job)
-    assert "hunter2" not in " ".join(map(str, problems(job)))
+    assert protocol_problems(job)
+    assert "hunter2" not in " ".join(map(str, protocol_problems(job)))
 
 
 def test_text_and_job_are_the_same() -> None:
     job = changed(("parameters",), {"text": "1e3", "more": "a: b\n#c <% d", "date": "2026-11-22", "number": 1e3})
-    assert parse(text_of(job)) == job
+    assert parse_job_text(text_of(job)) == job
 
 
 def test_a_cluster_finds_the_secrets_in_the_text() -> None:
     text = as_shown_by_a_cluster(text_of(changed(("secrets", "password"), "taskRoles: x\nname: y")))
-    assert parse(text) == {**JOB, "secrets": "******"}
+    assert parse_job_text(text) == {**JOB, "secrets": "******"}
 
 
 def test_a_secret_that_the_runtime_would_change_is_a_problem_of_a_command() -> None:
     job = changed((*WORKER, "commands"), ["login <% $secrets.password %>"])
-    assert problems(job) == []
-    assert "`&amp;`" in str(problems({**job, "secrets": {"password": "a&b"}})[0])
+    assert protocol_problems(job) == []
+    assert "`&amp;`" in str(protocol_problems({**job, "secrets": {"password": "a&b"}})[0])
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "{a: ", "", "a: !!python/object:os.system x", "[" * 5000])
 def test_a_text_that_is_not_a_job_is_refused(text: str) -> None:
     with pytest.raises(NotAJobError, match="this is not"):
-        parse(text)
+        parse_job_text(text)
 
 
 def test_a_role_has_one_command() -> None:
     job = changed(
         (*WORKER, "commands"), ["echo <% $data.uri[0] %> ", "login <% $secrets.password %> <%$parameters.epochs%>"]
     )
-    command = entrypoint(job, "worker")
+    command = task_command(job, "worker")
     assert command == "echo before\necho https://data.example.com/pictures\nlogin <% $secrets.password %> 2"
     assert with_secrets(command, job["secrets"]).endswith("login c2VjcmV0 2")

@@ -13,7 +13,7 @@ import pytest
 
 from components.openpai.client.inputs import INPUTS
 from components.openpai.plan import OpenPaiPlan, openpai_plan
-from components.openpai.run_inputs import read_files, run_inputs
+from components.openpai.run_inputs import openpai_run_inputs, read_files
 from components.plan.build import plan_of
 from components.platform.values import canonical_json
 from schemas.judge import judge_file
@@ -37,7 +37,7 @@ Job = dict[str, Any]
 
 def protocols(plan: OpenPaiPlan, folder: Path) -> Mapping[str, Job]:
     return {
-        f"{name}/{key}": run_inputs(plan, job, run, read_files(plan, job, folder), str)["protocol"]
+        f"{name}/{key}": openpai_run_inputs(plan, job, run, read_files(plan, job, folder), str)["protocol"]
         for name, job in plan.jobs.items()
         for key, run in job.runs.items()
     }

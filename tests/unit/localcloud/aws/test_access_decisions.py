@@ -13,13 +13,13 @@ from components.aws.iam.decide import (
     Need,
     UnknownConditionError,
     UnknownVariableError,
-    decide,
-    filled,
-    fits,
+    conditions_hold,
+    decide_aws_call,
+    fill_policy_variables,
     fits_arn,
-    hold,
+    fits_wildcards,
     literal_text,
-    trusts,
+    trusts_principal,
 )
 from components.aws.iam.documents import PolicyDocument, UnreadableDocumentError, statements_of
 
@@ -35,12 +35,12 @@ OBJECT = "arn:aws:s3:::bucket/team/a"
     ],
 )  # fmt: skip
 def test_wildcards_match_any_text_or_one_character(pattern: str, text: str, expected: bool) -> None:
-    assert fits(pattern, text) is expected
+    assert fits_wildcards(pattern, text) is expected
 
 
 def test_many_stars_are_matched_quickly() -> None:
     begun = time.process_time()
-    assert not fits("*a" * 200 + "b", "a" * 5000)
+    assert not fits_wildcards("*a" * 200 + "b", "a" * 5000)
     assert time.process_time() - begun < 5
 
 
@@ -62,10 +62,10 @@ def test_arns_match_part_by_part(pattern: str, arn: str, expected: bool) -> None
 
 def test_a_variable_is_one_value_of_the_request() -> None:
     keys = {"aws:username": ("user",), "aws:TagKeys": ("a", "b")}
-    assert literal_text(filled("home/${aws:UserName}/${*}", keys)) == "home/user/*"
+    assert literal_text(fill_policy_variables("home/${aws:UserName}/${*}", keys)) == "home/user/*"
     for text in ("${aws:userid}", "${aws:TagKeys}"):
         with pytest.raises(UnknownVariableError):
-            filled(text, keys)
+            fill_policy_variables(text, keys)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_condition_operators_compare_key_and_value(
         "iam:PolicyARN": ("arn:aws:iam::123456789012:policy/team-nodes",),
         "aws:CurrentTime": ("2026-05-01T00:00:00+00:00",),
     }  # fmt: skip
-    assert hold([(operator, key, wanted)], keys) is expected
+    assert conditions_hold([(operator, key, wanted)], keys) is expected
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_condition_operators_compare_key_and_value(
 )
 def test_an_unknown_condition_is_an_error(operator: str, key: str) -> None:
     with pytest.raises(UnknownConditionError):
-        hold([(operator, key, ("x",))], {})
+        conditions_hold([(operator, key, ("x",))], {})
 
 
 def _document(*statements: dict[str, Any]) -> PolicyDocument:
@@ -130,7 +130,7 @@ def _document(*statements: dict[str, Any]) -> PolicyDocument:
 
 def _decided(identity: list[dict[str, Any]], boundary: list[dict[str, Any]] | None = None) -> bool:
     limits = (_document(*boundary),) if boundary is not None else ()
-    return decide(Need("s3:GetObject", OBJECT, {}), USER, InForce((_document(*identity),), limits)).allowed
+    return decide_aws_call(Need("s3:GetObject", OBJECT, {}), USER, InForce((_document(*identity),), limits)).allowed
 
 
 ALLOW: dict[str, Any] = {"Effect": "Allow", "Action": "s3:get*", "Resource": "arn:aws:s3:::bucket/*"}
@@ -161,7 +161,7 @@ def test_an_unreadable_document_is_an_error() -> None:
         with pytest.raises(UnreadableDocumentError):
             statements_of(text)
     need = Need("s3:GetObject", OBJECT, {})
-    assert not decide(need, USER, InForce((_document(ALLOW),), unreadable="a policy")).allowed
+    assert not decide_aws_call(need, USER, InForce((_document(ALLOW),), unreadable="a policy")).allowed
 
 
 def test_not_principal_matches_everybody_else() -> None:
@@ -173,14 +173,14 @@ def test_not_principal_matches_everybody_else() -> None:
         statement = {"Effect": "Deny", "NotPrincipal": named, "Action": "s3:*", "Resource": "*"}
         policies = InForce((_document(ALLOW),), of_resource=(_document(statement),))
         need = Need("s3:GetObject", OBJECT, {})
-        assert tuple(not decide(need, one, policies).allowed for one in (USER, other)) == denied
+        assert tuple(not decide_aws_call(need, one, policies).allowed for one in (USER, other)) == denied
 
 
 def test_a_trust_policy_names_who_may_assume_a_role() -> None:
     trust = _document({"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"})
-    assert trusts(trust, {}, service="ec2.amazonaws.com")
-    assert not trusts(trust, {}, service="lambda.amazonaws.com")
-    assert not trusts(trust, {}, principal=USER)
+    assert trusts_principal(trust, {}, service="ec2.amazonaws.com")
+    assert not trusts_principal(trust, {}, service="lambda.amazonaws.com")
+    assert not trusts_principal(trust, {}, principal=USER)
     named = _document({"Effect": "Allow", "Principal": {"AWS": USER.arn}, "Action": "sts:AssumeRole"})
-    assert trusts(named, {}, principal=USER)
-    assert not trusts(named, {}, principal=AwsPrincipal("arn:aws:iam::123456789012:user/other", user="other"))
+    assert trusts_principal(named, {}, principal=USER)
+    assert not trusts_principal(named, {}, principal=AwsPrincipal("arn:aws:iam::123456789012:user/other", user="other"))

@@ -16,7 +16,7 @@ from typing import cast
 import pytest
 
 from catalog.environments import Need
-from components.openpai.job import PARAMETER, packed
+from components.openpai.job import PARAMETER, pack_folder
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.layout import interpreter_layout
 from localcloud.hosts.assignment import CannotStartError
@@ -80,7 +80,7 @@ def test_an_openpai_task_gets_an_environment_with_its_imports(monkeypatch: pytes
         (code / "train.py").write_text(script)
         protocol = {
             "extras": {"trainyard": {"framework": "dask", "strategy": None}},
-            "parameters": {PARAMETER: packed(code) if parameter is None else parameter},
+            "parameters": {PARAMETER: pack_folder(code) if parameter is None else parameter},
             "taskRoles": {"main": {"dockerImage": "image"}},
             "prerequisites": [{"name": "image", "type": "dockerimage", "uri": "dask:1"}],
         }
@@ -94,5 +94,5 @@ def test_an_openpai_task_gets_an_environment_with_its_imports(monkeypatch: pytes
     assert "needs the local environment dask-ml: it has not been made" in chosen("import sklearn\n")
     for nonsense in ("", "no base64!", "QlpoOTFBWSZTWQ==", "QUFBQQ=="):
         assert chosen("import sklearn\n", nonsense) == "own", "anybody may write a job"
-    twice = bz2.compress(gzip.compress(bz2.decompress(base64.b64decode(packed(code)))))
+    twice = bz2.compress(gzip.compress(bz2.decompress(base64.b64decode(pack_folder(code)))))
     assert chosen("import sklearn\n", base64.b64encode(twice).decode()) == "own", "packed once more: no limit holds"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from components.openpai.protocol import problems, text_of
+from components.openpai.protocol import protocol_problems, text_of
 from localcloud.openpai.attempts import MOST_PORTS, assigned_ports
 from localcloud.openpai.job_store import JobRow, JobStore
 from localcloud.openpai.submitting import parse_and_mask_job, parse_valid_job
@@ -80,7 +80,7 @@ def test_unknown_values_in_auth_cause_no_traceback() -> None:
     for more, accepted in ((1, False), ("word", True), (None, True)):
         image = {"type": "dockerimage", "name": "image", "uri": "python:3.11", "auth": {**auth, "more": more}}
         job = {**_job(), "prerequisites": [image], "secrets": {"word": "sesame"}}
-        assert [str(each) for each in problems(job)] == ([] if accepted else [_OF_MORE])
+        assert [str(each) for each in protocol_problems(job)] == ([] if accepted else [_OF_MORE])
         if accepted:
             assert parse_valid_job(json.dumps(job)) == job
 

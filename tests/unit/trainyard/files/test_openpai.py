@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from components.openpai.client.files import make
+from components.openpai.client.files import open_openpai_store
 from components.platform.client import Where
 from components.platform.files import StoreRequest, TransferError
 from localcloud.control import Cloud
@@ -15,7 +15,7 @@ BUCKET = {"trainyard:bucket": {"existing": "b", "region": "eu-west-1", "endpoint
 
 
 def test_a_storage_says_where_the_files_are_and_who_can_show_them() -> None:
-    opener = make(StoreRequest("get", Where(STORAGE)))
+    opener = open_openpai_store(StoreRequest("get", Where(STORAGE)))
     with pytest.raises(TransferError, match="the storage results of the cluster, in vision/dev"):
         opener.bucket("anything")
     with pytest.raises(
@@ -29,7 +29,7 @@ def test_a_storage_of_the_local_cloud_is_a_folder_of_this_machine(tmp_path: Path
     with pytest.raises(
         TransferError, match=f"keeps them in {tmp_path}/storages/results/vision/dev/.*: copy"
     ) as refused:
-        make(StoreRequest("get", Where(STORAGE, cloud))).folder("file:///data/vision/dev/%1b[2J")
+        open_openpai_store(StoreRequest("get", Where(STORAGE, cloud))).folder("file:///data/vision/dev/%1b[2J")
     assert "\x1b" not in str(refused.value)
 
 
@@ -37,7 +37,7 @@ def test_a_bucket_is_asked_where_the_stack_file_says(monkeypatch: pytest.MonkeyP
     pytest.importorskip("botocore")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "mine")
-    opener = make(StoreRequest("get", Where(BUCKET)))
+    opener = open_openpai_store(StoreRequest("get", Where(BUCKET)))
     store, folder = opener.folder("s3://b/train/1")
     assert (store.address, folder) == ("s3://b", "train/1")
     client = store.session.client("s3")  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.tables import table
-from components.aws.client.images import DOCKERFILE, make
+from components.aws.client.images import DOCKERFILE, aws_images
 from components.aws.stack import Cluster
 from components.platform.images import PROJECT, ImageError, WantedImage
 from tests.support import dockerfiles
@@ -19,7 +19,7 @@ IMAGE = WantedImage(f"{HOST}/vision/dev/training:1.0", ())
 @pytest.mark.parametrize("release", table("aws_dl1")["shapes"]["dl1.24xlarge"]["releases"])
 def test_the_base_is_gaudis_own_image_of_the_jobs_release(release: str) -> None:
     plan = aws_plan(jobs={"resnet": aws_job(cluster=Cluster(release=release))})
-    found = make(plan, {}).recipe(plan.jobs["resnet"], None)
+    found = aws_images(plan, {}).recipe(plan.jobs["resnet"], None)
     torch = table("aws_dl1")["shapes"]["dl1.24xlarge"]["releases"][release]
     base = f"vault.habana.ai/gaudi-docker/{release}/ubuntu22.04/habanalabs/pytorch-installer-{torch}:latest"
     assert found.arguments == {"BASE": base}
@@ -30,15 +30,15 @@ def test_the_base_is_gaudis_own_image_of_the_jobs_release(release: str) -> None:
 def test_a_release_without_a_known_image_is_refused() -> None:
     plan = aws_plan(jobs={"resnet": aws_job(cluster=Cluster(release="9.9.9"))})
     with pytest.raises(ImageError, match=r"no image of the Gaudi software 9\.9\.9 is known here\nName it: --base"):
-        make(plan, {}).recipe(plan.jobs["resnet"], None)
+        aws_images(plan, {}).recipe(plan.jobs["resnet"], None)
 
 
 def test_options_of_other_machines_are_refused() -> None:
     plan = aws_plan()
     with pytest.raises(ImageError, match="Remove --gpu or --no-gpu"):
-        make(plan, {}).recipe(plan.jobs["resnet"], True)
+        aws_images(plan, {}).recipe(plan.jobs["resnet"], True)
     with pytest.raises(ImageError, match="Remove --namespace"):
-        make(plan, {}).wanted_images(plan, "acme", "", None, True)
+        aws_images(plan, {}).wanted_images(plan, "acme", "", None, True)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_options_of_other_machines_are_refused() -> None:
 )  # fmt: skip
 def test_why_a_push_fails(said: str, cause: str, remedy: str) -> None:
     plan = aws_plan()
-    platform = make(plan, {})
+    platform = aws_images(plan, {})
     text = str(platform.explain_failure(said, plan, IMAGE, f"docker login {HOST} --username AWS --password-stdin"))
     assert cause in text
     assert remedy in text

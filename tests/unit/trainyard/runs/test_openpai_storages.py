@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from components.openpai.client.jobs import EXTRAS, Job, start_of
+from components.openpai.client.jobs import EXTRAS, Job, start_of_job
 from components.openpai.client.storages import Storages
 
 _OWN = {"version": 1, "nodes": [{"name": "worker-0", "role": "worker"}], "folder": "file:///data/team/train/first/1"}
 _MOUNTS = [{"name": "results", "mountPath": "/data"}, {"name": "..", "mountPath": "/up"}]
 JOB = Job("anna", "train-0123abcd", {"extras": {EXTRAS: _OWN, "storages": _MOUNTS}})
-START = start_of(JOB.name, 2)
+START = start_of_job(JOB.name, 2)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_start_is_called_as_its_launchers_call_it() -> None:
     from launcher.openpai.identity import start_of_attempt as launchers
 
     for name in ("train-0123abcd", "-" * 3 + "a" * 80, "a" * 60 + "-0123abcd-2"):
-        assert start_of(name, 3) == launchers(f"anna~{name}", "3")
+        assert start_of_job(name, 3) == launchers(f"anna~{name}", "3")
 
 
 def test_a_status_is_read_and_no_link_is_followed(storages: Storages) -> None:

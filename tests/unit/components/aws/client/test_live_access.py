@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from components.aws.client.live_access import POLICY, ROLE, AccessReader
-from components.aws.iam.documents import as_declared, principals_in
+from components.aws.iam.documents import declared_or_live, principals_in
 from components.platform.client import Where
 from components.platform.live import LiveQuestion, LiveSide, Reading
 from components.platform.review import ReviewedResource, Snapshot
@@ -167,7 +167,7 @@ def test_who_else_may_be_the_nodes_is_told() -> None:
     ],
 )
 def test_documents_are_compared_by_what_they_say(declared: Any, live: Any, same: bool) -> None:
-    assert (as_declared(declared, live) == declared) is same
+    assert (declared_or_live(declared, live) == declared) is same
 
 
 def test_whom_a_policy_names() -> None:

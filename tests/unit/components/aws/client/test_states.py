@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from components.aws.client.machines import Instance, current
-from components.aws.client.queue import NodeReport, document_of
-from components.aws.client.start_folders import start_folder
-from components.aws.client.states import StartFacts, node_run
+from components.aws.client.machines import Instance, current_report
+from components.aws.client.queue import NodeReport, parse_node_document
+from components.aws.client.start_folders import start_folder_uri
+from components.aws.client.states import StartFacts, ticket_node_run
 from components.aws.client.tickets import Cluster, RunId, Ticket, number_of
 from components.platform.runs import read_launch_document
 from components.platform.status import run_key
@@ -45,7 +45,7 @@ def test_a_node_is_what_it_said_and_what_its_instance_is(
     start: Any, instance: Instance | None, cancelled: bool, state: str, says: str
 ) -> None:
     instances = {"main-0": instance} if instance is not None else {}
-    node = node_run(TICKET, "main-0", start, StartFacts(cancelled, instances, "waits for x"))
+    node = ticket_node_run(TICKET, "main-0", start, StartFacts(cancelled, instances, "waits for x"))
     assert node.state == state
     assert says in node.details
     assert "\x1b" not in node.details
@@ -53,7 +53,7 @@ def test_a_node_is_what_it_said_and_what_its_instance_is(
 
 @pytest.mark.parametrize("moment", ["soon", "2026-01-01T12:00:00", 5, "9" * 5000])
 def test_a_time_that_is_none_is_left_out(moment: Any) -> None:
-    node = node_run(TICKET, "main-0", {"state": "SUCCEEDED", "startedAt": moment}, StartFacts(False, {}))
+    node = ticket_node_run(TICKET, "main-0", {"state": "SUCCEEDED", "startedAt": moment}, StartFacts(False, {}))
     assert node.started_at is None
 
 
@@ -61,9 +61,9 @@ def test_only_awss_clocks_decide_whether_a_report_counts() -> None:
     """The node's own clock is years off."""
     content = {"instance": "i-1", "state": "ready", "at": "1999-01-01T00:00:00Z"}
     second = LAUNCHED.replace(microsecond=0)
-    assert current(RUNNING, NodeReport(content, second)) is not None
-    assert current(RUNNING, NodeReport(content, second - timedelta(seconds=1))) is None, "of an earlier boot"
-    assert current(replace(RUNNING, id="i-2"), NodeReport(content, second)) is None
+    assert current_report(RUNNING, NodeReport(content, second)) is not None
+    assert current_report(RUNNING, NodeReport(content, second - timedelta(seconds=1))) is None, "of an earlier boot"
+    assert current_report(replace(RUNNING, id="i-2"), NodeReport(content, second)) is None
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_of_a_forged_ticket_only_what_has_its_type_is_read() -> None:
 @pytest.mark.parametrize("state", [["FAILED"], {"FAILED": 1}, None, 5])
 def test_a_state_that_is_no_word_is_not_read(state: Any) -> None:
     """Training code has the role of its machine, so it can write any text there."""
-    assert document_of(json.dumps({"state": state}).encode()) is None
-    assert document_of(b'{"state": "FAILED"}') == {"state": "FAILED"}
+    assert parse_node_document(json.dumps({"state": state}).encode()) is None
+    assert parse_node_document(b'{"state": "FAILED"}') == {"state": "FAILED"}
 
 
 @pytest.mark.parametrize("code", [float("inf"), 10**4000, [1], True])
 def test_a_code_that_is_none_is_not_shown(code: Any) -> None:
-    assert node_run(TICKET, "main-0", {"state": "FAILED", "code": code}, StartFacts(False, {})).details == ""
+    assert ticket_node_run(TICKET, "main-0", {"state": "FAILED", "code": code}, StartFacts(False, {})).details == ""
 
 
 def test_a_run_id_is_written_and_parsed() -> None:
@@ -135,12 +135,12 @@ def test_whatever_a_ticket_says_it_can_be_shown(odd: Any) -> None:
         assert ticket is not None
         assert hash(run_key(ticket.tags)) is not None
         assert isinstance(ticket.cluster.region, str | None)
-        assert start_folder(read_launch_document(ticket.nodes[0].get("environment")), ticket.start) is None
-        seen = node_run(ticket, "main-0", {"state": odd}, StartFacts(False, {"main-0": RUNNING}))
+        assert start_folder_uri(read_launch_document(ticket.nodes[0].get("environment")), ticket.start) is None
+        seen = ticket_node_run(ticket, "main-0", {"state": odd}, StartFacts(False, {"main-0": RUNNING}))
         assert seen.state == "IN_PROGRESS"
 
 
 def test_a_folder_that_no_client_takes_is_none() -> None:
     for folder in ("s3://b/\ud800", "s3://b/a\x00b", "s3://b/\n"):
-        assert start_folder({"folder": folder}, "s00000001") is None
-    assert start_folder({"folder": "s3://b/été 1"}, "s00000001") == "s3://b/été 1/s00000001"
+        assert start_folder_uri({"folder": folder}, "s00000001") is None
+    assert start_folder_uri({"folder": "s3://b/été 1"}, "s00000001") == "s3://b/été 1/s00000001"

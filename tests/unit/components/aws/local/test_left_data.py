@@ -21,11 +21,11 @@ def test_a_bucket_that_cannot_be_read_does_not_hide_the_others(monkeypatch: pyte
         return "2 objects"
 
     client = SimpleNamespace(list_buckets=lambda: {"Buckets": [{"Name": name} for name in names]})
-    monkeypatch.setattr(removal, "session_of", lambda *_: SimpleNamespace(client=lambda _: client))
-    monkeypatch.setattr(removal, "regions", lambda: ("us-east-1",))
-    monkeypatch.setattr(removal, "ask", lambda tell, what, operation: operation())
-    monkeypatch.setattr(removal, "pages", lambda *_, **__: iter(()))
-    monkeypatch.setattr(removal, "_objects", objects)
+    monkeypatch.setattr(removal, "local_aws_session", lambda *_: SimpleNamespace(client=lambda _: client))
+    monkeypatch.setattr(removal, "dl1_regions", lambda: ("us-east-1",))
+    monkeypatch.setattr(removal, "ask_aws", lambda tell, what, operation: operation())
+    monkeypatch.setattr(removal, "list_pages", lambda *_, **__: iter(()))
+    monkeypatch.setattr(removal, "_count_objects", objects)
     broken, full = removal.list_data(None, print)  # type: ignore[arg-type]
     assert "broken with its content, which cannot be read" in broken
     assert full.endswith("full with its 2 objects")

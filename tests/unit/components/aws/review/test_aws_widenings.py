@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
+from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide_aws_call
 from components.aws.iam.documents import PolicyDocument, statements_of
 from components.aws.review.platform import AwsReview
 from components.platform.review import Snapshot
@@ -81,7 +81,7 @@ def needs(chance: random.Random, number: int) -> list[Need]:
 
 def allowed(rows: Sequence[Statement], need: Need) -> bool:
     document = PolicyDocument("", statements_of(json.dumps({"Statement": rows})))
-    return decide(need, AwsPrincipal("arn:aws:iam::1:role/nodes", role="nodes"), InForce([document])).allowed
+    return decide_aws_call(need, AwsPrincipal("arn:aws:iam::1:role/nodes", role="nodes"), InForce([document])).allowed
 
 
 def drawn(chance: random.Random, conditions: Sequence[Statement] = CONDITIONS) -> Statement:

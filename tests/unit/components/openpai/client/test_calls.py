@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from components.openpai.client.calls import submit
+from components.openpai.client.calls import submit_run_job
 from components.openpai.client.session import Session
-from components.openpai.protocol import problems, refusals
+from components.openpai.protocol import protocol_problems, protocol_refusals
 from components.platform.calls import ProviderError, call_of
 from components.platform.runs import run_spec
 from components.platform.values import Properties
@@ -83,7 +83,7 @@ def _submit(portal: ThreadingHTTPServer, **changed: Any) -> bool:
         "nodes": [{"name": "worker-0", "role": "worker", "rank": 0}],
         "protocol": PROTOCOL,
     }
-    return submit(session, call_of("test", lambda line: None), run_spec("urn", {**inputs, **changed}), "j")
+    return submit_run_job(session, call_of("test", lambda line: None), run_spec("urn", {**inputs, **changed}), "j")
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_what_a_cluster_takes_and_should_not_is_refused_before_it_is_sent(
     portal: ThreadingHTTPServer, changed: dict[str, Any], reason: str
 ) -> None:
     protocol = {**PROTOCOL, **changed}
-    assert refusals(protocol) == []
-    assert [each for each in problems(protocol) if reason in str(each)]
+    assert protocol_refusals(protocol) == []
+    assert [each for each in protocol_problems(protocol) if reason in str(each)]
     with pytest.raises(ProviderError, match=reason):
         _submit(portal, protocol=protocol)
     assert portal.submitted == 0  # type: ignore[attr-defined]

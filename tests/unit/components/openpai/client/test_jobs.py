@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from components.openpai.client.inputs import INPUTS
-from components.openpai.client.jobs import RELEASED, Job, RunId, described_inputs, job_name, job_of
+from components.openpai.client.jobs import RELEASED, Job, RunId, inputs_of_job, job_name, job_of
 from components.openpai.client.session import user_of_token
 from components.openpai.protocol import text_of
 from components.platform.runs import RunSpec, fingerprint_of_run, run_spec
@@ -80,7 +80,7 @@ def test_a_job_says_which_run_it_is() -> None:
     assert (job.fingerprint, job.display_name, job.attempt) == (spec.fingerprint, spec.display_name, 3)
     assert (job.tags, job.folder) == (PLAIN["tags"], "file:///mnt/results/a")
     assert [job.run_id(node) for node in job.nodes] == ["openpai/anna~j/worker/0", "openpai/anna~j/worker/1"]
-    described = described_inputs(job, "https://pai")
+    described = inputs_of_job(job, "https://pai")
     assert {key: described[key] for key in PLAIN.keys() & described.keys() - {"protocol"}} == {
         key: PLAIN[key] for key in described.keys() - {"protocol"}
     }

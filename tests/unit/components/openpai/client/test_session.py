@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from components.openpai.client.calls import ask, attempt
-from components.openpai.client.session import Session, session_of_caller
+from components.openpai.client.calls import ask_cluster, attempt_on_cluster
+from components.openpai.client.session import Session, openpai_session_of_caller
 from components.platform.calls import ProviderError, call_of
 from components.platform.client import Where
 from tests.support.serving import serving
@@ -61,7 +61,7 @@ def test_an_answer_that_is_not_the_clusters_says_what_to_look_at(
 ) -> None:
     session = Session(_uri(stranger), token="secret")
     with pytest.raises(ProviderError, match=says) as refused:
-        ask(session, call_of("test", lambda line: None), "Ask", str(status))
+        ask_cluster(session, call_of("test", lambda line: None), "Ask", str(status))
     assert "\x1b" not in str(refused.value)
     assert "secret" not in str(refused.value)
 
@@ -89,7 +89,7 @@ def test_a_token_of_the_environment_counts_for_the_cluster_that_it_names(variabl
 
 def test_nobody_is_asked_without_a_token_or_an_address() -> None:
     with pytest.raises(ProviderError, match="no token for https://pai"):
-        attempt(call_of("test", print), "Ask", lambda: Session("https://pai").send("GET", "https://pai/x"))
+        attempt_on_cluster(call_of("test", print), "Ask", lambda: Session("https://pai").send("GET", "https://pai/x"))
     with pytest.raises(ProviderError, match="OPENPAI_URI"):
         Session.of({}, {}).address("jobs")
 
@@ -152,9 +152,9 @@ def test_a_command_reads_what_the_stack_file_says_and_keeps_its_token_from_anoth
 ) -> None:
     monkeypatch.delenv("OPENPAI_TOKEN", raising=False)
     written = {**CLUSTER, "token": "state", "certificate": "ca.pem"}
-    session = session_of_caller(Where({"trainyard:cluster": written}, folder=tmp_path))
+    session = openpai_session_of_caller(Where({"trainyard:cluster": written}, folder=tmp_path))
     assert (session.uri, session.user, session.token) == ("https://pai", "anna", "state")
     assert session.certificate == str(tmp_path / "ca.pem")
-    sealed = session_of_caller(Where({"trainyard:cluster": {**written, "token": {"secure": "v1:…"}}}))
+    sealed = openpai_session_of_caller(Where({"trainyard:cluster": {**written, "token": {"secure": "v1:…"}}}))
     assert sealed.token == ""
-    assert session_of_caller(Where({"trainyard:cluster": written}, place="https://other")).token == ""
+    assert openpai_session_of_caller(Where({"trainyard:cluster": written}, place="https://other")).token == ""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.openpai.client.states import JobDetail, node_run
+from components.openpai.client.states import JobDetail, task_node_run
 from components.openpai.protocol.text import exit_of
 from components.platform.runs import NodeRun
 
@@ -60,7 +60,7 @@ def _detail(state: str, task: dict[str, Any], other: dict[str, Any] = RUNNING, *
     ],
 )
 def test_the_job_decides_how_its_nodes_are(detail: JobDetail, state: str, says: str) -> None:
-    node = node_run(WORKER, detail, "waits for a GPU")
+    node = task_node_run(WORKER, detail, "waits for a GPU")
     assert (node.name, node.id, node.state) == (WORKER.name, WORKER.id, state)
     assert says in node.details
     assert "\x1b" not in node.details
@@ -81,11 +81,11 @@ def test_the_job_decides_how_its_nodes_are(detail: JobDetail, state: str, says: 
     ],
 )
 def test_a_task_that_never_began_has_no_start_though_the_cluster_fills_one_in(detail: JobDetail, began: bool) -> None:
-    assert bool(node_run(WORKER, detail).started_at) is began
+    assert bool(task_node_run(WORKER, detail).started_at) is began
 
 
 def test_times_have_their_zone() -> None:
-    assert node_run(WORKER, _detail("RUNNING", RUNNING)).started_at == BEGAN_TEXT
+    assert task_node_run(WORKER, _detail("RUNNING", RUNNING)).started_at == BEGAN_TEXT
 
 
 @pytest.mark.parametrize(
@@ -98,4 +98,4 @@ def test_every_code_has_a_kind(code: int, kind: str) -> None:
 
 def test_a_task_is_looked_up_by_the_name_that_the_controller_gives_its_role() -> None:
     node = replace(WORKER, id="openpai/anna~train-0123abcd/Wor_ker/1")
-    assert node_run(node, _detail("RUNNING", RUNNING)).state == "IN_PROGRESS"
+    assert task_node_run(node, _detail("RUNNING", RUNNING)).state == "IN_PROGRESS"

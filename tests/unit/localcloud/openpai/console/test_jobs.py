@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from components.openpai.client.jobs import start_of
+from components.openpai.client.jobs import start_of_job
 from components.openpai.client.storages import storages_folder
 from localcloud.oci.tenancy_store import StateStore
 from localcloud.openpai import accounts
@@ -104,7 +104,7 @@ def test_ended_jobs_are_read_once(parts: Parts) -> None:
 def test_status_files_on_storages_are_recorded_and_no_link_is_followed(parts: Parts, tmp_path: Path) -> None:
     name = "ours-01234567"
     add(parts, name, ours())
-    folder = f"s/cifar/base/1/{start_of(name, 0)}"
+    folder = f"s/cifar/base/1/{start_of_job(name, 0)}"
     place = storages_folder(tmp_path) / "shared" / folder / "status"
     place.mkdir(parents=True)
     (tmp_path / "secret.json").write_text('{"state": "running", "progress": {"step": 7}}')
