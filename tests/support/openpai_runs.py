@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from components.openpai.client.cluster_session import Session
 from components.openpai.client.jobs import RunId
 from components.openpai.client.runs import OpenPaiRuns
-from components.openpai.client.session import Session
 from components.platform.calls import call_of
 from components.platform.client import Where
 from components.platform.status import WantedRuns

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from components.aws.client.session import aws_session_of_caller
+from components.aws.client.aws_session import aws_session_of_caller
 from components.aws.client.start_folders import parse_s3_folder
 from components.platform.calls import Call, ProviderError, call_of
 from components.platform.files import (

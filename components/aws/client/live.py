@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from components.aws.client.aws_session import aws_session_of_caller
 from components.aws.client.live_access import JUDGED as ACCESS_JUDGED
 from components.aws.client.live_access import AccessReader
 from components.aws.client.live_ec2 import JUDGED as EC2_JUDGED
 from components.aws.client.live_ec2 import Ec2Reader
-from components.aws.client.session import aws_session_of_caller
 from components.aws.iam.documents import declared_or_live, principals_in
 from components.aws.types import RESOURCE_TYPES, SERVED_TYPES
 from components.aws.types.aws_resource_type import AwsResourceType, Read

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from components.aws.client.queue import NodeReport, Queue
+from components.aws.client.ticket_queue import NodeReport, Queue
 from components.platform.calls import Call, ProviderError
 from components.s3 import CAPACITY_CODES, call_aws, code_of, list_aws_pages
 from launcher.escaping import terminal_line

@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from components.aws.client import logs, machines, states
-from components.aws.client.queue import Queue
-from components.aws.client.session import aws_session_of_caller
+from components.aws.client import cloudwatch_logs, machines, ticket_states
+from components.aws.client.aws_session import aws_session_of_caller
 from components.aws.client.start_folders import StatusFolder, parse_s3_folder, read_ended_state
-from components.aws.client.status import AwsRunReader
+from components.aws.client.ticket_queue import Queue
+from components.aws.client.ticket_status import AwsRunReader
 from components.aws.client.tickets import PLATFORM, Cluster, RunId, Ticket, inputs_of_ticket, ticket_of
 from components.platform.calls import Call, ProviderError
 from components.platform.client import LineMerger, RunClients, RunReader, Runs, Where
@@ -82,7 +82,7 @@ class AwsRuns(Runs):
         return next(mine, None)
 
     def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
-        return states.observe_nodes(self.session, call, nodes)
+        return ticket_states.observe_nodes(self.session, call, nodes)
 
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
         for ticket, names in self._tickets(call, nodes):
@@ -113,13 +113,13 @@ class AwsRuns(Runs):
         return AwsRunReader(self.session, self.bucket, wanted)
 
     def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
-        return logs.AwsLogMerger(self.session, call, ranks=ranks)
+        return cloudwatch_logs.AwsLogMerger(self.session, call, ranks=ranks)
 
     def place_of(self, run: RunStatus) -> StatusFolder | None:
         return parse_s3_folder(run.folder)
 
     def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
-        from components.aws.client.deployed import prepare_aws_try
+        from components.aws.client.ticket_tries import prepare_aws_try
 
         return prepare_aws_try(self.session, self.bucket, call, planned, folder)
 
@@ -128,7 +128,7 @@ class AwsRuns(Runs):
 
     def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
         for ticket, names in self._tickets(call, [node]):
-            return logs.last_cloudwatch_lines(self.session, call, ticket, names[0], limit, patiently)
+            return cloudwatch_logs.last_cloudwatch_lines(self.session, call, ticket, names[0], limit, patiently)
         raise ProviderError("the run's ticket no longer exists")
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from components.aws.client.session import DEPLOYER, USER, ask_aws, dl1_regions, local_aws_session
+from components.aws.client.aws_session import DEPLOYER, USER, ask_aws, dl1_regions, local_aws_session
 from components.aws.client.tickets import RunId
 from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide_aws_call
 from components.aws.iam.documents import PolicyDocument, statements_of

@@ -12,9 +12,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from components.aws.client.deployed import newest_code
+from components.aws.client.aws_session import DEPLOYER, USER, ask_aws, local_aws_session
 from components.aws.client.runs import AwsRuns
-from components.aws.client.session import DEPLOYER, USER, ask_aws, local_aws_session
+from components.aws.client.ticket_tries import newest_code
 from components.aws.local.stacks import least_access
 from components.aws.plan import AwsAccessPlan, AwsDl1Plan, AwsJobPlan
 from components.aws.run_inputs import aws_run_inputs

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from components.aws.client.session import DEPLOYER, dl1_regions, local_aws_session
+from components.aws.client.aws_session import DEPLOYER, dl1_regions, local_aws_session
 from components.aws.local import evidence, people
 from components.aws.local.evidence import aws_planned_needs, recorded_statement
 from components.aws.local.people import small_machines

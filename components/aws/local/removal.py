@@ -9,9 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from components.aws.client.queue import Queue
-from components.aws.client.runs import AwsRuns
-from components.aws.client.session import (
+from components.aws.client.aws_session import (
     DEPLOYER,
     ask_aws,
     ask_aws_if_exists,
@@ -20,6 +18,8 @@ from components.aws.client.session import (
     local_aws_session,
     region_of,
 )
+from components.aws.client.runs import AwsRuns
+from components.aws.client.ticket_queue import Queue
 from components.aws.client.tickets import Cluster, RunId, Ticket
 from components.plan.model import RunPlan
 from components.platform.calls import LocalCloud, ProviderError, Tell, call_of

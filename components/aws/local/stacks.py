@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from catalog.tables import table
-from components.aws.client.session import dl1_regions
+from components.aws.client.aws_session import dl1_regions
 from components.aws.local import removal
 from components.aws.local.removal import describe_machines, empty_removed_buckets
 from components.aws.local.stand_ins import RECORD, StandIns, widen_vpc

@@ -11,7 +11,7 @@ from functools import partial
 from ipaddress import ip_network
 from typing import Any
 
-from components.aws.client.session import DEPLOYER, ask_aws, ask_aws_if_exists, local_aws_session
+from components.aws.client.aws_session import DEPLOYER, ask_aws, ask_aws_if_exists, local_aws_session
 from components.aws.local.removal import empty_bucket
 from components.platform.calls import LocalCloud, Tell
 from components.platform.local import network_around

@@ -24,8 +24,8 @@ from components.aws.iam.decide import (
     fits_action,
 )
 from components.aws.iam.documents import PolicyDocument, PolicyStatement
-from components.aws.review.access import STAND_IN, Access, Identity, Owned, read_access
 from components.aws.review.conditions import Keys, matching_text, own_keys, values_to_test
+from components.aws.review.snapshot_policies import STAND_IN, Access, Identity, Owned, read_access
 from components.platform.circumstances import (
     OTHER,
     combine_circumstances,

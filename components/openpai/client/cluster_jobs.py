@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from components.openpai.client import states
-from components.openpai.client.calls import (
+from components.openpai.client import task_states
+from components.openpai.client.cluster_calls import (
     ask_cluster_if_exists,
     attempt_on_cluster,
     if_exists,
     job_path,
     list_cluster_jobs,
 )
+from components.openpai.client.cluster_session import Session
 from components.openpai.client.jobs import Job, RunId, is_job_name
-from components.openpai.client.session import Session
-from components.openpai.client.states import JobDetail
+from components.openpai.client.task_states import JobDetail
 from components.platform.calls import Call, ProviderError
 from components.platform.runs import NodeRun
 from launcher.escaping import terminal_line
@@ -54,7 +54,7 @@ class ClusterJobs:
         return Job.read(user, name, config, marks) if config is not None else None
 
     def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
-        seen = {node.id: states.deleted_job_node(node) for node in nodes}
+        seen = {node.id: task_states.deleted_job_node(node) for node in nodes}
         for user, name in jobs_of_nodes(nodes):
             detail = JobDetail(self.job(call, user, name) or {})
             mine = [node for node in nodes if (RunId.parse(node.id) or ())[:2] == (user, name)]
@@ -64,12 +64,12 @@ class ClusterJobs:
     def nodes_of(self, call: Call, user: str, name: str, detail: JobDetail, nodes: Sequence[NodeRun]) -> list[NodeRun]:
         """The nodes of a job that was already read. A removed job has an empty detail."""
         if not detail.content:
-            return [states.deleted_job_node(node) for node in nodes]
+            return [task_states.deleted_job_node(node) for node in nodes]
         if detail.failed and detail.maximum_minutes is None:
             job = self.run_of(call, user, name, detail.content.get("tags") or [])
             detail = replace(detail, maximum_minutes=job.maximum_minutes if job else None)
         waits = self._waits(call, user, name) if detail.state == "WAITING" else ""
-        return [states.task_node_run(node, detail, waits) for node in nodes]
+        return [task_states.task_node_run(node, detail, waits) for node in nodes]
 
     def _waits(self, call: Call, user: str, name: str) -> str:
         """The reason why the scheduler has not placed the job yet, or "" if the cluster does not give one."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.openpai import same_registry
-from components.openpai.client.session import address_problem
+from components.openpai.client.cluster_session import address_problem
 from components.platform.calls import InputFailure
 from components.platform.inputs import OwnInputs, RunInput
 from components.platform.values import UNKNOWN, Properties, Secret, canonical_json

@@ -9,10 +9,12 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from components.openpai.client import calls, logs
-from components.openpai.client.calls import change_resource, job_path
+from components.openpai.client import task_logs
+from components.openpai.client.cluster_calls import change_resource, job_path, submit_run_job
+from components.openpai.client.cluster_errors import is_gone_from_cluster
 from components.openpai.client.cluster_jobs import ClusterJobs, jobs_of_nodes
-from components.openpai.client.errors import is_gone_from_cluster
+from components.openpai.client.cluster_session import Session, openpai_session_of_caller
+from components.openpai.client.job_status import OpenPaiLogMerger, OpenPaiRunReader
 from components.openpai.client.jobs import (
     PLATFORM,
     RELEASED,
@@ -22,10 +24,8 @@ from components.openpai.client.jobs import (
     job_name,
     run_id,
 )
-from components.openpai.client.session import Session, openpai_session_of_caller
-from components.openpai.client.states import JobDetail
-from components.openpai.client.status import OpenPaiLogMerger, OpenPaiRunReader
 from components.openpai.client.storages import Storages, storages_folder
+from components.openpai.client.task_states import JobDetail
 from components.platform.calls import Call, ProviderError
 from components.platform.client import LineMerger, RunClients, RunReader, Runs, Where
 from components.platform.runs import NodeRun, RunSpec, Try, liked_by
@@ -77,7 +77,7 @@ class OpenPaiRuns(ClusterJobs, Runs):
             before = self.job(call, user, name)
             if before is None:
                 call.report.status(f"submitting {name}")
-                if calls.submit_run_job(self.session, call, spec, name) or self._is_mine(call, spec, user, name):
+                if submit_run_job(self.session, call, spec, name) or self._is_mine(call, spec, user, name):
                     call.report.info(f"run {spec.display_name}: the job {user}~{name} on {self.session.uri}")
                     return name
             elif not call.anew and self._is_mine(call, spec, user, name):
@@ -124,7 +124,7 @@ class OpenPaiRuns(ClusterJobs, Runs):
         return OpenPaiLogMerger(self, call, ranks=ranks)
 
     def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
-        from components.openpai.client.deployed import prepare_openpai_try
+        from components.openpai.client.job_tries import prepare_openpai_try
 
         return prepare_openpai_try(self, call, planned, folder)
 
@@ -133,8 +133,8 @@ class OpenPaiRuns(ClusterJobs, Runs):
         content = self.job(call, run.user, run.job) if run else None
         if run is None or content is None:
             raise ProviderError("the cluster no longer has the job")
-        place = logs.attempts_of(run, JobDetail(content))
-        return logs.last_task_lines(self.session, call, run, place, limit, patiently) if place else []
+        place = task_logs.attempts_of(run, JobDetail(content))
+        return task_logs.last_task_lines(self.session, call, run, place, limit, patiently) if place else []
 
     def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
         living = self.living_jobs(call, str(spec.own["cluster"]["user"]))

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from components.openpai.client.cluster_session import Session
 from components.openpai.client.jobs import PLATFORM, Job, RunId, moment_of, start_of_job
 from components.openpai.client.runs import OpenPaiRuns
-from components.openpai.client.session import Session
-from components.openpai.client.states import JobDetail
 from components.openpai.client.storages import Storages, storages_folder
+from components.openpai.client.task_states import JobDetail
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
 from components.platform.client import wait_for_end

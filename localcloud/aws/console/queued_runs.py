@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from components.aws.client import states
+from components.aws.client import ticket_states
 from components.aws.client.machines import Instance, newest_instance_of_each_node
-from components.aws.client.queue import LONGEST_BYTES, QueueView
 from components.aws.client.start_folders import StatusFolder, parse_s3_folder, start_folder_uri
+from components.aws.client.ticket_queue import LONGEST_BYTES, QueueView
 from components.aws.client.tickets import ROOT, Cluster, Ticket
 from components.platform.runs import read_launch_document
 from launcher.escaping import terminal_line
@@ -68,7 +68,7 @@ def _queued_run(queue: StateQueue, ticket: Ticket, finds: dict[str, Find]) -> Aw
     if cluster.stack not in finds:
         finds[cluster.stack] = cached_lookup(lambda: newest_instances(cluster))
     find, names = finds[cluster.stack], ticket.node_names[:MOST_RANKS]
-    seen = states.observe_start(ticket, names, replace(queue, cluster=cluster), find)
+    seen = ticket_states.observe_start(ticket, names, replace(queue, cluster=cluster), find)
     environments = [node.get("environment") for node in ticket.nodes]
     variables = [one for one in environments if isinstance(one, Mapping)]
     document = read_launch_document(variables[0] if variables else {})

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.openpai.client import states
+from components.openpai.client import task_states
 from components.openpai.client.jobs import Job, RunId, run_id, start_of_job
-from components.openpai.client.states import JobDetail
+from components.openpai.client.task_states import JobDetail
 from components.platform.runs import NodeRun
 from launcher.escaping import terminal_line
 from localcloud.console.platform import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
@@ -82,7 +82,7 @@ def _shown_job(parts: Parts, row: JobRow, marks: tuple[str, ...]) -> OpenPaiRun:
         name, role = str(node["name"]), str(node["role"])
         run = run_id(row.user, row.job, name, role)
         logs[rank] = log_of.get(run.task_key, "")
-        seen = states.task_node_run(NodeRun(name[:LONGEST_NAME], str(run), ""), detail, waits)
+        seen = task_states.task_node_run(NodeRun(name[:LONGEST_NAME], str(run), ""), detail, waits)
         nodes.append(RunNode(rank, role[:LONGEST_NAME], seen, machine=str(run)))
     folder = f"{job.folder}/{start_of_job(job.name, detail.attempt)}" if job and job.folder else None
     title = terminal_line(job.title) if job else row.job

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from components.aws.client.deployed import PlanFiller
+from components.aws.client.ticket_tries import PlanFiller
 from components.aws.plan import aws_dl1_plan
 from components.aws.run_inputs import aws_run_inputs
 from components.plan.build import plan_of

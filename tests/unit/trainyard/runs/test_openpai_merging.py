@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from components.openpai.client.deployed import differing_keys, merge_protocols
+from components.openpai.client.job_tries import differing_keys, merge_protocols
 from components.openpai.plain_command import export_line, json_word
 from components.platform.tries import TryError
 

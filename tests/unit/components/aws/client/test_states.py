@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from components.aws.client.machines import Instance, current_report
-from components.aws.client.queue import NodeReport, parse_node_document
 from components.aws.client.start_folders import start_folder_uri
-from components.aws.client.states import StartFacts, ticket_node_run
+from components.aws.client.ticket_queue import NodeReport, parse_node_document
+from components.aws.client.ticket_states import StartFacts, ticket_node_run
 from components.aws.client.tickets import Cluster, RunId, Ticket, number_of
 from components.platform.runs import read_launch_document
 from components.platform.status import run_key

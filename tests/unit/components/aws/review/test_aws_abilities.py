@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from catalog.platforms import require_capability
-from components.aws.review.platform import arns_in_words, aws_operation_words
+from components.aws.review.platform import REVIEW
 from components.platform.review import ReviewedResource, ReviewPlatform, Snapshot
 from tests.support.reviews import resource, sentences
 
@@ -182,8 +182,8 @@ def test_a_boundary_that_goes_is_a_gain() -> None:
 def test_words_stay_short_whatever_is_granted() -> None:
     services = ("s3", "ec2", "iam")
     many = frozenset(f"{one}:{verb}{noun}" for one in services for verb in ("Get", "Put") for noun in "ABCDEFGHIJ")
-    assert len(aws_operation_words(many)) < 300
-    assert len(arns_in_words(frozenset(f"arn:aws:s3:::bucket-{number}" for number in range(90)))) < 200
+    assert len(REVIEW.operation_words(many)) < 300
+    assert len(REVIEW.resource_words(frozenset(f"arn:aws:s3:::bucket-{number}" for number in range(90)))) < 200
 
 
 def test_statements_of_identities_are_those_that_a_rehearsal_counts() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from components.openpai.client.calls import submit_run_job
-from components.openpai.client.session import Session
+from components.openpai.client.cluster_calls import submit_run_job
+from components.openpai.client.cluster_session import Session
 from components.openpai.protocol import protocol_problems, protocol_refusals
 from components.platform.calls import ProviderError, call_of
 from components.platform.runs import run_spec

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from components.openpai.client.cluster_session import user_of_token
 from components.openpai.client.inputs import INPUTS
 from components.openpai.client.jobs import RELEASED, Job, RunId, inputs_of_job, job_name, job_of
-from components.openpai.client.session import user_of_token
 from components.openpai.protocol import text_of
 from components.platform.runs import RunSpec, fingerprint_of_run, run_spec
 from components.platform.values import Properties

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from components.openpai.client.calls import ask_cluster, attempt_on_cluster
-from components.openpai.client.session import Session, openpai_session_of_caller
+from components.openpai.client.cluster_calls import ask_cluster, attempt_on_cluster
+from components.openpai.client.cluster_session import Session, openpai_session_of_caller
 from components.platform.calls import ProviderError, call_of
 from components.platform.client import Where
 from tests.support.serving import serving

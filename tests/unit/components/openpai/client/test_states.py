@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.openpai.client.states import JobDetail, task_node_run
+from components.openpai.client.task_states import JobDetail, task_node_run
 from components.openpai.protocol.text import exit_of
 from components.platform.runs import NodeRun
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from components.openpai.client.errors import (
+from components.openpai.client.cluster_errors import (
     ApiError,
     cluster_error_text,
     cluster_refusal,
@@ -18,8 +18,8 @@ from components.openpai.client.errors import (
     is_taken,
     tls_remedy,
 )
+from components.openpai.client.cluster_session import Answer, Session, user_of_token
 from components.openpai.client.jobs import job_of
-from components.openpai.client.session import Answer, Session, user_of_token
 from components.openpai.protocol import LONGEST_TEXT, protocol_problems, text_of
 from components.platform import calls
 from components.platform.calls import Call, ProviderError

@@ -4,11 +4,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from components.openpai.client.calls import ask_cluster_if_exists, attempt_on_cluster, job_path
-from components.openpai.client.errors import ApiError
+from components.openpai.client.cluster_calls import ask_cluster_if_exists, attempt_on_cluster, job_path
+from components.openpai.client.cluster_errors import ApiError
+from components.openpai.client.cluster_session import Answer, Session
 from components.openpai.client.jobs import RunId
-from components.openpai.client.session import Answer, Session
-from components.openpai.client.states import JobDetail
+from components.openpai.client.task_states import JobDetail
 from components.platform.calls import Call, ProviderError
 from components.platform.log_lines import look_for_lines
 from launcher.redraws import whole_lines

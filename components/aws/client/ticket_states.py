@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from components.aws.client.machines import Instance, find_instances
-from components.aws.client.queue import ENDED, Queue, QueueView
+from components.aws.client.ticket_queue import ENDED, Queue, QueueView
 from components.aws.client.tickets import RunId, Ticket
 from components.platform.calls import Call
 from components.platform.runs import DELETED, NodeRun

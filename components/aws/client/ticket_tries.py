@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from components.aws.client.queue import Queue
+from components.aws.client.ticket_queue import Queue
 from components.aws.client.tickets import Cluster, Ticket, inputs_of_ticket
 from components.aws.plan import AwsJobPlan, aws_dl1_job, aws_dl1_plan
 from components.aws.run_inputs import archive_name, aws_run_inputs

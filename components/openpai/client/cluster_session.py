@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from catalog.version import VERSION
-from components.openpai.client.errors import redirection_error, refused_answer
+from components.openpai.client.cluster_errors import redirection_error, refused_answer
 from components.platform.calls import ProviderError
 from components.platform.client import Where
 

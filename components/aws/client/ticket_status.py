@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from components.aws.client import machines
-from components.aws.client.queue import Queue, list_queues
 from components.aws.client.start_folders import parse_s3_folder, read_status_object, start_folder_uri
-from components.aws.client.states import observe_nodes
+from components.aws.client.ticket_queue import Queue, list_queues
+from components.aws.client.ticket_states import observe_nodes
 from components.aws.client.tickets import Cluster, Ticket
 from components.platform import status
 from components.platform.calls import Call, ProviderError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from components.aws.client.queue import Queue
+from components.aws.client.ticket_queue import Queue
 from components.aws.client.tickets import RunId, Ticket
 from components.platform.calls import Call
 from components.platform.log_lines import ENTRIES_OF_A_LINE, LogMerger, look_for_lines, name_of_node

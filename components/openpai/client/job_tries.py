@@ -11,9 +11,9 @@ from pathlib import Path as Folder
 from typing import Any
 
 from components.openpai.client.cluster_jobs import ClusterJobs
+from components.openpai.client.cluster_session import Session
 from components.openpai.client.inputs import normal_form
 from components.openpai.client.jobs import Job, inputs_of_job
-from components.openpai.client.session import Session
 from components.openpai.plain_command import export_line, json_word
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan
 from components.openpai.run_inputs import openpai_run_inputs, read_files

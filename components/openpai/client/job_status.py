@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from components.openpai.client import logs
+from components.openpai.client import task_logs
 from components.openpai.client.cluster_jobs import ClusterJobs
 from components.openpai.client.jobs import Job, RunId, moment_of, start_of_job, texts_in_list
-from components.openpai.client.logs import LogPlace
-from components.openpai.client.states import JobDetail
 from components.openpai.client.storages import Storages
+from components.openpai.client.task_logs import LogPlace
+from components.openpai.client.task_states import JobDetail
 from components.platform.calls import Call, read_at_once
 from components.platform.client import RunReader
 from components.platform.log_lines import LogMerger, name_of_node, split_prefix
@@ -54,7 +54,7 @@ class OpenPaiLogMerger(LogMerger):
         run = RunId.parse(node.run.id)
         if run is None:
             return
-        begin, read = logs.attempts_of(run, detail), self._places.get(node.run.id)
+        begin, read = task_logs.attempts_of(run, detail), self._places.get(node.run.id)
         if read is not None and begin is not None and begin.attempts != read.attempts:
             # The last lines of the previous attempt, whose log stays when the task is retried.
             yield from self._lines(node, run, read)
@@ -64,7 +64,7 @@ class OpenPaiLogMerger(LogMerger):
             yield from self._lines(node, run, place)
 
     def _lines(self, node: NodeStatus, run: RunId, place: LogPlace) -> Iterator[str]:
-        lines, rest, self._places[node.run.id] = logs.text_after(self.jobs.session, self.call, run, place)
+        lines, rest, self._places[node.run.id] = task_logs.text_after(self.jobs.session, self.call, run, place)
         name = name_of_node(node)
         self._ends.pop(name, None)
         for line in lines:
