@@ -24,12 +24,9 @@ def modules_of_platforms(pattern: str) -> list[str]:
         return [pattern]
     # The home on nodes has the platform's own name, the others that of its folder.
     homes = dict.fromkeys(home for name in platforms() for home in (platform_folder(name), name.replace("-", "_")))
-    return [name for home in homes if _is_home_module(name := pattern.replace(_ANY, home))]
-
-
-def _is_home_module(module: str) -> bool:
-    file = ROOT.joinpath(*module.split("."))
-    return file.is_dir() or file.with_suffix(".py").is_file()
+    names = [pattern.replace(_ANY, home) for home in homes]
+    files = {name: ROOT.joinpath(*name.split(".")) for name in names}
+    return [name for name, file in files.items() if file.is_dir() or file.with_suffix(".py").is_file()]
 
 
 def with_platforms(contract: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from components.openpai.plan import OpenPaiPlan
@@ -24,13 +23,9 @@ class OpenPaiAccessReport:
 
 
 def report_openpai_access(plan: OpenPaiPlan, deployers: str) -> OpenPaiAccessReport:
-    return OpenPaiAccessReport(plan.stack, plan.cluster.user, tuple(_needed_access(plan)))
-
-
-def _needed_access(plan: OpenPaiPlan) -> Iterator[str]:
-    yield "a token: the portal makes one, under `View profile`"
-    for grant in plan.access.grants:
-        yield f"{grant.who} {grant.does} {grant.what} of `{grant.target}`: {grant.why}"
+    grants = (f"{one.who} {one.does} {one.what} of `{one.target}`: {one.why}" for one in plan.access.grants)
+    needed = ("a token: the portal makes one, under `View profile`", *grants)
+    return OpenPaiAccessReport(plan.stack, plan.cluster.user, needed)
 
 
 ACCESS_REPORTING = AccessReporting(report_openpai_access)

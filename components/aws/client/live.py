@@ -33,18 +33,14 @@ def read_live_aws(question: LiveQuestion) -> LiveSide:
     return LiveReader(question, aws_session_of_caller(question.where)).read()
 
 
-def _is_read_refused(error: BaseException | None) -> bool:
-    # A response without a body has no other code than its HTTP status.
-    return code_of(error) in {*ACCESS_CODES, "403"}
-
-
 class LiveReader:
     def __init__(self, question: LiveQuestion, session: Session) -> None:
         self._session = session
         self._question = question
         self._call = call_of("drift", question.where.tell)
         self._declared = question.declared
-        self.reading = Reading(question.declared, _is_read_refused)
+        # A response without a body has no other code than its HTTP status.
+        self.reading = Reading(question.declared, lambda error: code_of(error) in {*ACCESS_CODES, "403"})
 
     def read(self) -> LiveSide:
         Ec2Reader(self._session, self._call, self.reading).read()
@@ -62,7 +58,10 @@ class LiveReader:
         if self._read(f"the bucket {name}", bucket, lambda: client.head_bucket(Bucket=name), lambda _: {}) is None:
             return
         settings: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Mapping[str, Any]]]] = {
-            PRIVATE: (lambda: client.get_public_access_block(Bucket=name), _public_access_block),
+            PRIVATE: (
+                lambda: client.get_public_access_block(Bucket=name)["PublicAccessBlockConfiguration"],
+                lambda flags: {flag[0].lower() + flag[1:]: value for flag, value in flags.items()},
+            ),
             BUCKET_POLICY: (
                 lambda: client.get_bucket_policy(Bucket=name),
                 lambda response: {"policy": response["Policy"]},
@@ -156,11 +155,6 @@ def _is_not_there(error: Exception) -> bool:
         or code.startswith("NoSuch")
         or code.endswith(("NotFound", "NotFoundError", "NotFoundException"))
     )
-
-
-def _public_access_block(response: Any) -> Mapping[str, Any]:
-    rows = response["PublicAccessBlockConfiguration"]
-    return {key[0].lower() + key[1:]: value for key, value in rows.items()}
 
 
 LIVE_READING = LiveReading(read_live_aws)

@@ -69,18 +69,13 @@ def observe_start(
     facts = StartFacts(False, {})
     if going_on:
         cancelled, instances = queue.is_cancelled(ticket.number), find(going_on)
-        waits = "" if starts or cancelled else _reason_to_wait(queue, ticket.number)
+        waits = ""
+        if not starts and not cancelled and (holder := queue.holder(ticket.number)):
+            holding, ahead = holder
+            more = f", the first of {ahead} before it" if ahead > 1 else ""
+            waits = f"waits for run {holding.title} on {queue.cluster.job}{more}"
         facts = StartFacts(cancelled, instances, waits)
     return {name: ticket_node_run(ticket, name, starts.get(name), facts) for name in names}
-
-
-def _reason_to_wait(queue: QueueView, number: int) -> str:
-    holder = queue.holder(number)
-    if holder is None:
-        return ""
-    ticket, ahead = holder
-    more = f", the first of {ahead} before it" if ahead > 1 else ""
-    return f"waits for run {ticket.title} on {queue.cluster.job}{more}"
 
 
 def ticket_node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, facts: StartFacts) -> NodeRun:

@@ -52,11 +52,18 @@ class Placed:
 def stack_outputs(here: Context, placed: Placed, jobs: Mapping[str, Job]) -> dict[str, Any]:
     plan = here.plan
     console = f"https://{plan.region}.console.aws.amazon.com"
+    made = {
+        "network": plan.network.create,
+        "access": plan.access.create,
+        "bucket": plan.bucket.create,
+        "registry": plan.registry.create,
+        "logs": plan.logs.enabled and plan.logs.create,
+    }
     exported: dict[str, Any] = {
         "account": here.account,
         "region": plan.region,
         # The resources that the stack itself made. The others stay when the stack is destroyed.
-        "made": [concern for concern, makes in _made_concerns(plan).items() if makes],
+        "made": [concern for concern, is_made in made.items() if is_made],
         REPLACED_WITH: list(PLACE),
         "bucket": here.bucket,
         "bucketUri": here.bucket_uri,
@@ -81,16 +88,6 @@ def stack_outputs(here: Context, placed: Placed, jobs: Mapping[str, Job]) -> dic
     if placed.network is not None:
         exported |= {"vpcId": placed.network.vpc_id, "subnetCidr": plan.network.subnet_cidr}
     return {name: value for name, value in exported.items() if value is not None}
-
-
-def _made_concerns(plan: AwsDl1Plan) -> dict[str, bool]:
-    return {
-        "network": plan.network.create,
-        "access": plan.access.create,
-        "bucket": plan.bucket.create,
-        "registry": plan.registry.create,
-        "logs": plan.logs.enabled and plan.logs.create,
-    }
 
 
 def _job_outputs(here: Context, job: Job) -> dict[str, Any]:

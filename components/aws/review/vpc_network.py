@@ -92,8 +92,12 @@ def read_aws_network(side: Snapshot) -> Network:
 
 def _read_groups(side: Snapshot) -> _Groups:
     members: dict[str, set[str]] = defaultdict(set)
-    templates = {one.name: set(_groups_of_machine(one)) for one in side.of(TEMPLATE, INSTANCE)}
-    templates = {name: groups for name, groups in templates.items() if groups}
+    templates: dict[str, set[str]] = {}
+    for machine in side.of(TEMPLATE, INSTANCE):
+        interfaces = [one for one in _as_list(machine.inputs.get("networkInterfaces")) if isinstance(one, Mapping)]
+        named = (machine.inputs.get("vpcSecurityGroupIds"), *(one.get("securityGroups") for one in interfaces))
+        if groups := {group for groups in named for group in _as_list(groups)}:
+            templates[machine.name] = groups
     for name, groups in templates.items():
         for group in groups:
             whole = all(group in other for other in templates.values())
@@ -110,14 +114,6 @@ def _read_groups(side: Snapshot) -> _Groups:
         if one.id
     }
     return _Groups({group: tuple(sorted(found)) for group, found in members.items()}, names, lists)
-
-
-def _groups_of_machine(machine: ReviewedResource) -> Iterator[str]:
-    inputs = machine.inputs
-    yield from _as_list(inputs.get("vpcSecurityGroupIds"))
-    for interface in _as_list(inputs.get("networkInterfaces")):
-        if isinstance(interface, Mapping):
-            yield from _as_list(interface.get("securityGroups"))
 
 
 def _as_list(value: Any) -> list[Any]:

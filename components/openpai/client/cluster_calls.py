@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -166,20 +167,15 @@ def _virtual_clusters_remedy(session: Session, call: Call, error: ProviderError)
     except ProviderError:
         return error.remedy
     names = ", ".join(sorted(terminal_line(str(name)) for name in answer)) if isinstance(answer, Mapping) else ""
-    mine = _granted_virtual_clusters(session, call)
+    mine: list[str] = []
+    with suppress(ProviderError):
+        user = ask_cluster(session, call, "List what the user may use", f"users/{session.user}")
+        granted = user.get("virtualCluster") if isinstance(user, Mapping) else None
+        mine = sorted(terminal_line(str(name)) for name in granted) if isinstance(granted, list) else []
     allowed = f" {session.user} may use {', '.join(mine)}." if mine else ""
     return f"The cluster has these virtual clusters: {names or 'none'}.{allowed} `virtualCluster` of " + (
         "`trainyard:cluster` names one; its administrators say who may use which."
     )
-
-
-def _granted_virtual_clusters(session: Session, call: Call) -> list[str]:
-    try:
-        answer = ask_cluster(session, call, "List what the user may use", f"users/{session.user}")
-    except ProviderError:
-        return []
-    names = answer.get("virtualCluster") if isinstance(answer, Mapping) else None
-    return sorted(terminal_line(str(name)) for name in names) if isinstance(names, list) else []
 
 
 def _storages_remedy(session: Session, call: Call) -> str:

@@ -203,7 +203,8 @@ class Job:
             return None
         path = PurePosixPath(unquote(parts.path))
         for name, mount in self.mounts.items():
-            if path.is_relative_to(mount) and _is_plain_name(name) and ".." not in path.parts:
+            is_plain = name and "/" not in name and name not in (".", "..")
+            if is_plain and path.is_relative_to(mount) and ".." not in path.parts:
                 return name, str(path.relative_to(mount))
         return None
 
@@ -259,10 +260,6 @@ def moment_of(milliseconds: Any) -> str | None:
 
 def texts_in_list(values: Any) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
-
-
-def _is_plain_name(name: str) -> bool:
-    return bool(name) and "/" not in name and name not in (".", "..")
 
 
 def _own_part(content: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -82,9 +82,14 @@ class OpenPaiLocalPlatform(LocalPlatform):
         elif virtual_cluster != _DEFAULT:
             local["virtualCluster"] = virtual_cluster
         made.config[CLUSTER] = local
-        storage = (made.config.get(STORAGE) or {}).get("name")
-        if storage and _stand_in_storage(cloud, str(storage)):
-            made.remarks.append(f"storage {storage}: an empty folder of this machine stands in")
+        if storage := str((made.config.get(STORAGE) or {}).get("name") or ""):
+            stand_ins, folder = _read_stand_ins(cloud), _storage_folder(cloud, storage)
+            if storage not in stand_ins and not folder.is_dir():
+                stand_ins = [*stand_ins, storage]
+                _write_stand_ins(cloud, stand_ins)
+            folder.mkdir(parents=True, exist_ok=True)
+            if storage in stand_ins:
+                made.remarks.append(f"storage {storage}: an empty folder of this machine stands in")
         jobs = made.config.get(JOBS) or {}
         # A task's log says so, too, but few people read it.
         plugins = ((name, row["plugin"]) for name, job in jobs.items() for row in job.get("plugins") or ())
@@ -155,16 +160,6 @@ def local_cluster_runs(cloud: LocalCloud, user: str = DEPLOYER) -> OpenPaiRuns:
 
 def _storage_folder(cloud: LocalCloud, name: str) -> Path:
     return storages_folder(cloud.home) / name
-
-
-def _stand_in_storage(cloud: LocalCloud, name: str) -> bool:
-    """Makes a stand-in for the storage if it does not exist. Returns whether the storage is a stand-in."""
-    made = _read_stand_ins(cloud)
-    if name not in made and not _storage_folder(cloud, name).is_dir():
-        made = [*made, name]
-        _write_stand_ins(cloud, made)
-    _storage_folder(cloud, name).mkdir(parents=True, exist_ok=True)
-    return name in made
 
 
 def _count_files(folder: Path) -> str:

@@ -124,14 +124,12 @@ def looked_up(scope: Mapping[str, Any], reference: str) -> Any:
 
 
 def _reference_scope(job: Mapping[str, Any], role: str) -> dict[str, Any]:
-    task_role = job["taskRoles"][role]
-    chosen = {kind: _chosen_prerequisite(job, kind, task_role.get(kind)) for kind in _PREREQUISITES}
-    return {"parameters": job.get("parameters"), **chosen}
-
-
-def _chosen_prerequisite(job: Mapping[str, Any], kind: str, name: str | None) -> Any:
-    rows = job.get("prerequisites") or ()
-    return next((row for row in rows if row["type"] == kind and row["name"] == name), None)
+    task_role, rows = job["taskRoles"][role], job.get("prerequisites") or ()
+    scope = {"parameters": job.get("parameters")}
+    for kind in _PREREQUISITES:
+        chosen = (row for row in rows if row["type"] == kind and row["name"] == task_role.get(kind))
+        scope[kind] = next(chosen, None)
+    return scope
 
 
 class TemplateError(ValueError):
