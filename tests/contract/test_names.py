@@ -9,8 +9,8 @@ from tools.names import find_circles, measure_names
 from tools.size import parsed_modules
 
 # Lower a figure when it got better. Figures that may only rise say so.
-MOST_OF_ONE_WORD = 9.4
-FEWEST_DEFINED_ONCE = 94.0
+MOST_OF_ONE_WORD = 2.3
+FEWEST_DEFINED_ONCE = 97.0
 MOST_CALLED_ONCE = 11.5
 MOST_CIRCLES_WITH_LAZY = 0
 
