@@ -123,9 +123,7 @@ def rows() -> list[Row]:
         setup.ours("put", str(setup.file), "parts")
         name = f"parts/{setup.file.name}"
         get, checked, unchecked = in_turns(
-            lambda: setup.get(name),
-            lambda: setup.get_plainly(name, GET_CHECKED),
-            lambda: setup.get_plainly(name, GET),
+            lambda: setup.get(name), lambda: setup.get_plainly(name, GET_CHECKED), lambda: setup.get_plainly(name, GET)
         )
         made.append(_row(f"get {what}", "the stream of get_object, with its MD5", get, checked))
         made.append(_row(f"get {what}", "the same stream, nothing compared", get, unchecked))

@@ -29,7 +29,7 @@ SYMPTOMS = {
         "name resolution|Name or service not known|[Ff]ailed to resolve|[Cc]ould not resolve host|"
         "Network is unreachable"
     ): "it asked for a host that this node cannot reach. Bring what it downloads with `trainyard data put`, or let"
-    " nodes out with `nat: true` (docs/data.md)",
+    " nodes out with `nat: true` (docs/data.md)"
 }
 
 

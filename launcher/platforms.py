@@ -128,9 +128,7 @@ PLATFORMS = (
         prefixes=("JOB_RUN_OCID", "MAIN_JOB_RUN_OCID", "OCI_RESOURCE_PRINCIPAL_", "OCI__"),
     ),
     PlatformModules(
-        peers={"openpai": "launcher.openpai.identity"},
-        identity="launcher.openpai.identity",
-        prefixes=("PAI_",),
+        peers={"openpai": "launcher.openpai.identity"}, identity="launcher.openpai.identity", prefixes=("PAI_",)
     ),
     PlatformModules(stores={"s3": "launcher.aws_dl1.bucket"}, identity="launcher.aws_dl1.identity"),
     # A folder that all nodes mount is possible on any platform.

@@ -12,14 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.machines import (
-    COMPUTE_TARGET,
-    Price,
-    accelerators_of,
-    longest_hours,
-    most_retries,
-    price_of,
-)
+from catalog.machines import COMPUTE_TARGET, Price, accelerators_of, longest_hours, most_retries, price_of
 from policies.openpai_jobs import RUN
 from policies.rule import JudgedResource, JudgedStack, NotKnownError
 

@@ -45,11 +45,7 @@ LATER = (
     "what only another stack knows, such as its registry, stays unknown here."
 )
 ENVIRONMENT = "trainyard:environment"
-_LEVELS = {
-    ADVISORY: analyzer_pb2.ADVISORY,
-    MANDATORY: analyzer_pb2.MANDATORY,
-    DISABLED: analyzer_pb2.DISABLED,
-}
+_LEVELS = {ADVISORY: analyzer_pb2.ADVISORY, MANDATORY: analyzer_pb2.MANDATORY, DISABLED: analyzer_pb2.DISABLED}
 _WORDS = {number: word for word, number in _LEVELS.items()} | {analyzer_pb2.REMEDIATE: MANDATORY}
 
 

@@ -47,12 +47,7 @@ def launch_template(
 ) -> dict[str, Any]:
     """The arguments of the launch template."""
     ours = {"tags": dict(tags)}
-    disk = {
-        "volume_size": cluster.disk_gb,
-        "volume_type": "gp3",
-        "encrypted": "true",
-        "delete_on_termination": "true",
-    }
+    disk = {"volume_size": cluster.disk_gb, "volume_type": "gp3", "encrypted": "true", "delete_on_termination": "true"}
     # One for each network card. The first has the machine's address. EC2 requires device index 1 on all others.
     interfaces: list[dict[str, Any]] = []
     for card in range(max(1, cluster.efa)):

@@ -21,9 +21,7 @@ POLICIES_PER_PRINCIPAL = 10
 # The service that assumes the nodes' role.
 TRUST: Mapping[str, Any] = {
     "Version": VERSION,
-    "Statement": [
-        {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"},
-    ],
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
 }
 
 
@@ -195,9 +193,7 @@ def merge_statements(found: Iterable[AwsStatement]) -> tuple[AwsStatement, ...]:
         key = (one.resources, json.dumps(one.condition, sort_keys=True))
         kept = by_resource.setdefault(key, one)
         by_resource[key] = replace(
-            kept,
-            actions=tuple(sorted({*kept.actions, *one.actions})),
-            why=tuple(dict.fromkeys((*kept.why, *one.why))),
+            kept, actions=tuple(sorted({*kept.actions, *one.actions})), why=tuple(dict.fromkeys((*kept.why, *one.why)))
         )
     return tuple(by_resource.values())
 

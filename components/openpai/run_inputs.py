@@ -31,11 +31,7 @@ def read_files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles
 
 
 def openpai_run_inputs(
-    plan: OpenPaiPlan,
-    job: OpenPaiJobPlan,
-    run: RunPlan,
-    files: RunFiles,
-    seal: Callable[[str], Any],
+    plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, files: RunFiles, seal: Callable[[str], Any]
 ) -> dict[str, Any]:
     """`seal`: makes a Pulumi secret of a text, or returns it unchanged."""
     cluster = plan.cluster

@@ -112,11 +112,7 @@ class Reading:
             replace(one, inputs={**one.inputs, **self._expected.get(one.urn, {})}) for one in self.declared.resources
         )
         return LiveSide(
-            replace(self.declared, resources=tuple(declared)),
-            snapshot,
-            self._undeclared,
-            judged,
-            tuple(self._unread),
+            replace(self.declared, resources=tuple(declared)), snapshot, self._undeclared, judged, tuple(self._unread)
         )
 
 

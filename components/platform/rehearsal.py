@@ -124,14 +124,7 @@ class RehearsalPlatform(Capability, ABC):
 
     @abstractmethod
     def inputs(
-        self,
-        who: People,
-        plan: Plan,
-        job: JobPlan,
-        run: RunPlan,
-        outputs: Outputs,
-        answers: Placeholders,
-        tell: Tell,
+        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Placeholders, tell: Tell
     ) -> Properties:
         """The inputs of a run that these users start, as `up` would give them."""
 

@@ -226,11 +226,7 @@ def _slot_variables(slot: Any) -> dict[str, str]:
 
 def main(arguments: list[str]) -> int:
     """Serves until it is killed."""
-    from horovod.runner.common.util.hosts import (  # type: ignore[import-not-found,unused-ignore]
-        INVALID_SLOT_INFO,
-        HostInfo,
-        get_host_assignments,
-    )
+    from horovod.runner.common.util.hosts import INVALID_SLOT_INFO, HostInfo, get_host_assignments  # type: ignore[import-not-found,unused-ignore]
     from horovod.runner.http.http_server import RendezvousHTTPServer  # type: ignore[import-not-found,unused-ignore]
 
     class Server(RendezvousHTTPServer):  # type: ignore[misc,unused-ignore]

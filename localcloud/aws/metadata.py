@@ -54,8 +54,7 @@ class Metadata:
         """The reply, and its summary for the log. A wrong key gets the same reply as a wrong path."""
         key, _, path = request.path.removeprefix(PATH).partition("/")
         instance = next(
-            (one for one in machine_view.active_instances() if hmac.compare_digest(self._key_of(one.id), key)),
-            None,
+            (one for one in machine_view.active_instances() if hmac.compare_digest(self._key_of(one.id), key)), None
         )
         if instance is None or instance.metadata_options.http_endpoint == "disabled":
             return _text_reply(404, ""), "metadata: no such instance"

@@ -57,10 +57,7 @@ REFUSED = (
 )
 FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 # By `os.uname().machine`.
-PROCESSORS = {
-    "x86_64": Processor(0xC000003E, 41, 53, 0x40000000),
-    "aarch64": Processor(0xC00000B7, 198, 199, None),
-}
+PROCESSORS = {"x86_64": Processor(0xC000003E, 41, 53, 0x40000000), "aarch64": Processor(0xC00000B7, 198, 199, None)}
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 _ERROR = 0x00050000
 # Operations of classic BPF on 32-bit words, and the positions of a call's number, architecture and first argument. Only

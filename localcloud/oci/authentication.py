@@ -253,11 +253,7 @@ def sign_request(
     names: tuple[str, ...] = ("date", *_ALWAYS_SIGNED)
     if method in METHODS_WITH_BODY:
         digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
-        headers |= {
-            "x-content-sha256": digest,
-            "content-type": "application/json",
-            "content-length": str(len(body)),
-        }
+        headers |= {"x-content-sha256": digest, "content-type": "application/json", "content-length": str(len(body))}
         names += _BODY_SIGNED
     value = base64.b64encode(key.sign(signing_string(method, target, headers, names), PKCS1v15(), hashes.SHA256()))
     headers["authorization"] = (

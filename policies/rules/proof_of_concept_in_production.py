@@ -23,11 +23,7 @@ from policies.rule import (
 PROOF_OF_CONCEPT = "proof-of-concept"
 # The tags that say why something is wide open.
 TAGS = ("all-tcp", "tenancy-wide", "wildcard-policies")
-TYPES = (
-    "oci:Core/securityList:SecurityList",
-    "oci:Identity/policy:Policy",
-    "aws:iam/policy:Policy",
-)
+TYPES = ("oci:Core/securityList:SecurityList", "oci:Identity/policy:Policy", "aws:iam/policy:Policy")
 
 
 def judge_trials(stack: JudgedStack) -> Iterator[StackVerdict]:

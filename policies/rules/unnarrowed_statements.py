@@ -23,11 +23,7 @@ from policies.rule import (
 
 POLICY = "oci:Identity/policy:Policy"
 # Resource types of OCI that keep a team's data -> what a statement is narrowed by.
-NARROWED_BY = {
-    "objects": "target.bucket.name",
-    "buckets": "target.bucket.name",
-    "repos": "target.repo.name",
-}
+NARROWED_BY = {"objects": "target.bucket.name", "buckets": "target.bucket.name", "repos": "target.repo.name"}
 # ARNs of AWS that name no bucket and no repository. Statements on `*` are what wildcard-policies reports.
 ANY_OF_AWS = {"arn:aws:s3:::*": "bucket", "repository/*": "repository"}
 PROOF_OF_CONCEPT = "proof-of-concept"

@@ -102,12 +102,7 @@ def several_without_option(stack: Stack, facts: Facts) -> Iterator[Wrong]:
                 yield Wrong(at("jobs", name, "options", option), message, remedy)
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
-    "string": (str,),
-}
+_TYPES: dict[str, tuple[type, ...]] = {"boolean": (bool,), "integer": (int,), "number": (int, float), "string": (str,)}
 
 
 def _option_complaint(option: OptionRow, value: bool | int | float | str) -> str | None:

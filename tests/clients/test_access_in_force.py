@@ -169,9 +169,7 @@ class Day:
         self.clients.logging.get_log(group, log)
         now = datetime.now(UTC)
         details = oci.loggingsearch.models.SearchLogsDetails(
-            time_start=now - timedelta(hours=1),
-            time_end=now,
-            search_query=f'search "{self.compartment}/{group}/{log}"',
+            time_start=now - timedelta(hours=1), time_end=now, search_query=f'search "{self.compartment}/{group}/{log}"'
         )
         self.clients.log_search.search_logs(details)
 

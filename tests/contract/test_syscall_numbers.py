@@ -12,11 +12,7 @@ from localcloud.hosts.syscall_filter import PROCESSORS, REFUSED
 
 # The 64-bit processors of today share the generic numbers. A machine has x86-64's header only if that is its processor.
 GENERIC = Path("/usr/include/asm-generic/unistd.h")
-HEADERS = {
-    "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
-    "aarch64": GENERIC,
-    "riscv64": GENERIC,
-}
+HEADERS = {"x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), "aarch64": GENERIC, "riscv64": GENERIC}
 _MACHINES = Path("/usr/include/linux/elf-em.h")
 _MACHINE_NAMES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}
 _64_BIT, _LITTLE_ENDIAN = 0x80000000, 0x40000000

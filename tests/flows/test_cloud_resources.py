@@ -209,10 +209,7 @@ def test_a_vcn_is_created_and_deleted_with_its_defaults(world: World) -> None:
         vcn.default_route_table_id,
         [vcn.default_security_list_id],
     )
-    for delete, identifier in (
-        (client.delete_route_table, vcn.default_route_table_id),
-        (client.delete_vcn, vcn.id),
-    ):
+    for delete, identifier in ((client.delete_route_table, vcn.default_route_table_id), (client.delete_vcn, vcn.id)):
         with pytest.raises(oci.exceptions.ServiceError) as held:
             delete(identifier)
         assert (held.value.status, held.value.code) == (409, "Conflict")

@@ -117,11 +117,7 @@ def test_a_policy_pack_accepts_and_refuses_resources(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "shown"),
-    [
-        ("run-error", "there is no more paper"),
-        ("exception", "KeyError: 'no such page'"),
-    ],
+    ("mode", "shown"), [("run-error", "there is no more paper"), ("exception", "KeyError: 'no such page'")]
 )
 def test_an_error_of_the_program_is_shown_once(project: Project, mode: str, shown: str) -> None:
     project.needs_our_host()

@@ -202,8 +202,7 @@ def test_an_environment_on_top_of_another_has_its_modules(with_rows: Callable[..
 
 # Its proof is the last step. If it is told to, it reports that and waits until its starter has ended.
 PROVED_SLOWLY = replace(
-    TINY,
-    proof="import os, pathlib\nif at := os.environ.get('PROVING'): pathlib.Path(at).touch(); sys.stdin.read()",
+    TINY, proof="import os, pathlib\nif at := os.environ.get('PROVING'): pathlib.Path(at).touch(); sys.stdin.read()"
 )
 MAKER = """
 from localcloud.environments import find, make

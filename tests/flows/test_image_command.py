@@ -132,10 +132,7 @@ def test_a_build_passes_a_context_and_arguments_to_the_tool(docker: Path, tmp_pa
     assert not Path(words[-1]).exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "row"),
-    [([], "gpu"), (["--gpu"], "gpu"), (["--no-gpu"], "cpu")],
-)
+@pytest.mark.parametrize(("options", "row"), [([], "gpu"), (["--gpu"], "gpu"), (["--no-gpu"], "cpu")])
 def test_the_shape_decides_whether_there_is_a_gpu_unless_an_option_does(
     docker: Path, options: list[str], row: str
 ) -> None:

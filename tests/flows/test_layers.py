@@ -186,11 +186,7 @@ def test_no_file_of_a_package_decides_what_is_mounted_into_nodes(shelf: Shelf) -
 @pytest.mark.parametrize(
     ("file", "text", "reason"),
     [
-        (
-            "METADATA",
-            "Name: oth\x1b[2Jer\nVersion: 1\n",
-            r"invalid name or version, \('oth\\x1b\[2Jer', '1'\)",
-        ),
+        ("METADATA", "Name: oth\x1b[2Jer\nVersion: 1\n", r"invalid name or version, \('oth\\x1b\[2Jer', '1'\)"),
         ("RECORD", "", r"invalid name or version, \(None, None\)"),
     ],
 )

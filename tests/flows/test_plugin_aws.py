@@ -81,10 +81,7 @@ LOOKUPS: Mapping[str, Callable[[World], Looked]] = {
     ],
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": lambda w: [
         (
-            {
-                "locationType": "availability-zone",
-                "filters": [{"name": "instance-type", "values": ["dl1.24xlarge"]}],
-            },
+            {"locationType": "availability-zone", "filters": [{"name": "instance-type", "values": ["dl1.24xlarge"]}]},
             {"instanceTypes": ["dl1.24xlarge", "dl1.24xlarge"], "locations": ["us-east-1a", "us-east-1c"]},
         )
     ],

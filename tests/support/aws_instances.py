@@ -12,13 +12,7 @@ from socket import socket
 
 from localcloud.aws.hosts import machine_network
 from localcloud.aws.hosts.machine_dispatch import Instances
-from localcloud.aws.machines import (
-    Machine,
-    MachineCommand,
-    MachineInterface,
-    SecurityGroupRules,
-    SubnetFacts,
-)
+from localcloud.aws.machines import Machine, MachineCommand, MachineInterface, SecurityGroupRules, SubnetFacts
 from localcloud.hosts.fabric import Fabric
 from tests.support.security_rules import group_rule
 

@@ -195,10 +195,7 @@ CASES: Mapping[str, Case] = {
             ingress=[{"protocol": "-1", "fromPort": 0, "toPort": 0, "self": True}],
             egress=[{"protocol": "tcp", "fromPort": 443, "toPort": 443, "cidrBlocks": ["0.0.0.0/0"]}],
         ),
-        {
-            "ingress": [{"protocol": "tcp", "fromPort": 22, "toPort": 22, "cidrBlocks": ["10.0.0.0/16"]}],
-            **_OTHER_TAGS,
-        },
+        {"ingress": [{"protocol": "tcp", "fromPort": 22, "toPort": 22, "cidrBlocks": ["10.0.0.0/16"]}], **_OTHER_TAGS},
         {"description": "other"},
     ),
     INGRESS: Case(
@@ -212,14 +209,10 @@ CASES: Mapping[str, Case] = {
         {"securityGroupId": "sg-other"},
     ),
     PLACEMENT: Case(
-        lambda w: {"name": f"close-{len(w.made)}", "strategy": "cluster", "tags": TAGS},
-        {},
-        {"strategy": "spread"},
+        lambda w: {"name": f"close-{len(w.made)}", "strategy": "cluster", "tags": TAGS}, {}, {"strategy": "spread"}
     ),
     TEMPLATE: Case(
-        lambda w: template_inputs(w),
-        {"instanceType": "t3.micro", "updateDefaultVersion": True},
-        {"name": "other"},
+        lambda w: template_inputs(w), {"instanceType": "t3.micro", "updateDefaultVersion": True}, {"name": "other"}
     ),
     INSTANCE: Case(
         _instance,
@@ -265,8 +258,7 @@ CASES: Mapping[str, Case] = {
     ),
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": Case(
         lambda w: _of_bucket(
-            w,
-            rules=[{"id": "old", "status": "Enabled", "filter": {"prefix": "runs/"}, "expiration": {"days": 30}}],
+            w, rules=[{"id": "old", "status": "Enabled", "filter": {"prefix": "runs/"}, "expiration": {"days": 30}}]
         ),
         {"rules": [{"id": "old", "status": "Disabled", "filter": {"prefix": "runs/"}, "expiration": {"days": 60}}]},
         {"bucket": "another"},
@@ -308,14 +300,10 @@ CASES: Mapping[str, Case] = {
         {"name": "other"},
     ),
     "aws:iam/groupPolicyAttachment:GroupPolicyAttachment": Case(
-        lambda w: {"group": "scientists", "policyArn": w.id(POLICY)},
-        {},
-        {"group": "others"},
+        lambda w: {"group": "scientists", "policyArn": w.id(POLICY)}, {}, {"group": "others"}
     ),
     PROFILE: Case(
-        lambda w: {"name": f"nodes-{len(w.made)}", "role": w.id(ROLE), "tags": TAGS},
-        _OTHER_TAGS,
-        {"path": "/other/"},
+        lambda w: {"name": f"nodes-{len(w.made)}", "role": w.id(ROLE), "tags": TAGS}, _OTHER_TAGS, {"path": "/other/"}
     ),
     POLICY: Case(
         lambda w: {"name": f"reads-{len(w.made)}", "policy": document("s3:GetObject"), "tags": TAGS},

@@ -21,9 +21,7 @@ from tests.support.client_environment import environment
 LOCK = Path(__file__).parents[1] / "clients" / "javascript" / "requirements.txt"
 _FILE = "node_modules/@microsoft/openpai-js-sdk/lib/src/api/v2/swagger.yaml"
 # Error codes of the server that the description does not have, and where OpenPAI's code has them.
-FORGOTTEN = {
-    "InvalidProtocolError": "the middleware that reads a job before it is submitted",
-}
+FORGOTTEN = {"InvalidProtocolError": "the middleware that reads a job before it is submitted"}
 _TASK = "/api/v2/jobs/{user}~{job}/attempts/{jobAttemptId}/taskRoles/{taskRoleName}/taskIndex/{taskIndex}/attempts"
 # Error codes of OpenPAI's code (v1.8.0) that differ from the description, by operation and status. None: no code.
 BY_SOURCE: Mapping[tuple[str, int], str | None] = {

@@ -207,10 +207,7 @@ def _science(admin: Caller, mark: str, compartment: str, made: Mapping[str, str]
     run = admin.made("/20190101/jobRuns", {**within, "jobId": job})["id"]
     settings = {"shape": "VM.Standard2.1", "subnetId": made["subnet"]}
     notebook = admin.made("/20190101/notebookSessions", {**within, "notebookSessionConfigDetails": settings})["id"]
-    cluster = {
-        "computeType": "MANAGED_COMPUTE_CLUSTER",
-        "instanceConfiguration": {"instanceShape": "VM.Standard2.1"},
-    }
+    cluster = {"computeType": "MANAGED_COMPUTE_CLUSTER", "instanceConfiguration": {"instanceShape": "VM.Standard2.1"}}
     target = admin.made("/20190101/computeTargets", {**place, "computeConfigurationDetails": cluster})["id"]
     return {
         "project": project, "job": job, "job-run": run, "notebook-session": notebook, "compute-target": target,

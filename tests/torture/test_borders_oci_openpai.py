@@ -60,10 +60,7 @@ MISTAKES = {
         (identifier,),""",
     ),
     "the registry's uploads in one folder": Mistake(
-        OciBorder,
-        "localcloud/oci/registry.py",
-        "hashlib.sha256(self.repository.encode()).hexdigest()",
-        '"all"',
+        OciBorder, "localcloud/oci/registry.py", "hashlib.sha256(self.repository.encode()).hexdigest()", '"all"'
     ),
     "a copy judged by its source alone": Mistake(
         OciBorder, "catalog/references.toml", '"body.destinationBucket" = "destination"', ""

@@ -16,25 +16,16 @@ from trainyard.cli.out import say
 COMMANDS: dict[str, tuple[str, str]] = {
     "access": ("plan:access", "Show who may do what, in words, and what the deployer needs."),
     "check": ("check:check", "Check stack files: shape and meaning, with file, line, reason and remedy."),
-    "cloud": (
-        "cloud:cloud",
-        "Control the local cloud: start, stop, status, reset, log, env, faults, push.",
-    ),
+    "cloud": ("cloud:cloud", "Control the local cloud: start, stop, status, reset, log, env, faults, push."),
     "data": ("data:data", "Move files to and from a stack's bucket: put, get, list."),
     "down": ("down:down", "Take a stack down from the local cloud."),
     "drift": ("drift:drift", "Show what was changed in a stack's cloud outside of Pulumi, and what no stack declares."),
-    "environments": (
-        "environments:environments",
-        "List, make or remove what stands in for images on this machine.",
-    ),
+    "environments": ("environments:environments", "List, make or remove what stands in for images on this machine."),
     "image": ("image:image", "Build or push the images of a stack's jobs."),
     "import": ("up:import_", "Import existing resources into a stack on the local cloud."),
     "plan": ("plan:plan", "Show what follows from a stack file, without any cloud."),
     "preview": ("up:preview", "Show what `up` would change on the local cloud."),
-    "rehearse": (
-        "rehearse:rehearse",
-        "Try a stack on a local cloud of its own: training, rules and access, for real.",
-    ),
+    "rehearse": ("rehearse:rehearse", "Try a stack on a local cloud of its own: training, rules and access, for real."),
     "review": (
         "review:review",
         "Say what a change of stacks means: what opens, who gains, what is lost, what it costs.",

@@ -120,13 +120,7 @@ class LocalStack:
         error = subprocess.STDOUT if self._output else None
         if show is not None:
             with subprocess.Popen(
-                words,
-                env=self.env,
-                cwd=PROJECT,
-                stdout=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                umask=_OWN,
+                words, env=self.env, cwd=PROJECT, stdout=subprocess.PIPE, text=True, errors="replace", umask=_OWN
             ) as engine:
                 for line in engine.stdout or ():
                     show(line.rstrip("\n"))

@@ -123,9 +123,7 @@ def _check_side(request: ReviewRequest, side: Side, files: Sequence[Path | None]
     for stack in check_together(judged, find_neighbours(tuple(there), judged)):
         findings = (
             replace(
-                finding,
-                message=request.in_words(finding.message, side),
-                remedy=request.in_words(finding.remedy, side),
+                finding, message=request.in_words(finding.message, side), remedy=request.in_words(finding.remedy, side)
             )
             for finding in stack.findings
         )

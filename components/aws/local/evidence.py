@@ -103,8 +103,7 @@ class AwsAccessFacts:
     def refused(self, calls: Sequence[RecordedCall], policies: Iterable[PolicyInForce]) -> tuple[LostCall, ...]:
         documents = [
             PolicyDocument(
-                policy.name,
-                statements_of(json.dumps({"Statement": [json.loads(text) for text in policy.statements]})),
+                policy.name, statements_of(json.dumps({"Statement": [json.loads(text) for text in policy.statements]}))
             )
             for policy in policies
         ]

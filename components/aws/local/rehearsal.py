@@ -19,14 +19,7 @@ from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.calls import LocalCloud, Tell
 from components.platform.evidence import Mutation, PlannedNeeds, RecordedCall, RuleMutation, StatementMutation
 from components.platform.local import Outputs, Row
-from components.platform.rehearsal import (
-    Artifact,
-    People,
-    Placeholders,
-    RehearsalPlatform,
-    RehearsedConfig,
-    StartedRun,
-)
+from components.platform.rehearsal import Artifact, People, Placeholders, RehearsalPlatform, RehearsedConfig, StartedRun
 from components.platform.runs import NodeRun
 from components.platform.traffic import RuleInForce
 from components.platform.values import Properties
@@ -58,14 +51,7 @@ class AwsRehearsalPlatform(RehearsalPlatform):
         return people.aws_placeholders(outputs)
 
     def inputs(
-        self,
-        who: People,
-        plan: Plan,
-        job: JobPlan,
-        run: RunPlan,
-        outputs: Outputs,
-        answers: Placeholders,
-        tell: Tell,
+        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Placeholders, tell: Tell
     ) -> Properties:
         return people.rehearsed_inputs(who, aws_dl1_plan(plan), aws_dl1_job(job), run, outputs, answers, tell)
 

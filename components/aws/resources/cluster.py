@@ -210,10 +210,5 @@ class Job(pulumi.ComponentResource):
 
     def _inputs(self, run: RunPlan, secret: Mapping[str, Any]) -> dict[str, Any]:
         args = self._args
-        where = {
-            "bucket": args.context.bucket,
-            "logGroup": args.context.log_group,
-            "code": args.code,
-            **secret,
-        }
+        where = {"bucket": args.context.bucket, "logGroup": args.context.log_group, "code": args.code, **secret}
         return aws_run_inputs(args.context.plan, args.job, run, where, args.context)

@@ -145,12 +145,7 @@ def deploy_aws_dl1(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
 
 
 def _make_jobs(
-    here: Context,
-    answers: Answers,
-    placed: Placed,
-    folder: Path,
-    storage: Storage,
-    after: Sequence[pulumi.Resource],
+    here: Context, answers: Answers, placed: Placed, folder: Path, storage: Storage, after: Sequence[pulumi.Resource]
 ) -> dict[str, Job]:
     """`after`: resources that must exist before a machine starts. Objects need the bucket only."""
     plan = here.plan

@@ -103,13 +103,7 @@ def _reasons_by_internet_rule(plan: AwsNetworkPlan) -> dict[tuple[str, PortRange
 
 
 def _tcp_rule(group: pulumi.Output[str], ports: PortRange, **peer: Any) -> dict[str, Any]:
-    return {
-        "security_group_id": group,
-        "ip_protocol": "tcp",
-        "from_port": ports.first,
-        "to_port": ports.last,
-        **peer,
-    }
+    return {"security_group_id": group, "ip_protocol": "tcp", "from_port": ports.first, "to_port": ports.last, **peer}
 
 
 def _rule_description(why: str) -> str:

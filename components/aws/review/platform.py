@@ -17,15 +17,7 @@ from components.aws.review.conditions import OWN
 from components.aws.review.vpc_network import read_aws_network
 from components.aws.types import RESOURCE_TYPES
 from components.platform.circumstances import OTHER, merged_circumstances, split_circumstances
-from components.platform.review import (
-    Ability,
-    Costs,
-    Machines,
-    Network,
-    ReviewPlatform,
-    Snapshot,
-    Standing,
-)
+from components.platform.review import Ability, Costs, Machines, Network, ReviewPlatform, Snapshot, Standing
 from schemas.name_suggestions import and_list, count_noun
 
 # The limit of named kinds. Further ones are only counted.

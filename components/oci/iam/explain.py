@@ -6,14 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from components.oci.iam.evaluate import variables_in
-from components.oci.iam.judge import (
-    DEFAULT_DOMAIN,
-    CompiledPolicies,
-    Membership,
-    Principal,
-    Target,
-    request_variables,
-)
+from components.oci.iam.judge import DEFAULT_DOMAIN, CompiledPolicies, Membership, Principal, Target, request_variables
 from components.oci.iam.permissions import smallest_grant_for, type_of
 from components.oci.iam.printing import to_text
 from components.oci.iam.statement import (

@@ -36,14 +36,7 @@ from components.platform.evidence import (
     StatementMutation,
 )
 from components.platform.local import Outputs, Row
-from components.platform.rehearsal import (
-    Artifact,
-    People,
-    Placeholders,
-    RehearsalPlatform,
-    RehearsedConfig,
-    StartedRun,
-)
+from components.platform.rehearsal import Artifact, People, Placeholders, RehearsalPlatform, RehearsedConfig, StartedRun
 from components.platform.traffic import RuleInForce
 from components.platform.values import Properties
 from components.values.protocols import EVERY_PROTOCOL, protocol_name
@@ -88,14 +81,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
         return people.placeholder_values(cloud, outputs, rows)
 
     def inputs(
-        self,
-        who: People,
-        plan: Plan,
-        job: JobPlan,
-        run: RunPlan,
-        outputs: Outputs,
-        answers: Placeholders,
-        tell: Tell,
+        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Placeholders, tell: Tell
     ) -> Properties:
         return people.inputs_of_rehearsed_run(who, oci_plan(plan), job, run, outputs, answers, tell)
 

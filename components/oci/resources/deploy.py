@@ -63,11 +63,7 @@ def stack_outputs(here: Context, network: Network | None, place: JobPlace, jobs:
         },
         "console": {
             "bucket": pulumi.Output.concat(
-                f"{CONSOLE}/object-storage/buckets/",
-                here.namespace,
-                "/",
-                here.bucket,
-                f"/objects?region={plan.region}",
+                f"{CONSOLE}/object-storage/buckets/", here.namespace, "/", here.bucket, f"/objects?region={plan.region}"
             ),
             "project": pulumi.Output.from_input(place.project).apply(
                 lambda ocid: f"{CONSOLE}/data-science/projects/{ocid}?region={plan.region}"

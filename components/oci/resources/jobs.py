@@ -169,10 +169,7 @@ class Job(pulumi.ComponentResource):
         if subnet:
             settings["subnet_id"] = self._args.place.subnet
         if plan.shape.ocpus is not None:
-            settings["job_shape_config_details"] = {
-                "ocpus": plan.shape.ocpus,
-                "memory_in_gbs": plan.shape.memory_gb,
-            }
+            settings["job_shape_config_details"] = {"ocpus": plan.shape.ocpus, "memory_in_gbs": plan.shape.memory_gb}
         return settings
 
     def _on_target(self, target: str, share: MachineShare) -> dict[str, Any]:

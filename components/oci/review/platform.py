@@ -17,15 +17,7 @@ from components.oci.review.access import REST, is_stand_in
 from components.oci.review.conditions import MEMBER
 from components.oci.review.network import network_of_side
 from components.platform.circumstances import merged_circumstances, split_circumstances
-from components.platform.review import (
-    Ability,
-    Costs,
-    Machines,
-    Network,
-    ReviewPlatform,
-    Snapshot,
-    Standing,
-)
+from components.platform.review import Ability, Costs, Machines, Network, ReviewPlatform, Snapshot, Standing
 from schemas.name_suggestions import and_list, count_noun
 
 

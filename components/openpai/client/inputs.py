@@ -23,10 +23,7 @@ _CARRIED = re.compile(r'trainyard_command="\$\(printf %s (?P<text>[A-Za-z0-9+/=]
 _LAUNCHES = re.compile(r"(?:exec )?timeout [^\n]* -m (?:launcher|trainyard_launcher)")
 _MINUTES = re.compile(r" ([0-9]+)m ")
 # Lines that run our own short Python programs, by their beginnings, with a name for each.
-_OWN_PYTHON = {
-    '"$trainyard_python" ': "unpacks the code",
-    "trainyard_interface=": "finds the interface",
-}
+_OWN_PYTHON = {'"$trainyard_python" ': "unpacks the code", "trainyard_interface=": "finds the interface"}
 # The shell function of a plain start, and the lines after it, which start and end the processes.
 _PROCESS = "trainyard_process() {\n"
 _NUMBERS = re.compile(r"seq 0 ([0-9]+)")

@@ -15,15 +15,7 @@ from components.openpai.client.cluster_errors import is_gone_from_cluster
 from components.openpai.client.cluster_jobs import ClusterJobs, jobs_of_nodes
 from components.openpai.client.cluster_session import Session, openpai_session_of_caller
 from components.openpai.client.job_status import OpenPaiLogMerger, OpenPaiRunReader
-from components.openpai.client.jobs import (
-    PLATFORM,
-    RELEASED,
-    Job,
-    RunId,
-    inputs_of_job,
-    job_name,
-    run_id,
-)
+from components.openpai.client.jobs import PLATFORM, RELEASED, Job, RunId, inputs_of_job, job_name, run_id
 from components.openpai.client.storages import Storages, storages_folder
 from components.openpai.client.task_states import JobDetail
 from components.platform.calls import Call, ProviderError

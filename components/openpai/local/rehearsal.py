@@ -26,14 +26,7 @@ from components.platform.evidence import (
     StatementMutation,
 )
 from components.platform.local import Outputs, Row
-from components.platform.rehearsal import (
-    Artifact,
-    People,
-    Placeholders,
-    RehearsalPlatform,
-    RehearsedConfig,
-    StartedRun,
-)
+from components.platform.rehearsal import Artifact, People, Placeholders, RehearsalPlatform, RehearsedConfig, StartedRun
 from components.platform.values import Properties
 
 SKUS = "trainyard:skus"
@@ -78,14 +71,7 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
         return OpenPaiPlaceholders({}, folder)
 
     def inputs(
-        self,
-        who: People,
-        plan: Plan,
-        job: JobPlan,
-        run: RunPlan,
-        outputs: Outputs,
-        answers: Placeholders,
-        tell: Tell,
+        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Placeholders, tell: Tell
     ) -> Properties:
         if not isinstance(answers, OpenPaiPlaceholders):
             raise TypeError(f"{type(answers).__name__} are another platform's")

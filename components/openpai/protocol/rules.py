@@ -281,13 +281,7 @@ def _switches_switch(job: Job) -> Iterator[Problem]:
 
 
 Rules = tuple[Callable[[Job], Iterator[Problem]], ...]
-REFUSED: Rules = (
-    _names_once,
-    _prerequisites_exist,
-    _deployment_exists,
-    _templates_are_readable,
-    _sku_or_cell,
-)
+REFUSED: Rules = (_names_once, _prerequisites_exist, _deployment_exists, _templates_are_readable, _sku_or_cell)
 OBSTACLES: Rules = (_mounts_differ, _roles_differ, _commands_fit)
 ADVICE: Rules = (
     _roles_of_plugins_exist,

@@ -51,8 +51,7 @@ def authorize_aws_call(call: AwsCall, principal: AwsPrincipal, record: AwsRecord
         keys = {**common_keys(call, principal), **special_keys(call)}
         if role is None or role.arn != arn or not trusts_principal(trust_of(role), keys, principal=principal):
             raise RefusalError(
-                Reason.DENIED,
-                f"User: {principal.arn} is not authorized to perform: sts:AssumeRole on resource: {arn}",
+                Reason.DENIED, f"User: {principal.arn} is not authorized to perform: sts:AssumeRole on resource: {arn}"
             )
 
 

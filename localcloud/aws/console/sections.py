@@ -207,12 +207,7 @@ def queued_run_content(run: AwsRun, points: Points) -> RunContent:
     for rank in [node.rank for node in run.nodes] if place else ():
         read = StateQueue(Cluster(place.bucket, "")).read(place.status(rank)) if place else None
         statuses[rank] = progress_record.parse_status_object(read[0]) if read else {}
-    return RunContent(
-        facts,
-        statuses,
-        points,
-        last_output_lines(run, (entry[2:] for entry in lines)),
-    )
+    return RunContent(facts, statuses, points, last_output_lines(run, (entry[2:] for entry in lines)))
 
 
 def _node_lines(run: AwsRun, node: RunNode) -> Iterator[tuple[int, int, int, str]]:

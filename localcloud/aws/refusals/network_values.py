@@ -10,14 +10,7 @@ from __future__ import annotations
 import re
 from ipaddress import ip_network
 
-from components.values.protocols import (
-    EVERY_PROTOCOL_NAMES,
-    ICMP,
-    ICMPV6,
-    PROTOCOL_NAMES,
-    WITH_PORTS,
-    parse_protocol,
-)
+from components.values.protocols import EVERY_PROTOCOL_NAMES, ICMP, ICMPV6, PROTOCOL_NAMES, WITH_PORTS, parse_protocol
 from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
 

@@ -14,15 +14,7 @@ from typing import Any
 from catalog.imports import imported_modules
 from catalog.tables import table
 from localcloud.hosts import evidence
-from localcloud.hosts.assignment import (
-    Assignment,
-    CannotStartError,
-    Group,
-    NodeWork,
-    Outline,
-    RunCode,
-    RunVerdict,
-)
+from localcloud.hosts.assignment import Assignment, CannotStartError, Group, NodeWork, Outline, RunCode, RunVerdict
 from localcloud.hosts.node_setup import METADATA
 from localcloud.oci import tenancy
 from localcloud.oci.access_decisions import may_mount, may_pull, may_write_log

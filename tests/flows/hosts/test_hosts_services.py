@@ -5,14 +5,7 @@ import oci
 import pytest
 
 from tests.support.cloud_world import World
-from tests.support.network_world import (
-    ANYWHERE,
-    OBJECT_STORAGE_ADDRESS,
-    SERVICES,
-    SERVICES_ADDRESS,
-    Network,
-    egress,
-)
+from tests.support.network_world import ANYWHERE, OBJECT_STORAGE_ADDRESS, SERVICES, SERVICES_ADDRESS, Network, egress
 
 OBJECT_STORAGE_ONLY = "oci-iad-objectstorage"
 

@@ -124,11 +124,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
         f'{ADS}role = "head"\nwhen = "dash"\nthen = ["{{port.tail}}"]\n{DASH}\n[environment]',
         "`ads.start_options` has the placeholder `{port.tail}`",
     ),
-    "a default that may not be": (
-        "[environment]",
-        f"{PROCESSES}minimum = 2\n[environment]",
-        "`default` is outside",
-    ),
+    "a default that may not be": ("[environment]", f"{PROCESSES}minimum = 2\n[environment]", "`default` is outside"),
     "a default that is no value": (
         "[environment]",
         '[options.how]\ntype = "string"\ndefault = "a"\nvalues = ["b"]\nmeaning = "How."\n[environment]',

@@ -53,10 +53,7 @@ def test_a_damaged_key_signs_nothing_wrong(cut: int, flipped: int) -> None:
         ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", "not an RSA key"),
         ("-----BEGIN PRIVATE KEY-----\n!!\n-----END PRIVATE KEY-----", "damaged"),
         (pem(ec.generate_private_key(ec.SECP256R1())), "not an RSA key|damaged"),
-        (
-            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nAAAA\n-----END RSA PRIVATE KEY-----",
-            "encrypted",
-        ),
+        ("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nAAAA\n-----END RSA PRIVATE KEY-----", "encrypted"),
     ],
 )
 def test_unusable_keys_are_refused(text: str, why: str) -> None:

@@ -28,11 +28,7 @@ config:
       {more}
       runs: {{ base: {{}} }}
 """
-ROLES = {
-    "pytorch": "{ main: 1, worker: 1 }",
-    "dask": "{ scheduler: 1, worker: 2 }",
-    "ray": "{ head: 1, worker: 1 }",
-}
+ROLES = {"pytorch": "{ main: 1, worker: 1 }", "dask": "{ scheduler: 1, worker: 2 }", "ray": "{ head: 1, worker: 1 }"}
 ASKED = {"TY4000", "TY4001", "TY8000", "TY8001", "TY8002"}
 
 

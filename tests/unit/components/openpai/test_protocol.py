@@ -30,10 +30,7 @@ JOB: dict[str, Any] = {
     "name": "cifar",
     "type": "job",
     "jobRetryCount": 1,
-    "prerequisites": [
-        IMAGE,
-        {"type": "data", "name": "pictures", "uri": ["https://data.example.com/pictures"]},
-    ],
+    "prerequisites": [IMAGE, {"type": "data", "name": "pictures", "uri": ["https://data.example.com/pictures"]}],
     "parameters": {"epochs": 2, "model": "resnet"},
     "secrets": {"password": "c2VjcmV0"},
     "taskRoles": {

@@ -36,8 +36,7 @@ def test_only_apis_see_requests() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["a=1&a=2", "a=1&%61=2", "a&a", "a=1&b=2&a=", "a=1&a=1", "&".join(f"a{n}=1" for n in range(201)), "a=%ff"],
+    "text", ["a=1&a=2", "a=1&%61=2", "a&a", "a=1&b=2&a=", "a=1&a=1", "&".join(f"a{n}=1" for n in range(201)), "a=%ff"]
 )
 def test_a_repeated_query_parameter_is_refused(text: str) -> None:
     with pytest.raises(ApiError) as refusal:

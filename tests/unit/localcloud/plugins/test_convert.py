@@ -33,11 +33,7 @@ def test_api_names_become_pulumi_names(api: str, kind: str, pulumi: str) -> None
         ("core", "Vcn", {"cidrBlocks": ["10.0.0.0/16"], "dnsLabel": "v"}),
         ("core", "RouteTable", {"routeRules": [{"networkEntityId": "n", "destination": "d"}]}),
         ("identity", "Policy", {"statements": ["a", "b"], "definedTags": {"ns.key": "v"}}),
-        (
-            "data_science",
-            "Job",
-            {"jobConfigurationDetails": {"jobType": "DEFAULT", "maximumRuntimeInMinutes": "30"}},
-        ),
+        ("data_science", "Job", {"jobConfigurationDetails": {"jobType": "DEFAULT", "maximumRuntimeInMinutes": "30"}}),
         (
             "data_science",
             "Job",

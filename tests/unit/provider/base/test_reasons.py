@@ -41,11 +41,7 @@ def _nodes(*commands: list[str], **more: Any) -> dict[str, Any]:
             _nodes(["t.py", "--fast", "--epochs", "10"]),
             ["nodes[0].environment.LAUNCH.command[1]: + --fast"],
         ),
-        (
-            {"nodes": [{"name": "main"}]},
-            {"nodes": [{"name": "main"}, {"name": "worker-1"}]},
-            ["nodes[1]: + worker-1"],
-        ),
+        ({"nodes": [{"name": "main"}]}, {"nodes": [{"name": "main"}, {"name": "worker-1"}]}, ["nodes[1]: + worker-1"]),
         ({"rules": [{"port": 1}]}, {"rules": [{"port": 1}, {"port": 2}]}, ["rules[1]: + {1}"]),
         # Secrets are named and never shown, where they are marked and where their text turns up again.
         ({"env": {"TOKEN": Secret("hush-1")}}, {"env": {"TOKEN": Secret("hush-2")}}, ["env.TOKEN: [secret]"]),

@@ -59,9 +59,7 @@ FINE: dict[str, dict[str, str]] = {
     "a digest instead of a tag": {"image": f"${{registry}}@{DIGEST}"},
     "a tag and a digest": {"image": f"${{registry}}:latest@{DIGEST}"},
     "the stack's repository by its address": {"image": "iad.ocir.io/acme/vision/dev/training:1"},
-    "the same by the long address": {
-        "image": "ocir.us-ashburn-1.oci.oraclecloud.com/acme/vision/dev/training:1",
-    },
+    "the same by the long address": {"image": "ocir.us-ashburn-1.oci.oraclecloud.com/acme/vision/dev/training:1"},
     "another repository where everything may be read": {
         "access": "trainyard:access: { mode: proof-of-concept }",
         "image": "iad.ocir.io/acme/other:1",
@@ -74,10 +72,7 @@ FINE: dict[str, dict[str, str]] = {
         " routeTable: ocid1.routetable.oc1.iad.a }"
     },
     "a region's name in an OCID": {"top": "trainyard:network: { subnet: ocid1.subnet.oc1.us-ashburn-1.aaaav }"},
-    "another stack's network and access": {
-        "access": "",
-        "top": "trainyard:uses: { stack: acme/trainyard/platform }",
-    },
+    "another stack's network and access": {"access": "", "top": "trainyard:uses: { stack: acme/trainyard/platform }"},
     "users in a stack whose access comes from another": {"top": "trainyard:uses: { stack: a/b/c }"},
     "existing access": {"access": "trainyard:access: { existing: true, runs: training-runs }"},
     "users in notebooks": {"access": "trainyard:access: { users: { notebooks: true } }"},
@@ -141,11 +136,7 @@ FINE: dict[str, dict[str, str]] = {
         "framework": "horovod",
         "job": "options: { elastic: true, minNodes: 2, maxNodes: 4, fp16: true }",
     },
-    "mirrored on one node": {
-        "framework": "tensorflow",
-        "roles": "{ main: 1 }",
-        "job": "strategy: mirrored",
-    },
+    "mirrored on one node": {"framework": "tensorflow", "roles": "{ main: 1 }", "job": "strategy: mirrored"},
     "parameter servers on the workers' port": {
         "framework": "tensorflow",
         "roles": "{ main: 1, worker: 2, ps: 1 }",

@@ -28,11 +28,7 @@ _TOP = {
   trainyard:storage: { name: nfs }
 """,
 }
-_SHAPE = {
-    "oci": "VM.Standard2.8",
-    "aws-dl1": "dl1.24xlarge\n      cluster: { ami: ami-0a1b2c }",
-    "openpai": "cpu",
-}
+_SHAPE = {"oci": "VM.Standard2.8", "aws-dl1": "dl1.24xlarge\n      cluster: { ami: ami-0a1b2c }", "openpai": "cpu"}
 _JOB = """\
     {name}:
       framework: {framework}

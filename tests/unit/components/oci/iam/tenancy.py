@@ -16,11 +16,7 @@ ROOT = "ocid1.tenancy.oc1..root"
 TEAM = "ocid1.compartment.oc1..team"
 DEEP = "ocid1.compartment.oc1..deep"
 OTHER = "ocid1.compartment.oc1..other"
-TREE = Compartments(
-    ROOT,
-    {TEAM: ROOT, DEEP: TEAM, OTHER: ROOT},
-    {TEAM: "team", DEEP: "deep", OTHER: "other"},
-)
+TREE = Compartments(ROOT, {TEAM: ROOT, DEEP: TEAM, OTHER: ROOT}, {TEAM: "team", DEEP: "deep", OTHER: "other"})
 
 ALICE = Principal(
     "user",

@@ -87,7 +87,7 @@ CHANGES = {
         side(BEFORE, "Endorse  group x to read objects in any-tenancy"),
         [
             "the principals of an unreadable statement may do what cannot be read here:"
-            " Endorse group x to read objects in any-tenancy",
+            " Endorse group x to read objects in any-tenancy"
         ],
     ),
     "a statement that OCI refuses where it is": (
@@ -95,7 +95,7 @@ CHANGES = {
         side(BEFORE, f"{RUNS} read buckets in tenancy"),
         [
             "the principals of an unreadable statement may do what cannot be read here:"
-            " Allow dynamic-group vision-dev-runs to read buckets in tenancy",
+            " Allow dynamic-group vision-dev-runs to read buckets in tenancy"
         ],
     ),
     "a bucket for the internet": (
@@ -129,7 +129,7 @@ def test_a_condition_on_the_request_is_said() -> None:
     narrowed = f"{RUNS} read objects in {HERE} where all {{{ONLY[6:]}, request.region = 'iad'}}"
     assert sentences(side(narrowed), side(BEFORE)) == [
         f"{WHO} may list and read objects: bucket vision-dev in the stack's compartment"
-        " where request.region is something else or not given",
+        " where request.region is something else or not given"
     ]
 
 
