@@ -14,12 +14,12 @@ NAMES = ("Vcn", "get_services_output", "get_services", "RouteTable", "outputs")
 PROGRAM = f"""
 import importlib, json, sys
 import pulumi_oci as oci
-from components.oci.resources.context import make_lazy
+from components.oci.resources.context import make_oci_sdk_lazy
 
 def modules():
     return len([name for name in sys.modules if name.startswith("pulumi_oci.core.")])
 
-make_lazy()
+make_oci_sdk_lazy()
 lazy = {{name: getattr(oci.core, name) for name in {NAMES}}}
 few, missing = modules(), hasattr(oci.logging, "Nothing")
 oci.core.SubnetArgs, oci.core.SecurityListIngressSecurityRuleArgs
