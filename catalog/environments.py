@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from catalog.imports import modules_behind, normalized_name, provides_module, requested_names_of
+from catalog.imports import modules_imported_besides, normalized_name, provides_module, requested_package_names
 from catalog.tables import table
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ class EnvironmentFacts:
         """The version of a package, also under its other names. It may be one of several (`versions_in`)."""
         if package in self.provides:
             return self.provides[package]
-        return next((version for name, version in self.provides.items() if package in requested_names_of(name)), None)
+        return next(
+            (version for name, version in self.provides.items() if package in requested_package_names(name)), None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def choose_environment(need: Need, rows: Mapping[str, EnvironmentFacts] | None =
     extras = {f"{normalized_name(package.name)}[{extra}]" for package in packages for extra in package.extras}
     offered = frozenset().union(*(row.offers for row in every.values()))
     wanted = {module for module in need.modules & offered if not provides_module(plain, module)}
-    wanted |= {module for extra in extras for module in modules_behind(extra)}
+    wanted |= {module for extra in extras for module in modules_imported_besides(extra)}
     clashing = {row.name: tuple(_version_conflicts(parsed, row)) for row in served}
     by_lack = sorted(served, key=lambda row: len(wanted - row.offers))
     fitting = [row for row in by_lack if not clashing[row.name] and (need.requirements or not wanted - row.offers)]

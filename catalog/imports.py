@@ -39,17 +39,17 @@ def provides_module(packages: Collection[str], module: str) -> bool:
     return any(name in packages for name in packages_of(module)) or any(name.startswith(f"{own}-") for name in packages)
 
 
-def requested_names_of(package: str) -> tuple[str, ...]:
+def requested_package_names(package: str) -> tuple[str, ...]:
     """Other names with which people request a package: `tensorflow-cpu` is TensorFlow."""
-    return other_names().get(package, ())
+    return other_package_names().get(package, ())
 
 
-def other_names() -> Mapping[str, tuple[str, ...]]:
+def other_package_names() -> Mapping[str, tuple[str, ...]]:
     """The packages that have other names, with these."""
     return {name: tuple(others) for name, others in table("modules")["stands_for"].items()}
 
 
-def modules_behind(name: str) -> tuple[str, ...]:
+def modules_imported_besides(name: str) -> tuple[str, ...]:
     """The modules that a module, or a package with an extra, imports besides its own: `dask.dataframe` needs pandas."""
     rows: Mapping[str, list[str]] = table("modules")["needs"]
     parts = name.split(".")
@@ -98,7 +98,7 @@ def modules_of(sources: Iterable[bytes]) -> frozenset[str]:
                 imported |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return frozenset(top for name in imported for top in (name.partition(".")[0], *modules_behind(name)))
+    return frozenset(top for name in imported for top in (name.partition(".")[0], *modules_imported_besides(name)))
 
 
 def _python_sources(code: Path) -> Iterator[bytes]:

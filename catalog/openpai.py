@@ -32,12 +32,12 @@ def init_failure(rule: str) -> int:
     return int(_runtime_rule(rule)["code"])
 
 
-def local_grace() -> float:
+def local_grace_seconds() -> float:
     """The seconds that a task of the local cluster may continue after it was told to stop."""
     return float(_runtime_rule("stop")["local_grace_seconds"])
 
 
-def image_problem(uri: str) -> str:
+def image_checker_problem(uri: str) -> str:
     """Why the image checker refuses a reference, so that no task of the job begins. Empty if it does not."""
     rule = _runtime_rule("image")
     bare = uri.partition("/")[2] if _has_host(uri) else uri
@@ -81,7 +81,7 @@ def checker_problem(job: Mapping[str, Any], role: str) -> str:
     if len(named) != 1:
         return f"{len(named)} prerequisites have the name `{image}`, of whatever type, and it takes one"
     uri, auth = str(named[0]["uri"]), named[0].get("auth")
-    if problem := image_problem(uri):
+    if problem := image_checker_problem(uri):
         return f"of `{uri[:120]}`: {problem}"
     if not (job.get("secrets") and isinstance(auth, Mapping) and auth.get("username") and auth.get("password")):
         return ""
@@ -103,7 +103,7 @@ def changed_in_password(password: str) -> str:
     return password if password in rule["unreadable"] else "".join(sorted(set(password) & set(rule["escaped"])))
 
 
-def as_read(shown: str) -> Any:
+def parameters_as_read(shown: str) -> Any:
     """A plugin's parameters as the runtime reads them. `shown`: as Python shows them, with references filled in."""
     import yaml
 
@@ -117,14 +117,14 @@ def as_read(shown: str) -> Any:
 _REFERENCE = re.compile(r"<%\s*\$")
 
 
-def has_reference(command: str) -> bool:
+def has_runtime_reference(command: str) -> bool:
     return _REFERENCE.search(command) is not None
 
 
 def reads_unchanged(value: Any) -> bool:
     """Whether the runtime reads a part of a plugin's parameters unchanged."""
     try:
-        return bool(as_read(str([value])) == [value])
+        return bool(parameters_as_read(str([value])) == [value])
     except UnreadableError:
         return False
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from catalog.openpai import has_reference, reads_unchanged, registry_of, same_registry
+from catalog.openpai import has_runtime_reference, reads_unchanged, registry_of, same_registry
 from components.openpai import plain_command
 from components.openpai.client.inputs import as_base64
 from components.openpai.client.jobs import job_name
@@ -129,7 +129,7 @@ def _protocol_prerequisite(one: Prerequisite) -> Protocol:
 
 def _arriving_command(command: str) -> str:
     """A command in a form that the runtime reads unchanged. `check` refuses commands for which there is none."""
-    return command if reads_unchanged(command) or has_reference(command) else as_base64(command)
+    return command if reads_unchanged(command) or has_runtime_reference(command) else as_base64(command)
 
 
 def _protocol_task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands: list[str]) -> Protocol:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from catalog.imports import other_names
+from catalog.imports import other_package_names
 from catalog.platforms import Capability, Lacks, find_capability, platforms_with
 from components.plan.model import JobPlan, Plan, expand_references
 from schemas.name_suggestions import suggest_name
@@ -86,7 +86,7 @@ def make_context(folder: Path, additions: Additions) -> None:
         listed.write_bytes(additions.packages.encode())
     else:
         shutil.copyfile(additions.requirements or nothing / "requirements.txt", listed)
-    known_as = (f"{' '.join((name, *others))}\n" for name, others in other_names().items())
+    known_as = (f"{' '.join((name, *others))}\n" for name, others in other_package_names().items())
     (folder / _TEAM / "known_as.txt").write_text("".join(known_as), "utf-8")
     shutil.copytree(additions.code or nothing / "code", folder / _TEAM / "code", ignore=_LEFT_OUT)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from components.values.protocols import TCP, parse_protocol, protocol_name
-from components.values.security_rules import Ports, SecurityRule, address_block, range_text
+from components.values.security_rules import Ports, SecurityRule, address_block, port_range_text
 
 # A rule's list, direction and position. They identify the rule as long as its list does not change.
 RuleKey = tuple[str, str, int]
@@ -121,7 +121,7 @@ def ports_text(ports: Ports, protocol: int | None = TCP) -> str:
     if protocol is None:
         return "every protocol"
     word = protocol_name(protocol)
-    return f"every {word} port" if ports is None else f"{word} {range_text(ports, '')}"
+    return f"every {word} port" if ports is None else f"{word} {port_range_text(ports, '')}"
 
 
 def read_traffic(documents: Iterable[tuple[Mapping[str, Any], Iterable[RehearsedNode]]]) -> Traffic:

@@ -75,7 +75,7 @@ def address_block(peer: str) -> IPv4Network | IPv6Network | None:
         return None
 
 
-def range_text(ports: Ports, every: str) -> str:
+def port_range_text(ports: Ports, every: str) -> str:
     if ports is None:
         return every
     return str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"
@@ -90,7 +90,7 @@ def read_protocol(value: Any) -> Any:
         return value
 
 
-def read_number(value: Any) -> Any:
+def read_port_number(value: Any) -> Any:
     if not isinstance(value, str | int | float):
         return value
     try:
@@ -103,10 +103,10 @@ def read_ports(first: Any, last: Any) -> Any:
     """A range of ports. A missing end is open."""
     if first is None and last is None:
         return None
-    return 0 if first is None else read_number(first), LAST_PORT if last is None else read_number(last)
+    return 0 if first is None else read_port_number(first), LAST_PORT if last is None else read_port_number(last)
 
 
-def read_rows(value: Any) -> list[Any]:
+def read_rule_list(value: Any) -> list[Any]:
     """The rows of a list. What is not known yet is one row."""
     if value is None or (isinstance(value, str) and not value):
         return []

@@ -12,7 +12,7 @@ from typing import Any
 
 from components.platform.traffic import Flow
 from components.values.protocols import parse_protocol, protocol_name
-from components.values.security_rules import SecurityRule, address_block, range_text
+from components.values.security_rules import SecurityRule, address_block, port_range_text
 from localcloud.console.platform import Evidence, PlaceNames, RunNode, TrainingRun
 
 ELSEWHERE, ANYWHERE = "other addresses", "anywhere"
@@ -38,7 +38,7 @@ class _Rule(SecurityRule):
     @property
     def text(self) -> str:
         name = protocol_name(self.protocol)
-        return "every protocol" if self.protocol is None else f"{name} {range_text(self.ports, 'every port')}"
+        return "every protocol" if self.protocol is None else f"{name} {port_range_text(self.ports, 'every port')}"
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from components.platform.progress import ProgressPoint
 from components.platform.runs import NodeRun, overall_state
 from components.values.protocols import protocol_title
-from components.values.security_rules import SecurityRule, range_text
+from components.values.security_rules import SecurityRule, port_range_text
 from launcher.redraws import Lines
 from localcloud.clients import modules_of_local_homes
 from localcloud.server.cloud import ServedCloud
@@ -141,4 +141,4 @@ def last_output_lines(run: TrainingRun, entries: Iterable[tuple[object, str]]) -
 def rule_row(rule: SecurityRule, peer: str) -> list[str]:
     """A security rule in RULE_COLUMNS. `peer`: its name for people."""
     way = "in" if rule.direction == "ingress" else "out"
-    return [way, protocol_title(rule.protocol), peer, range_text(rule.ports, "all"), rule.description]
+    return [way, protocol_title(rule.protocol), peer, port_range_text(rule.ports, "all"), rule.description]

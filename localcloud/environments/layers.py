@@ -25,7 +25,7 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from catalog.environments import versions_in
-from catalog.imports import requested_names_of
+from catalog.imports import requested_package_names
 from localcloud.environments import cache, port_shim
 from localcloud.environments.cache import Stamp
 from localcloud.environments.downloads import (
@@ -252,7 +252,7 @@ def _packages_as_required(base: Environment, below: Mapping[str, BasePackage]) -
     known = {}
     for name, version in versions_of(environment_rows()[base.name]).items():
         if one := below.get(name):
-            for other in (name, *requested_names_of(name)):
+            for other in (name, *requested_package_names(name)):
                 known[other] = BasePackage(one.version if len(versions_in(version)) > 1 else version, one.modules)
     return known
 

@@ -21,7 +21,7 @@ from catalog.openpai import (
     changed_in_password,
     checker_problem,
     ignores_password,
-    image_problem,
+    image_checker_problem,
     reads_unchanged,
     reported_exit_code,
 )
@@ -33,7 +33,7 @@ from tests.support.openpai_source import QUESTIONS, VARIABLE, answers, recorded
 
 SOURCE = os.environ.get(VARIABLE, "")
 OURS: dict[str, Callable[..., Any]] = {
-    "images": lambda uri: not image_problem(uri),
+    "images": lambda uri: not image_checker_problem(uri),
     "registries": lambda uri, registry: not ignores_password(uri, registry),
     "passwords": lambda text: not changed_in_password(text),
     "texts": reads_unchanged,

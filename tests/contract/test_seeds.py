@@ -20,7 +20,7 @@ from components.oci.iam.printing import grant_text
 from components.oci.plan import OciPlan
 from components.oci.rules import security_rules
 from components.oci.statements import matching_rule, policy_lines
-from components.values.security_rules import range_text
+from components.values.security_rules import port_range_text
 from schemas.judge import titles_by_code
 from schemas.load import load_config
 from tests.support.examples import any_stack, plan, stack_file
@@ -95,7 +95,7 @@ def test_a_port_of_the_documents_is_open_within_the_subnet(row: Row) -> None:
     rules = security_rules(network)
     wanted = row["ports"]
     for side in (rules.ingress, rules.egress):
-        assert wanted in [range_text(rule.ports, "all") for rule in side if rule.peer == network.subnet_cidr]
+        assert wanted in [port_range_text(rule.ports, "all") for rule in side if rule.peer == network.subnet_cidr]
 
 
 @pytest.mark.parametrize("row", rows("statement"))
@@ -185,7 +185,7 @@ def test_every_port_of_the_documented_mode_has_a_line_of_the_documents() -> None
     answered = {
         row["ports"] for row in ROWS if row["kind"] == "port" and row["stack"] == "oci-documented" and "with" not in row
     }
-    within = {range_text(rule.ports, "all") for rule in security_rules(network).ingress}
+    within = {port_range_text(rule.ports, "all") for rule in security_rules(network).ingress}
     assert within == answered
     assert {rule.peer for rule in security_rules(network).ingress} == {network.subnet_cidr}
 

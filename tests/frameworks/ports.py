@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from catalog import frameworks
-from components.values.security_rules import SecurityRule, range_text
+from components.values.security_rules import SecurityRule, port_range_text
 from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import World
 from tests.support.field import Field, Run
@@ -55,7 +55,7 @@ def _documented(field: Field, example: Example) -> Iterator[str]:
     began = time.monotonic()
 
     def open_now(rule: SecurityRule) -> bool:
-        return rule.ports is None or range_text(rule.ports, "all") in known
+        return rule.ports is None or port_range_text(rule.ports, "all") in known
 
     with field.run(example.job(NODES), example.folder, example.environment(), only=open_now) as run:
         try:

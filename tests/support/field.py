@@ -23,7 +23,7 @@ from components.oci.client import job_runs
 from components.oci.client.job_runs import MAIN_VARIABLE, start_of_job_run
 from components.oci.rules import security_rules
 from components.plan.model import NodePlan
-from components.values.security_rules import SecurityRule, range_text
+from components.values.security_rules import SecurityRule, port_range_text
 from localcloud import admin
 from localcloud.environments.find import Environment
 from schemas.model import NOTHING, Job
@@ -192,7 +192,7 @@ class Field:
 
     def _subnet(self, number: int, rules: list[SecurityRule], without: Collection[str]) -> str:
         cidr = f"10.0.{number}.0/24"
-        named = {range_text(rule.ports, "all"): rule.ports or (0, 0) for rule in rules}
+        named = {port_range_text(rule.ports, "all"): rule.ports or (0, 0) for rule in rules}
         told = [ports for name, ports in named.items() if name not in without]
         assert len(told) + len(without) == len(rules), f"{without} are not among {[*named]}"
         return self.network.subnet(

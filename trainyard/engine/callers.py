@@ -103,7 +103,7 @@ class OwnAccountOnly(grpc.ServerInterceptor):  # type: ignore[misc,unused-ignore
             )
 
 
-def by_netlink(own: End, other: End) -> int | None:
+def find_caller_by_netlink(own: End, other: End) -> int | None:
     """Asks the kernel for this one socket. The time does not depend on how many sockets there are."""
     packed = (_pack_address(own), _pack_address(other))
     question = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, 0, 0xFFFFFFFF)
@@ -127,7 +127,7 @@ def by_netlink(own: End, other: End) -> int | None:
     return _owner_of_socket(uid, inode)
 
 
-def by_proc(own: End, other: End) -> int | None:
+def find_caller_in_proc(own: End, other: End) -> int | None:
     """Looks for the socket in the tables of all sockets, where there is no netlink (gVisor, kernels without it)."""
     for _ in range(_READINGS):
         for table, width in zip(_TABLES, (4, 16), strict=True):
@@ -139,7 +139,7 @@ def by_proc(own: End, other: End) -> int | None:
     return None
 
 
-WAYS: tuple[Lookup, ...] = (by_netlink, by_proc) if sys.platform == "linux" else ()
+WAYS: tuple[Lookup, ...] = (find_caller_by_netlink, find_caller_in_proc) if sys.platform == "linux" else ()
 
 
 def _owner_of_socket(uid: int, inode: int) -> int | None:

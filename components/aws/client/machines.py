@@ -113,7 +113,7 @@ def _tags_of_instance(row: Mapping[str, Any]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in row.get("Tags") or ()}
 
 
-def bring_up(queue: Queue, names: Sequence[str], minutes: float) -> dict[str, Instance]:
+def bring_machines_up(queue: Queue, names: Sequence[str], minutes: float) -> dict[str, Instance]:
     """Starts stopped instances and waits until every machine is ready, for at most `minutes`."""
     return _BringUp(queue, list(names), minutes).wait()
 
@@ -161,7 +161,7 @@ class _BringUp:
         waiting = {}
         for name in self._names:
             one = instances.get(name)
-            report = current_report(one, reports.get(name))
+            report = report_of_this_boot(one, reports.get(name))
             if one is not None and report is not None and report.state == "failed":
                 raise ProviderError(
                     f"The node {name} cannot work: {terminal_line(report.text('reason')) or 'it gives no reason'} "
@@ -227,7 +227,7 @@ class _BringUp:
         self._said = text
 
 
-def current_report(instance: Instance | None, report: NodeReport | None) -> NodeReport | None:
+def report_of_this_boot(instance: Instance | None, report: NodeReport | None) -> NodeReport | None:
     """The report, if it is from the current boot of this instance. Only AWS's clocks are compared, never a node's."""
     if instance is None or report is None or report.text("instance") != instance.id:
         return None

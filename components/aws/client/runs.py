@@ -60,7 +60,7 @@ class AwsRuns(Runs):
         ticket = None if call.anew and not started else self._put_before(queue, spec)
         if ticket is not None and not started:
             call.report.info(f"an interrupted attempt had put the ticket {ticket.start} already; going on from there")
-        machines.bring_up(queue, names, spec.timeouts.started)
+        machines.bring_machines_up(queue, names, spec.timeouts.started)
         if ticket is None:
             call.report.status(f"queueing {spec.display_name}")
             created = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -69,7 +69,7 @@ class AwsRuns(Runs):
         for name in names:
             yield NodeRun(name, ticket.run_id(name), "ACCEPTED")
         # A machine that was about to stop did not see the ticket. From here on, the run is in Pulumi's state.
-        instances = machines.bring_up(queue, names, spec.timeouts.started)
+        instances = machines.bring_machines_up(queue, names, spec.timeouts.started)
         machines.wake_machines(queue, list(instances.values()), f"trainyard {ticket.title} of {queue.cluster.job}")
 
     def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:

@@ -108,7 +108,7 @@ class AwsRunReader(RunReader):
         for name, one in instances.items():
             if one.gone:
                 continue
-            report = None if one.down else machines.current_report(one, reports.get(name))
+            report = None if one.down else machines.report_of_this_boot(one, reports.get(name))
             doing, reason = (
                 (report.state, terminal_line(report.text("reason"))[:_LONGEST_REASON])
                 if report is not None

@@ -13,10 +13,10 @@ from components.values.security_rules import (
     Direction,
     PeerKind,
     SecurityRule,
-    read_number,
+    read_port_number,
     read_ports,
     read_protocol,
-    read_rows,
+    read_rule_list,
     unread_rule,
 )
 
@@ -42,7 +42,7 @@ def read_security_rules(row: Mapping[str, Any], direction: Direction) -> Iterato
     description = row.get("description")
     first, last = (_read_port_end(row.get(end)) for end in ("fromPort", "toPort"))
     is_number = isinstance(protocol, int)
-    peers = [(kind, peer) for key, kind in _PEERS.items() for peer in read_rows(row.get(key))]
+    peers = [(kind, peer) for key, kind in _PEERS.items() for peer in read_rule_list(row.get(key))]
     itself = row.get("self")
     if itself is not None and itself is not False:
         peers.append(("group", "" if row.get("securityGroupId") is None else row["securityGroupId"]))
@@ -59,7 +59,7 @@ def read_security_rules(row: Mapping[str, Any], direction: Direction) -> Iterato
 
 
 def _read_port_end(value: Any) -> Any:
-    number = read_number(value)
+    number = read_port_number(value)
     return None if isinstance(number, int) and number == _EVERY else number
 
 
@@ -80,7 +80,7 @@ def rule_inputs(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_group_rules(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
     for direction in DIRECTIONS:
-        for row in read_rows(inputs.get(direction)):
+        for row in read_rule_list(inputs.get(direction)):
             if isinstance(row, Mapping):
                 yield from read_security_rules(row, direction)
             else:

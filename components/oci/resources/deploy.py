@@ -24,7 +24,7 @@ from components.outputs import Borrowed, Recorded, recorded_resources
 from components.plan.platform import Deployment
 from components.runs import RunProvider, code_artifact
 from components.values.protocols import TCP, protocol_name
-from components.values.security_rules import range_text
+from components.values.security_rules import port_range_text
 from schemas.findings import dotted_path
 
 CONSOLE = "https://cloud.oracle.com"
@@ -50,7 +50,7 @@ def stack_outputs(here: Context, network: Network | None, place: JobPlace, jobs:
         "runsGroup": here.runs_group,
         # The owner of an existing network must open these ports.
         "portsOpen" if network else "portsNeeded": [
-            f"{'' if rule.protocol == TCP else f'{protocol_name(rule.protocol)} '}{range_text(rule.ports, 'all')}"
+            f"{'' if rule.protocol == TCP else f'{protocol_name(rule.protocol)} '}{port_range_text(rule.ports, 'all')}"
             for rule in rules
         ],
         "jobs": {

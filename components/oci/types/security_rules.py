@@ -13,10 +13,10 @@ from components.values.security_rules import (
     Direction,
     PeerKind,
     SecurityRule,
-    read_number,
+    read_port_number,
     read_ports,
     read_protocol,
-    read_rows,
+    read_rule_list,
     unread_rule,
 )
 
@@ -72,14 +72,14 @@ def _read_range(value: Any) -> Any:
 def _read_icmp(options: Any) -> Any:
     if not isinstance(options, Mapping):
         return None if options is None else (options, None)
-    code = read_number(options.get("code"))
-    kind = read_number(options.get("type"))
+    code = read_port_number(options.get("code"))
+    kind = read_port_number(options.get("type"))
     return None if kind is None else (kind, None if isinstance(code, int) and code == _EVERY_CODE else code)
 
 
 def _rules_of_list(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
     for direction in DIRECTIONS:
-        for row in read_rows(inputs.get(f"{direction}SecurityRules")):
+        for row in read_rule_list(inputs.get(f"{direction}SecurityRules")):
             yield read_security_rule(row, direction) if isinstance(row, Mapping) else unread_rule(direction, row)
 
 

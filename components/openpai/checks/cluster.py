@@ -11,9 +11,9 @@ from typing import Any
 
 from catalog.openpai import (
     changed_in_password,
-    has_reference,
+    has_runtime_reference,
     ignores_password,
-    image_problem,
+    image_checker_problem,
     reads_unchanged,
     registry_of,
     same_registry,
@@ -129,7 +129,7 @@ def _job_images(stack: OpenPaiStack) -> Iterator[tuple[str, OpenPaiJob, str]]:
 @rule("TY877", "an image that OpenPAI's checker refuses")
 def refused_image(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, _job, uri in _job_images(stack):
-        if problem := image_problem(uri):
+        if problem := image_checker_problem(uri):
             message = f"before a task begins, OpenPAI looks for its image, and refuses `{uri[:120]}`: {problem}"
             remedy = "push the image under a tag of lowercase letters, digits and `-_.`, and use that tag here"
             yield Wrong(at("jobs", name, "image"), message, remedy)
@@ -172,7 +172,7 @@ def changed_texts(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             )
             yield Wrong((*at("jobs", name), *path), message, "write it without them")
         for path, command in _commands_of_runtime(job):
-            if reads_unchanged(command) or not has_reference(command):
+            if reads_unchanged(command) or not has_runtime_reference(command):
                 continue
             message = (
                 "a command with a reference arrives only without backslashes, line breaks and both kinds of quotes"

@@ -88,7 +88,7 @@ def _reported_state(instance: machines.Instance, job: str) -> str:
     of the same name."""
     for name in buckets_by_name() if job and instance.node else ():
         reports = StateQueue(Cluster(name, job)).reports([instance.node])
-        report = machines.current_report(instance, reports.get(instance.node))
+        report = machines.report_of_this_boot(instance, reports.get(instance.node))
         if report is not None:
             return report.state[:_LONGEST_CELL]
     return ""

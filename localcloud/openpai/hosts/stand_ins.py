@@ -15,7 +15,7 @@ from typing import Any
 from catalog import frameworks
 from catalog.environments import Need
 from catalog.imports import MOST_BYTES, MOST_FILES, modules_of
-from catalog.openpai import checker_problem, image_problem, init_failure
+from catalog.openpai import checker_problem, image_checker_problem, init_failure
 from localcloud.environments.find import Environment, find_environment_for
 from localcloud.hosts.assignment import CannotStartError
 from localcloud.openpai.tasks import TaskAttempt
@@ -47,7 +47,7 @@ class InitError(CannotStartError):
 
 def choose_stand_in(attempt: TaskAttempt) -> str:
     """The environment's name; empty if a task does not need one: then it gets the interpreter of this checkout."""
-    if problem := image_problem(attempt.image.uri) or checker_problem(attempt.protocol, attempt.role):
+    if problem := image_checker_problem(attempt.image.uri) or checker_problem(attempt.protocol, attempt.role):
         raise InitError(init_failure("image"), f"OpenPAI's image checker refuses the task's image: {problem}")
     framework, strategy, packages = _needed_packages(attempt)
     if not framework:

@@ -10,7 +10,7 @@ from ipaddress import IPv4Network
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from catalog.openpai import UnreadableError, as_read, init_failure, local_grace
+from catalog.openpai import UnreadableError, init_failure, local_grace_seconds, parameters_as_read
 from components.openpai.protocol import TemplateError, runtime_text, with_secrets
 from components.values.security_rules import Direction
 from localcloud.hosts.assignment import (
@@ -92,7 +92,7 @@ def _substitute_parameters(attempt: TaskAttempt, plugin: _Plugin) -> _Plugin:
     """The plugin with its parameters as OpenPAI's runtime reads them, with its handling of quotes and backslashes."""
     shown = runtime_text(attempt.protocol, attempt.role, str(plugin.parameters))
     try:
-        return replace(plugin, parameters=as_read(shown))
+        return replace(plugin, parameters=parameters_as_read(shown))
     except UnreadableError as error:
         reason = f"OpenPAI's runtime cannot read the parameters of the plugin {plugin.name!a}: {error}"
         raise InitError(init_failure("plugins"), reason) from None
@@ -188,7 +188,7 @@ _REACH = NetworkReach((_open_rule("ingress"), _open_rule("egress")), ())
 
 def _task_work(attempt: TaskAttempt) -> NodeWork:
     def environment(endpoints: Sequence[str], given: str) -> Mapping[str, str]:
-        return {**attempt.environment, runtime.PLACE: given, runtime.GRACE: str(local_grace())}
+        return {**attempt.environment, runtime.PLACE: given, runtime.GRACE: str(local_grace_seconds())}
 
     command = ("python", "-I", "-S", "-c", _START)
     stands_in, memory = stand_ins.choose_stand_in(attempt), attempt.memory_mb * _MEBIBYTE

@@ -21,7 +21,7 @@ from components.oci.rules import (
 from components.oci.stack import OciNetwork
 from components.plan.model import INTERNET, SERVICES, SUBNET, PortRule
 from components.values.protocols import TCP, UDP
-from components.values.security_rules import range_text
+from components.values.security_rules import port_range_text
 from schemas.model import PortRange
 from tests.support.samples import job, plan
 
@@ -100,7 +100,7 @@ def test_a_port_open_to_all_makes_the_others_idle() -> None:
 def test_ranges_stand_in_the_order_of_their_ports() -> None:
     dask = job("dask", {"scheduler": 1, "worker": 2})
     made = security_rules(plan(jobs={"a": job(), "b": dask}).network)
-    assert [range_text(rule.ports, "all") for rule in made.ingress] == [
+    assert [port_range_text(rule.ports, "all") for rule in made.ingress] == [
         "3000-3100",
         "8700-8800",
         "29400",

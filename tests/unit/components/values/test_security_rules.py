@@ -10,7 +10,7 @@ import pytest
 from components.platform.traffic import Flow
 from components.values.projections import rule_readers, security_rules_of
 from components.values.protocols import ICMP, TCP, UDP
-from components.values.security_rules import SecurityRule, range_text
+from components.values.security_rules import SecurityRule, port_range_text
 from policies.rule import NotKnownError, Unknown
 
 LIST, GROUP_RULE_OF_OCI, GROUP_RULE = (
@@ -129,4 +129,4 @@ def test_only_the_caller_knows_the_addresses_of_a_name() -> None:
 
 
 def test_ranges_in_words() -> None:
-    assert [range_text(ports, "all") for ports in (None, (22, 22), (1, 2))] == ["all", "22", "1-2"]
+    assert [port_range_text(ports, "all") for ports in (None, (22, 22), (1, 2))] == ["all", "22", "1-2"]

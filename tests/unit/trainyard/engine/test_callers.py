@@ -23,12 +23,12 @@ from trainyard.engine.callers import (
     Lookup,
     LoopbackServer,
     OwnAccountOnly,
-    by_netlink,
-    by_proc,
+    find_caller_by_netlink,
+    find_caller_in_proc,
 )
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says who opened a socket")
-EVERY_WAY = pytest.mark.parametrize("look_up", [by_netlink, by_proc])
+EVERY_WAY = pytest.mark.parametrize("look_up", [find_caller_by_netlink, find_caller_in_proc])
 
 
 @pytest.fixture
@@ -137,9 +137,9 @@ def _asked(guard: OwnAccountOnly, peer: str) -> str:
 @pytest.mark.parametrize(
     ("ways", "way"),
     [
-        ((_unavailable, by_proc), by_proc),
-        ((lambda own, other: None, by_proc), by_proc),
-        ((lambda own, other: STRANGER, by_proc), by_proc),
+        ((_unavailable, find_caller_in_proc), find_caller_in_proc),
+        ((lambda own, other: None, find_caller_in_proc), find_caller_in_proc),
+        ((lambda own, other: STRANGER, find_caller_in_proc), find_caller_in_proc),
         ((_unavailable, _unavailable), None),
         ((), None),
     ],

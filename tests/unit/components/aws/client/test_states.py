@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from components.aws.client.machines import Instance, current_report
+from components.aws.client.machines import Instance, report_of_this_boot
 from components.aws.client.start_folders import start_folder_uri
 from components.aws.client.ticket_queue import NodeReport, parse_node_document
 from components.aws.client.ticket_states import StartFacts, ticket_node_run
@@ -61,9 +61,11 @@ def test_only_awss_clocks_decide_whether_a_report_counts() -> None:
     """The node's own clock is years off."""
     content = {"instance": "i-1", "state": "ready", "at": "1999-01-01T00:00:00Z"}
     second = LAUNCHED.replace(microsecond=0)
-    assert current_report(RUNNING, NodeReport(content, second)) is not None
-    assert current_report(RUNNING, NodeReport(content, second - timedelta(seconds=1))) is None, "of an earlier boot"
-    assert current_report(replace(RUNNING, id="i-2"), NodeReport(content, second)) is None
+    assert report_of_this_boot(RUNNING, NodeReport(content, second)) is not None
+    assert report_of_this_boot(RUNNING, NodeReport(content, second - timedelta(seconds=1))) is None, (
+        "of an earlier boot"
+    )
+    assert report_of_this_boot(replace(RUNNING, id="i-2"), NodeReport(content, second)) is None
 
 
 @pytest.mark.parametrize(
