@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.machines import COMPUTE_TARGET, Price, accelerators_of, longest_hours, most_retries, price_of
-from policies.openpai_jobs import RUN
+from components.values.resource_types import all_resource_types
 from policies.rule import JudgedResource, JudgedStack, NotKnownError
 
-JOB = "oci:DataScience/job:Job"
-INSTANCE = "aws:ec2/instance:Instance"
-TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
-TYPES = (RUN, JOB, INSTANCE, TEMPLATE)
+# The types of a job's resources, with what each is of the job.
+PARTS = {token: row.part_of_job for token, row in all_resource_types().items() if row.part_of_job}
+TYPES = tuple(PARTS)
 # The tag with the name of the job, on all its resources.
 JOB_TAG = "job"
 # `nodes=4 ports=29400,29500-29563` on a job without runs; `ports=all` for every one.
@@ -55,11 +54,11 @@ def jobs_of(stack: JudgedStack) -> tuple[PolicyJob, ...]:
         by_name.setdefault(str(named), []).append(resource)
     jobs = []
     for name, resources in by_name.items():
-        by_type: dict[str, list[JudgedResource]] = {kind: [] for kind in TYPES}
+        parts: dict[str, list[JudgedResource]] = {part: [] for part in PARTS.values()}
         for resource in resources:
-            by_type[resource.type].append(resource)
-        job, template = (next(iter(by_type[kind]), None) for kind in (JOB, TEMPLATE))
-        jobs.append(PolicyJob(name, tuple(by_type[RUN]), job, tuple(by_type[INSTANCE]), template))
+            parts[PARTS[resource.type]].append(resource)
+        job, template = (next(iter(parts[part]), None) for part in ("job", "template"))
+        jobs.append(PolicyJob(name, tuple(parts["run"]), job, tuple(parts["machine"]), template))
     return tuple(jobs)
 
 

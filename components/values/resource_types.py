@@ -64,6 +64,8 @@ class ResourceType:
     lost: LostWith | None = field(default=None, repr=False)
     standing: StandingCost | None = None
     own_policy: OwnPolicy | None = None
+    # What such a resource is of a job: its `run`, `job`, `machine` or `template` of machines.
+    part_of_job: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 from catalog import frameworks
 from components.values.projections import rule_readers, security_rules_of
 from components.values.protocols import WITH_PORTS
-from policies.jobs import EVERY_PORT, JOB, Ports, jobs_of, launch_tag, ports_of_run, ports_of_tag
+from policies.jobs import EVERY_PORT, Ports, jobs_of, launch_tag, ports_of_run, ports_of_tag
 from policies.openpai_jobs import RUN
 from policies.rule import (
     PASS,
@@ -135,7 +135,7 @@ def _port_run(launch: Any = None, **ports: Sequence[int] | None) -> JudgedResour
 
 
 def _tagged_job(**tags: str) -> JudgedResource:
-    return JudgedResource(JOB, {"freeformTags": {"job": "resnet", **tags}}, "resnet")
+    return JudgedResource("oci:DataScience/job:Job", {"freeformTags": {"job": "resnet", **tags}}, "resnet")
 
 
 def _port_rule(**more: Any) -> JudgedResource:
