@@ -4,12 +4,7 @@
 from __future__ import annotations
 
 import base64
-import bz2
-import io
-import os
-import tarfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from catalog.openpai import has_runtime_reference, reads_unchanged, registry_of, same_registry
@@ -20,18 +15,11 @@ from components.openpai.plain_command import PlainCommand, as_is_commands, quote
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
 from components.openpai.stack import IMAGE_NAME, RUNS_COMMANDS, Prerequisite
 from components.plan.model import NodePlan, RunPlan, expand_references
-from schemas.job_code import folder_entries
+from components.plan.packed_code import UNPACKING_PROGRAM
 from schemas.model import EnvValue, Git, Secret
 
-# Times and owners differ between checkouts.
-_TIME = 315532800
 PARAMETER = "trainyard_code"
 _END = "TRAINYARD_CODE"
-# Python unpacks the code: all images for training have it, but not all have bzip2.
-_UNPACK = (
-    "import base64, io, sys, tarfile; "
-    'tarfile.open(fileobj=io.BytesIO(base64.b64decode(sys.stdin.read())), mode="r:bz2").extractall(sys.argv[1])'
-)
 Protocol = dict[str, Any]
 _IMAGE = IMAGE_NAME
 # No environment variable can have such a name.
@@ -40,25 +28,12 @@ _RUNTIME_PLUGINS = "com.microsoft.pai.runtimeplugin"
 _FILE = "file://"
 
 
-def pack_folder(folder: Path) -> str:
-    """The folder as text. bzip2 makes the same bytes everywhere, which zlib does not."""
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for name, path in folder_entries(folder):
-            data = path.read_bytes()
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mtime = len(data), _TIME
-            entry.mode = 0o755 if os.access(path, os.X_OK) else 0o644
-            archive.addfile(entry, io.BytesIO(data))
-    return base64.b64encode(bz2.compress(content.getvalue())).decode()
-
-
 def unpack_commands() -> Iterator[str]:
     """Unpacks the code into a new folder and changes there. All roles use one parameter of the job."""
     yield 'trainyard_code="$(mktemp -d)"'
     # Isolated, so that Python's own modules are used, not those of the image's folder or of the job's PYTHONPATH.
     # Warnings are off, because Python 3.12 and later warn about a change of tarfile in 3.14.
-    unpacks = f'"$trainyard_python" -I -W ignore -c \'{_UNPACK}\' "$trainyard_code"'
+    unpacks = f'"$trainyard_python" -I -W ignore -c \'{UNPACKING_PROGRAM}\' "$trainyard_code"'
     yield f"{unpacks} <<'{_END}'\n<% $parameters.{PARAMETER} %>\n{_END}"
     yield 'cd "$trainyard_code"'
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.openpai.job import pack_folder, protocol_of
+from components.openpai.job import protocol_of
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.plan.model import RunPlan, expand_references
+from components.plan.packed_code import pack_folder
 from schemas.model import Secret
 
 

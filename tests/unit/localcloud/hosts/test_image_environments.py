@@ -16,7 +16,8 @@ from typing import cast
 import pytest
 
 from catalog.environments import Need
-from components.openpai.job import PARAMETER, pack_folder
+from components.openpai.job import PARAMETER
+from components.plan.packed_code import pack_folder
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.layout import interpreter_layout
 from localcloud.hosts.assignment import CannotStartError
