@@ -132,7 +132,10 @@ def remove_cloud_group(spec: dict[str, Any]) -> None:
     """Removes the control groups of a cloud that was killed, unless other nodes still use them."""
     if spec.get("namespaces") and spec["sandbox"]["groups"]:
         # This may take long: a busy kernel keeps a group for seconds after its last process. Nobody waits for this.
-        ControlGroups(spec["sandbox"]["groups"], spec["sandbox"]["version"]).parent().remove(_CLEARED_SECONDS)
+        groups = ControlGroups(spec["sandbox"]["groups"], spec["sandbox"]["version"])
+        # The node's own group first: while it is there, so is the one around it, and the last node has to remove that.
+        groups.remove(_CLEARED_SECONDS)
+        groups.parent().remove(_CLEARED_SECONDS)
 
 
 @dataclass
