@@ -162,12 +162,12 @@ def _changes_of_job(session: Session, job: JobPlan, deployed: Deployed, folder: 
         yield "image"
     of_oci = job if isinstance(job, OciJobPlan) else None
     # The file does not have the OCID of a target that the stack makes.
-    targets = of_oci and of_oci.compute_target, getattr(infrastructure, "compute_target_id", None)
-    if (targets[0] is None) != (targets[1] is None):
+    planned_target = of_oci.compute_target if of_oci else None
+    if (planned_target is None) != (getattr(infrastructure, "compute_target_id", None) is None):
         yield "computeTarget"
     else:
         shape: tuple[Any, ...] = (job.shape.name, job.shape.ocpus, job.shape.memory_gb)
-        if of_oci and of_oci.compute_target and of_oci.share:
+        if of_oci and planned_target and of_oci.share:
             shape = (of_oci.share.ocpus, of_oci.share.memory_gb, of_oci.share.gpus)
         if shape != _shape_of_infrastructure(infrastructure):
             yield "shape"

@@ -61,11 +61,12 @@ def living_tries(runs: Iterable[Any]) -> list[Try]:
         tags = run.freeform_tags or {}
         if is_like(tags) is not None and run.lifecycle_state not in TERMINAL:
             together.setdefault(tags[RUN_TAG], []).append(run)
-    return [
-        Try(f"{tags.get('job', '')}/{tags.get('run', '')}", is_like(tags) or "", tuple(map(node_of_job_run, own)))
-        for own in together.values()
-        for tags in [own[0].freeform_tags]
-    ]
+    tries = []
+    for own in together.values():
+        tags = own[0].freeform_tags
+        title = f"{tags.get('job', '')}/{tags.get('run', '')}"
+        tries.append(Try(title, is_like(tags) or "", tuple(map(node_of_job_run, own))))
+    return tries
 
 
 def own_tags(run_tags: Mapping[str, str] | None) -> dict[str, str]:
