@@ -37,7 +37,7 @@ def parse_gates(text: str) -> tuple[Gate, ...]:
     always pass."""
     gates = tuple(_parse_gate(word.strip()) for word in text.split(",") if word.strip())
     if not gates:
-        raise GateError(f"no gate is named: write some of {', '.join([*_GATES, COST])}, or leave --fail-on out")
+        raise GateError(f"no gate is named: write some of {', '.join(GATE_NAMES)}, or leave --fail-on out")
     return gates
 
 
@@ -47,7 +47,7 @@ def _parse_gate(word: str) -> Gate:
         if word.isdecimal():
             raise GateError(f"`{word}` is not a gate: write the dollars of `cost=N` without commas, as `cost=1000`")
         if name not in _GATES:
-            raise GateError(f"no gate is called `{name}`: {suggest_name(name, [*_GATES, COST])}")
+            raise GateError(f"no gate is called `{name}`: {suggest_name(name, GATE_NAMES)}")
         if has_limit:
             raise GateError(f"`{name}` takes no number: only `cost=N` does")
         return Gate(name)
@@ -92,3 +92,4 @@ _GATES: Mapping[str, Callable[[Review], Iterable[str]]] = {
     ),
     "unproven": lambda review: (*review.unproven, *review.unneeded),
 }
+GATE_NAMES = (*_GATES, COST)
