@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -104,7 +105,7 @@ def _repository_of_program(folder: Path, rows: Iterable[SilentChange]) -> Path:
 def _write_stacks(folder: Path, rows: Iterable[SilentChange]) -> None:
     (folder / "stacks").mkdir(parents=True, exist_ok=True)
     if not (folder / "stacks" / "examples").exists():
-        (folder / "stacks" / "examples").symlink_to(STACKS / "examples")
+        shutil.copytree(STACKS / "examples", folder / "stacks" / "examples")
     for row in rows:
         document = yaml.safe_load((STACKS / f"Pulumi.{row.stack}.yaml").read_text("utf-8"))
         if row.stack == PAI:
