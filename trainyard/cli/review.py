@@ -77,7 +77,8 @@ def review(
 
     Stacks are named by their names or files; without names, all of the folder are reviewed. Without --against, a stack
     is reviewed as if it were new. The program of each stack is run, without a cloud: review only code that you would
-    run. Exits with 0, with 1 when a gate of --fail-on trips, and with 2 when there is nothing to review or it fails.
+    run. Exits with 0, with 1 when a gate of --fail-on trips, and with 2 when there is nothing to review or a review
+    fails.
     """
     from trainyard.review.forms import FORMS
     from trainyard.review.gates import find_tripped_gates
@@ -119,7 +120,7 @@ def review(
     if outputs or form != "text":
         for gate in tripped:
             say_aside(f"gate {gate.gate}: {gate.stack}: {gate.because}")
-    sys.exit(1 if tripped else 0)
+    sys.exit(1 if tripped else 2 if any(review.failed for review in reviews) else 0)
 
 
 @contextmanager
@@ -150,20 +151,12 @@ def _errors_in_words() -> Iterator[None]:
     from trainyard.review.evaluate import PackConfigError
     from trainyard.review.preview import PreviewError
     from trainyard.review.proof import RehearsalError
-    from trainyard.review.recorder import RecordingError
     from trainyard.review.revisions import RevisionError
 
     try:
         yield
     except (RevisionError, PricesError, PreviewError, RehearsalError, PackConfigError) as problem:
         raise click.ClickException(str(problem)) from None
-    except RecordingError as problem:
-        text = str(problem).rstrip()
-        last = text.rpartition("\n")[2]
-        message = f"{problem.where}: its program failed while it was recorded: {last}"
-        if os.environ.get("TRAINYARD_TRACEBACK"):
-            message = f"{problem.where}: {text}"
-        raise click.ClickException(f"{message}\nTRAINYARD_TRACEBACK=1 shows where.") from None
 
 
 def _make_request(

@@ -153,7 +153,7 @@ class Review:
     `proven`, `unproven` and `unneeded`: what the change opens and grants, by a rehearsal: what it needed, what it did
     not have, and what it had but did not need.
 
-    `judged` is false if a side could not be read. Then no gate may pass.
+    `judged` is false if a side could not be read. Then no gate may pass. `failed`: an error of the review itself.
     """
 
     stack: str
@@ -165,6 +165,7 @@ class Review:
     on: str = ""
     refused: str = ""
     judged: bool = True
+    failed: str = ""
     opened: tuple[Opening, ...] = ()
     closed: tuple[Opening, ...] = ()
     hanging: tuple[Hanging, ...] = ()
@@ -192,7 +193,7 @@ class Review:
     def has_decisions(self) -> bool:
         """Whether a person must decide anything. Creating resources, or changing them in place, needs no decision."""
         return bool(
-            self.refused or self.opened or self.closed or self.hanging or self.gained or self.lost or self.warnings
-            or self.of_kind("replaced", "deleted", "kept", "blocked") or self.costs.starts or self.findings
-            or self.pack or self.costs != self.costs_before
+            self.failed or self.refused or self.opened or self.closed or self.hanging or self.gained or self.lost
+            or self.warnings or self.of_kind("replaced", "deleted", "kept", "blocked") or self.costs.starts
+            or self.findings or self.pack or self.costs != self.costs_before
         )  # fmt: skip

@@ -35,8 +35,7 @@ _SECRET_KEY, _UNKNOWN_KEY = "(secret)", "(unknown)"
 
 
 class RecordingError(Exception):
-    """The program of a stack failed, by a bug in trainyard or in the revision's code. `where`: the stack and the
-    revision."""
+    """The program of a stack failed, by a bug in trainyard or in the revision's code. `where`: at which revision."""
 
     where = ""
 

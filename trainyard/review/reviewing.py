@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -17,7 +18,7 @@ from components.plan.show import to_plain_values
 from components.platform.review import Snapshot
 from schemas.across_stacks import check_together, find_neighbours
 from schemas.judge import Judged, judge_file
-from trainyard.review.evaluate import CheckFindings, ReviewContext, review_snapshots
+from trainyard.review.evaluate import CheckFindings, PackConfigError, ReviewContext, review_snapshots
 from trainyard.review.model import Review, StackKind
 from trainyard.review.preview import read_preview
 from trainyard.review.recorder import Recorded, RecordingError, RecordingProcess, empty_recording
@@ -82,7 +83,13 @@ def review_stacks(request: ReviewRequest, progress: Progress) -> Iterator[Review
         try:
             for number, (stack, future) in enumerate(zip(stacks, earlier, strict=True), 1):
                 progress(f"reviewing {stack.name} ({number} of {len(stacks)})")
-                yield _review_stack(request, stack, after, future)
+                try:
+                    review = _review_stack(request, stack, after, future)
+                except PackConfigError:
+                    raise
+                except Exception as problem:  # an error in one stack must not hide the others
+                    review = _failed_review(request, stack, problem)
+                yield review
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -149,6 +156,26 @@ def _review_stack(
     )
 
 
+def _failed_review(request: ReviewRequest, stack: _StackSides, problem: Exception) -> Review:
+    """A review that says that there is none, and why. No gate passes it."""
+    step, text = "an error of `trainyard review`", "".join(traceback.format_exception(problem))
+    if isinstance(problem, RecordingError):
+        step, text = f"its program failed while it was recorded{problem.where}", str(problem)
+    last_line = text.rstrip().rpartition("\n")[2]
+    where = text if os.environ.get("TRAINYARD_TRACEBACK") else "TRAINYARD_TRACEBACK=1 shows where"
+    return Review(
+        stack=stack.name,
+        file=_findings_of_stack(request, stack).file,
+        platform=_platform_of_file(stack.after or stack.before),
+        kind=stack.kind,
+        commit=request.context.commit,
+        against=request.context.against,
+        on=request.context.on.isoformat(),
+        judged=False,
+        failed=f"{step}: {last_line}\n{where}",
+    )
+
+
 def _warn_of_changed_keys(stack: _StackSides) -> Iterator[str]:
     """A warning for each key of Pulumi's own that decides who can decrypt the stack's secrets, and that changes."""
     if not stack.before or not stack.after:
@@ -178,7 +205,7 @@ def _record_side(
         try:
             return process.record(judged.folder / f"Pulumi.{name}.yaml", platform, before)
         except RecordingError as problem:
-            problem.where = f"{name} at {revision}" if revision else name
+            problem.where = f" at {revision}" if revision else ""
             raise
     first = judged.errors[0]
     # On one line: a break in a key of the file would begin an item of its own.

@@ -54,6 +54,8 @@ def review_verdict(review: Review) -> str:
         (waived, f"{waived} of the policy pack waived"),
     ]
     counts = [text for counted, text in every_count if counted]
+    if review.failed:
+        return f"{review.stack}: could not be reviewed"
     if review.refused:
         return f"{review.stack}: would be refused" + (f"; {', '.join(counts)}" if counts else "")
     if not review.judged:
@@ -124,6 +126,8 @@ def permission_sentence(access: Access, gained: bool = True) -> str:
 
 
 def _ending_items(review: Review) -> Iterator[Item]:
+    if review.failed:
+        yield _message_item(f"could not be reviewed: {review.failed}")
     if review.refused:
         yield _message_item(f"refused: {review.refused}")
     yield from map(_message_item, review.warnings)

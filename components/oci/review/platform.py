@@ -16,6 +16,7 @@ from components.oci.review.abilities import evaluate_abilities
 from components.oci.review.access import REST, is_stand_in
 from components.oci.review.conditions import MEMBER
 from components.oci.review.network import network_of_side
+from components.oci.stack import MachineShare
 from components.platform.circumstances import merged_circumstances, split_circumstances
 from components.platform.review import Ability, Costs, Machines, Network, ReviewPlatform, Snapshot, Standing
 from schemas.name_suggestions import and_list, count_noun
@@ -41,7 +42,8 @@ def _machines_of_job(job: Mapping[str, Any], targets: Mapping[str, Any], prices:
         # price of an existing target, which the stack did not make, is not known.
         made = bool((targets.get(target) or {}).get("shape"))
         price = Price(0.0, "its machines are paid for as they stand") if made else price_of(COMPUTE_TARGET, prices)
-        gpus = int((job.get("share") or {}).get("gpus") or 0)
+        # The plan's share of a machine, in JSON a list.
+        gpus = int(MachineShare(*job["share"]).gpus)
         return Machines(f"compute target {target}", nodes, gpus, *price, stays=True)
     name = str(job["shape"]["name"])
     return Machines(name, nodes, accelerators_of(name), *_price_of_shape(job["shape"], prices))
