@@ -10,14 +10,14 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from catalog.machines import COMPUTE_TARGET, Price, accelerators_of, longest_hours, most_retries, price_of
-from components.values.resource_types import all_resource_types
+from components.values.resource_types import JobPart, all_resource_types
 from policies.rule import JudgedResource, JudgedStack, NotKnownError
 
 # The types of a job's resources, with what each is of the job.
-PARTS = {token: row.part_of_job for token, row in all_resource_types().items() if row.part_of_job}
+PARTS = {token: row.part for token, row in all_resource_types().items() if row.part in get_args(JobPart)}
 TYPES = tuple(PARTS)
 # The tag with the name of the job, on all its resources.
 JOB_TAG = "job"
@@ -54,7 +54,7 @@ def jobs_of(stack: JudgedStack) -> tuple[PolicyJob, ...]:
         by_name.setdefault(str(named), []).append(resource)
     jobs = []
     for name, resources in by_name.items():
-        parts: dict[str, list[JudgedResource]] = {part: [] for part in PARTS.values()}
+        parts: dict[str | None, list[JudgedResource]] = {part: [] for part in PARTS.values()}
         for resource in resources:
             parts[PARTS[resource.type]].append(resource)
         job, template = (next(iter(parts[part]), None) for part in ("job", "template"))

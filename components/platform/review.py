@@ -18,7 +18,7 @@ from typing import Any
 from catalog.nested import walk_texts
 from catalog.platforms import Capability
 from components.values.protocols import EVERY_PROTOCOL, protocol_name
-from components.values.resource_types import LostWith, find_resource_type
+from components.values.resource_types import LostWith, Part, find_resource_type, resource_types_of_platform
 from components.values.security_rules import LAST_PORT, Direction, Ports, SecurityRule
 
 # Replace values in a resource's inputs: those that only a cloud knows, and secrets.
@@ -69,6 +69,11 @@ class Snapshot:
 
     def of(self, *types: str) -> tuple[ReviewedResource, ...]:
         return tuple(one for one in self.resources if one.type in types)
+
+    def of_part(self, *parts: Part) -> tuple[ReviewedResource, ...]:
+        """The resources that are this of the stack, by the rows of its platform's types."""
+        rows = resource_types_of_platform(self.platform)
+        return tuple(one for one in self.resources if (row := rows.get(one.type)) and row.part in parts)
 
 
 @dataclass(frozen=True, slots=True, order=True)

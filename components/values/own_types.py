@@ -7,7 +7,7 @@ RESOURCE_TYPES = by_token(
     [
         ResourceType(
             token="trainyard:index:Run",
-            part_of_job="run",
+            part="run",
             tags="tags",
             lost=LostWith(
                 "the run {name} ends if it is still going; it starts again from the beginning, or from its last "

@@ -1,27 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What resources of a type mean: the security rules in their inputs, which have the names of Pulumi's provider."""
+"""What resources of a type mean, by their inputs, which have the names of Pulumi's provider: their security rules, and
+whether machines get public addresses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from importlib import import_module
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from catalog.platforms import platforms
+from components.values.resource_types import all_resource_types, find_resource_type
 from components.values.security_rules import SecurityRule
 
-RuleReader = Callable[[Mapping[str, Any]], Iterable[SecurityRule]]
 
-
-@cache
-def rule_readers() -> Mapping[str, RuleReader]:
-    """Of each resource type with security rules, by its token."""
-    homes = [row.home for row in platforms().values() if row.provider]
-    modules = [import_module(f"components.{home}.types.security_rules") for home in homes]
-    return {token: reader for module in modules for token, reader in module.RULE_READERS.items()}
+def types_with_rules() -> tuple[str, ...]:
+    """The tokens of all types that have security rules."""
+    return tuple(token for token, row in all_resource_types().items() if row.security_rules)
 
 
 def security_rules_of(token: str, inputs: Mapping[str, Any]) -> tuple[SecurityRule, ...]:
-    reader = rule_readers().get(token)
-    return tuple(reader(inputs)) if reader else ()
+    row = find_resource_type(token)
+    return tuple(row.security_rules(inputs)) if row and row.security_rules else ()
+
+
+def gives_public_address(token: str, inputs: Mapping[str, Any]) -> bool:
+    row = find_resource_type(token)
+    return row is not None and any(is_set(value) for path in row.public_by for value in input_values(inputs, path))
+
+
+def prohibits_public_addresses(token: str, inputs: Mapping[str, Any]) -> bool:
+    row = find_resource_type(token)
+    return row is not None and any(is_set(inputs.get(name)) for name in row.private_by)
+
+
+def input_values(inputs: Mapping[str, Any], path: str) -> Iterator[Any]:
+    """The values at a path. A list on the way stands for each of its items. A value on the way that cannot be read, as
+    it is not known yet, is one of them."""
+    name, _, rest = path.partition(".")
+    value = inputs.get(name)
+    for item in value if isinstance(value, list | tuple) else () if value is None else (value,):
+        if rest and isinstance(item, Mapping):
+            yield from input_values(item, rest)
+        else:
+            yield item
+
+
+def is_set(value: Any) -> bool:
+    """A launch template has texts in place of booleans."""
+    return value is not None and str(value).lower() == "true"

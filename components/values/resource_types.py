@@ -1,14 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is known of each resource type: one row. The rows of a platform are in components/<platform>/types."""
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from catalog.platforms import OWN_PROVIDER, platforms
+
+if TYPE_CHECKING:
+    from components.values.security_rules import SecurityRule
+
+# What a resource can be of a job, and of a stack: the words by which readers find resources on every platform.
+JobPart = Literal["run", "job", "machine", "template"]
+Part = Literal[
+    JobPart,
+    "network", "subnet", "security group", "security rule", "security list", "default security list", "route",
+    "route table", "default route table", "route table association", "endpoint", "address association",
+]  # fmt: skip
 
 
 def input_names(text: str) -> frozenset[str]:
@@ -64,8 +77,12 @@ class ResourceType:
     lost: LostWith | None = field(default=None, repr=False)
     standing: StandingCost | None = None
     own_policy: OwnPolicy | None = None
-    # What such a resource is of a job: its `run`, `job`, `machine` or `template` of machines.
-    part_of_job: str = ""
+    part: Part | None = None
+    # Inputs that, where true, give machines public addresses, and such that prohibit them, which without one are given.
+    public_by: frozenset[str] = frozenset()
+    private_by: frozenset[str] = frozenset()
+    # Reads the security rules in its inputs.
+    security_rules: Callable[[Mapping[str, Any]], Iterable[SecurityRule]] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +124,12 @@ def resource_types_of_provider(provider: str) -> Mapping[str, ResourceType]:
         return {}
     found: Mapping[str, ResourceType] = import_module(module).RESOURCE_TYPES
     return found
+
+
+@cache
+def resource_types_of_platform(platform: str) -> Mapping[str, ResourceType]:
+    """All rows that a stack on the platform can have: those of its provider, and of our own."""
+    return {**resource_types_of_provider(OWN_PROVIDER), **resource_types_of_provider(platforms()[platform].provider)}
 
 
 def all_resource_types() -> Mapping[str, ResourceType]:

@@ -4,7 +4,7 @@
 from typing import Any
 
 from catalog import frameworks
-from components.values.projections import rule_readers, security_rules_of
+from components.values.projections import security_rules_of, types_with_rules
 from components.values.protocols import TCP
 from components.values.security_rules import SecurityRule
 from policies.rule import (
@@ -87,7 +87,7 @@ RULE = PolicyRule(
     asks="Every TCP port is open only where a framework needs that.",
     remedy=f"open the framework's own ports, or say who needs all of them in the tag `{TAG}`; where EFA needs all, name"
     " the group itself",
-    types=tuple(token for token in rule_readers() if token not in NOT_JUDGED),
+    types=tuple(token for token in types_with_rules() if token not in NOT_JUDGED),
     judge=judge,
     passes={
         "a port": _rule_list(tcpOptions={"min": 8786, "max": 8786}),

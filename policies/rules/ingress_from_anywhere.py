@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from components.values.projections import rule_readers, security_rules_of
+from components.values.projections import security_rules_of, types_with_rules
 from components.values.security_rules import SecurityRule, address_block
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because, verdict_on_every
 
@@ -47,7 +47,7 @@ RULE = PolicyRule(
     level="mandatory",
     asks="No rule lets the internet in.",
     remedy="name the subnet or the office network as the source; people look in through a bastion",
-    types=tuple(token for token in rule_readers() if token != EGRESS_RULE),
+    types=tuple(token for token in types_with_rules() if token != EGRESS_RULE),
     judge=judge,
     passes={
         "within the subnet": _list_open_to("10.20.0.0/24"),

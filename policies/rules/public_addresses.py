@@ -1,25 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training nodes need no public addresses: they reach the outside through a gateway."""
 
-from collections.abc import Mapping
 from typing import Any
 
+from components.values.projections import input_values, is_set
+from components.values.resource_types import all_resource_types
 from policies.rule import (
     PASS,
-    Judge,
     JudgedResource,
     PolicyRule,
     PolicyVerdict,
     Unknown,
-    by_type,
     fail_because,
     verdict_of_either,
     verdict_on_every,
 )
 
 SUBNET = "oci:Core/subnet:Subnet"
-# Either of them prevents public addresses. OCI's default for both is false.
-PROHIBITIONS = ("prohibitPublicIpOnVnic", "prohibitInternetIngress")
 AWS_SUBNET = "aws:ec2/subnet:Subnet"
 INSTANCE = "aws:ec2/instance:Instance"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
@@ -27,56 +24,34 @@ ADDRESS = "aws:ec2/eip:Eip"
 # The tag with the reason of an address: the stack asks for it, or it is of a NAT gateway, which lets nobody in.
 TAG = "public-address"
 REASONS = ("chosen", "nat")
+ROWS = {token: row for token, row in all_resource_types().items() if row.public_by or row.private_by}
 
 
-def judge_subnet(resource: JudgedResource) -> PolicyVerdict:
-    def prohibited(by: str) -> PolicyVerdict:
-        return PASS if resource.properties.get(by) else fail_because("its nodes may get public addresses")
+def judge_public_addresses(resource: JudgedResource) -> PolicyVerdict:
+    if resource.type == ADDRESS:
+        return with_reason(resource, "nobody asked for this public address")
+    row = ROWS[resource.type]
+    if row.private_by:
+        # The cloud's default for all of them is false.
+        return verdict_of_either(
+            *(lambda name=name: judge_prohibition(resource, name) for name in sorted(row.private_by))
+        )
+    reason = "it gets a public address" if row.part == "machine" else "its nodes get public addresses"
 
-    return verdict_of_either(*(lambda by=by: prohibited(by) for by in PROHIBITIONS))
+    def judge_input(value: Any) -> PolicyVerdict:
+        return with_reason(resource, reason) if is_set(value) else PASS
 
-
-def judge_aws_subnet(resource: JudgedResource) -> PolicyVerdict:
-    if not is_set(resource.properties.get("mapPublicIpOnLaunch")):
-        return PASS
-    return with_reason(resource, "its nodes get public addresses")
-
-
-def judge_instance_address(resource: JudgedResource) -> PolicyVerdict:
-    if not is_set(resource.properties.get("associatePublicIpAddress")):
-        return PASS
-    return with_reason(resource, "it gets a public address")
-
-
-def judge_template_addresses(resource: JudgedResource) -> PolicyVerdict:
-    def judge_interface(interface: Mapping[str, Any]) -> PolicyVerdict:
-        if not is_set(interface.get("associatePublicIpAddress")):
-            return PASS
-        return with_reason(resource, "its nodes get public addresses")
-
-    return verdict_on_every(judge_interface, resource.properties.get("networkInterfaces") or ())
+    given = [value for path in row.public_by for value in input_values(resource.properties, path)]
+    return verdict_on_every(judge_input, given)
 
 
-def judge_address(resource: JudgedResource) -> PolicyVerdict:
-    return with_reason(resource, "nobody asked for this public address")
+def judge_prohibition(resource: JudgedResource, by: str) -> PolicyVerdict:
+    return PASS if resource.properties.get(by) else fail_because("its nodes may get public addresses")
 
 
 def with_reason(resource: JudgedResource, otherwise: str) -> PolicyVerdict:
     return PASS if resource.tags.get(TAG) in REASONS else fail_because(otherwise)
 
-
-def is_set(value: Any) -> bool:
-    """A launch template has texts in place of booleans."""
-    return value is not None and str(value).lower() == "true"
-
-
-ROWS: Mapping[str, Judge] = {
-    SUBNET: judge_subnet,
-    AWS_SUBNET: judge_aws_subnet,
-    INSTANCE: judge_instance_address,
-    TEMPLATE: judge_template_addresses,
-    ADDRESS: judge_address,
-}
 
 RULE = PolicyRule(
     id="public-addresses",
@@ -84,8 +59,8 @@ RULE = PolicyRule(
     asks="Nodes have no public addresses, unless somebody asked for one.",
     remedy="set prohibitPublicIpOnVnic: true on a subnet of OCI, and leave public addresses away on AWS: nodes go out"
     f" through a gateway; an address that you mean has the tag `{TAG}: chosen`",
-    types=tuple(ROWS),
-    judge=by_type(ROWS),
+    types=(*ROWS, ADDRESS),
+    judge=judge_public_addresses,
     passes={
         "private": JudgedResource(SUBNET, {"prohibitPublicIpOnVnic": True}),
         "no way in": JudgedResource(SUBNET, {"prohibitInternetIngress": True, "prohibitPublicIpOnVnic": Unknown()}),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog import frameworks
-from components.values.projections import rule_readers, security_rules_of
+from components.values.projections import security_rules_of, types_with_rules
 from components.values.protocols import WITH_PORTS
 from policies.jobs import EVERY_PORT, Ports, jobs_of, launch_tag, ports_of_run, ports_of_tag
 from policies.openpai_jobs import RUN
@@ -36,7 +36,7 @@ NOT_JUDGED = (
     "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup",
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule",
 )
-TYPES = tuple(token for token in rule_readers() if token not in NOT_JUDGED)
+TYPES = tuple(token for token in types_with_rules() if token not in NOT_JUDGED)
 # The tag with the frameworks of other stacks for which something is open.
 OPENED_FOR = "opened-for"
 # The tag of an AWS rule that lets in others than nodes: people, if the stack wants it, or endpoints of services.

@@ -163,8 +163,8 @@ class AwsResourceType(ResourceType, PluginType):
 
 
 _SETS = frozenset({
-    "computed", "extra", "failed", "gone", "in_use_codes", "one_of", "ready", "replaced_by", "secret_outputs",
-    "taken_codes", "unordered",
+    "computed", "extra", "failed", "gone", "in_use_codes", "one_of", "public_by", "ready", "replaced_by",
+    "secret_outputs", "taken_codes", "unordered",
 })  # fmt: skip
 
 

@@ -110,7 +110,7 @@ GATEWAYS_TYPES = (
                 "DescribeVpcEndpointServiceConfigurations",
             },
         ),
-        standing=StandingCost("interface endpoint", {"vpcEndpointType": "Interface"}),
+        standing=StandingCost("interface endpoint", {"vpcEndpointType": "Interface"}), part="endpoint",
     ),
     ec2_type(
         "aws:ec2/eip:Eip", "elastic-ip", "domain address instance networkInterface networkBorderGroup publicIpv4Pool",
@@ -151,7 +151,7 @@ GATEWAYS_TYPES = (
         create=Creation("AssociateAddress", "{AssociationId}"),
         reads=(read_by_filter("DescribeAddresses", _ASSOCIATED, {"association-id": "{id}"}),),
         delete=Deletion("DisassociateAddress", {"AssociationId": "{id}"}),
-        behaviour="routes.AddressAssociationResource",
+        behaviour="routes.AddressAssociationResource", part="address association",
         provider=RealProvider("ec2/ec2_eip_association.go", waits={"create": "InvalidInstanceID"}),
     ),
 )  # fmt: skip

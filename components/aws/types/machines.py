@@ -91,7 +91,8 @@ MACHINES_TYPES = (
             "another launch template than {name} replaces every machine of the job, with what lies on their disks",
             "let its runs end first, or leave what its machines are made with", ("name",),
         ),
-        live=LiveState(filter="launch-template-name"), part_of_job="template",
+        live=LiveState(filter="launch-template-name"), part="template",
+        public_by="networkInterfaces.associatePublicIpAddress",
     ),
     ec2_type(
         "aws:ec2/instance:Instance", "instance",
@@ -103,7 +104,7 @@ MACHINES_TYPES = (
         "cpuOptions creditSpecification enclaveOptions maintenanceOptions privateDnsNameOptions",
         "arn instanceState instanceLifecycle spotInstanceRequestId primaryNetworkInterfaceId privateDns publicDns "
         "publicIp",
-        part_of_job="machine",
+        part="machine", public_by="associatePublicIpAddress",
         extra="associatePublicIpAddress ebsBlockDevices forceDestroy rootBlockDevice userDataBase64 "
         "userDataReplaceOnChange volumeTags",
         renamed={

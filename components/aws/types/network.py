@@ -73,7 +73,7 @@ NETWORK_TYPES = (
             "made",
             "let the runs end first; move what is not the stack's",
         ),
-        live=LiveState("cidrBlock", filter="vpc-id"),
+        live=LiveState("cidrBlock", filter="vpc-id"), part="network",
     ),
     ec2_type(
         "aws:ec2/subnet:Subnet", "subnet",
@@ -105,6 +105,7 @@ NETWORK_TYPES = (
             "let the runs end first; checkpoints in the bucket stay",
         ),
         live=LiveState("cidrBlock mapPublicIpOnLaunch", filter="subnet-id"),
-        arns=ec2_arn("subnet", "ec2", "ssm"),
+        arns=ec2_arn("subnet", "ec2", "ssm"), part="subnet",
+        public_by="mapPublicIpOnLaunch",
     ),
 )  # fmt: skip

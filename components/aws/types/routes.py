@@ -41,7 +41,7 @@ ROUTES_TYPES = (
                 "routes to interfaces": "DescribeNetworkInterfaces",
             },
         ),
-        live=LiveState(filter="route-table-id"),
+        live=LiveState(filter="route-table-id"), part="route table",
     ),
     ec2_type(
         "aws:ec2/route:Route", "",
@@ -52,6 +52,7 @@ ROUTES_TYPES = (
         create=Creation("CreateRoute", "{routeTableId}_{destination}"),
         reads=(Read("DescribeRouteTables", {"RouteTableIds": ["{routeTableId}"]}, "RouteTables[0]"),),
         delete=Deletion("DeleteRoute", {}), taken_codes="RouteAlreadyExists", behaviour="routes.RouteResource",
+        part="route",
         provider=RealProvider(
             "ec2/vpc_route.go",
             calls={"gatewayId": "ReplaceRoute", "natGatewayId": "ReplaceRoute", "networkInterfaceId": "ReplaceRoute"},
@@ -67,7 +68,7 @@ ROUTES_TYPES = (
         create=Creation("AssociateRouteTable", "{AssociationId}"),
         reads=(read_by_filter("DescribeRouteTables", _ONE_ASSOCIATION, {"association.subnet-id": "{subnetId}"}),),
         delete=Deletion("DisassociateRouteTable", {"AssociationId": "{id}"}), taken_codes="Resource.AlreadyAssociated",
-        behaviour="routes.TableAssociationResource",
+        behaviour="routes.TableAssociationResource", part="route table association",
         provider=RealProvider(
             "ec2/vpc_route_table_association.go", calls={"routeTableId": "ReplaceRouteTableAssociation"},
             waits={"create": "InvalidRouteTableID.NotFound"},

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Security groups and their rules."""
 
+from functools import partial
+
 from components.aws.types.aws_resource_type import (
     AwsResourceType,
     Creation,
@@ -13,6 +15,9 @@ from components.aws.types.aws_resource_type import (
     read_by_id,
     unused_read,
 )
+from components.aws.types.security_rules import read_rule_with_type, read_rules_of_group, read_security_rules
+from components.values.resource_types import ResourceType, input_names
+from components.values.security_rules import Direction
 
 _PARTS_OF_RULE = "ipProtocol cidrIpv4 cidrIpv6 prefixListId referencedSecurityGroupId fromPort toPort description"
 
@@ -22,9 +27,10 @@ def read_left_interfaces(name: str) -> Read:
     return unused_read("DescribeNetworkInterfaces", {"Filters": [{"Name": name, "Values": ["{id}"]}]})
 
 
-def _rule_type(direction: str) -> AwsResourceType:
+def _rule_type(direction: Direction) -> AwsResourceType:
+    name = direction.title()
     return ec2_type(
-        f"aws:vpc/securityGroup{direction}Rule:SecurityGroup{direction}Rule",
+        f"aws:vpc/securityGroup{name}Rule:SecurityGroup{name}Rule",
         "security-group-rule",
         f"securityGroupId {_PARTS_OF_RULE}",
         "arn securityGroupRuleId",
@@ -37,15 +43,17 @@ def _rule_type(direction: str) -> AwsResourceType:
         replaced_by="securityGroupId",
         one_of="cidrIpv4 cidrIpv6 prefixListId referencedSecurityGroupId",
         tags="",
-        create=Creation(f"AuthorizeSecurityGroup{direction}", "{SecurityGroupRuleId}", "SecurityGroupRules[0]"),
+        create=Creation(f"AuthorizeSecurityGroup{name}", "{SecurityGroupRuleId}", "SecurityGroupRules[0]"),
         reads=(read_by_id("DescribeSecurityGroupRules", "SecurityGroupRuleIds", "SecurityGroupRules[0]"),),
         delete=Deletion(
-            f"RevokeSecurityGroup{direction}", {"GroupId": "{securityGroupId}", "SecurityGroupRuleIds": ["{id}"]}
+            f"RevokeSecurityGroup{name}", {"GroupId": "{securityGroupId}", "SecurityGroupRuleIds": ["{id}"]}
         ),
         taken_codes="InvalidPermission.Duplicate",
         behaviour="groups.GroupRuleResource",
+        part="security rule",
+        security_rules=partial(read_security_rules, direction=direction),
         provider=RealProvider(
-            f"ec2/vpc_security_group_{direction.lower()}_rule.go",
+            f"ec2/vpc_security_group_{direction}_rule.go",
             calls=dict.fromkeys(_PARTS_OF_RULE.split(), "ModifySecurityGroupRules"),
             before={"create": "CreateTags"},  # 6.x tags a rule as it is made
         ),
@@ -78,7 +86,23 @@ SECURITY_GROUP_TYPES = (
         ),
         live=LiveState(filter="group-id"),
         arns=ec2_arn("security-group", "ec2", "ssm"),
+        part="security group", security_rules=read_rules_of_group,
     ),
-    _rule_type("Ingress"),
-    _rule_type("Egress"),
+    # It is there with its VPC. So nobody has to tag it, as the defaults of OCI.
+    ResourceType(
+        token="aws:ec2/defaultSecurityGroup:DefaultSecurityGroup", replaced_by=input_names("vpcId"),
+        computed=input_names("egress ingress vpcId"), unordered=input_names("egress ingress"),
+        part="security group", security_rules=read_rules_of_group,
+    ),
+    ResourceType(
+        token="aws:ec2/securityGroupRule:SecurityGroupRule",
+        replaced_by=input_names(
+            "cidrBlocks fromPort ipv6CidrBlocks prefixListIds protocol securityGroupId self sourceSecurityGroupId "
+            "toPort type"
+        ),
+        computed=input_names("sourceSecurityGroupId"),
+        part="security rule", security_rules=read_rule_with_type,
+    ),
+    _rule_type("ingress"),
+    _rule_type("egress"),
 )  # fmt: skip

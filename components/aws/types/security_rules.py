@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.values.projections import RuleReader
 from components.values.protocols import ICMP, ICMPV6, WITH_PORTS
 from components.values.security_rules import (
     DIRECTIONS,
@@ -20,11 +19,6 @@ from components.values.security_rules import (
     unread_rule,
 )
 
-SECURITY_GROUP = "aws:ec2/securityGroup:SecurityGroup"
-DEFAULT_GROUP = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
-GROUP_RULE = "aws:ec2/securityGroupRule:SecurityGroupRule"
-INGRESS_RULE = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
-EGRESS_RULE = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
 # The inputs with peers. A rule of the API has one, a rule in a group's own inputs may have many.
 _PEERS: Mapping[str, PeerKind] = {
     "cidrIpv4": "addresses", "cidrBlocks": "addresses", "cidrIpv6": "addresses", "ipv6CidrBlocks": "addresses",
@@ -78,7 +72,7 @@ def rule_inputs(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value not in (None, _EVERY)}
 
 
-def _read_group_rules(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
+def read_rules_of_group(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
     for direction in DIRECTIONS:
         for row in read_rule_list(inputs.get(direction)):
             if isinstance(row, Mapping):
@@ -87,19 +81,11 @@ def _read_group_rules(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
                 yield unread_rule(direction, row)
 
 
-def _read_old_group_rule(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
-    """A rule whose direction nobody knows counts as one that lets in."""
+def read_rule_with_type(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
+    """The rule of a resource whose input `type` is its direction. If nobody knows the direction, it counts as one that
+    lets in."""
     direction: Any = inputs.get("type")
     if direction is None or isinstance(direction, str):
         yield from read_security_rules(inputs, "egress" if direction == "egress" else "ingress")
     else:
         yield unread_rule(direction, direction)
-
-
-RULE_READERS: Mapping[str, RuleReader] = {
-    SECURITY_GROUP: _read_group_rules,
-    DEFAULT_GROUP: _read_group_rules,
-    GROUP_RULE: _read_old_group_rule,
-    INGRESS_RULE: lambda inputs: read_security_rules(inputs, "ingress"),
-    EGRESS_RULE: lambda inputs: read_security_rules(inputs, "egress"),
-}

@@ -7,15 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from catalog.tables import table
-from components.oci.types.security_rules import GROUP_RULE, SECURITY_LISTS
+from components.oci.types.security_rules import read_rules_of_list
 from components.platform.review import UNKNOWN, Network, Passage, ReviewedResource, Snapshot, passage_of
-from components.values.projections import security_rules_of
+from components.values.projections import prohibits_public_addresses, security_rules_of
 from components.values.security_rules import SecurityRule
 
-SUBNET, VCN = "oci:Core/subnet:Subnet", "oci:Core/vcn:Vcn"
-LIST, DEFAULT_LIST = SECURITY_LISTS
-GROUP = "oci:Core/networkSecurityGroup:NetworkSecurityGroup"
-ROUTES, DEFAULT_ROUTES = "oci:Core/routeTable:RouteTable", "oci:Core/defaultRouteTable:DefaultRouteTable"
 # Kinds of gateways in words, by the kind in their OCIDs or resource types.
 _GATEWAYS = {
     "internetgateway": "an internet gateway",
@@ -29,7 +25,7 @@ ANYWHERE = "0.0.0.0/0"
 
 
 def network_of_side(side: Snapshot) -> Network:
-    subnets = side.of(SUBNET)
+    subnets = side.of_part("subnet")
     if not subnets:
         if side.plan.get("uses") and "network" in (side.plan.get("taken") or ()):
             of_stack = f"the subnet is that of the stack {side.plan['uses']}, whose review has its rules"
@@ -44,20 +40,20 @@ def network_of_side(side: Snapshot) -> Network:
     ways: list[str] = []
     for subnet in subnets:
         for rules in _lists_of(subnet, side):
-            for rule in security_rules_of(LIST, rules.inputs if rules else _default_list(side)):
+            for rule in security_rules_of(rules.type, rules.inputs) if rules else _default_rules(side):
                 passages.append(passage_of(names[subnet.urn], rule, _peer_of_rule(rule, side)))
         for route in _routes_of(subnet, side) or ():
             to, gateway = route.get("destination") or route.get("cidrBlock"), _gateway_of_route(route, side)
             if route.get("destinationType") == "SERVICE_CIDR_BLOCK":
                 to, gateway = SERVICES, _GATEWAYS["servicegateway"]
             ways.append(f"{names[subnet.urn]}: to {to} through {gateway}")
-    groups = {group.id: _group_name(group) for group in side.of(GROUP) if group.id}
-    for resource in side.of(GROUP_RULE):
+    groups = {group.id: _group_name(group) for group in side.of_part("security group") if group.id}
+    for resource in side.of_part("security rule"):
         group_id = str(resource.inputs.get("networkSecurityGroupId"))
-        for rule in security_rules_of(GROUP_RULE, resource.inputs):
+        for rule in security_rules_of(resource.type, resource.inputs):
             group_name = groups.get(group_id, f"the security group {group_id}")
             passages.append(passage_of(group_name, rule, _peer_of_rule(rule, side)))
-    blocks = [block for resource in (*side.of(VCN), *subnets) for block in _cidr_blocks(resource)]
+    blocks = [block for resource in (*side.of_part("network"), *subnets) for block in _cidr_blocks(resource)]
     return Network(
         passages=tuple(dict.fromkeys(passages)),
         inside=tuple(dict.fromkeys((*blocks, SERVICES))),
@@ -87,7 +83,7 @@ def _cidr_blocks(resource: ReviewedResource) -> tuple[str, ...]:
 def _lists_of(subnet: ReviewedResource, side: Snapshot) -> Iterator[ReviewedResource | None]:
     """The security lists of a subnet. None means the default list of the VCN."""
     named = subnet.inputs.get("securityListIds")
-    lists, defaults = side.of(LIST), side.of(DEFAULT_LIST)
+    lists, defaults = side.of_part("security list"), side.of_part("default security list")
     if not named:
         yield from defaults or (None,)
         return
@@ -106,15 +102,16 @@ def _is_unknown(value: Any) -> bool:
     return not isinstance(value, str) or value.startswith(UNKNOWN)
 
 
-def _default_list(side: Snapshot) -> Mapping[str, Any]:
+def _default_rules(side: Snapshot) -> Iterator[SecurityRule]:
+    """Those of the default list that a VCN has if the stack does not declare it."""
     rows: Mapping[str, Any] = table("oci_review")["default_security_list"]
-    own = [block for vcn in side.of(VCN) for block in _cidr_blocks(vcn)] or [f"{UNKNOWN} range of the VCN"]
+    own = [block for vcn in side.of_part("network") for block in _cidr_blocks(vcn)] or [f"{UNKNOWN} range of the VCN"]
     ingress = [
         {**row, "source": one}
         for row in rows["ingress"]
         for one in (own if row["source"] == "vcn" else [row["source"]])
     ]
-    return {"ingressSecurityRules": ingress, "egressSecurityRules": rows["egress"]}
+    return read_rules_of_list({"ingressSecurityRules": ingress, "egressSecurityRules": rows["egress"]})
 
 
 def _group_name(group: ReviewedResource) -> str:
@@ -127,15 +124,14 @@ def _peer_of_rule(rule: SecurityRule, side: Snapshot) -> str:
         # Their name differs from region to region.
         return SERVICES if peer.startswith(("all-", "all ", UNKNOWN)) else peer
     if rule.peer_kind == "group":
-        named = {one.id: _group_name(one) for one in side.of(GROUP) if one.id}
+        named = {one.id: _group_name(one) for one in side.of_part("security group") if one.id}
         return named.get(peer, f"the security group {peer}")
     return peer
 
 
 def _is_public(subnet: ReviewedResource, side: Snapshot) -> bool:
     """Whether nodes in the subnet may have public addresses with a route to the internet."""
-    closed = ("prohibitPublicIpOnVnic", "prohibitInternetIngress")
-    if any(str(subnet.inputs.get(key)).lower() == "true" for key in closed):
+    if prohibits_public_addresses(subnet.type, subnet.inputs):
         return False
     routes = _routes_of(subnet, side)
     return routes is None or any(_gateway_of_route(row, side) == _GATEWAYS["internetgateway"] for row in routes)
@@ -143,15 +139,15 @@ def _is_public(subnet: ReviewedResource, side: Snapshot) -> bool:
 
 def _routes_of(subnet: ReviewedResource, side: Snapshot) -> Sequence[Mapping[str, Any]] | None:
     """The routes of a subnet. None: its table is not the stack's."""
-    named, tables = subnet.inputs.get("routeTableId"), side.of(ROUTES)
+    named, tables = subnet.inputs.get("routeTableId"), side.of_part("route table")
     if not named:
-        tables = side.of(DEFAULT_ROUTES)
-        return _route_rules(tables) if tables or side.of(VCN) else None
+        tables = side.of_part("default route table")
+        return _route_rules(tables) if tables or side.of_part("network") else None
     if _is_unknown(named):
         return _route_rules(tables) if tables else None
     found = [
         one
-        for one in (*tables, *side.of(DEFAULT_ROUTES))
+        for one in (*tables, *side.of_part("default route table"))
         if named in (one.id, one.inputs.get("manageDefaultResourceId"))
     ]
     return _route_rules(found) if found else None

@@ -2,6 +2,7 @@
 """Networks: VCNs, subnets, gateways, route tables, security lists and groups."""
 
 from components.oci.types.oci_resource_type import oci_type
+from components.oci.types.security_rules import read_rule_of_group, read_rules_of_list
 from components.values.resource_types import LostWith, ResourceType, input_names
 
 CORE_TYPES = (
@@ -29,6 +30,7 @@ CORE_TYPES = (
             "isIpv6enabled": False, "securityAttributes": {},
         },
         behaviour="network.VcnResource", words="VCN", compared="cidrBlocks", statement_types="virtual-network-family",
+        part="network",
     ),
     oci_type(
         "oci:Core/subnet:Subnet",
@@ -48,7 +50,8 @@ CORE_TYPES = (
             "several blocks": "AddIpv4SubnetCidr ModifyIpv4SubnetCidr RemoveIpv4SubnetCidr GetWorkRequest",
         },
         empty={"ipv6cidrBlocks": []}, compared="cidrBlock prohibitPublicIpOnVnic routeTableId securityListIds",
-        judged="securityListIds prohibitPublicIpOnVnic routeTableId",
+        judged="securityListIds prohibitPublicIpOnVnic routeTableId", part="subnet",
+        private_by="prohibitPublicIpOnVnic prohibitInternetIngress",
     ),
     oci_type(
         "oci:Core/securityList:SecurityList", replaced_by="vcnId",
@@ -59,6 +62,7 @@ CORE_TYPES = (
         ),
         unordered="egressSecurityRules ingressSecurityRules", behaviour="network.SecurityListResource",
         compared="ingressSecurityRules egressSecurityRules", judged="ingressSecurityRules egressSecurityRules",
+        part="security list", security_rules=read_rules_of_list,
     ),
     ResourceType(
         token="oci:Core/defaultSecurityList:DefaultSecurityList", replaced_by=input_names("manageDefaultResourceId"),
@@ -68,10 +72,11 @@ CORE_TYPES = (
             "ingressSecurityRules.description ingressSecurityRules.sourceType"
         ),
         unordered=input_names("egressSecurityRules ingressSecurityRules"),
+        part="default security list", security_rules=read_rules_of_list,
     ),
     oci_type(
         "oci:Core/networkSecurityGroup:NetworkSecurityGroup", replaced_by="vcnId",
-        computed="definedTags displayName freeformTags",
+        computed="definedTags displayName freeformTags", part="security group",
     ),
     oci_type(
         "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule", tags="",
@@ -84,7 +89,7 @@ CORE_TYPES = (
         read="ListNetworkSecurityGroupSecurityRules", update="UpdateNetworkSecurityGroupSecurityRules",
         delete="RemoveNetworkSecurityGroupSecurityRules", changed={},
         stand_in={"create": "ListNetworkSecurityGroupSecurityRules"}, ready="", gone="",
-        behaviour="network.GroupRuleResource",
+        behaviour="network.GroupRuleResource", part="security rule", security_rules=read_rule_of_group,
     ),
     oci_type(
         "oci:Core/routeTable:RouteTable", replaced_by="vcnId",
@@ -92,7 +97,7 @@ CORE_TYPES = (
             "definedTags displayName freeformTags routeRules.cidrBlock routeRules.description routeRules.destination "
             "routeRules.destinationType routeRules.routeType"
         ),
-        unordered="routeRules", compared="routeRules", judged="routeRules",
+        unordered="routeRules", compared="routeRules", judged="routeRules", part="route table",
     ),
     ResourceType(
         token="oci:Core/defaultRouteTable:DefaultRouteTable", replaced_by=input_names("manageDefaultResourceId"),
@@ -100,7 +105,7 @@ CORE_TYPES = (
             "compartmentId definedTags displayName freeformTags routeRules.cidrBlock routeRules.description "
             "routeRules.destination routeRules.destinationType routeRules.routeType"
         ),
-        unordered=input_names("routeRules"),
+        unordered=input_names("routeRules"), part="default route table",
     ),
     ResourceType(
         token="oci:Core/routeTableAttachment:RouteTableAttachment", replaced_by=input_names("routeTableId subnetId"),

@@ -23,7 +23,7 @@ DATA_SCIENCE_TYPES = (
             "definedTags description displayName jobConfigurationDetails jobInfrastructureConfigurationDetails "
             "jobLogConfigurationDetails jobNodeConfigurationDetails jobStorageMountConfigurationDetailsLists"
         ),
-        part_of_job="job",
+        part="job",
         lost=LostWith(
             "the job {name} goes with the history of all its runs: their records, states and exit codes. Runs that are "
             "still going end, and so do tries",

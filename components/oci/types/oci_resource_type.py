@@ -107,7 +107,7 @@ class OciResourceType(ResourceType, PluginType):
         return any(name.startswith("Update") for name in self.changed.get("compartmentId", ()))
 
 
-_SETS = frozenset({"computed", "extra", "gone", "judged", "ready", "replaced_by", "unordered"})
+_SETS = frozenset({"computed", "extra", "gone", "judged", "private_by", "ready", "replaced_by", "unordered"})
 _LISTS = frozenset({
     "changed", "compared", "create", "delete", "given", "listed_by", "read", "stand_in", "statement_types", "unreached",
     "update", "within",

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.values.projections import RuleReader
 from components.values.protocols import ICMP, ICMPV6, TCP, UDP
 from components.values.security_rules import (
     DIRECTIONS,
@@ -20,8 +19,6 @@ from components.values.security_rules import (
     unread_rule,
 )
 
-SECURITY_LISTS = ("oci:Core/securityList:SecurityList", "oci:Core/defaultSecurityList:DefaultSecurityList")
-GROUP_RULE = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"
 PEER_ENDS: Mapping[Direction, str] = {"ingress": "source", "egress": "destination"}
 PEER_TYPES: Mapping[PeerKind, str] = {
     "addresses": "CIDR_BLOCK",
@@ -77,18 +74,15 @@ def _read_icmp(options: Any) -> Any:
     return None if kind is None else (kind, None if isinstance(code, int) and code == _EVERY_CODE else code)
 
 
-def _rules_of_list(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
+def read_rules_of_list(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
     for direction in DIRECTIONS:
         for row in read_rule_list(inputs.get(f"{direction}SecurityRules")):
             yield read_security_rule(row, direction) if isinstance(row, Mapping) else unread_rule(direction, row)
 
 
-def _rule_of_group(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
+def read_rule_of_group(inputs: Mapping[str, Any]) -> Iterator[SecurityRule]:
     direction: Any = inputs.get("direction")
     if isinstance(direction, str):
         yield read_security_rule(inputs, "egress" if direction == "EGRESS" else "ingress")
     else:
         yield unread_rule(direction, direction)
-
-
-RULE_READERS: Mapping[str, RuleReader] = {**dict.fromkeys(SECURITY_LISTS, _rules_of_list), GROUP_RULE: _rule_of_group}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from components.platform.traffic import Flow
-from components.values.projections import rule_readers, security_rules_of
+from components.values.projections import security_rules_of, types_with_rules
 from components.values.protocols import ICMP, TCP, UDP
 from components.values.security_rules import SecurityRule, port_range_text
 from policies.rule import NotKnownError, Unknown
@@ -79,7 +79,7 @@ def test_types_and_codes_of_icmp(rule: dict[str, Any], icmp: object) -> None:
 
 def test_other_resources_have_no_rules() -> None:
     assert security_rules_of("oci:Core/vcn:Vcn", {"ingressSecurityRules": [{"protocol": "6"}]}) == ()
-    assert LIST in rule_readers()
+    assert LIST in types_with_rules()
 
 
 @pytest.mark.parametrize("key", ["protocol", "source", "sourceType", "tcpOptions"])
