@@ -54,6 +54,7 @@ class ReviewedResource:
     id: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict)
     trigger: str = ""
+    provider: str | None = None  # the provider that the program names for it. None: not known. Empty: the default one
 
 
 @dataclass(frozen=True, slots=True)

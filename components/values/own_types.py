@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The resource types of our own provider, which every platform has."""
 
-from components.values.resource_types import LostWith, ResourceType, by_token
+from catalog.platforms import OWN_PROVIDER, platforms
+from components.values.resource_types import LostWith, ResourceType, by_token, inputs_in_reviews
+
+# Where a provider acts. Its credentials and endpoints are not here, and so are named.
+_PLACE_OF_PROVIDER = "auth configFileProfile profile region"
 
 RESOURCE_TYPES = by_token(
     [
@@ -16,6 +20,12 @@ RESOURCE_TYPES = by_token(
                 "let it end first. Renamed, it goes on with `was:`; to start it again on purpose, raise its `attempt`",
                 ("displayName",),
             ),
+            in_reviews=inputs_in_reviews(
+                planned=(
+                    "attempt cluster compartment image job layout log logGroup maximumRuntimeMinutes nodes platform "
+                    "project protocol turns until"
+                )
+            ),
         ),
         ResourceType(
             token="trainyard:index:KeyPair",
@@ -23,6 +33,14 @@ RESOURCE_TYPES = by_token(
                 "the nodes of {name} get another key: those that still have the old one cannot enter the others",
                 "change it while no run is going",
             ),
+            in_reviews=inputs_in_reviews(planned="rotation"),
         ),
-    ]
+    ],
+    (
+        ResourceType(
+            token=f"pulumi:providers:{provider}",
+            in_reviews=inputs_in_reviews(placed=_PLACE_OF_PROVIDER, plain={"of the plugin": "version"}),
+        )
+        for provider in (OWN_PROVIDER, *(row.provider for row in platforms().values() if row.provider))
+    ),
 )

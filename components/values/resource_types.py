@@ -59,6 +59,53 @@ class OwnPolicy(NamedTuple):
     names_resources: bool = False
 
 
+# Of the types of providers themselves.
+PROVIDERS = "pulumi"
+# Inputs that mean the same on every type.
+_WORDS_FOR_PEOPLE = "displayName description definedTags freeformTags tags"
+
+
+@dataclass(frozen=True)
+class InputsInReviews:
+    """What a review makes of the inputs of a type. It names every change of an input that is not here.
+
+    `judged`: sections of the review say what their values mean. `planned`: they follow from the stack's plan, whose
+    changes the review says; where the plan stays the same, a change is named. `placed`: they mean nothing by themselves
+    in a new resource, such as the place where it is made; a change is named. `initial`: they do so in a new stack only:
+    they set something of another resource. `plain`: reason -> inputs whose values need no decision.
+    """
+
+    judged: frozenset[str]
+    planned: frozenset[str]
+    placed: frozenset[str]
+    initial: frozenset[str]
+    plain: Mapping[str, str]
+
+    def listed(self, *, in_new_resource: bool, in_new_stack: bool, where_plan_changes: bool) -> frozenset[str]:
+        """The inputs that a review need not name."""
+        found = self.judged | input_names(" ".join(self.plain.values()))
+        found |= self.planned if where_plan_changes else frozenset()
+        found |= self.placed if in_new_resource else frozenset()
+        return found | (self.initial if in_new_stack else frozenset())
+
+
+def inputs_in_reviews(
+    judged: str = "",
+    planned: str = "",
+    placed: str = "",
+    initial: str = "",
+    plain: Mapping[str, str] = MappingProxyType({}),
+) -> InputsInReviews:
+    """The lists as words in a text."""
+    return InputsInReviews(
+        judged=input_names(judged),
+        planned=input_names(planned),
+        placed=input_names(placed),
+        initial=input_names(initial),
+        plain={"words and labels for people": _WORDS_FOR_PEOPLE, **plain},
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class ResourceType:
     """A row, by the names that Pulumi's provider has for inputs. A path of an input covers what lies below it."""
@@ -83,6 +130,10 @@ class ResourceType:
     private_by: frozenset[str] = frozenset()
     # Reads the security rules in its inputs.
     security_rules: Callable[[Mapping[str, Any]], Iterable[SecurityRule]] | None = field(default=None, repr=False)
+    # None: reviews do not judge the type, and name every change.
+    in_reviews: InputsInReviews | None = field(default=None, repr=False)
+    # Why no input of such a resource can grant access or open a way. Empty: some can.
+    harmless: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +167,7 @@ def by_token(*rows: Iterable[ResourceType]) -> Mapping[str, ResourceType]:
 @cache
 def resource_types_of_provider(provider: str) -> Mapping[str, ResourceType]:
     """All rows of one of Pulumi's providers, by token. Empty if no platform uses it."""
-    if provider == OWN_PROVIDER:
+    if provider in (OWN_PROVIDER, PROVIDERS):
         module = "components.values.own_types"
     elif home := next((row.home for row in platforms().values() if row.provider and row.provider == provider), None):
         module = f"components.{home}.types"

@@ -74,6 +74,13 @@ def what_is_silent(changes: Iterable[SilentChange], folder: Path) -> Iterator[st
             yield from _missing_in_reviews([row], repository)
 
 
+def screens_of_program(rows: Iterable[SilentChange], folder: Path) -> Mapping[str, str]:
+    """By title: what the reviews of rows that add to the program say."""
+    listed = list(rows)
+    screens, _ = first_screens(_repository_of_program(folder / "program", listed))
+    return {row.title: screens[row.stack_name] for row in listed}
+
+
 def _repository_of_stacks(folder: Path, rows: Iterable[SilentChange]) -> Path:
     _write_stacks(folder, rows)
     _commit_all(folder)
@@ -161,6 +168,8 @@ def _texts_by_stack(text: str, named: list[str]) -> dict[str, str]:
         return {named[0]: text}
     stack = ""
     for line in text.splitlines()[len(named) :]:
+        if line.startswith("gate "):
+            break
         stack = line if line in found else stack
         if stack:
             found[stack] += f"\n{line}"

@@ -22,6 +22,7 @@ _RUN_ENDS = Loss(
 )
 # Types of resources that exist only in the state: providers, stacks, references to stacks.
 _STATE_ONLY = "pulumi:"
+_PROVIDERS = "pulumi:providers:"
 _TRIGGER = "a resource that it depends on"
 
 
@@ -76,13 +77,15 @@ def resource_title(token: str, name: str) -> str:
 
 
 def match_resources(
-    before: Snapshot, after: Snapshot
+    before: Snapshot, after: Snapshot, with_providers: bool = False
 ) -> tuple[tuple[ResourcePair, ...], tuple[ReviewedResource, ...], tuple[ReviewedResource, ...]]:
     """Pairs, matched by URN and then by alias; resources that only `after` has; resources that only `before` has."""
-    unmatched = {resource.urn: resource for resource in _managed_resources(before)}
+    unmatched = {resource.urn: resource for resource in _managed_resources(before, with_providers)}
     pairs: list[ResourcePair] = []
     created: list[ReviewedResource] = []
-    for resource in sorted(_managed_resources(after), key=lambda resource: resource.urn not in unmatched):
+    for resource in sorted(
+        _managed_resources(after, with_providers), key=lambda resource: resource.urn not in unmatched
+    ):
         urn = next((urn for urn in (resource.urn, *resource.aliases) if urn in unmatched), None)
         if urn is None:
             created.append(resource)
@@ -92,9 +95,12 @@ def match_resources(
     return tuple(pairs), tuple(created), tuple(unmatched.values())
 
 
-def _managed_resources(side: Snapshot) -> tuple[ReviewedResource, ...]:
+def _managed_resources(side: Snapshot, with_providers: bool = False) -> tuple[ReviewedResource, ...]:
     return tuple(
-        resource for resource in side.resources if resource.custom and not resource.type.startswith(_STATE_ONLY)
+        resource
+        for resource in side.resources
+        if resource.custom
+        and (not resource.type.startswith(_STATE_ONLY) or (with_providers and resource.type.startswith(_PROVIDERS)))
     )
 
 

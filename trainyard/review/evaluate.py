@@ -20,6 +20,7 @@ from trainyard.review.costs import stack_costs
 from trainyard.review.model import Access, Hanging, Opening, Remark, Review, StackKind
 from trainyard.review.picture import build_picture
 from trainyard.review.proof import RehearsalProof, compare_with_rehearsal
+from trainyard.review.unknown_changes import find_unknown_changes
 
 _NOT_REHEARSED = RehearsalProof(
     unproven=(
@@ -100,6 +101,7 @@ def review_snapshots(
         _with_network(empty, before, after, platform),
         kind=kind,
         changes=changes,
+        unknown_changes=tuple(find_unknown_changes(before, after, changes)),
         warnings=warnings,
         forecast=forecast_destroy(after),
         forecast_changed=forecast_destroy(before) != forecast_destroy(after),
@@ -131,6 +133,7 @@ def _platform_change(
         kind="changed",
         closed=left.closed,
         lost=left.lost,
+        unknown_changes=(*left.unknown_changes, *made.unknown_changes),
         changes=tuple(
             sorted((*left.changes, *made.changes), key=lambda change: (change.type, change.name, change.kind))
         ),

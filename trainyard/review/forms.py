@@ -24,6 +24,7 @@ FORMAT = 1
 _LEVELS = {"error": "error", "warning": "warning", "note": "note", "mandatory": "error", "advisory": "warning"}
 # Section of a review -> its rule in code scanning, and the title of the rule.
 _RULES = {
+    "Not judged": ("review/not-judged", "Something changes that the review does not judge"),
     "Opens, closes": ("review/passages", "Who can reach what changes"),
     "Gains, loses": ("review/access", "Who may do what changes"),
     "Ends, is lost": ("review/lost", "Something ends, is replaced or is lost"),

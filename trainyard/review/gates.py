@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from schemas.name_suggestions import suggest_name
 from trainyard.review.changes import resource_title
 from trainyard.review.model import Review
-from trainyard.review.sections import permission_sentence
+from trainyard.review.sections import permission_sentence, unknown_change_words
 
 COST = "cost"
 
@@ -76,6 +76,11 @@ def find_tripped_gates(reviews: Sequence[Review], gates: Sequence[Gate]) -> tupl
     return tuple(tripped)
 
 
+def _maybe_harmful(review: Review) -> Iterator[str]:
+    """What is not judged may grant access or open a way, unless a row says that it cannot."""
+    yield from (unknown_change_words(change) for change in review.unknown_changes if not change.harmless)
+
+
 # The name of a gate -> what trips it.
 _GATES: Mapping[str, Callable[[Review], Iterable[str]]] = {
     "replace": lambda review: (
@@ -83,8 +88,11 @@ _GATES: Mapping[str, Callable[[Review], Iterable[str]]] = {
         for change in review.changes
         if change.kind in ("replaced", "blocked") or (change.kind == "deleted" and change.loss)
     ),
-    "exposure": lambda review: (opening.words for opening in review.opened if opening.outside),
-    "access-gain": lambda review: map(permission_sentence, review.gained),
+    "exposure": lambda review: (
+        *(opening.words for opening in review.opened if opening.outside),
+        *_maybe_harmful(review),
+    ),
+    "access-gain": lambda review: (*map(permission_sentence, review.gained), *_maybe_harmful(review)),
     "policy": lambda review: (
         f"{remark.code}: {remark.message}"
         for remark in review.pack

@@ -30,6 +30,31 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class InputChange:
+    """An input whose value differs. Empty texts: there is none."""
+
+    path: str
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownChange:
+    """A change that no section judges. `is_known_type`: only these inputs are not judged; otherwise nothing is.
+
+    `harmless`: why it can neither grant access nor open a way. Empty: it may.
+    """
+
+    kind: ChangeKind
+    type: str
+    name: str
+    urn: str
+    inputs: tuple[InputChange, ...] = ()
+    harmless: str = ""
+    is_known_type: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Forecast:
     """What `pulumi destroy` would meet: protected resources, which block it, and resources that stay on purpose."""
 
@@ -166,6 +191,7 @@ class Review:
     refused: str = ""
     judged: bool = True
     failed: str = ""
+    unknown_changes: tuple[UnknownChange, ...] = ()
     opened: tuple[Opening, ...] = ()
     closed: tuple[Opening, ...] = ()
     hanging: tuple[Hanging, ...] = ()
@@ -191,9 +217,10 @@ class Review:
 
     @property
     def has_decisions(self) -> bool:
-        """Whether a person must decide anything. Creating resources, or changing them in place, needs no decision."""
+        """Whether a person must decide anything. What sections judge, and find without consequence, needs no
+        decision: a resource that is made, or changed in place."""
         return bool(
-            self.failed or self.refused or self.opened or self.closed or self.hanging or self.gained or self.lost
-            or self.warnings or self.of_kind("replaced", "deleted", "kept", "blocked") or self.costs.starts
-            or self.findings or self.pack or self.costs != self.costs_before
+            self.unknown_changes or self.failed or self.refused or self.opened or self.closed or self.hanging
+            or self.gained or self.lost or self.warnings or self.of_kind("replaced", "deleted", "kept", "blocked")
+            or self.costs.starts or self.findings or self.pack or self.costs != self.costs_before
         )  # fmt: skip

@@ -70,6 +70,8 @@ class RecordingMonitor(pulumi.runtime.mocks.MockMonitor):
                 "after": _sorted_dependencies(set(request.dependencies) - implied),
                 "needs": _sorted_dependencies(implied),
                 "custom": request.custom,
+                # A component that its provider makes: its resources are not known here.
+                "remote": request.remote,
                 "protect": request.protect,
                 "retain": request.retainOnDelete,
                 "deleteFirst": request.deleteBeforeReplace,

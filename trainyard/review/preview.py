@@ -92,6 +92,7 @@ def resource_of_state(urn: str, state: Mapping[str, Any]) -> ReviewedResource:
         aliases=tuple(map(str, state.get("aliases") or ())),
         id=str(state.get("id") or ""),
         custom=bool(state.get("custom", True)),
+        provider=str(state.get("provider") or "").rpartition("::")[0],
     )
 
 

@@ -161,7 +161,8 @@ def resource_of_recording(row: Mapping[str, Any]) -> ReviewedResource:
         ignored=tuple(row["ignored"]),
         aliases=tuple(row["aliases"]),
         id=row["id"],
-        custom=row["custom"],
+        custom=row["custom"] or row.get("remote", False),
+        provider=row.get("provider"),
         secrets=dict(sorted(secret_digests(row["inputs"]))),
         trigger="" if row["trigger"] is None else str(mask_marked_values(row["trigger"])),
     )

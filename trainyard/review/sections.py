@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemas.name_suggestions import count_noun, quoted_list
 from trainyard.review.access_changes import access_sentence
 from trainyard.review.changes import resource_title
-from trainyard.review.model import Access, Change, ChangeKind, JobCost, Review
+from trainyard.review.model import Access, Change, ChangeKind, InputChange, JobCost, Review, UnknownChange
 
 # Items shown per section. Formats that can collapse text collapse the others.
 SHOWN = 8
-# Inputs named as the reason of a replacement.
+# Inputs named as the reason of a replacement, and those whose values are shown.
 _PATHS = 4
+_DETAILS = 12
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -41,6 +42,7 @@ def review_verdict(review: Review) -> str:
     most = format_dollars(review.costs.usd_starting)
     runs = f"starts {count_noun(review.costs.starts, 'run')} for " + (f"at most {most}" if most else "an unknown cost")
     every_count = [
+        (review.unknown_changes, f"{count_noun(len(review.unknown_changes), 'change')} not judged"),
         (review.opened, f"opens {len(review.opened)}" + (f" ({outside} to or from outside)" if outside else "")),
         (review.closed, f"closes {len(review.closed)}"),
         (review.hanging, f"{count_noun(len(review.hanging), 'connection')} would hang"),
@@ -99,6 +101,38 @@ def review_footnotes(review: Review) -> tuple[str, ...]:
     if review.pack_before:
         lines.append(f"{count_noun(review.pack_before, 'result')} of the policy pack as before")
     return (*lines, *(f"not known: {what}" for what in review.unjudged))
+
+
+def _unknown_items(review: Review) -> Iterator[Item]:
+    """One item for all changes that differ only in the resource's name."""
+    alike: dict[tuple[object, ...], list[UnknownChange]] = {}
+    for change in review.unknown_changes:
+        alike.setdefault((change.type, change.kind, change.inputs), []).append(change)
+    for changes in sorted(alike.values(), key=lambda changes: bool(changes[0].harmless)):
+        first = changes[0]
+        named = replace(first, name=quoted_list(change.name for change in changes) if len(changes) > 1 else first.name)
+        details = [_input_words(given) for given in first.inputs[:_DETAILS]]
+        if len(first.inputs) > _DETAILS:
+            details.append(f"and {len(first.inputs) - _DETAILS} more, which the JSON has")
+        if first.harmless:
+            details.append(f"it can neither grant access nor open a way: {first.harmless}")
+        yield Item(unknown_change_words(named), tuple(details), not first.harmless)
+
+
+def unknown_change_words(change: UnknownChange) -> str:
+    done = {"created": "made", "changed": "changed in place", "kept": "leaves the stack"}.get(change.kind, change.kind)
+    if not change.is_known_type:
+        return f"{resource_title(change.type, change.name)}: {done}; not judged: nothing is known of {change.type}"
+    paths = [given.path for given in change.inputs]
+    more = f" and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""
+    by = "with" if change.kind == "created" else "by"
+    return f"{resource_title(change.type, change.name)}: {done} {by} {', '.join(paths[:_PATHS])}{more}; not judged"
+
+
+def _input_words(given: InputChange) -> str:
+    if given.before and given.after:
+        return f"{given.path}: {given.before} -> {given.after}"
+    return f"{given.path}: {given.after}" if given.after else f"{given.path}: no longer {given.before}"
 
 
 def _passage_items(review: Review) -> Iterator[Item]:
@@ -237,6 +271,7 @@ def _proof_items(review: Review) -> Iterator[Item]:
 
 
 _SECTIONS: tuple[tuple[str, Callable[[Review], Iterator[Item]]], ...] = (
+    ("Not judged", _unknown_items),
     ("Opens, closes", _passage_items),
     ("Gains, loses", _gain_items),
     ("Ends, is lost", _ending_items),

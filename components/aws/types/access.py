@@ -12,7 +12,7 @@ from components.aws.types.aws_resource_type import (
     aws_type,
     unused_read,
 )
-from components.values.resource_types import OwnPolicy
+from components.values.resource_types import OwnPolicy, inputs_in_reviews
 
 _ROLE, _PROFILE, _POLICY = {"RoleName": "{id}"}, {"InstanceProfileName": "{id}"}, {"PolicyArn": "{id}"}
 
@@ -34,6 +34,7 @@ def _inline_type(holder: str) -> AwsResourceType:
         changes=(Change(f"Put{holder}Policy", ("policy",), path),),
         delete=Deletion(f"Delete{holder}Policy", path),
         provider=RealProvider(f"iam/{key}_policy.go"),
+        in_reviews=inputs_in_reviews(judged=f"{key} name namePrefix policy"),
     )
 
 
@@ -50,6 +51,7 @@ def _attachment_type(holder: str) -> AwsResourceType:
         reads=(Read(f"ListAttached{holder}Policies", path, found),),
         delete=Deletion(f"Detach{holder}Policy", {**path, "PolicyArn": "{policyArn}"}),
         provider=RealProvider(f"iam/{key}_policy_attachment.go", waits={"create": "ConcurrentModification"}),
+        in_reviews=inputs_in_reviews(judged=f"{key} policyArn"),
     )
 
 
@@ -96,6 +98,10 @@ ACCESS_TYPES = (
         ),
         own_policy=OwnPolicy("role", "name", "assumeRolePolicy"),
         arns=dict.fromkeys(("iam", "sts"), "arn:aws:iam::{account}:role/{id}"),
+        in_reviews=inputs_in_reviews(
+            judged="assumeRolePolicy inlinePolicies managedPolicyArns name namePrefix permissionsBoundary",
+            plain={"how a destroy removes it": "forceDetachPolicies"},
+        ),
     ),
     aws_type(
         "aws:iam/instanceProfile:InstanceProfile", "iam", "name namePrefix path role tags", "arn createDate uniqueId",
@@ -120,6 +126,7 @@ ACCESS_TYPES = (
             "iam/instance_profile.go", actions={"role": "iam:PassRole"},
             waits={"create": "NoSuchEntity InvalidParameterValue"},
         ),
+        in_reviews=inputs_in_reviews(placed="name namePrefix path role"),
     ),
     aws_type(
         "aws:iam/policy:Policy", "iam", "name namePrefix path description policy tags", "arn attachmentCount policyId",
@@ -141,6 +148,7 @@ ACCESS_TYPES = (
             calls={"delete": "ListPolicyVersions", "policy": "ListPolicyVersions DeletePolicyVersion"},
             waits={"delete": "DeleteConflict"},
         ),
+        in_reviews=inputs_in_reviews(judged="name namePrefix policy"),
     ),
     _inline_type("Role"),
     _attachment_type("Role"),

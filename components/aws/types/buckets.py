@@ -14,7 +14,7 @@ from components.aws.types.aws_resource_type import (
     aws_type,
     unused_read,
 )
-from components.values.resource_types import LostWith, OwnPolicy
+from components.values.resource_types import LostWith, OwnPolicy, inputs_in_reviews
 
 _BUCKET = {"Bucket": "{id}"}
 # The parameters of S3 Control that identify a bucket.
@@ -107,6 +107,7 @@ BUCKETS_TYPES = (
             ("bucket",),
         ),
         arns={"s3": "arn:aws:s3:::{id} arn:aws:s3:::{id}/key"},
+        in_reviews=inputs_in_reviews(placed="bucket bucketPrefix forceDestroy objectLockEnabled"),
     ),
     _setting_type(
         "PublicAccessBlock", _BLOCKS,
@@ -117,6 +118,10 @@ BUCKETS_TYPES = (
         Deletion("DeletePublicAccessBlock", _BUCKET),
         RealProvider("s3/bucket_public_access_block.go", waits={"create": "NoSuchBucket"}),
         unset=dict.fromkeys(_BLOCKS.split(), False),
+        in_reviews=inputs_in_reviews(
+            judged="blockPublicAcls blockPublicPolicy ignorePublicAcls restrictPublicBuckets",
+            placed="bucket",
+        ),
     ),
     _setting_type(
         "ServerSideEncryptionConfiguration", "rules",
@@ -130,6 +135,8 @@ BUCKETS_TYPES = (
             "s3/bucket_server_side_encryption_configuration.go", waits={"create": "NoSuchBucket OperationAborted"},
         ),
         unordered="rules",
+        in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
+        harmless="a key grants nobody access to the bucket",
     ),
     _setting_type(
         "Versioning", "versioningConfiguration mfa", Creation("PutBucketVersioning", "{bucket}"),
@@ -143,6 +150,8 @@ BUCKETS_TYPES = (
             unreached={"a bucket that never had versions": "HeadBucket"},
         ),
         computed="versioningConfiguration.mfaDelete", behaviour="buckets.VersioningResource",
+        in_reviews=inputs_in_reviews(placed="bucket", initial="versioningConfiguration"),
+        harmless="it only keeps old versions",
     ),
     _setting_type(
         "Policy", "policy", Creation("PutBucketPolicy", "{bucket}"),
@@ -150,6 +159,7 @@ BUCKETS_TYPES = (
         Deletion("DeleteBucketPolicy", _BUCKET),
         RealProvider("s3/bucket_policy.go", waits={"create": "MalformedPolicy NoSuchBucket NoSuchBucketPolicy"}),
         own_policy=OwnPolicy("bucket", "bucket", "policy", names_resources=True),
+        in_reviews=inputs_in_reviews(judged="bucket policy"),
     ),
     _setting_type(
         "OwnershipControls", "rule", Creation("PutBucketOwnershipControls", "{bucket}", body="OwnershipControls"),
@@ -157,6 +167,7 @@ BUCKETS_TYPES = (
         Deletion("DeleteBucketOwnershipControls", _BUCKET),
         RealProvider("s3/bucket_ownership_controls.go", waits={"delete": "OperationAborted"}),
         model_paths={"rule": "Rules[0]"},
+        in_reviews=inputs_in_reviews(placed="bucket", initial="rule"),
     ),
     _setting_type(
         "LifecycleConfiguration", "rules",
@@ -164,6 +175,8 @@ BUCKETS_TYPES = (
         Read("GetBucketLifecycleConfiguration", _BUCKET, "{Rules: Rules}", "NoSuchLifecycleConfiguration"),
         Deletion("DeleteBucketLifecycle", _BUCKET),
         RealProvider("s3/bucket_lifecycle_configuration.go", waits={"create": "NoSuchBucket"}),
+        in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
+        harmless="it only moves and removes objects",
     ),
     aws_type(
         "aws:s3/bucketObjectv2:BucketObjectv2", "s3",
@@ -196,5 +209,6 @@ BUCKETS_TYPES = (
             },
         ),
         lost=LostWith("the object {name} goes", "a versioned bucket keeps its old version", ("key",)),
+        in_reviews=inputs_in_reviews(planned="key source", placed="bucket contentType"),
     ),
 )  # fmt: skip

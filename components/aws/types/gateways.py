@@ -14,7 +14,7 @@ from components.aws.types.aws_resource_type import (
     read_by_id,
     unused_read,
 )
-from components.values.resource_types import LostWith, StandingCost
+from components.values.resource_types import LostWith, StandingCost, inputs_in_reviews
 
 _EIP, _ENDPOINT = {"AllocationId": "{id}"}, {"VpcEndpointId": "{id}"}
 _EIP_TARGETS = {"instance": "InstanceId", "networkInterface": "NetworkInterfaceId"}
@@ -47,6 +47,7 @@ GATEWAYS_TYPES = (
         ),
         standing=StandingCost("NAT gateway"),
         live=LiveState(filter="nat-gateway-id"),
+        in_reviews=inputs_in_reviews(placed="allocationId connectivityType subnetId"),
     ),
     ec2_type(
         "aws:ec2/internetGateway:InternetGateway", "internet-gateway", "vpcId", "ownerId",
@@ -65,6 +66,7 @@ GATEWAYS_TYPES = (
             waits={"create": "InvalidInternetGatewayID.NotFound", "delete": "DependencyViolation"},
         ),
         live=LiveState(filter="internet-gateway-id"),
+        in_reviews=inputs_in_reviews(placed="vpcId"),
     ),
     ec2_type(
         "aws:ec2/vpcEndpoint:VpcEndpoint", "vpc-endpoint",
@@ -111,6 +113,10 @@ GATEWAYS_TYPES = (
             },
         ),
         standing=StandingCost("interface endpoint", {"vpcEndpointType": "Interface"}), part="endpoint",
+        in_reviews=inputs_in_reviews(
+            judged="policy securityGroupIds serviceName",
+            placed="privateDnsEnabled routeTableIds subnetIds vpcEndpointType vpcId",
+        ),
     ),
     ec2_type(
         "aws:ec2/eip:Eip", "elastic-ip", "domain address instance networkInterface networkBorderGroup publicIpv4Pool",
@@ -141,6 +147,7 @@ GATEWAYS_TYPES = (
             "the public address of {name} goes back to AWS: the new one is another", "tell those who know the old one",
         ),
         standing=StandingCost("public address"),
+        in_reviews=inputs_in_reviews(placed="domain"),
     ),
     ec2_type(
         "aws:ec2/eipAssociation:EipAssociation", "",

@@ -14,7 +14,7 @@ from components.aws.types.aws_resource_type import (
     tagging_by_field,
     unused_read,
 )
-from components.values.resource_types import LostWith, ResourceType, StandingCost
+from components.values.resource_types import LostWith, ResourceType, StandingCost, inputs_in_reviews
 
 # The data of a launch template. A change of it creates a version.
 TEMPLATE_DATA = (
@@ -51,6 +51,8 @@ MACHINES_TYPES = (
         state="State", ready="available", gone="deleted", taken_codes="InvalidPlacementGroup.Duplicate",
         in_use_codes="InvalidPlacementGroup.InUse", behaviour="access.NamedResource",
         provider=RealProvider("ec2/ec2_placement_group.go"),
+        in_reviews=inputs_in_reviews(placed="name partitionCount spreadLevel strategy"),
+        harmless="it only says how close machines stand",
     ),
     ec2_type(
         "aws:ec2/launchTemplate:LaunchTemplate", "launch-template",
@@ -93,6 +95,13 @@ MACHINES_TYPES = (
         ),
         live=LiveState(filter="launch-template-name"), part="template",
         public_by="networkInterfaces.associatePublicIpAddress",
+        in_reviews=inputs_in_reviews(
+            planned=(
+                "blockDeviceMappings capacityReservationSpecification iamInstanceProfile imageId "
+                "instanceInitiatedShutdownBehavior instanceMarketOptions instanceType metadataOptions monitoring name "
+                "namePrefix networkInterfaces placement tagSpecifications userData"
+            ),
+        ),
     ),
     ec2_type(
         "aws:ec2/instance:Instance", "instance",
@@ -212,6 +221,7 @@ MACHINES_TYPES = (
             "bucket stays",
         ),
         arns=ec2_arn("instance", "ec2", "ssm"),
+        in_reviews=inputs_in_reviews(planned="launchTemplate"),
     ),
 )  # fmt: skip
 # What machines are made of, which stands without them.

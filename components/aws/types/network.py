@@ -14,7 +14,7 @@ from components.aws.types.aws_resource_type import (
     read_by_id,
 )
 from components.aws.types.security_groups import read_left_interfaces
-from components.values.resource_types import LostWith
+from components.values.resource_types import LostWith, inputs_in_reviews
 
 _ON_LAUNCH = (
     "Subnets[].merge(@, {privateDnsHostnameTypeOnLaunch: PrivateDnsNameOptionsOnLaunch.HostnameType, "
@@ -74,6 +74,7 @@ NETWORK_TYPES = (
             "let the runs end first; move what is not the stack's",
         ),
         live=LiveState("cidrBlock", filter="vpc-id"), part="network",
+        in_reviews=inputs_in_reviews(placed="cidrBlock enableDnsHostnames enableDnsSupport instanceTenancy"),
     ),
     ec2_type(
         "aws:ec2/subnet:Subnet", "subnet",
@@ -107,5 +108,6 @@ NETWORK_TYPES = (
         live=LiveState("cidrBlock mapPublicIpOnLaunch", filter="subnet-id"),
         arns=ec2_arn("subnet", "ec2", "ssm"), part="subnet",
         public_by="mapPublicIpOnLaunch",
+        in_reviews=inputs_in_reviews(judged="mapPublicIpOnLaunch", placed="availabilityZone cidrBlock vpcId"),
     ),
 )  # fmt: skip

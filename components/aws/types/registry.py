@@ -11,7 +11,7 @@ from components.aws.types.aws_resource_type import (
     Tagging,
     aws_type,
 )
-from components.values.resource_types import LostWith, OwnPolicy, ResourceType, input_names
+from components.values.resource_types import LostWith, OwnPolicy, ResourceType, input_names, inputs_in_reviews
 
 _REPOSITORY = {"repositoryName": "{id}"}
 _LOG_GROUP = {"logGroupName": "{id}"}
@@ -57,6 +57,9 @@ REGISTRY_TYPES = (
             "imageTagMutability", "the repository {id}", policy_type="aws:ecr/repositoryPolicy:RepositoryPolicy",
             policy=Read("GetRepositoryPolicy", _REPOSITORY, "policyText"),
         ),
+        in_reviews=inputs_in_reviews(
+            placed="encryptionConfigurations forceDelete imageScanningConfiguration imageTagMutability name",
+        ),
     ),
     aws_type(
         "aws:cloudwatch/logGroup:LogGroup", "logs",
@@ -93,6 +96,8 @@ REGISTRY_TYPES = (
         ),
         arns={"logs": "arn:aws:logs:{region}:{account}:log-group:{id}:*"},
         live=LiveState("retentionInDays", "the log groups"),
+        in_reviews=inputs_in_reviews(placed="kmsKeyId name retentionInDays"),
+        harmless="policies say who reads its logs",
     ),
     aws_type(
         "aws:ecr/lifecyclePolicy:LifecyclePolicy", "ecr", "repository policy", "registryId",
@@ -103,9 +108,12 @@ REGISTRY_TYPES = (
         changes=(Change("PutLifecyclePolicy", ("policy",), _REPOSITORY),),
         delete=Deletion("DeleteLifecyclePolicy", _REPOSITORY),
         provider=RealProvider("ecr/lifecycle_policy.go"),
+        in_reviews=inputs_in_reviews(placed="repository", initial="policy"),
+        harmless="it only removes images",
     ),
     ResourceType(
         token="aws:ecr/repositoryPolicy:RepositoryPolicy", replaced_by=input_names("repository"),
         own_policy=OwnPolicy("repository", "repository", "policy"),
+        in_reviews=inputs_in_reviews(judged="policy repository"),
     ),
 )  # fmt: skip

@@ -12,11 +12,13 @@ from components.aws.types.aws_resource_type import (
     read_by_filter,
     read_by_id,
 )
+from components.values.resource_types import inputs_in_reviews
 
 _TARGETS = (
     "carrierGatewayId coreNetworkArn egressOnlyGatewayId gatewayId localGatewayId natGatewayId networkInterfaceId "
     "transitGatewayId vpcEndpointId vpcPeeringConnectionId"
 )
+
 _ONE_ASSOCIATION = "RouteTables[].Associations[] | [?RouteTableAssociationId=='{id}' || SubnetId=='{subnetId}'] | [0]"
 
 
@@ -42,6 +44,7 @@ ROUTES_TYPES = (
             },
         ),
         live=LiveState(filter="route-table-id"), part="route table",
+        in_reviews=inputs_in_reviews(judged="routes", placed="vpcId"),
     ),
     ec2_type(
         "aws:ec2/route:Route", "",
@@ -61,6 +64,13 @@ ROUTES_TYPES = (
                 "delete": "InvalidParameterException",
             },
         ),
+        in_reviews=inputs_in_reviews(
+            judged=(
+                "destinationCidrBlock destinationIpv6CidrBlock destinationPrefixListId egressOnlyGatewayId gatewayId "
+                "natGatewayId networkInterfaceId transitGatewayId vpcEndpointId vpcPeeringConnectionId"
+            ),
+            placed="routeTableId",
+        ),
     ),
     ec2_type(
         "aws:ec2/routeTableAssociation:RouteTableAssociation", "", "routeTableId subnetId gatewayId",
@@ -73,5 +83,6 @@ ROUTES_TYPES = (
             "ec2/vpc_route_table_association.go", calls={"routeTableId": "ReplaceRouteTableAssociation"},
             waits={"create": "InvalidRouteTableID.NotFound"},
         ),
+        in_reviews=inputs_in_reviews(placed="routeTableId subnetId"),
     ),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from components.aws.types.aws_resource_type import (
     Tagging,
     aws_type,
 )
-from components.values.resource_types import LostWith, OwnPolicy, ResourceType, input_names
+from components.values.resource_types import LostWith, OwnPolicy, ResourceType, input_names, inputs_in_reviews
 
 _SECRET = {"SecretId": "{id}"}
 
@@ -45,6 +45,7 @@ SECRET_TYPES = (
             what="the secret {name}", policy_type="aws:secretsmanager/secretPolicy:SecretPolicy",
             policy=Read("GetResourcePolicy", _SECRET, "ResourcePolicy"),
         ),
+        in_reviews=inputs_in_reviews(placed="kmsKeyId name namePrefix recoveryWindowInDays"),
     ),
     aws_type(
         "aws:secretsmanager/secretVersion:SecretVersion", "secretsmanager",
@@ -58,6 +59,7 @@ SECRET_TYPES = (
             "secretsmanager/secret_version.go",
             calls={"versionStages": "ListSecretVersionIds UpdateSecretVersionStage"},
         ),
+        in_reviews=inputs_in_reviews(planned="secretString", placed="secretId"),
     ),
     ResourceType(
         token="aws:kms/key:Key",
@@ -67,5 +69,6 @@ SECRET_TYPES = (
     ResourceType(
         token="aws:secretsmanager/secretPolicy:SecretPolicy", replaced_by=input_names("secretArn"),
         own_policy=OwnPolicy("secret", "secretArn", "policy"),
+        in_reviews=inputs_in_reviews(judged="policy secretArn"),
     ),
 )  # fmt: skip

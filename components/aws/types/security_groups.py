@@ -16,7 +16,7 @@ from components.aws.types.aws_resource_type import (
     unused_read,
 )
 from components.aws.types.security_rules import read_rule_with_type, read_rules_of_group, read_security_rules
-from components.values.resource_types import ResourceType, input_names
+from components.values.resource_types import ResourceType, input_names, inputs_in_reviews
 from components.values.security_rules import Direction
 
 _PARTS_OF_RULE = "ipProtocol cidrIpv4 cidrIpv6 prefixListId referencedSecurityGroupId fromPort toPort description"
@@ -52,6 +52,7 @@ def _rule_type(direction: Direction) -> AwsResourceType:
         behaviour="groups.GroupRuleResource",
         part="security rule",
         security_rules=partial(read_security_rules, direction=direction),
+        in_reviews=inputs_in_reviews(judged=f"securityGroupId {_PARTS_OF_RULE}"),
         provider=RealProvider(
             f"ec2/vpc_security_group_{direction}_rule.go",
             calls=dict.fromkeys(_PARTS_OF_RULE.split(), "ModifySecurityGroupRules"),
@@ -87,6 +88,10 @@ SECURITY_GROUP_TYPES = (
         live=LiveState(filter="group-id"),
         arns=ec2_arn("security-group", "ec2", "ssm"),
         part="security group", security_rules=read_rules_of_group,
+        in_reviews=inputs_in_reviews(
+            judged="egress ingress", placed="name namePrefix vpcId",
+            plain={"how a destroy removes it": "revokeRulesOnDelete"},
+        ),
     ),
     # It is there with its VPC. So nobody has to tag it, as the defaults of OCI.
     ResourceType(

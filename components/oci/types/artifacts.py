@@ -2,7 +2,7 @@
 """Image repositories."""
 
 from components.oci.types.oci_resource_type import oci_type
-from components.values.resource_types import LostWith
+from components.values.resource_types import LostWith, inputs_in_reviews
 
 ARTIFACTS_TYPES = (
     oci_type(
@@ -16,5 +16,10 @@ ARTIFACTS_TYPES = (
         existing="registry: {{ existing: {} }}", shows_system_tags=True, words="repository", ocid_kind="containerrepo",
         compared="isPublic isImmutable", judged="isPublic", is_listed_in_part=True, statement_kind="repository",
         name_input="displayName",
+        in_reviews=inputs_in_reviews(
+            judged="isPublic",
+            placed="compartmentId isImmutable",
+            plain={"text about the images": "readme"},
+        ),
     ),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 
 from components.oci.types.oci_resource_type import oci_type
 from components.oci.types.security_rules import read_rule_of_group, read_rules_of_list
-from components.values.resource_types import LostWith, ResourceType, input_names
+from components.values.resource_types import LostWith, ResourceType, input_names, inputs_in_reviews
 
 CORE_TYPES = (
     oci_type(
@@ -31,6 +31,7 @@ CORE_TYPES = (
         },
         behaviour="network.VcnResource", words="VCN", compared="cidrBlocks", statement_types="virtual-network-family",
         part="network",
+        in_reviews=inputs_in_reviews(placed="cidrBlock cidrBlocks compartmentId dnsLabel"),
     ),
     oci_type(
         "oci:Core/subnet:Subnet",
@@ -52,6 +53,12 @@ CORE_TYPES = (
         empty={"ipv6cidrBlocks": []}, compared="cidrBlock prohibitPublicIpOnVnic routeTableId securityListIds",
         judged="securityListIds prohibitPublicIpOnVnic routeTableId", part="subnet",
         private_by="prohibitPublicIpOnVnic prohibitInternetIngress",
+        in_reviews=inputs_in_reviews(
+            placed=(
+                "availabilityDomain cidrBlock compartmentId dnsLabel prohibitInternetIngress prohibitPublicIpOnVnic "
+                "routeTableId securityListIds vcnId"
+            ),
+        ),
     ),
     oci_type(
         "oci:Core/securityList:SecurityList", replaced_by="vcnId",
@@ -63,6 +70,7 @@ CORE_TYPES = (
         unordered="egressSecurityRules ingressSecurityRules", behaviour="network.SecurityListResource",
         compared="ingressSecurityRules egressSecurityRules", judged="ingressSecurityRules egressSecurityRules",
         part="security list", security_rules=read_rules_of_list,
+        in_reviews=inputs_in_reviews(judged="egressSecurityRules ingressSecurityRules", placed="compartmentId vcnId"),
     ),
     ResourceType(
         token="oci:Core/defaultSecurityList:DefaultSecurityList", replaced_by=input_names("manageDefaultResourceId"),
@@ -77,6 +85,7 @@ CORE_TYPES = (
     oci_type(
         "oci:Core/networkSecurityGroup:NetworkSecurityGroup", replaced_by="vcnId",
         computed="definedTags displayName freeformTags", part="security group",
+        in_reviews=inputs_in_reviews(placed="compartmentId vcnId"),
     ),
     oci_type(
         "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule", tags="",
@@ -90,6 +99,12 @@ CORE_TYPES = (
         delete="RemoveNetworkSecurityGroupSecurityRules", changed={},
         stand_in={"create": "ListNetworkSecurityGroupSecurityRules"}, ready="", gone="",
         behaviour="network.GroupRuleResource", part="security rule", security_rules=read_rule_of_group,
+        in_reviews=inputs_in_reviews(
+            judged=(
+                "destination destinationType direction icmpOptions networkSecurityGroupId protocol source sourceType "
+                "stateless tcpOptions udpOptions"
+            ),
+        ),
     ),
     oci_type(
         "oci:Core/routeTable:RouteTable", replaced_by="vcnId",
@@ -98,6 +113,7 @@ CORE_TYPES = (
             "routeRules.destinationType routeRules.routeType"
         ),
         unordered="routeRules", compared="routeRules", judged="routeRules", part="route table",
+        in_reviews=inputs_in_reviews(judged="routeRules", placed="compartmentId vcnId"),
     ),
     ResourceType(
         token="oci:Core/defaultRouteTable:DefaultRouteTable", replaced_by=input_names("manageDefaultResourceId"),
@@ -114,15 +130,18 @@ CORE_TYPES = (
         "oci:Core/internetGateway:InternetGateway", replaced_by="vcnId",
         computed="definedTags displayName freeformTags routeTableId", renamed={"enabled": "isEnabled"},
         defaults={"enabled": True},
+        in_reviews=inputs_in_reviews(placed="compartmentId enabled vcnId"),
     ),
     oci_type(
         "oci:Core/natGateway:NatGateway", replaced_by="vcnId publicIpId",
         computed="blockTraffic definedTags displayName freeformTags publicIpId routeTableId", compared="",
+        in_reviews=inputs_in_reviews(placed="blockTraffic compartmentId vcnId"),
     ),
     oci_type(
         "oci:Core/serviceGateway:ServiceGateway", replaced_by="vcnId",
         computed="services.serviceName definedTags displayName freeformTags routeTableId", unordered="services",
         compared="services",
+        in_reviews=inputs_in_reviews(placed="compartmentId services vcnId"),
     ),
     ResourceType(
         token="oci:Core/defaultDhcpOptions:DefaultDhcpOptions", replaced_by=input_names("manageDefaultResourceId"),

@@ -2,7 +2,7 @@
 """Projects, jobs and their runs, compute targets and notebooks."""
 
 from components.oci.types.oci_resource_type import oci_type
-from components.values.resource_types import LostWith, ResourceType, input_names
+from components.values.resource_types import LostWith, ResourceType, input_names, inputs_in_reviews
 
 DATA_SCIENCE_TYPES = (
     oci_type(
@@ -12,6 +12,8 @@ DATA_SCIENCE_TYPES = (
             "name it as `project: { existing: … }` instead, after `pulumi state delete`", ("displayName",),
         ),
         shows_system_tags=True, ocid_kind="datascienceproject", compared="",
+        in_reviews=inputs_in_reviews(placed="compartmentId"),
+        harmless="a project only holds jobs together",
     ),
     oci_type(
         "oci:DataScience/job:Job",
@@ -42,6 +44,14 @@ DATA_SCIENCE_TYPES = (
         ocid_kind="datasciencejob",
         compared="jobConfigurationDetails jobEnvironmentConfigurationDetails jobInfrastructureConfigurationDetails",
         is_listed_in_part=True, statement_types="data-science-family",
+        in_reviews=inputs_in_reviews(
+            planned=(
+                "artifactContentDisposition artifactContentLength deleteRelatedJobRuns jobArtifact "
+                "jobConfigurationDetails jobEnvironmentConfigurationDetails jobInfrastructureConfigurationDetails "
+                "jobLogConfigurationDetails jobNodeConfigurationDetails jobStorageMountConfigurationDetailsLists"
+            ),
+            placed="compartmentId projectId",
+        ),
     ),
     oci_type(
         "oci:DataScience/computeTarget:ComputeTarget",
@@ -61,6 +71,7 @@ DATA_SCIENCE_TYPES = (
         unreached={"a failure": "CancelWorkRequest ListWorkRequestErrors"}, ready="ACTIVE NEEDS_ATTENTION",
         renamed={"computeTargetSystemDatas": "computeTargetSystemData"}, behaviour="jobs.ComputeTargetResource",
         ocid_kind="datasciencecomputetarget", compared="",
+        in_reviews=inputs_in_reviews(planned="computeConfigurationDetails", placed="compartmentId"),
     ),
     ResourceType(
         token="oci:DataScience/jobRun:JobRun", tags="freeformTags",

@@ -2,7 +2,7 @@
 """Log groups and logs."""
 
 from components.oci.types.oci_resource_type import oci_type
-from components.values.resource_types import LostWith
+from components.values.resource_types import LostWith, inputs_in_reviews
 
 LOGGING_TYPES = (
     oci_type(
@@ -15,6 +15,8 @@ LOGGING_TYPES = (
         # is deleted.
         entity="loggroup", unreached={"a failure": "DeleteWorkRequest ListWorkRequestErrors"},
         existing="logs: {{ existing: {{ group: {} }} }}", compared="", statement_types="logging-family",
+        in_reviews=inputs_in_reviews(placed="compartmentId"),
+        harmless="statements say who reads its logs",
     ),
     oci_type(
         "oci:Logging/log:Log",
@@ -32,5 +34,7 @@ LOGGING_TYPES = (
         unreached={"a failure": "DeleteWorkRequest ListWorkRequestErrors"}, within="logGroupId",
         existing="logs: {{ existing: {{ group: GROUP, log: {} }} }}", behaviour="jobs.LogResource",
         compared="isEnabled retentionDuration",
+        in_reviews=inputs_in_reviews(placed="configuration isEnabled logGroupId logType retentionDuration"),
+        harmless="statements say who reads it",
     ),
 )  # fmt: skip

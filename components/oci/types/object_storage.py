@@ -2,7 +2,7 @@
 """Buckets and objects."""
 
 from components.oci.types.oci_resource_type import oci_type
-from components.values.resource_types import LostWith
+from components.values.resource_types import LostWith, inputs_in_reviews
 
 OBJECT_STORAGE_TYPES = (
     oci_type(
@@ -30,6 +30,10 @@ OBJECT_STORAGE_TYPES = (
         existing="bucket: {{ existing: {} }}", behaviour="storage.BucketResource",
         compared="accessType versioning kmsKeyId", judged="accessType", is_listed_in_part=True,
         listed_by="namespace compartmentId", statement_kind="bucket", name_input="name",
+        in_reviews=inputs_in_reviews(
+            judged="accessType name",
+            placed="autoTiering compartmentId kmsKeyId namespace storageTier versioning",
+        ),
     ),
     oci_type(
         "oci:ObjectStorage/storageObject:StorageObject", tags="",

@@ -2,7 +2,7 @@
 """Secrets."""
 
 from components.oci.types.oci_resource_type import oci_type
-from components.values.resource_types import LostWith
+from components.values.resource_types import LostWith, inputs_in_reviews
 
 VAULT_TYPES = (
     oci_type(
@@ -18,5 +18,6 @@ VAULT_TYPES = (
         delete="ScheduleSecretDeletion GetSecret", gone="DELETED PENDING_DELETION",
         renamed={"sourceRegionInformations": "sourceRegionInformation"}, behaviour="jobs.SecretResource",
         ocid_kind="vaultsecret", compared="", statement_kind="secret", name_input="secretName",
+        in_reviews=inputs_in_reviews(planned="secretContent", placed="compartmentId keyId secretName vaultId"),
     ),
 )  # fmt: skip

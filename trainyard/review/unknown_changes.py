@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes that no section of a review judges: of resources whose type has no row, and of inputs that no row names.
+
+They are named with their values: what a review does not know, it must not pass in silence.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from components.platform.review import ReviewedResource, Snapshot
+from components.values.resource_types import find_resource_type
+from trainyard.review.changes import find_differing_paths, match_resources
+from trainyard.review.model import Change, ChangeKind, InputChange, UnknownChange
+
+_INDEX = re.compile(r"\[\d+\]")
+_LONGEST_VALUE = 160
+
+
+def find_unknown_changes(before: Snapshot, after: Snapshot, changes: tuple[Change, ...]) -> Iterator[UnknownChange]:
+    kinds: Mapping[str, ChangeKind] = {change.urn: change.kind for change in changes}
+    pairs, created, deleted = match_resources(before, after, with_providers=True)
+    is_new_stack = not before.resources
+    # A preview has no plan of the side before.
+    plan_judges = before.plan != after.plan and (is_new_stack or bool(before.plan))
+    both_sides: list[tuple[ReviewedResource | None, ReviewedResource | None]] = [
+        *((pair.before, pair.after) for pair in pairs),
+        *((None, resource) for resource in created),
+        *((resource, None) for resource in deleted),
+    ]
+    for old, new in both_sides:
+        shown = new or old
+        assert shown is not None
+        was, becomes = (_inputs_and_provider(side, other) for side, other in ((old, new), (new, old)))
+        row = find_resource_type(shown.type)
+        reads = row.in_reviews if row else None
+        # What goes with a resource of a known type is said by the sections.
+        if was == becomes or (reads and new is None):
+            continue
+        listed = frozenset[str]()
+        if reads:
+            listed = reads.listed(
+                in_new_resource=old is None, in_new_stack=is_new_stack, where_plan_changes=plan_judges
+            )
+        unknown_inputs = tuple(
+            InputChange(path, _value_text(was, path), _value_text(becomes, path))
+            for path in sorted(set(_differing_leaves(was, becomes)))
+            if not _is_below(_INDEX.sub("", path), listed)
+        )
+        if unknown_inputs or not reads:
+            kind = kinds.get(shown.urn, "created" if old is None else "deleted" if new is None else "changed")
+            harmless = row.harmless if row else ""
+            yield UnknownChange(kind, shown.type, shown.name, shown.urn, unknown_inputs, harmless, bool(reads))
+
+
+def _inputs_and_provider(side: ReviewedResource | None, other: ReviewedResource | None) -> Mapping[str, Any]:
+    """The inputs, and the provider where both sides know theirs. What is unusual of a new provider is named itself."""
+    if side is None or other is None or None in (side.provider, other.provider):
+        return side.inputs if side else {}
+    return {**side.inputs, "(provider)": side.provider or "the default one"}
+
+
+def _differing_leaves(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """Paths of all values of which one side has none, or another one."""
+    for path in find_differing_paths(old, new):
+        sides = [_value_at(side, path) for side in (old, new)]
+        there = [side for side in sides if side is not None]
+        if len(there) == 1 and isinstance(there[0], Mapping) and there[0]:
+            yield from (f"{path}.{leaf}" for leaf in _leaves_of(there[0]))
+        else:
+            yield path
+
+
+def _leaves_of(value: Mapping[str, Any]) -> Iterator[str]:
+    for key, item in value.items():
+        if isinstance(item, Mapping) and item:
+            yield from (f"{key}.{leaf}" for leaf in _leaves_of(item))
+        else:
+            yield str(key)
+
+
+def _is_below(path: str, listed: frozenset[str]) -> bool:
+    steps = path.split(".")
+    return any(".".join(steps[:number]) in listed for number in range(1, len(steps) + 1))
+
+
+def _value_at(value: Any, path: str) -> Any:
+    for step in re.findall(r"[^.\[\]]+", path):
+        if isinstance(value, str) and value.startswith("{"):
+            value = json.loads(value)
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value
+
+
+def _value_text(inputs: Mapping[str, Any], path: str) -> str:
+    value = _value_at(inputs, path)
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
