@@ -2,7 +2,7 @@
 """The resource types of our own provider, which every platform has."""
 
 from catalog.platforms import OWN_PROVIDER, platforms
-from components.values.resource_types import LostWith, ResourceType, by_token, inputs_in_reviews
+from components.values.resource_types import EVERY_INPUT, LostWith, ResourceType, by_token, inputs_in_reviews
 
 # Where a provider acts. Its credentials and endpoints are not here, and so are named.
 _PLACE_OF_PROVIDER = "auth configFileProfile profile region"
@@ -20,12 +20,7 @@ RESOURCE_TYPES = by_token(
                 "let it end first. Renamed, it goes on with `was:`; to start it again on purpose, raise its `attempt`",
                 ("displayName",),
             ),
-            in_reviews=inputs_in_reviews(
-                planned=(
-                    "attempt cluster compartment image job layout log logGroup maximumRuntimeMinutes nodes platform "
-                    "project protocol turns until"
-                )
-            ),
+            in_reviews=inputs_in_reviews(planned=EVERY_INPUT),
         ),
         ResourceType(
             token="trainyard:index:KeyPair",

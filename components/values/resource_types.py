@@ -61,6 +61,8 @@ class OwnPolicy(NamedTuple):
 
 # Of the types of providers themselves.
 PROVIDERS = "pulumi"
+# In place of the names of all inputs.
+EVERY_INPUT = "*"
 # Inputs that mean the same on every type.
 _WORDS_FOR_PEOPLE = "displayName description definedTags freeformTags tags"
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components.platform.review import ReviewedResource, Snapshot
-from components.values.resource_types import find_resource_type
+from components.values.resource_types import EVERY_INPUT, find_resource_type
 from trainyard.review.changes import find_differing_paths, match_resources
 from trainyard.review.model import Change, ChangeKind, InputChange, UnknownChange
 
@@ -84,7 +84,7 @@ def _leaves_of(value: Mapping[str, Any]) -> Iterator[str]:
 
 def _is_below(path: str, listed: frozenset[str]) -> bool:
     steps = path.split(".")
-    return any(".".join(steps[:number]) in listed for number in range(1, len(steps) + 1))
+    return EVERY_INPUT in listed or any(".".join(steps[:number]) in listed for number in range(1, len(steps) + 1))
 
 
 def _value_at(value: Any, path: str) -> Any:
