@@ -16,6 +16,7 @@ from schemas.convert import ShapeError, camel_case, seal_secrets, structure_mode
 from schemas.findings import Finding, Path
 from schemas.model import Stack
 from schemas.name_suggestions import nearest_name
+from schemas.project_file import project_value_problems
 from schemas.scalars import finite_number, has_secret, is_secret, within_64_bits
 from schemas.shape import Problem, key_namespaces, platform_of, shape_problems
 from schemas.source import Source, read_source
@@ -70,6 +71,8 @@ def load_file(file: FilePath, shown_as: str | None = None) -> Loaded:
         source.add("TY006", (), "is empty", "begin with `config:` and `trainyard:team:`; examples are in stacks/")
     elif source.data is not None and data is None:
         source.add("TY006", (), "is not a mapping", "begin with `config:`; examples are in stacks/")
+    if data is not None:
+        _add_values_of_project(source, file)
     return _finish_loading(source, data, stack_name(file), file.parent, opaque=True)
 
 
@@ -84,6 +87,8 @@ def load_config(
     written = source.data.get("config") if isinstance(source.data, Mapping) else None
     in_file: Mapping[str, Any] = written if isinstance(written, Mapping) else {}
     source.findings.clear()
+    if file is not None:
+        _add_values_of_project(source, file)
     model = require_capability(platform_of({"config": values}), StackFile).model
     config: dict[str, Any] = {}
     for key, text in values.items():
@@ -93,6 +98,12 @@ def load_config(
             value = _with_secrets(value, in_file[key]) if has_secret(in_file.get(key)) else seal_secrets(hint, value)
         config[key] = value
     return _finish_loading(source, {"config": config}, name, file.parent if file else FilePath(), opaque=False)
+
+
+def _add_values_of_project(source: Source, file: FilePath) -> None:
+    written = source.data.get("config") if isinstance(source.data, Mapping) else None
+    for problem in project_value_problems(file, written if isinstance(written, Mapping) else {}):
+        source.add(*problem)
 
 
 _TEXTS = (None, str, str | None)

@@ -156,7 +156,7 @@ class _Reader:
 
     def read(self, file: Path, shown_as: str) -> Iterator[PackageLine]:
         text = self._text(file, shown_as)
-        for number, line in _logical_lines(text):
+        for number, line in logical_lines(text):
             try:
                 taken = self._line(line, shown_as, number)
             except _RefusedError as refused:
@@ -264,7 +264,7 @@ def _parse_requirement(text: str) -> Requirement:
         raise _RefusedError(text, f"is not a package: {why}", "write it as `name==1.0`") from None
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+def logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines without comments. A line with a backslash at its end continues on the next one."""
     held, first = "", 0
     for number, line in enumerate(text.splitlines(), start=1):

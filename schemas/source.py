@@ -23,6 +23,7 @@ MAXIMUM_VALUES = 200_000
 Position = tuple[int, int]
 # The codes of findings about a file's shape. The checks of its meaning run only after these pass.
 _TITLES = {
+    "TY0000": "a key of trainyard has its value in Pulumi.yaml",
     "TY001": "a file cannot be read",
     "TY002": "a file is not UTF-8",
     "TY003": "a file is not YAML",

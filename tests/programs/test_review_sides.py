@@ -109,5 +109,5 @@ def test_a_new_waiver_is_something_to_decide(repository: Path) -> None:
     edit(repository, OCI, lambda config: config.update({"trainyard:waivers": waived}))
     found = reviewed(repository, OCI)
     assert found["decisions"]
-    assert found["verdict"] == f"{OCI}: 1 of the policy pack waived"
+    assert found["verdict"] == f"{OCI}: 1 setting of who acts or reviews, 1 of the policy pack waived"
     assert "waived until 2026-12-31: one experiment" in review(repository, OCI, "--against", "HEAD")

@@ -17,7 +17,9 @@ from trainyard.review.model import (
     JobCost,
     Opening,
     Picture,
+    ProgramChange,
     Remark,
+    RepositoryReview,
     Review,
     StackCosts,
 )
@@ -67,6 +69,7 @@ def whole_review(name: str = "vision-prod", many: int = 1) -> Review:
         against=f"{name} (abcdef)",
         on="2026-11-26",
         refused=name,
+        program=(ProgramChange("settings", f"aws:profile: not set -> {name}", (name,)),),
         opened=tuple(Opening(f"TCP {one} into {name}, from anywhere (0.0.0.0/0)", True) for one in range(many)),
         closed=(Opening(f"UDP 5 into {name}"),),
         hanging=(Hanging(name, (f"{name}/worker", f"{name}/main"), "29400", f"a rule for {name}"),),
@@ -95,3 +98,9 @@ def whole_review(name: str = "vision-prod", many: int = 1) -> Review:
             (Edge(f"p {name}", f"bucket {name}", name),),
         ),
     )
+
+
+def whole_repository(name: str = "vision-prod", many: int = 1) -> RepositoryReview:
+    """What lies beside the stacks, with `name` for every name."""
+    changes = tuple(ProgramChange("program", f"{name} {one}", (name,), (name,)) for one in range(many))
+    return RepositoryReview((name,), changes, 3)

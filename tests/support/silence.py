@@ -142,7 +142,7 @@ def _commit_all(folder: Path) -> None:
 def first_screens(repository: Path) -> tuple[Mapping[str, str], Mapping[str, set[str]]]:
     """By stack: what the review says of it, and the gates that it trips. Every gate is asked for."""
     # A clone of the product reviews itself.
-    home = repository if (repository / "trainyard").is_dir() else STACKS.parent
+    home = repository if (repository / "trainyard" / "__main__.py").is_file() else STACKS.parent
     from trainyard.review.gates import GATE_NAMES
 
     gates = ",".join("cost=100000" if name == "cost" else name for name in GATE_NAMES)
@@ -158,16 +158,19 @@ def first_screens(repository: Path) -> tuple[Mapping[str, str], Mapping[str, set
     for gate in document["gates"]:
         tripped.setdefault(gate["stack"], set()).add(gate["gate"])
     named = [review["stack"] for review in document["reviews"]]
-    return _texts_by_stack(text.read_text("utf-8"), named), tripped
+    everywhere = tripped.pop("", set())
+    tripped = {stack: tripped.get(stack, set()) | everywhere for stack in named}
+    return _texts_by_stack(text.read_text("utf-8"), named, document["repository"]["decisions"]), tripped
 
 
-def _texts_by_stack(text: str, named: list[str]) -> dict[str, str]:
-    verdicts = text.splitlines()[: len(named)]
+def _texts_by_stack(text: str, named: list[str], beside: bool) -> dict[str, str]:
+    """`beside`: whether the first line is about what lies beside the stacks."""
+    verdicts = text.splitlines()[beside : beside + len(named)]
     found = dict(zip(named, verdicts, strict=True))
     if len(named) == 1:
         return {named[0]: text}
     stack = ""
-    for line in text.splitlines()[len(named) :]:
+    for line in text.splitlines()[beside + len(named) :]:
         if line.startswith("gate "):
             break
         stack = line if line in found else stack

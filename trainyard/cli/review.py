@@ -57,7 +57,7 @@ _PATIENCE_SECONDS = 2.0
 @click.option(
     "--fail-on",
     metavar="GATES",
-    help="Exit with 1 on any of: replace, exposure, access-gain, cost=N (above N dollars), policy, unproven.",
+    help="Exit with 1 on any of: replace, exposure, access-gain, cost=N (above N dollars), policy, unproven, program.",
 )
 def review(
     named: tuple[str, ...],
@@ -80,6 +80,7 @@ def review(
     run. Exits with 0, with 1 when a gate of --fail-on trips, and with 2 when there is nothing to review or a review
     fails.
     """
+    from trainyard.review.changed_files import review_repository
     from trainyard.review.forms import FORMS
     from trainyard.review.gates import find_tripped_gates
     from trainyard.review.proof import read_rehearsal
@@ -92,8 +93,6 @@ def review(
         raise click.UsageError("name stacks, or say --all")
     with _exit_on_signals(), ExitStack() as until_the_end, _errors_in_words():
         request = _make_request(until_the_end, named, stacks, against, on, prices)
-        for remark in request.context.remarks:
-            say_aside(remark)
         if rehearsal and len(request.names) != 1:
             raise click.UsageError("--rehearsal is of one stack: name it")
         request = replace(
@@ -101,16 +100,17 @@ def review(
             rehearsal=read_rehearsal(rehearsal, stack_name(Path(request.names[0]))) if rehearsal else None,
             pack=_json_object(policy_config) if policy_config else {},
         )
+        repository = review_repository(request.after.stacks, request.before)
         reviews = [review_preview(request, preview)] if preview else list(review_stacks(request, _Progress()))
-    tripped = find_tripped_gates(reviews, gates)
+    tripped = find_tripped_gates(reviews, gates, repository)
     for file in outputs:
-        text = without_tokens(FORMS[_FORM_OF.get(file.suffix, form)](reviews, tripped))
+        text = without_tokens(FORMS[_FORM_OF.get(file.suffix, form)](reviews, tripped, repository))
         try:
             file.write_text(text if text.endswith("\n") else text + "\n", "utf-8")
         except OSError as problem:
             raise click.ClickException(f"{file}: {problem.strerror}") from None
     if not outputs:
-        text = without_tokens(FORMS[form](reviews, tripped))
+        text = without_tokens(FORMS[form](reviews, tripped, repository))
         if form == "text":
             say(text)
         elif form in ("json", "sarif"):
@@ -119,7 +119,7 @@ def review(
             print_data(text.rstrip("\n"))
     if outputs or form != "text":
         for gate in tripped:
-            say_aside(f"gate {gate.gate}: {gate.stack}: {gate.because}")
+            say_aside(f"gate {gate.gate}: {gate.where}: {gate.because}")
     sys.exit(1 if tripped else 2 if any(review.failed for review in reviews) else 0)
 
 
@@ -187,11 +187,7 @@ def _make_request(
         # `main (89660b47a952)`. A commit needs no name beside it.
         revision = before.commit if against.startswith(before.commit) else f"{against} ({before.commit})"
     context = ReviewContext(
-        on=reviewed_on,
-        commit=after.commit,
-        against=revision,
-        prices=read_prices(prices) if prices else {},
-        remarks=(before.remark,) if before and before.remark else (),
+        on=reviewed_on, commit=after.commit, against=revision, prices=read_prices(prices) if prices else {}
     )
     return ReviewRequest(
         _chosen_file_names(named, folder, after, before), after, before, context, shown=_path_from_here

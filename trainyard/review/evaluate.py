@@ -39,7 +39,6 @@ class ReviewContext:
     against: str = ""
     prices: Mapping[str, Any] = field(default_factory=dict)
     by_engine: Mapping[str, tuple[str, ...]] | None = None
-    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,6 @@ def review_snapshots(
         on=context.on.isoformat(),
         refused=after.refused,
         findings=_new_findings(findings),
-        unjudged=context.remarks,
         picture=build_picture(after if kind != "removed" else before),
     )
     if any(side.refused and not side.resources for side in (before, after)):

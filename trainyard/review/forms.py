@@ -5,25 +5,35 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from catalog.version import VERSION
 from components.plan.show import json_text, to_plain_values
 from launcher.escaping import terminal_line
+from schemas.project_file import PROJECT_FILE
 from trainyard.markup import escape_sarif
 from trainyard.review.gates import TrippedGate
 from trainyard.review.markdown import review_markdown
-from trainyard.review.model import Picture, Review
+from trainyard.review.model import NO_REPOSITORY, Picture, ProgramChange, RepositoryReview, Review
 from trainyard.review.picture import picture_svg
-from trainyard.review.sections import Section, review_footnotes, review_sections, review_verdict
+from trainyard.review.sections import (
+    PROGRAM_TITLE,
+    Section,
+    repository_sections,
+    repository_verdict,
+    review_footnotes,
+    review_sections,
+    review_verdict,
+)
 
 FORMAT = 1
 _LEVELS = {"error": "error", "warning": "warning", "note": "note", "mandatory": "error", "advisory": "warning"}
 # Section of a review -> its rule in code scanning, and the title of the rule.
 _RULES = {
+    PROGRAM_TITLE: ("review/program", "Who acts, who reviews, or with which program changes"),
     "Not judged": ("review/not-judged", "Something changes that the review does not judge"),
     "Opens, closes": ("review/passages", "Who can reach what changes"),
     "Gains, loses": ("review/access", "Who may do what changes"),
@@ -52,18 +62,29 @@ details>*{display:block}a{color:inherit}}
 """
 
 
-def review_json(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:
+def review_json(
+    reviews: Sequence[Review], gates: Sequence[TrippedGate], repository: RepositoryReview = NO_REPOSITORY
+) -> str:
     """The document that docs/review.md and schemas/review.schema.json describe."""
     documents = [
         {"verdict": review_verdict(review), "decisions": review.has_decisions, **to_plain_values(review)}
         for review in reviews
     ]
-    return json_text({"format": FORMAT, "reviews": documents, "gates": [to_plain_values(gate) for gate in gates]})
+    beside = {
+        "verdict": repository_verdict(repository),
+        "decisions": bool(repository.changes),
+        **to_plain_values(repository),
+    }
+    tripped = [to_plain_values(gate) for gate in gates]
+    return json_text({"format": FORMAT, "repository": beside, "reviews": documents, "gates": tripped})
 
 
-def review_sarif(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:
+def review_sarif(
+    reviews: Sequence[Review], gates: Sequence[TrippedGate], repository: RepositoryReview = NO_REPOSITORY
+) -> str:
     """SARIF 2.1.0: new findings, results of the policy pack, and urgent decisions."""
-    results = [result for review in reviews for result in _sarif_results(review)]
+    results = [_sarif_result_of_program(change) for change in repository.changes]
+    results += [result for review in reviews for result in _sarif_results(review)]
     titles = dict(_RULES.values())
     rules = [
         {"id": code, "shortDescription": {"text": escape_sarif(titles[code])}} if code in titles else {"id": code}
@@ -80,16 +101,21 @@ def _sarif_results(review: Review) -> Iterator[dict[str, Any]]:
         if section.title in _RULES:
             for item in (item for item in section.items if item.urgent):
                 message = ". ".join((item.words, *item.details))
-                yield _sarif_result(review, _RULES[section.title][0], "warning", message, 1)
+                yield _sarif_result(review.file, _RULES[section.title][0], "warning", message, 1)
     for remark in (*review.findings, *review.pack):
         level = "note" if remark.outcome in ("waived", "unknown") else _LEVELS.get(remark.level, "warning")
         place = f"{remark.place}: " if remark.place else ""
         message = f"{place}{remark.message}. {remark.remedy}".strip()
-        yield _sarif_result(review, remark.code, level, message, remark.line or 1)
+        yield _sarif_result(review.file, remark.code, level, message, remark.line or 1)
 
 
-def _sarif_result(review: Review, rule: str, level: str, message: str, line: int) -> dict[str, Any]:
-    place = {"artifactLocation": {"uri": quote(os.fsencode(review.file))}, "region": {"startLine": line}}
+def _sarif_result_of_program(change: ProgramChange) -> dict[str, Any]:
+    message = ". ".join((change.words, *change.details))
+    return _sarif_result(next(iter(change.files), PROJECT_FILE), _RULES[PROGRAM_TITLE][0], "warning", message, 1)
+
+
+def _sarif_result(file: str, rule: str, level: str, message: str, line: int) -> dict[str, Any]:
+    place = {"artifactLocation": {"uri": quote(os.fsencode(file))}, "region": {"startLine": line}}
     return {
         "ruleId": rule,
         "level": level,
@@ -98,9 +124,14 @@ def _sarif_result(review: Review, rule: str, level: str, message: str, line: int
     }
 
 
-def review_text(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:
+def review_text(
+    reviews: Sequence[Review], gates: Sequence[TrippedGate], repository: RepositoryReview = NO_REPOSITORY
+) -> str:
     """A verdict for each stack first, then the stacks that need a decision."""
-    lines = [terminal_line(review_verdict(review)) for review in reviews]
+    lines = [terminal_line(verdict) for verdict in (repository_verdict(repository),) if verdict]
+    lines += [terminal_line(review_verdict(review)) for review in reviews]
+    for section in repository_sections(repository):
+        lines += _text_section(section)
     for review in reviews:
         if not review.has_decisions:
             continue
@@ -108,18 +139,25 @@ def review_text(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:
         if len(reviews) > 1 and (shown or notes):
             lines += ["", terminal_line(review.stack)]
         for section in shown:
-            lines += ["", section.title]
-            for item in section.items:
-                lines.append(f"  {'!' if item.urgent else '-'} {terminal_line(item.words)}")
-                lines += [f"      {terminal_line(detail)}" for detail in item.details]
+            lines += _text_section(section)
         if notes:
             lines += ["", *(f"  {terminal_line(note)}" for note in notes)]
     if gates:
-        lines += ["", *(terminal_line(f"gate {gate.gate}: {gate.stack}: {gate.because}") for gate in gates)]
+        lines += ["", *(terminal_line(f"gate {gate.gate}: {gate.where}: {gate.because}") for gate in gates)]
     return "\n".join(lines)
 
 
-def review_page(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:
+def _text_section(section: Section) -> Iterator[str]:
+    yield ""
+    yield section.title
+    for item in section.items:
+        yield f"  {'!' if item.urgent else '-'} {terminal_line(item.words)}"
+        yield from (f"      {terminal_line(detail)}" for detail in item.details)
+
+
+def review_page(
+    reviews: Sequence[Review], gates: Sequence[TrippedGate], repository: RepositoryReview = NO_REPOSITORY
+) -> str:
     """One HTML file, without scripts or other files: light and dark, on a phone and on paper."""
     deciding = sum(review.has_decisions for review in reviews)
     title = review_verdict(reviews[0]) if len(reviews) == 1 else f"{deciding} of {len(reviews)} stacks to decide about"
@@ -136,7 +174,11 @@ def review_page(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:
         against = f", against {first.against}" if first.against else ""
         commit = f"commit {first.commit}" if first.commit else "files that are in no repository"
         lines.append(f'<p class="of">Of {_html_text(commit + against)}, on {_html_text(first.on)}.</p>')
-    lines += [f'<p class="gate">gate {_html_text(f"{gate.gate}: {gate.stack}: {gate.because}")}</p>' for gate in gates]
+    lines += [f'<p class="gate">gate {_html_text(f"{gate.gate}: {gate.where}: {gate.because}")}</p>' for gate in gates]
+    if verdict := repository_verdict(repository):
+        lines.append(f"<section><h2>{_html_text(verdict)}</h2>")
+        lines += [line for section in repository_sections(repository) for line in _html_section(section)]
+        lines.append("</section>")
     for review in reviews:
         lines.append(f"<section><h2>{_html_text(review_verdict(review))}</h2>")
         if review.has_decisions:
@@ -175,7 +217,13 @@ def _html_text(text: str) -> str:
     return escape(terminal_line(" ".join(text.split())), quote=True)
 
 
-FORMS: Mapping[str, Callable[[Sequence[Review], Sequence[TrippedGate]], str]] = {
+class ReviewForm(Protocol):
+    def __call__(
+        self, reviews: Sequence[Review], gates: Sequence[TrippedGate], repository: RepositoryReview = NO_REPOSITORY
+    ) -> str: ...
+
+
+FORMS: Mapping[str, ReviewForm] = {
     "text": review_text,
     "markdown": review_markdown,
     "html": review_page,

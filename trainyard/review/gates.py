@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a review fail: `--fail-on replace,exposure,access-gain,cost=N,policy,unproven`."""
+"""What makes a review fail: `--fail-on replace,exposure,access-gain,cost=N,policy,unproven,program`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from itertools import product
 
 from schemas.name_suggestions import suggest_name
 from trainyard.review.changes import resource_title
-from trainyard.review.model import Review
+from trainyard.review.model import NO_REPOSITORY, RepositoryReview, Review
 from trainyard.review.sections import permission_sentence, unknown_change_words
 
-COST = "cost"
+COST, PROGRAM = "cost", "program"
 
 
 class GateError(ValueError):
@@ -27,9 +27,15 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class TrippedGate:
+    """`stack`: empty if what trips it lies beside the stacks, and so concerns all of them."""
+
     gate: str
     stack: str
     because: str
+
+    @property
+    def where(self) -> str:
+        return self.stack or "every stack"
 
 
 def parse_gates(text: str) -> tuple[Gate, ...]:
@@ -60,8 +66,11 @@ def _parse_gate(word: str) -> Gate:
     return Gate(COST, number)
 
 
-def find_tripped_gates(reviews: Sequence[Review], gates: Sequence[Gate]) -> tuple[TrippedGate, ...]:
-    tripped: list[TrippedGate] = []
+def find_tripped_gates(
+    reviews: Sequence[Review], gates: Sequence[Gate], repository: RepositoryReview = NO_REPOSITORY
+) -> tuple[TrippedGate, ...]:
+    beside = repository.changes if any(gate.name == PROGRAM for gate in gates) else ()
+    tripped = [TrippedGate(PROGRAM, "", change.words) for change in beside]
     for review, gate in product(reviews, gates):
         most, reasons = review.costs.usd_starting, list[str]()
         if not review.judged:
@@ -72,6 +81,8 @@ def find_tripped_gates(reviews: Sequence[Review], gates: Sequence[Gate]) -> tupl
             reasons = [f"what its runs can cost is not known, so it is not known to be below ${gate.limit:,.2f}"]
         elif most > gate.limit:
             reasons = [f"its runs can cost ${most:,.2f}, above ${gate.limit:,.2f}"]
+        if review.refused and not reasons:
+            reasons = ["`up` would refuse the stack, so this is not known"]
         tripped += (TrippedGate(gate.name, review.stack, because) for because in reasons)
     return tuple(tripped)
 
@@ -99,5 +110,6 @@ _GATES: Mapping[str, Callable[[Review], Iterable[str]]] = {
         if remark.outcome == "fail" and remark.level != "advisory"
     ),
     "unproven": lambda review: (*review.unproven, *review.unneeded),
+    PROGRAM: lambda review: (change.words for change in review.program),
 }
 GATE_NAMES = (*_GATES, COST)

@@ -9,8 +9,17 @@ from itertools import chain
 from schemas.name_suggestions import count_noun
 from trainyard.markup import escape_markdown, escape_mermaid
 from trainyard.review.gates import TrippedGate
-from trainyard.review.model import Picture, Review
-from trainyard.review.sections import SHOWN, Item, review_footnotes, review_sections, review_verdict
+from trainyard.review.model import NO_REPOSITORY, Picture, RepositoryReview, Review
+from trainyard.review.sections import (
+    SHOWN,
+    Item,
+    Section,
+    repository_sections,
+    repository_verdict,
+    review_footnotes,
+    review_sections,
+    review_verdict,
+)
 
 # GitHub takes 65,536. A workflow may add something.
 COMMENT_LIMIT = 60_000
@@ -20,17 +29,19 @@ _ALL_OF_IT = "The review as HTML and JSON has all of them in full."
 _Form = Callable[[Review], Iterator[str]]
 
 
-def review_markdown(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> str:
+def review_markdown(
+    reviews: Sequence[Review], gates: Sequence[TrippedGate], repository: RepositoryReview = NO_REPOSITORY
+) -> str:
     """The most detailed form that fits. If there is nothing to decide: one line without MARK.
 
     A workflow finds its comment again by MARK, and writes no comment without it.
     """
     deciding = [review for review in reviews if review.has_decisions]
-    if not gates and not deciding:
+    if not gates and not deciding and not repository.changes:
         if len(reviews) == 1:
             return f"{escape_markdown(review_verdict(reviews[0]))}\n"
         return f"nothing to decide: {count_noun(len(reviews), 'stack')}\n"
-    head = list(_comment_head(reviews, gates))
+    head = list(_comment_head(reviews, gates, repository))
     forms: list[_Form] = [
         lambda review: chain(_section_lines(review, details=True), _picture_lines(review.picture)),
         lambda review: _section_lines(review, details=True),
@@ -38,8 +49,9 @@ def review_markdown(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> 
         _counts_only,
     ]
     for form in forms:
+        beside = _lines_of_sections(repository_sections(repository), details=form is not _counts_only)
         folded = (line for review in deciding for line in _collapsible_stack(review, form, len(deciding) > 1))
-        lines, fit = _lines_within_limit(chain(head, folded), COMMENT_LIMIT)
+        lines, fit = _lines_within_limit(chain(head, beside, folded), COMMENT_LIMIT)
         if fit:
             return "\n".join(lines).rstrip() + "\n"
     # As many verdicts as fit, and the number of the others.
@@ -60,8 +72,13 @@ def _lines_within_limit(lines: Iterable[str], limit: int) -> tuple[list[str], bo
     return fitting, True
 
 
-def _comment_head(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> Iterator[str]:
+def _comment_head(
+    reviews: Sequence[Review], gates: Sequence[TrippedGate], repository: RepositoryReview
+) -> Iterator[str]:
     yield COMMENT_MARK
+    if verdict := repository_verdict(repository):
+        yield f"**{escape_markdown(verdict)}**"
+        yield ""
     if len(reviews) == 1:
         yield f"**{escape_markdown(review_verdict(reviews[0]))}**"
     else:
@@ -79,7 +96,7 @@ def _comment_head(reviews: Sequence[Review], gates: Sequence[TrippedGate]) -> It
         yield f"Of {commit}{against}, on {escape_markdown(first.on)}."
         yield ""
     for gate in gates:
-        yield f"- **gate {escape_markdown(gate.gate)}**: {escape_markdown(gate.stack)}: {escape_markdown(gate.because)}"
+        yield f"- **gate {escape_markdown(gate.gate)}**: {escape_markdown(gate.where)}: {escape_markdown(gate.because)}"
     if gates:
         yield ""
 
@@ -104,7 +121,14 @@ def _counts_only(review: Review) -> Iterator[str]:
 
 
 def _section_lines(review: Review, details: bool) -> Iterator[str]:
-    for section in review_sections(review):
+    yield from _lines_of_sections(review_sections(review), details)
+    for note in review_footnotes(review):
+        yield f"- {escape_markdown(note)}"
+    yield ""
+
+
+def _lines_of_sections(sections: Iterable[Section], details: bool) -> Iterator[str]:
+    for section in sections:
         yield f"#### {section.title}"
         yield ""
         first, rest = section.items[:SHOWN], section.items[SHOWN:]
@@ -119,9 +143,6 @@ def _section_lines(review: Review, details: bool) -> Iterator[str]:
             yield ""
             yield "</details>"
         yield ""
-    for note in review_footnotes(review):
-        yield f"- {escape_markdown(note)}"
-    yield ""
 
 
 def _item_lines(item: Item, details: bool) -> Iterator[str]:

@@ -170,6 +170,32 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramChange:
+    """A change of who acts, of who reviews, or of the code that runs, outside of the keys by which a stack is planned.
+
+    `kind`: a word for programs. `files`: of the repository, the first ones.
+    """
+
+    kind: str
+    words: str
+    details: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryReview:
+    """What a change means for every stack, as it lies beside them. `titles`: the kinds in words. `other_files`: how
+    many files change that decide nothing here."""
+
+    titles: tuple[str, ...] = ()
+    changes: tuple[ProgramChange, ...] = ()
+    other_files: int = 0
+
+
+NO_REPOSITORY = RepositoryReview()
+
+
+@dataclass(frozen=True, slots=True)
 class Review:
     """What a change of one stack means. `refused`: why `up` would refuse it. `unjudged`: what is unknown, and why.
 
@@ -179,6 +205,8 @@ class Review:
     not have, and what it had but did not need.
 
     `judged` is false if a side could not be read. Then no gate may pass. `failed`: an error of the review itself.
+
+    `program`: settings of the stack file that decide as whom `up` acts, and what the policy pack lets pass.
     """
 
     stack: str
@@ -191,6 +219,7 @@ class Review:
     refused: str = ""
     judged: bool = True
     failed: str = ""
+    program: tuple[ProgramChange, ...] = ()
     unknown_changes: tuple[UnknownChange, ...] = ()
     opened: tuple[Opening, ...] = ()
     closed: tuple[Opening, ...] = ()
@@ -220,7 +249,7 @@ class Review:
         """Whether a person must decide anything. What sections judge, and find without consequence, needs no
         decision: a resource that is made, or changed in place."""
         return bool(
-            self.unknown_changes or self.failed or self.refused or self.opened or self.closed or self.hanging
-            or self.gained or self.lost or self.warnings or self.of_kind("replaced", "deleted", "kept", "blocked")
-            or self.costs.starts or self.findings or self.pack or self.costs != self.costs_before
+            self.unknown_changes or self.program or self.failed or self.refused or self.opened or self.closed
+            or self.hanging or self.gained or self.lost or self.warnings or self.costs.starts or self.findings
+            or self.of_kind("replaced", "deleted", "kept", "blocked") or self.pack or self.costs != self.costs_before
         )  # fmt: skip

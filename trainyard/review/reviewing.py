@@ -21,13 +21,12 @@ from schemas.judge import Judged, judge_file
 from trainyard.review.evaluate import CheckFindings, PackConfigError, ReviewContext, review_snapshots
 from trainyard.review.model import Review, StackKind
 from trainyard.review.preview import read_preview
+from trainyard.review.program_settings import compare_stack_settings
 from trainyard.review.recorder import Recorded, RecordingError, RecordingProcess, empty_recording
 from trainyard.review.revisions import Side
 
 Progress = Callable[[str], None]
 _FEW = 10
-# Keys of a stack file beside `config`, by which Pulumi finds the key of its secrets.
-_OF_ENCRYPTION = ("secretsprovider", "encryptedkey", "encryptionsalt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +149,11 @@ def _review_stack(
         state = recorded if earlier else None
         now = _record_side(after, stack.name, stack.after, "", state).snapshot
         now = _with_known_paths(request, request.after, now)
-    now = replace(now, remarks=(*now.remarks, *_warn_of_changed_keys(stack)))
-    return review_snapshots(
+    made = review_snapshots(
         then, now, stack.kind, _findings_of_stack(request, stack), request.context, request.rehearsal
     )
+    program = compare_stack_settings(_data_of_file(stack.before), _data_of_file(stack.after))
+    return replace(made, program=program, kind="changed" if program and made.kind == "same" else made.kind)
 
 
 def _failed_review(request: ReviewRequest, stack: _StackSides, problem: Exception) -> Review:
@@ -176,19 +176,10 @@ def _failed_review(request: ReviewRequest, stack: _StackSides, problem: Exceptio
     )
 
 
-def _warn_of_changed_keys(stack: _StackSides) -> Iterator[str]:
-    """A warning for each key of Pulumi's own that decides who can decrypt the stack's secrets, and that changes."""
-    if not stack.before or not stack.after:
-        return
-    before, after = (
-        side.source.data if isinstance(side.source.data, Mapping) else {} for side in (stack.before, stack.after)
-    )
-    for key in _OF_ENCRYPTION:
-        if before.get(key) != after.get(key):
-            yield (
-                f"{key} changes: with another key or passphrase, its owner can read every secret that is set from now"
-                " on; check whose it is before you set or change one"
-            )
+def _data_of_file(judged: Judged | None) -> Mapping[str, Any] | None:
+    """The values of a stack's file. None: the side does not have it."""
+    data = judged.source.data if judged else None
+    return data if isinstance(data, Mapping) or judged is None else {}
 
 
 def _with_known_paths(request: ReviewRequest, side: Side, snapshot: Snapshot) -> Snapshot:

@@ -10,8 +10,19 @@ from dataclasses import dataclass, replace
 from schemas.name_suggestions import count_noun, quoted_list
 from trainyard.review.access_changes import access_sentence
 from trainyard.review.changes import resource_title
-from trainyard.review.model import Access, Change, ChangeKind, InputChange, JobCost, Review, UnknownChange
+from trainyard.review.model import (
+    Access,
+    Change,
+    ChangeKind,
+    InputChange,
+    JobCost,
+    ProgramChange,
+    RepositoryReview,
+    Review,
+    UnknownChange,
+)
 
+PROGRAM_TITLE = "Who reviews, and with which program"
 # Items shown per section. Formats that can collapse text collapse the others.
 SHOWN = 8
 # Inputs named as the reason of a replacement, and those whose values are shown.
@@ -42,6 +53,7 @@ def review_verdict(review: Review) -> str:
     most = format_dollars(review.costs.usd_starting)
     runs = f"starts {count_noun(review.costs.starts, 'run')} for " + (f"at most {most}" if most else "an unknown cost")
     every_count = [
+        (review.program, f"{count_noun(len(review.program), 'setting')} of who acts or reviews"),
         (review.unknown_changes, f"{count_noun(len(review.unknown_changes), 'change')} not judged"),
         (review.opened, f"opens {len(review.opened)}" + (f" ({outside} to or from outside)" if outside else "")),
         (review.closed, f"closes {len(review.closed)}"),
@@ -101,6 +113,25 @@ def review_footnotes(review: Review) -> tuple[str, ...]:
     if review.pack_before:
         lines.append(f"{count_noun(review.pack_before, 'result')} of the policy pack as before")
     return (*lines, *(f"not known: {what}" for what in review.unjudged))
+
+
+def repository_verdict(repository: RepositoryReview) -> str:
+    """One line. Empty if nothing beside the stacks changes that decides about them."""
+    return f"beside the stacks: changes of {', '.join(repository.titles)}" if repository.changes else ""
+
+
+def repository_sections(repository: RepositoryReview) -> tuple[Section, ...]:
+    if not repository.changes:
+        return ()
+    items = list(map(_program_item, repository.changes))
+    if repository.other_files:
+        others = count_noun(repository.other_files, "other file")
+        items.append(Item(f"{others} changed, which no review is made of: such as the code of jobs"))
+    return (Section(PROGRAM_TITLE, tuple(items)),)
+
+
+def _program_item(change: ProgramChange) -> Item:
+    return Item(change.words, change.details, True)
 
 
 def _unknown_items(review: Review) -> Iterator[Item]:
@@ -271,6 +302,7 @@ def _proof_items(review: Review) -> Iterator[Item]:
 
 
 _SECTIONS: tuple[tuple[str, Callable[[Review], Iterator[Item]]], ...] = (
+    (PROGRAM_TITLE, lambda review: map(_program_item, review.program)),
     ("Not judged", _unknown_items),
     ("Opens, closes", _passage_items),
     ("Gains, loses", _gain_items),

@@ -144,3 +144,58 @@ def test_a_folder_of_no_repository_has_no_revisions(tmp_path: Path) -> None:
     assert working_tree(tmp_path).commit == ""
     with pytest.raises(RevisionError, match="not a git repository"), checkout_revision(tmp_path, "HEAD"):
         pass
+
+
+def test_a_moved_folder_of_stacks_is_found_by_its_files(stacks: Path) -> None:
+    moved = stacks.parent / "environments"
+    stacks.rename(moved)
+    with checkout_revision(moved, "HEAD") as side:
+        assert side.moved_from == "stacks"
+        assert side.file("Pulumi.one.yaml")
+    (moved / "Pulumi.one.yaml").rename(moved / "Pulumi.other.yaml")
+    with checkout_revision(moved, "HEAD") as side:
+        assert (side.moved_from, side.file("Pulumi.one.yaml")) == ("", None), "no stack of its own was there"
+
+
+def test_of_two_folders_with_the_same_stacks_none_is_the_moved_one(stacks: Path) -> None:
+    again = stacks.parent / "again"
+    again.mkdir()
+    (again / "Pulumi.one.yaml").write_text("config: {}\n")
+    git(stacks.parent, "add", "-A")
+    git(stacks.parent, "commit", "-qm", "twice")
+    stacks.rename(stacks.parent / "third")
+    with checkout_revision(stacks.parent / "third", "HEAD") as side:
+        assert side.moved_from == ""
+
+
+@pytest.fixture
+def around(stacks: Path) -> Path:
+    """A repository around that of the stacks, which has it as a submodule."""
+    folder = stacks.parents[1]
+    git(folder, "init", "-q")
+    git(folder, "-c", "protocol.file.allow=always", "submodule", "add", "-q", f"{folder}/team", "sub")
+    git(folder, "commit", "-qm", "with a submodule", "sub", ".gitmodules")
+    return folder
+
+
+def test_the_code_of_a_submodule_is_there_at_its_commit_of_then(around: Path) -> None:
+    (around / "environments").mkdir()
+    (around / "sub/stacks/Pulumi.one.yaml").write_text("config: { changed: true }\n")
+    git(around / "sub", "commit", "-qam", "changed")
+    with checkout_revision(around / "environments", "HEAD") as side:
+        assert side.aside is not None
+        assert (side.aside / "sub/stacks/Pulumi.one.yaml").read_text() == "config: {}\n"
+
+
+def test_a_name_that_means_two_commits_is_refused_with_both(around: Path) -> None:
+    inside = around / "sub/stacks"
+    then = git(inside, "rev-parse", "HEAD")
+    with checkout_revision(inside, "HEAD") as side:
+        assert side.file("Pulumi.one.yaml")
+    git(inside, "commit", "-q", "--allow-empty", "-m", "only in the submodule")
+    now = git(inside, "rev-parse", "HEAD")
+    both = f"`HEAD` is {now[:12]} in the submodule sub, and {then[:12]} for it"
+    with pytest.raises(RevisionError, match=both), checkout_revision(inside, "HEAD"):
+        pass
+    with checkout_revision(inside, then) as side:
+        assert side.commit == then[:12]
