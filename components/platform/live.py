@@ -22,15 +22,44 @@ Inputs = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
+class StackClaim:
+    """The tags of a resource say that another stack of trainyard made it. Whoever may tag a resource can say so.
+
+    `state`: what that stack made, or None if no such stack is known. `is_trusted`: the caller knows that stack.
+    """
+
+    stack: str
+    state: Snapshot | None
+    is_trusted: bool
+
+    def is_true(self, is_declared: Callable[[Snapshot], bool]) -> bool:
+        return self.is_trusted or (self.state is not None and is_declared(self.state))
+
+    @property
+    def words(self) -> str:
+        why = "which is not known here" if self.state is None else "whose last `up` did not make it so"
+        return f"it says that it is of the stack {self.stack}, {why}"
+
+
+@dataclass(frozen=True)
 class LiveQuestion:
     """`declared`: the resources of the stack's last `up`, with their ids.
 
-    `known`: principals with wide access by the account's own rules, such as `group Administrators`.
+    `known`: principals with wide access by the account's own rules, such as `group Administrators`, and other stacks
+    whose state is elsewhere, such as `stack speech-prod`. `state_of`: what another stack made, by its name.
     """
 
     declared: Snapshot
     where: Where
     known: tuple[str, ...] = ()
+    state_of: Callable[[str], Snapshot | None] = lambda stack: None
+
+    def claim_in(self, tags: Mapping[str, str]) -> StackClaim | None:
+        """None if the tags name no other stack."""
+        stack = tags.get("stack") or self.declared.stack
+        if tags.get("managed-by") != "trainyard" or stack == self.declared.stack:
+            return None
+        return StackClaim(stack, self.state_of(stack), f"stack {stack}" in self.known)
 
 
 @dataclass(frozen=True)
@@ -82,12 +111,16 @@ class Reading:
     def record_missing(self, resource: ReviewedResource) -> None:
         self._live[resource.urn] = None
 
-    def add(self, type_: str, identity: str, inputs: Inputs, words: str, parent: str = "") -> None:
-        """Adds a resource that the stack did not declare. Without words, another finding mentions it."""
+    def add(
+        self, type_: str, identity: str, inputs: Inputs, words: str, parent: str = "", claim: StackClaim | None = None
+    ) -> None:
+        """Adds a resource that the stack did not declare. Without words, another finding mentions it. `claim`: what its
+        tags claim, and what is not so."""
         urn = f"undeclared::{type_}::{identity}"
         if urn not in self._undeclared:
             self._more.append(ReviewedResource(type_, identity, urn, parent, inputs, id=identity))
-            self._undeclared[urn] = words
+            why = claim.words if claim else "no stack declares it"
+            self._undeclared[urn] = f"{words}: {why}" if words else ""
 
     def unread(self, text: str) -> None:
         self._unread[text] = None
@@ -119,8 +152,3 @@ class Reading:
 def tags_that_matter(declared: Mapping[str, str], live: Mapping[str, str]) -> dict[str, str]:
     """The current values of the declared tags. Tags that clouds and companies add are left out."""
     return {key: live[key] for key in declared if key in live}
-
-
-def foreign_stack(tags: Mapping[str, str], stack: str) -> bool:
-    """Whether a resource has the tags of another trainyard stack, whose file declares it."""
-    return tags.get("managed-by") == "trainyard" and tags.get("stack") not in (None, "", stack)

@@ -97,9 +97,14 @@ def states_in(folder: Path) -> list[State]:
     return every
 
 
+def stack_states_folder(cloud_home: Path) -> Path:
+    """The states in the Pulumi backend beside a local cloud."""
+    return cloud_home.parent / "pulumi" / "state" / ".pulumi" / "stacks"
+
+
 def stacks_up(cloud_home: Path) -> list[str]:
     """The stacks in the backend of this cloud that have resources, also those that plain `pulumi` brought up."""
-    every = states_in(cloud_home.parent / "pulumi" / "state" / ".pulumi" / "stacks")
+    every = states_in(stack_states_folder(cloud_home))
     return [one.stack for one in every if one.project == PROJECT_NAME and any(one.made())]
 
 

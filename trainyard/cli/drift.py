@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,8 +48,9 @@ _WORDS = {
     help="A file with the output of `pulumi stack export`, if Pulumi cannot read the state here.",
 )  # fmt: skip
 @click.option(
-    "--known", multiple=True, metavar="PRINCIPAL",
-    help="Do not report access of this principal, such as `group Administrators`; may be repeated.",
+    "--known", multiple=True, metavar="PRINCIPAL_OR_STACK",
+    help="Do not report access of this principal, such as `group Administrators`, or of a stack whose state is in "
+    "another backend, such as `stack speech-prod`; may be repeated.",
 )  # fmt: skip
 @click.option("--partial", is_flag=True, help="Exit with 0 also if a part of the stack could not be read.")
 @click.option(
@@ -118,6 +120,7 @@ def _find_drift_of_stack(
     from trainyard.cli.run_selection import config_of, where_of
     from trainyard.drift import declared
     from trainyard.drift.find_drift import find_drift
+    from trainyard.drift.other_stacks import exported_stack_states, local_stack_states
 
     stack, _ = named_place(named, stacks)
     copy = deployed_files(cloud.home, stacks).get(stack) if cloud is not None else None
@@ -129,8 +132,10 @@ def _find_drift_of_stack(
             made = declared.of_export(state.read_text("utf-8", "replace"), stack, platform)
         elif cloud is not None:
             made = declared.of_local(cloud.home, stack, platform)
+            made = replace(made, state_of=local_stack_states(cloud.home, platform))
         else:
             made = declared.of_export(declared.export_state(stack, file), stack, platform)
+            made = replace(made, state_of=exported_stack_states(file, platform))
         made = declared.with_names(made, config)
         where = where_of(file, cloud, place, profile)
         return find_drift(made, where, known)

@@ -60,7 +60,7 @@ def compare_resources(side: LiveSide, effects: EffectDifferences) -> Iterator[Re
     live = {resource.urn: resource for resource in side.snapshot.resources}
     for urn, words in side.undeclared.items():
         if words:
-            yield Remark("undeclared", f"{words}: no stack declares it", urn)
+            yield Remark("undeclared", words, urn)
     judged = side.judged if effects.judged else {}
     for resource in side.declared.resources:
         if resource.urn not in live:

@@ -7,14 +7,14 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from catalog.platforms import platform_with
 from components.plan.model import RUN_TYPE
-from components.platform.local import PROJECT_NAME, states_in
+from components.platform.local import PROJECT_NAME, stack_states_folder, states_in
 from components.platform.review import Snapshot
 from trainyard.review.preview import resource_of_state
 
@@ -30,18 +30,19 @@ class DriftError(Exception):
 
 @dataclass(frozen=True)
 class Declared:
-    """What a stack declared. `runs`: by job and name, the state of each run at the end of the last `up`."""
+    """What a stack declared. `runs`: by job and name, the state of each run at the end of the last `up`. `state_of`:
+    what other stacks of the same backend declared, by their names."""
 
     snapshot: Snapshot
     runs: Mapping[tuple[str, str], str]
+    state_of: Callable[[str], Snapshot | None] = lambda stack: None
 
 
 def of_local(cloud_home: Path, stack: str, platform: str) -> Declared:
     """Reads the state from the Pulumi backend beside a local cloud."""
-    folder = cloud_home.parent / "pulumi" / "state" / ".pulumi" / "stacks"
     own = (
         state
-        for state in states_in(folder)
+        for state in states_in(stack_states_folder(cloud_home))
         if state.stack == stack and state.project == PROJECT_NAME and any(state.made())
     )
     state = next(own, None)
@@ -101,17 +102,23 @@ def of_state(rows: Iterable[Mapping[str, Any]], stack: str, platform: str) -> De
     if there != platform:
         # Nothing in the state is in this platform's cloud, so drift would not show.
         raise DriftError(f"{stack} is up on `{there}`, and its file says `{platform}`")
-    made = [row for row in rows if not row.get("delete") and not row.get("external")]
-    resources = tuple(
-        resource_of_state(str(row["urn"]), row) for row in made if not str(row["type"]).startswith("pulumi:")
-    )
-    if not any(resource.id for resource in resources):
+    snapshot = snapshot_of_state(rows, stack, platform)
+    if not any(resource.id for resource in snapshot.resources):
         raise DriftError(f"nothing of {stack} is up: its state is empty")
     runs = {}
-    for row in made:
-        if row["type"] == RUN_TYPE:
+    for row in rows:
+        if row["type"] == RUN_TYPE and _is_made(row):
             job, _, name = str(row["urn"]).rpartition("::")[2].partition("/")
             tags = (row.get("inputs") or {}).get("tags") or {}
             state = str((row.get("outputs") or {}).get("state", ""))
             runs[str(tags.get("job", job)), str(tags.get("run", name))] = state
-    return Declared(Snapshot(stack, platform, {}, resources), runs)
+    return Declared(snapshot, runs)
+
+
+def snapshot_of_state(rows: Iterable[Mapping[str, Any]], stack: str, platform: str) -> Snapshot:
+    made = (row for row in rows if _is_made(row) and not str(row["type"]).startswith("pulumi:"))
+    return Snapshot(stack, platform, {}, tuple(resource_of_state(str(row["urn"]), row) for row in made))
+
+
+def _is_made(row: Mapping[str, Any]) -> bool:
+    return not row.get("delete") and not row.get("external")

@@ -27,7 +27,7 @@ _NOT_EVALUATED = EffectDifferences((), judged=False)
 def find_drift(declared: Declared, where: Where, known: tuple[str, ...] = ()) -> Drift:
     """`where`: the place of the stack's runs. Raises ProviderError if the cloud cannot be read at all."""
     platform = platform_in(where.config)
-    question = LiveQuestion(declared.snapshot, where, known)
+    question = LiveQuestion(declared.snapshot, where, known, declared.state_of)
     live, review = find_capability(platform, LiveReading), find_capability(platform, ReviewPlatform)
     side = LiveSide(question.declared, question.declared) if isinstance(live, Lacks) else live.read(question)
     effects = _NOT_EVALUATED

@@ -3,7 +3,8 @@
 
 An account has many policies, and most do not matter here, such as those of administrators. A statement counts if it
 names a resource of the stack (its bucket, repository or role), or if it was added after the stack was made. Policies
-that other stacks of trainyard made are left out, because their own files declare them.
+that other stacks of trainyard made are left out, because their own files declare them. That a stack made one is shown
+by its state: tags only claim it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from datetime import datetime
 from typing import Any
 
 from components.aws.iam.decide import fits_action, fits_arn
+from components.aws.iam.documents import canonical_document
 from components.aws.types import SERVED_TYPES
 from components.platform.calls import call_of
-from components.platform.live import LiveQuestion, Reading, foreign_stack
+from components.platform.live import LiveQuestion, Reading, StackClaim
+from components.platform.review import Snapshot
 from components.s3 import Session, call_aws, list_aws_pages
 
 ROLE, POLICY = "aws:iam/role:Role", "aws:iam/policy:Policy"
@@ -50,6 +53,16 @@ class HeldPolicy:
     name: str
     document: Any
     made: datetime | None
+
+    def is_declared_in(self, state: Snapshot) -> bool:
+        """Whether a stack gives the principal this policy with this text."""
+        named = {"policyArn": self.policy} if self.policy else {"name": self.name}
+        holder = {self.kind: self.principal, **named}.items()
+        types = ATTACHMENTS if self.policy else INLINE
+        held = [resource for resource in state.of(types[self.kind]) if holder <= resource.inputs.items()]
+        with_text = [policy for policy in state.of(POLICY) if policy.id == self.policy] if self.policy else held
+        live = canonical_document(_parsed_document(self.document))
+        return bool(held) and any(canonical_document(one.inputs.get("policy")) == live for one in with_text)
 
 
 class AccessReader:
@@ -144,10 +157,11 @@ class AccessReader:
         if title in caller and not newer:
             return
         statements = [row for row in _allow_statements(one.document) if self._counts(row, newer)]
-        if statements and not self._is_another_stacks(one, account):
-            self._add(one, {**_parsed_document(one.document), "Statement": statements})
+        claim = self._question.claim_in(self._tags_of(one, account)) if statements else None
+        if statements and not (claim and claim.is_true(one.is_declared_in)):
+            self._add(one, {**_parsed_document(one.document), "Statement": statements}, claim)
 
-    def _add(self, one: HeldPolicy, document: Any) -> None:
+    def _add(self, one: HeldPolicy, document: Any, claim: StackClaim | None = None) -> None:
         """Adds a principal's policy, in the form of the program's inputs."""
         text = json.dumps(_parsed_document(document), sort_keys=True) if document else ""
         words = f"policy {one.name} of the {one.kind} {one.principal}"
@@ -157,11 +171,10 @@ class AccessReader:
             if text:
                 policy = {"name": one.name, "policy": text}
                 self._reading.add(POLICY, one.policy, policy, "")
-            self._reading.add(ATTACHMENTS[one.kind], identity, inputs, words)
+            self._reading.add(ATTACHMENTS[one.kind], identity, inputs, words, claim=claim)
         else:
-            self._reading.add(
-                INLINE[one.kind], identity, {one.kind: one.principal, "name": one.name, "policy": text}, words
-            )
+            inputs = {one.kind: one.principal, "name": one.name, "policy": text}
+            self._reading.add(INLINE[one.kind], identity, inputs, words, claim=claim)
 
     def _counts(self, statement: Row, newer: bool) -> bool:
         patterns = _list_of_texts(statement.get("Resource"))
@@ -183,8 +196,8 @@ class AccessReader:
                 for arn in arns.split():
                     yield service, arn.format(id=name, **place), arn.format(id=_ANOTHER, **place)
 
-    def _is_another_stacks(self, one: HeldPolicy, account: Mapping[str, Any]) -> bool:
-        """Whether the tags of the policy, or those of the role with this inline policy, name another stack."""
+    def _tags_of(self, one: HeldPolicy, account: Mapping[str, Any]) -> dict[str, str]:
+        """The tags of the policy, or those of the principal with this inline policy."""
         if not one.policy:
             rows = account[_KINDS[one.kind]]
             name = f"{one.kind.capitalize()}Name"
@@ -197,7 +210,7 @@ class AccessReader:
                 lambda: call_aws(self._call, f"Read {what}", lambda: client.list_policy_tags(PolicyArn=one.policy)),
             )
             tags = (ask or {}).get("Tags") or ()
-        return foreign_stack({tag["Key"]: tag["Value"] for tag in tags}, self._declared.stack)
+        return {tag["Key"]: tag["Value"] for tag in tags}
 
     def _moments(self, roles: Mapping[str, Row], policies: Mapping[str, Row]) -> Iterator[datetime | None]:
         """When parts of the stack were made."""

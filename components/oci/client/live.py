@@ -21,7 +21,7 @@ from components.oci.client.session import Session, sdk_module, session_of_caller
 from components.oci.types import SERVED_TYPES
 from components.oci.types.oci_resource_type import OciResourceType
 from components.platform.calls import call_of
-from components.platform.live import LiveQuestion, LiveReading, LiveSide, Reading, foreign_stack
+from components.platform.live import LiveQuestion, LiveReading, LiveSide, Reading
 from components.platform.review import ReviewedResource
 
 GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
@@ -168,12 +168,7 @@ class _Reader:
         ours = {one.id for one in declared.of(JOB)}
         for compartment in sorted({str(one.inputs.get("compartmentId")) for one in declared.of(JOB)}):
             for row in self._list("data_science", "list_jobs", compartment) or ():
-                tags = row.freeform_tags or {}
-                if (
-                    row.id not in ours
-                    and tags.get("stack") == declared.stack
-                    and not foreign_stack(tags, declared.stack)
-                ):
+                if row.id not in ours and (row.freeform_tags or {}).get("stack") == declared.stack:
                     self._reading.add(JOB, row.id, {"displayName": row.display_name}, f"job {row.display_name}")
 
 

@@ -3,7 +3,8 @@
 
 A tenancy has many policies, and most do not matter here, such as those of administrators. A statement counts if it
 names a resource of the stack (its bucket, repository or groups), if it is for everybody, or if it was added after the
-stack was made. Statements that other stacks of trainyard made are left out, because their own files declare them.
+stack was made. Statements that other stacks of trainyard made are left out, because their own files declare them. That
+a stack made one is shown by its state: tags only claim it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from components.oci.iam.statement import Named, StatementError, Subject
 from components.oci.types import SERVED_TYPES
 from components.oci.types.oci_resource_type import OciResourceType
 from components.platform.calls import call_of
-from components.platform.live import LiveQuestion, Reading, foreign_stack
+from components.platform.live import LiveQuestion, Reading
+from components.platform.review import Snapshot
 
 POLICY = "oci:Identity/policy:Policy"
 _GROUPS = (
@@ -114,14 +116,15 @@ class PolicyReader:
 
     def _policy(self, policy: Any, place: str, compartments: Compartments) -> None:
         tags, stack = policy.freeform_tags or {}, self._question.declared.stack
-        if foreign_stack(tags, stack):
-            return
         newer = self._made is not None and policy.time_created > self._made
         texts = [text for text in policy.statements if self._counts(text, place, newer, compartments)]
+        claim = self._question.claim_in(tags) if texts else None
+        if claim:
+            texts = [text for text in texts if not claim.is_true(partial(has_statement, policy.id, text))]
         if texts or (tags.get("stack") == stack and tags.get("managed-by") == "trainyard"):
             inputs = {"compartmentId": place, "name": policy.name, "statements": texts, "freeformTags": tags}
             where = "the tenancy" if place == compartments.root else f"compartment {compartments.names.get(place, '')}"
-            self._reading.add(POLICY, policy.id, inputs, f"policy {policy.name} in {where}")
+            self._reading.add(POLICY, policy.id, inputs, f"policy {policy.name} in {where}", claim=claim)
 
     def _counts(self, text: str, place: str, newer: bool, compartments: Compartments) -> bool:
         try:
@@ -151,6 +154,19 @@ class PolicyReader:
     def _is_ours(self, statement: Statement) -> bool:
         members = statement.subject.members
         return any(isinstance(one, Named) and one.name.lower() in self._groups for one in members)
+
+
+def has_statement(policy: str, text: str, state: Snapshot) -> bool:
+    """Whether a stack declares this statement in the policy with this OCID."""
+    declared = (one.inputs.get("statements") or () for one in state.of(POLICY) if one.id == policy)
+    return _comparable(text) in {_comparable(str(statement)) for statements in declared for statement in statements}
+
+
+def _comparable(text: str) -> Statement | str:
+    try:
+        return parse_statement(text)
+    except StatementError:
+        return text
 
 
 def statement_kind_of(row: OciResourceType) -> Mapping[str, Any] | None:

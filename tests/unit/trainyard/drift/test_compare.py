@@ -89,7 +89,7 @@ def test_what_is_judged_by_its_meaning_is_no_remark_as_a_text() -> None:
 
 def test_what_is_gone_and_what_nobody_declared_are_told() -> None:
     other = replace(resource("other"), urn="undeclared::x")
-    seen = side([resource("rules")], [other], undeclared={"undeclared::x": "list other"})
+    seen = side([resource("rules")], [other], undeclared={"undeclared::x": "list other: no stack declares it"})
     assert said(seen) == [("undeclared", "list other: no stack declares it"), ("gone", "firewall list rules is gone")]
 
 

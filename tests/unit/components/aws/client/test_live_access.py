@@ -71,14 +71,16 @@ def seen(
     role: dict[str, Any] | None = None,
     policy: dict[str, Any] | None = None,
     known: tuple[str, ...] = (),
+    others: tuple[dict[str, Any], ...] = (),
+    state: Snapshot | None = None,
     **users: Any,
 ) -> LiveSide:
     told = {
-        "RoleDetailList": [role or own_role()], "Policies": [policy or own_policy()], "GroupDetailList": [],
+        "RoleDetailList": [role or own_role(), *others], "Policies": [policy or own_policy()], "GroupDetailList": [],
         "UserDetailList": [{"UserName": name, **row} for name, row in users.items()],
     }  # fmt: skip
     reading = Reading(DECLARED, lambda error: False)
-    question = LiveQuestion(DECLARED, Where({}), known)
+    question = LiveQuestion(DECLARED, Where({}), known, {"other": state}.get)
     AccessReader(question, AccountSession(told), reading).read()  # type: ignore[arg-type]
     return reading.side({})
 
@@ -105,7 +107,7 @@ def test_an_account_as_the_stack_left_it_is_as_declared() -> None:
 )
 def test_what_names_the_stack_counts_however_old_it_is(actions: Any, resources: Any) -> None:
     assert list(seen(mallory=user(BEFORE, actions, resources)).undeclared.values()) == [
-        "policy own of the user mallory"
+        "policy own of the user mallory: no stack declares it"
     ]
     assert not seen(deployer=user(BEFORE, actions, resources)).undeclared, "what lets the caller make the stack"
     assert seen(deployer=user(AFTER, actions, resources)).undeclared
@@ -137,9 +139,30 @@ def test_all_that_the_nodes_role_has_beside_its_policies_counts() -> None:
     attached = [{"PolicyArn": "arn:aws:iam::aws:policy/AdministratorAccess", "PolicyName": "AdministratorAccess"}]
     side = seen(role=own_role(RolePolicyList=[own], AttachedManagedPolicies=attached))
     assert sorted(side.undeclared.values()) == [
-        "policy AdministratorAccess of the role demo-nodes", "policy by-hand of the role demo-nodes",
+        "policy AdministratorAccess of the role demo-nodes: no stack declares it",
+        "policy by-hand of the role demo-nodes: no stack declares it",
     ]  # fmt: skip
     assert "a" not in {one.name for one in side.snapshot.resources}, "its own attachment is gone"
+
+
+def role_that_claims(document: Any, stack: str = "other") -> dict[str, Any]:
+    tags = [{"Key": "managed-by", "Value": "trainyard"}, {"Key": "stack", "Value": stack}]
+    return {"RoleName": "beside", "CreateDate": AFTER, "AssumeRolePolicyDocument": TRUST, "Tags": tags,
+            "RolePolicyList": [{"PolicyName": "own", "PolicyDocument": document}]}  # fmt: skip
+
+
+def test_tags_only_claim_that_another_stack_made_a_role() -> None:
+    said = "policy own of the role beside: it says that it is of the stack other, "
+    role = role_that_claims(DOCUMENT)
+    assert list(seen(others=(role,)).undeclared.values()) == [f"{said}which is not known here"]
+    inline = {"role": "beside", "name": "own"}
+    documents: tuple[dict[str, Any], ...] = (DOCUMENT, {"Statement": []})
+    for policy in documents:
+        row = resource("aws:iam/rolePolicy:RolePolicy", "beside:own", **inline, policy=json.dumps(policy))
+        side = seen(others=(role,), state=Snapshot("other", "aws-dl1", {}, (row,)))
+        expected = [] if policy is DOCUMENT else [f"{said}whose last `up` did not make it so"]
+        assert list(side.undeclared.values()) == expected
+    assert not seen(others=(role,), known=("stack other",)).undeclared
 
 
 def test_a_policy_in_another_order_is_as_declared_and_a_rewritten_one_is_not() -> None:

@@ -13,7 +13,7 @@ import pytest
 from components.oci.client.live import as_declared_if_equal
 from components.oci.client.live_policies import POLICY, PolicyReader
 from components.platform.client import Where
-from components.platform.live import LiveQuestion, Reading
+from components.platform.live import LiveQuestion, LiveSide, Reading
 from components.platform.review import ReviewedResource, Snapshot
 
 TENANCY, ABOVE, HERE = "ocid1.tenancy.oc1..t", "ocid1.compartment.oc1..above", "ocid1.compartment.oc1..here"
@@ -56,10 +56,15 @@ class TenancySession:
         )
 
 
-def found(
-    statement: str, place: str = HERE, made: datetime = BEFORE, known: tuple[str, ...] = (), stack: str = ""
-) -> list[str]:
-    """The statements of a policy that count as drift."""
+def seen(
+    statement: str,
+    place: str = HERE,
+    made: datetime = BEFORE,
+    known: tuple[str, ...] = (),
+    stack: str = "",
+    state: Snapshot | None = None,
+) -> LiveSide:
+    """The live side of a tenancy with one policy of others. `state`: what the stack in its tags declares."""
     tags = {"managed-by": "trainyard", "stack": stack} if stack else {}
     policy = SimpleNamespace(
         id="ocid1.policy.other", name="other", statements=[statement], time_created=made, freeform_tags=tags
@@ -70,10 +75,15 @@ def found(
             return [SimpleNamespace(group_id="ocid1.group.deployers")]
         return [policy] if within == place else []
 
-    question = LiveQuestion(DECLARED, Where({}), known)
+    question = LiveQuestion(DECLARED, Where({}), known, {"other": state}.get)
     reading = Reading(DECLARED, lambda error: False)
     PolicyReader(question, TenancySession(), reading, lists, MADE).read()  # type: ignore[arg-type]
-    side = reading.side({})
+    return reading.side({})
+
+
+def found(*arguments: Any, **named: Any) -> list[str]:
+    """The statements of the policy that count as drift."""
+    side = seen(*arguments, **named)
     return [text for one in side.snapshot.of(POLICY) if one.urn in side.undeclared for text in one.inputs["statements"]]
 
 
@@ -129,10 +139,34 @@ def test_what_does_not_reach_the_stack_never_counts(statement: str) -> None:
     assert found(statement, made=AFTER) == []
 
 
+FOR_OTHERS = f"Allow group others to read objects {IN} where target.bucket.name = 'demo-bucket'"
+
+
 def test_another_stacks_policy_is_declared_there_and_one_that_bears_this_stacks_name_is_not() -> None:
-    statement = f"Allow group others to read objects {IN} where target.bucket.name = 'demo-bucket'"
-    assert found(statement, made=AFTER, stack="other") == []
-    assert found(statement, made=AFTER, stack="demo") == [statement]
+    declared = resource(POLICY, "policy.other", statements=[FOR_OTHERS.replace("Allow", "ALLOW")])
+    assert found(FOR_OTHERS, made=AFTER, stack="other", state=Snapshot("other", "oci", {}, (declared,))) == []
+    assert found(FOR_OTHERS, made=AFTER, stack="other", known=("stack other",)) == []
+    assert found(FOR_OTHERS, made=AFTER, stack="demo") == [FOR_OTHERS]
+
+
+@pytest.mark.parametrize(
+    ("resources", "reason"),
+    [
+        (None, "which is not known here"),
+        ((), "whose last `up` did not make it so"),
+        ((resource(POLICY, "policy.other", statements=["Allow group others to inspect buckets in tenancy"]),),
+         "whose last `up` did not make it so"),
+        ((resource(POLICY, "policy.third", statements=[FOR_OTHERS]),), "whose last `up` did not make it so"),
+    ],
+)  # fmt: skip
+def test_tags_only_claim_that_another_stack_made_a_policy(
+    resources: tuple[ReviewedResource, ...] | None, reason: str
+) -> None:
+    state = None if resources is None else Snapshot("other", "oci", {}, resources)
+    side = seen(FOR_OTHERS, stack="other", state=state)
+    assert list(side.undeclared.values()) == [
+        f"policy other in compartment here: it says that it is of the stack other, {reason}"
+    ]
 
 
 def test_what_lets_the_caller_make_the_stack_is_no_news_but_what_it_got_since_is() -> None:
