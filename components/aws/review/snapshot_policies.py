@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -73,7 +73,10 @@ class _Reader:
     def __init__(self, side: Snapshot) -> None:
         self._side = side
         self.unread: list[str] = []
-        self._policies = {str(one.inputs.get("name") or one.name): one for one in side.of(POLICY)}
+        # Several of one name, in different paths, count together.
+        self._policies: dict[str, list[Any]] = defaultdict(list)
+        for policy in side.of(POLICY):
+            self._policies[_resource_name(policy)].append(policy.inputs.get("policy"))
 
     def _read(self, name: str, document: Any) -> tuple[PolicyStatement, ...]:
         text = document if isinstance(document, str) else json.dumps(document)
@@ -84,13 +87,16 @@ class _Reader:
             self.unread.append(f"{name}: {short if len(short) < 120 else f'{short[:100]}… ({digest})'}")
             return ()
 
+    def _read_all(self, name: str, documents: Iterable[Any]) -> tuple[PolicyStatement, ...]:
+        return tuple(statement for document in documents for statement in self._read(name, document))
+
     def identities(self) -> dict[str, Identity]:
         statements: dict[str, list[PolicyStatement]] = defaultdict(list)
         opaque: dict[str, set[str]] = defaultdict(set)
         for kind, name, arn in self._attached():
             title, called = f"{kind} {name}", arn.rpartition("/")[2]
             if called in self._policies and not arn.startswith("arn:aws:iam::aws:"):
-                statements[title] += self._read(f"the policy {called}", self._policies[called].inputs.get("policy"))
+                statements[title] += self._read_all(f"the policy {called}", self._policies[called])
             else:
                 opaque[title].add(called or arn)
         for kind, name, called, document in self._inline():
@@ -104,8 +110,8 @@ class _Reader:
 
     def _boundary(self, role: ReviewedResource) -> tuple[PolicyStatement, ...] | None:
         called = str(role.inputs.get("permissionsBoundary") or "").rpartition("/")[2]
-        policy = self._policies.get(called)
-        return self._read(f"the policy {called}", policy.inputs.get("policy")) if policy else None
+        documents = self._policies.get(called)
+        return self._read_all(f"the policy {called}", documents) if documents else None
 
     def _attached(self) -> Iterator[tuple[str, str, str]]:
         for kind in _PRINCIPALS:
@@ -129,14 +135,20 @@ class _Reader:
                 yield "role", _resource_name(one), str(row.get("name")), row.get("policy")
 
     def owned(self) -> dict[str, Owned]:
-        found: dict[str, Owned] = {}
+        documents: dict[str, list[Any]] = defaultdict(list)
+        names_resources: dict[str, bool] = {}
         owning = {token: row.own_policy for token, row in RESOURCE_TYPES.items() if row.own_policy}
         for token, own in owning.items():
             for resource in self._side.of(token):
                 if document := resource.inputs.get(own.policy):
                     called = str(resource.inputs.get(own.named_by) or resource.name).rpartition(":")[2]
-                    name = f"{own.what} {called}"
-                    found[name] = Owned(self._read(f"the policy of the {name}", document), own.names_resources)
+                    documents[f"{own.what} {called}"].append(document)
+                    names_resources[f"{own.what} {called}"] = own.names_resources
+        # A program may give one thing several policies. Which of them counts is not known, so all of them do.
+        found = {
+            name: Owned(self._read_all(f"the policy of the {name}", given), names_resources[name])
+            for name, given in documents.items()
+        }
         for one in self._side.of(ENDPOINT):
             service = str(one.inputs.get("serviceName", one.name)).split(".", 3)[-1]
             # The default policy of an endpoint allows every call of its own service.
@@ -205,12 +217,13 @@ def _as_arns(principals: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, 
 
 def _public_bucket_access(side: Snapshot) -> Iterator[Ability]:
     """Public access that bucket settings give, or allow others to give."""
-    blocks = {str(one.inputs.get("bucket")): one for one in side.of(BLOCK)}
+    blocks: dict[str, list[ReviewedResource]] = defaultdict(list)
+    for block in side.of(BLOCK):
+        blocks[str(block.inputs.get("bucket"))].append(block)
     for bucket in side.of(BUCKET):
         name = str(bucket.inputs.get("bucket") or bucket.name)
-        block = blocks.get(name)
         for flag in table("aws_review")["public_access_block"]:
-            if block is None or block.inputs.get(flag) not in (True, "true"):
+            if not blocks[name] or any(block.inputs.get(flag) not in (True, "true") for block in blocks[name]):
                 yield Ability(OPENERS, flag, f"arn:aws:s3:::{name}")
     for token in ("aws:s3/bucketAcl:BucketAcl", "aws:s3/bucketAclV2:BucketAclV2", BUCKET):
         for one in side.of(token):
