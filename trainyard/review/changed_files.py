@@ -5,101 +5,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from pathlib import Path, PurePosixPath
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from schemas.load import NAMESPACE
-from schemas.name_suggestions import count_noun
 from schemas.project_file import PROJECT_FILE
 from schemas.requirements import logical_lines
 from schemas.source import MAXIMUM_BYTES, read_source
+from trainyard.review.file_kinds import (
+    ADDED,
+    FILE_KINDS,
+    OTHER_FILES,
+    PACKAGES,
+    PROJECTS,
+    ChangedFile,
+    FileKind,
+    files_changed,
+    kind_of_file,
+    some_of,
+)
 from trainyard.review.model import NO_REPOSITORY, ProgramChange, RepositoryReview
 from trainyard.review.program_settings import compare_settings
 from trainyard.review.revisions import CHECKOUT, SUBMODULE_MODE, Side, git_in_folder, top_of_repository
 
-# Files of a kind in the JSON, and files and packages in a sentence; the others are counted.
-_RECORDED, _LISTED = 200, 12
+# Files of a kind in the JSON; the others are counted.
+_RECORDED = 200
 _PROGRAM = "components/program.py"
 _PACKAGE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(.*)")
 _HASHES = re.compile(r"\s--hash[=\s]\S+")
 _CREDENTIALS = re.compile(r"//[^/\s]*@")
-_ADDED, _REMOVED = "A", "D"
-_STATUS = {_ADDED: "added ", _REMOVED: "removed "}
-
-
-@dataclass(frozen=True, slots=True)
-class FileKind:
-    """A kind of files, and what a change of them can do. `own`: patterns of paths below the folder of trainyard's code.
-    `anywhere`: patterns of names, and after a slash, of paths from the top of a repository."""
-
-    kind: str
-    title: str
-    decides: str
-    own: tuple[str, ...] = ()
-    anywhere: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedFile:
-    """A path in the repository. `status`: git's letter. `commits`: of a submodule, before and after."""
-
-    path: str
-    status: str
-    commits: tuple[str, str] | None = None
-
-    @property
-    def name(self) -> str:
-        # A name that is not UTF-8 has lone surrogates, which no form can write.
-        return self.path.encode("utf-8", "backslashreplace").decode()
-
-
-_SUBMODULES = FileKind("submodules", "submodules", "code of another repository, at another commit")
-_PROJECTS = FileKind("project", PROJECT_FILE, "what the engine runs, and where it keeps states", (), (PROJECT_FILE,))
-_PACKAGES = FileKind(
-    "packages", "packages", "what is installed beside the program, and runs with it",
-    ("pyproject.toml", "requirements*.txt"), ("/*requirements*.txt", "/constraints*.txt"),
-)  # fmt: skip
-# In the order in which people should look at them. The first row that fits a file is its kind.
-FILE_KINDS = (
-    FileKind(
-        "review", "the review", "what this review says: made with this code, it says what the change wants it to say",
-        ("trainyard/review/*", "trainyard/markup.py"),
-    ),
-    FileKind(
-        "policies", "the policies",
-        "what they let pass: a review made with this code judges both sides by the changed rules, so that a weakened"
-        " rule shows nowhere else",
-        ("policies/*",),
-    ),
-    FileKind(
-        "workflows", "workflows", "whether and how changes are reviewed and deployed", (".ci/*", "Makefile"),
-        (
-            "/.github/*", "CODEOWNERS", "/.gitlab-ci*", "/.gitlab/*", "/.circleci/*",
-            "/azure-pipelines*", "/bitbucket-pipelines*", "Jenkinsfile", "/.pre-commit-*",
-        ),
-    ),
-    _PROJECTS,
-    FileKind(
-        "program", "the program", "what `up` makes, of every stack; each side of a review runs its own",
-        ("__main__.py", "components/*", "catalog/*"),
-    ),
-    FileKind("provider", "the provider", "how runs start, with the credentials of whoever runs `up`", ("provider/*",)),
-    FileKind("launcher", "the launcher", "what runs on every node before and beside the training", ("launcher/*",)),
-    FileKind("schemas", "the schemas", "what `check` accepts", ("schemas/*",)),
-    FileKind("localcloud", "the local cloud", "what a rehearsal proves", ("localcloud/*",)),
-    FileKind("commands", "the commands", "what `trainyard` does with your credentials", ("trainyard/*", "tools/*")),
-    _PACKAGES,
-    _SUBMODULES,
-    FileKind(
-        "images", "image files", "what images are built of, and so what runs", (),
-        ("Dockerfile*", "*.Dockerfile", "Containerfile*"),
-    ),
-)  # fmt: skip
-# Files that decide nothing: documents, and stack files, which have reviews of their own.
-_PASSED_OVER = FileKind("passed over", "", "", (), ("*.md", "LICENSE*", "/docs/*", "Pulumi.*.yaml"))
-_OTHER = FileKind("other", "", "")
 
 
 def review_repository(stacks: Path, before: Side | None) -> RepositoryReview:
@@ -111,8 +46,8 @@ def review_repository(stacks: Path, before: Side | None) -> RepositoryReview:
     by_kind: dict[FileKind, list[ChangedFile]] = {}
     for file in _changed_files(top, before.revision):
         kind = kind_of_file(file, code)
-        if kind is _PROJECTS and not _is_own_project(file, before.aside, top):
-            kind = _OTHER
+        if kind is PROJECTS and not _is_own_project(file, before.aside, top):
+            kind = OTHER_FILES
         by_kind.setdefault(kind, []).append(file)
     found: list[tuple[str, ProgramChange]] = []
     if before.remark:
@@ -122,22 +57,20 @@ def review_repository(stacks: Path, before: Side | None) -> RepositoryReview:
         found.append(("the folder of the stacks", ProgramChange("moved", words)))
     for kind in FILE_KINDS:
         files = by_kind.get(kind, [])
-        if kind is _PROJECTS:
+        if kind is PROJECTS:
             found += ((kind.title, change) for file in files for change in _project_changes(file, before.aside, top))
         elif files:
             details = [kind.decides]
             for file in files:
                 if file.commits:
                     details.append(f"{file.name}: {' -> '.join(commit[:12] for commit in file.commits)}")
-                elif kind is _PACKAGES and file.name.endswith(".txt"):
+                elif kind is PACKAGES and file.name.endswith(".txt"):
                     then, now = (_text_or_empty(side / file.path) for side in (before.aside, top))
-                    details += _some_of([f"{file.name}: {change}" for change in compare_packages(then, now)])
-            named = [f"{_STATUS.get(file.status, '')}{file.name}" for file in files]
-            words = f"{kind.title}: {count_noun(len(files), 'file')} changed: {', '.join(_some_of(named))}"
+                    details += some_of([f"{file.name}: {change}" for change in compare_packages(then, now)])
             recorded = tuple(file.name for file in files[:_RECORDED])
-            found.append((kind.title, ProgramChange(kind.kind, words, tuple(details), recorded)))
+            found.append((kind.title, ProgramChange(kind.kind, files_changed(kind, files), tuple(details), recorded)))
     titles = tuple(dict.fromkeys(title for title, _ in found))
-    return RepositoryReview(titles, tuple(change for _, change in found), len(by_kind.get(_OTHER, ())))
+    return RepositoryReview(titles, tuple(change for _, change in found), len(by_kind.get(OTHER_FILES, ())))
 
 
 def compare_packages(before: str, after: str) -> Iterator[str]:
@@ -189,20 +122,7 @@ def _changed_files(top: Path, revision: str) -> Iterator[ChangedFile]:
         yield ChangedFile(path, status[:1], commits)
     for path in git_in_folder(top, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
         if path:
-            yield ChangedFile(path, _ADDED)
-
-
-def kind_of_file(file: ChangedFile, code: str | None) -> FileKind:
-    if file.commits:
-        return _SUBMODULES
-    path = PurePosixPath(file.path)
-    own = file.path.removeprefix(code) if code is not None and file.path.startswith(code) else None
-    for kind in (*FILE_KINDS, _PASSED_OVER):
-        if own is not None and any(fnmatchcase(own, pattern) for pattern in kind.own):
-            return kind
-        if any(fnmatchcase(f"/{path}" if pattern[0] == "/" else path.name, pattern) for pattern in kind.anywhere):
-            return kind
-    return _OTHER
+            yield ChangedFile(path, ADDED)
 
 
 def _is_own_project(file: ChangedFile, aside: Path, top: Path) -> bool:
@@ -239,8 +159,3 @@ def _text_or_empty(file: Path) -> str:
         return ""
     with file.open("rb") as content:
         return content.read(MAXIMUM_BYTES).decode("utf-8", "replace")
-
-
-def _some_of(sentences: list[str]) -> list[str]:
-    more = len(sentences) - _LISTED
-    return [*sentences[:_LISTED], f"and {more} more"] if more > 0 else sentences

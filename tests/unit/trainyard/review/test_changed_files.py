@@ -9,7 +9,8 @@ import pytest
 
 from tests.support.review_examples import git
 from trainyard.engine.isolated import git_output
-from trainyard.review.changed_files import ChangedFile, compare_packages, kind_of_file, review_repository
+from trainyard.review.changed_files import compare_packages, review_repository
+from trainyard.review.file_kinds import ChangedFile, kind_of_file
 from trainyard.review.model import RepositoryReview
 from trainyard.review.revisions import CHECKOUT, checkout_revision
 
