@@ -11,14 +11,20 @@ knows are texts that begin with UNKNOWN. They are equal on both sides, so they m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.nested import walk_texts
 from catalog.platforms import Capability
 from components.values.protocols import EVERY_PROTOCOL, protocol_name
-from components.values.resource_types import LostWith, Part, find_resource_type, resource_types_of_platform
+from components.values.resource_types import (
+    LostWith,
+    Part,
+    ResourceType,
+    find_resource_type,
+    resource_types_of_platform,
+)
 from components.values.security_rules import LAST_PORT, Direction, Ports, SecurityRule
 
 # Replace values in a resource's inputs: those that only a cloud knows, and secrets.
@@ -73,8 +79,12 @@ class Snapshot:
 
     def of_part(self, *parts: Part) -> tuple[ReviewedResource, ...]:
         """The resources that are this of the stack, by the rows of its platform's types."""
+        return tuple(resource for resource, row in self.with_rows() if row.part in parts)
+
+    def with_rows(self) -> Iterator[tuple[ReviewedResource, ResourceType]]:
+        """The resources of types that the platform has rows for."""
         rows = resource_types_of_platform(self.platform)
-        return tuple(one for one in self.resources if (row := rows.get(one.type)) and row.part in parts)
+        return ((resource, rows[resource.type]) for resource in self.resources if resource.type in rows)
 
 
 @dataclass(frozen=True, slots=True, order=True)

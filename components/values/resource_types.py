@@ -21,6 +21,8 @@ Part = Literal[
     JobPart,
     "network", "subnet", "security group", "security rule", "security list", "default security list", "route",
     "route table", "default route table", "route table association", "endpoint", "address association",
+    "role", "policy", "inline policy", "policy attachment", "dynamic group", "compartment",
+    "bucket", "bucket acl", "public access block", "repository", "access link",
 ]  # fmt: skip
 
 
@@ -126,6 +128,12 @@ class ResourceType:
     lost: LostWith | None = field(default=None, repr=False)
     standing: StandingCost | None = None
     own_policy: OwnPolicy | None = None
+    # The input with a document that says what its holders may do, and the most characters of any document of it: the
+    # cloud does not count spaces.
+    document: str = ""
+    most_characters: int = 10_240
+    # The inputs that name who holds such a policy, with the kinds of these principals.
+    holders: Mapping[str, str] = field(default_factory=dict)
     part: Part | None = None
     # Inputs that, where true, give machines public addresses, and such that prohibit them, which without one are given.
     public_by: frozenset[str] = frozenset()
@@ -183,6 +191,11 @@ def resource_types_of_provider(provider: str) -> Mapping[str, ResourceType]:
 def resource_types_of_platform(platform: str) -> Mapping[str, ResourceType]:
     """All rows that a stack on the platform can have: those of its provider, and of our own."""
     return {**resource_types_of_provider(OWN_PROVIDER), **resource_types_of_provider(platforms()[platform].provider)}
+
+
+def types_of_part(*parts: Part) -> tuple[str, ...]:
+    """The tokens of these types, on all platforms."""
+    return tuple(token for token, row in all_resource_types().items() if row.part in parts)
 
 
 def all_resource_types() -> Mapping[str, ResourceType]:

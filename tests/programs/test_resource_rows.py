@@ -43,6 +43,11 @@ def test_a_type_with_a_row_is_reviewed(name: str, record: Record) -> None:
     side = recorded(record(name), stack_file(name))
     other = replace(side, resources=tuple(replace(one, type=_other_token(one.type)) for one in side.resources))
     review = require_capability(side.platform, ReviewPlatform)
-    network = review.network(side)
+    network, (abilities,) = review.network(side), review.abilities([side])
     assert network.passages
     assert review.network(other) == network
+    assert abilities
+    assert review.abilities([other]) == (abilities,)
+    statements = review.statements(side)
+    assert review.statements(other) == statements
+    assert review.statements(review.without_statements(other, frozenset(statements))) == ()

@@ -123,7 +123,7 @@ def _abilities_of_identities(access: Sequence[Access], sides: Sequence[Snapshot]
 
 
 def _permissions_boundary(side: Snapshot, title: str) -> Any:
-    roles = (one for one in side.of("aws:iam/role:Role") if f"role {one.inputs.get('name') or one.name}" == title)
+    roles = (one for one in side.of_part("role") if f"role {one.inputs.get('name') or one.name}" == title)
     return next((one.inputs.get("permissionsBoundary") for one in roles), None)
 
 

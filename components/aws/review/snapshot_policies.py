@@ -14,18 +14,14 @@ from typing import Any
 from catalog.tables import table
 from components.aws.iam.decide import KNOWN_KEYS, is_operator
 from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
-from components.aws.types import RESOURCE_TYPES
 from components.platform.circumstances import OTHER
 from components.platform.review import Ability, ReviewedResource, Snapshot
+from components.values.resource_types import ResourceType, find_resource_type
 
-ROLE, POLICY = "aws:iam/role:Role", "aws:iam/policy:Policy"
-BUCKET, BLOCK = "aws:s3/bucket:Bucket", "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"
-ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
 PUBLIC = "the whole internet, without signing in,"
 OPENERS = "a policy or an ACL"
 # The prefix of keys that replace conditions which this implementation does not know.
 STAND_IN = f"aws:RequestTag/{OTHER}"
-_PRINCIPALS = ("role", "group", "user")
 # Kinds of principal that are not ARNs, and their names within made-up ARNs.
 _KINDS = {"Service": "service", "Federated": "federated", "CanonicalUser": "canonical"}
 
@@ -75,8 +71,9 @@ class _Reader:
         self.unread: list[str] = []
         # Several of one name, in different paths, count together.
         self._policies: dict[str, list[Any]] = defaultdict(list)
-        for policy in side.of(POLICY):
-            self._policies[_resource_name(policy)].append(policy.inputs.get("policy"))
+        for policy, row in side.with_rows():
+            if row.part == "policy":
+                self._policies[_resource_name(policy)].append(policy.inputs.get(row.document))
 
     def _read(self, name: str, document: Any) -> tuple[PolicyStatement, ...]:
         text = document if isinstance(document, str) else json.dumps(document)
@@ -101,7 +98,7 @@ class _Reader:
                 opaque[title].add(called or arn)
         for kind, name, called, document in self._inline():
             statements[f"{kind} {name}"] += self._read(f"the policy {called} of the {kind} {name}", document)
-        boundaries = {f"role {_resource_name(one)}": self._boundary(one) for one in self._side.of(ROLE)}
+        boundaries = {f"role {_resource_name(one)}": self._boundary(one) for one in self._side.of_part("role")}
         titles = dict.fromkeys((*statements, *opaque, *boundaries))
         return {
             title: Identity(tuple(statements[title]), boundaries.get(title), tuple(sorted(opaque[title])))
@@ -114,42 +111,38 @@ class _Reader:
         return self._read_all(f"the policy {called}", documents) if documents else None
 
     def _attached(self) -> Iterator[tuple[str, str, str]]:
-        for kind in _PRINCIPALS:
-            token = f"aws:iam/{kind}PolicyAttachment:{kind.title()}PolicyAttachment"
-            for one in self._side.of(token):
-                yield kind, str(one.inputs.get(kind)), str(one.inputs.get("policyArn"))
-        for one in self._side.of("aws:iam/policyAttachment:PolicyAttachment"):
-            for kind in _PRINCIPALS:
-                yield from (
-                    (kind, str(name), str(one.inputs.get("policyArn"))) for name in one.inputs.get(f"{kind}s") or ()
-                )
-        for one in self._side.of(ROLE):
+        for attachment, row in self._side.with_rows():
+            if row.part == "policy attachment":
+                arn = str(attachment.inputs.get("policyArn"))
+                yield from ((kind, name, arn) for kind, name in _holders_of_policy(attachment, row))
+        for one in self._side.of_part("role"):
             yield from (("role", _resource_name(one), str(arn)) for arn in one.inputs.get("managedPolicyArns") or ())
 
     def _inline(self) -> Iterator[tuple[str, str, str, Any]]:
-        for kind in _PRINCIPALS:
-            for one in self._side.of(f"aws:iam/{kind}Policy:{kind.title()}Policy"):
-                yield kind, str(one.inputs.get(kind)), _resource_name(one), one.inputs.get("policy")
-        for one in self._side.of(ROLE):
-            for row in one.inputs.get("inlinePolicies") or ():
-                yield "role", _resource_name(one), str(row.get("name")), row.get("policy")
+        for policy, row in self._side.with_rows():
+            if row.part == "inline policy":
+                document = policy.inputs.get(row.document)
+                for kind, name in _holders_of_policy(policy, row):
+                    yield kind, name, _resource_name(policy), document
+        for one in self._side.of_part("role"):
+            for inline in one.inputs.get("inlinePolicies") or ():
+                yield "role", _resource_name(one), str(inline.get("name")), inline.get("policy")
 
     def owned(self) -> dict[str, Owned]:
         documents: dict[str, list[Any]] = defaultdict(list)
         names_resources: dict[str, bool] = {}
-        owning = {token: row.own_policy for token, row in RESOURCE_TYPES.items() if row.own_policy}
-        for token, own in owning.items():
-            for resource in self._side.of(token):
-                if document := resource.inputs.get(own.policy):
-                    called = str(resource.inputs.get(own.named_by) or resource.name).rpartition(":")[2]
-                    documents[f"{own.what} {called}"].append(document)
-                    names_resources[f"{own.what} {called}"] = own.names_resources
+        for resource, row in self._side.with_rows():
+            own = row.own_policy
+            if own and (document := resource.inputs.get(own.policy)):
+                called = str(resource.inputs.get(own.named_by) or resource.name).rpartition(":")[2]
+                documents[f"{own.what} {called}"].append(document)
+                names_resources[f"{own.what} {called}"] = own.names_resources
         # A program may give one thing several policies. Which of them counts is not known, so all of them do.
         found = {
             name: Owned(self._read_all(f"the policy of the {name}", given), names_resources[name])
             for name, given in documents.items()
         }
-        for one in self._side.of(ENDPOINT):
+        for one in self._side.of_part("endpoint"):
             service = str(one.inputs.get("serviceName", one.name)).split(".", 3)[-1]
             # The default policy of an endpoint allows every call of its own service.
             actions = f"{service.partition('.')[0]}:*"
@@ -160,29 +153,40 @@ class _Reader:
         return found
 
 
-# A rehearsal reads only identity-based policies, each in its own text.
-_OF_IDENTITIES = (POLICY, *(f"aws:iam/{kind}Policy:{kind.title()}Policy" for kind in _PRINCIPALS))
-
-
 def identity_statements(side: Snapshot) -> tuple[str, ...]:
-    return tuple(json.dumps(one, sort_keys=True) for row in side.of(*_OF_IDENTITIES) for one in _statement_bodies(row))
+    """A rehearsal reads only identity-based policies, each in its own text."""
+    return tuple(
+        json.dumps(statement, sort_keys=True)
+        for policy, row in side.with_rows()
+        for statement in _statement_bodies(policy, row)
+    )
 
 
 def without_identity_statements(side: Snapshot, texts: frozenset[str]) -> Snapshot:
-    def kept(row: ReviewedResource) -> ReviewedResource:
-        left = [one for one in _statement_bodies(row) if json.dumps(one, sort_keys=True) not in texts]
-        return replace(row, inputs={**row.inputs, "policy": json.dumps({"Statement": left})})
+    def without_them(policy: ReviewedResource) -> ReviewedResource:
+        row = find_resource_type(policy.type)
+        if row is None or not (statements := [*_statement_bodies(policy, row)]):
+            return policy
+        left = [statement for statement in statements if json.dumps(statement, sort_keys=True) not in texts]
+        return replace(policy, inputs={**policy.inputs, row.document: json.dumps({"Statement": left})})
 
-    return replace(side, resources=tuple(kept(one) if [*_statement_bodies(one)] else one for one in side.resources))
+    return replace(side, resources=tuple(map(without_them, side.resources)))
 
 
-def _statement_bodies(row: ReviewedResource) -> Iterator[Any]:
+def _statement_bodies(policy: ReviewedResource, row: ResourceType) -> Iterator[Any]:
     """The statements of an identity-based policy. Empty if they are unreadable."""
-    document = row.inputs.get("policy") if row.type in _OF_IDENTITIES else None
+    document = policy.inputs.get(row.document)
     with suppress(ValueError, RecursionError):
         document = json.loads(document) if isinstance(document, str) else document
     found = document.get("Statement") if isinstance(document, Mapping) else None
     yield from found if isinstance(found, list) else [] if found is None else [found]
+
+
+def _holders_of_policy(policy: ReviewedResource, row: ResourceType) -> Iterator[tuple[str, str]]:
+    """Kind and name of each principal that a policy or an attachment names."""
+    for name, kind in row.holders.items():
+        holders = policy.inputs.get(name) or ()
+        yield from ((kind, str(holder)) for holder in ([holders] if isinstance(holders, str) else holders))
 
 
 def _resource_name(resource: ReviewedResource) -> str:
@@ -218,18 +222,17 @@ def _as_arns(principals: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, 
 def _public_bucket_access(side: Snapshot) -> Iterator[Ability]:
     """Public access that bucket settings give, or allow others to give."""
     blocks: dict[str, list[ReviewedResource]] = defaultdict(list)
-    for block in side.of(BLOCK):
+    for block in side.of_part("public access block"):
         blocks[str(block.inputs.get("bucket"))].append(block)
-    for bucket in side.of(BUCKET):
+    for bucket in side.of_part("bucket"):
         name = str(bucket.inputs.get("bucket") or bucket.name)
         for flag in table("aws_review")["public_access_block"]:
             if not blocks[name] or any(block.inputs.get(flag) not in (True, "true") for block in blocks[name]):
                 yield Ability(OPENERS, flag, f"arn:aws:s3:::{name}")
-    for token in ("aws:s3/bucketAcl:BucketAcl", "aws:s3/bucketAclV2:BucketAclV2", BUCKET):
-        for one in side.of(token):
-            acl = str(one.inputs.get("acl") or "")
-            if acl.startswith("public"):
-                operations = ("s3:ListBucket", "s3:PutObject") if "write" in acl else ("s3:ListBucket",)
-                yield from (Ability(PUBLIC, name, f"arn:aws:s3:::{one.inputs.get('bucket')}") for name in operations)
-            elif acl.startswith("authenticated"):
-                yield Ability("everybody with an account", "s3:ListBucket", f"arn:aws:s3:::{one.inputs.get('bucket')}")
+    for one in side.of_part("bucket", "bucket acl"):
+        acl = str(one.inputs.get("acl") or "")
+        if acl.startswith("public"):
+            operations = ("s3:ListBucket", "s3:PutObject") if "write" in acl else ("s3:ListBucket",)
+            yield from (Ability(PUBLIC, name, f"arn:aws:s3:::{one.inputs.get('bucket')}") for name in operations)
+        elif acl.startswith("authenticated"):
+            yield Ability("everybody with an account", "s3:ListBucket", f"arn:aws:s3:::{one.inputs.get('bucket')}")

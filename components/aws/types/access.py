@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Roles, instance profiles, policies and their attachments."""
 
+from typing import Any
+
 from components.aws.types.aws_resource_type import (
     AwsResourceType,
     Change,
@@ -12,12 +14,12 @@ from components.aws.types.aws_resource_type import (
     aws_type,
     unused_read,
 )
-from components.values.resource_types import OwnPolicy, inputs_in_reviews
+from components.values.resource_types import OwnPolicy, ResourceType, input_names, inputs_in_reviews
 
 _ROLE, _PROFILE, _POLICY = {"RoleName": "{id}"}, {"InstanceProfileName": "{id}"}, {"PolicyArn": "{id}"}
 
 
-def _inline_type(holder: str) -> AwsResourceType:
+def _inline_type(holder: str, **fields: Any) -> AwsResourceType:
     """A policy inside a role or a group."""
     key, member = holder.lower(), f"{holder}Name"
     path = {member: f"{{{key}}}", "PolicyName": "{name}"}
@@ -35,6 +37,10 @@ def _inline_type(holder: str) -> AwsResourceType:
         delete=Deletion(f"Delete{holder}Policy", path),
         provider=RealProvider(f"iam/{key}_policy.go"),
         in_reviews=inputs_in_reviews(judged=f"{key} name namePrefix policy"),
+        part="inline policy",
+        document="policy",
+        holders={key: key},
+        **fields,
     )
 
 
@@ -52,6 +58,8 @@ def _attachment_type(holder: str) -> AwsResourceType:
         delete=Deletion(f"Detach{holder}Policy", {**path, "PolicyArn": "{policyArn}"}),
         provider=RealProvider(f"iam/{key}_policy_attachment.go", waits={"create": "ConcurrentModification"}),
         in_reviews=inputs_in_reviews(judged=f"{key} policyArn"),
+        part="policy attachment",
+        holders={key: key},
     )
 
 
@@ -96,7 +104,7 @@ ACCESS_TYPES = (
             waits={"create": "MalformedPolicyDocument ConcurrentModification", "delete": "DeleteConflict"},
             unreached={"policies are resources of their own": "AttachRolePolicy PutRolePolicy"},
         ),
-        own_policy=OwnPolicy("role", "name", "assumeRolePolicy"),
+        part="role", own_policy=OwnPolicy("role", "name", "assumeRolePolicy"), most_characters=4096,
         arns=dict.fromkeys(("iam", "sts"), "arn:aws:iam::{account}:role/{id}"),
         in_reviews=inputs_in_reviews(
             judged="assumeRolePolicy inlinePolicies managedPolicyArns name namePrefix permissionsBoundary",
@@ -149,9 +157,23 @@ ACCESS_TYPES = (
             waits={"delete": "DeleteConflict"},
         ),
         in_reviews=inputs_in_reviews(judged="name namePrefix policy"),
+        part="policy", document="policy", most_characters=6144,
     ),
     _inline_type("Role"),
     _attachment_type("Role"),
-    _inline_type("Group"),
+    _inline_type("Group", most_characters=5120),
     _attachment_type("Group"),
+    ResourceType(
+        token="aws:iam/userPolicy:UserPolicy", replaced_by=input_names("name namePrefix user"),
+        part="inline policy", document="policy", most_characters=2048, holders={"user": "user"},
+    ),
+    ResourceType(
+        token="aws:iam/userPolicyAttachment:UserPolicyAttachment", replaced_by=input_names("policyArn user"),
+        part="policy attachment", holders={"user": "user"},
+    ),
+    ResourceType(
+        token="aws:iam/policyAttachment:PolicyAttachment", replaced_by=input_names("name policyArn"),
+        unordered=input_names("groups roles users"),
+        part="policy attachment", holders={"roles": "role", "groups": "group", "users": "user"},
+    ),
 )  # fmt: skip

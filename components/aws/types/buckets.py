@@ -14,7 +14,7 @@ from components.aws.types.aws_resource_type import (
     aws_type,
     unused_read,
 )
-from components.values.resource_types import LostWith, OwnPolicy, inputs_in_reviews
+from components.values.resource_types import LostWith, OwnPolicy, ResourceType, input_names, inputs_in_reviews
 
 _BUCKET = {"Bucket": "{id}"}
 # The parameters of S3 Control that identify a bucket.
@@ -106,7 +106,7 @@ BUCKETS_TYPES = (
             "data get`",
             ("bucket",),
         ),
-        arns={"s3": "arn:aws:s3:::{id} arn:aws:s3:::{id}/key"},
+        arns={"s3": "arn:aws:s3:::{id} arn:aws:s3:::{id}/key"}, part="bucket",
         in_reviews=inputs_in_reviews(placed="bucket bucketPrefix forceDestroy objectLockEnabled"),
     ),
     _setting_type(
@@ -122,6 +122,7 @@ BUCKETS_TYPES = (
             judged="blockPublicAcls blockPublicPolicy ignorePublicAcls restrictPublicBuckets",
             placed="bucket",
         ),
+        part="public access block",
     ),
     _setting_type(
         "ServerSideEncryptionConfiguration", "rules",
@@ -210,5 +211,13 @@ BUCKETS_TYPES = (
         ),
         lost=LostWith("the object {name} goes", "a versioned bucket keeps its old version", ("key",)),
         in_reviews=inputs_in_reviews(planned="key source", placed="bucket contentType"),
+    ),
+    # The second is the first by the name that it had before.
+    *(
+        ResourceType(
+            token=token, replaced_by=input_names("bucket expectedBucketOwner"),
+            computed=input_names("accessControlPolicy"), part="bucket acl",
+        )
+        for token in ("aws:s3/bucketAcl:BucketAcl", "aws:s3/bucketAclV2:BucketAclV2")
     ),
 )  # fmt: skip

@@ -52,7 +52,7 @@ REGISTRY_TYPES = (
             "keep it (`keep: true`), or name it as `registry: { existing: … }`; push the images elsewhere first",
             ("name",),
         ),
-        arns={"ecr": "arn:aws:ecr:{region}:{account}:repository/{id}"},
+        arns={"ecr": "arn:aws:ecr:{region}:{account}:repository/{id}"}, part="repository",
         live=LiveState(
             "imageTagMutability", "the repository {id}", policy_type="aws:ecr/repositoryPolicy:RepositoryPolicy",
             policy=Read("GetRepositoryPolicy", _REPOSITORY, "policyText"),

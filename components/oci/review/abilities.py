@@ -36,7 +36,7 @@ from components.oci.review.access import (
     types_without_permissions,
 )
 from components.oci.review.conditions import PERMISSION, comparisons_in, members_by_side, values_to_test
-from components.oci.types import SERVED_TYPES
+from components.oci.types.oci_resource_type import OciResourceType
 from components.platform.circumstances import (
     OTHER,
     Circumstances,
@@ -46,9 +46,6 @@ from components.platform.circumstances import (
 )
 from components.platform.review import EVERYBODY, UNREAD, Ability, Snapshot
 
-_BUCKET = "oci:ObjectStorage/bucket:Bucket"
-_REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
-_LINK = "oci:ObjectStorage/preauthrequest:Preauthrequest"
 PUBLIC = "the whole internet, without signing in,"
 BY_LINK = "whoever has the link"
 READ = "READ"
@@ -105,10 +102,13 @@ def _names_to_evaluate(sides: Iterable[Snapshot], access: Iterable[Side]) -> dic
     conditions = [one.condition for side in access for policy in side.policies for one in policy.statements]
     found: dict[str, set[str]] = defaultdict(set)
     for side in sides:
-        for row in SERVED_TYPES.values():
-            if row.statement_kind:
-                names = (resource.inputs.get(row.name_input) for resource in side.of(row.token))
-                found[row.statement_kind] |= {str(name).lower() for name in names if name}
+        for resource, row in side.with_rows():
+            if (
+                isinstance(row, OciResourceType)
+                and row.statement_kind
+                and (name := resource.inputs.get(row.name_input))
+            ):
+                found[row.statement_kind].add(str(name).lower())
         for kind_name, what, key in (("bucket", "bucket", "name"), ("repository", "registry", "repository")):
             if name := (side.plan.get(what) or {}).get(key):
                 found[kind_name].add(str(name).lower())
@@ -237,16 +237,16 @@ def _relevant_circumstances(circumstances: Circumstances) -> Circumstances:
 
 def _public_abilities(side: Snapshot) -> Iterator[Ability]:
     """Public access by the settings of buckets and repositories."""
-    for bucket in side.of(_BUCKET):
+    for bucket in side.of_part("bucket"):
         name, access = bucket.inputs.get("name"), str(bucket.inputs.get("accessType") or "NoPublicAccess")
         if access != "NoPublicAccess":
             yield Ability(PUBLIC, "OBJECT_READ", f"bucket {name}")
         if access == "ObjectRead":
             yield Ability(PUBLIC, "OBJECT_INSPECT", f"bucket {name}")
-    for repository in side.of(_REPOSITORY):
+    for repository in side.of_part("repository"):
         if repository.inputs.get("isPublic") not in (None, False, "false"):
             yield Ability(PUBLIC, "REPOSITORY_READ", f"repository {repository.inputs.get('displayName')}")
-    for link in side.of(_LINK):
+    for link in side.of_part("access link"):
         access = str(link.inputs.get("accessType"))
         on = f"bucket {link.inputs.get('bucket')} {link.inputs.get('object') or ''}".strip()
         needed = {"OBJECT_READ"} if "Read" in access else set()

@@ -27,10 +27,8 @@ from components.oci.iam.statement import (
     VerbGrant,
 )
 from components.platform.review import UNKNOWN, ReviewedResource, Snapshot
+from components.values.resource_types import types_of_part
 
-POLICY, DYNAMIC_GROUP = "oci:Identity/policy:Policy", "oci:Identity/dynamicGroup:DynamicGroup"
-DOMAIN_GROUP = "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup"
-COMPARTMENT = "oci:Identity/compartment:Compartment"
 _TENANCY = "ocid1.tenancy."
 # Separates a compartment from the name of a child compartment whose OCID is not known.
 _PATH = "/"
@@ -63,7 +61,7 @@ def read_side(side: Snapshot) -> Side:
     unread: list[str] = []
     attached: dict[str, list[Statement]] = {}
     known = group_names((side,))
-    for policy in side.of(POLICY):
+    for policy in side.of_part("policy"):
         place = str(policy.inputs.get("compartmentId") or UNKNOWN)
         for text in _texts_of_value(policy.inputs.get("statements")):
             try:
@@ -71,7 +69,7 @@ def read_side(side: Snapshot) -> Side:
             except StatementError:
                 unread.append(_without_line_breaks(text))
     members: dict[str, list[Condition]] = {}
-    for group in side.of(DYNAMIC_GROUP, DOMAIN_GROUP):
+    for group in side.of_part("dynamic group"):
         rule = str(group.inputs.get("matchingRule") or "")
         try:
             members.setdefault(_name_of_group(group), []).append(parse_rule(rule))
@@ -86,7 +84,9 @@ def read_side(side: Snapshot) -> Side:
 def canonical_statements(side: Snapshot) -> tuple[str, ...]:
     """The statements in canonical form, so that equal ones compare equal. Unreadable ones keep their text."""
     return tuple(
-        _canonical_text(text) for policy in side.of(POLICY) for text in _texts_of_value(policy.inputs.get("statements"))
+        _canonical_text(text)
+        for policy in side.of_part("policy")
+        for text in _texts_of_value(policy.inputs.get("statements"))
     )
 
 
@@ -95,7 +95,8 @@ def side_without_statements(side: Snapshot, texts: frozenset[str]) -> Snapshot:
         left = [text for text in _texts_of_value(policy.inputs.get("statements")) if _canonical_text(text) not in texts]
         return replace(policy, inputs={**policy.inputs, "statements": left})
 
-    return replace(side, resources=tuple(kept(one) if one.type == POLICY else one for one in side.resources))
+    policies = types_of_part("policy")
+    return replace(side, resources=tuple(kept(one) if one.type in policies else one for one in side.resources))
 
 
 def _canonical_text(text: str) -> str:
@@ -123,10 +124,7 @@ def _name_of_group(group: ReviewedResource) -> str:
 def group_names(sides: Iterable[Snapshot]) -> dict[str, str]:
     """The names of dynamic groups that stacks make, by OCID: a statement may use either."""
     return {
-        group.id.lower(): _name_of_group(group)
-        for side in sides
-        for group in side.of(DYNAMIC_GROUP, DOMAIN_GROUP)
-        if group.id
+        group.id.lower(): _name_of_group(group) for side in sides for group in side.of_part("dynamic group") if group.id
     }
 
 
@@ -150,7 +148,7 @@ def places_of(sides: Sequence[Snapshot], read_sides: Iterable[Side]) -> Places:
     owns = {str(plan["compartment"]) for plan in plans if plan.get("compartment")}
     attached = [policy for side in read_sides for policy in side.policies]
     root = root or next((one.compartment for one in attached if one.compartment.startswith(_TENANCY)), f"{_TENANCY}own")
-    made = {one.id: one for side in sides for one in side.of(COMPARTMENT) if one.id}
+    made = {one.id: one for side in sides for one in side.of_part("compartment") if one.id}
     parents = {ocid: str(one.inputs.get("compartmentId") or root) for ocid, one in made.items()}
     names = {ocid: str(one.inputs.get("name") or one.name) for ocid, one in made.items()}
     for ocid in (*owns, *(one.compartment for one in attached), ELSEWHERE):

@@ -15,7 +15,7 @@ ARTIFACTS_TYPES = (
         ),
         existing="registry: {{ existing: {} }}", shows_system_tags=True, words="repository", ocid_kind="containerrepo",
         compared="isPublic isImmutable", judged="isPublic", is_listed_in_part=True, statement_kind="repository",
-        name_input="displayName",
+        name_input="displayName", part="repository",
         in_reviews=inputs_in_reviews(
             judged="isPublic",
             placed="compartmentId isImmutable",

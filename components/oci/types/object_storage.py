@@ -2,7 +2,7 @@
 """Buckets and objects."""
 
 from components.oci.types.oci_resource_type import oci_type
-from components.values.resource_types import LostWith, inputs_in_reviews
+from components.values.resource_types import LostWith, ResourceType, input_names, inputs_in_reviews
 
 OBJECT_STORAGE_TYPES = (
     oci_type(
@@ -34,6 +34,7 @@ OBJECT_STORAGE_TYPES = (
             judged="accessType name",
             placed="autoTiering compartmentId kmsKeyId namespace storageTier versioning",
         ),
+        part="bucket",
     ),
     oci_type(
         "oci:ObjectStorage/storageObject:StorageObject", tags="",
@@ -53,5 +54,12 @@ OBJECT_STORAGE_TYPES = (
         },
         unreached={"copies of objects": "CopyObject GetWorkRequest"}, stand_in={"create": "HeadObject"},
         behaviour="storage.ObjectResource",
+    ),
+    ResourceType(
+        token="oci:ObjectStorage/preauthrequest:Preauthrequest",
+        replaced_by=input_names(
+            "accessType bucket bucketListingAction name namespace object objectName timeExpires"
+        ),
+        computed=input_names("bucketListingAction object objectName"), part="access link",
     ),
 )  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resources whose types have rows, and which nothing but their rows leads to."""
+"""Resources of types that only a row leads to: the stack's own program makes none."""
 
 from __future__ import annotations
 
