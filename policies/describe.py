@@ -68,8 +68,9 @@ the rule holds again, and its failure says that the waiver ended. `trainyard che
 ## Reasons in tags
 
 A resource that is opened wider than usual on purpose says so in a tag (a freeform tag on OCI), which people and
-auditors see in the console. trainyard's components set the tag from the stack file. The rule still judges whether the
-reason holds.
+auditors see in the console. trainyard's components set the tag from the modes and choices of the stack file, whose own
+`trainyard:tags` may not contain one (TY612): it would be a reason for everything in the stack. The rule still judges
+whether the reason holds.
 
 - `all-tcp` on a security list names the frameworks that need it, such as `horovod` (the catalog has to agree that they
   choose ports by themselves), or `proof-of-concept`. A security group that opens everything to itself needs no tag:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from catalog.machines import COMPUTE_TARGET, Price, accelerators_of, longest_hours, most_retries, price_of
+from catalog.reason_tags import LAUNCH
 from components.values.resource_types import JobPart, all_resource_types
 from policies.rule import JudgedResource, JudgedStack, NotKnownError
 
@@ -21,8 +22,6 @@ PARTS = {token: row.part for token, row in all_resource_types().items() if row.p
 TYPES = tuple(PARTS)
 # The tag with the name of the job, on all its resources.
 JOB_TAG = "job"
-# `nodes=4 ports=29400,29500-29563` on a job without runs; `ports=all` for every one.
-LAUNCH_TAG = "launch"
 LAUNCH_VARIABLE = "TRAINYARD_LAUNCH"
 EVERY_PORT = (0, 65535)
 _WORD = re.compile(r"(nodes|ports)=(\S*)")
@@ -92,7 +91,7 @@ def ports_of_run(run: JudgedResource) -> Iterator[Ports]:
 
 def launch_tag(job: JudgedResource) -> Mapping[str, str]:
     """The values in the tag `launch` of a job. Empty if it has no tag."""
-    return dict(_WORD.findall(str(job.tags.get(LAUNCH_TAG) or "")))
+    return dict(_WORD.findall(str(job.tags.get(LAUNCH) or "")))
 
 
 def ports_of_tag(text: str) -> Iterator[Ports]:
@@ -204,7 +203,7 @@ def _nodes_of_job(job: JudgedResource) -> int:
     if groups:
         return sum(int(group.get("replicas") or 1) for group in groups)
     nodes = launch_tag(job).get("nodes")
-    return int(nodes) if nodes else int(_raise_not_known(f"{LAUNCH_TAG}` (a tag) of `{job.name}"))
+    return int(nodes) if nodes else int(_raise_not_known(f"{LAUNCH}` (a tag) of `{job.name}"))
 
 
 def _minutes_of_job(job: JudgedResource) -> Any:

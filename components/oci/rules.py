@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from catalog.reason_tags import ALL_TCP, OPENED_FOR
 from components.oci.plan import OciNetworkPlan
 from components.plan.model import INTERNET, SERVICES, PortRule
 from components.values.protocols import parse_protocol
@@ -13,7 +14,6 @@ from components.values.security_rules import SecurityRule
 from schemas.model import PortRange
 
 ANYWHERE = "0.0.0.0/0"
-ALL_TCP, OPENED_FOR = "all-tcp", "opened-for"
 # OCI allows 255 characters in the description of a rule.
 LONGEST_DESCRIPTION = 255
 # OCI's default limit for each direction of a list. A subnet can have five lists.

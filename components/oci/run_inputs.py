@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from catalog.reason_tags import LAUNCH
 from components.oci.plan import OciPlan
 from components.plan.model import JobPlan, NodePlan, RunPlan
 from schemas.model import EnvValue
 
-LAUNCH = "launch"
 # The most characters that OCI accepts as a tag's value.
 LONGEST_TAG = 256
 

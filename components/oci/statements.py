@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from catalog.reason_tags import PROOF_OF_CONCEPT, TENANCY_WIDE
 from catalog.tables import table
 from components.oci import iam
 from components.oci.iam.permissions import known_operations, permissions_of_grant, verb_covers
@@ -21,7 +22,6 @@ STATEMENTS_PER_POLICY = 50
 # The most from the root to any leaf compartment, including those of other stacks. OCI never raises this limit.
 STATEMENTS_ON_A_PATH = 500
 
-TENANCY_WIDE = "tenancy-wide"
 NARROWING = {"repository": "target.repo.name", "bucket": "target.bucket.name"}
 # The variable of a condition that narrows a grant on such a target.
 VARIABLES = {
@@ -99,7 +99,7 @@ def policy_tags(plan: OciPlan, policy: Iterable[Line]) -> dict[str, str]:
     """A tag that says why a policy covers the tenancy. People and policy packs look for it on the policy."""
     if not any(isinstance(line.statement.location, iam.Tenancy) for line in policy):
         return {}
-    return {TENANCY_WIDE: "proof-of-concept" if plan.access.mode == "proof-of-concept" else "chosen"}
+    return {TENANCY_WIDE: PROOF_OF_CONCEPT if plan.access.mode == PROOF_OF_CONCEPT else "chosen"}
 
 
 def matching_rule(plan: OciPlan, what: str) -> str:

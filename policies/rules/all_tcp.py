@@ -4,6 +4,7 @@
 from typing import Any
 
 from catalog import frameworks
+from catalog.reason_tags import ALL_TCP, PROOF_OF_CONCEPT
 from components.values.projections import security_rules_of, types_with_rules
 from components.values.protocols import TCP
 from components.values.security_rules import SecurityRule
@@ -26,9 +27,6 @@ NOT_JUDGED = (
 LIST = "oci:Core/securityList:SecurityList"
 GROUP = "aws:ec2/securityGroup:SecurityGroup"
 EGRESS_RULE = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
-# The tag with the reason: names of frameworks, or the mode in which everything is open.
-TAG = "all-tcp"
-PROOF_OF_CONCEPT = "proof-of-concept"
 # Practically all 65535: no system picks ports from a range as wide as this.
 NEARLY_ALL = 60_000
 
@@ -38,7 +36,7 @@ def judge(resource: JudgedResource) -> PolicyVerdict:
     opened = verdict_on_every(
         lambda rule: fail_because("opens every TCP port") if opens_every_port(rule) else PASS, rules
     )
-    return needed_by(str(resource.tags.get(TAG) or "")) if opened.outcome == "fail" else opened
+    return needed_by(str(resource.tags.get(ALL_TCP) or "")) if opened.outcome == "fail" else opened
 
 
 def opens_every_port(rule: SecurityRule) -> bool:
@@ -59,7 +57,7 @@ def needed_by(named: str) -> PolicyVerdict:
         return PASS
     if own:
         return unknown_because(f"opens every TCP port for {', '.join(own)}, a framework the catalog does not know")
-    why = f", but the ports of {', '.join(names)} can be chosen" if names else f" and has no tag `{TAG}`"
+    why = f", but the ports of {', '.join(names)} can be chosen" if names else f" and has no tag `{ALL_TCP}`"
     return fail_because(f"opens every TCP port{why}")
 
 
@@ -72,7 +70,7 @@ def picks_ports(name: str) -> bool:
 
 
 def _rule_list(tag: Any = None, **rule: Any) -> JudgedResource:
-    tags = {TAG: tag} if tag else {}
+    tags = {ALL_TCP: tag} if tag else {}
     rules = [{"source": "10.20.0.0/24", "protocol": "6", **rule}]
     return JudgedResource(LIST, {"ingressSecurityRules": rules, "freeformTags": tags})
 
@@ -85,8 +83,8 @@ RULE = PolicyRule(
     id="all-tcp",
     level="mandatory",
     asks="Every TCP port is open only where a framework needs that.",
-    remedy=f"open the framework's own ports, or say who needs all of them in the tag `{TAG}`; where EFA needs all, name"
-    " the group itself",
+    remedy=f"open the framework's own ports, or say who needs all of them in the tag `{ALL_TCP}`; where EFA needs all,"
+    " name the group itself",
     types=tuple(token for token in types_with_rules() if token not in NOT_JUDGED),
     judge=judge,
     passes={

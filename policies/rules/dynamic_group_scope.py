@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from catalog.reason_tags import PROOF_OF_CONCEPT, TENANCY_WIDE
 from components.oci.iam.matching import parse_rule
 from components.oci.iam.statement import StatementError
 from policies.documents import allowed_values
@@ -28,12 +29,10 @@ DOMAIN_GROUP = "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceG
 POLICY = "oci:Identity/policy:Policy"
 # The compartment of a member, by the two names that OCI has for it.
 COMPARTMENTS = ("resource.compartment.id", "instance.compartment.id")
-PROOF_OF_CONCEPT = "proof-of-concept"
-TRIAL_TAG = "tenancy-wide"
 
 
 def judge_dynamic_groups(stack: JudgedStack) -> Iterator[StackVerdict]:
-    if any(is_tagged(policy, TRIAL_TAG, PROOF_OF_CONCEPT) for policy in stack.of(POLICY)):
+    if any(is_tagged(policy, TENANCY_WIDE, PROOF_OF_CONCEPT) for policy in stack.of(POLICY)):
         return
     here = Compartments.of(stack)
     yield from verdicts_on_each(lambda group: judge_group_scope(group, here), stack.of(GROUP, DOMAIN_GROUP))
@@ -80,7 +79,7 @@ def _stack_with_group(rule: object, *others: JudgedResource, kind: str = GROUP) 
     return JudgedStack((*others, JudgedResource(kind, {"matchingRule": rule}, "runs")))
 
 
-TRIAL_POLICY = JudgedResource(POLICY, {"statements": [], "freeformTags": {TRIAL_TAG: PROOF_OF_CONCEPT}}, "access")
+TRIAL_POLICY = JudgedResource(POLICY, {"statements": [], "freeformTags": {TENANCY_WIDE: PROOF_OF_CONCEPT}}, "access")
 
 
 RULE = StackRule(
@@ -88,7 +87,7 @@ RULE = StackRule(
     level="mandatory",
     asks="A dynamic group matches only what is in the stack's own compartment.",
     remedy="add `resource.compartment.id = '…'` to the rule, in `all {…}`; in a trial, tag the stack's policy"
-    f" `{TRIAL_TAG}: {PROOF_OF_CONCEPT}`",
+    f" `{TENANCY_WIDE}: {PROOF_OF_CONCEPT}`",
     types=(GROUP, DOMAIN_GROUP),
     judge=judge_dynamic_groups,
     passes={

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from catalog.production import WORDS, is_production
+from catalog.reason_tags import ALL_TCP, PROOF_OF_CONCEPT, TENANCY_WIDE, WILDCARD_POLICIES
 from policies.rule import (
     PASS,
     JudgedResource,
@@ -20,9 +21,8 @@ from policies.rule import (
     verdicts_on_each,
 )
 
-PROOF_OF_CONCEPT = "proof-of-concept"
 # The tags that say why something is wide open.
-TAGS = ("all-tcp", "tenancy-wide", "wildcard-policies")
+TAGS = (ALL_TCP, TENANCY_WIDE, WILDCARD_POLICIES)
 TYPES = ("oci:Core/securityList:SecurityList", "oci:Identity/policy:Policy", "aws:iam/policy:Policy")
 
 

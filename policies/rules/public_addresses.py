@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from catalog.reason_tags import PUBLIC_ADDRESS
 from components.values.projections import input_values, is_set
 from components.values.resource_types import all_resource_types
 from policies.rule import (
@@ -21,8 +22,7 @@ AWS_SUBNET = "aws:ec2/subnet:Subnet"
 INSTANCE = "aws:ec2/instance:Instance"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 ADDRESS = "aws:ec2/eip:Eip"
-# The tag with the reason of an address: the stack asks for it, or it is of a NAT gateway, which lets nobody in.
-TAG = "public-address"
+# Why an address is public: the stack asks for it, or it is of a NAT gateway, which lets nobody in.
 REASONS = ("chosen", "nat")
 ROWS = {token: row for token, row in all_resource_types().items() if row.public_by or row.private_by}
 
@@ -50,7 +50,7 @@ def judge_prohibition(resource: JudgedResource, by: str) -> PolicyVerdict:
 
 
 def with_reason(resource: JudgedResource, otherwise: str) -> PolicyVerdict:
-    return PASS if resource.tags.get(TAG) in REASONS else fail_because(otherwise)
+    return PASS if resource.tags.get(PUBLIC_ADDRESS) in REASONS else fail_because(otherwise)
 
 
 RULE = PolicyRule(
@@ -58,15 +58,15 @@ RULE = PolicyRule(
     level="mandatory",
     asks="Nodes have no public addresses, unless somebody asked for one.",
     remedy="set prohibitPublicIpOnVnic: true on a subnet of OCI, and leave public addresses away on AWS: nodes go out"
-    f" through a gateway; an address that you mean has the tag `{TAG}: chosen`",
+    f" through a gateway; an address that you mean has the tag `{PUBLIC_ADDRESS}: chosen`",
     types=(*ROWS, ADDRESS),
     judge=judge_public_addresses,
     passes={
         "private": JudgedResource(SUBNET, {"prohibitPublicIpOnVnic": True}),
         "no way in": JudgedResource(SUBNET, {"prohibitInternetIngress": True, "prohibitPublicIpOnVnic": Unknown()}),
         "AWS's default": JudgedResource(AWS_SUBNET, {"cidrBlock": "10.20.0.0/24"}),
-        "the address of a NAT gateway": JudgedResource(ADDRESS, {"domain": "vpc", "tags": {TAG: "nat"}}),
-        "asked for": JudgedResource(INSTANCE, {"associatePublicIpAddress": True, "tags": {TAG: "chosen"}}),
+        "the address of a NAT gateway": JudgedResource(ADDRESS, {"domain": "vpc", "tags": {PUBLIC_ADDRESS: "nat"}}),
+        "asked for": JudgedResource(INSTANCE, {"associatePublicIpAddress": True, "tags": {PUBLIC_ADDRESS: "chosen"}}),
         "EFA without addresses": JudgedResource(TEMPLATE, {"networkInterfaces": [{"interfaceType": "efa"}]}),
     },
     fails={
@@ -76,7 +76,7 @@ RULE = PolicyRule(
         "an instance": JudgedResource(INSTANCE, {"associatePublicIpAddress": True}),
         "by a template": JudgedResource(TEMPLATE, {"networkInterfaces": [{"associatePublicIpAddress": "true"}]}),
         "without a reason": JudgedResource(ADDRESS, {"domain": "vpc"}),
-        "for another reason": JudgedResource(ADDRESS, {"domain": "vpc", "tags": {TAG: "handy"}}),
+        "for another reason": JudgedResource(ADDRESS, {"domain": "vpc", "tags": {PUBLIC_ADDRESS: "handy"}}),
     },
     unknown={
         "decided elsewhere": JudgedResource(SUBNET, {"prohibitPublicIpOnVnic": Unknown("prohibitPublicIpOnVnic")}),

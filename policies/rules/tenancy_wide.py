@@ -3,19 +3,19 @@
 
 from typing import Any
 
+from catalog.reason_tags import PROOF_OF_CONCEPT, TENANCY_WIDE
 from components.oci.iam.parse import parse_statement
 from components.oci.iam.statement import StatementError, Tenancy, VerbGrant
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because, verdict_on_every
 
 POLICY = "oci:Identity/policy:Policy"
-# The freeform tag that says why the whole tenancy is meant: for a trial, or because the stack chose that scope.
-TAG = "tenancy-wide"
-PROOF_OF_CONCEPT, CHOSEN = "proof-of-concept", "chosen"
+# The other reason than a trial: the stack chose that scope.
+CHOSEN = "chosen"
 
 
 def judge_tenancy_access(resource: JudgedResource) -> PolicyVerdict:
     return verdict_on_every(
-        lambda text: judge_tenancy_statement(str(text), resource.tags.get(TAG)),
+        lambda text: judge_tenancy_statement(str(text), resource.tags.get(TENANCY_WIDE)),
         resource.properties.get("statements") or (),
     )
 
@@ -33,7 +33,7 @@ def judge_tenancy_statement(text: str, meant: Any) -> PolicyVerdict:
 
 
 def _tagged_policy(tag: str, *statements: Any) -> JudgedResource:
-    return JudgedResource(POLICY, {"statements": list(statements), "freeformTags": {TAG: tag} if tag else {}})
+    return JudgedResource(POLICY, {"statements": list(statements), "freeformTags": {TENANCY_WIDE: tag} if tag else {}})
 
 
 EVERYTHING = "Allow dynamic-group runs to manage all-resources in tenancy"
@@ -43,7 +43,7 @@ RULE = PolicyRule(
     id="tenancy-wide",
     level="mandatory",
     asks="Statements cover the tenancy only in a proof of concept, or where the stack chose that scope.",
-    remedy=f"grant it in the team's compartment; if you mean the tenancy, tag the policy `{TAG}: {CHOSEN}`"
+    remedy=f"grant it in the team's compartment; if you mean the tenancy, tag the policy `{TENANCY_WIDE}: {CHOSEN}`"
     f" (`{PROOF_OF_CONCEPT}` if everything should be open)",
     types=(POLICY,),
     judge=judge_tenancy_access,

@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from catalog.reason_tags import PROOF_OF_CONCEPT, TENANCY_WIDE, WILDCARD_POLICIES
 from components.oci.iam.parse import parse_statement
 from components.oci.iam.permissions import permissions_of_grant, type_of
 from components.oci.iam.statement import StatementError
@@ -26,20 +27,19 @@ POLICY = "oci:Identity/policy:Policy"
 NARROWED_BY = {"objects": "target.bucket.name", "buckets": "target.bucket.name", "repos": "target.repo.name"}
 # ARNs of AWS that name no bucket and no repository. Statements on `*` are what wildcard-policies reports.
 ANY_OF_AWS = {"arn:aws:s3:::*": "bucket", "repository/*": "repository"}
-PROOF_OF_CONCEPT = "proof-of-concept"
-# The tags of a policy that is for a trial.
-TRIAL_TAGS = ("tenancy-wide", "wildcard-policies")
 
 
 def judge_unnarrowed_policy(resource: JudgedResource) -> PolicyVerdict:
     return _outside_trials(
-        resource, verdict_on_every(judge_unnarrowed_statement, resource.properties.get("statements") or ())
+        resource,
+        TENANCY_WIDE,
+        verdict_on_every(judge_unnarrowed_statement, resource.properties.get("statements") or ()),
     )
 
 
 def judge_unnarrowed_document(resource: JudgedResource) -> PolicyVerdict:
     statements = readable_statements(resource.properties.get(IDENTITY_POLICIES[resource.type]))
-    return _outside_trials(resource, verdict_on_every(judge_statement_of_aws, statements))
+    return _outside_trials(resource, WILDCARD_POLICIES, verdict_on_every(judge_statement_of_aws, statements))
 
 
 def judge_unnarrowed_statement(text: Any) -> PolicyVerdict:
@@ -66,13 +66,12 @@ def judge_statement_of_aws(statement: Mapping[str, Any]) -> PolicyVerdict:
     return PASS
 
 
-def _outside_trials(resource: JudgedResource, verdict: PolicyVerdict) -> PolicyVerdict:
-    trial = any(is_tagged(resource, tag, PROOF_OF_CONCEPT) for tag in TRIAL_TAGS)
-    return PASS if trial and verdict.outcome == "fail" else verdict
+def _outside_trials(resource: JudgedResource, tag: str, verdict: PolicyVerdict) -> PolicyVerdict:
+    return PASS if verdict.outcome == "fail" and is_tagged(resource, tag, PROOF_OF_CONCEPT) else verdict
 
 
 def _policy_or_trial(*statements: Any, trial: bool = False) -> JudgedResource:
-    tags = {"tenancy-wide": PROOF_OF_CONCEPT} if trial else {}
+    tags = {TENANCY_WIDE: PROOF_OF_CONCEPT} if trial else {}
     return JudgedResource(POLICY, {"statements": list(statements), "freeformTags": tags})
 
 
@@ -93,8 +92,8 @@ RULE = PolicyRule(
     level="mandatory",
     asks="Statements on objects and images name their bucket and their repository.",
     remedy="add `where target.bucket.name = '…'` or `where target.repo.name = '…'`; on AWS name them in Resource;"
-    f" in a trial, tag the policy `{TRIAL_TAGS[0]}: {PROOF_OF_CONCEPT}`"
-    f" (`{TRIAL_TAGS[1]}: {PROOF_OF_CONCEPT}` on AWS)",
+    f" in a trial, tag the policy `{TENANCY_WIDE}: {PROOF_OF_CONCEPT}`"
+    f" (`{WILDCARD_POLICIES}: {PROOF_OF_CONCEPT}` on AWS)",
     types=tuple(ROWS),
     judge=by_type(ROWS),
     passes={
@@ -120,6 +119,9 @@ RULE = PolicyRule(
         "a pattern of every name": _policy_or_trial(f"{OBJECTS} where target.bucket.name = /*/"),
         "its bucket, or any in a region": _policy_or_trial(
             f"{OBJECTS} where any {{target.bucket.name = 'a', request.region = 'iad'}}"
+        ),
+        "a trial of another cloud": JudgedResource(
+            POLICY, {"statements": [OBJECTS], "freeformTags": {WILDCARD_POLICIES: PROOF_OF_CONCEPT}}
         ),
         "every bucket of AWS": _document_allowing("s3:GetObject", ["arn:aws:s3:::*"]),
         "every repository of AWS": _document_allowing(

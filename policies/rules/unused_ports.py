@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog import frameworks
+from catalog.reason_tags import OPEN_PORT, OPENED_FOR
 from components.values.projections import security_rules_of, types_with_rules
 from components.values.protocols import WITH_PORTS
 from policies.jobs import EVERY_PORT, Ports, jobs_of, launch_tag, ports_of_run, ports_of_tag
@@ -37,10 +38,8 @@ NOT_JUDGED = (
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule",
 )
 TYPES = tuple(token for token in types_with_rules() if token not in NOT_JUDGED)
-# The tag with the frameworks of other stacks for which something is open.
-OPENED_FOR = "opened-for"
-# The tag of an AWS rule that lets in others than nodes: people, if the stack wants it, or endpoints of services.
-OPEN_PORT, REASONS = "open-port", ("chosen", "endpoints")
+# For others than nodes: people, if the stack wants it, or endpoints of services.
+REASONS = ("chosen", "endpoints")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,19 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from catalog.reason_tags import PROOF_OF_CONCEPT, WILDCARD_POLICIES
 from catalog.tables import table
 from components.aws.types.deployer_actions import rows_of_kind
 from policies.documents import ANY, IDENTITY_POLICIES, as_list, readable_statements
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because, verdict_on_every
 
-# The tag that says why everything is meant.
-TAG, PROOF_OF_CONCEPT = "wildcard-policies", "proof-of-concept"
 POLICY = "aws:iam/policy:Policy"
 
 
 def judge_wildcards(resource: JudgedResource) -> PolicyVerdict:
     statements = readable_statements(resource.properties.get(IDENTITY_POLICIES[resource.type]))
     verdict = verdict_on_every(judge_wildcard_statement, statements)
-    return PASS if verdict.outcome == "fail" and resource.tags.get(TAG) == PROOF_OF_CONCEPT else verdict
+    return PASS if verdict.outcome == "fail" and resource.tags.get(WILDCARD_POLICIES) == PROOF_OF_CONCEPT else verdict
 
 
 def judge_wildcard_statement(statement: Mapping[str, Any]) -> PolicyVerdict:
@@ -55,13 +54,14 @@ RULE = PolicyRule(
     id="wildcard-policies",
     level="mandatory",
     asks="Policies name actions and resources, as far as AWS knows narrower ones.",
-    remedy=f"list the actions and ARNs; if you mean everything, tag the policy `{TAG}: {PROOF_OF_CONCEPT}`",
+    remedy="list the actions and ARNs; if you mean everything, tag the policy"
+    f" `{WILDCARD_POLICIES}: {PROOF_OF_CONCEPT}`",
     types=tuple(IDENTITY_POLICIES),
     judge=judge_wildcards,
     passes={
         "named": _policy_allowing(["s3:GetObject"], "arn:aws:s3:::vision-dev-training/*"),
         "what AWS knows no resource for": _policy_allowing(["ecr:GetAuthorizationToken", "ec2:DescribeInstances"], "*"),
-        "for a trial": _policy_allowing("*", "*", {TAG: PROOF_OF_CONCEPT}),
+        "for a trial": _policy_allowing("*", "*", {WILDCARD_POLICIES: PROOF_OF_CONCEPT}),
         "denied": _policy_allowing("s3:*", "*", Effect="Deny"),
     },
     fails={

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
+from catalog.reason_tags import REASON_TAGS
 from schemas import each
 from schemas.convert import camel_case
 from schemas.each import keys_of
@@ -60,6 +61,10 @@ def own_tag(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for key in stack.tags:
         if key in OUR_TAGS:
             yield Wrong(at("tags", key), f"trainyard sets the tag `{key}` itself", "use another key")
+        if key in REASON_TAGS:
+            message = f"`{key}` is a reason that policies believe, and trainyard sets it where the stack has one"
+            remedy = "use another key; to break a rule on purpose, name it under `waivers`, with a reason and an end"
+            yield Wrong(at("tags", key), message, remedy)
 
 
 @rule("TY613", "an unknown reference")

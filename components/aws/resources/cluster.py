@@ -11,11 +11,12 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from catalog.reason_tags import PUBLIC_ADDRESS
 from components.aws.machines import MachineImage, MachinePlace, encode_user_data, launch_template, template_name
 from components.aws.node_setup import NodeSettings, user_data
 from components.aws.plan import AwsJobPlan, ClusterPlan
 from components.aws.resources.access import KeyPair, keep_secret, secret_variables
-from components.aws.resources.context import PUBLIC_ADDRESS, Context, resource_tags
+from components.aws.resources.context import Context, resource_tags
 from components.aws.run_inputs import aws_run_inputs
 from components.plan.model import RunPlan
 from components.runs import Run, RunProvider, old_run_names

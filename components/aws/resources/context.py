@@ -17,10 +17,6 @@ from components.aws.plan import AwsDl1Plan
 from components.outputs import Borrowed
 from components.runs import Filler
 
-# The tag that says why something has a public address. People, auditors and policy packs look for it.
-PUBLIC_ADDRESS = "public-address"
-# The tag of a rule that lets in others than nodes. It says for whom the rule is.
-OPEN_PORT = "open-port"
 PACKAGES = ("cloudwatch", "ec2", "ecr", "iam", "s3", "secretsmanager", "vpc")
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from catalog.reason_tags import OPEN_PORT, PUBLIC_ADDRESS
 from components.aws.plan import AwsNetworkPlan
-from components.aws.resources.context import OPEN_PORT, PUBLIC_ADDRESS, resource_tags
+from components.aws.resources.context import resource_tags
 from components.plan.model import INTERNET
 from schemas.model import PortRange
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from components.oci.run_inputs import LAUNCH, LONGEST_TAG, Where, launch_tags, make_run_inputs
+from catalog.reason_tags import LAUNCH
+from components.oci.run_inputs import LONGEST_TAG, Where, launch_tags, make_run_inputs
 from schemas.model import PortRange
 from tests.support.samples import job, own, plan
 
