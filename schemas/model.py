@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from catalog.platforms import default_platform
+from schemas.job_code import git_host
 
 if TYPE_CHECKING:
     from catalog.frameworks import Framework
@@ -285,6 +286,11 @@ class Job:
     def by_shell(self) -> bool:
         """Whether a shell runs its commands unchanged."""
         return False
+
+    def credential_receivers(self) -> dict[str, str]:
+        """Who gets a credential of this job, by words for it. Reviews compare them."""
+        git = self.code.git if self.code else None
+        return {"host that gets the credential for git": git_host(git.url)} if git and git.secret else {}
 
     def adapted(self, framework: Framework) -> Framework:
         """The framework for this job: a platform's jobs may have roles of their own."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from catalog.frameworks import Framework, PortRow, RoleRow
+from catalog.openpai import registry_of, same_registry
 from schemas.findings import CheckRules
 from schemas.model import Bucket, Job, NamedAlike, Role, Secret, Stack, StackPlace
 from schemas.stack_file import StackFile
@@ -126,6 +127,14 @@ class OpenPaiJob(Job):
     @property
     def by_shell(self) -> bool:
         return self.start == "as-is"
+
+    def credential_receivers(self) -> dict[str, str]:
+        found = Job.credential_receivers(self)
+        if self.image_auth:
+            found["registry that gets the password"] = same_registry(
+                self.image_auth.registry or registry_of(self.image)
+            )
+        return found
 
     def adapted(self, framework: Framework) -> Framework:
         """With `start: as-is`, the framework has the roles and ports that the job names, and nothing else."""

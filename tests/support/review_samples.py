@@ -21,6 +21,7 @@ from trainyard.review.model import (
     Remark,
     RepositoryReview,
     Review,
+    RunChange,
     StackCosts,
 )
 
@@ -80,6 +81,7 @@ def whole_review(name: str = "vision-prod", many: int = 1) -> Review:
             for one in range(many)
         ),
         warnings=(f"{name}\n  {name}",),
+        what_runs=tuple(RunChange(f"{name} {one}", name, "changed", name, name, f"{name} 2") for one in range(many)),
         forecast=Forecast((name,), (name,)),
         forecast_changed=True,
         costs=StackCosts((job,), (), None, None, 1),

@@ -129,19 +129,24 @@ def _without_path(value: Any, path: list[str]) -> Any:
     return {key: item for key, item in value.items() if key != first}
 
 
-def find_differing_paths(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """The paths at which two values differ, also inside JSON texts such as launch documents and policies."""
+def find_differing_paths(old: Any, new: Any) -> Iterator[str]:
+    return (path for path, _, _ in find_differences(old, new))
+
+
+def find_differences(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The paths at which two values differ, with both values, also inside JSON texts such as launch documents and
+    policies."""
     if old == new:
         return
     old, new = _parse_json_object(old), _parse_json_object(new)
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted({**old, **new}):
-            yield from find_differing_paths(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+            yield from find_differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (old_item, new_item) in enumerate(zip(old, new, strict=True)):
-            yield from find_differing_paths(old_item, new_item, f"{path}[{index}]")
+            yield from find_differences(old_item, new_item, f"{path}[{index}]")
     elif old != new:
-        yield path
+        yield path, old, new
 
 
 def _parse_json_object(value: Any) -> Any:

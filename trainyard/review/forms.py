@@ -13,6 +13,7 @@ from urllib.parse import quote
 from catalog.version import VERSION
 from components.plan.show import json_text, to_plain_values
 from launcher.escaping import terminal_line
+from schemas.name_suggestions import count_noun
 from schemas.project_file import PROJECT_FILE
 from trainyard.markup import escape_sarif
 from trainyard.review.gates import TrippedGate
@@ -21,6 +22,7 @@ from trainyard.review.model import NO_REPOSITORY, Picture, ProgramChange, Reposi
 from trainyard.review.picture import picture_svg
 from trainyard.review.sections import (
     PROGRAM_TITLE,
+    SHOWN,
     Section,
     repository_sections,
     repository_verdict,
@@ -38,6 +40,7 @@ _RULES = {
     "Opens, closes": ("review/passages", "Who can reach what changes"),
     "Gains, loses": ("review/access", "Who may do what changes"),
     "Ends, is lost": ("review/lost", "Something ends, is replaced or is lost"),
+    "What will run": ("review/what-runs", "What the nodes execute changes"),
 }
 
 _STYLE = """\
@@ -196,6 +199,8 @@ def _html_section(section: Section) -> Iterator[str]:
     for item in section.items:
         details = "".join(f"<li>{_html_text(line)}</li>" for line in item.details)
         below = f"<ul>{details}</ul>" if details else ""
+        if len(item.details) > SHOWN:
+            below = f"<details><summary>{count_noun(len(item.details), 'line')}</summary>{below}</details>"
         urgent = ' class="urgent"' if item.urgent else ""
         yield f"<li{urgent}><span>{_html_text(item.words)}</span>{below}</li>"
     yield "</ul>"

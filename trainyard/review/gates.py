@@ -10,6 +10,7 @@ from itertools import product
 from schemas.name_suggestions import suggest_name
 from trainyard.review.changes import resource_title
 from trainyard.review.model import NO_REPOSITORY, RepositoryReview, Review
+from trainyard.review.run_items import run_change_sentence
 from trainyard.review.sections import permission_sentence, unknown_change_words
 
 COST, PROGRAM = "cost", "program"
@@ -103,7 +104,11 @@ _GATES: Mapping[str, Callable[[Review], Iterable[str]]] = {
         *(opening.words for opening in review.opened if opening.outside),
         *_maybe_harmful(review),
     ),
-    "access-gain": lambda review: (*map(permission_sentence, review.gained), *_maybe_harmful(review)),
+    "access-gain": lambda review: (
+        *map(permission_sentence, review.gained),
+        *(run_change_sentence(change) for change in review.what_runs if change.lets_in),
+        *_maybe_harmful(review),
+    ),
     "policy": lambda review: (
         f"{remark.code}: {remark.message}"
         for remark in review.pack

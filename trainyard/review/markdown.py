@@ -148,8 +148,13 @@ def _lines_of_sections(sections: Iterable[Section], details: bool) -> Iterator[s
 def _item_lines(item: Item, details: bool) -> Iterator[str]:
     words = escape_markdown(item.words)
     yield f"- **{words}**" if item.urgent else f"- {words}"
-    if details:
-        yield from (f"  - {escape_markdown(line)}" for line in item.details)
+    if not details:
+        return
+    lines = [f"  - {escape_markdown(line)}" for line in item.details]
+    if len(lines) <= SHOWN:
+        yield from lines
+        return
+    yield from (f"  <details><summary>{count_noun(len(lines), 'line')}</summary>", "", *lines, "", "  </details>", "")
 
 
 def _picture_lines(shown: Picture) -> Iterator[str]:

@@ -10,6 +10,7 @@ from components.platform.review import Loss
 
 ChangeKind = Literal["created", "changed", "replaced", "deleted", "kept", "blocked"]
 StackKind = Literal["new", "removed", "changed", "same"]
+RunChangeKind = Literal["added", "removed", "changed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,25 @@ class StackCosts:
 
 
 @dataclass(frozen=True, slots=True)
+class RunChange:
+    """A part of what runs that differs, such as an image, a variable or a file of the code. No text has a secret.
+
+    `job` empty: it concerns every job of the stack. `run` empty: every run of the job. `lets_in`: somebody can enter
+    the nodes, receives a credential, or lends them rights. `minor`: it changes where and how long something runs, but
+    not what.
+    """
+
+    job: str
+    run: str
+    kind: RunChangeKind
+    what: str
+    before: str = ""
+    after: str = ""
+    lets_in: bool = False
+    minor: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Remark:
     """A finding of `check`, or a result of the policy pack. Only the pack has an `outcome`: fail, unknown or waived.
 
@@ -228,6 +248,7 @@ class Review:
     lost: tuple[Access, ...] = ()
     changes: tuple[Change, ...] = ()
     warnings: tuple[str, ...] = ()
+    what_runs: tuple[RunChange, ...] = ()
     forecast: Forecast = field(default_factory=Forecast)
     forecast_changed: bool = False
     costs: StackCosts = field(default_factory=StackCosts)
@@ -252,4 +273,5 @@ class Review:
             self.unknown_changes or self.program or self.failed or self.refused or self.opened or self.closed
             or self.hanging or self.gained or self.lost or self.warnings or self.costs.starts or self.findings
             or self.of_kind("replaced", "deleted", "kept", "blocked") or self.pack or self.costs != self.costs_before
+            or self.what_runs
         )  # fmt: skip

@@ -24,6 +24,7 @@ from trainyard.review.preview import read_preview
 from trainyard.review.program_settings import compare_stack_settings
 from trainyard.review.recorder import Recorded, RecordingError, RecordingProcess, empty_recording
 from trainyard.review.revisions import Side
+from trainyard.review.what_runs import compare_what_runs, with_what_runs
 
 Progress = Callable[[str], None]
 _FEW = 10
@@ -103,9 +104,10 @@ def review_preview(request: ReviewRequest, file: Path) -> Review:
     kind: StackKind = "changed" if preview.before.resources and preview.after.resources else "new"
     if preview.before.resources and not preview.after.resources:
         kind = "removed"
-    return review_snapshots(
+    review = review_snapshots(
         preview.before, preview.after, kind, _findings_of_stack(request, stack), context, request.rehearsal
     )
+    return with_what_runs(review, (), preview.before, preview.after)
 
 
 def _check_both_sides(request: ReviewRequest) -> list[_StackSides]:
@@ -152,6 +154,7 @@ def _review_stack(
     made = review_snapshots(
         then, now, stack.kind, _findings_of_stack(request, stack), request.context, request.rehearsal
     )
+    made = with_what_runs(made, compare_what_runs(stack.before, stack.after), then, now)
     program = compare_stack_settings(_data_of_file(stack.before), _data_of_file(stack.after))
     return replace(made, program=program, kind="changed" if program and made.kind == "same" else made.kind)
 

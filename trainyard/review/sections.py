@@ -21,6 +21,7 @@ from trainyard.review.model import (
     Review,
     UnknownChange,
 )
+from trainyard.review.run_items import is_explained_by_what_runs, what_runs_items, what_runs_verdict
 
 PROGRAM_TITLE = "Who reviews, and with which program"
 # Items shown per section. Formats that can collapse text collapse the others.
@@ -62,6 +63,7 @@ def review_verdict(review: Review) -> str:
         (review.lost, f"{count_noun(len(review.lost), 'right')} lost"),
         *((changes := review.of_kind(kind), f"{len(changes)} {words}") for kind, words in _KINDS.items()),
         (review.warnings, count_noun(len(review.warnings), "warning")),
+        (review.what_runs, what_runs_verdict(review)),
         (review.costs.starts, runs),
         (review.findings, count_noun(len(review.findings), "finding")),
         (failing, f"{failing} of the policy pack fail"),
@@ -201,7 +203,7 @@ def _ending_items(review: Review) -> Iterator[Item]:
     for change in review.of_kind("blocked", "replaced", "deleted", "kept"):
         alike.setdefault((change.kind, change.because, change.follows, change.loss, change.type), []).append(change)
     lost_first = sorted(alike.values(), key=lambda changes: (changes[0].loss is None, bool(changes[0].follows)))
-    yield from map(_change_item, lost_first)
+    yield from (_change_item(changes, is_explained_by_what_runs(review, changes)) for changes in lost_first)
     if review.forecast_changed and review.kind not in ("new", "removed"):
         if review.forecast.blocks:
             yield Item(f"a destroy would be blocked by {quoted_list(review.forecast.blocks)}, as they are protected")
@@ -217,7 +219,7 @@ def _message_item(text: str) -> Item:
     return Item(first, tuple(line.strip() for line in rest.splitlines() if line.strip()), True)
 
 
-def _change_item(alike: list[Change]) -> Item:
+def _change_item(alike: list[Change], is_explained: bool) -> Item:
     first = alike[0]
     resources = resource_title(first.type, quoted_list(change.name for change in alike))
     words = {
@@ -230,6 +232,7 @@ def _change_item(alike: list[Change]) -> Item:
     paths = list(dict.fromkeys(_INDEX.sub("", path) for path in first.because))
     more = f" and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""
     because = f" because of {', '.join(paths[:_PATHS])}{more}" if paths else ""
+    because = ", as what it runs changes" if is_explained else because
     follows = f", as {first.follows} is replaced" if first.follows else ""
     details = [f"lost: {first.loss.words}"] if first.loss else []
     details += [f"to avoid it: {first.loss.avoid}"] if first.loss and first.loss.avoid else []
@@ -307,6 +310,7 @@ _SECTIONS: tuple[tuple[str, Callable[[Review], Iterator[Item]]], ...] = (
     ("Opens, closes", _passage_items),
     ("Gains, loses", _gain_items),
     ("Ends, is lost", _ending_items),
+    ("What will run", lambda review: (Item(*item) for item in what_runs_items(review))),
     ("Costs", _cost_items),
     ("Proof, findings, policy", _proof_items),
 )

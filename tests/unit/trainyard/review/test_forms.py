@@ -64,6 +64,7 @@ def test_sections_are_in_the_order_of_danger() -> None:
         "Opens, closes",
         "Gains, loses",
         "Ends, is lost",
+        "What will run",
         "Costs",
         "Proof, findings, policy",
     ]
@@ -168,6 +169,15 @@ def test_sarif_has_findings_results_and_what_must_be_seen_first() -> None:
     log = json.loads(FORMS["sarif"]([replace(whole_review(), file="stacks/Pulumi.a b.yaml")], ()))
     (run,) = log["runs"]
     rules = {one["ruleId"] for one in run["results"]}
-    assert rules == {"TY101", "rule", "r", "review/passages", "review/access", "review/lost", "review/program"}
+    assert rules == {
+        "TY101",
+        "rule",
+        "r",
+        "review/passages",
+        "review/what-runs",
+        "review/access",
+        "review/lost",
+        "review/program",
+    }
     places = {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"]}
     assert places == {"stacks/Pulumi.a%20b.yaml"}
