@@ -12,17 +12,9 @@ from components.values.resource_types import all_resource_types
 
 ANY = "*"
 # By type, the property with a document that says what its owner may do.
-IDENTITY_POLICIES = {
-    "aws:iam/policy:Policy": "policy",
-    "aws:iam/rolePolicy:RolePolicy": "policy",
-    "aws:iam/groupPolicy:GroupPolicy": "policy",
-    "aws:iam/userPolicy:UserPolicy": "policy",
-}
-ROLE = "aws:iam/role:Role"
-BUCKET_POLICY = "aws:s3/bucketPolicy:BucketPolicy"
-REPOSITORY_POLICY = "aws:ecr/repositoryPolicy:RepositoryPolicy"
-# By type, the property with a document that says who may use the resource.
-RESOURCE_POLICIES = {token: row.own_policy.policy for token, row in all_resource_types().items() if row.own_policy}
+IDENTITY_POLICIES = {token: row.document for token, row in all_resource_types().items() if row.document}
+# By type, the property with a document that says who may use a resource, and what resource that is.
+RESOURCE_POLICIES = {token: row.own_policy for token, row in all_resource_types().items() if row.own_policy}
 
 
 class DocumentError(ValueError):
@@ -59,6 +51,11 @@ def as_list(value: Any) -> Sequence[Any]:
     if value is None:
         return ()
     return value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+
+
+def types_with_policy_of(*resources: str) -> tuple[str, ...]:
+    """The types with a policy that says who may use such a resource."""
+    return tuple(token for token, own in RESOURCE_POLICIES.items() if own.what in resources)
 
 
 def is_open_to_all(statement: Mapping[str, Any]) -> bool:

@@ -50,6 +50,13 @@ class StandingCost(NamedTuple):
     only: Mapping[str, str] = MappingProxyType({})
 
 
+class KeptBy(NamedTuple):
+    """The input that keeps what is there from being overwritten, and its values that do."""
+
+    input: str
+    values: tuple[Any, ...]
+
+
 class OwnPolicy(NamedTuple):
     """The policy of a resource, which names others."""
 
@@ -127,6 +134,8 @@ class ResourceType:
     one_of: frozenset[str] = frozenset()
     lost: LostWith | None = field(default=None, repr=False)
     standing: StandingCost | None = None
+    # What lets nobody push a tag of an image again.
+    immutable_by: KeptBy | None = None
     own_policy: OwnPolicy | None = None
     # The input with a document that says what its holders may do, and the most characters of any document of it: the
     # cloud does not count spaces.

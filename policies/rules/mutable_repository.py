@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """If a tag can be pushed again, a run that starts again may run another image."""
 
+from components.values.resource_types import all_resource_types
 from policies.rule import RequiredValue, value_rule
 
 RULE = value_rule(
@@ -11,15 +12,13 @@ RULE = value_rule(
     remedy="set `trainyard:registry: { immutable: true }`, or name images by digest",
     because="a tag can be pushed again",
     where={
-        "oci:Artifacts/containerRepository:ContainerRepository": RequiredValue(
-            "isImmutable", True, {"immutable": True}, {"OCI's default": None}
-        ),
-        "aws:ecr/repository:Repository": RequiredValue(
-            "imageTagMutability",
-            # AWS also has `IMMUTABLE_WITH_EXCLUSION`.
-            lambda value: str(value).startswith("IMMUTABLE"),
-            {"immutable on AWS": "IMMUTABLE"},
-            {"AWS's default": None},
-        ),
+        token: RequiredValue(
+            row.immutable_by.input,
+            row.immutable_by.values.__contains__,
+            {f"{row.immutable_by.input}: {value}": value for value in row.immutable_by.values},
+            {f"without {row.immutable_by.input}": None},
+        )
+        for token, row in all_resource_types().items()
+        if row.immutable_by
     },
 )

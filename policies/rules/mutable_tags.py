@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from components.values.resource_types import all_resource_types
 from policies.openpai_jobs import RUN
 from policies.rule import (
     PASS,
@@ -52,12 +53,11 @@ def judge_image(image: str, stack: JudgedStack) -> PolicyVerdict:
 
 def _is_repository_immutable(path: str, stack: JudgedStack) -> bool | None:
     """Whether the tags of an image's repository are immutable. None: the repository is not of this stack."""
-    for resource in stack.of(REPOSITORY, AWS_REPOSITORY):
+    rows = {token: row.immutable_by for token, row in all_resource_types().items() if row.immutable_by}
+    for resource in stack.of(*rows):
         name = str(resource.properties.get("displayName") or resource.properties.get("name"))
         if path == name or path.endswith(f"/{name}"):
-            if resource.type == REPOSITORY:
-                return bool(resource.properties.get("isImmutable"))
-            return str(resource.properties.get("imageTagMutability")).startswith("IMMUTABLE")
+            return resource.properties.get(rows[resource.type].input) in rows[resource.type].values
     return None
 
 

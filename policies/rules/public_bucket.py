@@ -3,7 +3,8 @@
 
 from collections.abc import Mapping
 
-from policies.documents import BUCKET_POLICY, is_open_to_all, readable_statements
+from components.values.resource_types import types_of_part
+from policies.documents import is_open_to_all, readable_statements, types_with_policy_of
 from policies.rule import (
     PASS,
     Judge,
@@ -21,13 +22,15 @@ PRIVATE = "NoPublicAccess"
 AWS_BUCKET = "aws:s3/bucket:Bucket"
 BUCKET_ACL = "aws:s3/bucketAcl:BucketAcl"
 BLOCK = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"
+BUCKET_POLICY = "aws:s3/bucketPolicy:BucketPolicy"
 BLOCKED = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
 OPEN_ACLS = ("public-read", "public-read-write", "authenticated-read")
 
 
 def judge_bucket(resource: JudgedResource) -> PolicyVerdict:
+    """By the access type that OCI has, or the list that AWS has."""
     access = resource.properties.get("accessType") or PRIVATE
-    return PASS if access == PRIVATE else fail_because(f"accessType {access} lets anybody read objects")
+    return judge_acl(resource) if access == PRIVATE else fail_because(f"accessType {access} lets anybody read objects")
 
 
 def judge_acl(resource: JudgedResource) -> PolicyVerdict:
@@ -48,11 +51,10 @@ def judge_bucket_policy(resource: JudgedResource) -> PolicyVerdict:
 
 
 ROWS: Mapping[str, Judge] = {
-    BUCKET: judge_bucket,
-    AWS_BUCKET: judge_acl,
-    BUCKET_ACL: judge_acl,
-    BLOCK: judge_block,
-    BUCKET_POLICY: judge_bucket_policy,
+    **dict.fromkeys(types_of_part("bucket"), judge_bucket),
+    **dict.fromkeys(types_of_part("bucket acl"), judge_acl),
+    **dict.fromkeys(types_of_part("public access block"), judge_block),
+    **dict.fromkeys(types_with_policy_of("bucket"), judge_bucket_policy),
 }
 
 RULE = PolicyRule(

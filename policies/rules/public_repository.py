@@ -3,12 +3,11 @@
 
 from collections.abc import Mapping
 
-from policies.documents import REPOSITORY_POLICY, is_open_to_all, readable_statements
+from policies.documents import is_open_to_all, readable_statements, types_with_policy_of
 from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail_because
 
 REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
-
-
+REPOSITORY_POLICY = "aws:ecr/repositoryPolicy:RepositoryPolicy"
 PUBLIC_REPOSITORY = "aws:ecrpublic/repository:Repository"
 EVERYBODY = "anybody can pull its images"
 
@@ -28,7 +27,7 @@ def judge_public_repository(resource: JudgedResource) -> PolicyVerdict:
 
 ROWS: Mapping[str, Judge] = {
     REPOSITORY: judge_repository,
-    REPOSITORY_POLICY: judge_repository_policy,
+    **dict.fromkeys(types_with_policy_of("repository"), judge_repository_policy),
     PUBLIC_REPOSITORY: judge_public_repository,
 }
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from components.oci.iam.parse import parse_statement
 from components.oci.iam.statement import StatementError
-from policies.documents import IDENTITY_POLICIES, RESOURCE_POLICIES, ROLE, DocumentError, statements_in_document
+from components.values.resource_types import all_resource_types
+from policies.documents import IDENTITY_POLICIES, RESOURCE_POLICIES, DocumentError, statements_in_document
 from policies.rule import (
     PASS,
     Judge,
@@ -20,18 +21,10 @@ from policies.rule import (
     verdict_on_every,
 )
 
-POLICY = "oci:Identity/policy:Policy"
-DOCUMENTS = {**IDENTITY_POLICIES, **RESOURCE_POLICIES}
+POLICY, ROLE = "oci:Identity/policy:Policy", "aws:iam/role:Role"
+DOCUMENTS = {**IDENTITY_POLICIES, **{token: own.policy for token, own in RESOURCE_POLICIES.items()}}
 # What every statement has.
 PARTS = (("Effect",), ("Action", "NotAction"), ("Resource", "NotResource", "Principal", "NotPrincipal"))
-# AWS does not count spaces. A trust policy of a role may be doubled on request; the others are never raised.
-CHARACTERS = {
-    "aws:iam/policy:Policy": 6144,
-    "aws:iam/groupPolicy:GroupPolicy": 5120,
-    "aws:iam/userPolicy:UserPolicy": 2048,
-    ROLE: 4096,
-}
-MOST_CHARACTERS = 10_240
 
 
 def judge_policy_syntax(resource: JudgedResource) -> PolicyVerdict:
@@ -45,8 +38,9 @@ def judge_document_syntax(resource: JudgedResource) -> PolicyVerdict:
     except DocumentError as problem:
         return fail_because(f"its document: {problem}")
     text = document if isinstance(document, str) else json.dumps(document, default=str)
-    if len("".join(text.split())) > CHARACTERS.get(resource.type, MOST_CHARACTERS):
-        return fail_because(f"its document has more than {CHARACTERS.get(resource.type, MOST_CHARACTERS)} characters")
+    most = all_resource_types()[resource.type].most_characters
+    if len("".join(text.split())) > most:
+        return fail_because(f"its document has more than {most} characters")
     return verdict_on_every(judge_parts, statements)
 
 

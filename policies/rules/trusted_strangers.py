@@ -1,23 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Roles, keys and secrets must name who may use them. `*` is everybody, in every account of AWS."""
 
-from policies.documents import (
-    BUCKET_POLICY,
-    REPOSITORY_POLICY,
-    RESOURCE_POLICIES,
-    ROLE,
-    is_open_to_all,
-    readable_statements,
-)
+from policies.documents import RESOURCE_POLICIES, is_open_to_all, readable_statements, types_with_policy_of
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because, verdict_on_every
 
 # The rules public-bucket and public-repository judge buckets and repositories.
-TYPES = tuple(kind for kind in RESOURCE_POLICIES if kind not in (BUCKET_POLICY, REPOSITORY_POLICY))
-KEY = "aws:kms/key:Key"
+TYPES = tuple(token for token in RESOURCE_POLICIES if token not in types_with_policy_of("bucket", "repository"))
+ROLE, KEY = "aws:iam/role:Role", "aws:kms/key:Key"
 
 
 def judge_trust(resource: JudgedResource) -> PolicyVerdict:
-    statements = readable_statements(resource.properties.get(RESOURCE_POLICIES[resource.type]))
+    statements = readable_statements(resource.properties.get(RESOURCE_POLICIES[resource.type].policy))
     return verdict_on_every(
         lambda one: fail_because("it trusts anybody in any account") if is_open_to_all(one) else PASS, statements
     )

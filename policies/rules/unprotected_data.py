@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pulumi destroy`, or a change that replaces a bucket, deletes what it keeps. Protection makes both stop and ask."""
 
+from components.values.resource_types import types_of_part
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, fail_because
 
-TYPES = (
-    "oci:ObjectStorage/bucket:Bucket",
-    "oci:Artifacts/containerRepository:ContainerRepository",
-    "aws:s3/bucket:Bucket",
-    "aws:ecr/repository:Repository",
-)
+TYPES = types_of_part("bucket", "repository")
 # The environment of stacks for one machine: their data is scratch by its name, and goes when the stack goes.
 SCRATCH_ENVIRONMENT = "local"
 

@@ -104,7 +104,9 @@ ACCESS_TYPES = (
             waits={"create": "MalformedPolicyDocument ConcurrentModification", "delete": "DeleteConflict"},
             unreached={"policies are resources of their own": "AttachRolePolicy PutRolePolicy"},
         ),
-        part="role", own_policy=OwnPolicy("role", "name", "assumeRolePolicy"), most_characters=4096,
+        part="role", own_policy=OwnPolicy("role", "name", "assumeRolePolicy"),
+        # May be doubled on request; those of other documents are never raised.
+        most_characters=4096,
         arns=dict.fromkeys(("iam", "sts"), "arn:aws:iam::{account}:role/{id}"),
         in_reviews=inputs_in_reviews(
             judged="assumeRolePolicy inlinePolicies managedPolicyArns name namePrefix permissionsBoundary",

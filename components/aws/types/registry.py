@@ -11,7 +11,7 @@ from components.aws.types.aws_resource_type import (
     Tagging,
     aws_type,
 )
-from components.values.resource_types import LostWith, OwnPolicy, ResourceType, input_names, inputs_in_reviews
+from components.values.resource_types import KeptBy, LostWith, OwnPolicy, ResourceType, input_names, inputs_in_reviews
 
 _REPOSITORY = {"repositoryName": "{id}"}
 _LOG_GROUP = {"logGroupName": "{id}"}
@@ -53,6 +53,7 @@ REGISTRY_TYPES = (
             ("name",),
         ),
         arns={"ecr": "arn:aws:ecr:{region}:{account}:repository/{id}"}, part="repository",
+        immutable_by=KeptBy("imageTagMutability", ("IMMUTABLE", "IMMUTABLE_WITH_EXCLUSION")),
         live=LiveState(
             "imageTagMutability", "the repository {id}", policy_type="aws:ecr/repositoryPolicy:RepositoryPolicy",
             policy=Read("GetRepositoryPolicy", _REPOSITORY, "policyText"),

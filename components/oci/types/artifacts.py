@@ -2,7 +2,7 @@
 """Image repositories."""
 
 from components.oci.types.oci_resource_type import oci_type
-from components.values.resource_types import LostWith, inputs_in_reviews
+from components.values.resource_types import KeptBy, LostWith, inputs_in_reviews
 
 ARTIFACTS_TYPES = (
     oci_type(
@@ -15,7 +15,7 @@ ARTIFACTS_TYPES = (
         ),
         existing="registry: {{ existing: {} }}", shows_system_tags=True, words="repository", ocid_kind="containerrepo",
         compared="isPublic isImmutable", judged="isPublic", is_listed_in_part=True, statement_kind="repository",
-        name_input="displayName", part="repository",
+        name_input="displayName", part="repository", immutable_by=KeptBy("isImmutable", (True,)),
         in_reviews=inputs_in_reviews(
             judged="isPublic",
             placed="compartmentId isImmutable",
