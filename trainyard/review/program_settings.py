@@ -51,7 +51,7 @@ _SETTING_KINDS = (
         "where `up` sends its calls and credentials",
     ),
     _setting_kind(
-        r".+:(assumerole.*|.*profile|shared.*files?|auth|userocid|tenancyocid|fingerprint|.*key|.*keypath|.*password"
+        r".+:(assumerole.*|.*profile|shared.*files?|auth|(user|tenan).*|fingerprint|.*key|.*keypath|.*password"
         r"|.*tokens?|.*secret|.*credentials?.*)",
         "as whom `up` acts",
     ),
