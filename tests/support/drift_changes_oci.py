@@ -29,7 +29,9 @@ class Changes:
             self.rule_added, self.rule_widened, self.rule_removed, self.second_list, self.way_in,
             self.statement_widened, self.statement_removed, self.statement_added, self.second_policy,
             self.policy_for_all, self.policy_above, self.policy_for_our_runs, self.group_changed, self.bucket_opened,
-            self.repository_opened, self.job_changed, self.job_added, self.log_off,
+            self.repository_opened, self.job_changed, self.job_added, self.log_off, self.policy_that_claims,
+            self.policy_beyond_the_stack, self.policy_by_name, self.user_in_group, self.objects_expire,
+            self.tags_removed, self.security_group, self.bucket_moved,
         ]  # fmt: skip
 
     def _rules(self, change: Callable[[Any], dict[str, Any]]) -> Undo:
@@ -141,6 +143,116 @@ class Changes:
         )
         made = self.identity.create_policy(details).data.id
         return lambda: self.identity.delete_policy(made)
+
+    def policy_that_claims(self, chance: random.Random) -> BehindTheBack:
+        """Its tags say that another stack made it."""
+        text = f"Allow any-user to manage objects in tenancy where target.bucket.name = '{BUCKET}'"
+
+        def make() -> Undo:
+            tags = {"managed-by": "trainyard", "stack": "no-such-stack"}
+            details = oci.identity.models.CreatePolicyDetails(
+                compartment_id=self.tenancy, name="claims", description="x", statements=[text], freeform_tags=tags
+            )
+            made = self.identity.create_policy(details).data.id
+            return lambda: self.identity.delete_policy(made)
+
+        claim = "it says that it is of the stack no-such-stack, which is not known here"
+        return BehindTheBack(text, make, ["gains", f"policy claims in the tenancy: {claim}"])
+
+    def policy_beyond_the_stack(self, chance: random.Random) -> BehindTheBack:
+        """Rights of its own runs and of its users that are not about its resources."""
+        who = chance.choice(["dynamic-group demo-local-runs", "group scientists"])
+        what = chance.choice(["read secret-family", "manage users", "manage instance-family"])
+        text = f"Allow {who} to {what} in tenancy"
+        return BehindTheBack(text, lambda: self._policy(self.tenancy, text), ["gains", "beside"])
+
+    def policy_by_name(self, chance: random.Random) -> BehindTheBack:
+        name = self.identity.get_compartment(self.compartment).data.name
+        text = f"Allow group others to manage objects in compartment {name}"
+        seen = ["gains    group others", "in the stack's compartment", "beside"]
+        return BehindTheBack(text, lambda: self._policy(self.tenancy, text), seen)
+
+    def user_in_group(self, chance: random.Random) -> BehindTheBack:
+        models = oci.identity.models
+
+        def make() -> Undo:
+            (group,) = self.identity.list_groups(self.tenancy, name="scientists").data
+            user = models.CreateUserDetails(
+                compartment_id=self.tenancy, name="mallory", description="x", email="m@x.org"
+            )
+            user_id = self.identity.create_user(user).data.id
+            details = models.AddUserToGroupDetails(user_id=user_id, group_id=group.id)
+            membership = self.identity.add_user_to_group(details).data.id
+
+            def undo() -> None:
+                self.identity.remove_user_from_group(membership)
+                self.identity.delete_user(user_id)
+
+            return undo
+
+        return BehindTheBack("a user in the stack's group", make, ["user mallory in the group scientists, since 20"])
+
+    def objects_expire(self, chance: random.Random) -> BehindTheBack:
+        models, days, place = oci.object_storage.models, chance.randrange(1, 90), (self.up.cloud.namespace, BUCKET)
+
+        def make() -> Undo:
+            rule = models.ObjectLifecycleRule(
+                name="clean", action="DELETE", time_amount=days, time_unit="DAYS", is_enabled=True
+            )
+            details = models.PutObjectLifecyclePolicyDetails(items=[rule])
+            self.clients.storage.put_object_lifecycle_policy(*place, details)
+            return lambda: self.clients.storage.delete_object_lifecycle_policy(*place)
+
+        return BehindTheBack(
+            "objects end", make, [f"lifecycle rule clean of the bucket {BUCKET}: DELETE after {days} DAYS"]
+        )
+
+    def bucket_moved(self, chance: random.Random) -> BehindTheBack:
+        def make() -> Undo:
+            def update(compartment: Any) -> Any:
+                return self.clients.storage.update_bucket(
+                    self.up.cloud.namespace,
+                    BUCKET,
+                    oci.object_storage.models.UpdateBucketDetails(compartment_id=compartment),
+                )
+
+            return turn(update, self.tenancy, self.compartment)
+
+        return BehindTheBack("the bucket moves", make, [f"compartmentId: {self.compartment}, now {self.tenancy}"])
+
+    def tags_removed(self, chance: random.Random) -> BehindTheBack:
+        vcn = self.up.id_of("Vcn", "vcn")
+
+        def make() -> Undo:
+            before = self.network.get_vcn(vcn).data.freeform_tags
+            now = {key: value for key, value in before.items() if key != "stack"}
+
+            def update(tags: Any) -> Any:
+                return self.network.update_vcn(vcn, CORE.UpdateVcnDetails(freeform_tags=tags))
+
+            return turn(update, now, before)
+
+        return BehindTheBack("a tag less", make, ["freeformTags.stack: local, now nothing"])
+
+    def security_group(self, chance: random.Random) -> BehindTheBack:
+        port = chance.randrange(1, 65535)
+
+        def make() -> Undo:
+            made = self.network.create_network_security_group(
+                CORE.CreateNetworkSecurityGroupDetails(
+                    compartment_id=self.compartment, vcn_id=self.up.id_of("Vcn", "vcn"), display_name="open"
+                )
+            ).data.id
+            rule = CORE.AddSecurityRuleDetails(
+                direction="INGRESS", protocol="6", source="0.0.0.0/0", source_type="CIDR_BLOCK",
+                tcp_options=CORE.TcpOptions(destination_port_range=CORE.PortRange(min=port, max=port)),
+            )  # fmt: skip
+            rules = CORE.AddNetworkSecurityGroupSecurityRulesDetails(security_rules=[rule])
+            self.network.add_network_security_group_security_rules(made, rules)
+            return lambda: self.network.delete_network_security_group(made)
+
+        seen = [f"TCP {port} into the security group `open`", "network security group open in the stack's VCN"]
+        return BehindTheBack("an open security group", make, seen)
 
     def second_policy(self, chance: random.Random) -> BehindTheBack:
         who, verb = chance.choice(["others", "auditors"]), chance.choice(["read", "manage"])

@@ -106,7 +106,8 @@ def drift_lines(drift: Drift) -> Iterator[str]:
     else:
         yield f"{drift.stack}: {count_noun(len(drift.remarks), 'difference')} from what the last `up` made"
         yield from (f"  {_WORDS[remark.kind]:8} {remark.words}" for remark in drift.remarks)
-        yield "  To undo it: `pulumi up --refresh`; resources that no stack declares must be removed by hand"
+        if any(remark.kind != "run" for remark in drift.remarks):
+            yield "  To undo it: `pulumi up --refresh`; resources that no stack declares must be removed by hand"
     yield from (f"  not read {part}" for part in drift.unread)
 
 

@@ -23,6 +23,7 @@ KINDS = ("opens", "closes", "gains", "loses", "undeclared", "gone", "changed", "
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _LONGEST = 300
 _CANCELED = "CANCELED"
+_STARTS_AGAIN = "a higher `attempt` starts it again"
 _NOTHING = object()
 
 
@@ -101,10 +102,10 @@ def compare_runs(declared: Mapping[tuple[str, str], str], seen: Iterable[RunStat
     for (job, name), state in sorted(declared.items()):
         run = there.get((job, name))
         if run is None:
-            yield Remark("run", f"run {job}/{name}: no start of it exists any more; a higher `attempt` starts it again")
+            yield Remark("run", f"run {job}/{name}: no start of it exists any more; {_STARTS_AGAIN}")
         elif state != _CANCELED and any(node.run.state == _CANCELED for node in run.nodes):
             was = f"{state} at the last `up`" if state in TERMINAL else "running at the last `up`"
-            yield Remark("run", f"run {job}/{name} was cancelled; it was {was}")
+            yield Remark("run", f"run {job}/{name} was cancelled; it was {was}; {_STARTS_AGAIN}")
 
 
 def in_order(remarks: Iterable[Remark]) -> tuple[Remark, ...]:

@@ -2,15 +2,16 @@
 """Finds statements in force that the stack did not declare and that apply to its resources.
 
 A tenancy has many policies, and most do not matter here, such as those of administrators. A statement counts if it
-names a resource of the stack (its bucket, repository or groups), if it is for everybody, or if it was added after the
-stack was made. Statements that other stacks of trainyard made are left out, because their own files declare them. That
-a stack made one is shown by its state: tags only claim it.
+names a resource of the stack (its bucket, repository or groups), if it is for everybody, if it is for the stack's own
+runs, whatever it allows them, or if it was added after the stack was made. Statements that other stacks of trainyard
+made are left out, because their own files declare them. That a stack made one is shown by its state, not by tags, which
+only claim it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, partial
 from itertools import chain
@@ -24,7 +25,8 @@ from components.oci.iam.evaluate import compile_condition, variables_in
 from components.oci.iam.judge import Compartments
 from components.oci.iam.parse import parse_statement
 from components.oci.iam.permissions import resource_families, resource_types
-from components.oci.iam.statement import Named, StatementError, Subject
+from components.oci.iam.printing import to_text
+from components.oci.iam.statement import CompartmentId, CompartmentName, Identified, Named, StatementError, Subject
 from components.oci.types import SERVED_TYPES
 from components.oci.types.oci_resource_type import OciResourceType
 from components.platform.calls import call_of
@@ -67,9 +69,11 @@ class PolicyReader:
         self._question, self._session, self._reading, self._lists, self._made = question, session, reading, lists, made
         self._call = call_of("drift", question.where.tell)
         declared = question.declared
-        self._groups = {
-            str(one.inputs.get("name") or one.inputs.get("displayName")).lower() for one in declared.of(*_GROUPS)
-        }
+        made_groups = declared.of(*_GROUPS)
+        self._own_groups = {
+            str(group.inputs.get("name") or group.inputs.get("displayName")).lower() for group in made_groups
+        } | {group.id.lower() for group in made_groups}
+        self._named_groups = groups_of_users(declared)
         self._makes_access = bool(declared.of(POLICY))
         self._things = tuple(_stack_resources(question))
         self._mine = frozenset[str]()
@@ -122,7 +126,8 @@ class PolicyReader:
         if claim:
             texts = [text for text in texts if not claim.is_true(partial(has_statement, policy.id, text))]
         if texts or (tags.get("stack") == stack and tags.get("managed-by") == "trainyard"):
-            inputs = {"compartmentId": place, "name": policy.name, "statements": texts, "freeformTags": tags}
+            statements = [_by_ocid(text, place, compartments) for text in texts]
+            inputs = {"compartmentId": place, "name": policy.name, "statements": statements, "freeformTags": tags}
             where = "the tenancy" if place == compartments.root else f"compartment {compartments.names.get(place, '')}"
             self._reading.add(POLICY, policy.id, inputs, f"policy {policy.name} in {where}", claim=claim)
 
@@ -141,19 +146,26 @@ class PolicyReader:
             and may_hold(statement.condition, thing.variables)
         ]  # fmt: skip
         who = words_of_subject(statement.subject)
-        if not reached or who in self._question.known or (who in self._mine and not newer):
+        if who in self._question.known:
+            return False
+        if self._is_ours(statement) or (newer and not self._named_groups.isdisjoint(statement.subject.members)):
+            return True
+        if not reached or (who in self._mine and not newer):
             return False
         narrowed = any(not may_hold(statement.condition, thing.another) for thing in reached if thing.named)
-        return (
-            newer
-            or statement.subject.kind in _EVERYBODY
-            or self._is_ours(statement)
-            or (narrowed and self._makes_access)
-        )
+        return newer or statement.subject.kind in _EVERYBODY or (narrowed and self._makes_access)
 
     def _is_ours(self, statement: Statement) -> bool:
         members = statement.subject.members
-        return any(isinstance(one, Named) and one.name.lower() in self._groups for one in members)
+        names = {(member.name if isinstance(member, Named) else member.ocid).lower() for member in members}
+        return statement.subject.kind == "dynamic-group" and not names.isdisjoint(self._own_groups)
+
+
+def groups_of_users(declared: Snapshot) -> frozenset[Named | Identified]:
+    """The groups of users to which the stack gives rights. They may have other rights from before."""
+    texts = (str(text) for policy in declared.of(POLICY) for text in policy.inputs.get("statements") or ())
+    subjects = (found.subject for text in texts if isinstance(found := _comparable(text), Statement))
+    return frozenset(member for subject in subjects if subject.kind == "group" for member in subject.members)
 
 
 def has_statement(policy: str, text: str, state: Snapshot) -> bool:
@@ -167,6 +179,15 @@ def _comparable(text: str) -> Statement | str:
         return parse_statement(text)
     except StatementError:
         return text
+
+
+def _by_ocid(text: str, place: str, compartments: Compartments) -> str:
+    """The statement with the OCID of its compartment, if it has the name: only here both are known."""
+    statement = _comparable(text)
+    if isinstance(statement, str) or not isinstance(statement.location, CompartmentName):
+        return text
+    ocid = compartments.resolve(statement.location, place)
+    return to_text(replace(statement, location=CompartmentId(ocid))) if ocid and ocid in compartments.parents else text
 
 
 def statement_kind_of(row: OciResourceType) -> Mapping[str, Any] | None:

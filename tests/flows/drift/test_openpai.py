@@ -39,4 +39,5 @@ def test_a_run_that_was_stopped_by_hand_is_found(up: StackUp) -> None:
     assert answer.status == 202, answer.content
     code, said = eventually(up.drift, lambda seen: seen[0] == 1)
     assert code == 1
-    assert "run cifar10/base was cancelled; it was running at the last `up`" in said
+    assert "run cifar10/base was cancelled; it was running at the last `up`; a higher `attempt` starts it again" in said
+    assert "pulumi up --refresh" not in said, "a refresh starts no run"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from components.oci.client.live import as_declared_if_equal
 from components.oci.client.live_policies import POLICY, PolicyReader
+from components.oci.client.live_values import as_declared_if_equal
 from components.platform.client import Where
 from components.platform.live import LiveQuestion, LiveSide, Reading
 from components.platform.review import ReviewedResource, Snapshot
@@ -33,7 +33,7 @@ DECLARED = Snapshot(
         resource("oci:ObjectStorage/bucket:Bucket", "bucket", name="demo-bucket"),
         resource("oci:Core/vcn:Vcn", "vcn"),
         resource("oci:Identity/dynamicGroup:DynamicGroup", "runs", name="demo-runs"),
-        resource(POLICY, "access", name="demo-access"),
+        resource(POLICY, "access", name="demo-access", statements=["Allow group vision to read buckets in tenancy"]),
     ),
 )
 
@@ -104,6 +104,8 @@ IN = f"in compartment id {HERE}"
         (f"Allow any-group to use subnets {IN}", ABOVE),
         (f"Allow dynamic-group demo-runs to manage buckets {IN}", HERE),
         ("Allow dynamic-group Demo-Runs to manage all-resources in tenancy", TENANCY),
+        ("Allow dynamic-group demo-runs to manage users in tenancy", TENANCY),
+        ("Allow dynamic-group id ocid1.runs to read secret-family in tenancy", TENANCY),
     ],
 )
 def test_what_names_the_stack_or_is_for_everybody_counts_however_old_it_is(statement: str, place: str) -> None:
@@ -121,7 +123,7 @@ def test_what_names_the_stack_or_is_for_everybody_counts_however_old_it_is(state
 )
 def test_what_is_wide_counts_if_it_was_made_after_the_stack_and_is_not_known(statement: str, place: str) -> None:
     assert found(statement, place) == []
-    assert found(statement, place, AFTER) == [statement]
+    assert found(statement, place, AFTER) == [statement.replace("compartment here", f"compartment id {HERE}")]
     who = statement.removeprefix("Allow ").partition(" to ")[0]
     assert found(statement, place, AFTER, (who,)) == []
 
@@ -167,6 +169,18 @@ def test_tags_only_claim_that_another_stack_made_a_policy(
     assert list(side.undeclared.values()) == [
         f"policy other in compartment here: it says that it is of the stack other, {reason}"
     ]
+
+
+def test_any_right_that_users_of_the_stack_got_since_counts() -> None:
+    statement = "Allow group vision to manage users in tenancy"
+    assert found(statement, TENANCY) == []
+    assert found(statement, TENANCY, AFTER) == [statement]
+    assert found(statement.replace("vision", "others"), TENANCY, AFTER) == []
+
+
+def test_a_compartment_by_its_name_is_that_of_the_stack() -> None:
+    statement = "Allow any-user to read objects in compartment above:here"
+    assert found(statement, TENANCY) == [f"Allow any-user to read objects {IN}"]
 
 
 def test_what_lets_the_caller_make_the_stack_is_no_news_but_what_it_got_since_is() -> None:
