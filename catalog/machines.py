@@ -16,6 +16,7 @@ from catalog.tables import rows_at, table
 
 # The name, in place of a shape, for a team's price of a node on a compute target that is not the stack's own.
 COMPUTE_TARGET = "compute target"
+BLOCK_STORAGE = "GB of block storage"
 _MINUTES = 60
 _TEAMS_OWN = "the team's own prices"
 _WHOLE, _BY_SIZE = ("usd_per_hour",), ("usd_per_ocpu_hour", "usd_per_gib_hour")
@@ -47,7 +48,8 @@ def price_of(
     row = given if isinstance(given, Mapping) else {} if given is None else {"usd_per_hour": given}
     listed_by = _TEAMS_OWN
     if given is None:
-        row, listed_by = machine_named(name) or {}, str(table("review")["prices"]["source"])
+        listed = table("review")["prices"]
+        row, listed_by = machine_named(name) or listed["others"].get(name) or {}, str(listed["source"])
     usd = None
     if "usd_per_hour" in row:
         usd = float(row["usd_per_hour"])
@@ -55,6 +57,16 @@ def price_of(
         by_ocpu, by_gib = (float(row[key]) for key in _BY_SIZE)
         usd = by_ocpu * float(ocpus) + by_gib * float(memory_gib)
     return Price() if usd is None or not isfinite(usd) else Price(usd, str(row.get("source") or listed_by))
+
+
+def price_with_block_storage(machine: Price, size_gb: float, own: Mapping[str, Any]) -> Price:
+    """The price of a machine with its block storage. Unknown if either is."""
+    if not size_gb:
+        return machine
+    storage = price_of(BLOCK_STORAGE, own)
+    if machine.usd_per_hour is None or storage.usd_per_hour is None:
+        return Price()
+    return Price(machine.usd_per_hour + storage.usd_per_hour * size_gb, machine.source)
 
 
 def machine_types_of(platform: str) -> Mapping[str, Mapping[str, Any]]:
@@ -89,6 +101,19 @@ def most_retries(counts: Iterable[int]) -> int:
     return -1 if -1 in listed else max(listed, default=0)
 
 
-def longest_hours(minutes: float | None, retries: int) -> float | None:
-    """The longest time of one run, including retries. None if there is no limit."""
-    return None if not minutes or retries < 0 else float(minutes) / _MINUTES * (retries + 1)
+def retries_in_all(of_job: int, of_roles: Iterable[int]) -> int:
+    """The most retries of a task that starts again alone, and with each retry of its job. Negative: no limit."""
+    of_tasks = most_retries(of_roles)
+    return -1 if most_retries([of_job, of_tasks]) < 0 else (of_job + 1) * (of_tasks + 1) - 1
+
+
+def longest_run_hours(platform: str, minutes: float | None, retries: int) -> float | None:
+    """The longest time of one run. None if there is no limit.
+
+    Retries add nothing on a platform whose maximum runtime includes them."""
+    if not minutes:
+        return None
+    row = platforms().get(platform)
+    if row is not None and row.maximum_runtime == "run":
+        return float(minutes) / _MINUTES
+    return None if retries < 0 else float(minutes) / _MINUTES * (retries + 1)

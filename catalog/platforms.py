@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from catalog.tables import table
 
@@ -48,6 +48,7 @@ class PlatformRow:
     stores: str = ""
     machines: str = ""
     run_logs: str = ""
+    maximum_runtime: Literal["run", "start"] = "run"
     lacks: Mapping[str, str] = field(default_factory=dict)
     instead: Mapping[str, str] = field(default_factory=dict)
 

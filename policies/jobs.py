@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from catalog.machines import COMPUTE_TARGET, Price, accelerators_of, longest_hours, most_retries, price_of
+from catalog.machines import (
+    COMPUTE_TARGET,
+    Price,
+    accelerators_of,
+    longest_run_hours,
+    price_of,
+    price_with_block_storage,
+    retries_in_all,
+)
 from catalog.reason_tags import LAUNCH
 from components.values.resource_types import JobPart, all_resource_types
 from policies.rule import JudgedResource, JudgedStack, NotKnownError
@@ -74,12 +82,12 @@ def documents_of(run: JudgedResource) -> Iterator[Mapping[str, Any]]:
 
 
 def retries_of(run: JudgedResource) -> int:
-    """The largest retry count of any node. Negative: unlimited."""
+    """How often the platform itself starts a task again at most. Negative: unlimited."""
     protocol = run.properties.get("protocol") or {}
-    counts = [int(protocol.get("jobRetryCount") or 0)]
-    counts += [int(role.get("taskRetryCount") or 0) for role in (protocol.get("taskRoles") or {}).values()]
-    counts += [int((document.get("retry") or {}).get("count") or 0) for document in documents_of(run)]
-    return most_retries(counts)
+    roles = (protocol.get("taskRoles") or {}).values()
+    return retries_in_all(
+        int(protocol.get("jobRetryCount") or 0), [int(role.get("taskRetryCount") or 0) for role in roles]
+    )
 
 
 def ports_of_run(run: JudgedResource) -> Iterator[Ports]:
@@ -125,27 +133,25 @@ def accelerators_at_once(job: PolicyJob) -> float:
 
 
 def dollars_at_most(job: PolicyJob, prices: Mapping[str, Any], targets: bool = False) -> float:
-    """The cost if each run takes its maximum runtime and all its retries. For a job without runs: the cost of one.
+    """The cost if each run takes as long as its platform lets it. For a job without runs: the cost of one.
 
     `targets`: whether the stack has compute targets of its own.
     """
     usd = machine_of(job, prices, targets).usd
     if not job.runs:
-        return nodes_at_once(job) * _bounded_hours(_minutes_of_job(job.job), 0, job.name) * usd() if job.job else 0.0
+        # Only OCI has a job without a run.
+        hours = longest_run_hours("oci", float(_minutes_of_job(job.job)), 0) if job.job else 0.0
+        return nodes_at_once(job) * (hours or 0.0) * usd() if job.job else 0.0
     return sum(nodes_of_run(run) * _hours_of_run(run) * usd() for run in job.runs)
 
 
 def _hours_of_run(run: JudgedResource) -> float:
     minutes = run.properties.get("maximumRuntimeMinutes") or _raise_missing(run, "maximumRuntimeMinutes")
-    return _bounded_hours(minutes, retries_of(run), run.name)
-
-
-def _bounded_hours(minutes: Any, retries: int, name: str) -> float:
-    hours = longest_hours(float(minutes), retries)
+    hours = longest_run_hours(str(run.properties.get("platform")), float(minutes), retries_of(run))
     return (
         hours
         if hours is not None
-        else _raise_not_known(f"retry.count` of `{name}", "has no limit, so nothing bounds it")
+        else _raise_not_known(f"retry.count` of `{run.name}", "has no limit, so nothing bounds it")
     )
 
 
@@ -174,7 +180,13 @@ def _machine_of_oci(job: JudgedResource, prices: Mapping[str, Any], targets: boo
         return JobMachine("a compute target", lambda: gpus, _price_in_usd(COMPUTE_TARGET, lambda: price))
     shape = str(details.get("shapeName"))
     size = details.get("jobShapeConfigDetails") or {}
-    return _job_machine(shape, lambda: price_of(shape, prices, size.get("ocpus"), size.get("memoryInGbs")))
+    storage = float(details.get("blockStorageSizeInGbs") or 0)
+
+    def price_of_node() -> Price:
+        machine = price_of(shape, prices, size.get("ocpus"), size.get("memoryInGbs"))
+        return price_with_block_storage(machine, storage, prices)
+
+    return _job_machine(shape, price_of_node)
 
 
 def _job_machine(shape: str, price: Callable[[], Price]) -> JobMachine:

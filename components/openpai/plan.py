@@ -50,13 +50,16 @@ class StorePlan:
 
 @dataclass(frozen=True, slots=True)
 class TaskRolePlan:
-    """A task role: the resources of its tasks, retries, completion, and ports (label -> how many)."""
+    """A task role: the resources of its tasks, retries, completion, and ports (label -> how many).
+
+    `sku_name`: of the row of `trainyard:skus`, which a team's prices name."""
 
     retry_count: int
     min_failed: int
     min_succeeded: int
     sku: Sku
     ports: Mapping[str, int]
+    sku_name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +160,7 @@ def _lower_job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job
                 min_succeeded=_tasks_that_suffice(spec, role.name, services),
                 sku=stack.skus[spec.sku_name(role.name)],
                 ports={label.replace("-", "_"): spec.roles[role.name].ports.get(label, 1) for label in role.reserved},
+                sku_name=spec.sku_name(role.name),
             )
             for role in job.roles
         },

@@ -163,7 +163,7 @@ class Machines:
     """The costs of one job's nodes. `usd_per_hour` and `accelerators` are for one node; None if not known.
 
     `stays`: machines are kept between runs. They stop after `idle_minutes` without a run (0: never). `retries`: how
-    often the platform itself retries a node.
+    often the platform itself starts a node again at most, each time for the maximum runtime (negative: no limit).
     """
 
     shape: str

@@ -74,8 +74,8 @@ def _run_of_nodes(
     return JudgedResource(RUN, {"platform": "oci", **inputs}, f"{job}/base")
 
 
-def _job_with_shape(shape: Any = "VM.GPU.A10.2", size: Any = None, **tags: str) -> JudgedResource:
-    where = {"shapeName": shape, "jobShapeConfigDetails": size}
+def _job_with_shape(shape: Any = "VM.GPU.A10.2", size: Any = None, disk: int = 0, **tags: str) -> JudgedResource:
+    where = {"shapeName": shape, "jobShapeConfigDetails": size, "blockStorageSizeInGbs": disk}
     return _job_on(where, **tags)
 
 
@@ -95,9 +95,9 @@ FLEX = "VM.Standard.E5.Flex"
 ON_TARGET = _job_on({"computeTargetId": "ocid1.datasciencecomputetarget.oc1..a"})
 
 
-def _openpai_run(instances: int) -> JudgedResource:
+def _openpai_run(instances: int, retries: int = 0) -> JudgedResource:
     role = {"instances": instances, "resourcePerInstance": {"gpu": 4}}
-    protocol = {"taskRoles": {"worker": role}, "jobRetryCount": 0}
+    protocol = {"taskRoles": {"worker": role}, "jobRetryCount": retries}
     return _run_of_nodes(instances, platform="openpai", protocol=protocol)
 
 
@@ -148,6 +148,9 @@ RULE = StackRule(
         "a price of the team's own": _stack_with_ceilings(
             _job_with_shape(), _run_of_nodes(4), usd=4, prices={"VM.GPU.A10.2": 1}
         ),
+        "retries, which the maximum runtime includes": _stack_with_ceilings(
+            _job_with_shape(), _run_of_nodes(4, retries=2), usd=16
+        ),
         "a job without runs": _stack_with_ceilings(_job_with_shape(launch="nodes=4 ports=29400"), nodes=4, usd=16),
         "a flexible shape": _stack_with_ceilings(
             _job_with_shape(FLEX, {"ocpus": 10, "memoryInGbs": 50}), _run_of_nodes(1), usd=0.4
@@ -162,7 +165,10 @@ RULE = StackRule(
         "nodes of several runs": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(3), _run_of_nodes(3), nodes=4),
         "accelerators": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(4), gpus=7),
         "dollars": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(4, 61), usd=16),
-        "dollars, by retries": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(4, retries=1), usd=16),
+        "dollars, by retries of OpenPAI": _stack_with_ceilings(_openpai_run(2, 1), usd=3, prices={"openpai": 1}),
+        "dollars, by disks": _stack_with_ceilings(
+            _job_with_shape(disk=100), _run_of_nodes(4), usd=16.3, prices={"GB of block storage": 0.001}
+        ),
         "dollars of a flexible shape": _stack_with_ceilings(
             _job_with_shape(FLEX, {"ocpus": 10, "memoryInGbs": 51}), _run_of_nodes(1), usd=0.4
         ),
@@ -179,7 +185,7 @@ RULE = StackRule(
         "a flexible shape without its memory": _stack_with_ceilings(
             _job_with_shape(FLEX, {"ocpus": 1}), _run_of_nodes(1), usd=1000
         ),
-        "retries without limit": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(1, retries=-1), usd=1000),
+        "retries without limit": _stack_with_ceilings(_openpai_run(2, -1), usd=1000, prices={"openpai": 1}),
         "a compute target of somebody else": _stack_with_ceilings(ON_TARGET, _run_of_nodes(1), usd=1000),
         "a shape that the catalog does not know": _stack_with_ceilings(
             _job_with_shape("VM.New"), _run_of_nodes(2), gpus=1000

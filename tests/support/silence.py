@@ -34,6 +34,8 @@ Document = dict[str, Any]
 class SilentChange:
     """`number`: of the attempts by which this list began. `shows`: texts of the first screen of the review.
 
+    `stays_silent`: the other way round: a change without meaning, of which the review must make nothing.
+
     `before` prepares the stack file; `change` changes it. `program` is code that runs at the end of the program, after
     the change. `files` changes the repository around the stack. `trips`: the gates that must trip.
     """
@@ -47,6 +49,7 @@ class SilentChange:
     program: str = ""
     files: Callable[[Path], object] | None = None
     trips: frozenset[str] = frozenset()
+    stays_silent: bool = False
 
     @property
     def stack_name(self) -> str:
@@ -183,8 +186,10 @@ def _missing_in_reviews(rows: Iterable[SilentChange], repository: Path) -> Itera
     screens, tripped = first_screens(repository)
     for row in rows:
         screen = screens[row.stack_name]
-        if SILENT in screen.partition("\n")[0]:
-            yield f"{row.number} {row.title}: silent: {screen}"
+        if (SILENT in screen.partition("\n")[0]) != row.stays_silent:
+            yield f"{row.number} {row.title}: {'not ' if row.stays_silent else ''}silent: {screen}"
+        if row.stays_silent and (alarms := tripped.get(row.stack_name)):
+            yield f"{row.number} {row.title}: trips {', '.join(sorted(alarms))}:\n{screen}"
         for text in row.shows:
             if text not in screen:
                 yield f"{row.number} {row.title}: does not say {text!r}:\n{screen}"

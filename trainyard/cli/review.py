@@ -57,7 +57,7 @@ _PATIENCE_SECONDS = 2.0
 @click.option(
     "--fail-on",
     metavar="GATES",
-    help="Exit with 1 on any of: replace, exposure, access-gain, cost=N (above N dollars), policy, unproven, program.",
+    help="Exit with 1 on any of: replace, exposure, access-gain, cost=N (dollars), policy, unproven, program.",
 )
 def review(
     named: tuple[str, ...],

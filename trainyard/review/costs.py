@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from catalog.machines import is_price, longest_hours, most_retries
+from catalog.machines import is_price, longest_run_hours
 from components.plan.model import RUN_TYPE
 from components.platform.review import Machines, ReviewPlatform, Snapshot
 from trainyard.review.model import Change, JobCost, StackCosts, StandingCost
@@ -46,28 +46,29 @@ def stack_costs(
     known = platform.costs(side, prices)
     started = {change.name for change in changes if change.type == RUN_TYPE and change.kind in ("created", "replaced")}
     jobs = tuple(
-        _job_cost(name, job, known.jobs.get(name), started) for name, job in (side.plan.get("jobs") or {}).items()
+        _job_cost(side.platform, name, job, known.jobs.get(name), started)
+        for name, job in (side.plan.get("jobs") or {}).items()
     )
     standing = tuple(StandingCost(cost.what, cost.usd_per_hour, cost.source) for cost in known.standing)
     return StackCosts(
         jobs,
         standing,
-        _sum_known([*(cost.usd_per_hour for cost in standing), *(job.usd_per_hour for job in jobs if job.stays)]),
+        _sum_known([*(cost.usd_per_hour for cost in standing), *(job.usd_per_hour for job in jobs if job.never_stops)]),
         _sum_known(job.usd_starting for job in jobs if job.starts),
         sum(job.starts for job in jobs),
     )
 
 
-def _job_cost(name: str, job: Mapping[str, Any], machines: Machines | None, started: set[str]) -> JobCost:
+def _job_cost(
+    platform: str, name: str, job: Mapping[str, Any], machines: Machines | None, started: set[str]
+) -> JobCost:
     # What the platform does not know costs an unknown amount, and stays for no longer than its runs.
     known = machines or Machines(
         str((job.get("shape") or {}).get("name", "")), sum(role.get("replicas", 0) for role in job.get("roles") or ())
     )
     runs = job.get("runs") or {}
     starts = sum(f"{name}/{run}" in started for run in runs)
-    launches = (node.get("launch") or {} for run in runs.values() for node in run.get("nodes") or ())
-    retries = [int((launch.get("retry") or {}).get("count") or 0) for launch in launches]
-    hours = longest_hours(job.get("maximumRuntimeMinutes"), most_retries([*retries, known.retries]))
+    hours = longest_run_hours(platform, job.get("maximumRuntimeMinutes"), known.retries)
     node_hours = _multiply_known(hours, known.nodes)
     price = None if known.usd_per_hour is None else known.usd_per_hour * known.nodes
     # None: they never stop.

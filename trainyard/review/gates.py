@@ -9,6 +9,7 @@ from itertools import product
 
 from schemas.name_suggestions import suggest_name
 from trainyard.review.changes import resource_title
+from trainyard.review.cost_items import costs_above
 from trainyard.review.model import NO_REPOSITORY, RepositoryReview, Review
 from trainyard.review.run_items import run_change_sentence
 from trainyard.review.sections import permission_sentence, unknown_change_words
@@ -63,7 +64,7 @@ def _parse_gate(word: str) -> Gate:
     except ValueError:
         number = -1.0
     if not 0 <= number < 1e12:
-        raise GateError(f"`{word}`: write the most dollars that the runs of a change may cost, as `cost=500`")
+        raise GateError(f"`{word}`: write the most dollars that a change may cost, as `cost=500`")
     return Gate(COST, number)
 
 
@@ -73,15 +74,12 @@ def find_tripped_gates(
     beside = repository.changes if any(gate.name == PROGRAM for gate in gates) else ()
     tripped = [TrippedGate(PROGRAM, "", change.words) for change in beside]
     for review, gate in product(reviews, gates):
-        most, reasons = review.costs.usd_starting, list[str]()
         if not review.judged:
             reasons = ["the stack cannot be read, so this is not known"]
-        elif gate.name != COST:
+        elif gate.name == COST:
+            reasons = list(costs_above(review, gate.limit))
+        else:
             reasons = list(_GATES[gate.name](review))
-        elif most is None:
-            reasons = [f"what its runs can cost is not known, so it is not known to be below ${gate.limit:,.2f}"]
-        elif most > gate.limit:
-            reasons = [f"its runs can cost ${most:,.2f}, above ${gate.limit:,.2f}"]
         if review.refused and not reasons:
             reasons = ["`up` would refuse the stack, so this is not known"]
         tripped += (TrippedGate(gate.name, review.stack, because) for because in reasons)

@@ -95,7 +95,7 @@ class Hanging:
 class JobCost:
     """What one job costs at most. None means unknown, not zero.
 
-    `hours`: the longest time of a run, retries included. `idle_hours`: how long machines that stay between runs wait
+    `hours`: the longest time of a run, with its retries. `idle_hours`: how long machines that stay between runs wait
     before they stop; None: they never stop. `starts`: the number of runs that this change starts.
     """
 
@@ -114,6 +114,17 @@ class JobCost:
     idle_hours: float | None = 0.0
     source: str = ""
 
+    @property
+    def never_stops(self) -> bool:
+        return self.stays and self.idle_hours is None
+
+    def differs_from(self, earlier: JobCost) -> bool:
+        """Whether the job costs something else, however many of its runs are there or start."""
+        here, there = (
+            (job.shape, job.nodes, job.hours, job.usd_per_hour, job.stays, job.idle_hours) for job in (self, earlier)
+        )
+        return here != there
+
 
 @dataclass(frozen=True, slots=True)
 class StandingCost:
@@ -124,13 +135,39 @@ class StandingCost:
 
 @dataclass(frozen=True, slots=True)
 class StackCosts:
-    """`usd_starting`: the most that the runs started by this change can cost. None: unknown, or unlimited."""
+    """`usd_starting`: the most that the runs started by this change can cost. None: unknown, or unlimited.
+
+    `usd_per_hour`: what costs money whether or not anything runs, machines that never stop included."""
 
     jobs: tuple[JobCost, ...] = ()
     standing: tuple[StandingCost, ...] = ()
     usd_per_hour: float | None = 0.0
     usd_starting: float | None = 0.0
     starts: int = 0
+
+    @property
+    def known_usd_per_hour(self) -> float:
+        """The part of `usd_per_hour` whose prices are known."""
+        of_machines = (job.usd_per_hour for job in self.jobs if job.never_stops)
+        return sum(usd or 0.0 for usd in (*(cost.usd_per_hour for cost in self.standing), *of_machines))
+
+    def jobs_that_differ(self, earlier: StackCosts) -> tuple[tuple[JobCost | None, JobCost], ...]:
+        """The jobs that cost something else than in `earlier`, with what they cost there. None: they are new."""
+        before = {job.job: job for job in earlier.jobs}
+        pairs = ((before.get(job.job), job) for job in self.jobs)
+        return tuple((was, job) for was, job in pairs if was is None or job.differs_from(was))
+
+    def stands_otherwise(self, earlier: StackCosts) -> bool:
+        """Whether something else costs money while nothing runs."""
+        return frozenset(self.standing) != frozenset(earlier.standing) or (
+            self.usd_per_hour,
+            self.known_usd_per_hour,
+        ) != (earlier.usd_per_hour, earlier.known_usd_per_hour)
+
+    def differs_from(self, earlier: StackCosts) -> bool:
+        """In any order of jobs, and of what stands."""
+        removed = {job.job for job in earlier.jobs} - {job.job for job in self.jobs}
+        return bool(removed or self.jobs_that_differ(earlier) or self.stands_otherwise(earlier))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +309,6 @@ class Review:
         return bool(
             self.unknown_changes or self.program or self.failed or self.refused or self.opened or self.closed
             or self.hanging or self.gained or self.lost or self.warnings or self.costs.starts or self.findings
-            or self.of_kind("replaced", "deleted", "kept", "blocked") or self.pack or self.costs != self.costs_before
-            or self.what_runs
+            or self.of_kind("replaced", "deleted", "kept", "blocked") or self.pack or self.what_runs
+            or self.costs.differs_from(self.costs_before)
         )  # fmt: skip

@@ -6,16 +6,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import starmap
 
 from schemas.name_suggestions import count_noun, quoted_list
 from trainyard.review.access_changes import access_sentence
 from trainyard.review.changes import resource_title
+from trainyard.review.cost_items import cost_items, cost_verdict
 from trainyard.review.model import (
     Access,
     Change,
     ChangeKind,
     InputChange,
-    JobCost,
     ProgramChange,
     RepositoryReview,
     Review,
@@ -51,8 +52,6 @@ def review_verdict(review: Review) -> str:
     """One line with counts."""
     outside = sum(opening.outside for opening in review.opened)
     failing, waived = (sum(remark.outcome == outcome for remark in review.pack) for outcome in ("fail", "waived"))
-    most = format_dollars(review.costs.usd_starting)
-    runs = f"starts {count_noun(review.costs.starts, 'run')} for " + (f"at most {most}" if most else "an unknown cost")
     every_count = [
         (review.program, f"{count_noun(len(review.program), 'setting')} of who acts or reviews"),
         (review.unknown_changes, f"{count_noun(len(review.unknown_changes), 'change')} not judged"),
@@ -64,7 +63,7 @@ def review_verdict(review: Review) -> str:
         *((changes := review.of_kind(kind), f"{len(changes)} {words}") for kind, words in _KINDS.items()),
         (review.warnings, count_noun(len(review.warnings), "warning")),
         (review.what_runs, what_runs_verdict(review)),
-        (review.costs.starts, runs),
+        *((True, text) for text in cost_verdict(review)),
         (review.findings, count_noun(len(review.findings), "finding")),
         (failing, f"{failing} of the policy pack fail"),
         (waived, f"{waived} of the policy pack waived"),
@@ -81,7 +80,7 @@ def review_verdict(review: Review) -> str:
         rest = f"; {count_noun(in_place, 'resource')} made or changed in place" if in_place else ""
         return f"{review.stack}: nothing to decide{rest}"
     head = {"new": "new stack, ", "removed": "stack removed, "}.get(review.kind, "")
-    return f"{review.stack}: {head}{', '.join(counts) or 'changed costs'}"
+    return f"{review.stack}: {head}{', '.join(counts) or 'costs less'}"
 
 
 _KINDS: Mapping[ChangeKind, str] = {
@@ -90,14 +89,6 @@ _KINDS: Mapping[ChangeKind, str] = {
     "kept": "left in the cloud",
     "blocked": "blocked",
 }
-
-
-def format_dollars(dollars: float | None) -> str:
-    return "" if dollars is None else f"${dollars:,.2f}"
-
-
-def format_hours(number: float | None, what: str) -> str:
-    return f"unknown {what}s" if number is None else f"{number:,.1f} {what}s"
 
 
 def review_sections(review: Review) -> tuple[Section, ...]:
@@ -240,56 +231,6 @@ def _change_item(alike: list[Change], is_explained: bool) -> Item:
     return Item(f"{resources}: {words}{because}{follows}", tuple(details), urgent)
 
 
-def _cost_items(review: Review) -> Iterator[Item]:
-    costs, earlier_costs = review.costs, review.costs_before
-    if costs == earlier_costs and not costs.starts:
-        return
-    before = {job.job: job for job in earlier_costs.jobs}
-    for job in costs.jobs:
-        earlier = before.pop(job.job, None)
-        if job.starts or earlier is None or _comparable_cost(job) != _comparable_cost(earlier):
-            yield _job_item(job)
-    for name in before:
-        yield Item(f"job {name}: no longer costs anything")
-    for cost in costs.standing:
-        if cost not in earlier_costs.standing:
-            price = f"{format_dollars(cost.usd_per_hour)} an hour" if cost.usd_per_hour is not None else "unknown"
-            yield Item(f"{cost.what}: {price} while the stack is up", _price_source(cost.source))
-    total, earlier_total = costs.usd_per_hour, earlier_costs.usd_per_hour
-    if total != earlier_total and review.kind != "removed":
-        shown, was = (
-            f"{format_dollars(each)} an hour" if each is not None else "unknown" for each in (total, earlier_total)
-        )
-        yield Item(f"while the stack is up: {shown}" + (f" (before: {was})" if review.kind != "new" else ""))
-
-
-def _comparable_cost(job: JobCost) -> tuple[object, ...]:
-    return job.shape, job.nodes, job.hours, job.usd_per_hour, job.stays, job.idle_hours
-
-
-def _job_item(job: JobCost) -> Item:
-    shape = f"{count_noun(job.nodes, 'node')} of {job.shape}"
-    if job.hours is None:
-        most = "the time of a run is unlimited"
-    else:
-        gpus = f", {format_hours(job.gpu_hours, 'GPU-hour')}" if job.gpu_hours != 0 else ""
-        price = f", {format_dollars(job.usd_per_run)}" if job.usd_per_run is not None else ", price unknown"
-        most = f"a run takes at most {format_hours(job.node_hours, 'node-hour')}{gpus}{price}, retries included"
-    details = list(_price_source(job.source))
-    if job.stays:
-        idle = (
-            f"{job.idle_hours:,.1f} hours after the last run" if job.idle_hours is not None else "never by themselves"
-        )
-        price = f"{format_dollars(job.usd_per_hour)} an hour" if job.usd_per_hour is not None else "at an unknown price"
-        details.append(f"its machines stay between runs, {price}, and stop {idle}")
-    starts = f"; {count_noun(job.starts, 'run')} would start" if job.starts else ""
-    return Item(f"job {job.job}: {shape}; {most}{starts}", tuple(details))
-
-
-def _price_source(source: str) -> tuple[str, ...]:
-    return (f"price: {source}",) if source else ()
-
-
 def _proof_items(review: Review) -> Iterator[Item]:
     for remark in (*(remark for remark in review.pack if remark.outcome != "waived"), *review.findings):
         place = f"{remark.place}: " if remark.place else ""
@@ -311,6 +252,6 @@ _SECTIONS: tuple[tuple[str, Callable[[Review], Iterator[Item]]], ...] = (
     ("Gains, loses", _gain_items),
     ("Ends, is lost", _ending_items),
     ("What will run", lambda review: (Item(*item) for item in what_runs_items(review))),
-    ("Costs", _cost_items),
+    ("Costs", lambda review: starmap(Item, cost_items(review))),
     ("Proof, findings, policy", _proof_items),
 )

@@ -147,7 +147,9 @@ class AwsReview(ReviewPlatform):
                 price = price_of(cost.what, prices)
                 standing.append(Standing(count_noun(number, cost.what), price.of(number), price.source))
         if disks:
-            standing.append(Standing(f"disks of the machines: {disks} GB, also while they are stopped", None))
+            what = f"disks of the machines: {disks} GB, also while they are stopped"
+            price = price_of("GB of disk", prices)
+            standing.append(Standing(what, price.of(disks), price.source))
         return Costs(machines, tuple(standing))
 
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from catalog.machines import COMPUTE_TARGET, Price, accelerators_of, price_of
+from catalog.machines import COMPUTE_TARGET, Price, accelerators_of, price_of, price_with_block_storage
 from catalog.tables import table
 from components.oci.iam.permissions import resource_types, type_of, verb_covers
 from components.oci.iam.statement import VERBS
@@ -46,7 +46,8 @@ def _machines_of_job(job: Mapping[str, Any], targets: Mapping[str, Any], prices:
         gpus = int(MachineShare(*job["share"]).gpus)
         return Machines(f"compute target {target}", nodes, gpus, *price, stays=True)
     name = str(job["shape"]["name"])
-    return Machines(name, nodes, accelerators_of(name), *_price_of_shape(job["shape"], prices))
+    price = price_with_block_storage(_price_of_shape(job["shape"], prices), job.get("blockStorageGb") or 0, prices)
+    return Machines(name, nodes, accelerators_of(name), *price)
 
 
 def _price_of_shape(shape: Mapping[str, Any], prices: Mapping[str, Any]) -> Price:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from catalog.machines import price_of
+from catalog.machines import Price, price_of, retries_in_all
 from catalog.platforms import platforms
 from components.plan.model import RUN_TYPE
 from components.platform.review import (
@@ -81,20 +81,29 @@ def _granted_abilities(side: Snapshot) -> Iterator[Ability]:
 
 
 def _machines_of_job(job: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
-    """A cluster has no prices. A team may give one for an SKU, by its name in the stack file, or for every node.
+    """A cluster has no prices. A team may give one for each SKU, by its name in the stack file, or for every node.
 
     OpenPAI itself retries jobs and tasks, so no launch document counts that.
     """
     replicas = {role["called"]: int(role["replicas"]) for role in job["roles"]}
     roles: Mapping[str, Any] = job.get("taskRoles") or {}
-    skus = [role["sku"] for role in roles.values()]
-    nodes, shape = sum(replicas.values()), str(job["shape"]["name"])
+    shape, nodes = str(job["shape"]["name"]), sum(replicas.values())
+    # The plan of an earlier release does not name the SKUs of roles, and the job's own may not be theirs.
+    alike = len({str(role["sku"]) for role in roles.values()}) <= 1
+    names = {name: str(role.get("skuName") or (shape if alike else _EVERY_NODE)) for name, role in roles.items()}
+    by_role = [
+        (price_of(sku if sku in prices else _EVERY_NODE, prices), replicas.get(name, 0)) for name, sku in names.items()
+    ]
+    usd_of_roles = [price.of(number) for price, number in by_role]
     gpus = sum(int(role["sku"].get("gpus") or 0) * replicas.get(name, 0) for name, role in roles.items())
-    # The plan names only the job's own SKU, whose price does not apply to roles with another one.
-    alike = all(sku == skus[0] for sku in skus)
-    price = price_of(shape, prices) if alike and shape in prices else price_of(_EVERY_NODE, prices)
-    retries = max(int(one.get("retryCount") or 0) for one in (job, *roles.values()))
-    shown = shape if alike else f"{shape} and others"
+    if not nodes or any(usd is None for usd in usd_of_roles):
+        price = Price()
+    else:
+        sources = dict.fromkeys(price.source for price, number in by_role if number)
+        price = Price(sum(usd for usd in usd_of_roles if usd is not None) / nodes, "; ".join(sources))
+    of_job, of_roles = int(job.get("retryCount") or 0), (int(role.get("retryCount") or 0) for role in roles.values())
+    retries = retries_in_all(of_job, of_roles)
+    shown = shape if set(names.values()) <= {shape} else f"{shape} and others"
     return Machines(shown, nodes, gpus / nodes if nodes else 0, *price, retries=retries)
 
 

@@ -82,7 +82,7 @@ def test_what_a_node_costs_on_oci(shape: dict[str, Any], prices: dict[str, Any],
 
 
 def test_a_job_on_a_compute_target_costs_nothing_of_its_own() -> None:
-    on = {"computeTarget": "pool", "share": {"gpus": 1}}
+    on = {"computeTarget": "pool", "share": [15.0, 240, 1]}
     own = require_capability("oci", ReviewPlatform).costs(oci({"name": "VM.GPU.A10.1"}, **on), {}).jobs["resnet"]
     assert (own.usd_per_hour, own.accelerators, own.stays) == (0.0, 1, True)
     theirs = (

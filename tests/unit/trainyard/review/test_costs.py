@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from trainyard.review.model import Change, StackCosts
 RUN = "trainyard:index:Run"
 
 
-def plan(minutes: int = 90, retries: int = 2) -> dict[str, Any]:
-    nodes = [{"launch": {"retry": {"count": retries}}}, {"launch": {}}]
+def plan(minutes: int = 90) -> dict[str, Any]:
+    nodes = [{"launch": {"retry": {"count": 2}}}, {"launch": {}}]
     job = {
         "shape": {"name": "gpu"},
         "roles": [{"replicas": 1}, {"replicas": 3}],
@@ -38,32 +39,34 @@ def costs(
     return stack_costs(side(plan=plan()), Table(costing=known), {}, changes)
 
 
-def test_a_run_costs_price_times_nodes_times_time_times_tries() -> None:
+def test_a_run_costs_price_times_nodes_times_time() -> None:
+    """The launcher's retries are part of that time."""
     found = costs(Machines("gpu", 4, 2, 3.0), started("resnet/base", "resnet/tuned"))
     (job,) = found.jobs
-    assert (job.hours, job.node_hours, job.gpu_hours) == (4.5, 18.0, 36.0)
-    assert (job.usd_per_hour, job.usd_per_run) == (12.0, 54.0)
-    assert (found.starts, found.usd_starting, found.usd_per_hour) == (2, 108.0, 0.0)
+    assert (job.hours, job.node_hours, job.gpu_hours) == (1.5, 6.0, 12.0)
+    assert (job.usd_per_hour, job.usd_per_run) == (12.0, 18.0)
+    assert (found.starts, found.usd_starting, found.usd_per_hour) == (2, 36.0, 0.0)
 
 
 def test_only_runs_that_start_are_counted() -> None:
     machines = Machines("gpu", 4, 2, 3.0)
     assert costs(machines).usd_starting == 0.0
     assert costs(machines, started("resnet/base", kind="changed")).starts == 0
-    assert costs(machines, started("resnet/base", kind="replaced")).usd_starting == 54.0
+    assert costs(machines, started("resnet/base", kind="replaced")).usd_starting == 18.0
 
 
 def test_what_has_no_price_has_no_sum() -> None:
     found = costs(Machines("gpu", 4), started("resnet/base"), (Standing("NAT", 0.05), Standing("other", None)))
     assert (found.usd_starting, found.usd_per_hour) == (None, None)
-    assert found.jobs[0].node_hours == 18.0
+    assert found.jobs[0].node_hours == 6.0
     assert costs(None, started("resnet/base")).usd_starting is None
 
 
 def test_machines_that_stay_are_counted_until_they_stop() -> None:
     found = costs(Machines("gpu", 4, 0, 3.0, stays=True, idle_minutes=30), started("resnet/base", "resnet/tuned"))
-    assert (found.usd_starting, found.usd_per_hour) == (108.0 + 6.0, 12.0)
-    assert costs(Machines("gpu", 4, 0, 3.0, stays=True), started("resnet/base")).usd_starting is None
+    assert (found.usd_starting, found.usd_per_hour) == (36.0 + 6.0, 0.0)
+    for_ever = costs(Machines("gpu", 4, 0, 3.0, stays=True), started("resnet/base"))
+    assert (for_ever.usd_starting, for_ever.usd_per_hour) == (None, 12.0)
 
 
 def test_nothing_bounds_a_run_without_a_longest_time() -> None:
@@ -72,14 +75,12 @@ def test_nothing_bounds_a_run_without_a_longest_time() -> None:
     assert found.usd_starting is None
 
 
-def test_nothing_bounds_a_run_that_is_tried_without_limit() -> None:
-    priced = Machines("gpu", 4, 0, 3.0)
-    found = stack_costs(
-        side(plan=plan(retries=-1)), Table(costing=Costs({"resnet": priced})), {}, started("resnet/base")
-    )
-    assert (found.jobs[0].hours, found.usd_starting) == (None, None)
-    tried_by_the_platform = costs(Machines("gpu", 4, 0, 3.0, retries=5), started("resnet/base"))
-    assert tried_by_the_platform.jobs[0].hours == 9.0
+@pytest.mark.parametrize(("retries", "hours"), [(0, 1.5), (5, 9.0), (-1, None)])
+def test_a_platform_that_ends_only_a_start_is_paid_for_each(retries: int, hours: float | None) -> None:
+    known = Table(costing=Costs({"resnet": Machines("gpu", 4, 0, 3.0, retries=retries)}))
+    found = stack_costs(replace(side(plan=plan()), platform="openpai"), known, {}, started("resnet/base"))
+    assert found.jobs[0].hours == hours
+    assert (found.usd_starting is None) == (hours is None)
 
 
 def test_unknown_accelerators_have_no_gpu_hours() -> None:
