@@ -77,6 +77,14 @@ def what_is_silent(changes: Iterable[SilentChange], folder: Path) -> Iterator[st
             yield from _missing_in_reviews([row], repository)
 
 
+def review_of_stacks(rows: Iterable[SilentChange], folder: Path) -> list[Mapping[str, Any]]:
+    """The reviews of rows that change stack files, as JSON has them."""
+    repository = _repository_of_stacks(folder, list(rows))
+    first_screens(repository)
+    reviews: list[Mapping[str, Any]] = json.loads((repository / "review.json").read_text("utf-8"))["reviews"]
+    return reviews
+
+
 def screens_of_program(rows: Iterable[SilentChange], folder: Path) -> Mapping[str, str]:
     """By title: what the reviews of rows that add to the program say."""
     listed = list(rows)
