@@ -68,10 +68,10 @@ MISTAKES = {
     "secrets hidden by a pattern over the text": Mistake(
         OpenPaiBorder,
         "localcloud/openpai/submitting.py",
-        "return protocol, json.dumps(masked(protocol))",
+        "return protocol, json.dumps(mask_job_secrets(protocol))",
         """import re
     hidden = re.sub(r"(?ms)^(secrets:).*?(?=^\\w|\\Z)", "secrets: x\\n", text)
-    return protocol, json.dumps(parse(hidden))""",
+    return protocol, json.dumps(parse_job_text(hidden))""",
     ),
     "anybody's job": Mistake(
         OpenPaiBorder,
@@ -128,6 +128,13 @@ def _mistaken(mistake: Mistake, folder: Path) -> Iterator[Cloud]:
             yield cloud
         finally:
             server.terminate()
+
+
+def test_each_mistake_has_its_place_in_the_code() -> None:
+    moved = [
+        name for name, mistake in MISTAKES.items() if (ROOT / mistake.file).read_text("utf-8").count(mistake.right) != 1
+    ]
+    assert not moved, "the code has another text here now: write it as `right`"
 
 
 @pytest.mark.torture
