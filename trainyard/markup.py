@@ -12,8 +12,8 @@ from launcher.escaping import terminal_line
 
 _MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|^[-+=#](?=[\s=#-])|(?<=^\d)[.)](?=\s)")
 _LINK = re.compile(r":(?=//)|(?<=\bwww)\.", re.IGNORECASE)
-# GitHub notifies the people and threads that a text mentions. An invisible character prevents that.
-_MENTION = re.compile(r"@|#(?=\d)")
+# GitHub and GitLab notify the people and threads that a text mentions. An invisible character prevents that.
+_MENTION = re.compile(r"@|[#!%](?=\d)|&amp;(?=\d)|(?i:(?<=\bGH)-(?=\d))")
 _NOTHING_WIDE = "&#8203;"
 
 
