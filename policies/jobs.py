@@ -139,8 +139,8 @@ def dollars_at_most(job: PolicyJob, prices: Mapping[str, Any], targets: bool = F
     """
     usd = machine_of(job, prices, targets).usd
     if not job.runs:
-        # Only OCI has a job without a run.
-        hours = longest_run_hours("oci", float(_minutes_of_job(job.job)), 0) if job.job else 0.0
+        # Nothing starts it again, on any platform.
+        hours = longest_run_hours("", float(_minutes_of_job(job.job)), 0) if job.job else 0.0
         return nodes_at_once(job) * (hours or 0.0) * usd() if job.job else 0.0
     return sum(nodes_of_run(run) * _hours_of_run(run) * usd() for run in job.runs)
 

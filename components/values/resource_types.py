@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -39,6 +40,22 @@ class LostWith(NamedTuple):
     words: str
     avoid: str = ""
     named_by: tuple[str, ...] = ()
+
+
+class KeepsLess(NamedTuple):
+    """An input by which a resource keeps less of what is in it, though it stays: fewer days, or no longer `on`.
+
+    `input` is a path, through lists too, where the lowest number counts. `{before}` and `{after}` in the words are
+    days. `without`: the days where the input has no value."""
+
+    input: str
+    words: str
+    avoid: str
+    on: str = ""
+    without: float = inf
+
+
+NO_OLD_VERSIONS = "no older versions are kept from now on: what is overwritten or deleted is gone"
 
 
 class StandingCost(NamedTuple):
@@ -133,6 +150,7 @@ class ResourceType:
     # Inputs of which one is given: giving another one instead needs a new resource.
     one_of: frozenset[str] = frozenset()
     lost: LostWith | None = field(default=None, repr=False)
+    keeps_less: tuple[KeepsLess, ...] = field(default=(), repr=False)
     standing: StandingCost | None = None
     # What lets nobody push a tag of an image again.
     immutable_by: KeptBy | None = None

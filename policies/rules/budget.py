@@ -101,6 +101,9 @@ def _openpai_run(instances: int, retries: int = 0) -> JudgedResource:
     return _run_of_nodes(instances, platform="openpai", protocol=protocol)
 
 
+OPENPAI_PRICE = {str(_openpai_run(1).properties["platform"]): 1}
+
+
 def _aws_machines(count: int) -> tuple[JudgedResource, ...]:
     tags = {"tags": {"job": "resnet"}}
     template = JudgedResource(
@@ -165,7 +168,7 @@ RULE = StackRule(
         "nodes of several runs": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(3), _run_of_nodes(3), nodes=4),
         "accelerators": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(4), gpus=7),
         "dollars": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(4, 61), usd=16),
-        "dollars, by retries of OpenPAI": _stack_with_ceilings(_openpai_run(2, 1), usd=3, prices={"openpai": 1}),
+        "dollars, by retries of OpenPAI": _stack_with_ceilings(_openpai_run(2, 1), usd=3, prices=OPENPAI_PRICE),
         "dollars, by disks": _stack_with_ceilings(
             _job_with_shape(disk=100), _run_of_nodes(4), usd=16.3, prices={"GB of block storage": 0.001}
         ),
@@ -185,7 +188,7 @@ RULE = StackRule(
         "a flexible shape without its memory": _stack_with_ceilings(
             _job_with_shape(FLEX, {"ocpus": 1}), _run_of_nodes(1), usd=1000
         ),
-        "retries without limit": _stack_with_ceilings(_openpai_run(2, -1), usd=1000, prices={"openpai": 1}),
+        "retries without limit": _stack_with_ceilings(_openpai_run(2, -1), usd=1000, prices=OPENPAI_PRICE),
         "a compute target of somebody else": _stack_with_ceilings(ON_TARGET, _run_of_nodes(1), usd=1000),
         "a shape that the catalog does not know": _stack_with_ceilings(
             _job_with_shape("VM.New"), _run_of_nodes(2), gpus=1000

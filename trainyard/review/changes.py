@@ -14,6 +14,7 @@ from components.plan.model import RUN_TYPE
 from components.platform.inputs import with_defaults
 from components.platform.replacing import TRIGGER
 from components.platform.review import SECRET, UNKNOWN, Loss, ReviewedResource, ReviewPlatform, Snapshot
+from trainyard.review.losses_in_place import find_loss_in_place
 from trainyard.review.model import Change, ChangeKind, Forecast
 
 _RUN_ENDS = Loss(
@@ -55,8 +56,11 @@ def compare_snapshots(
             kind = "blocked" if pair.before.protect else "replaced"
             loss = _loss_of_resource(pair.before, platform)
             changes.append(Change(kind, resource.type, resource.name, resource.urn, *replaced[resource.urn], loss))
-        elif paths := tuple(sorted(set(find_differing_paths(pair.before.inputs, resource.inputs)))):
-            changes.append(Change("changed", resource.type, resource.name, resource.urn, paths))
+            continue
+        paths = tuple(sorted(set(find_differing_paths(pair.before.inputs, resource.inputs))))
+        loss = find_loss_in_place(pair.before, resource)
+        if paths or loss:
+            changes.append(Change("changed", resource.type, resource.name, resource.urn, paths, loss=loss))
     return tuple(sorted(changes, key=lambda change: (change.type, change.name, change.kind)))
 
 

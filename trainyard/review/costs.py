@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,13 @@ def stack_costs(
         _sum_known(job.usd_starting for job in jobs if job.starts),
         sum(job.starts for job in jobs),
     )
+
+
+def with_later_names(costs: StackCosts, plan: Mapping[str, Any]) -> StackCosts:
+    """The costs with the names that jobs have in a later plan, which says how a renamed job was called."""
+    jobs: Mapping[str, Any] = plan.get("jobs") or {}
+    later = {str(was): name for name, job in jobs.items() for was in job.get("was") or () if was not in jobs}
+    return replace(costs, jobs=tuple(replace(job, job=later.get(job.job, job.job)) for job in costs.jobs))
 
 
 def _job_cost(

@@ -15,8 +15,8 @@ from policies.settings import PolicyConfigError
 from schemas.findings import Finding, dotted_path
 from trainyard.review import reach, rendezvous
 from trainyard.review.access_changes import compare_abilities
-from trainyard.review.changes import compare_snapshots, forecast_destroy
-from trainyard.review.costs import stack_costs
+from trainyard.review.changes import compare_snapshots, forecast_destroy, match_resources
+from trainyard.review.costs import stack_costs, with_later_names
 from trainyard.review.model import Access, Hanging, Opening, Remark, Review, StackKind
 from trainyard.review.picture import build_picture
 from trainyard.review.proof import RehearsalProof, compare_with_rehearsal
@@ -104,7 +104,7 @@ def review_snapshots(
         forecast=forecast_destroy(after),
         forecast_changed=forecast_destroy(before) != forecast_destroy(after),
         costs=stack_costs(after, platform, context.prices, changes),
-        costs_before=stack_costs(before, platform, context.prices, ()),
+        costs_before=with_later_names(stack_costs(before, platform, context.prices, ()), after.plan),
         gained=tuple(permission for gained, permission in access if gained),
         lost=tuple(permission for gained, permission in access if not gained),
     )
@@ -149,6 +149,9 @@ def _with_network(empty: Review, before: Snapshot, after: Snapshot, platform: Re
     closed = [Opening(reach.passage_words(passage), reach.is_outside(passage, then)) for passage in found.closed]
     opened += [Opening(way, True) for way in found.ways_opened]
     closed += [Opening(way, True) for way in found.ways_closed]
+    if before.resources and now.unjudged and now.unjudged != then.unjudged:
+        # What may reach the nodes in somebody's network is not known, and may be everybody.
+        opened.append(Opening(f"not known: {now.unjudged}", True))
     made = replace(empty, opened=_outside_first(opened), closed=_outside_first(closed))
     if not after.resources:
         return made
@@ -182,10 +185,27 @@ def _with_pack(made: Review, before: Snapshot, after: Snapshot, config: Mapping[
                 remarks.append(Remark(result.rule, result.level, place, because, result.remedy, 0, outcome, waiver))
     except PolicyConfigError as wrong:
         raise PackConfigError(f"--policy-config: {wrong}") from None
-    new = [remark for remark in now if remark not in then or (remark.outcome == "fail" and remark.waiver)]
+    earlier_names = {
+        pair.after.name: pair.before.name
+        for pair in match_resources(before, after)[0]
+        if pair.before.name != pair.after.name
+    }
+    new = [
+        remark
+        for remark in now
+        if _by_earlier_names(remark, earlier_names) not in then or (remark.outcome == "fail" and remark.waiver)
+    ]
     order = {"fail": 0, "unknown": 1, "waived": 2}
     new.sort(key=lambda remark: (order.get(remark.outcome, 3), remark.code, remark.place))
     return replace(made, pack=tuple(new), pack_before=len(now) - len(new))
+
+
+def _by_earlier_names(remark: Remark, earlier_names: Mapping[str, str]) -> Remark:
+    """The remark as it was before resources were renamed."""
+    message = remark.message
+    for name, earlier in earlier_names.items():
+        message = message.replace(f"`{name}`", f"`{earlier}`")
+    return replace(remark, place=earlier_names.get(remark.place, remark.place), message=message)
 
 
 def _new_findings(findings: CheckFindings) -> tuple[Remark, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from components.platform.review import Loss
+from components.values.resource_types import find_resource_type
 
 ChangeKind = Literal["created", "changed", "replaced", "deleted", "kept", "blocked"]
 StackKind = Literal["new", "removed", "changed", "same"]
@@ -15,8 +16,8 @@ RunChangeKind = Literal["added", "removed", "changed"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A resource that differs. `because`: the inputs that force its replacement. `follows`: the resource whose
-    replacement replaces this one.
+    """A resource that differs. `because`: the inputs that force its replacement, or that change in place. `follows`:
+    the resource whose replacement replaces this one. `loss`: what is lost, also with a change in place.
 
     Kinds: `kept` leaves the stack and stays in the cloud; `blocked` is protected, so Pulumi refuses the change.
     """
@@ -302,6 +303,19 @@ class Review:
     def of_kind(self, *kinds: ChangeKind) -> tuple[Change, ...]:
         return tuple(change for change in self.changes if change.kind in kinds)
 
+    def that_end(self, *kinds: ChangeKind) -> tuple[Change, ...]:
+        """The changes of these kinds, without deleted rules: what rules let through is compared as a whole."""
+        return tuple(change for change in self.of_kind(*kinds) if change not in self.deleted_rules)
+
+    @property
+    def deleted_rules(self) -> tuple[Change, ...]:
+        rows = ((change, find_resource_type(change.type)) for change in self.of_kind("deleted"))
+        return tuple(change for change, row in rows if row and row.part == "security rule" and not change.loss)
+
+    @property
+    def lost_in_place(self) -> tuple[Change, ...]:
+        return tuple(change for change in self.of_kind("changed") if change.loss)
+
     @property
     def has_decisions(self) -> bool:
         """Whether a person must decide anything. What sections judge, and find without consequence, needs no
@@ -309,6 +323,6 @@ class Review:
         return bool(
             self.unknown_changes or self.program or self.failed or self.refused or self.opened or self.closed
             or self.hanging or self.gained or self.lost or self.warnings or self.costs.starts or self.findings
-            or self.of_kind("replaced", "deleted", "kept", "blocked") or self.pack or self.what_runs
-            or self.costs.differs_from(self.costs_before)
+            or self.lost_in_place or self.that_end("replaced", "deleted", "kept", "blocked") or self.pack
+            or self.what_runs or self.costs.differs_from(self.costs_before)
         )  # fmt: skip

@@ -45,14 +45,18 @@ def unpack_message(message: Any) -> Any:
 class RecordingMonitor(pulumi.runtime.mocks.MockMonitor):
     """Records the requests of a program, which come from several threads."""
 
-    def __init__(self, mocks: pulumi.runtime.Mocks) -> None:
+    def __init__(self, mocks: MockedCloud) -> None:
         super().__init__(mocks)
+        self._cloud = mocks
         self.recorded: list[dict[str, Any]] = []
         self._aliases: dict[str, list[str]] = {}
         self.invoked: list[dict[str, Any]] = []
         self._lock = threading.Lock()
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802  # the name is the protocol's
+        urn = self.make_urn(request.parent, request.type, request.name)
+        aliases = self._aliases_of(request, urn)
+        self._cloud.keep_earlier_name(request.type, request.name, aliases)
         answer = super().RegisterResource(request)  # type: ignore[no-untyped-call]
         implied = {urn for dependencies in request.propertyDependencies.values() for urn in dependencies.urns}
         self._note(
@@ -63,7 +67,7 @@ class RecordingMonitor(pulumi.runtime.mocks.MockMonitor):
                 "urn": answer.urn,
                 "id": getattr(answer, "id", ""),
                 "outputs": unpack_message(answer.object),
-                "aliases": self._aliases_of(request, answer.urn),
+                "aliases": aliases,
                 "parent": request.parent,
                 "provider": request.provider.rsplit("::", 1)[0],
                 "inputs": unpack_message(request.object),
@@ -123,7 +127,13 @@ class MockedCloud(pulumi.runtime.Mocks):
 
     def __init__(self, cloud: OfflineCloud, stack: OfflineStack, project: str, state: Mapping[str, Any]) -> None:
         self._cloud, self._stack, self._state = cloud, stack, state
+        self._earlier_names: dict[tuple[str, str], str] = {}
         self._itself = f"{ORGANIZATION}/{project}/{stack.name}"
+
+    def keep_earlier_name(self, token: str, name: str, aliases: Iterable[str]) -> None:
+        """A renamed resource keeps the id that it got by its earlier name."""
+        if earlier := next((urn for urn in aliases if urn in self._state.get("resources", {})), None):
+            self._earlier_names[token, name] = earlier.rpartition("::")[2]
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
         try:
@@ -150,10 +160,11 @@ class MockedCloud(pulumi.runtime.Mocks):
             return args.inputs["name"], {**args.inputs, "outputs": outputs, "secretOutputNames": []}
         if args.custom is False:
             return "", args.inputs
+        name = self._earlier_names.get((args.typ, args.name), args.name)
         if args.typ.startswith("trainyard:") and args.typ.endswith(":Run"):
-            return f"run-{args.name}", {**args.inputs, "state": unknown_value("state"), "nodeRuns": []}
-        made = self._cloud.outputs(args.typ, args.name, args.inputs)
-        return self._cloud.identify(args.typ, args.name, args.inputs), {**args.inputs, **made}
+            return f"run-{name}", {**args.inputs, "state": unknown_value("state"), "nodeRuns": []}
+        made = self._cloud.outputs(args.typ, name, args.inputs)
+        return self._cloud.identify(args.typ, name, args.inputs), {**args.inputs, **made}
 
 
 def read_stack_configuration(file: Path) -> tuple[dict[str, str], list[str]]:

@@ -60,7 +60,8 @@ def review_verdict(review: Review) -> str:
         (review.hanging, f"{count_noun(len(review.hanging), 'connection')} would hang"),
         (review.gained, f"{count_noun(len(review.gained), 'right')} gained"),
         (review.lost, f"{count_noun(len(review.lost), 'right')} lost"),
-        *((changes := review.of_kind(kind), f"{len(changes)} {words}") for kind, words in _KINDS.items()),
+        *((changes := review.that_end(kind), f"{len(changes)} {words}") for kind, words in _KINDS.items()),
+        (review.lost_in_place, f"{len(review.lost_in_place)} lost in place"),
         (review.warnings, count_noun(len(review.warnings), "warning")),
         (review.what_runs, what_runs_verdict(review)),
         *((True, text) for text in cost_verdict(review)),
@@ -103,6 +104,9 @@ def review_footnotes(review: Review) -> tuple[str, ...]:
         lines.append(f"{count_noun(counted, 'resource')} made")
     if counted := len(review.of_kind("changed")):
         lines.append(f"{count_noun(counted, 'resource')} changed in place")
+    if review.deleted_rules and not review.refused:
+        rules = count_noun(len(review.deleted_rules), "rule")
+        lines.append(f"{rules} deleted: what rules let through is compared as a whole")
     if review.pack_before:
         lines.append(f"{count_noun(review.pack_before, 'result')} of the policy pack as before")
     return (*lines, *(f"not known: {what}" for what in review.unjudged))
@@ -191,7 +195,7 @@ def _ending_items(review: Review) -> Iterator[Item]:
     yield from map(_message_item, review.warnings)
     # One item for all changes with the same reason and the same loss.
     alike: dict[tuple[object, ...], list[Change]] = {}
-    for change in review.of_kind("blocked", "replaced", "deleted", "kept"):
+    for change in (*review.that_end("blocked", "replaced", "deleted", "kept"), *review.lost_in_place):
         alike.setdefault((change.kind, change.because, change.follows, change.loss, change.type), []).append(change)
     lost_first = sorted(alike.values(), key=lambda changes: (changes[0].loss is None, bool(changes[0].follows)))
     yield from (_change_item(changes, is_explained_by_what_runs(review, changes)) for changes in lost_first)
@@ -218,6 +222,7 @@ def _change_item(alike: list[Change], is_explained: bool) -> Item:
         "replaced": "replaced",
         "deleted": "deleted",
         "kept": "leaves the stack and stays in the cloud",
+        "changed": "keeps less than before",
     }[first.kind]
     # Indexes of lists do not help a reader.
     paths = list(dict.fromkeys(_INDEX.sub("", path) for path in first.because))

@@ -50,8 +50,10 @@ def read_aws_network(side: Snapshot) -> Network:
         if side.plan.get("uses") and "network" in (side.plan.get("taken") or ()):
             owner = f"that of the stack {side.plan['uses']}, whose review has its rules"
             return Network(unjudged=f"the security group is {owner}")
-        group = (side.plan.get("network") or {}).get("securityGroup")
-        return Network(unjudged=f"the security group {group} is not the stack's: its rules are not in the stack file")
+        named = side.plan.get("network") or {}
+        in_subnet = f" in the subnet {named['subnet']}" if named.get("subnet") else ""
+        where = f"the security group {named.get('securityGroup')}{in_subnet}"
+        return Network(unjudged=f"{where} is not the stack's: its rules are not in the stack file")
     groups = _read_groups(side)
     rules_of_groups = [
         *((str(rule.inputs.get("securityGroupId") or f"{UNKNOWN} group"), rule) for rule in rules),
@@ -143,6 +145,12 @@ def _route_ways(side: Snapshot) -> Iterator[str]:
         "cidrBlock",
         "ipv6CidrBlock",
     )
+    own_tables = {table.id for table in side.of_part("route table")}
+    for association in side.of_part("route table association"):
+        table_id = str(association.inputs.get("routeTableId"))
+        if table_id not in own_tables:
+            subnet = names.get(str(association.inputs.get("subnetId")), str(association.inputs.get("subnetId")))
+            yield f"the subnet `{subnet}`: through the route table {table_id}, whose routes are not the stack's"
     for table_id, route in routes:
         peer = next((str(route[key]) for key in targets if route.get(key)), UNKNOWN)
         gateway = next((words for key, words in _GATEWAYS.items() if route.get(key)), "a gateway that is not known")

@@ -14,7 +14,15 @@ from components.aws.types.aws_resource_type import (
     aws_type,
     unused_read,
 )
-from components.values.resource_types import LostWith, OwnPolicy, ResourceType, input_names, inputs_in_reviews
+from components.values.resource_types import (
+    NO_OLD_VERSIONS,
+    KeepsLess,
+    LostWith,
+    OwnPolicy,
+    ResourceType,
+    input_names,
+    inputs_in_reviews,
+)
 
 _BUCKET = {"Bucket": "{id}"}
 # The parameters of S3 Control that identify a bucket.
@@ -151,7 +159,10 @@ BUCKETS_TYPES = (
             unreached={"a bucket that never had versions": "HeadBucket"},
         ),
         computed="versioningConfiguration.mfaDelete", behaviour="buckets.VersioningResource",
-        in_reviews=inputs_in_reviews(placed="bucket", initial="versioningConfiguration"),
+        in_reviews=inputs_in_reviews(
+            judged="versioningConfiguration.status", placed="bucket", initial="versioningConfiguration",
+        ),
+        keeps_less=(KeepsLess("versioningConfiguration.status", NO_OLD_VERSIONS, "keep `versioning`", on="Enabled"),),
         harmless="it only keeps old versions",
     ),
     _setting_type(
@@ -177,6 +188,16 @@ BUCKETS_TYPES = (
         Deletion("DeleteBucketLifecycle", _BUCKET),
         RealProvider("s3/bucket_lifecycle_configuration.go", waits={"create": "NoSuchBucket"}),
         in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
+        keeps_less=tuple(
+            KeepsLess(
+                f"rules.{days}", f"{objects} older than {{after}} are deleted, which were kept for {{before}}",
+                "copy what is needed first",
+            )
+            for days, objects in (
+                ("expiration.days", "objects"),
+                ("noncurrentVersionExpiration.noncurrentDays", "old versions of objects"),
+            )
+        ),
         harmless="it only moves and removes objects",
     ),
     aws_type(

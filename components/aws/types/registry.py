@@ -11,7 +11,15 @@ from components.aws.types.aws_resource_type import (
     Tagging,
     aws_type,
 )
-from components.values.resource_types import KeptBy, LostWith, OwnPolicy, ResourceType, input_names, inputs_in_reviews
+from components.values.resource_types import (
+    KeepsLess,
+    KeptBy,
+    LostWith,
+    OwnPolicy,
+    ResourceType,
+    input_names,
+    inputs_in_reviews,
+)
 
 _REPOSITORY = {"repositoryName": "{id}"}
 _LOG_GROUP = {"logGroupName": "{id}"}
@@ -97,7 +105,13 @@ REGISTRY_TYPES = (
         ),
         arns={"logs": "arn:aws:logs:{region}:{account}:log-group:{id}:*"},
         live=LiveState("retentionInDays", "the log groups"),
-        in_reviews=inputs_in_reviews(placed="kmsKeyId name retentionInDays"),
+        in_reviews=inputs_in_reviews(judged="retentionInDays", placed="kmsKeyId name"),
+        keeps_less=(
+            KeepsLess(
+                "retentionInDays", "log entries older than {after} are deleted, which were kept for {before}",
+                "read what is needed first (`trainyard runs`)",
+            ),
+        ),
         harmless="policies say who reads its logs",
     ),
     aws_type(

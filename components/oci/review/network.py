@@ -42,7 +42,11 @@ def network_of_side(side: Snapshot) -> Network:
         for rules in _lists_of(subnet, side):
             for rule in security_rules_of(rules.type, rules.inputs) if rules else _default_rules(side):
                 passages.append(passage_of(names[subnet.urn], rule, _peer_of_rule(rule, side)))
-        for route in _routes_of(subnet, side) or ():
+        routes = _routes_of(subnet, side)
+        if routes is None:
+            table_id = subnet.inputs.get("routeTableId") or "of the VCN"
+            ways.append(f"{names[subnet.urn]}: through the route table {table_id}, whose routes are not the stack's")
+        for route in routes or ():
             to, gateway = route.get("destination") or route.get("cidrBlock"), _gateway_of_route(route, side)
             if route.get("destinationType") == "SERVICE_CIDR_BLOCK":
                 to, gateway = SERVICES, _GATEWAYS["servicegateway"]

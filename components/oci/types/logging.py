@@ -2,7 +2,7 @@
 """Log groups and logs."""
 
 from components.oci.types.oci_resource_type import oci_type
-from components.values.resource_types import LostWith, inputs_in_reviews
+from components.values.resource_types import KeepsLess, LostWith, inputs_in_reviews
 
 LOGGING_TYPES = (
     oci_type(
@@ -34,7 +34,15 @@ LOGGING_TYPES = (
         unreached={"a failure": "DeleteWorkRequest ListWorkRequestErrors"}, within="logGroupId",
         existing="logs: {{ existing: {{ group: GROUP, log: {} }} }}", behaviour="jobs.LogResource",
         compared="isEnabled retentionDuration",
-        in_reviews=inputs_in_reviews(placed="configuration isEnabled logGroupId logType retentionDuration"),
+        keeps_less=(
+            KeepsLess(
+                "retentionDuration", "log entries older than {after} are deleted, which were kept for {before}",
+                "read what is needed first (`trainyard runs`)", without=30,
+            ),
+        ),
+        in_reviews=inputs_in_reviews(
+            judged="retentionDuration", placed="configuration isEnabled logGroupId logType",
+        ),
         harmless="statements say who reads it",
     ),
 )  # fmt: skip

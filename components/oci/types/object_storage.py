@@ -2,7 +2,14 @@
 """Buckets and objects."""
 
 from components.oci.types.oci_resource_type import oci_type
-from components.values.resource_types import LostWith, ResourceType, input_names, inputs_in_reviews
+from components.values.resource_types import (
+    NO_OLD_VERSIONS,
+    KeepsLess,
+    LostWith,
+    ResourceType,
+    input_names,
+    inputs_in_reviews,
+)
 
 OBJECT_STORAGE_TYPES = (
     oci_type(
@@ -31,9 +38,10 @@ OBJECT_STORAGE_TYPES = (
         compared="accessType versioning kmsKeyId", judged="accessType", is_listed_in_part=True,
         listed_by="namespace compartmentId", statement_kind="bucket", name_input="name",
         in_reviews=inputs_in_reviews(
-            judged="accessType name",
-            placed="autoTiering compartmentId kmsKeyId namespace storageTier versioning",
+            judged="accessType name versioning",
+            placed="autoTiering compartmentId kmsKeyId namespace storageTier",
         ),
+        keeps_less=(KeepsLess("versioning", NO_OLD_VERSIONS, "keep `versioning`", on="Enabled"),),
         part="bucket",
     ),
     oci_type(
