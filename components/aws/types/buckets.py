@@ -93,7 +93,6 @@ BUCKETS_TYPES = (
         provider=RealProvider(
             "s3/bucket.go", calls={"forceDestroy": "ListObjectVersions DeleteObjects"},
             actions={"tags": "s3:TagResource", "forceDestroy": "s3:DeleteObjectVersion"},
-            waits={"create": "OperationAborted NoSuchBucket", "delete": "BucketNotEmpty"},
             before={
                 "read": "GetBucketTagging", "create": "PutBucketTagging",
                 "tags": "GetBucketTagging PutBucketTagging DeleteBucketTagging",
@@ -124,7 +123,7 @@ BUCKETS_TYPES = (
             "GetPublicAccessBlock", _BUCKET, "PublicAccessBlockConfiguration", "NoSuchPublicAccessBlockConfiguration",
         ),
         Deletion("DeletePublicAccessBlock", _BUCKET),
-        RealProvider("s3/bucket_public_access_block.go", waits={"create": "NoSuchBucket"}),
+        RealProvider("s3/bucket_public_access_block.go"),
         unset=dict.fromkeys(_BLOCKS.split(), False),
         in_reviews=inputs_in_reviews(
             judged="blockPublicAcls blockPublicPolicy ignorePublicAcls restrictPublicBuckets",
@@ -140,9 +139,7 @@ BUCKETS_TYPES = (
             "ServerSideEncryptionConfigurationNotFoundError",
         ),
         Deletion("DeleteBucketEncryption", _BUCKET),
-        RealProvider(
-            "s3/bucket_server_side_encryption_configuration.go", waits={"create": "NoSuchBucket OperationAborted"},
-        ),
+        RealProvider("s3/bucket_server_side_encryption_configuration.go"),
         unordered="rules",
         in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
         harmless="a key grants nobody access to the bucket",
@@ -155,7 +152,7 @@ BUCKETS_TYPES = (
         ),
         Deletion("PutBucketVersioning", {**_BUCKET, "VersioningConfiguration": {"Status": "Suspended"}}),
         RealProvider(
-            "s3/bucket_versioning.go", waits={"create": "NoSuchBucket"},
+            "s3/bucket_versioning.go",
             unreached={"a bucket that never had versions": "HeadBucket"},
         ),
         computed="versioningConfiguration.mfaDelete", behaviour="buckets.VersioningResource",
@@ -169,7 +166,7 @@ BUCKETS_TYPES = (
         "Policy", "policy", Creation("PutBucketPolicy", "{bucket}"),
         Read("GetBucketPolicy", _BUCKET, "{Policy: Policy}", "NoSuchBucketPolicy"),
         Deletion("DeleteBucketPolicy", _BUCKET),
-        RealProvider("s3/bucket_policy.go", waits={"create": "MalformedPolicy NoSuchBucket NoSuchBucketPolicy"}),
+        RealProvider("s3/bucket_policy.go"),
         own_policy=OwnPolicy("bucket", "bucket", "policy", names_resources=True),
         in_reviews=inputs_in_reviews(judged="bucket policy"),
     ),
@@ -177,7 +174,7 @@ BUCKETS_TYPES = (
         "OwnershipControls", "rule", Creation("PutBucketOwnershipControls", "{bucket}", body="OwnershipControls"),
         Read("GetBucketOwnershipControls", _BUCKET, "OwnershipControls", "OwnershipControlsNotFoundError"),
         Deletion("DeleteBucketOwnershipControls", _BUCKET),
-        RealProvider("s3/bucket_ownership_controls.go", waits={"delete": "OperationAborted"}),
+        RealProvider("s3/bucket_ownership_controls.go"),
         model_paths={"rule": "Rules[0]"},
         in_reviews=inputs_in_reviews(placed="bucket", initial="rule"),
     ),
@@ -186,7 +183,7 @@ BUCKETS_TYPES = (
         Creation("PutBucketLifecycleConfiguration", "{bucket}", body="LifecycleConfiguration"),
         Read("GetBucketLifecycleConfiguration", _BUCKET, "{Rules: Rules}", "NoSuchLifecycleConfiguration"),
         Deletion("DeleteBucketLifecycle", _BUCKET),
-        RealProvider("s3/bucket_lifecycle_configuration.go", waits={"create": "NoSuchBucket"}),
+        RealProvider("s3/bucket_lifecycle_configuration.go"),
         in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
         keeps_less=tuple(
             KeepsLess(
