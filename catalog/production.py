@@ -4,10 +4,12 @@
 import re
 from collections.abc import Collection
 
-WORDS = ("prod", "production", "prd", "live")
-_BETWEEN_WORDS = re.compile(r"[^A-Za-z0-9]+")
+WORDS = ("prod", "production", "prd", "live", "main")
+_BETWEEN_WORDS, _BETWEEN_LETTERS = re.compile(r"[^a-z0-9]+"), re.compile(r"[^a-z]+")
 
 
 def is_production(environment: str, words: Collection[str] = WORDS) -> bool:
-    """Whether an environment's name, or a word of it, is one of these: `prod`, `eu-prod`, but not `product`."""
-    return not {environment, *_BETWEEN_WORDS.split(environment)}.isdisjoint(words)
+    """Whether an environment's name, or a word of it, is one of these: `prod`, `eu-Prod2`, but not `product`."""
+    name = environment.casefold()
+    found = {name, *_BETWEEN_WORDS.split(name), *_BETWEEN_LETTERS.split(name)}
+    return not found.isdisjoint(word.casefold() for word in words)

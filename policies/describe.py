@@ -19,7 +19,8 @@ Written by `python -m policies.describe > docs/policies.md`; edit the rules unde
 
 This [CrossGuard](https://www.pulumi.com/docs/iac/crossguard/) pack judges resources before they are made, whichever
 program made the request. Most rules judge the properties of one resource; some judge all resources of a stack together.
-It knows nothing of stack files and plans, except two keys of the stack's configuration: the environment and waivers.
+It knows nothing of stack files and plans, except three keys of the stack's configuration: the environment, the mode of
+the access, and waivers.
 
     pulumi preview --policy-pack policies
 
@@ -40,6 +41,7 @@ You change levels without touching the rules: `--policy-pack-config FILE` with `
       "budget": {
         "enforcementLevel": "mandatory",
         "ceilings": {"dev": {"nodes": 4, "gpus": 8, "usd": 200}, "*": {"nodes": 32}},
+        "stackCeilings": {"dev": {"nodes": 16}, "*": {}},
         "prices": {"BM.GPU.H100.8": 61.5}
       }
     }

@@ -8,13 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.oci.iam.statement import AllOf, AnyOf, Comparison, Condition, Pattern, Text
-from components.values.resource_types import all_resource_types
+from components.values.resource_types import all_resource_types, types_of_part
+from policies.aws_grants import names_nothing
 
 ANY = "*"
 # By type, the property with a document that says what its owner may do.
 IDENTITY_POLICIES = {token: row.document for token, row in all_resource_types().items() if row.document}
 # By type, the property with a document that says who may use a resource, and what resource that is.
 RESOURCE_POLICIES = {token: row.own_policy for token, row in all_resource_types().items() if row.own_policy}
+
+
+# Roles may have such documents inside.
+IDENTITY_TYPES = (*IDENTITY_POLICIES, *types_of_part("role"))
 
 
 class DocumentError(ValueError):
@@ -46,6 +51,14 @@ def readable_statements(document: Any) -> Sequence[Mapping[str, Any]]:
         return ()
 
 
+def identity_statements(properties: Mapping[str, Any], token: str) -> Sequence[Mapping[str, Any]]:
+    """The readable statements on what the holders of a policy, or a role, may do."""
+    if token in IDENTITY_POLICIES:
+        return readable_statements(properties.get(IDENTITY_POLICIES[token]))
+    inside = [policy.get("policy") for policy in properties.get("inlinePolicies") or ()]
+    return [statement for document in inside for statement in readable_statements(document)]
+
+
 def as_list(value: Any) -> Sequence[Any]:
     """A value as a list: IAM takes a single value in place of a list."""
     if value is None:
@@ -56,16 +69,6 @@ def as_list(value: Any) -> Sequence[Any]:
 def types_with_policy_of(*resources: str) -> tuple[str, ...]:
     """The types with a policy that says who may use such a resource."""
     return tuple(token for token, own in RESOURCE_POLICIES.items() if own.what in resources)
-
-
-def is_open_to_all(statement: Mapping[str, Any]) -> bool:
-    """Whether a statement allows anybody in any account. One with a condition does not."""
-    if statement.get("Effect") != "Allow" or statement.get("Condition"):
-        return False
-    principal = statement.get("Principal")
-    if isinstance(principal, Mapping):
-        return any(ANY in as_list(named) for named in principal.values())
-    return principal == ANY or "NotPrincipal" in statement
 
 
 def allowed_values(condition: Condition | None, *variables: str) -> frozenset[str] | None:
@@ -84,6 +87,9 @@ def allowed_values(condition: Condition | None, *variables: str) -> frozenset[st
         return None
     if condition.operator not in ("=", "in"):
         return None
-    values = frozenset(value.text for value in condition.values if isinstance(value, Text | Pattern))
-    # A pattern of stars alone is every name.
-    return values if len(values) == len(condition.values) and all(value.strip("*") for value in values) else None
+    values = frozenset(
+        value.text
+        for value in condition.values
+        if isinstance(value, Text) or (isinstance(value, Pattern) and not names_nothing(value.text))
+    )
+    return values if len(values) == len(condition.values) else None

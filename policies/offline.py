@@ -23,6 +23,7 @@ def results_of_snapshot(side: Snapshot, config: Mapping[str, Any] | None, on: da
     terms = PolicyContext(
         on=on,
         environment=str(side.plan.get("environment") or ""),
+        access_mode=str((side.plan.get("access") or {}).get("mode") or ""),
         settings=read_rule_settings(config or {}),
         waivers=read_waivers(side.plan.get("waivers")),
     )
@@ -31,7 +32,7 @@ def results_of_snapshot(side: Snapshot, config: Mapping[str, Any] | None, on: da
 
 def as_judged_resource(resource: ReviewedResource) -> JudgedResource:
     properties = {key: _with_unknowns(value, key) for key, value in resource.inputs.items()}
-    return JudgedResource(resource.type, properties, resource.name, resource.urn, resource.protect)
+    return JudgedResource(resource.type, properties, resource.name, resource.urn, resource.protect, not resource.custom)
 
 
 def _with_unknowns(value: Any, path: str) -> Any:

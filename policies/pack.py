@@ -21,12 +21,14 @@ from catalog.version import VERSION
 from launcher.escaping import terminal_line, terminal_lines
 from policies.rule import JudgedResource, PolicyRule, StackRule, Unknown, all_rules
 from policies.settings import (
+    ACCESS_KEY,
     ADVISORY,
     DISABLED,
     MANDATORY,
     NOT_KNOWN_YET,
     WAIVERS_KEY,
     RuleSettings,
+    access_mode_from_json,
     settings_of,
     waivers_from_json,
 )
@@ -70,10 +72,13 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def ConfigureStack(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Reads only two keys of the stack's configuration."""
+        """Reads only three keys of the stack's configuration."""
         config: Mapping[str, str] = request.config
         self._terms = replace(
-            self._terms, environment=config.get(ENVIRONMENT, ""), waivers=waivers_from_json(config.get(WAIVERS_KEY, ""))
+            self._terms,
+            environment=config.get(ENVIRONMENT, ""),
+            access_mode=access_mode_from_json(config.get(ACCESS_KEY, "")),
+            waivers=waivers_from_json(config.get(WAIVERS_KEY, "")),
         )
         return analyzer_pb2.AnalyzerStackConfigureResponse()
 
@@ -129,8 +134,15 @@ def result_message(result: PolicyResult) -> str:
 
 
 def _judged_resource(request: Any) -> JudgedResource:
+    # Components have no provider. Most types of providers have a slash, too.
+    is_component = not request.HasField("provider") and "/" not in request.type
     return JudgedResource(
-        request.type, plain_properties(request.properties), request.name, request.urn, request.options.protect
+        request.type,
+        plain_properties(request.properties),
+        request.name,
+        request.urn,
+        request.options.protect,
+        is_component,
     )
 
 

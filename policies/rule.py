@@ -96,6 +96,8 @@ class JudgedResource:
     name: str = ""
     urn: str = ""
     protect: bool = False
+    # It only contains other resources.
+    is_component: bool = False
 
     @property
     def tags(self) -> Mapping[str, Any]:
@@ -135,11 +137,13 @@ class PolicyRule:
 
 @dataclass(frozen=True, slots=True)
 class JudgedStack:
-    """All resources of a stack. `settings`: the rule's own part of the pack's configuration."""
+    """All resources of a stack. `settings`: the rule's own part of the pack's configuration. `access_mode`: the mode of
+    the stack's access, which may attach policies of AWS."""
 
     resources: tuple[JudgedResource, ...]
     environment: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    access_mode: str = ""
 
     def of(self, *types: str) -> tuple[JudgedResource, ...]:
         return tuple(resource for resource in self.resources if resource.type in types)

@@ -32,8 +32,8 @@ SHARED: Mapping[str, Any] = {
     },
     "waivable": {"description": "false: no stack may waive this rule.", "type": "boolean"},
 }
-# The key of the stack file, as the engine gives it to a pack.
-WAIVERS_KEY = "trainyard:waivers"
+# The keys of the stack file, as the engine gives them to a pack.
+WAIVERS_KEY, ACCESS_KEY = "trainyard:waivers", "trainyard:access"
 
 
 class PolicyConfigError(ValueError):
@@ -137,6 +137,15 @@ def waivers_from_json(text: str) -> Mapping[str, Waiver]:
         return read_waivers(json.loads(text)) if text else {}
     except ValueError:
         return {}
+
+
+def access_mode_from_json(text: str) -> str:
+    """The mode in the stack's `access`, which is JSON. Empty if it has none."""
+    try:
+        access = json.loads(text) if text else {}
+    except ValueError:
+        return ""
+    return str(access.get("mode") or "") if isinstance(access, Mapping) else ""
 
 
 def _parse_waiver(row: Mapping[str, Any]) -> Waiver | None:

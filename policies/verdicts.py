@@ -43,12 +43,14 @@ class PolicyResult:
 
 @dataclass(frozen=True, slots=True)
 class PolicyContext:
-    """What verdicts depend on besides resources. `environment` empty: it is in the tags of the resources."""
+    """What verdicts depend on besides resources. `environment` empty: it is in the tags of the resources.
+    `access_mode`: that of the stack's access."""
 
     on: date
     environment: str = ""
     settings: Mapping[str, RuleSettings] = field(default_factory=dict)
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
+    access_mode: str = ""
 
     def of(self, rule: str) -> RuleSettings:
         return self.settings.get(rule, RuleSettings())
@@ -70,7 +72,7 @@ def judge_stack(resources: Sequence[JudgedResource], terms: PolicyContext) -> It
     environment = terms.environment or environment_of_resources(resources)
     for rule in rules_of_stacks():
         if terms.level(rule, environment) != DISABLED:
-            stack = JudgedStack(tuple(resources), environment, terms.of(rule.id).properties)
+            stack = JudgedStack(tuple(resources), environment, terms.of(rule.id).properties, terms.access_mode)
             for resource, verdict in rule.verdicts(stack):
                 yield from _policy_results(rule, resource, verdict, terms, environment)
 

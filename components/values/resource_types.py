@@ -22,7 +22,7 @@ Part = Literal[
     JobPart,
     "network", "subnet", "security group", "security rule", "security list", "default security list", "route",
     "route table", "default route table", "route table association", "endpoint", "address association",
-    "role", "policy", "inline policy", "policy attachment", "group by rule", "place",
+    "role", "policy", "inline policy", "policy attachment", "dynamic group", "compartment",
     "bucket", "bucket acl", "public access block", "repository", "access link",
 ]  # fmt: skip
 
@@ -68,10 +68,13 @@ class StandingCost(NamedTuple):
 
 
 class KeptBy(NamedTuple):
-    """The input that keeps what is there from being overwritten, and its values that do."""
+    """The input that keeps what is there from being overwritten, and its values that do.
+
+    `but_for`: an input with patterns of tags that are left out."""
 
     input: str
     values: tuple[Any, ...]
+    but_for: str = ""
 
 
 class OwnPolicy(NamedTuple):
@@ -154,6 +157,8 @@ class ResourceType:
     standing: StandingCost | None = None
     # What lets nobody push a tag of an image again.
     immutable_by: KeptBy | None = None
+    # What comes before a repository's name in the names of its images.
+    image_host: str = ""
     own_policy: OwnPolicy | None = None
     # The input with a document that says what its holders may do, and the most characters of any document of it: the
     # cloud does not count spaces.

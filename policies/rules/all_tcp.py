@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frameworks that pick ports themselves need all ports open. A security list has to name these frameworks."""
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from catalog import frameworks
 from catalog.reason_tags import ALL_TCP, PROOF_OF_CONCEPT
 from components.values.projections import security_rules_of, types_with_rules
-from components.values.protocols import TCP
-from components.values.security_rules import SecurityRule
+from components.values.protocols import TCP, WITH_PORTS
+from components.values.security_rules import LAST_PORT, SecurityRule
 from policies.rule import (
     PASS,
     JudgedResource,
@@ -31,34 +33,43 @@ EGRESS_RULE = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
 NEARLY_ALL = 60_000
 
 
-def judge(resource: JudgedResource) -> PolicyVerdict:
-    rules = security_rules_of(resource.type, resource.properties)
-    opened = verdict_on_every(
-        lambda rule: fail_because("opens every TCP port") if opens_every_port(rule) else PASS, rules
-    )
-    return needed_by(str(resource.tags.get(ALL_TCP) or "")) if opened.outcome == "fail" else opened
+def judge_opened_ports(resource: JudgedResource) -> PolicyVerdict:
+    """All rules of a resource are judged together: several ranges can be every port."""
+    opened: dict[Any, list[tuple[int, int]]] = defaultdict(list)
+
+    def read_ports_of_rule(rule: SecurityRule) -> PolicyVerdict:
+        # For EFA, a rule may open every port to a group.
+        if rule.peer_kind in ("group", "prefix list") or rule.protocol not in (None, *WITH_PORTS):
+            return PASS
+        first, last = (0, LAST_PORT) if rule.protocol is None or rule.ports is None else rule.ports
+        opened[rule.direction, rule.protocol].append((int(first), int(last)))
+        return PASS
+
+    read = verdict_on_every(read_ports_of_rule, security_rules_of(resource.type, resource.properties))
+    every = [protocol for (_, protocol), ranges in opened.items() if ports_in(ranges) >= NEARLY_ALL]
+    return needed_by(str(resource.tags.get(ALL_TCP) or ""), every) if every else read
 
 
-def opens_every_port(rule: SecurityRule) -> bool:
-    """For EFA, a rule may open every port to a group."""
-    if rule.peer_kind in ("group", "prefix list") or rule.protocol not in (None, TCP):
-        return False
-    if rule.protocol is None or rule.ports is None:
-        return True
-    first, last = rule.ports
-    return int(last) - int(first) >= NEARLY_ALL
+def ports_in(ranges: Iterable[tuple[int, int]]) -> int:
+    """The number of ports in ranges that may overlap."""
+    number, after = 0, 0
+    for first, last in sorted(ranges):
+        number += max(0, last + 1 - max(first, after))
+        after = max(after, last + 1)
+    return number
 
 
-def needed_by(named: str) -> PolicyVerdict:
+def needed_by(named: str, protocols: Sequence[int | None]) -> PolicyVerdict:
     """Whether a framework named in the tag needs every port."""
+    opens = f"opens every {'TCP' if {None, TCP} & set(protocols) else 'UDP'} port"
     names = [name for name in named.replace(",", " ").split() if name]
     own = [name for name in names if name not in (PROOF_OF_CONCEPT, *frameworks.framework_names())]
     if any(name == PROOF_OF_CONCEPT or (name not in own and picks_ports(name)) for name in names):
         return PASS
     if own:
-        return unknown_because(f"opens every TCP port for {', '.join(own)}, a framework the catalog does not know")
+        return unknown_because(f"{opens} for {', '.join(own)}, a framework the catalog does not know")
     why = f", but the ports of {', '.join(names)} can be chosen" if names else f" and has no tag `{ALL_TCP}`"
-    return fail_because(f"opens every TCP port{why}")
+    return fail_because(f"{opens}{why}")
 
 
 def picks_ports(name: str) -> bool:
@@ -82,11 +93,11 @@ def _egress_rule(**rule: Any) -> JudgedResource:
 RULE = PolicyRule(
     id="all-tcp",
     level="mandatory",
-    asks="Every TCP port is open only where a framework needs that.",
+    asks="Every port of TCP or UDP is open only where a framework needs that.",
     remedy=f"open the framework's own ports, or say who needs all of them in the tag `{ALL_TCP}`; where EFA needs all,"
     " name the group itself",
     types=tuple(token for token in types_with_rules() if token not in NOT_JUDGED),
-    judge=judge,
+    judge=judge_opened_ports,
     passes={
         "a port": _rule_list(tcpOptions={"min": 8786, "max": 8786}),
         "Horovod": _rule_list("horovod"),
@@ -103,6 +114,16 @@ RULE = PolicyRule(
     fails={
         "without a reason": _rule_list(),
         "all ports by numbers": _rule_list(tcpOptions={"min": 1024, "max": 65535}),
+        "in two halves": JudgedResource(
+            LIST,
+            {
+                "ingressSecurityRules": [
+                    {"source": "10.20.0.0/24", "protocol": "6", "tcpOptions": {"min": first, "max": first + 32767}}
+                    for first in (0, 32768)
+                ]
+            },
+        ),
+        "every port of UDP": _rule_list(protocol="17"),
         "all protocols": _rule_list(protocol="all"),
         "for a framework with settable ports": _rule_list("dask"),
         "all to addresses": _egress_rule(cidrIpv4="10.20.0.0/24"),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from policies.jobs import TYPES, PolicyJob, accelerators_at_once, dollars_at_most, jobs_of, nodes_at_once
@@ -31,6 +31,14 @@ COUNTED: Mapping[str, tuple[Counted, str]] = {
     "usd": (dollars_at_most, "up to $ {:,.2f} in all its runs; the ceiling is $ {:,.2f}"),
 }
 NUMBER = {"type": "number", "minimum": 0}
+CEILINGS = {
+    "type": "object",
+    "additionalProperties": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": dict.fromkeys(COUNTED, NUMBER),
+    },
+}
 PRICE = {
     "type": "object",
     "additionalProperties": False,
@@ -42,18 +50,28 @@ PRICE = {
 
 
 def judge_budget(stack: JudgedStack) -> Iterator[StackVerdict]:
-    ceilings = in_environment(stack.settings.get("ceilings") or {}, stack.environment)
-    targets = bool(stack.of(TARGET))
-    if ceilings:
-        for job in jobs_of(stack):
-            yield job.resource, judge_job(job, ceilings, stack.settings.get("prices") or {}, targets)
+    prices, targets, jobs = stack.settings.get("prices") or {}, bool(stack.of(TARGET)), jobs_of(stack)
+    for setting, judged in (("ceilings", [(job,) for job in jobs]), ("stackCeilings", [jobs] if jobs else [])):
+        by_environment = stack.settings.get(setting) or {}
+        ceilings = in_environment(by_environment, stack.environment)
+        for some in judged if by_environment else ():
+            if ceilings is None:
+                # Otherwise another name of the environment would be the way around.
+                reason = f"nothing says what the environment `{stack.environment}` may take"
+                yield some[0].resource, fail_because(reason)
+            else:
+                yield some[0].resource, judge_jobs(some, ceilings, prices, targets)
 
 
-def judge_job(job: PolicyJob, ceilings: Mapping[str, float], prices: Mapping[str, Any], targets: bool) -> PolicyVerdict:
+def judge_jobs(
+    jobs: Sequence[PolicyJob], ceilings: Mapping[str, float], prices: Mapping[str, Any], targets: bool
+) -> PolicyVerdict:
+    who = f"the job `{jobs[0].name}` takes" if len(jobs) == 1 else f"the {len(jobs)} jobs of the stack take"
+
     def judge_ceiling(ceiling: str) -> PolicyVerdict:
         count, words = COUNTED[ceiling]
-        taken, most = float(count(job, prices, targets)), float(ceilings[ceiling])
-        return fail_because(f"the job `{job.name}` takes {words.format(taken, most)}") if taken > most else PASS
+        taken, most = sum(float(count(job, prices, targets)) for job in jobs), float(ceilings[ceiling])
+        return fail_because(f"{who} {words.format(taken, most)}") if taken > most else PASS
 
     return verdict_on_every(judge_ceiling, [ceiling for ceiling in COUNTED if ceiling in ceilings])
 
@@ -116,7 +134,7 @@ def _aws_machines(count: int) -> tuple[JudgedResource, ...]:
 RULE = StackRule(
     id="budget",
     level="mandatory",
-    asks="No job is above its environment's ceiling of nodes, accelerators or dollars.",
+    asks="No job, and no stack, is above its environment's ceiling of nodes, accelerators or dollars.",
     remedy="take fewer nodes or runs, a smaller shape, a shorter `maximumRuntimeMinutes` or fewer retries; or raise the"
     " ceiling in the pack's configuration (`budget`: `ceilings`)",
     types=(*TYPES, TARGET),
@@ -124,14 +142,10 @@ RULE = StackRule(
     settings={
         "ceilings": {
             "description": "By environment (`*`: all others), the most that a job takes with all its runs: `nodes` and"
-            " `gpus` at once, `usd` in all.",
-            "type": "object",
-            "additionalProperties": {
-                "type": "object",
-                "additionalProperties": False,
-                "properties": dict.fromkeys(COUNTED, NUMBER),
-            },
+            " `gpus` at once, `usd` in all. `{}`: no ceiling. An environment that is not here may take nothing.",
+            **CEILINGS,
         },
+        "stackCeilings": {"description": "Likewise, the most that all jobs of a stack take together.", **CEILINGS},
         "prices": {
             "description": "US dollars an hour of a node by shape, before the catalog's, or the rows of a review's"
             " `--prices`; `openpai`: of one there; `compute target`: of one that is not the stack's own.",
@@ -141,8 +155,11 @@ RULE = StackRule(
     },
     passes={
         "no ceiling": JudgedStack((_job_with_shape(), _run_of_nodes(400)), "dev"),
-        "no ceiling for this environment": _stack_with_ceilings(
-            _job_with_shape(), _run_of_nodes(400), environment="prod", nodes=1
+        "an environment without a ceiling": JudgedStack(
+            (_job_with_shape(), _run_of_nodes(400)), "prod", {"ceilings": {"dev": {"nodes": 1}, "prod": {}}}
+        ),
+        "jobs within the stack's ceiling": JudgedStack(
+            (_run_of_nodes(4), _run_of_nodes(4, job="bert")), "dev", {"stackCeilings": {"dev": {"nodes": 8}}}
         ),
         "as many as the ceiling": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(4), nodes=4, gpus=8, usd=16),
         "machines that runs share": _stack_with_ceilings(
@@ -165,6 +182,10 @@ RULE = StackRule(
     },
     fails={
         "nodes": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(5), nodes=4),
+        "an environment that nobody named": _stack_with_ceilings(_run_of_nodes(1), environment="dev2", nodes=4),
+        "nodes of several jobs": JudgedStack(
+            (_run_of_nodes(4), _run_of_nodes(4, job="bert")), "dev", {"stackCeilings": {"*": {"nodes": 7}}}
+        ),
         "nodes of several runs": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(3), _run_of_nodes(3), nodes=4),
         "accelerators": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(4), gpus=7),
         "dollars": _stack_with_ceilings(_job_with_shape(), _run_of_nodes(4, 61), usd=16),

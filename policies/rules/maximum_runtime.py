@@ -7,6 +7,8 @@ from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unkno
 JOB = "oci:DataScience/job:Job"
 # The property that holds it: of a job of single nodes, or of its node groups together.
 PARTS = ("jobConfigurationDetails", "jobNodeConfigurationDetails")
+# No cloud runs a job for longer.
+MOST_DAYS = 30
 
 
 def judge_maximum_runtime(resource: JudgedResource) -> PolicyVerdict:
@@ -21,17 +23,18 @@ def judge_part(resource: JudgedResource, part: str) -> PolicyVerdict:
 
 
 def judge_minutes(minutes: object) -> PolicyVerdict:
-    return (
-        PASS
-        if minutes and float(str(minutes)) > 0
-        else fail_because("has no maximum runtime, so it may run, and cost, without end")
-    )
+    number = float(str(minutes)) if minutes else 0.0
+    if number <= 0:
+        return fail_because("has no maximum runtime, so it may run, and cost, without end")
+    if number > MOST_DAYS * 24 * 60:
+        return fail_because(f"may run for {number / 60 / 24:,.0f} days; {MOST_DAYS} are the most")
+    return PASS
 
 
 RULE = PolicyRule(
     id="maximum-runtime",
     level="mandatory",
-    asks="Every job and run has a maximum runtime.",
+    asks=f"Every job and run has a maximum runtime, of {MOST_DAYS} days at most.",
     remedy="set maximumRuntimeInMinutes (`maximumRuntimeMinutes` of the job in the stack file)",
     types=(JOB, RUN),
     judge=judge_maximum_runtime,
@@ -43,6 +46,7 @@ RULE = PolicyRule(
     fails={
         "not set": JudgedResource(JOB, {"jobConfigurationDetails": {"jobType": "DEFAULT"}}),
         "a run without": JudgedResource(RUN, {"attempt": 1.0}),
+        "a run of a hundred years": JudgedResource(RUN, {"maximumRuntimeMinutes": 52_560_000}),
         "none": JudgedResource(JOB, {"jobConfigurationDetails": {"maximumRuntimeInMinutes": "0"}}),
     },
     unknown={"decided elsewhere": JudgedResource(JOB, {"jobConfigurationDetails": Unknown("jobConfigurationDetails")})},

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from components.values.resource_types import all_resource_types
 from policies.openpai_jobs import RUN
+from policies.repositories import REPOSITORIES, is_in_repository, is_tag_immutable, repository_name
 from policies.rule import (
     PASS,
     JudgedResource,
@@ -45,20 +45,14 @@ def judge_image(image: str, stack: JudgedStack) -> PolicyVerdict:
     path, _, tag = image.rpartition(":") if ":" in image.rpartition("/")[2] else (image, "", LATEST)
     if tag == LATEST:
         return fail_because(f"`{image}` is another image whenever somebody pushes one")
-    immutable = _is_repository_immutable(path, stack)
-    if immutable is None:
-        return unknown_because(f"whether `{image}` can be pushed again: its repository is not in this stack")
-    return PASS if immutable else fail_because(f"`{image}` can be pushed again")
-
-
-def _is_repository_immutable(path: str, stack: JudgedStack) -> bool | None:
-    """Whether the tags of an image's repository are immutable. None: the repository is not of this stack."""
-    rows = {token: row.immutable_by for token, row in all_resource_types().items() if row.immutable_by}
-    for resource in stack.of(*rows):
-        name = str(resource.properties.get("displayName") or resource.properties.get("name"))
+    for repository in stack.of(*REPOSITORIES):
+        name = repository_name(repository)
+        if is_in_repository(path, repository):
+            immutable = is_tag_immutable(tag, repository)
+            return PASS if immutable else fail_because(f"`{image}` can be pushed again")
         if path == name or path.endswith(f"/{name}"):
-            return resource.properties.get(rows[resource.type].input) in rows[resource.type].values
-    return None
+            return fail_because(f"`{image}` is not of the stack's repository `{name}`, whose registry is another")
+    return unknown_because(f"whether `{image}` can be pushed again: its repository is not in this stack")
 
 
 def _images_of_resource(resource: JudgedResource) -> Iterator[object]:
@@ -102,6 +96,7 @@ RULE = StackRule(
     },
     fails={
         "a tag of a repository that takes it again": _stack_with_image(IMAGE, _sample_repository(False)),
+        "a repository that ends alike": _stack_with_image("docker.io/evil/vision/dt:1.4", _sample_repository(True)),
         "latest": _stack_with_image("nvcr.io/nvidia/pytorch:latest"),
         "no tag": _stack_with_image("localhost:5000/pytorch"),
         "a job's image": JudgedStack(

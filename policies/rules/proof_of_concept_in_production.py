@@ -78,6 +78,7 @@ RULE = StackRule(
         "every port": _stack_with_trial("all-tcp", "prod"),
         "the whole tenancy": _stack_with_trial("tenancy-wide", "eu-prod", 1),
         "every action of AWS": _stack_with_trial("wildcard-policies", "production", 2),
+        "the second production": _stack_with_trial("all-tcp", "prod2"),
         "a word of the team's own": _stack_with_trial("all-tcp", "live", production=["live"]),
     },
     unknown={

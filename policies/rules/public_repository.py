@@ -3,8 +3,9 @@
 
 from collections.abc import Mapping
 
-from policies.documents import is_open_to_all, readable_statements, types_with_policy_of
+from policies.documents import readable_statements, types_with_policy_of
 from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail_because
+from policies.strangers import lets_strangers_in
 
 REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
 REPOSITORY_POLICY = "aws:ecr/repositoryPolicy:RepositoryPolicy"
@@ -17,7 +18,7 @@ def judge_repository(resource: JudgedResource) -> PolicyVerdict:
 
 
 def judge_repository_policy(resource: JudgedResource) -> PolicyVerdict:
-    opened = any(is_open_to_all(statement) for statement in readable_statements(resource.properties.get("policy")))
+    opened = any(map(lets_strangers_in, readable_statements(resource.properties.get("policy"))))
     return fail_because(EVERYBODY) if opened else PASS
 
 

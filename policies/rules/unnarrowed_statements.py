@@ -8,7 +8,8 @@ from catalog.reason_tags import PROOF_OF_CONCEPT, TENANCY_WIDE, WILDCARD_POLICIE
 from components.oci.iam.parse import parse_statement
 from components.oci.iam.permissions import permissions_of_grant, type_of
 from components.oci.iam.statement import StatementError
-from policies.documents import IDENTITY_POLICIES, allowed_values, as_list, readable_statements
+from policies.aws_grants import kinds_without_name
+from policies.documents import IDENTITY_TYPES, allowed_values, as_list, identity_statements
 from policies.rule import (
     PASS,
     Judge,
@@ -25,8 +26,6 @@ from policies.rule import (
 POLICY = "oci:Identity/policy:Policy"
 # Resource types of OCI that keep a team's data -> what a statement is narrowed by.
 NARROWED_BY = {"objects": "target.bucket.name", "buckets": "target.bucket.name", "repos": "target.repo.name"}
-# ARNs of AWS that name no bucket and no repository. Statements on `*` are what wildcard-policies reports.
-ANY_OF_AWS = {"arn:aws:s3:::*": "bucket", "repository/*": "repository"}
 
 
 def judge_unnarrowed_policy(resource: JudgedResource) -> PolicyVerdict:
@@ -38,7 +37,7 @@ def judge_unnarrowed_policy(resource: JudgedResource) -> PolicyVerdict:
 
 
 def judge_unnarrowed_document(resource: JudgedResource) -> PolicyVerdict:
-    statements = readable_statements(resource.properties.get(IDENTITY_POLICIES[resource.type]))
+    statements = identity_statements(resource.properties, resource.type)
     return _outside_trials(resource, WILDCARD_POLICIES, verdict_on_every(judge_statement_of_aws, statements))
 
 
@@ -59,11 +58,10 @@ def judge_unnarrowed_statement(text: Any) -> PolicyVerdict:
 def judge_statement_of_aws(statement: Mapping[str, Any]) -> PolicyVerdict:
     if statement.get("Effect") != "Allow":
         return PASS
-    for resource in map(str, as_list(statement.get("Resource"))):
-        for ending, what in ANY_OF_AWS.items():
-            if resource.startswith(ending) if ending.startswith("arn:") else resource.endswith(ending):
-                return fail_because(f"grants {', '.join(map(str, as_list(statement.get('Action'))))} on every {what}")
-    return PASS
+    # Statements on `*` are what wildcard-policies reports.
+    kinds = [kind for pattern in as_list(statement.get("Resource")) for kind in kinds_without_name(str(pattern))]
+    actions = ", ".join(map(str, as_list(statement.get("Action"))))
+    return fail_because(f"grants {actions} on every {' and '.join(dict.fromkeys(kinds))}") if kinds else PASS
 
 
 def _outside_trials(resource: JudgedResource, tag: str, verdict: PolicyVerdict) -> PolicyVerdict:
@@ -82,7 +80,7 @@ def _document_allowing(action: str, resource: Any) -> JudgedResource:
 
 ROWS: Mapping[str, Judge] = {
     POLICY: judge_unnarrowed_policy,
-    **dict.fromkeys(IDENTITY_POLICIES, judge_unnarrowed_document),
+    **dict.fromkeys(IDENTITY_TYPES, judge_unnarrowed_document),
 }
 OBJECTS = "Allow dynamic-group runs to manage objects in compartment training"
 IMAGES = "Allow dynamic-group runs to read repos in compartment training"
@@ -90,7 +88,7 @@ IMAGES = "Allow dynamic-group runs to read repos in compartment training"
 RULE = PolicyRule(
     id="unnarrowed-statements",
     level="mandatory",
-    asks="Statements on objects and images name their bucket and their repository.",
+    asks="Statements on objects, images, roles and secrets name their bucket, repository, role and secret.",
     remedy="add `where target.bucket.name = '…'` or `where target.repo.name = '…'`; on AWS name them in Resource;"
     f" in a trial, tag the policy `{TENANCY_WIDE}: {PROOF_OF_CONCEPT}`"
     f" (`{WILDCARD_POLICIES}: {PROOF_OF_CONCEPT}` on AWS)",
@@ -116,6 +114,7 @@ RULE = PolicyRule(
             "Allow group scientists to manage object-family in compartment training"
         ),
         "every bucket but one": _policy_or_trial(f"{OBJECTS} where target.bucket.name != 'audit'"),
+        "a pattern of one letter": _policy_or_trial(f"{OBJECTS} where target.bucket.name = /a*/"),
         "a pattern of every name": _policy_or_trial(f"{OBJECTS} where target.bucket.name = /*/"),
         "its bucket, or any in a region": _policy_or_trial(
             f"{OBJECTS} where any {{target.bucket.name = 'a', request.region = 'iad'}}"
@@ -124,6 +123,11 @@ RULE = PolicyRule(
             POLICY, {"statements": [OBJECTS], "freeformTags": {WILDCARD_POLICIES: PROOF_OF_CONCEPT}}
         ),
         "every bucket of AWS": _document_allowing("s3:GetObject", ["arn:aws:s3:::*"]),
+        "every bucket of AWS by another pattern": _document_allowing("s3:GetObject", "arn:*:s3:::?*/*"),
+        "every role of AWS": _document_allowing("iam:PassRole", "arn:aws:iam::*:*"),
+        "every secret of AWS": _document_allowing(
+            "secretsmanager:GetSecretValue", "arn:aws:secretsmanager:us-east-1:123456789012:secret:*"
+        ),
         "every repository of AWS": _document_allowing(
             "ecr:BatchGetImage", "arn:aws:ecr:us-east-1:123456789012:repository/*"
         ),

@@ -58,7 +58,7 @@ class Used:
         return at > last
 
 
-def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
+def judge_unused_ports(stack: JudgedStack) -> Iterator[StackVerdict]:
     used = used_ports(stack)
     yield from verdicts_on_each(lambda resource: judge_resource(resource, used), stack.of(*TYPES))
 
@@ -151,7 +151,7 @@ RULE = StackRule(
     remedy="close it (`trainyard:network: { mode: least }` opens what jobs use), or say who uses it: frameworks of"
     f" other stacks in the tag `{OPENED_FOR}`, people on AWS by the tag `{OPEN_PORT}: chosen`",
     types=TYPES,
-    judge=judge,
+    judge=judge_unused_ports,
     passes={
         "a job's port": JudgedStack((_port_list((29400, 29400)), _port_run(rendezvous=[29400, 29400]))),
         "two ranges that touch": JudgedStack(

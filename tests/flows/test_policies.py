@@ -126,7 +126,8 @@ def test_the_engine_gets_the_verdict_of_a_rule_on_a_whole_stack(
         config = {rule.id: {"enforcementLevel": rule.level, **stack.settings}}
         settings = tmp_path / "settings.json"
         settings.write_text(json.dumps(config))
-        plan = {"environment": stack.environment} if stack.environment else {}
+        plan: dict[str, Any] = {"environment": stack.environment} if stack.environment else {}
+        plan |= {"access": {"mode": stack.access_mode}} if stack.access_mode else {}
         project.configure(**plan)
         _, said = project.judged("preview", *map(as_row, resources), options=("--policy-pack-config", str(settings)))
         heard = told(said)

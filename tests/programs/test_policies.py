@@ -8,11 +8,12 @@ from datetime import date
 from typing import Any
 
 import pytest
+import yaml
 
 from policies.rule import JudgedResource, JudgedStack, Unknown, resource_rules, stack_rules
 from policies.verdicts import PolicyContext, judge_all
 from tests.programs.conftest import Record, Written
-from tests.support.examples import DL1_EXAMPLES, EXAMPLES, OPENPAI_EXAMPLES, PLATFORM
+from tests.support.examples import DL1_EXAMPLES, EXAMPLES, OPENPAI_EXAMPLES, PLATFORM, stack_file
 from tests.support.recorder.client import Recording
 
 IMMUTABLE = ("local", "oci-dask-xgboost", "aws-dl1-resnet")
@@ -27,12 +28,12 @@ CHOSEN: Mapping[str, frozenset[tuple[str, str]]] = {
 MUTABLE = frozenset({("mutable-repository", "repository")})
 
 
-def judged(recording: Recording, outcome: str) -> dict[tuple[str, str], str]:
-    """(rule, logical name) -> reason, for every verdict of that kind."""
+def judged(recording: Recording, outcome: str, mode: str = "") -> dict[tuple[str, str], str]:
+    """(rule, logical name) -> reason, for every verdict of that kind. `mode`: of the stack's access."""
     resources = [
         JudgedResource(made.type, plain(made.inputs), made.name, made.urn, made.protect) for made in recording.made()
     ]
-    found = judge_all(resources, PolicyContext(date(2026, 11, 26)))
+    found = judge_all(resources, PolicyContext(date(2026, 11, 26), access_mode=mode))
     return {(result.rule, result.resource): result.because for result in found if result.outcome == outcome}
 
 
@@ -58,12 +59,13 @@ def test_an_example_passes(name: str, preview: bool, record: Record) -> None:
     repositories = [*recording.of("ContainerRepository"), *recording.of("Repository")]
     remarks = MUTABLE if repositories and name not in IMMUTABLE else frozenset()
     remarks |= CHOSEN.get(name, frozenset())
-    failed = judged(recording, "fail")
+    mode = yaml.safe_load(stack_file(name).read_text("utf-8"))["config"].get("trainyard:access", {}).get("mode", "")
+    failed = judged(recording, "fail", mode)
     assert without_tags(failed) == remarks
     # A tag of the stack's own repository can be pushed again. For other repositories, this is not known.
     by_tag = [reason for (rule, _), reason in failed.items() if rule == "mutable-tags"]
     assert not by_tag or (repositories and name not in IMMUTABLE), by_tag
-    assert without_tags(judged(recording, "unknown")) == set()
+    assert without_tags(judged(recording, "unknown", mode)) == set()
 
 
 @pytest.mark.parametrize(
@@ -153,8 +155,8 @@ def test_explicit_choices_of_an_aws_stack_pass(
         config["trainyard:jobs"]["resnet"]["cluster"] |= cluster
 
     recording = changed("aws-dl1-resnet", choose, preview=preview)
-    assert judged(recording, "fail") == {}
-    assert judged(recording, "unknown") == {}
+    assert judged(recording, "fail", mode) == {}
+    assert judged(recording, "unknown", mode) == {}
 
 
 def test_a_public_address_on_aws_passes_only_with_its_reason(changed: Written) -> None:

@@ -36,7 +36,14 @@ def asked(resource: JudgedResource) -> Any:
     message = analyzer_pb2.AnalyzeRequest(type=resource.type, name=resource.name, urn=resource.urn)
     message.properties.update(written(resource.properties, LATER))
     message.options.protect = resource.protect
+    _name_provider(message, resource)
     return message
+
+
+def _name_provider(message: Any, resource: JudgedResource) -> None:
+    """The engine names the provider of all but components."""
+    if not resource.is_component:
+        message.provider.type = f"pulumi:providers:{resource.type.partition(':')[0]}"
 
 
 def asked_of_stack(resources: Sequence[JudgedResource]) -> Any:
@@ -46,6 +53,7 @@ def asked_of_stack(resources: Sequence[JudgedResource]) -> Any:
         message = analyzer_pb2.AnalyzerResource(type=one.type, name=one.name, urn=one.urn)
         message.properties.update(written(one.properties, LATER))
         message.options.protect = one.protect
+        _name_provider(message, one)
         listed.append(message)
     return analyzer_pb2.AnalyzeStackRequest(resources=listed)
 
@@ -58,7 +66,15 @@ def configured(**config: Any) -> Any:
 
 def snapshot(resources: Iterable[JudgedResource], **plan: Any) -> Snapshot:
     reviewed = tuple(
-        ReviewedResource(one.type, one.name, one.urn, "", written(one.properties, UNKNOWN), protect=one.protect)
+        ReviewedResource(
+            one.type,
+            one.name,
+            one.urn,
+            "",
+            written(one.properties, UNKNOWN),
+            protect=one.protect,
+            custom=not one.is_component,
+        )
         for one in resources
     )
     return Snapshot("dev", "oci", plan, reviewed)

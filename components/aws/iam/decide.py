@@ -107,12 +107,16 @@ class UnknownConditionError(Exception):
 
 def conditions_hold(conditions: Sequence[tuple[str, str, tuple[str, ...]]], keys: Keys) -> bool:
     """Whether all conditions hold. Raises UnknownConditionError if one of them cannot be evaluated."""
-    return all(_condition_holds(operator, key, wanted, keys) for operator, key, wanted in conditions)
+    for operator, key, wanted in conditions:
+        if not KNOWN_KEYS.fullmatch(key):
+            raise UnknownConditionError(f"the condition key {key}")
+        if not condition_holds(operator, key, wanted, keys):
+            return False
+    return True
 
 
-def _condition_holds(operator: str, key: str, wanted: tuple[str, ...], keys: Keys) -> bool:
-    if not KNOWN_KEYS.fullmatch(key):
-        raise UnknownConditionError(f"the condition key {key}")
+def condition_holds(operator: str, key: str, wanted: Sequence[str], keys: Keys) -> bool:
+    """Whether one condition holds for a request with these keys, and no others. Raises UnknownConditionError."""
     values = _key_values(key, keys)
     if not is_operator(operator):
         raise UnknownConditionError(f"the operator {operator}")

@@ -8,6 +8,7 @@ from components.aws.types.gateways import GATEWAYS_TYPES
 from components.aws.types.machines import CAPACITY_TYPES, MACHINES_TYPES
 from components.aws.types.network import NETWORK_TYPES
 from components.aws.types.registry import REGISTRY_TYPES
+from components.aws.types.resource_policies import RESOURCE_POLICY_TYPES
 from components.aws.types.routes import ROUTES_TYPES
 from components.aws.types.secrets import SECRET_TYPES
 from components.aws.types.security_groups import SECURITY_GROUP_TYPES
@@ -24,6 +25,7 @@ RESOURCE_TYPES = by_token(
     CAPACITY_TYPES,
     REGISTRY_TYPES,
     SECRET_TYPES,
+    RESOURCE_POLICY_TYPES,
 )
 # Those that the local plugin serves, and whose calls are known.
 SERVED_TYPES = {token: row for token, row in RESOURCE_TYPES.items() if isinstance(row, AwsResourceType)}

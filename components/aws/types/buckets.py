@@ -93,6 +93,7 @@ BUCKETS_TYPES = (
         provider=RealProvider(
             "s3/bucket.go", calls={"forceDestroy": "ListObjectVersions DeleteObjects"},
             actions={"tags": "s3:TagResource", "forceDestroy": "s3:DeleteObjectVersion"},
+            waits={"create": "OperationAborted NoSuchBucket", "delete": "BucketNotEmpty"},
             before={
                 "read": "GetBucketTagging", "create": "PutBucketTagging",
                 "tags": "GetBucketTagging PutBucketTagging DeleteBucketTagging",
@@ -123,7 +124,7 @@ BUCKETS_TYPES = (
             "GetPublicAccessBlock", _BUCKET, "PublicAccessBlockConfiguration", "NoSuchPublicAccessBlockConfiguration",
         ),
         Deletion("DeletePublicAccessBlock", _BUCKET),
-        RealProvider("s3/bucket_public_access_block.go"),
+        RealProvider("s3/bucket_public_access_block.go", waits={"create": "NoSuchBucket"}),
         unset=dict.fromkeys(_BLOCKS.split(), False),
         in_reviews=inputs_in_reviews(
             judged="blockPublicAcls blockPublicPolicy ignorePublicAcls restrictPublicBuckets",
@@ -139,7 +140,9 @@ BUCKETS_TYPES = (
             "ServerSideEncryptionConfigurationNotFoundError",
         ),
         Deletion("DeleteBucketEncryption", _BUCKET),
-        RealProvider("s3/bucket_server_side_encryption_configuration.go"),
+        RealProvider(
+            "s3/bucket_server_side_encryption_configuration.go", waits={"create": "NoSuchBucket OperationAborted"},
+        ),
         unordered="rules",
         in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
         harmless="a key grants nobody access to the bucket",
@@ -152,7 +155,7 @@ BUCKETS_TYPES = (
         ),
         Deletion("PutBucketVersioning", {**_BUCKET, "VersioningConfiguration": {"Status": "Suspended"}}),
         RealProvider(
-            "s3/bucket_versioning.go",
+            "s3/bucket_versioning.go", waits={"create": "NoSuchBucket"},
             unreached={"a bucket that never had versions": "HeadBucket"},
         ),
         computed="versioningConfiguration.mfaDelete", behaviour="buckets.VersioningResource",
@@ -166,7 +169,7 @@ BUCKETS_TYPES = (
         "Policy", "policy", Creation("PutBucketPolicy", "{bucket}"),
         Read("GetBucketPolicy", _BUCKET, "{Policy: Policy}", "NoSuchBucketPolicy"),
         Deletion("DeleteBucketPolicy", _BUCKET),
-        RealProvider("s3/bucket_policy.go"),
+        RealProvider("s3/bucket_policy.go", waits={"create": "MalformedPolicy NoSuchBucket NoSuchBucketPolicy"}),
         own_policy=OwnPolicy("bucket", "bucket", "policy", names_resources=True),
         in_reviews=inputs_in_reviews(judged="bucket policy"),
     ),
@@ -174,7 +177,7 @@ BUCKETS_TYPES = (
         "OwnershipControls", "rule", Creation("PutBucketOwnershipControls", "{bucket}", body="OwnershipControls"),
         Read("GetBucketOwnershipControls", _BUCKET, "OwnershipControls", "OwnershipControlsNotFoundError"),
         Deletion("DeleteBucketOwnershipControls", _BUCKET),
-        RealProvider("s3/bucket_ownership_controls.go"),
+        RealProvider("s3/bucket_ownership_controls.go", waits={"delete": "OperationAborted"}),
         model_paths={"rule": "Rules[0]"},
         in_reviews=inputs_in_reviews(placed="bucket", initial="rule"),
     ),
@@ -183,7 +186,7 @@ BUCKETS_TYPES = (
         Creation("PutBucketLifecycleConfiguration", "{bucket}", body="LifecycleConfiguration"),
         Read("GetBucketLifecycleConfiguration", _BUCKET, "{Rules: Rules}", "NoSuchLifecycleConfiguration"),
         Deletion("DeleteBucketLifecycle", _BUCKET),
-        RealProvider("s3/bucket_lifecycle_configuration.go"),
+        RealProvider("s3/bucket_lifecycle_configuration.go", waits={"create": "NoSuchBucket"}),
         in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
         keeps_less=tuple(
             KeepsLess(
@@ -230,7 +233,10 @@ BUCKETS_TYPES = (
         lost=LostWith("the object {name} goes", "a versioned bucket keeps its old version", ("key",)),
         in_reviews=inputs_in_reviews(planned="key source", placed="bucket contentType"),
     ),
-    # The second is the first by the name that it had before.
+    # A bucket, and its list, by the names that they had before.
+    ResourceType(
+        token="aws:s3/bucketV2:BucketV2", replaced_by=input_names("bucket bucketPrefix"), tags="tags", part="bucket",
+    ),
     *(
         ResourceType(
             token=token, replaced_by=input_names("bucket expectedBucketOwner"),

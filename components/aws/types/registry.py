@@ -61,7 +61,10 @@ REGISTRY_TYPES = (
             ("name",),
         ),
         arns={"ecr": "arn:aws:ecr:{region}:{account}:repository/{id}"}, part="repository",
-        immutable_by=KeptBy("imageTagMutability", ("IMMUTABLE", "IMMUTABLE_WITH_EXCLUSION")),
+        immutable_by=KeptBy(
+            "imageTagMutability", ("IMMUTABLE", "IMMUTABLE_WITH_EXCLUSION"), "imageTagMutabilityExclusionFilters",
+        ),
+        image_host=r"\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?",
         live=LiveState(
             "imageTagMutability", "the repository {id}", policy_type="aws:ecr/repositoryPolicy:RepositoryPolicy",
             policy=Read("GetRepositoryPolicy", _REPOSITORY, "policyText"),
@@ -96,7 +99,7 @@ REGISTRY_TYPES = (
         taken_codes="ResourceAlreadyExistsException", existing="logs: {{ existing: {} }}",
         behaviour="access.NamedResource",
         provider=RealProvider(
-            "logs/group.go",
+            "logs/group.go", waits={"create": "OperationAbortedException", "delete": "OperationAbortedException"},
             before={"read": "ListTagsLogGroup", "tags": "TagLogGroup UntagLogGroup"},
         ),
         lost=LostWith(

@@ -73,7 +73,7 @@ def test_examples_of_stacks_get_the_same_verdicts(kind: str) -> None:
         for stack in getattr(rule, kind).values():
             resources = named(stack.resources, rule.id)
             config = {rule.id: stack.settings}
-            plan = {"environment": stack.environment}
+            plan = {"environment": stack.environment, "access": {"mode": stack.access_mode}}
             assert by_engine(resources, config, **plan) == offline(resources, config, **plan)
 
 

@@ -59,7 +59,9 @@ def test_a_policy_for_each_rule_with_its_level_and_what_may_be_set() -> None:
     }
     of_stacks = {name for name, one in policies.items() if one.policy_type == analyzer_pb2.POLICY_TYPE_STACK}
     assert of_stacks == {rule.id for rule in stack_rules()}
-    assert {"levels", "waivable", "ceilings", "prices"} == {*policies["budget"].configSchema.properties.fields}
+    assert {"levels", "waivable", "ceilings", "stackCeilings", "prices"} == {
+        *policies["budget"].configSchema.properties.fields
+    }
 
 
 def test_a_failure_tells_the_reason_and_the_remedy() -> None:
@@ -184,7 +186,7 @@ def test_the_engine_gets_the_results_of_rules_for_stacks(rule: StackRule) -> Non
     for outcome, examples in (("passes", rule.passes), ("fails", rule.fails), ("unknown", rule.unknown)):
         for name, stack in examples.items():
             settings = {rule.id: {"enforcementLevel": rule.level, **stack.settings}}
-            of = pack(settings, environment=stack.environment)
+            of = pack(settings, environment=stack.environment, access={"mode": stack.access_mode})
             answer = of.AnalyzeStack(asked_of_stack(named(stack.resources, "r")), None)
             told = [one.message for one in answer.diagnostics if rule.id in (one.policyName, *one.message.split(": "))]
             heard = {one.policyName for one in answer.diagnostics if one.message in told}
