@@ -275,9 +275,12 @@ class Session:
             response_checksum_validation="when_required",
         )
         try:
-            return self._opened().create_client(service, region_name=region, endpoint_url=self.endpoint, config=config)
+            made = self._opened().create_client(service, region_name=region, endpoint_url=self.endpoint, config=config)
         except BotoCoreError as error:
             raise self._unusable(error) from error
+        if service == "s3control" and ".amazonaws." not in made.meta.endpoint_url:
+            made.meta.events.register("before-sign.s3-control", _remove_account_from_host)
+        return made
 
     def _opened(self) -> Any:
         """Botocore's session. The import takes a quarter of a second, so it is done here, when AWS is used."""
@@ -300,3 +303,9 @@ class Session:
 
     def _unusable(self, error: Exception) -> ProviderError:
         return ProviderError(f"No usable credentials for AWS: {error}", _LOGIN)
+
+
+def _remove_account_from_host(request: Any, **_: Any) -> None:
+    """Removes the account that botocore puts before the host of S3 Control: with it, the local address is invalid."""
+    account = f"//{request.headers['x-amz-account-id']}."
+    request.url = request.url.replace(account, "//", 1)

@@ -108,6 +108,12 @@ class Reading:
         values = {key: value for key, value in inputs.items() if value is not None or key in resource.inputs}
         self._live[resource.urn] = replace(resource, inputs={**resource.inputs, **values})
 
+    def record_tags(self, resource: ReviewedResource, key: str, tags: Mapping[str, str]) -> None:
+        """Records the current values of a recorded resource's declared tags."""
+        now = self._live.get(resource.urn) or resource
+        values = tags_that_matter(resource.inputs[key], tags)
+        self._live[resource.urn] = replace(now, inputs={**now.inputs, key: values})
+
     def record_missing(self, resource: ReviewedResource) -> None:
         self._live[resource.urn] = None
 

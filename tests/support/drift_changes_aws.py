@@ -13,6 +13,8 @@ from tests.support.drifting import BehindTheBack, StackUp, Undo, turn
 
 STACK, BUCKET, REPOSITORY = "aws-dl1-single-node", "vision-dev-gaudi", "vision/gaudi-dev"
 ROLE = "vision-dev-nodes"
+# moto fails on a configuration without anything in it.
+NO_TARGET: dict[str, Any] = {"EventBridgeConfiguration": {}}
 
 
 def trust(**who: str) -> str:
@@ -35,7 +37,9 @@ class Changes:
             self.port_opened, self.way_out_opened, self.role_trusted, self.policy_in_role, self.policy_on_role,
             self.policy_rewritten, self.user_granted, self.group_granted, self.role_granted, self.bucket_policy,
             self.bucket_opened, self.versions_off, self.registry_shared, self.secret_shared, self.group_of_machine,
-            self.machine_added, self.logs_shortened, self.profile_changed, self.way_in,
+            self.machine_added, self.logs_shortened, self.profile_changed, self.way_in, self.role_that_claims,
+            self.another_key, self.owners_changed, self.notified, self.objects_expire,
+            self.old_metadata, self.tags_removed, self.peering,
         ]  # fmt: skip
 
     @property
@@ -236,6 +240,8 @@ class Changes:
         def make() -> Undo:
             vpc = self.up.id_of("Vpc", "vpc")
             made = self.ec2.create_security_group(VpcId=vpc, GroupName="beside", Description="by hand")["GroupId"]
+            rule = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
+            self.ec2.authorize_security_group_ingress(GroupId=made, IpPermissions=[rule])
 
             def put(groups: Any) -> Any:
                 return self.ec2.modify_instance_attribute(InstanceId=machine, Groups=groups)
@@ -248,7 +254,12 @@ class Changes:
 
             return undo
 
-        return BehindTheBack("another group on the machine", make, ["securityGroups"])
+        seen = [
+            "securityGroups",
+            "opens    TCP 22 into the nodes of resnet, from anywhere",
+            "in which resnet/main-0 is",
+        ]
+        return BehindTheBack("another group on the machine", make, seen)
 
     def machine_added(self, chance: random.Random) -> BehindTheBack:
         def make() -> Undo:
@@ -301,3 +312,116 @@ class Changes:
             return lambda: self.ec2.delete_route(**where)
 
         return BehindTheBack("a route to the internet", make, ["203.0.113.0/24", "no stack declares"])
+
+    def role_that_claims(self, chance: random.Random) -> BehindTheBack:
+        """Its tags say that another stack made it."""
+        tags = [{"Key": "managed-by", "Value": "trainyard"}, {"Key": "stack", "Value": "no-such-stack"}]
+
+        def make() -> Undo:
+            self.iam.create_role(RoleName="claims", AssumeRolePolicyDocument=trust(AWS="*"), Tags=tags)
+            text = statement("s3:*", [f"arn:aws:s3:::{BUCKET}", f"arn:aws:s3:::{BUCKET}/*"])
+            self.iam.put_role_policy(RoleName="claims", PolicyName="data", PolicyDocument=text)
+
+            def undo() -> None:
+                self.iam.delete_role_policy(RoleName="claims", PolicyName="data")
+                self.iam.delete_role(RoleName="claims")
+
+            return undo
+
+        claim = "it says that it is of the stack no-such-stack, which is not known here"
+        return BehindTheBack("a role that claims", make, ["gains", f"policy data of the role claims: {claim}"])
+
+    def another_key(self, chance: random.Random) -> BehindTheBack:
+        key = f"arn:aws:kms:us-west-2:{chance.randrange(10**11, 10**12)}:key/theirs"
+
+        def make() -> Undo:
+            def put(rule: Any) -> Any:
+                rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": rule}]}
+                return self.s3.put_bucket_encryption(Bucket=BUCKET, ServerSideEncryptionConfiguration=rules)
+
+            return turn(put, {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}, {"SSEAlgorithm": "AES256"})
+
+        return BehindTheBack("another account's key", make, ["rules: now without", key])
+
+    def owners_changed(self, chance: random.Random) -> BehindTheBack:
+        def make() -> Undo:
+            def put(owner: Any) -> Any:
+                rules = {"Rules": [{"ObjectOwnership": owner}]}
+                return self.s3.put_bucket_ownership_controls(Bucket=BUCKET, OwnershipControls=rules)
+
+            return turn(put, "ObjectWriter", "BucketOwnerEnforced")
+
+        return BehindTheBack("others own objects", make, ["objectOwnership: BucketOwnerEnforced, now ObjectWriter"])
+
+    def notified(self, chance: random.Random) -> BehindTheBack:
+        queue = f"arn:aws:sqs:us-west-2:{chance.randrange(10**11, 10**12)}:theirs"
+
+        def make() -> Undo:
+            def put(targets: Any) -> Any:
+                return self.s3.put_bucket_notification_configuration(
+                    Bucket=BUCKET, NotificationConfiguration=targets, SkipDestinationValidation=True
+                )
+
+            return turn(
+                put, {"QueueConfigurations": [{"QueueArn": queue, "Events": ["s3:ObjectCreated:*"]}]}, NO_TARGET
+            )
+
+        return BehindTheBack(
+            "notifications", make, [f"notifications of the bucket {BUCKET} to {queue}: no stack declares"]
+        )
+
+    def objects_expire(self, chance: random.Random) -> BehindTheBack:
+        days = chance.randrange(1, 90)
+
+        def make() -> Undo:
+            before = self.s3.get_bucket_lifecycle_configuration(Bucket=BUCKET)["Rules"]
+            more = {"ID": "clean", "Status": "Enabled", "Filter": {"Prefix": ""}, "Expiration": {"Days": days}}
+
+            def put(rules: Any) -> Any:
+                return self.s3.put_bucket_lifecycle_configuration(
+                    Bucket=BUCKET, LifecycleConfiguration={"Rules": rules}
+                )
+
+            return turn(put, [*before, more], before)
+
+        return BehindTheBack(
+            "objects end", make, ["lifecycle configuration", f'now with {{"expiration": {{"days": {days}}}']
+        )
+
+    def old_metadata(self, chance: random.Random) -> BehindTheBack:
+        machine = self.up.id_of("Instance", "resnet/main-0")
+
+        def make() -> Undo:
+            def put(tokens: Any) -> Any:
+                return self.ec2.modify_instance_metadata_options(InstanceId=machine, HttpTokens=tokens)
+
+            return turn(put, "optional", "required")
+
+        return BehindTheBack("IMDSv1", make, ["metadataService: IMDSv2 only, now IMDSv1 too"])
+
+    def tags_removed(self, chance: random.Random) -> BehindTheBack:
+        thing = self.up.id_of(*chance.choice([("Vpc", "vpc"), ("Instance", "resnet/main-0"), ("RouteTable", "routes")]))
+        tag = {"Key": "managed-by", "Value": "trainyard"}
+
+        def make() -> Undo:
+            self.ec2.delete_tags(Resources=[thing], Tags=[tag])
+            return lambda: self.ec2.create_tags(Resources=[thing], Tags=[tag])
+
+        return BehindTheBack(f"a tag less on {thing}", make, ["tags.managed-by: trainyard, now nothing"])
+
+    def peering(self, chance: random.Random) -> BehindTheBack:
+        def make() -> Undo:
+            theirs = self.ec2.create_vpc(CidrBlock="10.99.0.0/16")["Vpc"]["VpcId"]
+            ours = self.up.id_of("Vpc", "vpc")
+            made = self.ec2.create_vpc_peering_connection(VpcId=theirs, PeerVpcId=ours)
+            identity = made["VpcPeeringConnection"]["VpcPeeringConnectionId"]
+
+            def undo() -> None:
+                self.ec2.delete_vpc_peering_connection(VpcPeeringConnectionId=identity)
+                self.ec2.delete_vpc(VpcId=theirs)
+
+            return undo
+
+        return BehindTheBack(
+            "a peering", make, ["1 difference", "of the stack's VPC with vpc-", "of the account 123456789012"]
+        )

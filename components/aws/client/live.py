@@ -10,9 +10,11 @@ from typing import Any
 from components.aws.client.aws_session import aws_session_of_caller
 from components.aws.client.live_access import JUDGED as ACCESS_JUDGED
 from components.aws.client.live_access import AccessReader
+from components.aws.client.live_beside import is_not_served, read_beside_in_aws
 from components.aws.client.live_ec2 import JUDGED as EC2_JUDGED
 from components.aws.client.live_ec2 import Ec2Reader
-from components.aws.iam.documents import declared_or_live, principals_in
+from components.aws.client.live_values import declared_or_live_setting
+from components.aws.iam.documents import principals_in
 from components.aws.types import RESOURCE_TYPES, SERVED_TYPES
 from components.aws.types.aws_resource_type import AwsResourceType, Read
 from components.aws.types.templates import fill_template
@@ -22,9 +24,6 @@ from components.platform.review import ReviewedResource
 from components.s3 import ACCESS_CODES, Session, call_aws, code_of, is_missing_in_aws
 
 BUCKET = "aws:s3/bucket:Bucket"
-PRIVATE = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"
-BUCKET_POLICY = "aws:s3/bucketPolicy:BucketPolicy"
-VERSIONING = "aws:s3/bucketVersioning:BucketVersioning"
 JUDGED = {**EC2_JUDGED, **ACCESS_JUDGED}
 Row = Mapping[str, Any]
 
@@ -39,42 +38,19 @@ class LiveReader:
         self._question = question
         self._call = call_of("drift", question.where.tell)
         self._declared = question.declared
+        self._gone = set[str]()
         # A response without a body has no other code than its HTTP status.
         self.reading = Reading(question.declared, lambda error: code_of(error) in {*ACCESS_CODES, "403"})
 
     def read(self) -> LiveSide:
         Ec2Reader(self._session, self._call, self.reading).read()
-        for bucket in self._declared.of(BUCKET):
-            self._bucket(bucket)
         self.read_described()
+        read_beside_in_aws(self._declared, self._session, self.reading, self._read_beside)
         AccessReader(self._question, self._session, self.reading).read()
         return self.reading.side(JUDGED)
 
     def _attempt(self, what: str, operation: Callable[[], Any]) -> Any:
         return call_aws(self._call, what, operation)
-
-    def _bucket(self, bucket: ReviewedResource) -> None:
-        name, client = str(bucket.inputs.get("bucket")), self._session.client("s3")
-        if self._read(f"the bucket {name}", bucket, lambda: client.head_bucket(Bucket=name), lambda _: {}) is None:
-            return
-        settings: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Mapping[str, Any]]]] = {
-            PRIVATE: (
-                lambda: client.get_public_access_block(Bucket=name)["PublicAccessBlockConfiguration"],
-                lambda flags: {flag[0].lower() + flag[1:]: value for flag, value in flags.items()},
-            ),
-            BUCKET_POLICY: (
-                lambda: client.get_bucket_policy(Bucket=name),
-                lambda response: {"policy": response["Policy"]},
-            ),
-            VERSIONING: (
-                lambda: client.get_bucket_versioning(Bucket=name),
-                lambda response: {"versioningConfiguration": {"status": response.get("Status", "Disabled")}},
-            ),
-        }
-        for type_, (ask, values_of) in settings.items():
-            for one in self._declared.of(type_):
-                if one.inputs.get("bucket") == name:
-                    self._read(f"the {one.type.rpartition(':')[2]} of {name}", one, ask, values_of)
 
     def _read(
         self, what: str, one: ReviewedResource, ask: Callable[[], Any], values_of: Callable[[Any], Mapping[str, Any]]
@@ -95,8 +71,13 @@ class LiveReader:
             self.reading.record_missing(one)
             return None
         if answer is not None:
-            inputs = {key: declared_or_live(one.inputs.get(key), value) for key, value in values_of(answer).items()}
-            self.reading.record(one, inputs)
+            live = values_of(answer)
+            # An id is not among the inputs.
+            expected = {"id": one.id} if "id" in live else {}
+            declared = {**one.inputs, **expected}
+            self.reading.record(
+                one, {key: declared_or_live_setting(declared.get(key), value) for key, value in live.items()}, expected
+            )
         return answer
 
     def read_described(self) -> None:
@@ -105,20 +86,47 @@ class LiveReader:
             if row.live is None or not row.live.what:
                 continue
             for resource in self._declared.of(token):
-                what = fill_template(row.live.what, {**resource.inputs, "id": resource.id}) or resource.name
-                given = partial(_compared_values, row, resource.inputs)
-                self._read(what, resource, partial(self._ask, resource, row, row.reads[0]), given)
+                its = {**resource.inputs, "id": resource.id}
+                # Settings of a bucket that is gone are gone with it.
+                if its.get("bucket") in self._gone:
+                    continue
+                what = str(fill_template(row.live.what, its) or resource.name)
+                read = partial(self._ask, row.service, row.live.read or row.reads[0], its)
+                answer = self._read(what, resource, read, partial(_compared_values, row, resource.inputs))
+                if answer is None:
+                    self._gone |= {resource.id} if token == BUCKET else set()
+                    continue
+                if row.live.tags:
+                    answer = self._read_beside(f"the tags of {what}", row.service, row.live.tags, its) or {"Tags": ()}
+                self._compare_tags(resource, row, answer)
                 if row.live.policy:
-                    policy = partial(self._ask, resource, row, row.live.policy)
+                    policy = partial(self._ask, row.service, row.live.policy, its)
                     self._policy(what, policy, row.live.policy_type, resource.id)
 
-    def _ask(self, resource: ReviewedResource, row: AwsResourceType, read: Read) -> Any:
+    def _compare_tags(self, resource: ReviewedResource, row: AwsResourceType, model: Any) -> None:
+        """Tags that the stack declares, and that are gone or have another value."""
+        if row.tags and resource.inputs.get(row.tags) and isinstance(model, Mapping) and "Tags" in model:
+            self.reading.record_tags(resource, row.tags, {tag["Key"]: tag["Value"] for tag in model["Tags"]})
+
+    def _ask(self, service: str, read: Read, its: Mapping[str, Any]) -> Any:
         import jmespath
         from botocore import xform_name
 
-        values = {**resource.inputs, "id": resource.id}
-        call = getattr(self._session.client(row.service), xform_name(read.operation))
-        return jmespath.search(fill_template(read.at, values), call(**fill_template(read.parameters, values)))
+        call = getattr(self._session.client(service), xform_name(read.operation))
+        return jmespath.search(fill_template(read.at, its), call(**fill_template(read.parameters, its)))
+
+    def _read_beside(self, what: str, service: str, read: Read, its: Mapping[str, Any]) -> Any:
+        """What others may have made. None if there is nothing, or if the caller may not read it, which is recorded."""
+
+        def ask() -> Any:
+            try:
+                return self._ask(service, read, its)
+            except Exception as error:
+                if _is_not_there(error) or is_not_served(error) or code_of(error) in read.missing.split():
+                    return None
+                raise
+
+        return self.reading.allowed(what, lambda: self._attempt(f"Read {what}", ask))
 
     def _policy(self, what: str, ask: Callable[[], str | None], type_: str, identity: str) -> None:
         def read() -> str | None:

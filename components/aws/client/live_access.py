@@ -2,7 +2,8 @@
 """Reads who currently has access to a stack on AWS: its role, its policies, and other grants in the account.
 
 An account has many policies, and most do not matter here, such as those of administrators. A statement counts if it
-names a resource of the stack (its bucket, repository or role), or if it was added after the stack was made. Policies
+names a resource of the stack (its bucket, repository or role), if its principal is one to which the stack gives rights,
+or if it was added after the stack was made. Policies
 that other stacks of trainyard made are left out, because their own files declare them. That a stack made one is shown
 by its state: tags only claim it.
 """
@@ -10,7 +11,7 @@ by its state: tags only claim it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -24,6 +25,7 @@ from components.platform.review import Snapshot
 from components.s3 import Session, call_aws, list_aws_pages
 
 ROLE, POLICY = "aws:iam/role:Role", "aws:iam/policy:Policy"
+MEMBERSHIP = "aws:iam/userGroupMembership:UserGroupMembership"
 PROFILE = "aws:iam/instanceProfile:InstanceProfile"
 ATTACHMENTS = {
     "role": "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
@@ -39,6 +41,8 @@ JUDGED: Mapping[str, frozenset[str]] = {POLICY: frozenset({"policy"})}
 _KINDS = {"role": "RoleDetailList", "group": "GroupDetailList", "user": "UserDetailList"}
 # Service-linked roles, which AWS makes and maintains.
 _OF_SERVICES = "/aws-service-role/"
+# Policies that AWS makes and maintains.
+_OF_AWS = "arn:aws:iam::aws:"
 _ANOTHER = "another-0f0e0d"
 Row = Mapping[str, Any]
 
@@ -81,10 +85,19 @@ class AccessReader:
         self._policies(policies)
         held = list(_held_policies(account, policies))
         self._attachments(held)
+        users = {
+            (kind, str(resource.inputs[kind]))
+            for types in (ATTACHMENTS, INLINE)
+            for kind, type_ in types.items()
+            for resource in self._declared.of(type_)
+        }
         made = min((one for one in self._moments(roles, policies) if one), default=None)
         caller = tuple(self._caller())
         for one in held:
-            self._others(one, account, made, caller)
+            self._others(one, account, made, caller, is_users=(one.kind, one.principal) in users)
+        groups = {name for kind, name in users if kind == "group"}
+        for user in account["UserDetailList"]:
+            self._members(user, groups, made)
 
     def _account(self) -> dict[str, list[Any]]:
         """Principals and policies of the account, without the thousand policies that AWS manages."""
@@ -114,6 +127,8 @@ class AccessReader:
             same = _parsed_document(given) == _parsed_document(live)
             text = given if same else json.dumps(_parsed_document(live), sort_keys=True)
             self._reading.record(one, {"assumeRolePolicy": text})
+            if one.inputs.get("tags"):
+                self._reading.record_tags(one, "tags", {tag["Key"]: tag["Value"] for tag in row.get("Tags") or ()})
         for one in self._declared.of(PROFILE):
             self._reading.record(one, {"role": profiles.get(one.id, "none")})
 
@@ -144,11 +159,26 @@ class AccessReader:
             if policy.kind == "role" and policy.principal in ours and place not in declared:
                 self._add(policy, policy.document)
 
+    def _members(self, user: Row, groups: Set[str], made: datetime | None) -> None:
+        """A user who is newer than the stack, and in a group of its users. AWS has no date of a membership."""
+        for group in sorted(groups & {*(user.get("GroupList") or ())}):
+            title = f"user {user['UserName']}"
+            if made and user["CreateDate"] > made and title not in self._question.known:
+                inputs = {"user": user["UserName"], "groups": [group]}
+                words = f"{title}, made on {user['CreateDate']:%Y-%m-%d}, in the group {group}"
+                self._reading.add(MEMBERSHIP, f"{user['UserName']}/{group}", inputs, words)
+
     def _others(
-        self, one: HeldPolicy, account: Mapping[str, Any], made: datetime | None, caller: tuple[str, ...]
+        self,
+        one: HeldPolicy,
+        account: Mapping[str, Any],
+        made: datetime | None,
+        caller: tuple[str, ...],
+        is_users: bool,
     ) -> None:
         """Statements of others that count. The deployer's own policies name the stack's resources, too: those of the
-        caller are left out unless they are newer than the stack."""
+        caller are left out unless they are newer than the stack. `is_users`: the stack gives rights to the principal,
+        so any other right of it counts, too."""
         own = {resource.id for resource in self._declared.of(ROLE, POLICY)}
         title = f"{one.kind} {one.principal}"
         if one.policy in own or (one.kind == "role" and one.principal in own) or title in self._question.known:
@@ -156,10 +186,17 @@ class AccessReader:
         newer = made is not None and one.made is not None and one.made > made
         if title in caller and not newer:
             return
-        statements = [row for row in _allow_statements(one.document) if self._counts(row, newer)]
-        claim = self._question.claim_in(self._tags_of(one, account)) if statements else None
-        if statements and not (claim and claim.is_true(one.is_declared_in)):
-            self._add(one, {**_parsed_document(one.document), "Statement": statements}, claim)
+        is_known = bool(one.policy) and not newer and f"policy {one.name}" in self._question.known
+        if is_users and (is_known or one.is_declared_in(self._declared)):
+            return
+        allowed = list(_allow_statements(one.document))
+        statements = allowed if is_users else [row for row in allowed if self._counts(row, newer)]
+        counts = is_users or bool(statements)
+        claim = self._question.claim_in(self._tags_of(one, account)) if counts else None
+        if counts and not (claim and claim.is_true(one.is_declared_in)):
+            # AWS's own policies are not in the answer: their names say what they allow.
+            document = {**_parsed_document(one.document), "Statement": statements} if one.document else None
+            self._add(one, document, claim)
 
     def _add(self, one: HeldPolicy, document: Any, claim: StackClaim | None = None) -> None:
         """Adds a principal's policy, in the form of the program's inputs."""
@@ -198,6 +235,8 @@ class AccessReader:
 
     def _tags_of(self, one: HeldPolicy, account: Mapping[str, Any]) -> dict[str, str]:
         """The tags of the policy, or those of the principal with this inline policy."""
+        if one.policy.startswith(_OF_AWS):
+            return {}
         if not one.policy:
             rows = account[_KINDS[one.kind]]
             name = f"{one.kind.capitalize()}Name"

@@ -25,7 +25,11 @@ INSTANCE, TEMPLATE = "aws:ec2/instance:Instance", "aws:ec2/launchTemplate:Launch
 RULE_INPUTS = frozenset({
     "cidrIpv4", "cidrIpv6", "fromPort", "ipProtocol", "prefixListId", "referencedSecurityGroupId", "toPort",
 })  # fmt: skip
-JUDGED: Mapping[str, frozenset[str]] = {INGRESS: RULE_INPUTS, EGRESS: RULE_INPUTS}
+JUDGED: Mapping[str, frozenset[str]] = {
+    INGRESS: RULE_INPUTS,
+    EGRESS: RULE_INPUTS,
+    INSTANCE: frozenset({"vpcSecurityGroupIds"}),
+}
 # The target of a route: EC2's name for it, and the program's.
 _GATEWAYS = {
     "GatewayId": "gatewayId",
@@ -34,6 +38,8 @@ _GATEWAYS = {
     "VpcPeeringConnectionId": "vpcPeeringConnectionId",
     "NetworkInterfaceId": "networkInterfaceId",
 }
+# By whether it wants tokens. Without them, one redirected request gets the credentials of a node.
+_METADATA_SERVICES: Mapping[Any, str] = {"required": "IMDSv2 only", "optional": "IMDSv1 too"}
 # A machine in one of these states never starts again.
 _ENDED = frozenset({"terminated", "shutting-down"})
 Row = Mapping[str, Any]
@@ -93,6 +99,12 @@ class Ec2Reader:
                 else:
                     compared = row.live.compared.split()
                     self._reading.record(resource, {name: live[name[0].upper() + name[1:]] for name in compared})
+                    self._compare_tags(resource, live)
+
+    def _compare_tags(self, resource: ReviewedResource, live: Row) -> None:
+        if resource.inputs.get("tags"):
+            tags = {tag["Key"]: tag["Value"] for tag in live.get("Tags") or ()}
+            self._reading.record_tags(resource, "tags", tags)
 
     def _endpoints(self) -> None:
         """Endpoints of the stack's VPC. Data can leave through an endpoint as far as its policy allows."""
@@ -178,6 +190,8 @@ class Ec2Reader:
         there = {row["InstanceId"]: row for row in living}
         templates = {one.id: one for one in self._declared.of(TEMPLATE)}
         declared = self._declared.of(INSTANCE)
+        own_groups = {group.id for group in self._declared.of(GROUP)}
+        foreign: dict[str, str] = {}
         for one in declared:
             row = there.pop(one.id, None)
             if row is None:
@@ -185,11 +199,28 @@ class Ec2Reader:
                 continue
             template = templates.get(str((one.inputs.get("launchTemplate") or {}).get("id")))
             expected = _template_values(template) if template else {}
-            live = {key: value for key, value in _machine_values(row).items() if key in expected}
-            self._reading.record(one, live, expected)
+            live = {key: value for key, value in _machine_values(row).items() if expected.get(key) is not None}
+            further = set(live.get("securityGroups", ())) - {*expected.get("securityGroups", ()), *own_groups}
+            if further:
+                # So its rules count as those of the machine.
+                live["vpcSecurityGroupIds"] = live["securityGroups"]
+                foreign |= dict.fromkeys(further, one.name)
+            self._reading.record(one, live, {key: value for key, value in expected.items() if value is not None})
+            self._compare_tags(one, row)
+        self._foreign_rules(foreign)
         for identity, row in there.items():
             words = f"machine {identity} ({row['InstanceType']}), which has the stack's tag"
             self._reading.add(INSTANCE, identity, {"instanceType": row["InstanceType"]}, words)
+
+    def _foreign_rules(self, groups: Mapping[str, str]) -> None:
+        """The rules of others' groups, by the machine that is in the group."""
+        for rule in (
+            self._rows("describe_security_group_rules", "SecurityGroupRules", {"group-id": sorted(groups)}) or ()
+        ):
+            inputs, group = rule_inputs(rule), rule["GroupId"]
+            words = f"rule {rule['SecurityGroupRuleId']} of the security group {group}, in which {groups[group]} is"
+            words = f"{words}: {rule_words(rule['IsEgress'], inputs)}"
+            self._reading.add(EGRESS if rule["IsEgress"] else INGRESS, rule["SecurityGroupRuleId"], inputs, words)
 
 
 def _endpoint_values(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
@@ -222,6 +253,7 @@ def _template_values(template: ReviewedResource) -> dict[str, Any]:
         "iamInstanceProfile": profile or "none",
         "securityGroups": sorted({group for one in interfaces for group in one.get("securityGroups") or ()}),
         "subnetId": next((one.get("subnetId") for one in interfaces), None),
+        "metadataService": _METADATA_SERVICES.get((template.inputs.get("metadataOptions") or {}).get("httpTokens")),
     }
 
 
@@ -234,4 +266,5 @@ def _machine_values(row: Row) -> dict[str, Any]:
         "iamInstanceProfile": profile,
         "securityGroups": sorted(groups),
         "subnetId": row.get("SubnetId"),
+        "metadataService": _METADATA_SERVICES.get((row.get("MetadataOptions") or {}).get("HttpTokens")),
     }

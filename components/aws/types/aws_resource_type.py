@@ -87,7 +87,7 @@ class Tagging(NamedTuple):
 
 
 class LiveState(NamedTuple):
-    """How a drift finds the current resource: by the first read of its row."""
+    """How a drift finds the current resource: by the first read of its row, or by `read`."""
 
     # The inputs that are compared, as words.
     compared: str = ""
@@ -98,6 +98,10 @@ class LiveState(NamedTuple):
     # A policy that others may have put on it: the type that declares one, and the call that reads it.
     policy_type: str = ""
     policy: Read | None = None
+    # The call, where it is not the row's first one.
+    read: Read | None = None
+    # The call for the tags, where they are not in the response.
+    tags: Read | None = None
 
 
 class RealProvider(NamedTuple):

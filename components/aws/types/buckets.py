@@ -8,6 +8,7 @@ from components.aws.types.aws_resource_type import (
     Change,
     Creation,
     Deletion,
+    LiveState,
     Read,
     RealProvider,
     Tagging,
@@ -115,6 +116,9 @@ BUCKETS_TYPES = (
             ("bucket",),
         ),
         arns={"s3": "arn:aws:s3:::{id} arn:aws:s3:::{id}/key"}, part="bucket",
+        live=LiveState(
+            what="the bucket {bucket}", tags=Read("GetBucketTagging", _BUCKET, "{Tags: TagSet}", "NoSuchTagSet")
+        ),
         in_reviews=inputs_in_reviews(placed="bucket bucketPrefix forceDestroy objectLockEnabled"),
     ),
     _setting_type(
@@ -126,6 +130,7 @@ BUCKETS_TYPES = (
         Deletion("DeletePublicAccessBlock", _BUCKET),
         RealProvider("s3/bucket_public_access_block.go", waits={"create": "NoSuchBucket"}),
         unset=dict.fromkeys(_BLOCKS.split(), False),
+        live=LiveState(_BLOCKS, "the public access of the bucket {bucket}"),
         in_reviews=inputs_in_reviews(
             judged="blockPublicAcls blockPublicPolicy ignorePublicAcls restrictPublicBuckets",
             placed="bucket",
@@ -143,7 +148,7 @@ BUCKETS_TYPES = (
         RealProvider(
             "s3/bucket_server_side_encryption_configuration.go", waits={"create": "NoSuchBucket OperationAborted"},
         ),
-        unordered="rules",
+        unordered="rules", live=LiveState("rules", "the encryption of the bucket {bucket}"),
         in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
         harmless="a key grants nobody access to the bucket",
     ),
@@ -163,6 +168,10 @@ BUCKETS_TYPES = (
             judged="versioningConfiguration.status", placed="bucket", initial="versioningConfiguration",
         ),
         keeps_less=(KeepsLess("versioningConfiguration.status", NO_OLD_VERSIONS, "keep `versioning`", on="Enabled"),),
+        live=LiveState(
+            "versioningConfiguration", "the versions of the bucket {bucket}",
+            read=Read("GetBucketVersioning", _BUCKET, "{VersioningConfiguration: {Status: Status || 'Disabled'}}"),
+        ),
         harmless="it only keeps old versions",
     ),
     _setting_type(
@@ -171,6 +180,7 @@ BUCKETS_TYPES = (
         Deletion("DeleteBucketPolicy", _BUCKET),
         RealProvider("s3/bucket_policy.go", waits={"create": "MalformedPolicy NoSuchBucket NoSuchBucketPolicy"}),
         own_policy=OwnPolicy("bucket", "bucket", "policy", names_resources=True),
+        live=LiveState("policy", "the policy of the bucket {bucket}"),
         in_reviews=inputs_in_reviews(judged="bucket policy"),
     ),
     _setting_type(
@@ -179,6 +189,10 @@ BUCKETS_TYPES = (
         Deletion("DeleteBucketOwnershipControls", _BUCKET),
         RealProvider("s3/bucket_ownership_controls.go", waits={"delete": "OperationAborted"}),
         model_paths={"rule": "Rules[0]"},
+        live=LiveState(
+            "rule", "the owners of objects in the bucket {bucket}",
+            read=Read("GetBucketOwnershipControls", _BUCKET, "{rule: OwnershipControls.Rules[0]}"),
+        ),
         in_reviews=inputs_in_reviews(placed="bucket", initial="rule"),
     ),
     _setting_type(
@@ -187,6 +201,7 @@ BUCKETS_TYPES = (
         Read("GetBucketLifecycleConfiguration", _BUCKET, "{Rules: Rules}", "NoSuchLifecycleConfiguration"),
         Deletion("DeleteBucketLifecycle", _BUCKET),
         RealProvider("s3/bucket_lifecycle_configuration.go", waits={"create": "NoSuchBucket"}),
+        live=LiveState("rules", "the lifecycle rules of the bucket {bucket}"),
         in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
         keeps_less=tuple(
             KeepsLess(

@@ -59,6 +59,14 @@ SECRET_TYPES = (
             "secretsmanager/secret_version.go",
             calls={"versionStages": "ListSecretVersionIds UpdateSecretVersionStage"},
         ),
+        # Another current version is another value.
+        live=LiveState(
+            "id", "the versions of the secret {secretId}",
+            read=Read(
+                "ListSecretVersionIds", {"SecretId": "{secretId}"},
+                "Versions[?contains(VersionStages, 'AWSCURRENT')].{id: join('|', ['{secretId}', VersionId])} | [0]",
+            ),
+        ),
         in_reviews=inputs_in_reviews(planned="secretString", placed="secretId"),
     ),
     ResourceType(

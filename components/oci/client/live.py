@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any
 
 from components.oci.client.calls import ACCESS_CODES, call_oci, list_oci_pages
-from components.oci.client.live_beside import read_live_beside
+from components.oci.client.live_beside import read_beside_in_oci
 from components.oci.client.live_members import MemberReader
 from components.oci.client.live_policies import PolicyReader
 from components.oci.client.live_values import as_declared_if_equal, as_program_inputs, as_rule
@@ -63,7 +63,7 @@ class _Reader:
         if declared.of(DOMAINS_GROUP):
             self._reading.unread("dynamic groups of identity domains are not compared yet")
         self._further_lists()
-        read_live_beside(declared, self._reading, self._list)
+        read_beside_in_oci(declared, self._reading, self._list)
         self._jobs()
         PolicyReader(self._question, self._session, self._reading, self._list, self._made).read()
         MemberReader(self._question, self._session.tenancy, self._reading, self._list, self._user).read(self._made)

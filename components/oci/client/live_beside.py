@@ -12,7 +12,7 @@ from components.platform.live import Reading
 from components.platform.review import Snapshot
 
 
-def read_live_beside(declared: Snapshot, reading: Reading, lists: Callable[..., list[Any] | None]) -> None:
+def read_beside_in_oci(declared: Snapshot, reading: Reading, lists: Callable[..., list[Any] | None]) -> None:
     ours = {resource.id for resource in declared.resources}
 
     def look(row: LiveBeside, its: Mapping[str, Any]) -> None:

@@ -164,17 +164,19 @@ class PolicyReader:
 def groups_of_users(declared: Snapshot) -> frozenset[Named | Identified]:
     """The groups of users to which the stack gives rights. They may have other rights from before."""
     texts = (str(text) for policy in declared.of(POLICY) for text in policy.inputs.get("statements") or ())
-    subjects = (found.subject for text in texts if isinstance(found := _comparable(text), Statement))
+    subjects = (found.subject for text in texts if isinstance(found := _comparable_statement(text), Statement))
     return frozenset(member for subject in subjects if subject.kind == "group" for member in subject.members)
 
 
 def has_statement(policy: str, text: str, state: Snapshot) -> bool:
     """Whether a stack declares this statement in the policy with this OCID."""
     declared = (one.inputs.get("statements") or () for one in state.of(POLICY) if one.id == policy)
-    return _comparable(text) in {_comparable(str(statement)) for statements in declared for statement in statements}
+    return _comparable_statement(text) in {
+        _comparable_statement(str(statement)) for statements in declared for statement in statements
+    }
 
 
-def _comparable(text: str) -> Statement | str:
+def _comparable_statement(text: str) -> Statement | str:
     try:
         return parse_statement(text)
     except StatementError:
@@ -183,7 +185,7 @@ def _comparable(text: str) -> Statement | str:
 
 def _by_ocid(text: str, place: str, compartments: Compartments) -> str:
     """The statement with the OCID of its compartment, if it has the name: only here both are known."""
-    statement = _comparable(text)
+    statement = _comparable_statement(text)
     if isinstance(statement, str) or not isinstance(statement.location, CompartmentName):
         return text
     ocid = compartments.resolve(statement.location, place)

@@ -16,7 +16,6 @@ from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.plugins.plugin import missing_endpoint_error, require_local_endpoints
 
 _ENDPOINT = "AWS_ENDPOINT_URL"
-_CONTROL = "s3control"
 _OF_AWS = "aws:"
 
 
@@ -53,16 +52,8 @@ class AwsSession:
         from botocore import xform_name
 
         client = self._session.client(service, region)
-        if service == _CONTROL:
-            client.meta.events.register("before-sign.s3-control", _without_account, unique_id=_CONTROL)
         answer: Properties = getattr(client, xform_name(operation))(**parameters)
         return answer
-
-
-def _without_account(request: Any, **_: Any) -> None:
-    """Removes the account that botocore puts before the host of S3 Control: with it, the local address is invalid."""
-    account = f"//{request.headers['x-amz-account-id']}."
-    request.url = request.url.replace(account, "//", 1)
 
 
 def parse_nested(value: Any) -> Mapping[str, Any]:

@@ -40,7 +40,10 @@ def test_every_change_outside_of_pulumi_is_found_and_an_unchanged_stack_has_no_d
 
 
 def _cannot_come_back(up: StackUp, changes: Changes) -> None:
-    """A rule that is made again has another id, and a machine that has ended stays so."""
+    """A rule that is made again has another id, a machine that has ended stays so, and moto keeps one more version of a
+    secret as current."""
+    secret = up.id_of("Secret", "resnet/ssh")
+    changes.clients["secretsmanager"].put_secret_value(SecretId=secret, SecretString="another")
     rule = up.id_of("SecurityGroupIngressRule", "nodes-from-nodes")
     changes.ec2.revoke_security_group_ingress(GroupId=changes.group, SecurityGroupRuleIds=[rule])
     machine = up.id_of("Instance", "resnet/main-0")
@@ -49,3 +52,4 @@ def _cannot_come_back(up: StackUp, changes: Changes) -> None:
     assert code == 1
     assert "instance resnet/main-0 is gone" in said
     assert "nodes-from-nodes is gone" in said
+    assert "secret version resnet/ssh: id: arn:aws:secretsmanager:" in said

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +17,7 @@ from components.aws.iam.documents import declared_or_live, principals_in
 from components.platform.client import Where
 from components.platform.live import LiveQuestion, LiveSide, Reading
 from components.platform.review import ReviewedResource, Snapshot
+from schemas.model import NOTHING
 
 ACCOUNT, BUCKET = "123456789012", "demo-bucket"
 MADE, BEFORE, AFTER = (datetime(2026, month, 1, tzinfo=UTC) for month in (5, 4, 6))
@@ -72,15 +73,18 @@ def seen(
     policy: dict[str, Any] | None = None,
     known: tuple[str, ...] = (),
     others: tuple[dict[str, Any], ...] = (),
+    groups: tuple[dict[str, Any], ...] = (),
+    declared: Snapshot = DECLARED,
     state: Snapshot | None = None,
     **users: Any,
 ) -> LiveSide:
     told = {
-        "RoleDetailList": [role or own_role(), *others], "Policies": [policy or own_policy()], "GroupDetailList": [],
+        "RoleDetailList": [role or own_role(), *others], "Policies": [policy or own_policy()],
+        "GroupDetailList": [*groups],
         "UserDetailList": [{"UserName": name, **row} for name, row in users.items()],
     }  # fmt: skip
-    reading = Reading(DECLARED, lambda error: False)
-    question = LiveQuestion(DECLARED, Where({}), known, {"other": state}.get)
+    reading = Reading(declared, lambda error: False)
+    question = LiveQuestion(declared, Where({}), known, {"other": state}.get)
     AccessReader(question, AccountSession(told), reading).read()  # type: ignore[arg-type]
     return reading.side({})
 
@@ -143,6 +147,37 @@ def test_all_that_the_nodes_role_has_beside_its_policies_counts() -> None:
         "policy by-hand of the role demo-nodes: no stack declares it",
     ]  # fmt: skip
     assert "a" not in {one.name for one in side.snapshot.resources}, "its own attachment is gone"
+
+
+GROUP = resource("aws:iam/groupPolicyAttachment:GroupPolicyAttachment", "g", group="scientists", policyArn=OWN)
+
+
+def seen_of_users(known: tuple[str, ...] = (), user: Mapping[str, Any] = NOTHING, **group: Any) -> list[str]:
+    """What is said of the group to which the stack gives its policy. `user`: what a member has."""
+    attached = {"PolicyArn": OWN, "PolicyName": "demo-nodes"}
+    row = {"GroupName": "scientists", "CreateDate": BEFORE, **group}
+    row["AttachedManagedPolicies"] = [attached, *group.get("AttachedManagedPolicies", ())]
+    declared = replace(DECLARED, resources=(*DECLARED.resources, GROUP))
+    ann = {"CreateDate": BEFORE, "GroupList": ["scientists"], **user}
+    side = seen(known=known, declared=declared, groups=(row,), ann=ann)
+    return list(side.undeclared.values())
+
+
+def test_any_right_of_the_stacks_users_beside_its_own_is_said() -> None:
+    assert seen_of_users() == []
+    admin = {"PolicyArn": "arn:aws:iam::aws:policy/AdministratorAccess", "PolicyName": "AdministratorAccess"}
+    said = ["policy AdministratorAccess of the group scientists: no stack declares it"]
+    assert seen_of_users(AttachedManagedPolicies=[admin]) == said
+    assert seen_of_users(("policy AdministratorAccess",), AttachedManagedPolicies=[admin]) == []
+    other = {"Statement": {"Effect": "Allow", "Action": "iam:*", "Resource": "*"}}
+    inline = [{"PolicyName": "AdministratorAccess", "PolicyDocument": other}]
+    assert seen_of_users(("policy AdministratorAccess",), GroupPolicyList=inline) == said
+
+
+def test_a_user_who_is_newer_than_the_stack_and_in_its_group_is_said() -> None:
+    said = ["user ann, made on 2026-06-01, in the group scientists: no stack declares it"]
+    assert seen_of_users(user={"CreateDate": AFTER}) == said
+    assert seen_of_users(("user ann",), user={"CreateDate": AFTER}) == []
 
 
 def role_that_claims(document: Any, stack: str = "other") -> dict[str, Any]:

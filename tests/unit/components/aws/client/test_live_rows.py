@@ -6,6 +6,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from botocore.exceptions import ClientError
+
 from components.aws.client.live import LiveReader
 from components.platform.client import Where
 from components.platform.live import LiveQuestion
@@ -48,3 +51,37 @@ def test_a_policy_that_others_put_on_a_resource_is_found() -> None:
     _, policy = read_live(declared, policy=POLICY, describe_secret={"Name": "s"})
     assert policy.type == "aws:secretsmanager/secretPolicy:SecretPolicy"
     assert policy.inputs == {"secretArn": declared.id, "policy": POLICY}
+
+
+def test_another_current_version_of_a_secret_is_another_value() -> None:
+    secret = "arn:aws:secretsmanager:us-east-1:1:secret:s-1"
+    declared = resource("aws:secretsmanager/secretVersion:SecretVersion", f"{secret}|old", secretId=secret)
+    old, new = (
+        {"VersionId": "old", "VersionStages": ["AWSPREVIOUS"]},
+        {"VersionId": "new", "VersionStages": ["AWSCURRENT"]},
+    )
+    [live] = read_live(declared, list_secret_version_ids={"Versions": [old, new]})
+    assert live.inputs["id"] == f"{secret}|new"
+    [live] = read_live(declared, list_secret_version_ids={"Versions": [{**old, "VersionStages": ["AWSCURRENT"]}]})
+    assert live.inputs["id"] == declared.id
+
+
+def test_settings_of_a_bucket_that_is_gone_are_not_said_one_by_one() -> None:
+    def gone(**_: Any) -> Any:
+        raise ClientError({"Error": {"Code": "404"}, "ResponseMetadata": {"HTTPStatusCode": 404}}, "HeadBucket")
+
+    bucket = resource("aws:s3/bucket:Bucket", "data", bucket="data")
+    setting = resource("aws:s3/bucketPolicy:BucketPolicy", "data", bucket="data", policy="{}")
+    client = SimpleNamespace(head_bucket=gone)
+    session: Any = SimpleNamespace(client=lambda service: client)
+    reader = LiveReader(LiveQuestion(Snapshot("demo", "aws-dl1", {}, (bucket, setting)), Where({})), session)
+    reader.read_described()
+    assert reader.reading.side({}).snapshot.resources == (setting,)
+
+
+@pytest.mark.parametrize("tags", [{"stack": "demo"}, {"stack": "other", "more": "x"}, {}])
+def test_a_declared_tag_that_is_gone_or_another_is_drift(tags: dict[str, str]) -> None:
+    declared = resource(SECRET, "arn:aws:secretsmanager:us-east-1:1:secret:s-1", name="s", tags={"stack": "demo"})
+    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+    [live] = read_live(declared, describe_secret={"Name": "s", "Tags": listed})
+    assert live.inputs["tags"] == {key: value for key, value in tags.items() if key == "stack"}

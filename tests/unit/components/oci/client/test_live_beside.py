@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from components.oci.client.live_beside import read_live_beside
+from components.oci.client.live_beside import read_beside_in_oci
 from components.oci.client.session import CLIENTS
 from components.oci.types.live_beside import BUCKET, LIVE_BESIDE, VCN, LiveBeside
 from components.platform.live import Reading
@@ -34,7 +34,7 @@ def found(**answers: list[Any]) -> list[str]:
     def lists(service: str, operation: str, *within: str, **named: str) -> list[Any]:
         return answers.get(operation, [])
 
-    read_live_beside(DECLARED, reading, lists)
+    read_beside_in_oci(DECLARED, reading, lists)
     return [words.removesuffix(": no stack declares it") for words in reading.side({}).undeclared.values()]
 
 
