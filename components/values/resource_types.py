@@ -22,7 +22,7 @@ Part = Literal[
     JobPart,
     "network", "subnet", "security group", "security rule", "security list", "default security list", "route",
     "route table", "default route table", "route table association", "endpoint", "address association",
-    "role", "policy", "inline policy", "policy attachment", "dynamic group", "compartment",
+    "role", "policy", "inline policy", "policy attachment", "matched group", "folder",
     "bucket", "bucket acl", "public access block", "repository", "access link",
 ]  # fmt: skip
 

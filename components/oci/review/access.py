@@ -69,7 +69,7 @@ def read_side(side: Snapshot) -> Side:
             except StatementError:
                 unread.append(_without_line_breaks(text))
     members: dict[str, list[Condition]] = {}
-    for group in side.of_part("dynamic group"):
+    for group in side.of_part("matched group"):
         rule = str(group.inputs.get("matchingRule") or "")
         try:
             members.setdefault(_name_of_group(group), []).append(parse_rule(rule))
@@ -124,7 +124,7 @@ def _name_of_group(group: ReviewedResource) -> str:
 def group_names(sides: Iterable[Snapshot]) -> dict[str, str]:
     """The names of dynamic groups that stacks make, by OCID: a statement may use either."""
     return {
-        group.id.lower(): _name_of_group(group) for side in sides for group in side.of_part("dynamic group") if group.id
+        group.id.lower(): _name_of_group(group) for side in sides for group in side.of_part("matched group") if group.id
     }
 
 
@@ -148,7 +148,7 @@ def places_of(sides: Sequence[Snapshot], read_sides: Iterable[Side]) -> Places:
     owns = {str(plan["compartment"]) for plan in plans if plan.get("compartment")}
     attached = [policy for side in read_sides for policy in side.policies]
     root = root or next((one.compartment for one in attached if one.compartment.startswith(_TENANCY)), f"{_TENANCY}own")
-    made = {one.id: one for side in sides for one in side.of_part("compartment") if one.id}
+    made = {one.id: one for side in sides for one in side.of_part("folder") if one.id}
     parents = {ocid: str(one.inputs.get("compartmentId") or root) for ocid, one in made.items()}
     names = {ocid: str(one.inputs.get("name") or one.name) for ocid, one in made.items()}
     for ocid in (*owns, *(one.compartment for one in attached), ELSEWHERE):

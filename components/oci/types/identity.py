@@ -9,7 +9,7 @@ IDENTITY_TYPES = (
         "oci:Identity/dynamicGroup:DynamicGroup", replaced_by="compartmentId name", computed="definedTags freeformTags",
         named="name", existing="access: {{ existing: true, runs: {} }}", compared="matchingRule", judged="matchingRule",
         in_reviews=inputs_in_reviews(judged="matchingRule name", placed="compartmentId"),
-        part="dynamic group",
+        part="matched group",
     ),
     oci_type(
         "oci:Identity/policy:Policy",
@@ -20,13 +20,13 @@ IDENTITY_TYPES = (
         in_reviews=inputs_in_reviews(judged="compartmentId name statements"),
     ),
     ResourceType(
-        token="oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup", part="dynamic group",
+        token="oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup", part="matched group",
         replaced_by=input_names("idcsEndpoint"),
         computed=input_names("description ocid tags urnietfparamsscimschemasoracleidcsextensionOciTags"),
         in_reviews=inputs_in_reviews(judged="displayName matchingRule", placed="idcsEndpoint schemas"),
     ),
     ResourceType(
-        token="oci:Identity/compartment:Compartment", tags="freeformTags", part="compartment",
+        token="oci:Identity/compartment:Compartment", tags="freeformTags", part="folder",
         computed=input_names("compartmentId definedTags freeformTags"),
         in_reviews=inputs_in_reviews(placed="compartmentId enableDelete name"),
     ),
