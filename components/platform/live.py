@@ -7,7 +7,7 @@ So both sides can be evaluated in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from catalog.platforms import Capability
 from components.platform.calls import ProviderError
 from components.platform.client import Where
 from components.platform.review import ReviewedResource, Snapshot
+from schemas.name_suggestions import count_noun
 
 T = TypeVar("T")
 Inputs = Mapping[str, Any]
@@ -130,6 +131,15 @@ class Reading:
 
     def unread(self, text: str) -> None:
         self._unread[text] = None
+
+    def name_unread_types(self, read: Set[str]) -> None:
+        """Names the types of the stack's resources that are not among those that the platform reads. Trainyard's own
+        types are runs, which are compared by their states, and keys, which only the state has."""
+        made = [one.type for one in self.declared.resources if one.custom and one.id]
+        for type_ in sorted({*made} - read):
+            if not type_.startswith("trainyard:"):
+                count = count_noun(made.count(type_), "resource")
+                self.unread(f"{count} of the type {type_}: a drift does not look at this type")
 
     def allowed(self, what: str, read: Callable[[], T]) -> T | None:
         """The result of a read. None if the caller has no permission, which is recorded."""

@@ -9,9 +9,11 @@ from typing import Any
 
 from components.aws.client.aws_session import aws_session_of_caller
 from components.aws.client.live_access import JUDGED as ACCESS_JUDGED
+from components.aws.client.live_access import READ_TYPES as READ_OF_ACCESS
 from components.aws.client.live_access import AccessReader
 from components.aws.client.live_beside import is_not_served, read_beside_in_aws
 from components.aws.client.live_ec2 import JUDGED as EC2_JUDGED
+from components.aws.client.live_ec2 import READ_TYPES as READ_OF_EC2
 from components.aws.client.live_ec2 import Ec2Reader
 from components.aws.client.live_values import declared_or_live_setting
 from components.aws.iam.documents import principals_in
@@ -24,6 +26,16 @@ from components.platform.review import ReviewedResource
 from components.s3 import ACCESS_CODES, Session, call_aws, code_of, is_missing_in_aws
 
 BUCKET = "aws:s3/bucket:Bucket"
+# Objects are the content of a bucket, which runs change. The others give nobody access, and their loss is seen.
+_WITHOUT_DRIFT = frozenset({
+    "aws:s3/bucketObjectv2:BucketObjectv2", "aws:ec2/placementGroup:PlacementGroup", "aws:ec2/eip:Eip",
+    "aws:ec2/eipAssociation:EipAssociation", "aws:ec2/capacityReservation:CapacityReservation",
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy",
+})  # fmt: skip
+READ_TYPES = frozenset({
+    *(token for token, row in SERVED_TYPES.items() if row.live is not None), *_WITHOUT_DRIFT, *READ_OF_ACCESS,
+    *READ_OF_EC2,
+})  # fmt: skip
 JUDGED = {**EC2_JUDGED, **ACCESS_JUDGED}
 Row = Mapping[str, Any]
 
@@ -43,6 +55,7 @@ class LiveReader:
         self.reading = Reading(question.declared, lambda error: code_of(error) in {*ACCESS_CODES, "403"})
 
     def read(self) -> LiveSide:
+        self.reading.name_unread_types(READ_TYPES)
         Ec2Reader(self._session, self._call, self.reading).read()
         self.read_described()
         read_beside_in_aws(self._declared, self._session, self.reading, self._read_beside)

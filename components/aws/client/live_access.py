@@ -37,6 +37,7 @@ INLINE = {
     "group": "aws:iam/groupPolicy:GroupPolicy",
     "user": "aws:iam/userPolicy:UserPolicy",
 }
+READ_TYPES = frozenset({ROLE, POLICY, PROFILE, *ATTACHMENTS.values()})
 JUDGED: Mapping[str, frozenset[str]] = {POLICY: frozenset({"policy"})}
 _KINDS = {"role": "RoleDetailList", "group": "GroupDetailList", "user": "UserDetailList"}
 # Service-linked roles, which AWS makes and maintains.

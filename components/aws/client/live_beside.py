@@ -24,7 +24,7 @@ def read_beside_in_aws(declared: Snapshot, session: Session, reading: Reading, a
     for row in LIVE_BESIDE:
         named = {resource.inputs.get(row.declared_by) for resource in declared.of(row.token) if row.declared_by}
         for resource in declared.of(row.beside):
-            its = {**place, **resource.inputs, **_needed(row, resource), "id": resource.id}
+            its = {**place, **resource.inputs, **_needed_fields(row, resource), "id": resource.id}
             if resource.inputs.get(row.declared_by) in named or None in (its.get(key) for key in row.needs):
                 continue
             kind = row.token.rpartition(":")[2]
@@ -34,7 +34,7 @@ def read_beside_in_aws(declared: Snapshot, session: Session, reading: Reading, a
                 reading.add(row.token, f"{resource.id}/{words}", fill_template(row.inputs, fields), words)
 
 
-def _needed(row: LiveBeside, resource: ReviewedResource) -> dict[str, Any]:
+def _needed_fields(row: LiveBeside, resource: ReviewedResource) -> dict[str, Any]:
     import jmespath
 
     return {name: jmespath.search(path, resource.inputs) for name, path in row.needs.items()}

@@ -25,6 +25,7 @@ INSTANCE, TEMPLATE = "aws:ec2/instance:Instance", "aws:ec2/launchTemplate:Launch
 RULE_INPUTS = frozenset({
     "cidrIpv4", "cidrIpv6", "fromPort", "ipProtocol", "prefixListId", "referencedSecurityGroupId", "toPort",
 })  # fmt: skip
+READ_TYPES = frozenset({ROUTE, ASSOCIATION, ENDPOINT, INGRESS, EGRESS, INSTANCE})
 JUDGED: Mapping[str, frozenset[str]] = {
     INGRESS: RULE_INPUTS,
     EGRESS: RULE_INPUTS,

@@ -35,7 +35,7 @@ class LiveBeside(NamedTuple):
     needs: Mapping[str, str] = _NO_INPUTS
 
 
-def _peering(side: str, other: str) -> LiveBeside:
+def _vpc_peering(side: str, other: str) -> LiveBeside:
     return LiveBeside(
         "aws:ec2/vpcPeeringConnection:VpcPeeringConnection", VPC, "ec2",
         Read(
@@ -101,8 +101,8 @@ LIVE_BESIDE = (
         "grant {id} of the bucket's key {key} to {to}",
         needs={"key": "rules[].applyServerSideEncryptionByDefault.kmsMasterKeyId | [0]"},
     ),
-    _peering("requester", "Accepter"),
-    _peering("accepter", "Requester"),
+    _vpc_peering("requester", "Accepter"),
+    _vpc_peering("accepter", "Requester"),
     LiveBeside(
         "aws:ec2transitgateway/vpcAttachment:VpcAttachment", VPC, "ec2",
         Read(

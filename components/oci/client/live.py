@@ -33,6 +33,11 @@ DOMAINS_GROUP = "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResource
 BUCKET, JOB = "oci:ObjectStorage/bucket:Bucket", "oci:DataScience/job:Job"
 # Errors where there is nothing: no such policy, or a local cloud without such resources.
 _NOTHING_THERE = frozenset({"LifecyclePolicyNotFound", "MethodNotImplemented"})
+# Objects are the content of a bucket, which runs change.
+READ_TYPES = frozenset({
+    *(token for token, row in SERVED_TYPES.items() if row.compared is not None), DOMAINS_GROUP,
+    "oci:ObjectStorage/storageObject:StorageObject",
+})  # fmt: skip
 JUDGED = {token: row.judged for token, row in SERVED_TYPES.items() if row.judged}
 
 
@@ -62,6 +67,7 @@ class _Reader:
                 self._resource(resource, row, row.compared)
         if declared.of(DOMAINS_GROUP):
             self._reading.unread("dynamic groups of identity domains are not compared yet")
+        self._reading.name_unread_types(READ_TYPES)
         self._further_lists()
         read_beside_in_oci(declared, self._reading, self._list)
         self._jobs()

@@ -129,7 +129,7 @@ CORE_TYPES = (
     oci_type(
         "oci:Core/internetGateway:InternetGateway", replaced_by="vcnId",
         computed="definedTags displayName freeformTags routeTableId", renamed={"enabled": "isEnabled"},
-        defaults={"enabled": True},
+        defaults={"enabled": True}, compared="enabled",
         in_reviews=inputs_in_reviews(placed="compartmentId enabled vcnId"),
     ),
     oci_type(

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from components.platform.calls import ProviderError
 from components.platform.live import Reading
 from components.platform.review import Snapshot
@@ -21,3 +23,13 @@ def test_a_refused_read_is_recorded_and_the_resource_counts_as_declared() -> Non
     assert reading.allowed("the vcns", refused) is None
     side = reading.side({})
     assert (side.unread, side.snapshot.resources) == (("the vcns: no right",), (VCN,))
+
+
+def test_types_at_which_a_drift_does_not_look_are_named() -> None:
+    key = resource("aws:kms/key:Key", "key")
+    runs = resource("trainyard:index:Run", "run")
+    reading = Reading(
+        Snapshot("dev", "oci", {}, (VCN, replace(key, id="1"), replace(runs, id="2"))), lambda error: True
+    )
+    reading.name_unread_types(frozenset({VCN.type}))
+    assert reading.side({}).unread == ("1 resource of the type aws:kms/key:Key: a drift does not look at this type",)
