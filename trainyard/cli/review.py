@@ -102,6 +102,7 @@ def review(
         )
         repository = review_repository(request.after.stacks, request.before)
         reviews = [review_preview(request, preview)] if preview else list(review_stacks(request, _Progress()))
+    repository = replace(repository, not_isolated="; ".join(request.not_isolated))
     tripped = find_tripped_gates(reviews, gates, repository)
     for file in outputs:
         text = without_tokens(FORMS[_FORM_OF.get(file.suffix, form)](reviews, tripped, repository))
@@ -151,11 +152,12 @@ def _errors_in_words() -> Iterator[None]:
     from trainyard.review.evaluate import PackConfigError
     from trainyard.review.preview import PreviewError
     from trainyard.review.proof import RehearsalError
+    from trainyard.review.recorder import RecordingError
     from trainyard.review.revisions import RevisionError
 
     try:
         yield
-    except (RevisionError, PricesError, PreviewError, RehearsalError, PackConfigError) as problem:
+    except (RevisionError, PricesError, PreviewError, RehearsalError, PackConfigError, RecordingError) as problem:
         raise click.ClickException(str(problem)) from None
 
 

@@ -37,7 +37,7 @@ def review_markdown(
     A workflow finds its comment again by MARK, and writes no comment without it.
     """
     deciding = [review for review in reviews if review.has_decisions]
-    if not gates and not deciding and not repository.changes:
+    if not gates and not deciding and not repository_verdict(repository):
         if len(reviews) == 1:
             return f"{escape_markdown(review_verdict(reviews[0]))}\n"
         return f"nothing to decide: {count_noun(len(reviews), 'stack')}\n"

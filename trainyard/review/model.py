@@ -243,11 +243,12 @@ class ProgramChange:
 @dataclass(frozen=True, slots=True)
 class RepositoryReview:
     """What a change means for every stack, as it lies beside them. `titles`: the kinds in words. `other_files`: how
-    many files change that decide nothing here."""
+    many files change that decide nothing here. `not_isolated`: why the program under review ran without a sandbox."""
 
     titles: tuple[str, ...] = ()
     changes: tuple[ProgramChange, ...] = ()
     other_files: int = 0
+    not_isolated: str = ""
 
 
 NO_REPOSITORY = RepositoryReview()

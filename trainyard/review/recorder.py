@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Timer
 from types import TracebackType
 from typing import Any
 
@@ -25,10 +22,14 @@ from components.plan.show import to_plain_values
 from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
 from schemas.convert import camel_case
 from trainyard.engine.isolated import isolated_python
+from trainyard.review.sandbox import SandboxError, start_sandbox
 
 RECORD_MODULE = "trainyard.review.record"
 # The variables that a program under review inherits: no credentials, no settings.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
+# A program has its own timeout (record.py), which its code could lift.
+RECORDING_SECONDS = 960
+LONGEST_ANSWER = 64 << 20
 # The version of the JSON between the two processes.
 RECORDING_FORMAT = 1
 _SECRET_KEY, _UNKNOWN_KEY = "(secret)", "(unknown)"
@@ -43,31 +44,31 @@ class RecordingError(Exception):
 class RecordingProcess:
     """Runs the code of `tree`. Programs write their files into a temporary folder, which is removed at the end."""
 
-    def __init__(self, tree: Path) -> None:
+    def __init__(self, tree: Path, shown: Iterable[Path] = ()) -> None:
+        """`shown`: what programs read beside the code of `tree`."""
         self._tree = tree
         self._one_at_a_time = Lock()
+        self._is_late = False
         self._folder = tempfile.TemporaryDirectory(prefix="trainyard-review-")
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (as long as the process)
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        self._process = subprocess.Popen(
-            isolated_python("-m", RECORD_MODULE, packages_of_user=True),
-            cwd=tree,
-            env={**inherited, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "HOME": self._folder.name},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            encoding="utf-8",
-            start_new_session=True,
-        )
+        folder = Path(self._folder.name).resolve()
+        tree = tree.resolve()
+        own = {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(folder), "TMPDIR": str(folder)}
+        command = isolated_python("-m", RECORD_MODULE, packages_of_user=True)
+        try:
+            started = start_sandbox(command, inherited | own, tree, folder, (tree, *shown), self._errors)
+        except SandboxError as problem:
+            self._errors.close()
+            self._folder.cleanup()
+            raise RecordingError(str(problem)) from None
+        self._started, self._process, self.not_isolated = started, started.process, started.not_isolated
 
     def __enter__(self) -> RecordingProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        # Also kills what its programs have started, because that keeps the output open.
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._started.end()
         self._process.communicate()
         self._errors.close()
         self._folder.cleanup()
@@ -86,16 +87,27 @@ class RecordingProcess:
 
     def _ask(self, file: Path, platform: str, before: Recorded | None) -> Recorded:
         state = {"outputs": before.outputs, "resources": before.resources} if before else {}
-        request = {"file": os.path.abspath(file), "root": self._folder.name, "platform": platform, "state": state}
+        where = os.path.join(os.path.realpath(file.parent), file.name)
+        request = {"file": where, "root": os.path.realpath(self._folder.name), "platform": platform, "state": state}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
             with self._one_at_a_time:
-                self._process.stdin.write(json.dumps(request) + "\n")
-                self._process.stdin.flush()
-                line = self._process.stdout.readline()
+                timer = Timer(RECORDING_SECONDS, self._end_late)
+                timer.start()
+                try:
+                    self._process.stdin.write(json.dumps(request) + "\n")
+                    self._process.stdin.flush()
+                    line = self._process.stdout.readline(LONGEST_ANSWER)
+                finally:
+                    timer.cancel()
         except BrokenPipeError:
             line = ""
+        if line and not line.endswith("\n"):
+            self._started.end()
+            raise RecordingError(
+                f"the code of {self._tree} wrote no whole answer of at most {LONGEST_ANSWER >> 20} MiB"
+            )
         return self._recorded(json.loads(line) if line else {"error": self._last_words()})
 
     def _recorded(self, answer: Mapping[str, Any]) -> Recorded:
@@ -108,7 +120,13 @@ class RecordingProcess:
         except (KeyError, TypeError, AttributeError) as wrong:
             raise RecordingError(f"the code of {self._tree} writes snapshots that cannot be read: {wrong}") from None
 
+    def _end_late(self) -> None:
+        self._is_late = True
+        self._started.end()
+
     def _last_words(self) -> str:
+        if self._is_late:
+            return f"it did not answer within {RECORDING_SECONDS} s"
         self._errors.seek(0)
         return self._errors.read()[-2000:] or "the process that records programs ended"
 

@@ -23,7 +23,7 @@ from trainyard.review.model import Review, StackKind
 from trainyard.review.preview import read_preview
 from trainyard.review.program_settings import compare_stack_settings
 from trainyard.review.recorder import Recorded, RecordingError, RecordingProcess, empty_recording
-from trainyard.review.revisions import Side
+from trainyard.review.revisions import Side, project_of_stacks
 from trainyard.review.what_runs import compare_what_runs, with_what_runs
 
 Progress = Callable[[str], None]
@@ -41,6 +41,8 @@ class ReviewRequest:
     rehearsal: Mapping[str, Any] | None = None
     pack: Mapping[str, Any] = field(default_factory=dict)
     shown: Callable[[Path], str] = str
+    # Filled while stacks are reviewed: why their programs ran without a sandbox.
+    not_isolated: list[str] = field(default_factory=list)
 
     def in_words(self, text: str, side: Side) -> str:
         """Replaces paths of the side's temporary folder with those that people know.
@@ -71,10 +73,12 @@ def review_stacks(request: ReviewRequest, progress: Progress) -> Iterator[Review
     with ExitStack() as open_until_the_end:
         # Closed last, because closing the processes ends the recordings that still run.
         pool = open_until_the_end.enter_context(ThreadPoolExecutor(1))
-        after = before = open_until_the_end.enter_context(RecordingProcess(request.after.code))
+        seen = tuple(_folders_of_programs(request, stacks))
+        after = before = open_until_the_end.enter_context(RecordingProcess(request.after.code, seen))
         # For the same code, a second process is worth its imports only with many stacks.
         if request.before and (request.before.code != request.after.code or len(stacks) > _FEW):
-            before = open_until_the_end.enter_context(RecordingProcess(request.before.code))
+            before = open_until_the_end.enter_context(RecordingProcess(request.before.code, seen))
+        request.not_isolated[:] = filter(None, (after.not_isolated,))
         then = request.context.against
         earlier = [
             pool.submit(_record_side, before, stack.name, stack.before, then) if stack.before else None
@@ -92,6 +96,17 @@ def review_stacks(request: ReviewRequest, progress: Progress) -> Iterator[Review
                 yield review
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _folders_of_programs(request: ReviewRequest, stacks: Sequence[_StackSides]) -> Iterator[Path]:
+    """What the programs of both sides see: the repositories of the stack files, and files that these are links to."""
+    for side in filter(None, (request.after, request.before)):
+        yield side.aside or project_of_stacks(side.stacks)
+    for stack in stacks:
+        for judged in filter(None, (stack.before, stack.after)):
+            file = judged.folder / f"Pulumi.{stack.name}.yaml"
+            if file.is_symlink() and file.exists():
+                yield file.resolve()
 
 
 def review_preview(request: ReviewRequest, file: Path) -> Review:

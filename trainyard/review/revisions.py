@@ -84,6 +84,15 @@ def top_of_repository(folder: Path) -> Path:
     return Path(git_in_folder(folder, "rev-parse", "--show-toplevel")).resolve()
 
 
+def project_of_stacks(stacks: Path) -> Path:
+    """The folder from which the stack files take code: their repository, or else their project."""
+    try:
+        return top_of_repository(stacks)
+    except RevisionError:
+        folder = stacks.resolve()
+        return next((above for above in (folder, *folder.parents) if (above / "Pulumi.yaml").is_file()), folder)
+
+
 def _write_tree(top: Path, commit: str, tree: Path, indexes: Path) -> None:
     """Writes the files of a commit, and those of its submodules, as far as this clone has their commits."""
     index = {"GIT_INDEX_FILE": str(indexes / f"index-{commit}")}

@@ -113,8 +113,10 @@ def review_footnotes(review: Review) -> tuple[str, ...]:
 
 
 def repository_verdict(repository: RepositoryReview) -> str:
-    """One line. Empty if nothing beside the stacks changes that decides about them."""
-    return f"beside the stacks: changes of {', '.join(repository.titles)}" if repository.changes else ""
+    """One line. Empty if the program was isolated, and nothing beside the stacks changes that decides about them."""
+    bare = f"the program was not isolated: {repository.not_isolated}" if repository.not_isolated else ""
+    changes = f"beside the stacks: changes of {', '.join(repository.titles)}" if repository.changes else ""
+    return "; ".join(filter(None, (bare, changes)))
 
 
 def repository_sections(repository: RepositoryReview) -> tuple[Section, ...]:
