@@ -4,23 +4,41 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from components.aws.iam.decide import fits_wildcards
-from components.values.resource_types import KeptBy, all_resource_types
-from policies.rule import JudgedResource
+from components.values.resource_types import KeptBy, all_resource_types, types_of_part
+from policies.documents import IDENTITY_POLICIES
+from policies.rule import JudgedResource, JudgedStack
 
 REPOSITORIES = {token: row.immutable_by for token, row in all_resource_types().items() if row.immutable_by}
+
+_OWNER_IN_ARN = re.compile(r":ecr:[^:]*:(\d{12}):repository/")
 
 
 def repository_name(repository: JudgedResource) -> str:
     return str(repository.properties.get("displayName") or repository.properties.get("name"))
 
 
-def is_in_repository(path: str, repository: JudgedResource) -> bool:
-    """Whether an image is of this repository, by its name without the tag. Anybody has a repository whose name ends
-    alike, in a registry of their own."""
+def is_in_repository(path: str, repository: JudgedResource, stack: JudgedStack) -> bool:
+    """Whether an image is of this repository, by its name without the tag. Anybody may have a repository whose name
+    ends alike, in a registry or an account of their own."""
     host = all_resource_types()[repository.type].image_host
-    return re.fullmatch(rf"(?:{host})/{re.escape(repository_name(repository))}", path) is not None
+    found = re.fullmatch(rf"(?:{host})/{re.escape(repository_name(repository))}", path)
+    owners = set(_owners_of(stack))
+    return found is not None and (not owners or found["owner"] in owners)
+
+
+def _owners_of(stack: JudgedStack) -> Iterator[str]:
+    """Who owns the stack's repositories, as its buckets and its policies about images say. None if nothing says it."""
+    for bucket in stack.of(*types_of_part("bucket")):
+        namespace = bucket.properties.get("namespace")
+        if isinstance(namespace, str):
+            yield namespace
+    for policy in stack.of(*IDENTITY_POLICIES):
+        document = policy.properties.get(IDENTITY_POLICIES[policy.type])
+        if isinstance(document, str):
+            yield from _OWNER_IN_ARN.findall(document)
 
 
 def is_tag_immutable(tag: str, repository: JudgedResource) -> bool:

@@ -20,12 +20,15 @@ _WHO: Mapping[str, str] = {
     "aws:principalorgid": "o-stranger",
     "aws:principalorgpaths": "o-stranger/r-stranger/",
     "aws:principalisawsservice": "false",
+    "aws:principalservicename": _ANY_TEXT,
     "aws:sourceaccount": _ACCOUNT,
     "aws:sourcearn": f"arn:aws:sns:us-east-1:{_ACCOUNT}:{_ANY_TEXT}",
     "aws:sourceorgid": "o-stranger",
     "aws:sourceowner": _ACCOUNT,
     "aws:sourcevpc": "vpc-stranger",
     "aws:sourcevpce": "vpce-stranger",
+    "aws:vpceaccount": _ACCOUNT,
+    "aws:vpceorgid": "o-stranger",
     "aws:userid": "AIDASTRANGER",
     "aws:username": _ANY_TEXT,
     "kms:calleraccount": _ACCOUNT,
@@ -83,7 +86,9 @@ def _meets(condition: _Condition, caller: _Keys) -> bool:
         return True
     try:
         return any(condition_holds(operator, key, wanted, one) for one in _callers_like(name, wanted, caller))
-    except (UnknownConditionError, UnknownVariableError, ValueError):
+    except UnknownVariableError:
+        return False  # as IAM does it: a variable without a value fits nothing
+    except (UnknownConditionError, ValueError):
         return True  # AWS refuses what it cannot read, and nothing of it narrows
 
 

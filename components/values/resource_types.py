@@ -157,7 +157,7 @@ class ResourceType:
     standing: StandingCost | None = None
     # What lets nobody push a tag of an image again.
     immutable_by: KeptBy | None = None
-    # What comes before a repository's name in the names of its images.
+    # What comes before a repository's name in the names of its images: a pattern, with the group `owner`.
     image_host: str = ""
     own_policy: OwnPolicy | None = None
     # The input with a document that says what its holders may do, and the most characters of any document of it: the

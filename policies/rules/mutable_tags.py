@@ -47,7 +47,7 @@ def judge_image(image: str, stack: JudgedStack) -> PolicyVerdict:
         return fail_because(f"`{image}` is another image whenever somebody pushes one")
     for repository in stack.of(*REPOSITORIES):
         name = repository_name(repository)
-        if is_in_repository(path, repository):
+        if is_in_repository(path, repository, stack):
             immutable = is_tag_immutable(tag, repository)
             return PASS if immutable else fail_because(f"`{image}` can be pushed again")
         if path == name or path.endswith(f"/{name}"):

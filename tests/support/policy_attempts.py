@@ -120,6 +120,22 @@ ALWAYS: Sequence[Mapping[str, Any]] = (
 )
 
 
+# Conditions that no stranger meets.
+NARROW: Sequence[Mapping[str, Any]] = (
+    {"StringEquals": {"aws:PrincipalOrgID": "o-0a1b2c3d4e"}},
+    {"StringEqualsIgnoreCase": {"aws:principalorgid": "o-0a1b2c3d4e"}},
+    {"ForAnyValue:StringLike": {"aws:PrincipalOrgPaths": "o-0a1b2c3d4e/r-ab12/*"}},
+    {"StringLike": {"aws:PrincipalArn": "arn:aws:iam::123456789012:role/*"}},
+    {"StringEquals": {"aws:PrincipalAccount": "${aws:ResourceAccount}"}},
+    {"StringEquals": {"aws:ResourceAccount": "${aws:PrincipalAccount}"}},
+    {"ArnEquals": {"aws:SourceArn": "arn:aws:cloudfront::123456789012:distribution/E1"}},
+    {"StringEquals": {"aws:SourceVpce": "vpce-0a1b2c3d"}},
+    {"IpAddress": {"aws:SourceIp": ["203.0.113.0/24", "2001:db8::/48"]}},
+    {"StringEquals": {"kms:CallerAccount": "123456789012", "kms:ViaService": "s3.us-east-1.amazonaws.com"}},
+    {"Bool": {"aws:PrincipalIsAWSService": "true"}},
+)
+
+
 def _trust_attempts() -> Iterator[PolicyAttempt]:
     """Whom buckets, repositories, keys and roles let in."""
     for condition in ALWAYS:
@@ -235,6 +251,19 @@ def _job_attempts() -> Iterator[PolicyAttempt]:
     for image in ("docker.io/evil/vision/dt:1.4", "evil.example.com/vision/dt:1.4", "vision/dt:1.4",
                   "iad.ocir.io.evil.example.com/axexamplens/vision/dt:1.4"):  # fmt: skip
         yield PolicyAttempt(f"the image {image}", "mutable-tags", (repository, _run("resnet", image=image)))
+    bucket = JudgedResource("oci:ObjectStorage/bucket:Bucket", {"namespace": "axexamplens", "name": "vision"}, "bucket")
+    image = "iad.ocir.io/mallory/vision/dt:1.4"
+    yield PolicyAttempt("an image of another tenancy", "mutable-tags", (repository, bucket, _run("r", image=image)))
+    named = JudgedResource(
+        POLICY,
+        {"policy": _allow("ecr:BatchGetImage", "arn:aws:ecr:us-east-1:123456789012:repository/vision/dt")},
+        "runs",
+    )
+    kept = JudgedResource(
+        "aws:ecr/repository:Repository", {"name": "vision/dt", "imageTagMutability": "IMMUTABLE"}, "ecr"
+    )
+    image = "666666666666.dkr.ecr.us-east-1.amazonaws.com/vision/dt:1.4"
+    yield PolicyAttempt("an image of another account", "mutable-tags", (kept, named, _run("r", image=image)))
     excluded = [{"filter": "nightly*", "filterType": "WILDCARD"}]
     ecr = JudgedResource("aws:ecr/repository:Repository",
                          {"name": "vision/dt", "imageTagMutability": "IMMUTABLE_WITH_EXCLUSION",

@@ -64,7 +64,7 @@ REGISTRY_TYPES = (
         immutable_by=KeptBy(
             "imageTagMutability", ("IMMUTABLE", "IMMUTABLE_WITH_EXCLUSION"), "imageTagMutabilityExclusionFilters",
         ),
-        image_host=r"\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?",
+        image_host=r"(?P<owner>\d{12})\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?",
         live=LiveState(
             "imageTagMutability", "the repository {id}", policy_type="aws:ecr/repositoryPolicy:RepositoryPolicy",
             policy=Read("GetRepositoryPolicy", _REPOSITORY, "policyText"),

@@ -16,7 +16,7 @@ ARTIFACTS_TYPES = (
         existing="registry: {{ existing: {} }}", shows_system_tags=True, words="repository", ocid_kind="containerrepo",
         compared="isPublic isImmutable", judged="isPublic", is_listed_in_part=True, statement_kind="repository",
         name_input="displayName", part="repository", immutable_by=KeptBy("isImmutable", (True,)),
-        image_host=r"([a-z0-9-]+\.ocir\.io|ocir\.[a-z0-9-]+\.oci\.oraclecloud\.com)/[^/]+",
+        image_host=r"([a-z0-9-]+\.ocir\.io|ocir\.[a-z0-9-]+\.oci\.oraclecloud\.com)/(?P<owner>[^/]+)",
         in_reviews=inputs_in_reviews(
             judged="isPublic",
             placed="compartmentId isImmutable",
