@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +42,16 @@ def unpack_message(message: Any) -> Any:
     return plain_property(MessageToDict(message))
 
 
-class RecordingMonitor(pulumi.runtime.mocks.MockMonitor):
-    """Records the requests of a program, which come from several threads."""
+NoteAliases = Callable[[str, str, Iterable[str]], object]
 
-    def __init__(self, mocks: MockedCloud) -> None:
+
+class RecordingMonitor(pulumi.runtime.mocks.MockMonitor):
+    """Records the requests of a program, which come from several threads. `note_aliases` is told of each resource's
+    earlier names before the resource is answered."""
+
+    def __init__(self, mocks: pulumi.runtime.Mocks, note_aliases: NoteAliases = lambda *_: None) -> None:
         super().__init__(mocks)
-        self._cloud = mocks
+        self._note_aliases = note_aliases
         self.recorded: list[dict[str, Any]] = []
         self._aliases: dict[str, list[str]] = {}
         self.invoked: list[dict[str, Any]] = []
@@ -56,7 +60,7 @@ class RecordingMonitor(pulumi.runtime.mocks.MockMonitor):
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802  # the name is the protocol's
         urn = self.make_urn(request.parent, request.type, request.name)
         aliases = self._aliases_of(request, urn)
-        self._cloud.keep_earlier_name(request.type, request.name, aliases)
+        self._note_aliases(request.type, request.name, aliases)
         answer = super().RegisterResource(request)  # type: ignore[no-untyped-call]
         implied = {urn for dependencies in request.propertyDependencies.values() for urn in dependencies.urns}
         self._note(

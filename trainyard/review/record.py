@@ -77,7 +77,8 @@ def record_program(request: Mapping[str, Any]) -> dict[str, Any]:
         listed = "; ".join(f"{error.code} {error.message}" for error in judged.errors[:3])
         return Recorded(Snapshot(name, platform, {}, (), refused=f"The stack file has errors: {listed}")).as_json()
     stack, project = OfflineStack(name, written), "trainyard"
-    monitor = RecordingMonitor(MockedCloud(_offline_cloud(platform), stack, project, state))
+    cloud = MockedCloud(_offline_cloud(platform), stack, project, state)
+    monitor = RecordingMonitor(cloud, cloud.keep_earlier_name)
     remarks, exports, refused = _run_recorded(monitor, file, request["root"], name, project)
     rows = [row for row in monitor.recorded if "read" not in row and row["type"] != _STACK_TYPE]
     recorded = Recorded(
