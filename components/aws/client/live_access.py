@@ -18,25 +18,25 @@ from typing import Any
 
 from components.aws.iam.decide import fits_action, fits_arn
 from components.aws.iam.documents import canonical_document
-from components.aws.types import SERVED_TYPES
+from components.aws.types import RESOURCE_TYPES, SERVED_TYPES
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, Reading, StackClaim
 from components.platform.review import Snapshot
 from components.s3 import Session, call_aws, list_aws_pages
+from components.values.resource_types import Part
 
 ROLE, POLICY = "aws:iam/role:Role", "aws:iam/policy:Policy"
 MEMBERSHIP = "aws:iam/userGroupMembership:UserGroupMembership"
 PROFILE = "aws:iam/instanceProfile:InstanceProfile"
-ATTACHMENTS = {
-    "role": "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
-    "group": "aws:iam/groupPolicyAttachment:GroupPolicyAttachment",
-    "user": "aws:iam/userPolicyAttachment:UserPolicyAttachment",
-}
-INLINE = {
-    "role": "aws:iam/rolePolicy:RolePolicy",
-    "group": "aws:iam/groupPolicy:GroupPolicy",
-    "user": "aws:iam/userPolicy:UserPolicy",
-}
+
+
+def _types_by_holder(part: Part) -> dict[str, str]:
+    """The types of policies that one principal holds, by its kind."""
+    rows = (row for row in RESOURCE_TYPES.values() if row.part == part and len(row.holders) == 1)
+    return {kind: row.token for row in rows for kind in row.holders.values()}
+
+
+ATTACHMENTS, INLINE = _types_by_holder("policy attachment"), _types_by_holder("inline policy")
 READ_TYPES = frozenset({ROLE, POLICY, PROFILE, *ATTACHMENTS.values()})
 JUDGED: Mapping[str, frozenset[str]] = {POLICY: frozenset({"policy"})}
 _KINDS = {"role": "RoleDetailList", "group": "GroupDetailList", "user": "UserDetailList"}

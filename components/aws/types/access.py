@@ -56,7 +56,7 @@ def _attachment_type(holder: str) -> AwsResourceType:
         create=Creation(f"Attach{holder}Policy", f"{{{key}}}/{{policyArn}}"),
         reads=(Read(f"ListAttached{holder}Policies", path, found),),
         delete=Deletion(f"Detach{holder}Policy", {**path, "PolicyArn": "{policyArn}"}),
-        provider=RealProvider(f"iam/{key}_policy_attachment.go", waits={"create": "ConcurrentModification"}),
+        provider=RealProvider(f"iam/{key}_policy_attachment.go"),
         in_reviews=inputs_in_reviews(judged=f"{key} policyArn"),
         part="policy attachment",
         holders={key: key},
@@ -101,7 +101,6 @@ ACCESS_TYPES = (
                 "forceDetachPolicies": "ListRolePolicies ListAttachedRolePolicies DetachRolePolicy DeleteRolePolicy",
                 "inProfile": "RemoveRoleFromInstanceProfile", "inlinePolicies": "GetRolePolicy",
             },
-            waits={"create": "MalformedPolicyDocument ConcurrentModification", "delete": "DeleteConflict"},
             unreached={"policies are resources of their own": "AttachRolePolicy PutRolePolicy"},
         ),
         part="role", own_policy=OwnPolicy("role", "name", "assumeRolePolicy"),
@@ -134,7 +133,6 @@ ACCESS_TYPES = (
         behaviour="access.NamedResource",
         provider=RealProvider(
             "iam/instance_profile.go", actions={"role": "iam:PassRole"},
-            waits={"create": "NoSuchEntity InvalidParameterValue"},
         ),
         in_reviews=inputs_in_reviews(placed="name namePrefix path role"),
     ),
@@ -156,7 +154,6 @@ ACCESS_TYPES = (
         provider=RealProvider(
             "iam/policy.go",
             calls={"delete": "ListPolicyVersions", "policy": "ListPolicyVersions DeletePolicyVersion"},
-            waits={"delete": "DeleteConflict"},
         ),
         in_reviews=inputs_in_reviews(judged="name namePrefix policy"),
         part="policy", document="policy", most_characters=6144,
@@ -168,10 +165,12 @@ ACCESS_TYPES = (
     ResourceType(
         token="aws:iam/userPolicy:UserPolicy", replaced_by=input_names("name namePrefix user"),
         part="inline policy", document="policy", most_characters=2048, holders={"user": "user"},
+        in_reviews=inputs_in_reviews(judged="name namePrefix policy user"),
     ),
     ResourceType(
         token="aws:iam/userPolicyAttachment:UserPolicyAttachment", replaced_by=input_names("policyArn user"),
         part="policy attachment", holders={"user": "user"},
+        in_reviews=inputs_in_reviews(judged="policyArn user"),
     ),
     ResourceType(
         token="aws:ssoadmin/permissionSetInlinePolicy:PermissionSetInlinePolicy",
@@ -181,5 +180,6 @@ ACCESS_TYPES = (
         token="aws:iam/policyAttachment:PolicyAttachment", replaced_by=input_names("name policyArn"),
         unordered=input_names("groups roles users"),
         part="policy attachment", holders={"roles": "role", "groups": "group", "users": "user"},
+        in_reviews=inputs_in_reviews(judged="groups policyArn roles users", placed="name"),
     ),
 )  # fmt: skip

@@ -116,8 +116,6 @@ class RealProvider(NamedTuple):
     calls: Mapping[str, str] = NOTHING
     # Actions that AWS wants beside those of the calls, by the same names.
     actions: Mapping[str, str] = NOTHING
-    # Codes that the provider retries, by phase.
-    waits: Mapping[str, str] = NOTHING
     # Calls that only older providers make, by phase or input.
     before: Mapping[str, str] = NOTHING
     # Why none of our inputs leads to a call in the source -> these calls.

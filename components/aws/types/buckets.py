@@ -94,7 +94,6 @@ BUCKETS_TYPES = (
         provider=RealProvider(
             "s3/bucket.go", calls={"forceDestroy": "ListObjectVersions DeleteObjects"},
             actions={"tags": "s3:TagResource", "forceDestroy": "s3:DeleteObjectVersion"},
-            waits={"create": "OperationAborted NoSuchBucket", "delete": "BucketNotEmpty"},
             before={
                 "read": "GetBucketTagging", "create": "PutBucketTagging",
                 "tags": "GetBucketTagging PutBucketTagging DeleteBucketTagging",
@@ -128,7 +127,7 @@ BUCKETS_TYPES = (
             "GetPublicAccessBlock", _BUCKET, "PublicAccessBlockConfiguration", "NoSuchPublicAccessBlockConfiguration",
         ),
         Deletion("DeletePublicAccessBlock", _BUCKET),
-        RealProvider("s3/bucket_public_access_block.go", waits={"create": "NoSuchBucket"}),
+        RealProvider("s3/bucket_public_access_block.go"),
         unset=dict.fromkeys(_BLOCKS.split(), False),
         live=LiveState(_BLOCKS, "the public access of the bucket {bucket}"),
         in_reviews=inputs_in_reviews(
@@ -145,9 +144,7 @@ BUCKETS_TYPES = (
             "ServerSideEncryptionConfigurationNotFoundError",
         ),
         Deletion("DeleteBucketEncryption", _BUCKET),
-        RealProvider(
-            "s3/bucket_server_side_encryption_configuration.go", waits={"create": "NoSuchBucket OperationAborted"},
-        ),
+        RealProvider("s3/bucket_server_side_encryption_configuration.go"),
         unordered="rules", live=LiveState("rules", "the encryption of the bucket {bucket}"),
         in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
         harmless="a key grants nobody access to the bucket",
@@ -160,7 +157,7 @@ BUCKETS_TYPES = (
         ),
         Deletion("PutBucketVersioning", {**_BUCKET, "VersioningConfiguration": {"Status": "Suspended"}}),
         RealProvider(
-            "s3/bucket_versioning.go", waits={"create": "NoSuchBucket"},
+            "s3/bucket_versioning.go",
             unreached={"a bucket that never had versions": "HeadBucket"},
         ),
         computed="versioningConfiguration.mfaDelete", behaviour="buckets.VersioningResource",
@@ -178,7 +175,7 @@ BUCKETS_TYPES = (
         "Policy", "policy", Creation("PutBucketPolicy", "{bucket}"),
         Read("GetBucketPolicy", _BUCKET, "{Policy: Policy}", "NoSuchBucketPolicy"),
         Deletion("DeleteBucketPolicy", _BUCKET),
-        RealProvider("s3/bucket_policy.go", waits={"create": "MalformedPolicy NoSuchBucket NoSuchBucketPolicy"}),
+        RealProvider("s3/bucket_policy.go"),
         own_policy=OwnPolicy("bucket", "bucket", "policy", names_resources=True),
         live=LiveState("policy", "the policy of the bucket {bucket}"),
         in_reviews=inputs_in_reviews(judged="bucket policy"),
@@ -187,7 +184,7 @@ BUCKETS_TYPES = (
         "OwnershipControls", "rule", Creation("PutBucketOwnershipControls", "{bucket}", body="OwnershipControls"),
         Read("GetBucketOwnershipControls", _BUCKET, "OwnershipControls", "OwnershipControlsNotFoundError"),
         Deletion("DeleteBucketOwnershipControls", _BUCKET),
-        RealProvider("s3/bucket_ownership_controls.go", waits={"delete": "OperationAborted"}),
+        RealProvider("s3/bucket_ownership_controls.go"),
         model_paths={"rule": "Rules[0]"},
         live=LiveState(
             "rule", "the owners of objects in the bucket {bucket}",
@@ -200,7 +197,7 @@ BUCKETS_TYPES = (
         Creation("PutBucketLifecycleConfiguration", "{bucket}", body="LifecycleConfiguration"),
         Read("GetBucketLifecycleConfiguration", _BUCKET, "{Rules: Rules}", "NoSuchLifecycleConfiguration"),
         Deletion("DeleteBucketLifecycle", _BUCKET),
-        RealProvider("s3/bucket_lifecycle_configuration.go", waits={"create": "NoSuchBucket"}),
+        RealProvider("s3/bucket_lifecycle_configuration.go"),
         live=LiveState("rules", "the lifecycle rules of the bucket {bucket}"),
         in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
         keeps_less=tuple(

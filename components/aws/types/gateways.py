@@ -61,10 +61,7 @@ GATEWAYS_TYPES = (
             ),
         ),
         delete=Deletion("DeleteInternetGateway", {"InternetGatewayId": "{id}"}),
-        provider=RealProvider(
-            "ec2/vpc_internet_gateway.go",
-            waits={"create": "InvalidInternetGatewayID.NotFound", "delete": "DependencyViolation"},
-        ),
+        provider=RealProvider("ec2/vpc_internet_gateway.go"),
         live=LiveState(filter="internet-gateway-id"),
         in_reviews=inputs_in_reviews(placed="vpcId"),
     ),
@@ -106,7 +103,6 @@ GATEWAYS_TYPES = (
         # The zone of the private names is AWS's; it is associated with the VPC by whoever makes the endpoint.
         provider=RealProvider(
             "ec2/vpc_endpoint.go", actions={"privateDnsEnabled": "route53:AssociateVPCWithHostedZone"},
-            waits={"create": "InvalidVpcEndpointId.NotFound"},
             unreached={
                 "endpoints of others' services, which accept": "AcceptVpcEndpointConnections "
                 "DescribeVpcEndpointServiceConfigurations",
@@ -140,7 +136,6 @@ GATEWAYS_TYPES = (
         # An address that something else has associated is freed before it is released.
         provider=RealProvider(
             "ec2/ec2_eip.go", calls={"associated": "DisassociateAddress"},
-            waits={"create": "InvalidAllocationID.NotFound"},
             unreached={"addresses of IPAM": "GetIpamPoolAllocations"},
         ),
         lost=LostWith(
@@ -159,6 +154,6 @@ GATEWAYS_TYPES = (
         reads=(read_by_filter("DescribeAddresses", _ASSOCIATED, {"association-id": "{id}"}),),
         delete=Deletion("DisassociateAddress", {"AssociationId": "{id}"}),
         behaviour="routes.AddressAssociationResource", part="address association",
-        provider=RealProvider("ec2/ec2_eip_association.go", waits={"create": "InvalidInstanceID"}),
+        provider=RealProvider("ec2/ec2_eip_association.go"),
     ),
 )  # fmt: skip

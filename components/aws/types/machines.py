@@ -207,7 +207,6 @@ MACHINES_TYPES = (
                 "privateDnsNameOptions": "ModifyPrivateDnsNameOptions", "spot": "CancelSpotInstanceRequests",
             },
             actions={"launchTemplate": "iam:PassRole", "iamInstanceProfile": "iam:PassRole"},
-            waits={"create": "InvalidParameterValue"},
             unreached={
                 "further addresses and IPv6": "AssignPrivateIpAddresses UnassignPrivateIpAddresses "
                 "AssignIpv6Addresses UnassignIpv6Addresses",

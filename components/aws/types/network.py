@@ -65,7 +65,6 @@ NETWORK_TYPES = (
         state="State", ready="available",
         provider=RealProvider(
             "ec2/vpc_.go", calls={"assignGeneratedIpv6CidrBlock": "AssociateVpcCidrBlock DisassociateVpcCidrBlock"},
-            waits={"delete": "DependencyViolation"},
             unreached={"addresses of IPAM": "GetIpamPoolAllocations", "a tenancy that changes": "ModifyVpcTenancy"},
         ),
         lost=LostWith(
@@ -94,7 +93,7 @@ NETWORK_TYPES = (
         state="State", ready="available",
         # Interfaces that Lambda, Comprehend and DMS have left there are removed first.
         provider=RealProvider(
-            "ec2/vpc_subnet.go", waits={"delete": "DependencyViolation"},
+            "ec2/vpc_subnet.go",
             unreached={
                 "interfaces of Lambda, Comprehend and DMS": "DetachNetworkInterface DeleteNetworkInterface",
                 "IPv6": "AssociateSubnetCidrBlock DisassociateSubnetCidrBlock",

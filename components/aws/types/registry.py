@@ -99,7 +99,7 @@ REGISTRY_TYPES = (
         taken_codes="ResourceAlreadyExistsException", existing="logs: {{ existing: {} }}",
         behaviour="access.NamedResource",
         provider=RealProvider(
-            "logs/group.go", waits={"create": "OperationAbortedException", "delete": "OperationAbortedException"},
+            "logs/group.go",
             before={"read": "ListTagsLogGroup", "tags": "TagLogGroup UntagLogGroup"},
         ),
         lost=LostWith(

@@ -37,7 +37,6 @@ ROUTES_TYPES = (
                 "delete": "DescribeRouteTables", "routes": "CreateRoute ReplaceRoute DeleteRoute",
                 "associated": "DisassociateRouteTable",
             },
-            waits={"create": "InvalidParameterException", "delete": "DependencyViolation"},
             unreached={
                 "gateways of VPNs": "EnableVgwRoutePropagation DisableVgwRoutePropagation",
                 "routes to interfaces": "DescribeNetworkInterfaces",
@@ -59,10 +58,6 @@ ROUTES_TYPES = (
         provider=RealProvider(
             "ec2/vpc_route.go",
             calls={"gatewayId": "ReplaceRoute", "natGatewayId": "ReplaceRoute", "networkInterfaceId": "ReplaceRoute"},
-            waits={
-                "create": "InvalidParameterException InvalidTransitGatewayID.NotFound",
-                "delete": "InvalidParameterException",
-            },
         ),
         in_reviews=inputs_in_reviews(
             judged=(
@@ -81,7 +76,6 @@ ROUTES_TYPES = (
         behaviour="routes.TableAssociationResource", part="route table association",
         provider=RealProvider(
             "ec2/vpc_route_table_association.go", calls={"routeTableId": "ReplaceRouteTableAssociation"},
-            waits={"create": "InvalidRouteTableID.NotFound"},
         ),
         in_reviews=inputs_in_reviews(placed="routeTableId subnetId"),
     ),

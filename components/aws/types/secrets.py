@@ -34,7 +34,7 @@ SECRET_TYPES = (
         delete=Deletion("DeleteSecret", _SECRET), tagging=Tagging("TagResource", "UntagResource", _SECRET),
         taken_codes="ResourceExistsException InvalidRequestException", behaviour="access.SecretResource",
         provider=RealProvider(
-            "secretsmanager/secret.go", waits={"create": "InvalidRequestException"},
+            "secretsmanager/secret.go",
             unreached={"copies in other regions": "ReplicateSecretToRegions RemoveRegionsFromReplication"},
         ),
         lost=LostWith(

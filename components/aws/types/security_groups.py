@@ -82,7 +82,6 @@ SECURITY_GROUP_TYPES = (
                 "revokeRulesOnDelete": "DescribeSecurityGroupRules RevokeSecurityGroupIngress "
                 "RevokeSecurityGroupEgress",
             },
-            waits={"create": "InvalidGroup.NotFound", "delete": "DependencyViolation InvalidGroup.InUse"},
             unreached={"interfaces of Lambda, Comprehend and DMS": "DetachNetworkInterface DeleteNetworkInterface"},
         ),
         live=LiveState(filter="group-id"),
@@ -98,6 +97,9 @@ SECURITY_GROUP_TYPES = (
         token="aws:ec2/defaultSecurityGroup:DefaultSecurityGroup", replaced_by=input_names("vpcId"),
         computed=input_names("egress ingress vpcId"), unordered=input_names("egress ingress"),
         part="security group", security_rules=read_rules_of_group,
+        in_reviews=inputs_in_reviews(
+            judged="egress ingress", placed="vpcId", plain={"how a destroy removes it": "revokeRulesOnDelete"},
+        ),
     ),
     ResourceType(
         token="aws:ec2/securityGroupRule:SecurityGroupRule",
@@ -107,6 +109,10 @@ SECURITY_GROUP_TYPES = (
         ),
         computed=input_names("sourceSecurityGroupId"),
         part="security rule", security_rules=read_rule_with_type,
+        in_reviews=inputs_in_reviews(
+            judged="cidrBlocks fromPort ipv6CidrBlocks prefixListIds protocol securityGroupId self "
+            "sourceSecurityGroupId toPort type",
+        ),
     ),
     _rule_type("ingress"),
     _rule_type("egress"),

@@ -69,5 +69,6 @@ OBJECT_STORAGE_TYPES = (
             "accessType bucket bucketListingAction name namespace object objectName timeExpires"
         ),
         computed=input_names("bucketListingAction object objectName"), part="access link",
+        in_reviews=inputs_in_reviews(judged="accessType bucket object", placed="name namespace"),
     ),
 )  # fmt: skip
