@@ -45,6 +45,10 @@ HARMFUL: Mapping[str, Any] = {
     "aws:iam/role:Role inlinePolicies": [
         {"name": "more", "policy": '{"Statement": {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}}'}
     ],
+    "aws:cloudwatch/logGroup:LogGroup retentionInDays": 1,
+    "aws:ecr/repository:Repository imageTagMutabilityExclusionFilters": [{"filter": "*", "filterType": "WILDCARD"}],
+    "aws:s3/bucket:Bucket grants": [{"type": "Group", "uri": "AllUsers", "permissions": ["READ"]}],
+    "oci:Logging/log:Log retentionDuration": 1,
     "aws:ec2/instance:Instance ebsBlockDevices": [{"deviceName": "/dev/sdb", "snapshotId": "snap-1"}],
     "aws:ec2/instance:Instance metadataOptions": {"httpTokens": "optional"},
     "aws:ec2/instance:Instance rootBlockDevice": {"encrypted": False},
