@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.oci.iam.statement import AllOf, AnyOf, Comparison, Condition, Pattern, Text
-from components.values.resource_types import all_resource_types, types_of_part
+from components.values.resource_types import ResourceType, TypesWith
 from policies.aws_grants import names_nothing
 
 ANY = "*"
 # By type, the property with a document that says what its owner may do.
-IDENTITY_POLICIES = {token: row.document for token, row in all_resource_types().items() if row.document}
+IDENTITY_POLICIES = TypesWith(lambda row: row.document)
 # By type, the property with a document that says who may use a resource, and what resource that is.
-RESOURCE_POLICIES = {token: row.own_policy for token, row in all_resource_types().items() if row.own_policy}
+RESOURCE_POLICIES = TypesWith(lambda row: row.own_policy)
 
 
 # Roles may have such documents inside.
-IDENTITY_TYPES = (*IDENTITY_POLICIES, *types_of_part("role"))
+IDENTITY_TYPES = TypesWith(lambda row: row.document or row.part == "role")
 
 
 class DocumentError(ValueError):
@@ -66,9 +66,9 @@ def as_list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
 
 
-def types_with_policy_of(*resources: str) -> tuple[str, ...]:
-    """The types with a policy that says who may use such a resource."""
-    return tuple(token for token, own in RESOURCE_POLICIES.items() if own.what in resources)
+def has_policy_of(row: ResourceType, *resources: str) -> bool:
+    """Whether resources of the type have a policy that says who may use such a resource."""
+    return row.own_policy is not None and row.own_policy.what in resources
 
 
 def allowed_values(condition: Condition | None, *variables: str) -> frozenset[str] | None:

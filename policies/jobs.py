@@ -22,12 +22,11 @@ from catalog.machines import (
     retries_in_all,
 )
 from catalog.reason_tags import LAUNCH
-from components.values.resource_types import JobPart, all_resource_types
+from components.values.resource_types import JobPart, types_of_part
 from policies.rule import JudgedResource, JudgedStack, NotKnownError
 
 # The types of a job's resources, with what each is of the job.
-PARTS = {token: row.part for token, row in all_resource_types().items() if row.part in get_args(JobPart)}
-TYPES = tuple(PARTS)
+TYPES = types_of_part(*get_args(JobPart))
 # The tag with the name of the job, on all its resources.
 JOB_TAG = "job"
 LAUNCH_VARIABLE = "TRAINYARD_LAUNCH"
@@ -56,14 +55,14 @@ class PolicyJob:
 def jobs_of(stack: JudgedStack) -> tuple[PolicyJob, ...]:
     """The jobs, by the tag of their resources. Raises NotKnownError if the tag of a resource is unknown."""
     by_name: dict[str, list[JudgedResource]] = {}
-    for resource in stack.of(*TYPES):
+    for resource in stack.of_types(TYPES):
         named = resource.tags.get(JOB_TAG) or resource.name.partition("/")[0]
         by_name.setdefault(str(named), []).append(resource)
     jobs = []
     for name, resources in by_name.items():
-        parts: dict[str | None, list[JudgedResource]] = {part: [] for part in PARTS.values()}
+        parts: dict[str, list[JudgedResource]] = {part: [] for part in get_args(JobPart)}
         for resource in resources:
-            parts[PARTS[resource.type]].append(resource)
+            parts[TYPES[resource.type]].append(resource)
         job, template = (next(iter(parts[part]), None) for part in ("job", "template"))
         jobs.append(PolicyJob(name, tuple(parts["run"]), job, tuple(parts["machine"]), template))
     return tuple(jobs)

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from components.aws.iam.decide import fits_wildcards
-from components.values.resource_types import KeptBy, all_resource_types, types_of_part
+from components.values.resource_types import KeptBy, TypesWith, find_resource_type, types_of_part
 from policies.documents import IDENTITY_POLICIES
 from policies.rule import JudgedResource, JudgedStack
 
-REPOSITORIES = {token: row.immutable_by for token, row in all_resource_types().items() if row.immutable_by}
+REPOSITORIES = TypesWith(lambda row: row.immutable_by)
 
 _OWNER_IN_ARN = re.compile(r":ecr:[^:]*:(\d{12}):repository/")
 
@@ -23,7 +23,8 @@ def repository_name(repository: JudgedResource) -> str:
 def is_in_repository(path: str, repository: JudgedResource, stack: JudgedStack) -> bool:
     """Whether an image is of this repository, by its name without the tag. Anybody may have a repository whose name
     ends alike, in a registry or an account of their own."""
-    host = all_resource_types()[repository.type].image_host
+    row = find_resource_type(repository.type)
+    host = row.image_host if row else ""
     found = re.fullmatch(rf"(?:{host})/{re.escape(repository_name(repository))}", path)
     owners = set(_owners_of(stack))
     return found is not None and (not owners or found["owner"] in owners)
@@ -31,11 +32,11 @@ def is_in_repository(path: str, repository: JudgedResource, stack: JudgedStack) 
 
 def _owners_of(stack: JudgedStack) -> Iterator[str]:
     """Who owns the stack's repositories, as its buckets and its policies about images say. None if nothing says it."""
-    for bucket in stack.of(*types_of_part("bucket")):
+    for bucket in stack.of_types(types_of_part("bucket")):
         namespace = bucket.properties.get("namespace")
         if isinstance(namespace, str):
             yield namespace
-    for policy in stack.of(*IDENTITY_POLICIES):
+    for policy in stack.of_types(IDENTITY_POLICIES):
         document = policy.properties.get(IDENTITY_POLICIES[policy.type])
         if isinstance(document, str):
             yield from _OWNER_IN_ARN.findall(document)

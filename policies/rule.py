@@ -6,7 +6,7 @@ Each file of policies/rules declares one rule, called `RULE`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -124,7 +124,7 @@ class PolicyRule:
     level: Level
     asks: str
     remedy: str
-    types: tuple[str, ...]
+    types: Collection[str]
     judge: Judge
     passes: Examples
     fails: Examples
@@ -146,6 +146,9 @@ class JudgedStack:
     access_mode: str = ""
 
     def of(self, *types: str) -> tuple[JudgedResource, ...]:
+        return self.of_types(types)
+
+    def of_types(self, types: Collection[str]) -> tuple[JudgedResource, ...]:
         return tuple(resource for resource in self.resources if resource.type in types)
 
 
@@ -165,7 +168,7 @@ class StackRule:
     level: Level
     asks: str
     remedy: str
-    types: tuple[str, ...]
+    types: Collection[str]
     judge: JudgeStack
     passes: Mapping[str, JudgedStack]
     fails: Mapping[str, JudgedStack]

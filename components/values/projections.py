@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.values.resource_types import all_resource_types, find_resource_type
+from components.values.resource_types import TypesWith, find_resource_type
 from components.values.security_rules import SecurityRule
 
 
-def types_with_rules() -> tuple[str, ...]:
-    """The tokens of all types that have security rules."""
-    return tuple(token for token, row in all_resource_types().items() if row.security_rules)
+def types_with_rules(*without: str) -> TypesWith[Any]:
+    """The types that have security rules, without these."""
+    return TypesWith(lambda row: None if row.token in without else row.security_rules)
 
 
 def security_rules_of(token: str, inputs: Mapping[str, Any]) -> tuple[SecurityRule, ...]:

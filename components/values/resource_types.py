@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from math import inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from catalog.platforms import OWN_PROVIDER, platforms
 
 if TYPE_CHECKING:
     from components.values.security_rules import SecurityRule
 
+T = TypeVar("T")
 # What a resource can be of a job, and of a stack: the words by which readers find resources on every platform.
 JobPart = Literal["run", "job", "machine", "template"]
 Part = Literal[
@@ -96,7 +97,7 @@ EVERY_INPUT = "*"
 _WORDS_FOR_PEOPLE = "displayName description definedTags freeformTags tags"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class InputsInReviews:
     """What a review makes of the inputs of a type. It names every change of an input that is not here.
 
@@ -137,7 +138,7 @@ def inputs_in_reviews(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ResourceType:
     """A row, by the names that Pulumi's provider has for inputs. A path of an input covers what lies below it."""
 
@@ -178,7 +179,7 @@ class ResourceType:
     harmless: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PluginType:
     """What the plugin of a local cloud knows of a type that it serves, on every platform."""
 
@@ -225,11 +226,6 @@ def resource_types_of_platform(platform: str) -> Mapping[str, ResourceType]:
     return {**resource_types_of_provider(OWN_PROVIDER), **resource_types_of_provider(platforms()[platform].provider)}
 
 
-def types_of_part(*parts: Part) -> tuple[str, ...]:
-    """The tokens of these types, on all platforms."""
-    return tuple(token for token, row in all_resource_types().items() if row.part in parts)
-
-
 def all_resource_types() -> Mapping[str, ResourceType]:
     providers = [OWN_PROVIDER, *(row.provider for row in platforms().values() if row.provider)]
     return {token: row for provider in providers for token, row in resource_types_of_provider(provider).items()}
@@ -238,3 +234,34 @@ def all_resource_types() -> Mapping[str, ResourceType]:
 def find_resource_type(token: str) -> ResourceType | None:
     """None if nothing is known of the type."""
     return resource_types_of_provider(token.partition(":")[0]).get(token)
+
+
+class TypesWith(Mapping[str, T]):
+    """By type, what `read` finds in its row; and `others`. A type of which it finds nothing is not in it.
+
+    Only the rows of a type's own provider are imported to look it up. Those of all providers would make the start of
+    the policy pack longer: all of them are needed only to list the types.
+    """
+
+    def __init__(self, read: Callable[[ResourceType], T | None], others: Mapping[str, T] | None = None) -> None:
+        self._read, self._others = read, others or {}
+
+    def __getitem__(self, token: str) -> T:
+        if token in self._others:
+            return self._others[token]
+        row = find_resource_type(token)
+        if row and (found := self._read(row)):
+            return found
+        raise KeyError(token)
+
+    def __iter__(self) -> Iterator[str]:
+        rows = all_resource_types().items()
+        yield from (token for token, row in rows if token not in self._others and self._read(row))
+        yield from self._others
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def types_of_part(*parts: Part) -> TypesWith[Part]:
+    return TypesWith(lambda row: row.part if row.part in parts else None)

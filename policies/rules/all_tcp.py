@@ -96,7 +96,7 @@ RULE = PolicyRule(
     asks="Every port of TCP or UDP is open only where a framework needs that.",
     remedy=f"open the framework's own ports, or say who needs all of them in the tag `{ALL_TCP}`; where EFA needs all,"
     " name the group itself",
-    types=tuple(token for token in types_with_rules() if token not in NOT_JUDGED),
+    types=types_with_rules(*NOT_JUDGED),
     judge=judge_opened_ports,
     passes={
         "a port": _rule_list(tcpOptions={"min": 8786, "max": 8786}),

@@ -9,7 +9,7 @@ from typing import Any
 
 from catalog.production import is_production
 from catalog.tables import table
-from components.values.resource_types import types_of_part
+from components.values.resource_types import TypesWith
 from policies.documents import as_list
 from policies.rule import (
     PASS,
@@ -28,11 +28,11 @@ from policies.rule import (
 
 ROLE, POLICY = "aws:iam/role:Role", "aws:iam/policy:Policy"
 ATTACHMENT = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
-TYPES = (
-    *types_of_part("policy attachment", "role"),
+OTHER_TYPES = (
     "aws:iam/rolePolicyAttachmentsExclusive:RolePolicyAttachmentsExclusive",
     "aws:ssoadmin/managedPolicyAttachment:ManagedPolicyAttachment",
 )
+TYPES = TypesWith(lambda row: row.part in ("policy attachment", "role"), dict.fromkeys(OTHER_TYPES, True))
 # The inputs with ARNs of policies.
 ARNS = ("policyArn", "policyArns", "managedPolicyArn", "managedPolicyArns")
 _OF_AWS = re.compile(r"arn:aws[^:]*:iam::aws:policy/(.+)")
@@ -44,7 +44,7 @@ PROOF_OF_CONCEPT = "proof-of-concept"
 
 
 def judge_attachments(stack: JudgedStack) -> Iterator[StackVerdict]:
-    yield from verdicts_on_each(lambda resource: judge_attached(resource, stack), stack.of(*TYPES))
+    yield from verdicts_on_each(lambda resource: judge_attached(resource, stack), stack.of_types(TYPES))
 
 
 def judge_attached(resource: JudgedResource, stack: JudgedStack) -> PolicyVerdict:

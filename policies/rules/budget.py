@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from components.values.resource_types import TypesWith
 from policies.jobs import TYPES, PolicyJob, accelerators_at_once, dollars_at_most, jobs_of, nodes_at_once
 from policies.openpai_jobs import RUN
 from policies.rule import (
@@ -137,7 +138,7 @@ RULE = StackRule(
     asks="No job, and no stack, is above its environment's ceiling of nodes, accelerators or dollars.",
     remedy="take fewer nodes or runs, a smaller shape, a shorter `maximumRuntimeMinutes` or fewer retries; or raise the"
     " ceiling in the pack's configuration (`budget`: `ceilings`)",
-    types=(*TYPES, TARGET),
+    types=TypesWith(lambda row: row.token in TYPES, {TARGET: True}),
     judge=judge_budget,
     settings={
         "ceilings": {

@@ -25,15 +25,15 @@ MACHINE, TEMPLATE = "aws:ec2/instance:Instance", "aws:ec2/launchTemplate:LaunchT
 
 
 def judge_templates(stack: JudgedStack) -> Iterator[StackVerdict]:
-    templates = stack.of(*TEMPLATES)
+    templates, machines = stack.of_types(TEMPLATES), stack.of_types(MACHINES)
     # An id does not say whose template it is. There are no more of the stack's own than it has templates.
     ids: dict[str, None] = {}
-    for machine in stack.of(*MACHINES):
+    for machine in machines:
         launched = machine.properties.get("launchTemplate")
         if not isinstance(launched, Unknown) and launched is not None and isinstance(launched.get("id"), str):
             ids.setdefault(launched["id"])
     foreign = [*ids][len(templates) :]
-    yield from verdicts_on_each(lambda machine: judge_template_of(machine, templates, foreign), stack.of(*MACHINES))
+    yield from verdicts_on_each(lambda machine: judge_template_of(machine, templates, foreign), machines)
 
 
 def judge_template_of(
@@ -62,7 +62,7 @@ RULE = StackRule(
     level="mandatory",
     asks="Machines come from launch templates of their own stack, whose settings other rules judge.",
     remedy="declare the launch template in this stack, or write its settings in the machine",
-    types=(*MACHINES, *TEMPLATES),
+    types=types_of_part("machine", "template"),
     judge=judge_templates,
     passes={
         "a template of the stack": _stack_with_machine({"id": "lt-0a1b2c3d"}, "resnet"),

@@ -3,7 +3,8 @@
 
 from typing import Any
 
-from components.values.projections import security_rules_of, types_with_rules
+from components.values.projections import security_rules_of
+from components.values.resource_types import TypesWith
 from components.values.security_rules import SecurityRule
 from policies.addresses import hold_the_public
 from policies.rule import (
@@ -66,7 +67,7 @@ RULE = PolicyRule(
     level="mandatory",
     asks="No rule lets the internet in.",
     remedy="name the subnet or the office network as the source; people look in through a bastion",
-    types=(*(token for token in types_with_rules() if token != EGRESS_RULE), PREFIX_LIST),
+    types=TypesWith(lambda row: row.security_rules and row.token != EGRESS_RULE, {PREFIX_LIST: True}),
     judge=judge_sources,
     passes={
         "within the subnet": _list_open_to("10.20.0.0/24"),

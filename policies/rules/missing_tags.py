@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from components.values.resource_types import all_resource_types
+from components.values.resource_types import TypesWith
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because
 
 WANTED = ("stack", "team", "environment")
@@ -23,7 +23,7 @@ RULE = PolicyRule(
     level="mandatory",
     asks=f"Everything that can be tagged says its {', '.join(WANTED[:-1])} and {WANTED[-1]}.",
     remedy="add them to freeformTags (to tags, for a run or a resource of AWS)",
-    types=tuple(sorted(token for token, row in all_resource_types().items() if row.tags)),
+    types=TypesWith(lambda row: row.tags),
     judge=judge_tags,
     passes={
         "all three": _tagged_bucket(stack="vision-dev", team="vision", environment="dev", owner="ann"),

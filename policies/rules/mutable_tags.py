@@ -45,7 +45,7 @@ def judge_image(image: str, stack: JudgedStack) -> PolicyVerdict:
     path, _, tag = image.rpartition(":") if ":" in image.rpartition("/")[2] else (image, "", LATEST)
     if tag == LATEST:
         return fail_because(f"`{image}` is another image whenever somebody pushes one")
-    for repository in stack.of(*REPOSITORIES):
+    for repository in stack.of_types(REPOSITORIES):
         name = repository_name(repository)
         if is_in_repository(path, repository, stack):
             immutable = is_tag_immutable(tag, repository)

@@ -33,7 +33,7 @@ def judge_parts_together(stack: JudgedStack) -> Iterator[StackVerdict]:
     """What a rule opens by itself, other rules of the pack judge."""
     sources: dict[str, JudgedResource] = {}
     ports: dict[Any, list[tuple[JudgedResource, tuple[int, int]]]] = defaultdict(list)
-    for resource in stack.of(*TYPES):
+    for resource in stack.of_types(TYPES):
         try:
             for rule in security_rules_of(resource.type, resource.properties):
                 if rule.direction != "ingress" or rule.peer_kind != "addresses":

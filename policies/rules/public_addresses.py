@@ -5,7 +5,7 @@ from typing import Any
 
 from catalog.reason_tags import PUBLIC_ADDRESS
 from components.values.projections import input_values, is_set
-from components.values.resource_types import all_resource_types
+from components.values.resource_types import TypesWith
 from policies.rule import (
     PASS,
     JudgedResource,
@@ -24,7 +24,7 @@ TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 ADDRESS = "aws:ec2/eip:Eip"
 # Why an address is public: the stack asks for it, or it is of a NAT gateway, which lets nobody in.
 REASONS = ("chosen", "nat")
-ROWS = {token: row for token, row in all_resource_types().items() if row.public_by or row.private_by}
+ROWS = TypesWith(lambda row: row if row.public_by or row.private_by else None)
 
 
 def judge_public_addresses(resource: JudgedResource) -> PolicyVerdict:
@@ -59,7 +59,7 @@ RULE = PolicyRule(
     asks="Nodes have no public addresses, unless somebody asked for one.",
     remedy="set prohibitPublicIpOnVnic: true on a subnet of OCI, and leave public addresses away on AWS: nodes go out"
     f" through a gateway; an address that you mean has the tag `{PUBLIC_ADDRESS}: chosen`",
-    types=(*ROWS, ADDRESS),
+    types=TypesWith(lambda row: row.token in ROWS, {ADDRESS: True}),
     judge=judge_public_addresses,
     passes={
         "private": JudgedResource(SUBNET, {"prohibitPublicIpOnVnic": True}),

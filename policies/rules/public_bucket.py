@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from components.values.resource_types import types_of_part
-from policies.documents import readable_statements, types_with_policy_of
+from components.values.resource_types import Part, ResourceType, TypesWith
+from policies.documents import has_policy_of, readable_statements
 from policies.rule import (
     PASS,
     Judge,
@@ -84,15 +84,18 @@ def judge_bucket_policy(resource: JudgedResource) -> PolicyVerdict:
     return fail_because("its policy lets anybody in") if opened else PASS
 
 
-ROWS: Mapping[str, Judge] = {
-    **dict.fromkeys(types_of_part("bucket"), judge_bucket),
-    **dict.fromkeys(types_of_part("bucket acl"), judge_acl),
-    **dict.fromkeys(types_of_part("public access block"), judge_block),
-    **dict.fromkeys(types_with_policy_of("bucket", "access point"), judge_bucket_policy),
-    **dict.fromkeys(OBJECTS, judge_acl),
-    **dict.fromkeys(types_of_part("access link"), judge_link),
-    ACCESS_POINT: judge_access_point,
-}
+OF_PARTS: Mapping[Part | None, Judge] = {
+    "bucket": judge_bucket, "bucket acl": judge_acl, "public access block": judge_block, "access link": judge_link,
+}  # fmt: skip
+
+
+def judge_of_type(row: ResourceType) -> Judge | None:
+    return judge_bucket_policy if has_policy_of(row, "bucket", "access point") else OF_PARTS.get(row.part)
+
+
+ROWS: Mapping[str, Judge] = TypesWith(
+    judge_of_type, {**dict.fromkeys(OBJECTS, judge_acl), ACCESS_POINT: judge_access_point}
+)
 
 RULE = PolicyRule(
     id="public-bucket",
@@ -100,7 +103,7 @@ RULE = PolicyRule(
     asks="No bucket is open to the public.",
     remedy=f"set accessType: {PRIVATE} on OCI, and all four public access blocks on AWS; share single objects through"
     " pre-authenticated requests or URLs that expire",
-    types=tuple(ROWS),
+    types=ROWS,
     judge=by_type(ROWS),
     passes={
         "OCI's default": JudgedResource(BUCKET, {"name": "vision-training"}),

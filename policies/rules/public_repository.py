@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An image holds code, and often more than its authors remember."""
 
-from collections.abc import Mapping
-
-from policies.documents import readable_statements, types_with_policy_of
-from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail_because
+from components.values.resource_types import TypesWith
+from policies.documents import has_policy_of, readable_statements
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail_because
 from policies.strangers import lets_strangers_in
 
 REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
@@ -26,11 +25,10 @@ def judge_public_repository(resource: JudgedResource) -> PolicyVerdict:
     return fail_because(EVERYBODY)
 
 
-ROWS: Mapping[str, Judge] = {
-    REPOSITORY: judge_repository,
-    **dict.fromkeys(types_with_policy_of("repository"), judge_repository_policy),
-    PUBLIC_REPOSITORY: judge_public_repository,
-}
+ROWS = TypesWith(
+    lambda row: judge_repository_policy if has_policy_of(row, "repository") else None,
+    {REPOSITORY: judge_repository, PUBLIC_REPOSITORY: judge_public_repository},
+)
 
 
 RULE = PolicyRule(
@@ -38,7 +36,7 @@ RULE = PolicyRule(
     level="mandatory",
     asks="No image repository is open to the public.",
     remedy="set isPublic: false, or name the accounts in the policy, and let groups pull by a policy of theirs",
-    types=tuple(ROWS),
+    types=ROWS,
     judge=by_type(ROWS),
     passes={
         "OCI's default": JudgedResource(REPOSITORY, {"displayName": "vision/dt"}),

@@ -7,11 +7,10 @@ from typing import Any
 
 from components.oci.iam.parse import parse_statement
 from components.oci.iam.statement import StatementError
-from components.values.resource_types import all_resource_types
-from policies.documents import IDENTITY_POLICIES, RESOURCE_POLICIES, DocumentError, statements_in_document
+from components.values.resource_types import TypesWith, find_resource_type
+from policies.documents import DocumentError, statements_in_document
 from policies.rule import (
     PASS,
-    Judge,
     JudgedResource,
     PolicyRule,
     PolicyVerdict,
@@ -22,7 +21,7 @@ from policies.rule import (
 )
 
 POLICY, ROLE = "oci:Identity/policy:Policy", "aws:iam/role:Role"
-DOCUMENTS = {**IDENTITY_POLICIES, **{token: own.policy for token, own in RESOURCE_POLICIES.items()}}
+DOCUMENTS = TypesWith(lambda row: row.document or (row.own_policy.policy if row.own_policy else ""))
 # What every statement has.
 PARTS = (("Effect",), ("Action", "NotAction"), ("Resource", "NotResource", "Principal", "NotPrincipal"))
 
@@ -38,9 +37,9 @@ def judge_document_syntax(resource: JudgedResource) -> PolicyVerdict:
     except DocumentError as problem:
         return fail_because(f"its document: {problem}")
     text = document if isinstance(document, str) else json.dumps(document, default=str)
-    most = all_resource_types()[resource.type].most_characters
-    if len("".join(text.split())) > most:
-        return fail_because(f"its document has more than {most} characters")
+    row = find_resource_type(resource.type)
+    if row and len("".join(text.split())) > row.most_characters:
+        return fail_because(f"its document has more than {row.most_characters} characters")
     return verdict_on_every(judge_parts, statements)
 
 
@@ -65,10 +64,10 @@ def _policy_with_statements(*statements: Any) -> JudgedResource:
 
 
 def _document_of_type(text: Any, kind: str = "aws:iam/policy:Policy") -> JudgedResource:
-    return JudgedResource(kind, {DOCUMENTS[kind]: text})
+    return JudgedResource(kind, {"assumeRolePolicy" if kind == ROLE else "policy": text})
 
 
-ROWS: Mapping[str, Judge] = {POLICY: judge_policy_syntax, **dict.fromkeys(DOCUMENTS, judge_document_syntax)}
+ROWS = TypesWith(lambda row: judge_document_syntax if row.token in DOCUMENTS else None, {POLICY: judge_policy_syntax})
 READS = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::vision-dev-training/*"}
 
 RULE = PolicyRule(
@@ -77,7 +76,7 @@ RULE = PolicyRule(
     asks="Every policy statement is one that its cloud understands.",
     remedy="on OCI write `Allow <who> to <verb> <what> in <where>`, with names of special characters in quotes; on AWS"
     " write JSON whose statements have Effect, Action and Resource, and split a document that is too long",
-    types=tuple(ROWS),
+    types=ROWS,
     judge=by_type(ROWS),
     passes={
         "a document": _document_of_type(json.dumps({"Statement": READS})),

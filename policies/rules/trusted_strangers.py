@@ -7,10 +7,10 @@ from typing import Any
 
 from components.oci.iam.parse import parse_statement
 from components.oci.iam.statement import StatementError
-from policies.documents import RESOURCE_POLICIES, allowed_values, readable_statements, types_with_policy_of
+from components.values.resource_types import TypesWith
+from policies.documents import RESOURCE_POLICIES, allowed_values, has_policy_of, readable_statements
 from policies.rule import (
     PASS,
-    Judge,
     JudgedResource,
     PolicyRule,
     PolicyVerdict,
@@ -22,7 +22,7 @@ from policies.rule import (
 from policies.strangers import lets_strangers_in
 
 # The rules public-bucket and public-repository judge these.
-OTHER_RULES = types_with_policy_of("bucket", "access point", "repository")
+OTHER_RULES = ("bucket", "access point", "repository")
 ROLE, KEY = "aws:iam/role:Role", "aws:kms/key:Key"
 POLICY, FUNCTION = "oci:Identity/policy:Policy", "aws:lambda/permission:Permission"
 # What a statement for everybody has to be narrowed by.
@@ -80,11 +80,10 @@ def _policy_for(subject: str, condition: str = "") -> JudgedResource:
     return JudgedResource(POLICY, {"statements": [f"Allow {subject} to read metrics in compartment ml{condition}"]})
 
 
-ROWS: Mapping[str, Judge] = {
-    **{token: judge_trust for token in RESOURCE_POLICIES if token not in OTHER_RULES},
-    FUNCTION: judge_caller,
-    POLICY: judge_subjects,
-}
+ROWS = TypesWith(
+    lambda row: judge_trust if row.own_policy and not has_policy_of(row, *OTHER_RULES) else None,
+    {FUNCTION: judge_caller, POLICY: judge_subjects},
+)
 
 RULE = PolicyRule(
     id="trusted-strangers",
@@ -92,7 +91,7 @@ RULE = PolicyRule(
     asks="Roles, keys and secrets trust those that they name, never everybody.",
     remedy="name a service or the accounts as Principal, or narrow `*` by a condition that strangers do not meet, such"
     " as aws:PrincipalOrgID; a token's by its subject; on OCI name a group, or narrow `any-user` by its caller",
-    types=tuple(ROWS),
+    types=ROWS,
     judge=by_type(ROWS),
     passes={
         "a service": _role_trusting('{"Service": "ec2.amazonaws.com"}'),

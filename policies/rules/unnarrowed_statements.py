@@ -8,11 +8,11 @@ from catalog.reason_tags import PROOF_OF_CONCEPT, TENANCY_WIDE, WILDCARD_POLICIE
 from components.oci.iam.parse import parse_statement
 from components.oci.iam.permissions import permissions_of_grant, type_of
 from components.oci.iam.statement import StatementError
+from components.values.resource_types import TypesWith
 from policies.aws_grants import kinds_without_name
 from policies.documents import IDENTITY_TYPES, allowed_values, as_list, identity_statements
 from policies.rule import (
     PASS,
-    Judge,
     JudgedResource,
     PolicyRule,
     PolicyVerdict,
@@ -78,10 +78,9 @@ def _document_allowing(action: str, resource: Any) -> JudgedResource:
     return JudgedResource("aws:iam/policy:Policy", {"policy": {"Statement": [statement]}})
 
 
-ROWS: Mapping[str, Judge] = {
-    POLICY: judge_unnarrowed_policy,
-    **dict.fromkeys(IDENTITY_TYPES, judge_unnarrowed_document),
-}
+ROWS = TypesWith(
+    lambda row: judge_unnarrowed_document if row.token in IDENTITY_TYPES else None, {POLICY: judge_unnarrowed_policy}
+)
 OBJECTS = "Allow dynamic-group runs to manage objects in compartment training"
 IMAGES = "Allow dynamic-group runs to read repos in compartment training"
 
@@ -92,7 +91,7 @@ RULE = PolicyRule(
     remedy="add `where target.bucket.name = '…'` or `where target.repo.name = '…'`; on AWS name them in Resource;"
     f" in a trial, tag the policy `{TENANCY_WIDE}: {PROOF_OF_CONCEPT}`"
     f" (`{WILDCARD_POLICIES}: {PROOF_OF_CONCEPT}` on AWS)",
-    types=tuple(ROWS),
+    types=ROWS,
     judge=by_type(ROWS),
     passes={
         "its bucket": _policy_or_trial(f"{OBJECTS} where target.bucket.name = 'vision'"),

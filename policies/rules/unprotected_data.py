@@ -4,7 +4,7 @@
 from components.values.resource_types import types_of_part
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, fail_because
 
-TYPES = types_of_part("bucket", "repository")
+BUCKET, REPOSITORY = "oci:ObjectStorage/bucket:Bucket", "aws:ecr/repository:Repository"
 # The environment of stacks for one machine: their data is scratch by its name, and goes when the stack goes.
 SCRATCH_ENVIRONMENT = "local"
 
@@ -21,13 +21,17 @@ RULE = PolicyRule(
     level="advisory",
     asks="Buckets and repositories are protected, and outlive a mistake.",
     remedy="protect it (`keep: true` under `trainyard:bucket` or `trainyard:registry`, which is the default)",
-    types=TYPES,
+    types=types_of_part("bucket", "repository"),
     judge=judge_protection,
     passes={
-        **{kind.rsplit(":", 1)[0].split("/")[0]: JudgedResource(kind, {}, protect=True) for kind in TYPES},
-        "of a stack for one machine": JudgedResource(TYPES[0], {"freeformTags": {"environment": SCRATCH_ENVIRONMENT}}),
+        "a bucket": JudgedResource(BUCKET, {}, protect=True),
+        "a repository": JudgedResource(REPOSITORY, {}, protect=True),
+        "of a stack for one machine": JudgedResource(BUCKET, {"freeformTags": {"environment": SCRATCH_ENVIRONMENT}}),
     },
-    fails={f"{kind.rsplit(':', 1)[0].split('/')[0]}, not protected": JudgedResource(kind, {}) for kind in TYPES},
+    fails={
+        "a bucket, not protected": JudgedResource(BUCKET, {}),
+        "a repository, not protected": JudgedResource(REPOSITORY, {}),
+    },
     # The options of a resource are always known.
     unknown={},
 )

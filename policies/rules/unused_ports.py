@@ -37,7 +37,7 @@ NOT_JUDGED = (
     "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup",
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule",
 )
-TYPES = tuple(token for token in types_with_rules() if token not in NOT_JUDGED)
+TYPES = types_with_rules(*NOT_JUDGED)
 # For others than nodes: people, if the stack wants it, or endpoints of services.
 REASONS = ("chosen", "endpoints")
 
@@ -60,7 +60,7 @@ class Used:
 
 def judge_unused_ports(stack: JudgedStack) -> Iterator[StackVerdict]:
     used = used_ports(stack)
-    yield from verdicts_on_each(lambda resource: judge_resource(resource, used), stack.of(*TYPES))
+    yield from verdicts_on_each(lambda resource: judge_resource(resource, used), stack.of_types(TYPES))
 
 
 def judge_resource(resource: JudgedResource, used: Used) -> PolicyVerdict:

@@ -7,7 +7,6 @@ from typing import Any
 
 from catalog.reason_tags import PROOF_OF_CONCEPT, WILDCARD_POLICIES
 from catalog.tables import table
-from components.aws.types.deployer_actions import rows_of_kind
 from policies.aws_grants import is_every_resource, is_wide_action
 from policies.documents import IDENTITY_TYPES, as_list, identity_statements
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail_because, verdict_on_every
@@ -39,6 +38,9 @@ def judge_wildcard_statement(statement: Mapping[str, Any]) -> PolicyVerdict:
 @cache
 def without_resources() -> frozenset[str]:
     """Actions for which AWS knows no narrower resource."""
+    # Only a statement on every resource needs these rows.
+    from components.aws.types.deployer_actions import rows_of_kind
+
     rows = table("aws_dl1_access")
     parts = [listed_rows for part in ("actions", "users", "runs") for listed_rows in rows[part].values()]
     parts += [rows_of_kind(kind) for kind in rows["deployer"]]

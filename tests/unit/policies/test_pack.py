@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import date
 from typing import Any
@@ -191,3 +194,9 @@ def test_the_engine_gets_the_results_of_rules_for_stacks(rule: StackRule) -> Non
             told = [one.message for one in answer.diagnostics if rule.id in (one.policyName, *one.message.split(": "))]
             heard = {one.policyName for one in answer.diagnostics if one.message in told}
             assert heard == {"passes": set(), "fails": {rule.id}, "unknown": {NOT_KNOWN_YET}}[outcome], (name, told)
+
+
+def test_the_start_imports_the_rows_of_no_provider() -> None:
+    program = "import sys\nfrom policies.rule import all_rules\nall_rules()\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert [name for name in done.stdout.split() if re.fullmatch(r"components\.\w+\.types", name)] == []
