@@ -82,7 +82,7 @@ def start_sandbox(
         }
     # A link leads to what the sandbox shows anyway, or nowhere.
     hidden = sorted(place for place in places if place.is_dir() and place.resolve() == place)
-    spec = {
+    spec: dict[str, Any] = {
         "command": list(command),
         "environment": dict(environment),
         "folder": str(folder.resolve()),
