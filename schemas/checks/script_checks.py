@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -104,7 +105,13 @@ def _is_download(call: Call, download: Mapping[str, Any], files: Iterable[str]) 
 
 
 def call_matches(call: Call, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(call.name, pattern) for pattern in patterns)
+    return _name_matches(call.name, tuple(patterns))
+
+
+# Jobs share their scripts: 200 of one script ask this 400,000 times.
+@lru_cache(maxsize=65536)
+def _name_matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _is_on_internet(text: str) -> bool:

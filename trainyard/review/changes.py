@@ -7,9 +7,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
-from catalog.nested import map_values
+from catalog.nested import map_values, walk_texts
 from components.plan.model import RUN_TYPE
 from components.platform.inputs import with_defaults
 from components.platform.replacing import TRIGGER
@@ -22,6 +23,7 @@ _RUN_ENDS = Loss(
     "let it end first. `was:` keeps a run that was renamed",
 )
 # Types of resources that exist only in the state: providers, stacks, references to stacks.
+_WORD = re.compile(r"[\w-]+")
 _STATE_ONLY = "pulumi:"
 _PROVIDERS = "pulumi:providers:"
 _TRIGGER = "a resource that it depends on"
@@ -169,6 +171,7 @@ def _find_replacements(
     id, which may replace the resources that refer to it."""
     replaced: dict[str, tuple[tuple[str, ...], str]] = {}
     new_ids: dict[str, str] = {}
+    words = {pair.after.urn: _words_of_inputs(pair.after) for pair in pairs}
     found = True
     while found:
         found = False
@@ -177,7 +180,11 @@ def _find_replacements(
             if resource.urn in replaced:
                 continue
             alone = _replacing_paths(pair, platform)
-            shown, follows = _with_replaced_ids(resource, new_ids)
+            # With hundreds of replaced resources, only those ids are looked for whose words are all there.
+            near = {
+                known: title for known, title in new_ids.items() if words[resource.urn].issuperset(_words_of_id(known))
+            }
+            shown, follows = _with_replaced_ids(resource, near)
             paths = alone or _replacing_paths(ResourcePair(pair.before, shown), platform)
             if not paths:
                 continue
@@ -187,6 +194,15 @@ def _find_replacements(
             if resource.id and resource.id not in resource.inputs.values():
                 new_ids[resource.id] = resource_title(resource.type, resource.name)
     return replaced
+
+
+def _words_of_inputs(resource: ReviewedResource) -> frozenset[str]:
+    return frozenset(word for text in walk_texts([resource.inputs, resource.trigger]) for word in _WORD.findall(text))
+
+
+@lru_cache(maxsize=4096)
+def _words_of_id(known: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(known))
 
 
 def _with_replaced_ids(resource: ReviewedResource, new_ids: Mapping[str, str]) -> tuple[ReviewedResource, str]:
