@@ -26,8 +26,10 @@ def is_in_repository(path: str, repository: JudgedResource, stack: JudgedStack) 
     row = find_resource_type(repository.type)
     host = row.image_host if row else ""
     found = re.fullmatch(rf"(?:{host})/{re.escape(repository_name(repository))}", path)
+    if found is None:
+        return False
     owners = set(_owners_of(stack))
-    return found is not None and (not owners or found["owner"] in owners)
+    return not owners or found["owner"] in owners
 
 
 def _owners_of(stack: JudgedStack) -> Iterator[str]:
