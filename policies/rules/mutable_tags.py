@@ -32,11 +32,13 @@ def judge_images(stack: JudgedStack) -> Iterator[StackVerdict]:
     judged: set[str] = set()
     for resource in stack.of(RUN, JOB):
         for image in _images_of_resource(resource):
+            if isinstance(image, str) and image in judged:
+                continue
             verdict = attempt_verdict(lambda name: judge_image(str(name), stack), image)
             reason = verdict.because or str(image)
             if reason not in judged:
-                judged.add(reason)
                 yield resource, verdict
+            judged |= {reason, image} if isinstance(image, str) else {reason}
 
 
 def judge_image(image: str, stack: JudgedStack) -> PolicyVerdict:

@@ -117,3 +117,15 @@ def test_another_provider_of_a_resource_is_named() -> None:
 def test_a_provider_with_an_endpoint_of_its_own_is_named() -> None:
     provider = resource("pulumi:providers:aws", "more", region="us-east-1", endpoints=[{"s3": "https://evil.example"}])
     assert inputs_of(reviewed(side("aws-dl1"), side("aws-dl1", provider))) == {"more": ("endpoints",)}
+
+
+def test_no_credential_is_among_the_values_that_are_named() -> None:
+    provider = resource("pulumi:providers:aws", "more", secretKey="wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+    (given,) = reviewed(side("aws-dl1"), side("aws-dl1", provider)).unknown_changes[0].inputs
+    assert (given.path, given.after) == ("secretKey", "a credential in plain text")
+
+
+def test_a_key_with_a_dot_has_its_value() -> None:
+    function = resource("aws:lambda/function:Function", "more", environment={"app.mode": "fast"})
+    (given,) = reviewed(side("aws-dl1"), side("aws-dl1", function)).unknown_changes[0].inputs
+    assert (given.path, given.after) == ("environment.app.mode", "fast")

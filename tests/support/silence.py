@@ -24,6 +24,7 @@ import yaml
 from tests.support.checkout_copies import Checkout
 from tests.support.examples import STACKS
 from tests.support.review_examples import AWS, CIPHERTEXT, OCI, PAI, git
+from trainyard.review.gates import GATE_NAMES
 
 TOPICS = tuple(sorted(file.stem for file in Path(__file__).parent.joinpath("silent_changes").glob("[!_]*.py")))
 SILENT = "nothing to decide"
@@ -154,8 +155,6 @@ def first_screens(repository: Path) -> tuple[Mapping[str, str], Mapping[str, set
     """By stack: what the review says of it, and the gates that it trips. Every gate is asked for."""
     # A clone of the product reviews itself.
     home = repository if (repository / "trainyard" / "__main__.py").is_file() else STACKS.parent
-    from trainyard.review.gates import GATE_NAMES
-
     gates = ",".join("cost=100000" if name == "cost" else name for name in GATE_NAMES)
     text, data = repository / "review.txt", repository / "review.json"
     command = [sys.executable, "-m", "trainyard", "review", "--stacks", str(repository / "stacks"), "--all"]

@@ -24,6 +24,7 @@ _RUN_ENDS = Loss(
 )
 # Types of resources that exist only in the state: providers, stacks, references to stacks.
 _WORD = re.compile(r"[\w-]+")
+_INDEX = re.compile(r"\[\d+\]")
 _STATE_ONLY = "pulumi:"
 _PROVIDERS = "pulumi:providers:"
 _TRIGGER = "a resource that it depends on"
@@ -144,15 +145,20 @@ def find_differences(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, 
     policies."""
     if old == new:
         return
-    old, new = _parse_json_object(old), _parse_json_object(new)
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for key in sorted({**old, **new}):
-            yield from find_differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for index, (old_item, new_item) in enumerate(zip(old, new, strict=True)):
+    then, now = _parse_json_object(old), _parse_json_object(new)
+    if isinstance(then, Mapping) and isinstance(now, Mapping):
+        for key in sorted({**then, **now}):
+            yield from find_differences(then.get(key), now.get(key), f"{path}.{key}" if path else str(key))
+    elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
+        for index, (old_item, new_item) in enumerate(zip(then, now, strict=True)):
             yield from find_differences(old_item, new_item, f"{path}[{index}]")
-    elif old != new:
+    elif then != now:
         yield path, old, new
+
+
+def without_indexes(path: str) -> str:
+    """A path for people, whom indexes of lists do not help: `nodes[0].name` is `nodes.name`."""
+    return _INDEX.sub("", path)
 
 
 def _parse_json_object(value: Any) -> Any:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import inf
 from typing import Any
 
 from components.platform.review import Loss, ReviewedResource
+from components.values.projections import input_values
 from components.values.resource_types import KeepsLess, find_resource_type
 from schemas.name_suggestions import count_noun
 
@@ -49,22 +50,11 @@ def _loss_of_input(keeps: KeepsLess, before: Mapping[str, Any], after: Mapping[s
 
 def _least_kept(keeps: KeepsLess, inputs: Mapping[str, Any]) -> float:
     """The number that the input says, of several the lowest. Values that cannot be read keep nothing."""
-    values = list(_values_at(inputs, keeps.input.split(".")))
+    values = list(input_values(inputs, keeps.input))
     if keeps.on:
         return float(any(value == keeps.on for value in values))
     # 0 is no limit, wherever days are counted.
     return min((_as_number(value) or inf for value in values), default=keeps.without)
-
-
-def _values_at(value: Any, steps: list[str]) -> Iterator[Any]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _values_at(item, steps)
-    elif not steps:
-        if value is not None:
-            yield value
-    elif isinstance(value, Mapping):
-        yield from _values_at(value.get(steps[0]), steps[1:])
 
 
 def _as_number(value: Any) -> float:

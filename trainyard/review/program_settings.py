@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.secret_looks import looks_secret, names_secret
+from components.platform.review import SECRET
 from schemas.load import NAMESPACE
 from schemas.scalars import is_secret
 from trainyard.review.model import ProgramChange
@@ -93,13 +94,15 @@ def compare_settings(
 def setting_words(key: str, value: Any) -> str:
     """A value for people, without what is secret in it."""
     shown = _without_credentials(key, value)
-    text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, default=str)
+    text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, sort_keys=True, default=str)
     return text if len(text) <= _SHOWN_LETTERS else f"{text[:_SHOWN_LETTERS]}…"
 
 
 def is_plain_credential(key: str, value: Any) -> bool:
+    if not isinstance(value, str) or value.startswith(SECRET):
+        return False
     name = _WORD_BORDER.sub("_", re.split(r"[:.]", key)[-1])
-    return isinstance(value, str) and (names_secret(name, value) or looks_secret(value))
+    return names_secret(name, value) or looks_secret(value)
 
 
 def _without_credentials(key: str, value: Any) -> Any:

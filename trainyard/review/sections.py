@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import starmap
 
 from schemas.name_suggestions import count_noun, quoted_list
 from trainyard.review.access_changes import access_sentence
-from trainyard.review.changes import resource_title
+from trainyard.review.changes import resource_title, without_indexes
 from trainyard.review.cost_items import cost_items, cost_verdict
 from trainyard.review.model import (
     Access,
@@ -30,7 +29,6 @@ SHOWN = 8
 # Inputs named as the reason of a replacement, and those whose values are shown.
 _PATHS = 4
 _DETAILS = 12
-_INDEX = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +158,8 @@ def unknown_change_words(change: UnknownChange) -> str:
 
 
 def _input_words(given: InputChange) -> str:
+    if given.before and given.before == given.after:
+        return f"{given.path}: {given.after}, and now another one"
     if given.before and given.after:
         return f"{given.path}: {given.before} -> {given.after}"
     return f"{given.path}: {given.after}" if given.after else f"{given.path}: no longer {given.before}"
@@ -226,8 +226,7 @@ def _change_item(alike: list[Change], is_explained: bool) -> Item:
         "kept": "leaves the stack and stays in the cloud",
         "changed": "keeps less than before",
     }[first.kind]
-    # Indexes of lists do not help a reader.
-    paths = list(dict.fromkeys(_INDEX.sub("", path) for path in first.because))
+    paths = list(dict.fromkeys(map(without_indexes, first.because)))
     more = f" and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""
     because = f" because of {', '.join(paths[:_PATHS])}{more}" if paths else ""
     because = ", as what it runs changes" if is_explained else because

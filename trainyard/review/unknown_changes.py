@@ -6,18 +6,15 @@ They are named with their values: what a review does not know, it must not pass 
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from components.platform.review import ReviewedResource, Snapshot
 from components.values.resource_types import EVERY_INPUT, find_resource_type
-from trainyard.review.changes import find_differing_paths, match_resources
+from trainyard.review.changes import find_differences, match_resources, without_indexes
 from trainyard.review.model import Change, ChangeKind, InputChange, UnknownChange
-
-_INDEX = re.compile(r"\[\d+\]")
-_LONGEST_VALUE = 160
+from trainyard.review.program_settings import setting_words
 
 
 def find_unknown_changes(before: Snapshot, after: Snapshot, changes: tuple[Change, ...]) -> Iterator[UnknownChange]:
@@ -46,9 +43,9 @@ def find_unknown_changes(before: Snapshot, after: Snapshot, changes: tuple[Chang
                 in_new_resource=old is None, in_new_stack=is_new_stack, where_plan_changes=plan_judges
             )
         unknown_inputs = tuple(
-            InputChange(path, _value_text(was, path), _value_text(becomes, path))
-            for path in sorted(set(_differing_leaves(was, becomes)))
-            if not _is_below(_INDEX.sub("", path), listed)
+            InputChange(path, *("" if value is None else setting_words(path, value) for value in (then, now)))
+            for path, then, now in sorted(_differing_leaves(was, becomes), key=itemgetter(0))
+            if not _is_below(without_indexes(path), listed)
         )
         if unknown_inputs or not reads:
             kind = kinds.get(shown.urn, "created" if old is None else "deleted" if new is None else "changed")
@@ -63,46 +60,16 @@ def _inputs_and_provider(side: ReviewedResource | None, other: ReviewedResource 
     return {**side.inputs, "(provider)": side.provider or "the default one"}
 
 
-def _differing_leaves(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Paths of all values of which one side has none, or another one."""
-    for path in find_differing_paths(old, new):
-        sides = [_value_at(side, path) for side in (old, new)]
-        there = [side for side in sides if side is not None]
-        if len(there) == 1 and isinstance(there[0], Mapping) and there[0]:
-            yield from (f"{path}.{leaf}" for leaf in _leaves_of(there[0]))
+def _differing_leaves(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The paths of all values of which one side has none, or another one, with both values."""
+    for differing, then, now in find_differences(old, new, path):
+        there = now if then is None else then if now is None else None
+        if isinstance(there, Mapping) and there:
+            yield from _differing_leaves(then or {}, now or {}, differing)
         else:
-            yield path
-
-
-def _leaves_of(value: Mapping[str, Any]) -> Iterator[str]:
-    for key, item in value.items():
-        if isinstance(item, Mapping) and item:
-            yield from (f"{key}.{leaf}" for leaf in _leaves_of(item))
-        else:
-            yield str(key)
+            yield differing, then, now
 
 
 def _is_below(path: str, listed: frozenset[str]) -> bool:
     steps = path.split(".")
     return EVERY_INPUT in listed or any(".".join(steps[:number]) in listed for number in range(1, len(steps) + 1))
-
-
-def _value_at(value: Any, path: str) -> Any:
-    for step in re.findall(r"[^.\[\]]+", path):
-        if isinstance(value, str) and value.startswith("{"):
-            value = json.loads(value)
-        if isinstance(value, Mapping):
-            value = value.get(step)
-        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            return None
-    return value
-
-
-def _value_text(inputs: Mapping[str, Any], path: str) -> str:
-    value = _value_at(inputs, path)
-    if value is None:
-        return ""
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"

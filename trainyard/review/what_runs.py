@@ -17,7 +17,7 @@ from components.plan.model import RUN_TYPE
 from components.platform.inputs import MUTABLE
 from components.platform.review import Snapshot
 from schemas.judge import Judged
-from trainyard.review.changes import find_differences, match_resources
+from trainyard.review.changes import find_differences, match_resources, without_indexes
 from trainyard.review.code_changes import compare_code_folders
 from trainyard.review.model import Review, RunChange, RunChangeKind
 from trainyard.review.run_items import concerns_run
@@ -27,7 +27,6 @@ _ROWS = "what_runs"
 _CAPTURED = re.compile(r"\{(\d)\}")
 # A run's inputs have these above what it runs.
 _ABOVE = re.compile(r"^(nodes|protocol)(\[\d+\])?\.(environment\.TRAINYARD_LAUNCH\.)?")
-_INDEX = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def _compare_run_inputs(before: Snapshot, after: Snapshot, stack_files: Iterable
             continue
         for path, old, new in find_differences(pair.before.inputs, pair.after.inputs):
             if path.partition(".")[0].partition("[")[0] not in MUTABLE:
-                what = _INDEX.sub("", _ABOVE.sub("", path))
+                what = without_indexes(_ABOVE.sub("", path))
                 changes.append(RunChange(job, run, "changed", what, input_text(old), input_text(new)))
     # Nodes of a role differ alike.
     return tuple(dict.fromkeys(changes))

@@ -4,25 +4,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from components.aws.iam.documents import canonical_document
-
-# `SSEAlgorithm` and `KMSMasterKeyID` are `sseAlgorithm` and `kmsMasterKeyId` in programs.
-_LEADING = re.compile(r"^[A-Z]+(?![a-z])|^[A-Z]")
-_INNER = re.compile(r"(?<=[a-z0-9])[A-Z]+(?![a-z])")
+from components.aws.types.aws_resource_type import pulumi_name_of_member
 
 
 def as_setting_of_program(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {_program_name(key): as_setting_of_program(item) for key, item in value.items()}
+        return {pulumi_name_of_member(key): as_setting_of_program(item) for key, item in value.items()}
     return [as_setting_of_program(item) for item in value] if isinstance(value, list) else value
-
-
-def _program_name(name: str) -> str:
-    return _INNER.sub(lambda run: run[0].capitalize(), _LEADING.sub(lambda run: run[0].lower(), name))
 
 
 def declared_or_live_setting(declared: Any, live: Any) -> Any:

@@ -5,6 +5,7 @@ Parameters are templates: `{vpcId}` is an input, an output or a field of the liv
 `{region}` and `{account}` are its location. If a text is one template and nothing else, the value keeps its type.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -12,10 +13,12 @@ from typing import Any, NamedTuple
 
 from components.values.resource_types import PluginType, ResourceType
 
-# The policy pack imports these rows as it starts. Parts of a row are tuples, as a dataclass takes six times as long.
+# The policy pack imports these rows before its first verdict. Parts of a row are tuples, as a dataclass takes six times
+# as long.
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 # The tag with the attempt that created a resource. The local plugin sets it, and hides it from programs.
 ATTEMPT_TAG = "trainyard-local:attempt"
+_ACRONYM = re.compile(r"([A-Z])([A-Z]+)(?=[A-Z][a-z]|\d|$)")
 
 
 class Read(NamedTuple):
@@ -189,6 +192,12 @@ def ec2_type(token: str, kind: str, inputs: str, outputs: str = "", **fields: An
     if kind:
         inputs, fields = f"{inputs} tags", {"tagging": tagging_by_field("id"), **fields}
     return aws_type(token, "ec2", inputs, outputs, kind=kind, **fields)
+
+
+def pulumi_name_of_member(member: str) -> str:
+    """`VpcId` -> `vpcId`, `KMSMasterKeyID` -> `kmsMasterKeyId`."""
+    name = _ACRONYM.sub(lambda match: match[1] + match[2].lower(), member)
+    return name[:1].lower() + name[1:]
 
 
 def tagging_by_field(name: str) -> Tagging:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from components.aws.types.aws_resource_type import AwsResourceType, Change
+from components.aws.types.aws_resource_type import AwsResourceType, Change, pulumi_name_of_member
 from components.aws.types.templates import fill_template, parts_of
 from components.platform.calls import Call, InputFailure
 from components.platform.values import Properties
@@ -19,7 +19,6 @@ from localcloud.aws.plugin.shapes import (
     ParameterBuilder,
     in_form_of,
     member_of,
-    pulumi_name_of_member,
     put_at,
     search_path,
     shape_at,

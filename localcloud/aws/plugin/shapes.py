@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from components.aws.types.aws_resource_type import pulumi_name_of_member
 from components.platform.calls import InputFailure
 from components.platform.values import UNKNOWN, Properties
 
 # Properties that are maps: users choose their keys.
 MAPS = frozenset({"metadata", "tags", "tagsAll", "volumeTags"})
 _INDEX = re.compile(r"\[\d+\]")
-_ACRONYM = re.compile(r"([A-Z])([A-Z]+)(?=[A-Z][a-z]|\d|$)")
 _WHOLE = re.compile(r"-?\d+")
 _TAG = ({"Key", "Value"}, {"key", "value"})
 
@@ -111,12 +111,6 @@ def member_of(shape: Any, key: str, renamed: str = "") -> str | None:
     wanted = key.lower()
     names = (wanted, wanted.removesuffix("s"), f"{wanted}s", f"{wanted.removesuffix('ies')}y")
     return next((lower[name] for name in names if name in lower), None)
-
-
-def pulumi_name_of_member(member: str) -> str:
-    """`VpcId` -> `vpcId`, `KMSMasterKeyID` -> `kmsMasterKeyId`."""
-    name = _ACRONYM.sub(lambda match: match[1] + match[2].lower(), member)
-    return name[:1].lower() + name[1:]
 
 
 def to_pulumi(value: Any, renamed: Mapping[str, str], path: str = "") -> Any:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -129,9 +129,6 @@ class Cloud(pulumi.runtime.Mocks):
             STACK_RESOURCES: self._resources,
             HOME_OF: partial(_regions, home=home),
         }
-
-    def keep_earlier_name(self, token: str, name: str, aliases: Iterable[str]) -> None:
-        """A review's cloud knows resources of the other side. Here none was there before."""
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
         answer = self._functions[args.token]

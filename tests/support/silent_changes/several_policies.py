@@ -16,33 +16,21 @@ _STRANGER = json.dumps({
     }],
 })  # fmt: skip
 
-CHANGES = (
-    *(
-        SilentChange(
-            number=15,
-            title=f"a second policy of the bucket {name}",
-            stack=AWS,
-            program=(
-                f"pulumi.CustomResource('aws:s3/bucketPolicy:BucketPolicy', {name!r},"
-                f" {{'bucket': {_BUCKET!r}, 'policy': {_STRANGER!r}}})"
-            ),
-            shows=("gains: the account 666666666666 may",),
-            trips=frozenset({"access-gain"}),
-        )
-        for name in ("a-more", "z-more")
-    ),
-    *(
-        SilentChange(
-            number=15,
-            title=f"a second block of public access {name}",
-            stack=AWS,
-            program=(
-                f"pulumi.CustomResource('aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock', {name!r},"
-                f" {{'bucket': {_BUCKET!r}, 'blockPublicAcls': False}})"
-            ),
-            shows=("gains:",),
-            trips=frozenset({"access-gain"}),
-        )
-        for name in ("a-more", "z-more")
-    ),
+# What is given twice, its type and inputs, and what the review shows.
+_SECOND = (
+    ("policy of the bucket", "BucketPolicy", {"policy": _STRANGER}, "gains: the account 666666666666 may"),
+    ("block of public access", "BucketPublicAccessBlock", {"blockPublicAcls": False}, "gains:"),
+)
+
+CHANGES = tuple(
+    SilentChange(
+        number=15,
+        title=f"a second {what} {name}",
+        stack=AWS,
+        program=(f"pulumi.CustomResource('aws:s3/b{kind[1:]}:{kind}', {name!r}, { ({'bucket': _BUCKET, **inputs})!r})"),
+        shows=(shown,),
+        trips=frozenset({"access-gain"}),
+    )
+    for what, kind, inputs, shown in _SECOND
+    for name in ("a-more", "z-more")
 )
