@@ -50,7 +50,7 @@ def test_another_secret_is_said_without_both() -> None:
 
 def test_a_secret_that_every_stack_takes_is_not_shown_either() -> None:
     (change,) = compare_settings({}, {"config.aws:secretKey": {"value": "abcdefgh", "secret": True}})
-    assert change.words == 'config.aws:secretKey: not set -> {"value": "a credential in plain text", "secret": true}'
+    assert change.words == 'config.aws:secretKey: not set -> {"secret": true, "value": "a credential in plain text"}'
 
 
 def test_a_new_stack_says_what_not_every_new_stack_has() -> None:
