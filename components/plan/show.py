@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from math import isfinite, isnan
 from typing import Any, TypeVar
 
@@ -24,12 +25,14 @@ SECRET = "(secret)"
 
 def to_plain_values(value: Any) -> Any:
     """Frozen values as values of JSON, with the keys of stack files. Works for every dataclass."""
+    if isinstance(value, str | int | None):
+        return value  # most values: asked first, as plans of hundreds of jobs have a hundred thousand
     if isinstance(value, Secret):
         return SECRET
     if isinstance(value, PortRange):
         return value.to_shorthand()
     if is_dataclass(value):
-        return {camel_case(column.name): to_plain_values(getattr(value, column.name)) for column in fields(value)}
+        return {key: to_plain_values(getattr(value, name)) for name, key in _keys_of_columns(value.__class__)}
     if isinstance(value, Mapping):
         return {str(key): to_plain_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -37,6 +40,11 @@ def to_plain_values(value: Any) -> Any:
     if isinstance(value, float) and not isfinite(value):
         return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
+
+
+@cache
+def _keys_of_columns(kind: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((column.name, camel_case(column.name)) for column in fields(kind))
 
 
 def json_text(value: Any) -> str:

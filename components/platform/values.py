@@ -239,6 +239,8 @@ def _item_or_none(items: list[Any], index: int) -> Any:
 def _are_same_values(old: Any, new: Any, unordered: bool) -> bool:
     if old is UNKNOWN or new is UNKNOWN:
         return False
+    if isinstance(old, str) and isinstance(new, str):
+        return old == new
     if unordered and isinstance(old, list) and isinstance(new, list):
         return sorted(map(canonical_json, old)) == sorted(map(canonical_json, new))
     return canonical_json(old) == canonical_json(new)

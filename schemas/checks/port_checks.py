@@ -100,20 +100,22 @@ def overlapping_ranges(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def colliding_frameworks(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     """The rules hold for the whole subnet: a port opened for one framework is also open on the other's nodes."""
     seen: set[str] = set()
-    for (name, job), (_, other_job) in combinations(_jobs_on_platform(stack, facts), 2):
-        first, second = job.framework, other_job.framework
+    numbered = [(name, job.framework, tuple(job.numbered())) for name, job in _jobs_on_platform(stack, facts)]
+    for (name, first, ports_of_first), (_, second, ports_of_second) in combinations(numbered, 2):
+        if first.name == second.name:
+            continue
         overlaps = [
             (
                 port.label,
                 f"`{port.label}` of {first.name} ({ports}) overlaps `{other_port.label}` of {second.name} ({others})",
             )
-            for port, ports in job.numbered()
-            for other_port, others in other_job.numbered()
+            for port, ports in ports_of_first
+            for other_port, others in ports_of_second
             if ports.overlaps(others)
         ]
         # One finding for two frameworks, however many of their ports overlap.
         overlapping = "; ".join(text for _, text in overlaps)
-        if first.name == second.name or not overlaps or overlapping in seen:
+        if not overlaps or overlapping in seen:
             continue
         seen.add(overlapping)
         message = f"{overlapping}: the subnet's rules would open each to the other's nodes"

@@ -112,7 +112,7 @@ def _managed_resources(side: Snapshot, with_providers: bool = False) -> tuple[Re
 
 
 def _comparable_resource(resource: ReviewedResource, ignored: tuple[str, ...]) -> ReviewedResource:
-    inputs = _with_digests(resource.inputs, "", resource.secrets)
+    inputs: Any = _with_digests(resource.inputs, "", resource.secrets) if resource.secrets else resource.inputs
     for path in ignored:
         inputs = _without_path(inputs, path.split("."))
     return replace(resource, inputs=with_defaults(inputs) if resource.type == RUN_TYPE else inputs)

@@ -11,6 +11,7 @@ for the stack's own state from the recording of the other side. Reviews of other
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import json
 import logging
@@ -133,6 +134,8 @@ def _run_recorded(
 
 def _without_secrets(value: Any, secret: tuple[str, ...]) -> Any:
     """Removes the encrypted texts of the file from the recording, wherever the program put them."""
+    if not secret:
+        return value
     if isinstance(value, Mapping):
         return {_without_secrets(key, secret): _without_secrets(item, secret) for key, item in value.items()}
     if isinstance(value, list):
@@ -180,6 +183,8 @@ def _record_in_fork(write: Callable[[str], object], line: str) -> list[str]:
     if child == 0:
         os.close(reading)
         signal.alarm(SECONDS)
+        # The fork ends with its one program: what it leaves need not be looked for.
+        gc.disable()
         write(answer_request(line))
         with os.fdopen(writing, "w") as used:
             used.write("\n".join(sys.modules.keys() - had))

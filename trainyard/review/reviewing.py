@@ -69,16 +69,17 @@ class _StackSides:
 
 def review_stacks(request: ReviewRequest, progress: Progress) -> Iterator[Review]:
     """Yields one review after the other. A thread records the earlier sides in advance."""
-    stacks = _check_both_sides(request)
     with ExitStack() as open_until_the_end:
         # Closed last, because closing the processes ends the recordings that still run.
         pool = open_until_the_end.enter_context(ThreadPoolExecutor(1))
-        seen = tuple(_folders_of_programs(request, stacks))
+        seen = tuple(_folders_of_programs(request))
         after = before = open_until_the_end.enter_context(RecordingProcess(request.after.code, seen))
         # For the same code, a second process is worth its imports only with many stacks.
-        if request.before and (request.before.code != request.after.code or len(stacks) > _FEW):
+        if request.before and (request.before.code != request.after.code or len(request.names) > _FEW):
             before = open_until_the_end.enter_context(RecordingProcess(request.before.code, seen))
         request.not_isolated[:] = filter(None, (after.not_isolated,))
+        # The processes import their packages meanwhile.
+        stacks = _check_both_sides(request)
         then = request.context.against
         earlier = [
             pool.submit(_record_side, before, stack.name, stack.before, then) if stack.before else None
@@ -98,13 +99,11 @@ def review_stacks(request: ReviewRequest, progress: Progress) -> Iterator[Review
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _folders_of_programs(request: ReviewRequest, stacks: Sequence[_StackSides]) -> Iterator[Path]:
+def _folders_of_programs(request: ReviewRequest) -> Iterator[Path]:
     """What the programs of both sides see: the repositories of the stack files, and files that these are links to."""
     for side in filter(None, (request.after, request.before)):
         yield side.aside or project_of_stacks(side.stacks)
-    for stack in stacks:
-        for judged in filter(None, (stack.before, stack.after)):
-            file = judged.folder / f"Pulumi.{stack.name}.yaml"
+        for file in filter(None, map(side.file, request.names)):
             if file.is_symlink() and file.exists():
                 yield file.resolve()
 
