@@ -47,15 +47,23 @@ class KeepsLess(NamedTuple):
     """An input by which a resource keeps less of what is in it, though it stays: fewer days, or no longer `on`.
 
     `input` is a path, through lists too, where the lowest number counts. `{before}` and `{after}` in the words are
-    days. `without`: the days where the input has no value."""
+    days. `without`: the days where the input has no value.
+
+    `only`: inputs on the path's second step, such as the status of a rule, with the values under which the number
+    counts; None is no value. `unit`: the input there that names the number's unit. `of`: the input with the other
+    resource that keeps less, `{of}` in the words: a new resource of such a type can lose something, too."""
 
     input: str
     words: str
     avoid: str
     on: str = ""
     without: float = inf
+    only: Mapping[str, tuple[Any, ...]] = MappingProxyType({})
+    unit: str = ""
+    of: str = ""
 
 
+COPY_FIRST = "copy what is needed first"
 NO_OLD_VERSIONS = "no older versions are kept from now on: what is overwritten or deleted is gone"
 
 

@@ -15,7 +15,7 @@ from components.plan.model import RUN_TYPE
 from components.platform.inputs import with_defaults
 from components.platform.replacing import TRIGGER
 from components.platform.review import SECRET, UNKNOWN, Loss, ReviewedResource, ReviewPlatform, Snapshot
-from trainyard.review.losses_in_place import find_loss_in_place
+from trainyard.review.losses_in_place import find_loss_by_creation, find_loss_in_place
 from trainyard.review.model import Change, ChangeKind, Forecast
 
 _RUN_ENDS = Loss(
@@ -47,7 +47,9 @@ def compare_snapshots(
         replaced = _find_replacements(pairs, platform)
     else:
         replaced = {pair.after.urn: (by_engine[pair.after.urn], "") for pair in pairs if pair.after.urn in by_engine}
-    changes = [Change("created", resource.type, resource.name, resource.urn) for resource in created]
+    changes = [
+        Change("created", made.type, made.name, made.urn, loss=find_loss_by_creation(made, created)) for made in created
+    ]
     kind: ChangeKind
     for resource in deleted:
         kind = "blocked" if resource.protect else "kept" if resource.retain else "deleted"

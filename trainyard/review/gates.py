@@ -96,7 +96,7 @@ _GATES: Mapping[str, Callable[[Review], Iterable[str]]] = {
     "replace": lambda review: (
         f"{resource_title(change.type, change.name)} is {change.kind}"
         for change in review.changes
-        if change.kind in ("replaced", "blocked") or (change.kind in ("deleted", "changed") and change.loss)
+        if change.kind in ("replaced", "blocked") or (change.kind in ("created", "changed", "deleted") and change.loss)
     ),
     "exposure": lambda review: (
         *(opening.words for opening in review.opened if opening.outside),

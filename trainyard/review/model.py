@@ -17,7 +17,8 @@ RunChangeKind = Literal["added", "removed", "changed"]
 @dataclass(frozen=True, slots=True)
 class Change:
     """A resource that differs. `because`: the inputs that force its replacement, or that change in place. `follows`:
-    the resource whose replacement replaces this one. `loss`: what is lost, also with a change in place.
+    the resource whose replacement replaces this one. `loss`: what is lost, also with a change in place, or by
+    a new resource.
 
     Kinds: `kept` leaves the stack and stays in the cloud; `blocked` is protected, so Pulumi refuses the change.
     """
@@ -315,7 +316,7 @@ class Review:
 
     @property
     def lost_in_place(self) -> tuple[Change, ...]:
-        return tuple(change for change in self.of_kind("changed") if change.loss)
+        return tuple(change for change in self.of_kind("changed", "created") if change.loss)
 
     @property
     def has_decisions(self) -> bool:

@@ -225,6 +225,7 @@ def _change_item(alike: list[Change], is_explained: bool) -> Item:
         "deleted": "deleted",
         "kept": "leaves the stack and stays in the cloud",
         "changed": "keeps less than before",
+        "created": "made, and deletes what is there",
     }[first.kind]
     paths = list(dict.fromkeys(map(without_indexes, first.because)))
     more = f" and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""

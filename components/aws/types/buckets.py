@@ -16,6 +16,7 @@ from components.aws.types.aws_resource_type import (
     unused_read,
 )
 from components.values.resource_types import (
+    COPY_FIRST,
     NO_OLD_VERSIONS,
     KeepsLess,
     LostWith,
@@ -202,8 +203,9 @@ BUCKETS_TYPES = (
         in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
         keeps_less=tuple(
             KeepsLess(
-                f"rules.{days}", f"{objects} older than {{after}} are deleted, which were kept for {{before}}",
-                "copy what is needed first",
+                f"rules.{days}",
+                f"{objects} of the bucket {{of}} older than {{after}} are deleted, which were kept for {{before}}",
+                COPY_FIRST, only={"status": ("Enabled",)}, of="bucket",
             )
             for days, objects in (
                 ("expiration.days", "objects"),

@@ -3,6 +3,7 @@
 
 from components.oci.types.oci_resource_type import oci_type
 from components.values.resource_types import (
+    COPY_FIRST,
     NO_OLD_VERSIONS,
     KeepsLess,
     LostWith,
@@ -70,5 +71,22 @@ OBJECT_STORAGE_TYPES = (
         ),
         computed=input_names("bucketListingAction object objectName"), part="access link",
         in_reviews=inputs_in_reviews(judged="accessType bucket object", placed="name namespace"),
+    ),
+    ResourceType(
+        token="oci:ObjectStorage/objectLifecyclePolicy:ObjectLifecyclePolicy",
+        replaced_by=input_names("bucket namespace"),
+        in_reviews=inputs_in_reviews(placed="bucket namespace"),
+        keeps_less=tuple(
+            KeepsLess(
+                "rules.timeAmount",
+                f"{objects} of the bucket {{of}} older than {{after}} are deleted, which were kept for {{before}}",
+                COPY_FIRST, unit="timeUnit", of="bucket",
+                only={"action": ("DELETE",), "isEnabled": (True,), "target": targets},
+            )
+            for objects, targets in (
+                ("objects", (None, "objects")), ("old versions of objects", ("previous-object-versions",)),
+            )
+        ),
+        harmless="it only moves and removes objects",
     ),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.silence import AWS, SilentChange
+from tests.support.silence import AWS, OCI, SilentChange
 
 REPLACE, EXPOSURE, ACCESS = (frozenset({gate}) for gate in ("replace", "exposure", "access-gain"))
 IN_A_VCN, IN_A_VPC = "oci-existing-vcn", "aws-dl1-existing-vpc"
@@ -34,7 +34,35 @@ def _ingress(*ranges: str) -> Any:
     return lambda document: document["config"]["trainyard:network"].update(ingress=rules)
 
 
+# What deletes the objects of a bucket that is there already, by stack: its type, and its rules.
+_EXPIRY = {
+    OCI: (
+        "oci:ObjectStorage/objectLifecyclePolicy:ObjectLifecyclePolicy",
+        {"name": "tidy", "action": "DELETE", "isEnabled": True, "timeAmount": "1", "timeUnit": "DAYS"},
+    ),
+    AWS: (
+        "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
+        {"id": "tidy", "status": "Enabled", "expiration": {"days": 1}},
+    ),
+}
+
 CHANGES = (
+    *(
+        SilentChange(
+            number=1,
+            title=f"objects that expire, on {stack}",
+            stack=stack,
+            program=f"pulumi.CustomResource({token!r}, 'more', {{'bucket': 'data', 'rules': [{rule!r}]}})",
+            shows=(
+                "1 lost in place",
+                f"{token.rpartition(':')[2]} more: made with rules; not judged",
+                f"{token.rpartition(':')[2]} `more`: made, and deletes what is there",
+                "lost: objects of the bucket data older than 1 day are deleted, which were kept for ever",
+            ),
+            trips=REPLACE,
+        )
+        for stack, (token, rule) in _EXPIRY.items()
+    ),
     SilentChange(
         number=11,
         title="logs are kept for a shorter time",

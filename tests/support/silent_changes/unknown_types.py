@@ -15,7 +15,6 @@ _ADDED: Mapping[str, tuple[tuple[str, str, Mapping[str, Any]], ...]] = {
         ("a user in Administrators", "oci:Identity/userGroupMembership:UserGroupMembership", {"userId": "mallory"}),
         ("an API key", "oci:Identity/apiKey:ApiKey", {"userId": "mallory", "keyValue": "key"}),
         ("a bucket replicated to a stranger", "oci:ObjectStorage/replicationPolicy:ReplicationPolicy", {"bucket": "b"}),
-        ("objects that expire", "oci:ObjectStorage/objectLifecyclePolicy:ObjectLifecyclePolicy", {"rules": []}),
         ("a machine with an address", "oci:Core/instance:Instance", {"createVnicDetails": {"assignPublicIp": "true"}}),
         ("a public address", "oci:Core/publicIp:PublicIp", {"privateIpId": "ip"}),
         ("a peering gateway", "oci:Core/localPeeringGateway:LocalPeeringGateway", {"peerId": "vcn"}),
@@ -65,16 +64,6 @@ CHANGES = (
         )
         for stack, added in _ADDED.items()
         for title, token, inputs in added
-    ),
-    SilentChange(
-        number=1,
-        title="objects that expire sooner",
-        stack=AWS,
-        program=(
-            "pulumi.CustomResource('aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration', 'more',"
-            " {'bucket': 'data', 'rules': [{'expiration': {'days': 1}}]})"
-        ),
-        shows=("BucketLifecycleConfiguration more: made with rules; not judged", '"days": 1'),
     ),
     SilentChange(
         number=1,
