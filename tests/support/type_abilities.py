@@ -85,6 +85,7 @@ EXCEPTIONS: Mapping[str, str] = {
     "oci:Core/instanceMaintenanceEvent:InstanceMaintenanceEvent": "",
     "aws:ecr/lifecyclePolicy:LifecyclePolicy": "m",
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": "m",
+    "oci:ObjectStorage/objectLifecyclePolicy:ObjectLifecyclePolicy": "m",
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": "m",
     "aws:s3/bucketVersioning:BucketVersioning": "mc",
     "aws:cloudwatch/logGroup:LogGroup": "",
