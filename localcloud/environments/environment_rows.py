@@ -41,6 +41,7 @@ class EnvironmentRow:
     suite: str = ""
     unpacked: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    libraries: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
     build: Mapping[str, str] = field(default_factory=dict)
@@ -50,6 +51,14 @@ class EnvironmentRow:
     def repairs(self) -> tuple[Path, ...]:
         """The file of the repair, if there is one."""
         return (HERE / "repairs" / f"{self.repair}.py",) if self.repair else ()
+
+    def library_folder(self, folder: Path) -> Path:
+        """The folder with its `libraries`, below the folder of the environment."""
+        return folder / "lib" / "shared"
+
+    def library_path(self, folder: Path) -> dict[str, str]:
+        """The variable by which its processes find its `libraries`."""
+        return {"LD_LIBRARY_PATH": str(self.library_folder(folder))} if self.libraries else {}
 
     @property
     def lists(self) -> tuple[Path, ...]:

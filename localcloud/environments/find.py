@@ -271,4 +271,5 @@ def _environment_layout(row: EnvironmentRow, folder: Path, made_by: Path) -> Lay
 def _build_environment(row: EnvironmentRow, interpreter: Path, says: str, parts: Layout) -> Environment:
     library = port_shim.find_port_shim()
     pinned = {"TRAINYARD_PIN_LIBRARY": str(library)} if library else {}
-    return Environment(row.name, interpreter, says, parts, {**pinned, **row.variables})
+    own = {**pinned, **row.library_path(interpreter.parent.parent), **row.variables}
+    return Environment(row.name, interpreter, says, parts, own)

@@ -78,6 +78,10 @@ def make_environment(name: str, tell: MakeProgress, install: bool = False) -> En
                 (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {path.stem}\nVersion: 1\n", "utf-8")
                 entry = f"[{row.repair_point}]\n{path.stem} = {path.stem}:apply\n"
                 (described / "entry_points.txt").write_text(entry, "utf-8")
+            for library, pattern in row.libraries.items():
+                shared = row.library_folder(folder)
+                shared.mkdir(exist_ok=True)
+                (shared / library).symlink_to(next(_modules_folder(folder).glob(pattern)))
             cache.write_stamp(folder, _prove_environment(row, folder))
             tell.say(f"the environment `{name}` is ready")
     made = find_environment(name)
@@ -173,6 +177,7 @@ def _prove_environment(row: EnvironmentRow, folder: Path) -> Stamp:
     command = isolated_python("-c", _PROOF, ",".join(row.imports), proof, python=folder / "bin" / "python")
     with tempfile.TemporaryDirectory() as empty:
         writes = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_PROOFS}
+        writes |= row.library_path(folder)
         result = subprocess.run(command, cwd=empty, env=writes, capture_output=True, text=True, check=False)
     if result.returncode:
         # The last line of a traceback says what is missing.
