@@ -14,13 +14,16 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from catalog.version import VERSION
 from policies.offline import results_of_snapshot
 from policies.pack import NAME
 from policies.rule import Examples, JudgedResource, PolicyRule, StackRule, resource_rules, stack_rules
 from policies.settings import NOT_KNOWN_YET
+from tests.support.examples import STACKS
 from tests.support.policy_examples import snapshot, written
+from trainyard.cli.main import main
 from trainyard.engine.obtain import local_stack_environment
 
 PROJECT = Path(__file__).with_name("policies_project")
@@ -157,6 +160,20 @@ def test_a_waiver_has_the_same_effect_for_the_engine_and_a_review(
     assert told(said) == {(level, "public-bucket", "data")} == offline([opened], {}, waivers=waivers)
     (result,) = results_of_snapshot(snapshot([opened], waivers=waivers), {}, date.today())
     assert (result.outcome, result.waiver) == ("waived" if went_on else "fail", words)
+
+
+def test_a_misspelt_rule_has_no_effect_in_the_engine_and_a_review_refuses_it(project: Project, tmp_path: Path) -> None:
+    """The engine passes on the settings of the pack's rules only: no pack can see another name."""
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"unversioned-buckets": "mandatory"}))
+    bucket = (BUCKET, "data", {"freeformTags": TAGS}, True)
+    went_on, said = project.judged("preview", bucket, options=("--policy-pack-config", str(settings)))
+    assert went_on, said
+    assert told(said) == {("advisory", "unversioned-bucket", "data")}
+    assert "unversioned-buckets" not in said
+    done = CliRunner().invoke(main, ["review", "--stacks", str(STACKS), "--policy-config", str(settings)])
+    words = "`unversioned-buckets` is not a rule of the pack (docs/policies.md): did you mean `unversioned-bucket`?"
+    assert (done.exit_code, done.stderr) == (2, f"Error: {settings}: {words}\n")
 
 
 def test_levels_depend_on_the_environment_and_invalid_settings_are_refused(project: Project, tmp_path: Path) -> None:

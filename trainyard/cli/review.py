@@ -98,7 +98,7 @@ def review(
         request = replace(
             request,
             rehearsal=read_rehearsal(rehearsal, stack_name(Path(request.names[0]))) if rehearsal else None,
-            pack=_json_object(policy_config) if policy_config else {},
+            pack=_read_pack_config(policy_config) if policy_config else {},
         )
         repository = review_repository(request.after.stacks, request.before)
         reviews = [review_preview(request, preview)] if preview else list(review_stacks(request, _Progress()))
@@ -149,7 +149,6 @@ def _parse_gate_option(text: str) -> tuple[Gate, ...]:
 @contextmanager
 def _errors_in_words() -> Iterator[None]:
     from trainyard.review.costs import PricesError
-    from trainyard.review.evaluate import PackConfigError
     from trainyard.review.preview import PreviewError
     from trainyard.review.proof import RehearsalError
     from trainyard.review.recorder import RecordingError
@@ -157,7 +156,7 @@ def _errors_in_words() -> Iterator[None]:
 
     try:
         yield
-    except (RevisionError, PricesError, PreviewError, RehearsalError, PackConfigError, RecordingError) as problem:
+    except (RevisionError, PricesError, PreviewError, RehearsalError, RecordingError) as problem:
         raise click.ClickException(str(problem)) from None
 
 
@@ -219,7 +218,10 @@ def _chosen_file_names(named: Sequence[str], folder: Path, after: Side, before: 
     return tuple(dict.fromkeys(names))
 
 
-def _json_object(file: Path) -> Mapping[str, Any]:
+def _read_pack_config(file: Path) -> Mapping[str, Any]:
+    """Pulumi's engine ignores the settings of a rule that the pack does not have."""
+    from policies.settings import PolicyConfigError, read_rule_settings
+
     try:
         value = json.loads(file.read_text("utf-8"))
     except OSError as problem:
@@ -228,6 +230,10 @@ def _json_object(file: Path) -> Mapping[str, Any]:
         raise click.ClickException(f"{file} is not JSON: {problem}") from None
     if not isinstance(value, dict):
         raise click.ClickException(f"{file} does not hold a JSON object")
+    try:
+        read_rule_settings(value)
+    except PolicyConfigError as wrong:
+        raise click.ClickException(f"{file}: {wrong}") from None
     return value
 
 

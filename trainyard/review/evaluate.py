@@ -11,7 +11,6 @@ from typing import Any
 from catalog.platforms import Lacks, find_capability
 from components.platform.review import Network, ReviewPlatform, Snapshot
 from policies import offline
-from policies.settings import PolicyConfigError
 from schemas.findings import Finding, dotted_path
 from trainyard.review import reach, rendezvous
 from trainyard.review.access_changes import compare_abilities
@@ -45,17 +44,13 @@ class ReviewContext:
 class CheckFindings:
     """The findings of `check` on both sides. `file`: the stack file's path for people.
 
-    `pack`: the configuration of the policy pack.
+    `pack`: the configuration of the policy pack, which is valid.
     """
 
     file: str
     before: Sequence[Finding] = ()
     after: Sequence[Finding] = ()
     pack: Mapping[str, Any] = field(default_factory=dict)
-
-
-class PackConfigError(Exception):
-    """The configuration of the policy pack is invalid. The message is for the user."""
 
 
 def review_snapshots(
@@ -177,14 +172,11 @@ def _with_pack(made: Review, before: Snapshot, after: Snapshot, config: Mapping[
         return made
     then: list[Remark] = []
     now: list[Remark] = []
-    try:
-        for side, remarks in ((before, then), (after, now)):
-            for result in offline.results_of_snapshot(side, config, on) if side.resources else ():
-                place, because = result.resource, result.because
-                outcome, waiver = result.outcome, result.waiver
-                remarks.append(Remark(result.rule, result.level, place, because, result.remedy, 0, outcome, waiver))
-    except PolicyConfigError as wrong:
-        raise PackConfigError(f"--policy-config: {wrong}") from None
+    for side, remarks in ((before, then), (after, now)):
+        for result in offline.results_of_snapshot(side, config, on) if side.resources else ():
+            place, because = result.resource, result.because
+            outcome, waiver = result.outcome, result.waiver
+            remarks.append(Remark(result.rule, result.level, place, because, result.remedy, 0, outcome, waiver))
     earlier_names = {
         pair.after.name: pair.before.name
         for pair in match_resources(before, after)[0]

@@ -18,7 +18,7 @@ from components.plan.show import to_plain_values
 from components.platform.review import Snapshot
 from schemas.across_stacks import check_together, find_neighbours
 from schemas.judge import Judged, judge_file
-from trainyard.review.evaluate import CheckFindings, PackConfigError, ReviewContext, review_snapshots
+from trainyard.review.evaluate import CheckFindings, ReviewContext, review_snapshots
 from trainyard.review.model import Review, StackKind
 from trainyard.review.preview import read_preview
 from trainyard.review.program_settings import compare_stack_settings
@@ -90,8 +90,6 @@ def review_stacks(request: ReviewRequest, progress: Progress) -> Iterator[Review
                 progress(f"reviewing {stack.name} ({number} of {len(stacks)})")
                 try:
                     review = _review_stack(request, stack, after, future)
-                except PackConfigError:
-                    raise
                 except Exception as problem:  # an error in one stack must not hide the others
                     review = _failed_review(request, stack, problem)
                 yield review

@@ -122,7 +122,10 @@ def test_one_level_for_all_rules() -> None:
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"public-buckets": "advisory"}, "`public-buckets` is not a rule of the pack"),
+        (
+            {"public-buckets": "advisory"},
+            "`public-buckets` is not a rule of the pack .*: did you mean `public-bucket`?",
+        ),
         ({"public-bucket": "sometimes"}, "'sometimes' is not a level"),
         ({"budget": {"ceilings": {"dev": {"nodes": "many"}}}}, "ceilings.dev.nodes: 'many' is not of type"),
         ({"public-bucket": {"ceilings": {}}}, "Additional properties are not allowed"),
