@@ -101,6 +101,7 @@ PARTS = {
         "a rule or a statement that allows more is in the review, compared with traffic and calls on the local clouds;"
         " one that is only written differently is not", "changes of each", 300,
         ("tests/torture/test_review_calls.py", "tests/torture/test_review_packets.py",
+         "tests/programs/test_review_inputs.py", "tests/programs/test_review_drawn.py",
          "tests/unit/components/oci/review/test_oci_widenings.py",
          "tests/unit/components/aws/review/test_aws_widenings.py",
          "tests/unit/components/openpai/test_openpai_widenings.py", "tests/unit/trainyard/review/test_reach.py",
