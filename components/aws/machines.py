@@ -48,7 +48,8 @@ def launch_template(
     """The arguments of the launch template."""
     ours = {"tags": dict(tags)}
     disk = {"volume_size": cluster.disk_gb, "volume_type": "gp3", "encrypted": "true", "delete_on_termination": "true"}
-    # One for each network card. The first has the machine's address. EC2 requires device index 1 on all others.
+    # One for each network card. The first has the machine's address. AWS documents device index 1 for `efa` on all
+    # others (0 for `efa-only`); another index would be another template, and so replace existing machines.
     interfaces: list[dict[str, Any]] = []
     for card in range(max(1, cluster.efa)):
         interface: dict[str, Any] = {

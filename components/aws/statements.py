@@ -23,6 +23,11 @@ TRUST: Mapping[str, Any] = {
     "Version": VERSION,
     "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
 }
+# The policy that AWS gives an endpoint without one, with its version: the provider sees no difference to it.
+_ENDPOINT_DEFAULT: Mapping[str, Any] = {
+    "Version": "2008-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": ANY, "Action": ANY, "Resource": ANY}],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +210,14 @@ def row_statement(plan: AwsDl1Plan, row: Mapping[str, Any], why: str, bucket: st
 
 
 def vpc_endpoint_policies(plan: AwsDl1Plan) -> dict[str, str]:
-    """The policy of each endpoint, by its service. Empty if nodes can reach the internet anyway."""
-    if not plan.network.endpoints or plan.network.public:
-        return {}
+    """The policy of each endpoint, by its service. It allows everything if nodes can reach the internet anyway: without
+    one, the provider would leave an endpoint the policy that it had before."""
+    closed = plan.network.endpoints and not plan.network.public
     documents = {}
     for service, rows in table("aws_dl1_access")["endpoints"].items():
         statements = [{**row_statement(plan, row, "").document(), "Principal": "*"} for row in rows]
-        documents[service] = json.dumps({"Version": VERSION, "Statement": statements}, sort_keys=True)
+        document = {"Version": VERSION, "Statement": statements} if closed else _ENDPOINT_DEFAULT
+        documents[service] = json.dumps(document, sort_keys=True)
     return documents
 
 

@@ -114,5 +114,22 @@ def remember_sessions(assumed_role: Any) -> None:
     assumed_role.__init__ = make
 
 
+def give_profiles_their_ids(profile: Any, association: Any) -> None:
+    """Changes moto's classes: an instance profile has an id like AWS's, and an instance shows that of its profile."""
+    from moto.iam.utils import generate_access_key_id_from_account_id
+
+    make, associate = profile.__init__, association.__init__
+
+    def make_profile(self: Any, *args: Any, **named: Any) -> None:
+        make(self, *args, **named)
+        self.id = generate_access_key_id_from_account_id(ACCOUNT, prefix="AIPA", total_length=21)
+
+    def make_association(self: Any, *args: Any, **named: Any) -> None:
+        associate(self, *args, **named)
+        self.instance.iam_instance_profile["Id"] = self.iam_instance_profile.id
+
+    profile.__init__, association.__init__ = make_profile, make_association
+
+
 def _owner_tags(owner: Any) -> tuple[tuple[str, str], ...]:
     return tuple((tag["Key"], tag["Value"]) for tag in owner.tags or ())

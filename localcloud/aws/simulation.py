@@ -24,6 +24,7 @@ from localcloud.aws.kept import S3Object, SavedState, used_backends
 from localcloud.aws.launch_templates import with_launch_template
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
 from localcloud.aws.refusals import refuse_by_aws_rules
+from localcloud.aws.services import Wire
 from localcloud.server.http import Reply, Request
 
 log = logging.getLogger("localcloud")
@@ -57,7 +58,9 @@ class Simulation:
         sigv4.check_freshness(signed)
         key = identities.find_access_key(signed.key_id)
         if key.token != signed.token:
-            raise RefusalError(Reason.BAD_TOKEN, "The security token included in the request is invalid")
+            # A temporary key is known only together with its token.
+            reason = Reason.BAD_TOKEN if signed.token else Reason.UNKNOWN_KEY
+            raise RefusalError(reason, "The security token included in the request is invalid")
         sigv4.verify_sigv4(request, signed, key.secret, digest)
         return key.principal
 
@@ -163,7 +166,10 @@ class MotoApps:
         reply_headers = {name.lower(): value for name, value in headers if name.lower() not in ("connection", "date")}
         if not call.operation.startswith("Head"):
             reply_headers["content-length"] = str(len(content))
-        return Reply(int(status.split()[0]), headers=reply_headers, content=content)
+        code = int(status.split()[0])
+        if call.service.wire is Wire.JSON and 400 < code < 500:
+            code = 400  # services that speak JSON have no other status for what a client did wrong
+        return Reply(code, headers=reply_headers, content=content)
 
     def _app(self, backend: str) -> Wsgi:
         if backend not in self._apps:

@@ -15,6 +15,7 @@ import pytest
 
 from catalog.tables import table
 from components.aws.iam.decide import KNOWN_KEYS, REQUEST_KEYS, AwsPrincipal
+from components.aws.types import SERVED_TYPES
 from localcloud.aws.access.decisions import ec2_may_assume
 from localcloud.aws.access.needs import needs_of_aws_call
 from localcloud.aws.border.parameters import write_flat_parameters
@@ -91,6 +92,22 @@ def test_access_is_checked_for_an_id_in_any_parameter() -> None:
                 operation, path,
             )  # fmt: skip
     assert seen > 250
+
+
+# Actions of the provider's rows that no row `also` has, and what demands them.
+_BY_A_RULE = {
+    "iam:PassRole": "a profile with a role, in a launch or where it is made",
+    "s3:DeleteObjectVersion": "a version's id in DeleteObjects",
+    "s3:ListBucket": "a read of an object that is not there",
+}
+
+
+def test_what_aws_wants_beside_the_providers_calls_is_demanded() -> None:
+    demanded = {action for members in table("aws_calls")["also"].values() for action in members.values()}
+    named = {
+        action for row in SERVED_TYPES.values() for text in row.provider.actions.values() for action in text.split()
+    }
+    assert named - demanded == set(_BY_A_RULE)
 
 
 def test_every_kind_of_id_says_what_it_is_of() -> None:

@@ -150,8 +150,15 @@ def test_endpoints_of_a_closed_network_allow_writes_only_in_the_account(
 
 def test_endpoints_allow_everything_if_there_is_another_way_out(record: Record, changed: Written) -> None:
     public = changed("aws-dl1-resnet", network({"ingress": LETTING_IN}, cluster(publicAddress="elastic")))
+    anybody, others = AwsPrincipal("arn:aws:iam::210987654321:user/somebody", user="somebody"), {**OTHERS}
     for made in (public, record("aws-dl1-single-node")):
-        assert not [one.name for one in of_type(made, "VpcEndpoint") if "policy" in one.inputs]
+        policies = {one.name: one.inputs.get("policy") for one in of_type(made, "VpcEndpoint")}
+        # Without a policy, the provider would leave that of a closed network in force.
+        assert policies["s3"], "written out"
+        for service, policy in policies.items():
+            document = PolicyDocument(service, statements_of(policy)) if policy else None
+            need = Need("s3:PutObject", "arn:aws:s3:::somebody-elses/a", others)
+            assert document is None or decide_aws_call(need, anybody, InForce((document,))).allowed, service
 
 
 def test_with_a_reservation_there_is_no_placement_group(changed: Written) -> None:

@@ -6,13 +6,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from catalog.tables import table
 from components.aws.stack import NAME, AwsDl1Stack, rule
 from schemas.checks.name_checks import OUR_TAGS
 from schemas.facts import Facts
 from schemas.findings import Wrong, at
 from schemas.name_suggestions import suggest_name
 
-_BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REPOSITORY = re.compile(r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
 # Tags of IAM's roles and policies, which allow fewer characters than other services.
 _TAG = re.compile(r"[\w\s.:/=+@-]*")
@@ -57,15 +57,19 @@ def bucket_name(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     for job, spec in stack.jobs.items():
         names += [(at("jobs", job, "inputs", index, "bucket"), item.bucket) for index, item in enumerate(spec.inputs)]
     for path, name in names:
-        if name is not None and (not _BUCKET.fullmatch(name) or ".." in name):
+        if name is not None and not _is_bucket_name(name):
             message = f"`{name[:80]}` is not a valid bucket name"
             yield Wrong(
                 path, message, "use 3 to 63 lowercase letters, digits, `-` and `.`, beginning with a letter or digit"
             )
     made = stack.physical("training")
-    if stack.makes("bucket") and stack.bucket.name is None and not _BUCKET.fullmatch(made):
+    if stack.makes("bucket") and stack.bucket.name is None and not _is_bucket_name(made):
         message = f"the bucket would be called `{made}`, and S3 takes 63 letters at most"
         yield Wrong(at("environment"), message, "write `bucket: { name: <name> }`, or shorten `team` or `environment`")
+
+
+def _is_bucket_name(name: str) -> bool:
+    return re.fullmatch(table("aws_dl1")["names"]["bucket"], name) is not None
 
 
 @rule("TY651", "a repository name that ECR would refuse")

@@ -120,6 +120,7 @@ FUNCTIONS: Mapping[str, AwsFunction] = {
         at="LaunchTemplates[].merge(@, {name: LaunchTemplateName, defaultVersion: DefaultVersionNumber, "
         "latestVersion: LatestVersionNumber})",
         id="{launchTemplateId}", one=True, unused_calls={"DescribeLaunchTemplateVersions": _LATEST_VERSION},
+        unreached={"credits of burstable machines": "DescribeInstanceTypes"},
     ),
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": AwsFunction(
         "ec2", "DescribeInstanceTypeOfferings", "ec2/ec2_instance_type_offerings_data_source.go",

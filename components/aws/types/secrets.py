@@ -55,9 +55,12 @@ SECRET_TYPES = (
         create=Creation("PutSecretValue", "{secretId}|{VersionId}"),
         reads=(Read("GetSecretValue", {"SecretId": "{secretId}", "VersionId": "{versionId}"}),),
         delete=Deletion("", {}), behaviour="access.VersionResource",
+        # A version that others have replaced keeps stages but AWSCURRENT, which are taken from it before it goes.
         provider=RealProvider(
             "secretsmanager/secret_version.go",
-            calls={"versionStages": "ListSecretVersionIds UpdateSecretVersionStage"},
+            calls={
+                "versionStages": "ListSecretVersionIds UpdateSecretVersionStage", "rotated": "UpdateSecretVersionStage",
+            },
         ),
         # Another current version is another value.
         live=LiveState(

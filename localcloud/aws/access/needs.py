@@ -20,38 +20,41 @@ from localcloud.server import http
 _NUMBERED = re.compile(r"^([A-Za-z.]+?)(?:\.member)?(?:\.\d+)?$")
 
 
-# Creations that also need a permission to tag, if they have tags.
-_TO_TAG = {
-    "secretsmanager.CreateSecret": "secretsmanager:TagResource", "ecr.CreateRepository": "ecr:TagResource",
-    "logs.CreateLogGroup": "logs:TagResource", "iam.CreateRole": "iam:TagRole", "iam.CreatePolicy": "iam:TagPolicy",
-    "iam.CreateInstanceProfile": "iam:TagInstanceProfile", "iam.CreateUser": "iam:TagUser",
-}  # fmt: skip
-
-
 def needs_of_aws_call(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
     """All actions and resources that must be allowed; none if the call needs no permission."""
-    common = common_keys(call, principal)
+    common, rows = common_keys(call, principal), table("aws_calls")
+    own = f"{call.service.prefix}:{call.operation}"
     if call.service.wire is Wire.S3:
-        return list(s3_needs.s3_needs(call, common))
-    if call.service.wire is Wire.EC2:
-        return list(ec2_needs.ec2_needs(call, common))
-    named = table("aws_calls")["actions"].get(call.service.prefix, {}).get(call.operation)
-    if named == []:
+        needs = list(s3_needs.s3_needs(call, common))
+    elif call.service.wire is Wire.EC2:
+        needs = list(ec2_needs.ec2_needs(call, common))
+    elif rows["actions"].get(call.service.prefix, {}).get(call.operation) == []:
         return []
-    keys = {**common, **_request_tags(call), **special_keys(call)}
-    needs = [
-        Need(f"{call.service.prefix}:{call.operation}", arn, {**keys, **resource_tags.resource_tag_keys(arn)})
-        for arn in _call_resources(call)
-    ]  # fmt: skip
-    if to_tag := _TO_TAG.get(call.name):
-        needs += [Need(to_tag, need.resource, need.keys) for need in needs if "aws:TagKeys" in need.keys]
+    else:
+        keys = {**common, **_request_tags(call), **special_keys(call)}
+        needs = [Need(own, arn, {**keys, **resource_tags.resource_tag_keys(arn)}) for arn in call_resources(call)]
+    for member, action in rows["also"].get(call.name, {}).items():
+        if _gives_member(call, member):
+            also = (
+                Need(action, rows["also_on"].get(action, need.resource), need.keys)
+                for need in needs
+                if need.action == own
+            )
+            needs += {need.resource: need for need in also}.values()
     if call.name == "iam.AddRoleToInstanceProfile":
         arn = f"arn:aws:iam::{ACCOUNT}:role/{call.text('RoleName')}"
         needs.append(ec2_needs.pass_role_need(resource_tags.full_arn(arn, call.region), common))
     return needs
 
 
-def _call_resources(call: AwsCall) -> list[str]:
+def _gives_member(call: AwsCall, member: str) -> bool:
+    """Whether a call gives a member of its model, in a form of any service. A switch that is off is not given."""
+    document = call.document if isinstance(call.document, Mapping) else {}
+    value = call.parameters.get(member) or document.get(member)
+    return (bool(value) and value != "false") or any(name.startswith(f"{member}.") for name in call.parameters)
+
+
+def call_resources(call: AwsCall) -> list[str]:
     """The resources of a call; `*` if no row of the catalog names any."""
     arns: list[str] = []
     for row in table("aws_calls")["resource"]:

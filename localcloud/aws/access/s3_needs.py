@@ -34,6 +34,8 @@ def s3_needs(call: AwsCall, common: Keys) -> Iterator[Need]:
     }
     own |= {f"s3:{name}": (headers[name],) for name in (*_HEADERS, "if-none-match") if name in headers}
     own |= {f"s3:RequestObjectTag/{name}": (value,) for name, value in object_tags(call)}
+    if isinstance(call.document, Mapping) and "Tags" in call.document:  # those of a bucket
+        own |= resource_tags.request_keys(dict(map(resource_tags.tag_pair, call.document["Tags"])))
     keys = {**common, **own}
     if not bucket:
         yield from (Need(f"s3:{name}", "*", keys) for name in names)

@@ -8,7 +8,7 @@
 | machine_view | instances that are pending until the hosts report that they run | moto starts no machines |
 | placement | placement groups and capacity reservations | moto has none |
 | changes | tags, peers of rules, attributes of subnets, keys of log groups, deletions | moto refuses or ignores these |
-| buckets | default settings, encoded names in lists, no tags for missing buckets | moto has neither of them |
+| buckets | default settings, encoded names in lists, tags of new and of missing buckets | moto has none of them |
 | log_filters | filter patterns, a limit of events | moto returns all lines for many patterns, and keeps all |
 | policy_simulation | SimulatePrincipalPolicy | moto has none |
 | descriptions | descriptions of a security group's rules | moto loses those of rules without a CIDR |
@@ -46,7 +46,7 @@ OPERATIONS: Mapping[str, tuple[type[Operations], ...]] = {
     "iam": (policy_simulation.PolicySimulation,),
     "logs": (changes.LogGroupKeys,),
     "kms": (changes.KmsKeys,),
-    "s3": (buckets.BucketPayers,),
+    "s3": (buckets.BucketOperations,),
     "s3control": (buckets.BucketTags,),
 }  # fmt: skip
 
@@ -69,9 +69,11 @@ def add_to_moto() -> None:
     """Changes functions and data that moto's operations use. Overriding the operations would not help there."""
     from moto import settings
     from moto.ec2.models.elastic_network_interfaces import Attachment
+    from moto.ec2.models.iam_instance_profile import IamInstanceProfileAssociation
     from moto.ec2.models.launch_templates import LaunchTemplate
     from moto.ec2.models.security_groups import SecurityGroupRule
     from moto.iam.access_control import PermissionResult
+    from moto.iam.models import InstanceProfile
     from moto.logs import models as logs_models
     from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend
     from moto.s3.responses import S3Response
@@ -99,4 +101,5 @@ def add_to_moto() -> None:
 
     Attachment.__init__ = attach
     identities.remember_sessions(AssumedRole)
+    identities.give_profiles_their_ids(InstanceProfile, IamInstanceProfileAssociation)
     kept.watch_backends()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 from urllib.parse import quote
+from xml.etree import ElementTree
 
 from localcloud.aws.additions.outside import Operations
 
@@ -18,14 +19,14 @@ def install_bucket_defaults(backend: Any) -> None:
         from moto.s3.models import PublicAccessBlock
 
         bucket = create(self, bucket_name, *args, **named)
-        bucket.encryption = _default_encryption()
+        bucket.encryption = default_encryption()
         bucket.public_access_block = PublicAccessBlock(True, True, True, True)
         bucket.ownership_rule = "BucketOwnerEnforced"
         return bucket
 
     def get_bucket_encryption(self: Any, bucket_name: str) -> Any:
         # Every bucket is encrypted: without a rule, by the default one.
-        return get_encryption(self, bucket_name) or _default_encryption()
+        return get_encryption(self, bucket_name) or default_encryption()
 
     backend.create_bucket, backend.get_bucket_encryption = create_bucket, get_bucket_encryption
 
@@ -60,8 +61,18 @@ def encode_lists(responses: Any) -> None:
     responses.serialized = serialized
 
 
-class BucketPayers(Operations):
+class BucketOperations(Operations):
     """Operations of S3."""
+
+    def _bucket_response_put(self, request: Any, bucket_name: str, querystring: Any) -> Any:
+        """A new bucket has the tags of its creation, which moto drops."""
+        is_new = bucket_name not in self.backend.buckets
+        answer = self._by_moto("_bucket_response_put", request, bucket_name, querystring)
+        if is_new and self.body:
+            tags = ElementTree.fromstring(self.body).iter("Tag")
+            given = {tag.findtext("Key"): tag.findtext("Value") or "" for tag in tags}
+            self.backend.put_bucket_tagging(bucket_name, given)
+        return answer
 
     def list_objects(self) -> Any:
         """Answers GetBucketRequestPayment, for which moto lists objects."""
@@ -73,7 +84,7 @@ class BucketPayers(Operations):
         return self.serialized(ActionResult({"Payer": self.backend.get_bucket(self.bucket_name).payer}))
 
 
-def _default_encryption() -> dict[str, Any]:
+def default_encryption() -> dict[str, Any]:
     return {"Rule": {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}, "BucketKeyEnabled": False}}
 
 

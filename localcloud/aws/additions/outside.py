@@ -63,9 +63,9 @@ class Operations:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)
 
-    def _by_moto(self, operation: str) -> Any:
+    def _by_moto(self, operation: str, *given: Any) -> Any:
         """Calls moto's own implementation of an operation."""
-        return getattr(super(), operation)()
+        return getattr(super(), operation)(*given)
 
 
 def apply_filters(

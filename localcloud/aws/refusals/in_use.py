@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses deletions of resources that are in use. catalog/aws_refusals.toml has the rules, and this module finds what
-uses a resource."""
+"""Refuses deletions of resources that are in use, and names that are not yet free. catalog/aws_refusals.toml has the
+rules, and this module finds what uses a resource."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("localcloud")
 
 
 def refuse_deletion_in_use(call: AwsCall) -> None:
-    """Refuses a deletion if a row of the catalog says that its resource must be unused, and it is in use."""
+    """Refuses a call if a row of the catalog says that its resource or name must be unused, and it is in use."""
     for row in table("aws_refusals")["in_use"]:
         if row["operation"] != call.name:
             continue
@@ -36,8 +36,10 @@ def refuse_deletion_in_use(call: AwsCall) -> None:
 def _backend_of_call(call: AwsCall) -> Any:
     from moto.ec2.models import ec2_backends
     from moto.iam.models import iam_backends
+    from moto.secretsmanager.models import secretsmanager_backends
 
-    return ec2_backends[ACCOUNT][call.region] if call.service.prefix == "ec2" else iam_backends[ACCOUNT]["aws"]
+    backends = {"ec2": ec2_backends, "iam": iam_backends, "secretsmanager": secretsmanager_backends}
+    return backends[call.service.prefix][ACCOUNT]["aws" if call.service.prefix == "iam" else call.region]
 
 
 def _existing_interfaces(backend: Any) -> Iterator[Any]:
@@ -143,5 +145,8 @@ USERS: Mapping[str, Callable[[Any, str], Iterable[str]]] = {
     ),
     "access keys of user": lambda backend, name: (
         key.access_key_id for key in getattr(backend.users.get(name), "access_keys", ())
+    ),
+    "secrets that wait for deletion": lambda backend, name: (
+        one.arn for one in backend.secrets.values() if one.name == name and one.is_deleted()
     ),
 }

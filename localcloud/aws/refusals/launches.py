@@ -192,9 +192,10 @@ def _check_kinds(kind: str, network: dict[str, Any], interfaces: list[dict[str, 
         sort = interface.get("InterfaceType") or "interface"
         if sort not in _KINDS:
             raise _launch_refusal("InvalidParameterValue", f"Invalid value '{sort}' for InterfaceType.")
+        card, device = (int(interface.get(name) or 0) for name in ("NetworkCardIndex", "DeviceIndex"))
         if sort != "interface":
-            fast[int(interface.get("NetworkCardIndex") or 0)] += 1
-        if sort == "efa-only" and not int(interface.get("DeviceIndex") or 0):
+            fast[card] += 1
+        if sort == "efa-only" and (card, device) == (0, 0):
             raise _launch_refusal(
                 "InvalidParameterValue", "An EFA-only interface cannot be the primary network interface"
             )

@@ -23,7 +23,6 @@ _BLOCKS = frozenset({
 _BLOCK = re.compile(r"[0-9a-fA-F:.]+/(0|[1-9][0-9]{0,2})", re.ASCII)
 _SIGNS = r"a-zA-Z0-9. _-:/()#,@[]+=&;{}!$*"
 _TEXT = re.compile(r"[a-zA-Z0-9. _\-:/()#,@\[\]+=&;{}!$*]{0,255}", re.ASCII)
-_WHAT = {"GroupDescription": "security group description", "GroupName": "security group name"}
 
 
 def refuse_network_values(call: AwsCall) -> None:
@@ -40,24 +39,15 @@ def refuse_network_values(call: AwsCall) -> None:
         if member == "IpProtocol" and rules:
             _check_protocol(call, parent, value)
         if member in ("Description", "GroupDescription") and rules and not _TEXT.fullmatch(value):
-            what = _WHAT.get(member, "rule description")
+            what = "security group description" if member == "GroupDescription" else "rule description"
             raise _value_refusal(
                 f"Invalid {what}. Valid descriptions are strings less than 256 characters from the following set: "
                 f" {_SIGNS}"
             )
     if call.operation in ("CreateNetworkAclEntry", "ReplaceNetworkAclEntry"):
         _check_number(call.text("Protocol"), "protocol")
-    if call.operation == "CreateSecurityGroup":
-        name = call.text("GroupName")
-        if not _TEXT.fullmatch(name):
-            raise _value_refusal(
-                f"Invalid {_WHAT['GroupName']}. Valid names are strings less than 256 characters from the following"
-                f" set:  {_SIGNS}"
-            )
-        if name.startswith("sg-"):
-            raise _value_refusal(
-                f"Value ({name}) for parameter GroupName is invalid. Group names may not be in the format sg-*."
-            )
+    if call.operation == "CreateSubnet":
+        _check_zone(call)
 
 
 def _check_protocol(call: AwsCall, parent: str, protocol: str) -> None:
@@ -79,6 +69,20 @@ def _check_protocol(call: AwsCall, parent: str, protocol: str) -> None:
             )
         if first and int(first) > int(last):
             raise _value_refusal(f"Invalid TCP/UDP port range ({first}:{last})")
+
+
+def _check_zone(call: AwsCall) -> None:
+    """Refuses a zone of another region."""
+    from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
+
+    zones = RegionsAndZonesBackend.zones[call.region]
+    for parameter, names in {"AvailabilityZone": [zone.name for zone in zones],
+                             "AvailabilityZoneId": [zone.zone_id for zone in zones]}.items():  # fmt: skip
+        if (value := call.text(parameter)) and value not in names:
+            raise _value_refusal(
+                f"Value ({value}) for parameter {parameter[0].lower()}{parameter[1:]} is invalid. Subnets can currently"
+                f" only be created in the following availability zones: {', '.join(names)}."
+            )
 
 
 def _check_number(protocol: str, what: str) -> None:

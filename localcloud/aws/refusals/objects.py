@@ -4,17 +4,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal, Need, decide_aws_call
 from localcloud.aws.access import s3_needs
 from localcloud.aws.access.needs import common_keys
 from localcloud.aws.access.policies import in_force
 from localcloud.aws.account import ACCOUNT
+from localcloud.aws.additions.buckets import default_encryption
 from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
 
+# With one of these headers, a copy of an object to itself changes something.
+_COPY_CHANGES = frozenset({
+    "x-amz-storage-class", "x-amz-website-redirect-location", "x-amz-server-side-encryption",
+    "x-amz-server-side-encryption-customer-algorithm", "x-amz-checksum-algorithm",
+})  # fmt: skip
 _OF_THE_OWNER = "bucket-owner-full-control"
 # With one of these condition keys, a statement for everybody does not count as public in S3.
 _FIXED_KEYS = frozenset({
@@ -26,10 +34,12 @@ _FIXED_KEYS = frozenset({
 
 def refuse_s3_call(call: AwsCall, caller: AwsPrincipal) -> None:
     """Refuses a call of S3 by S3's rules."""
-    from moto.kms.models import kms_backends
     from moto.s3.models import s3_backends
 
-    bucket = s3_backends[ACCOUNT]["aws"].buckets.get(call.text("Bucket"))
+    name = call.text("Bucket")
+    if call.operation == "CreateBucket" and not re.fullmatch(table("aws_dl1")["names"]["bucket"], name):
+        raise RefusalError(Reason.REFUSED, "The specified bucket is not valid.", "InvalidBucketName")
+    bucket = s3_backends[ACCOUNT]["aws"].buckets.get(name)
     if bucket is None:
         return
     reads = call.operation in ("GetObject", "HeadObject") and not call.text("versionId")
@@ -57,15 +67,36 @@ def refuse_s3_call(call: AwsCall, caller: AwsPrincipal) -> None:
     if bucket.ownership_rule == "BucketOwnerEnforced" and asks:
         raise RefusalError(Reason.REFUSED, "The bucket does not allow ACLs", "AccessControlListNotSupported")
     for need in s3_needs.encryption_needs(call, call.text("Bucket"), call.text("Key"), {}):
-        _, _, _, region, _, name = need.resource.split(":", 5)
-        backend = kms_backends[ACCOUNT][region]
-        key = backend.keys.get(backend.any_id_to_key_id(name.removeprefix("key/")))
-        if key is None:
-            raise RefusalError(Reason.REFUSED, f"Key '{need.resource}' does not exist", "KMS.NotFoundException")
-        if key.key_state == "Disabled":
-            raise RefusalError(Reason.REFUSED, f"{key.arn} is disabled.", "KMS.DisabledException")
-        if key.key_state != "Enabled":
-            raise RefusalError(Reason.REFUSED, f"{key.arn} is pending deletion.", "KMS.KMSInvalidStateException")
+        refuse_unusable_key(need.resource, "KMS.")
+    if call.operation == "CompleteMultipartUpload":
+        numbers = [int(part["PartNumber"]) for part in call.document.get("Parts", [])]
+        if numbers != sorted(set(numbers)):
+            message = "The list of parts was not in ascending order. Parts must be ordered by part number."
+            raise RefusalError(Reason.REFUSED, message, "InvalidPartOrder")
+    itself = call.operation == "CopyObject" and call.text("Source") == f"{bucket.name}/{call.text('Key')}"
+    encrypts = bucket.encryption != default_encryption() or not _COPY_CHANGES.isdisjoint(call.headers)
+    replaces = call.headers.get("x-amz-metadata-directive") == "REPLACE" or call.text("SourceVersion")
+    if itself and not encrypts and not replaces:
+        message = (
+            "This copy request is illegal because it is trying to copy an object to itself without changing the"
+            " object's metadata, storage class, website redirect location or encryption attributes."
+        )
+        raise RefusalError(Reason.REFUSED, message, "InvalidRequest")
+
+
+def refuse_unusable_key(arn: str, prefix: str = "") -> None:
+    """Refuses a key of KMS that does not exist or is not enabled. `prefix`: of the codes with which S3 says so."""
+    from moto.kms.models import kms_backends
+
+    _, _, _, region, _, name = arn.split(":", 5)
+    backend = kms_backends[ACCOUNT][region]
+    key = backend.keys.get(backend.any_id_to_key_id(name.removeprefix("key/")))
+    if key is None:
+        raise RefusalError(Reason.REFUSED, f"Key '{arn}' does not exist", f"{prefix}NotFoundException")
+    if key.key_state == "Disabled":
+        raise RefusalError(Reason.REFUSED, f"{key.arn} is disabled.", f"{prefix}DisabledException")
+    if key.key_state != "Enabled":
+        raise RefusalError(Reason.REFUSED, f"{key.arn} is pending deletion.", f"{prefix}KMSInvalidStateException")
 
 
 def _public_statements(policy: str) -> Iterator[Mapping[str, Any]]:

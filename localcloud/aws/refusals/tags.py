@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses a tag that is given twice. Otherwise access could be checked for one value, and the other one be set."""
+"""Refuses tags of AWS's own, and a tag that is given twice. Otherwise access could be checked for one value, and the
+other one be set."""
 
 from __future__ import annotations
 
@@ -17,14 +18,18 @@ _TAG = re.compile(r"((?:.*\.)?(?:Tag|Tags\.member))\.\d+\.Key", re.ASCII)
 _TYPE = re.compile(r"((?:.*\.)?TagSpecifications?)\.\d+\.ResourceType", re.ASCII)
 
 
-def refuse_repeated_tags(call: AwsCall) -> None:
-    """Refuses a tag, and a type of resource with tags, that a call gives twice."""
+def refuse_tags(call: AwsCall) -> None:
+    """Refuses a tag, and a type of resource with tags, that a call gives twice, and a tag of AWS's own."""
     for values, of in _tag_lists(call):
-        repeated = next((value for number, value in enumerate(values) if value in values[:number]), None)
-        if repeated is not None:
-            row = table("aws_refusals")["repeated"].get(f"{call.service.prefix} {of}".strip())
-            row = row or table("aws_refusals")["repeated"]["any"]
-            raise RefusalError(Reason.REFUSED, row["message"].format(value=repeated), row["code"])
+        refused = {
+            "repeated": next((value for number, value in enumerate(values) if value in values[:number]), None),
+            "reserved": next((value for value in values if value.lower().startswith("aws:")), None),
+        }
+        for rule, value in refused.items():
+            rows = table("aws_refusals")[rule]
+            row = rows.get(f"{call.service.prefix} {of}".strip()) or rows.get(call.service.prefix) or rows["any"]
+            if value is not None:
+                raise RefusalError(Reason.REFUSED, row["message"].format(value=value), row["code"])
 
 
 def _tag_lists(call: AwsCall) -> Iterator[tuple[list[str], str]]:
@@ -33,6 +38,8 @@ def _tag_lists(call: AwsCall) -> Iterator[tuple[list[str], str]]:
         for rows in (call.parameters.get(name) for name in ("Tags", "tags")):
             if isinstance(rows, list):
                 yield [resource_tags.tag_pair(row)[0] for row in rows if isinstance(row, Mapping)], ""
+            elif isinstance(rows, Mapping):
+                yield list(rows), ""
     elif call.service.wire is Wire.S3:
         document: Any = call.document if isinstance(call.document, Mapping) else {}
         for rows in (document.get("TagSet"), document.get("Tags")):

@@ -7,11 +7,13 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
 from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal
+from localcloud.aws.access.needs import parameter_texts
 from localcloud.aws.access.policies import role_named
 from localcloud.aws.additions.log_filters import read_pattern
 from localcloud.aws.aws_errors import Reason, RefusalError
@@ -53,6 +55,14 @@ def refuse_values_outside_limits(call: AwsCall, caller: AwsPrincipal) -> None:
                 "The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining."
             )
             raise RefusalError(Reason.REFUSED, message)
+
+
+def refuse_texts(call: AwsCall) -> None:
+    """Refuses texts that the rows `text` do not allow."""
+    for row in table("aws_refusals")["text"]:
+        for value in parameter_texts(call, row["parameter"]) if fnmatchcase(call.name, row["operations"]) else ():
+            if value and not re.fullmatch(row["allowed"], value, re.DOTALL):
+                raise RefusalError(Reason.REFUSED, row["message"].format(value=value), row["code"])
 
 
 def _problems_by_model(call: AwsCall) -> Iterator[str]:

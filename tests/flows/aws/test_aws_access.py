@@ -287,7 +287,9 @@ def test_a_role_is_assumed_only_by_principals_that_it_trusts(
     session["s3"].get_object(Bucket="team", Key="mine/a")
     assert refused(session["s3"].get_object, Bucket="team", Key="others/a")[0] == "AccessDenied"
     assert refused(user.with_keys(keys[0], keys[1], "forged")["s3"].list_buckets)[0] == "InvalidToken"
-    assert refused(user.with_keys(keys[0], keys[1])["s3"].list_buckets)[0] == "InvalidToken"
+    assert refused(user.with_keys(keys[0], keys[1])["s3"].list_buckets)[0] == "InvalidAccessKeyId", (
+        "it is known only with its token"
+    )
     powerful = f"arn:aws:iam::{ACCOUNT}:role/powerful"
     assert refused(user["sts"].assume_role, RoleArn=powerful, RoleSessionName="me")[0] == "AccessDenied"
 
@@ -370,6 +372,10 @@ def test_an_instance_acts_as_its_role(aws: AwsClients, stage: Mapping[str, str],
         assert read("placement/availability-zone") == "us-east-1a"
         assert read("tags/instance/trainyard-node") == "resnet/main"
         assert read("iam/security-credentials/") == "nodes"
+        profile = aws["iam"].get_instance_profile(InstanceProfileName="nodes")["InstanceProfile"]["InstanceProfileId"]
+        (found,) = ec2.describe_instances(InstanceIds=[mine])["Reservations"][0]["Instances"]
+        assert profile.startswith("AIPA")
+        assert json.loads(read("iam/info"))["InstanceProfileId"] == found["IamInstanceProfile"]["Id"] == profile
         keys = json.loads(read("iam/security-credentials/nodes"))
         assert keys == json.loads(read("iam/security-credentials/nodes"))
         node = aws.with_keys(keys["AccessKeyId"], keys["SecretAccessKey"], keys["Token"])

@@ -116,6 +116,11 @@ def test_private_names_of_endpoints_take_a_zone_of_route_53() -> None:
         assert "route53:AssociateVPCWithHostedZone" not in actions(aws_plan(network=network))
 
 
+def test_a_secret_that_others_have_rotated_can_be_deleted() -> None:
+    """The provider takes the stages from an old version before it forgets it."""
+    assert "secretsmanager:UpdateSecretVersionStage" in actions(aws_plan())
+
+
 def test_tags_of_a_bucket_are_read_and_changed_as_s3_control_does() -> None:
     tagging = {"s3:ListTagsForResource", "s3:TagResource", "s3:UntagResource"}
     assert tagging <= actions(aws_plan())
