@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.tables import table
@@ -38,7 +38,7 @@ def _deployer_statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
     rows = table("aws_dl1_access")
     access, jobs = plan.access, bool(plan.jobs)
     runs = any(job.runs for job in plan.jobs.values())
-    network = plan.network
+    network, taken = plan.network, "network" in plan.taken
     own = network.create and network.vpc is None
     group = network.create and network.make_security_group
     clusters = [job.cluster for job in plan.jobs.values()]
@@ -62,13 +62,15 @@ def _deployer_statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
         ),
         (bool(clusters), "image"),
         (any(cluster.image_parameter for cluster in clusters), "image by parameter"),
-        (bool(clusters) and not plan.network.create, "cluster in an existing subnet"),
-        (bool(clusters) and not plan.network.make_security_group, "cluster in an existing security group"),
+        (bool(clusters) and taken, "cluster in another stack's network"),
+        (bool(clusters) and not network.create and not taken, "cluster in an existing subnet"),
+        (bool(clusters) and not network.make_security_group and not taken, "cluster in an existing security group"),
         (any(cluster.placement_group for cluster in clusters), "cluster in an existing placement group"),
         (any(cluster.reservation for cluster in clusters), "reserved cluster"),
         (any(cluster.spot for cluster in clusters), "spot cluster"),
         (any(cluster.public_address == "elastic" for cluster in clusters), "public address"),
         (access.create and access.make_runs_role, "nodes' role"),
+        (access.create and access.make_runs_role and bool(access.permissions_boundary), "boundary of the nodes' role"),
         (access.create, "nodes' profile"),
         (not access.create and "access" not in plan.taken, "existing profile"),
         *_policy_kinds(plan),
@@ -87,23 +89,36 @@ def _deployer_statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
     ]
     for kind in (kind for made, kind in makes if made):
         for row in rows_of_kind(kind) if kind in rows["deployer"] else ():
-            yield row_statement(plan, row, kind)
+            yield from _within_boundary(plan, row_statement(plan, row, kind))
         for words in rows["as_users"].get(kind, ()):
             yield from (row_statement(plan, row, kind) for row in rows_of_grant("users", words))
+
+
+def _within_boundary(plan: AwsDl1Plan, statement: AwsStatement) -> Iterator[AwsStatement]:
+    """The statement, with what could give a role more rights allowed on roles of the stack's boundary only."""
+    boundary, bounded = plan.access.permissions_boundary, set(table("aws_dl1_access")["bounded"])
+    if within := bounded.intersection(statement.actions) if boundary else set():
+        equals = {**statement.condition.get("ArnEquals", {}), "iam:PermissionsBoundary": boundary}
+        words = f"{statement.words}, within the permissions boundary"
+        condition = {**statement.condition, "ArnEquals": equals}
+        yield replace(statement, actions=tuple(sorted(within)), condition=condition, words=words)
+    if rest := tuple(action for action in statement.actions if action not in within):
+        yield replace(statement, actions=rest)
 
 
 def _policy_kinds(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
     """Policies are made and attached; in some modes AWS's own ones are attached, too."""
     access = plan.access
     group, role = access.create and bool(access.users_group), access.create and bool(access.users_role)
-    managed = access.mode != "least-privilege"
+    managed = table("aws_dl1_access")["managed"].get(access.mode, {})
+    of_users, of_runs = bool(managed.get("users")), bool(managed.get("runs"))
     return [
         (access.create, "policies"),
-        (access.create and managed, "AWS's policies"),
+        (access.create and of_runs, "AWS's policies"),
         (group, "policies of a group"),
-        (group and managed, "AWS's policies of a group"),
+        (group and of_users, "AWS's policies of a group"),
         (role, "policies of a role"),
-        (role and managed, "AWS's policies of a role"),
+        (role and of_users, "AWS's policies of a role"),
     ]
 
 

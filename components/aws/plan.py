@@ -56,6 +56,7 @@ class AwsAccessPlan(AccessPlan):
     users_role: str | None
     runs_role: str
     make_runs_role: bool
+    permissions_boundary: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ def lower_aws_dl1(stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob
             users_role=access.users.role,
             runs_role=access.runs or stack.physical("nodes"),
             make_runs_role=access.runs is None,
+            permissions_boundary=access.permissions_boundary,
             grants=(*plan.access.grants, *own),
         ),
         account=stack.account,
@@ -200,7 +202,8 @@ def aws_dl1_words(plan: AwsDl1Plan) -> Words:
     principals = [("users", f"group {access.users_group}")] if access.users_group else []
     if access.users_role:
         principals.append(("users", f"role {access.users_role}"))
-    new = " (made)" if access.make_runs_role and access.create else ""
+    boundary = f", within the boundary {access.permissions_boundary}" if access.permissions_boundary else ""
+    new = f" (made{boundary})" if access.make_runs_role and access.create else ""
     principals.append(("runs", name_or_owner(plan, "access", f"role {access.runs_role}{new}")))
     storage: list[Row] = []
     if plan.bucket.create and plan.bucket.versioning and plan.jobs:

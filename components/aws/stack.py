@@ -36,6 +36,7 @@ class AwsUsers:
 class AwsAccess(Access):
     users: AwsUsers = AwsUsers()
     runs: str | None = None  # an existing role of the nodes; made when absent
+    permissions_boundary: str | None = None  # the policy beyond which the nodes' role cannot go
 
 
 HostNic = Literal["auto", "libfabric", "host-memory", "sockets"]

@@ -49,26 +49,28 @@ def named_resource(plan: AwsDl1Plan, name: str, bucket: str | None = None) -> Na
     access = plan.access
     there = {None: True, "group": access.users_group is not None, "role": access.users_role is not None}[row.get("of")]
     clusters = [job.cluster for job in plan.jobs.values()]
-    of_jobs = {
+    managed = table("aws_dl1_access")["managed"].get(access.mode, {})
+    several = {
         "job": [cluster.key for cluster in clusters],
         "cluster": [cluster.name for cluster in clusters],
         "image": [cluster.image or ANY for cluster in clusters],
         "parameter": [cluster.image_parameter for cluster in clusters if cluster.image_parameter],
         "reservation": [cluster.reservation for cluster in clusters if cluster.reservation],
         "placement_group": [cluster.placement_group for cluster in clusters if cluster.placement_group],
+        **{f"managed_of_{who}": managed.get(who, ()) for who in ("users", "runs")},
     }
-    arns = [arn for pattern in row["arns"] for arn in _fill_arns(pattern, values, of_jobs) if there]
+    arns = [arn for pattern in row["arns"] for arn in _fill_pattern(pattern, values, several) if there]
 
     def fill(part: Any) -> Any:
-        return part if isinstance(part, Mapping | list) else str(part).format(**values)
+        return part if isinstance(part, Mapping | list) else _one_or_all([*_fill_pattern(str(part), values, several)])
 
     condition = map_values(row.get("only", {}), fill)
     return NamedResource(tuple(dict.fromkeys(arns)), condition, row["words"].format(**values))
 
 
-def _fill_arns(pattern: str, values: Mapping[str, str], of_jobs: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """One ARN, or one for each job if the pattern contains a job's name."""
-    for name, texts in of_jobs.items():
+def _fill_pattern(pattern: str, values: Mapping[str, str], several: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """One text, or one for each value if the pattern contains a name that has several, such as that of a job."""
+    for name, texts in several.items():
         if f"{{{name}}}" in pattern:
             yield from (pattern.format(**values, **{name: text}) for text in texts)
             return
@@ -85,6 +87,8 @@ def _resource_values(plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
         "account": account,
         "here": f"{plan.region}:{account}",
         "stack": plan.stack,
+        # `uses` names it as organization/project/stack.
+        "giver": (plan.uses or ANY).rpartition("/")[2],
         "prefix": f"{plan.team}-{plan.environment}",
         "bucket": bucket,
         "repository": plan.registry.repository,

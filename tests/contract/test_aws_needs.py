@@ -185,6 +185,8 @@ def test_the_known_condition_keys_are_those_that_requests_have(inside: AwsInside
     calls: list[tuple[str, str, Mapping[str, Any], Mapping[str, str]]] = [
         ("ec2", "CreateVpc", tag, {}), ("ec2", "DeleteVpc", {"VpcId": vpc}, {}), ("ec2", "RunInstances", {}, {}),
         ("iam", "TagUser", {"UserName": "tagged", "Tags.member.1.Key": "a"}, {}),
+        ("iam", "CreateRole", {"RoleName": "r2", "PermissionsBoundary": f"{arn}:policy/p"}, {}),
+        ("iam", "CreateServiceLinkedRole", {"AWSServiceName": "spot.amazonaws.com"}, {}),
         ("iam", "AttachUserPolicy", {"UserName": "u", "PolicyArn": f"{arn}:policy/p"}, {}),
         ("iam", "AddRoleToInstanceProfile", {"RoleName": "r", "InstanceProfileName": "r"}, {}),
         ("sts", "AssumeRole", {"RoleArn": f"{arn}:role/r", "RoleSessionName": "s", "ExternalId": "x1"}, {}),

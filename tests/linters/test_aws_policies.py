@@ -26,7 +26,7 @@ from components.aws.statements import (
     policy_size_problem,
 )
 from components.aws.types.deployer_actions import rows_of_kind
-from schemas.model import AccessMode, Bucket, Input, Registry
+from schemas.model import AccessMode, Bucket, Input, Registry, Uses
 from tests.support.aws_plans import ACCOUNT, REGION, aws_job, aws_plan
 from tests.support.client_environment import environment
 
@@ -58,6 +58,10 @@ def plans() -> Iterator[tuple[str, AwsDl1Plan]]:
                 jobs={"resnet": aws_job(inputs=(Input("/data", "company-data"),)), "bert": aws_job(cluster=RESERVED)},
             ),
         )
+    for mode, users in product(get_args(AccessMode), USERS):
+        access = AwsAccess(mode=mode, users=users, permissions_boundary=f"arn:aws:iam::{ACCOUNT}:policy/company")
+        uses = Uses("organization/trainyard/net", ("network",))
+        yield f"{mode} {users.role or users.group} within a boundary", aws_plan(access=access, uses=uses)
 
 
 def documents() -> dict[str, dict[str, Any]]:

@@ -74,9 +74,10 @@ class Team:
         self.file.write_text(text.replace(old, new))
 
     def configure(self, key: str, value: Any) -> None:
-        """Sets a key of the stack file."""
+        """Sets a key of the stack file. None removes it."""
         written = yaml.safe_load(self.file.read_text())
         written["config"][f"trainyard:{key}"] = value
+        written["config"] = {name: there for name, there in written["config"].items() if there is not None}
         self.file.write_text(yaml.safe_dump(written, sort_keys=False))
 
     def written(self, key: str) -> Any:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks on AWS are made, changed and destroyed by a deployer with the policies that `trainyard access` prints.
 
-The local AWS refuses everything else. Each example, and ten variations of one.
+The local AWS refuses everything else. Each example, and variations of one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.support.aws_deployer import Deployer
 from tests.support.counts import FIRST, wanted
@@ -35,7 +36,14 @@ VARIATIONS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "an existing bucket": ({"bucket": {"existing": "company-training"}}, {}),
     "spot": ({}, {"spot": True}),
     "reserved": ({}, {"reservation": "cr-0c0a1b2c3d4e5f603"}),
+    "the network of another stack": (
+        {"network": None, "uses": {"stack": "organization/trainyard/aws-dl1-net", "take": ["network"]}}, {},
+    ),
     "documented": ({"access": {"mode": "documented", "users": {"role": "vision-scientist"}}}, {}),
+    "documented, a group within a boundary": ({"access": {
+        "mode": "documented", "users": {"group": "vision-scientists"},
+        "permissionsBoundary": "arn:aws:iam::210987654321:policy/company-boundary",
+    }}, {}),
     "proof of concept": (
         {"environment": "dev", "access": {"mode": "proof-of-concept", "users": {"group": "vision-scientists"}}}, {},
     ),
@@ -111,6 +119,11 @@ def test_a_variations_deployer_can_make_change_and_destroy_it(
 ) -> None:
     stack, cluster = VARIATIONS[name]
     team = Team(tmp_path, RESNET)
+    if "uses" in stack:
+        giving = yaml.safe_load(team.file.read_text())
+        giving["config"] |= {"trainyard:environment": "net", "trainyard:jobs": {}}
+        (team.stacks / "Pulumi.aws-dl1-net.yaml").write_text(yaml.safe_dump(giving))
+        team.trainyard("up", "aws-dl1-net")
     for key, value in stack.items():
         team.configure(key, value)
     _without_runs(team, cluster)

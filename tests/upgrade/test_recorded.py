@@ -54,6 +54,22 @@ def _announced(recording: Path) -> dict[str, set[str]]:
     return {urn: set(reasons) for urn, reasons in json.loads(file.read_text()).items()} if file.exists() else {}
 
 
+def test_a_change_of_the_access_mode_replaces_no_policy_of_a_recorded_stack(tmp_path: Path) -> None:
+    """While a policy is replaced, running nodes have none of its rights."""
+    team = Team(tmp_path)
+    try:
+        team.take_over(RECORDINGS / "0.2.0-aws-dl1")
+        for mode in ("documented", "proof-of-concept"):
+            team.configure("access", {"mode": mode, "users": {"group": "vision-scientists"}})
+            told = team.trainyard("preview", "local", "--json")
+            steps = json.loads(told[told.index("{") : told.rindex("}") + 1])["steps"]
+            changes = {step["urn"].rpartition("::")[2]: step["op"] for step in steps if ":iam/" in step["urn"]}
+            assert changes["demo-gaudi-nodes"] == {"documented": "update", "proof-of-concept": "delete"}[mode]
+            assert set(changes.values()) <= {"same", "update", "create", "delete"}, changes
+    finally:
+        team.end()
+
+
 @pytest.mark.parametrize("recording", RECORDED, ids=lambda path: path.name)
 def test_an_earlier_release_is_taken_over_without_replacement(recording: Path, tmp_path: Path) -> None:
     if recording.name.endswith("-aws-dl1"):

@@ -51,6 +51,22 @@ def principal_names(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
         yield Wrong(at("environment"), message, "shorten `team` or `environment`")
 
 
+@rule("TY752", "a permissions boundary that does not hold")
+def permissions_boundary(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+    boundary, path = stack.access.permissions_boundary, at("access", "permissionsBoundary")
+    if boundary is None:
+        return
+    owner, name = boundary.removeprefix("arn:aws:iam::").split(":policy/", 1)
+    if not stack.makes("access"):
+        yield Wrong(path, "this stack makes no role that a boundary could hold", "remove it")
+    elif owner not in ("aws", stack.account or owner):
+        message = f"the boundary is of the account {owner}, and IAM takes one of the role's own account only"
+        yield Wrong(path, message, f"name a policy of the account {stack.account}")
+    elif name.startswith(stack.physical("")):
+        message = f"the deployer may change policies named `{stack.physical('')}…`, so also this boundary"
+        yield Wrong(path, message, "give the boundary another name")
+
+
 @rule("TY650", "a bucket name that S3 would refuse")
 def bucket_name(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     names = [(at("bucket", "name"), stack.bucket.name), (at("bucket", "existing"), stack.bucket.existing)]

@@ -109,6 +109,10 @@ def stand_in_for_aws(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell:
             _, stands_in = stand_ins.one(kind, name)
             if stands_in:
                 made.remarks.append(f"{kind} {name}: an empty one stands in")
+    if boundary := access.permissions_boundary:
+        made.config["trainyard:access"]["permissionsBoundary"], stands_in = stand_ins.one("policy", boundary)
+        if stands_in:
+            made.remarks.append(f"the boundary {boundary}: one that allows everything stands in")
     _grant_to_stand_ins(made, plan, stand_ins)
     ours = [row["id"] for row in table("aws_local")["image"]]
     for name, job in plan.jobs.items():

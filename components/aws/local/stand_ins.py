@@ -15,7 +15,7 @@ from components.aws.client.aws_session import DEPLOYER, ask_aws, ask_aws_if_exis
 from components.aws.local.removal import empty_bucket
 from components.platform.calls import LocalCloud, Tell
 from components.platform.local import network_around
-from localcloud.aws.account import GROUPS
+from localcloud.aws.account import ACCOUNT, GROUPS
 from schemas.each import lies_outside
 
 RECORD = "stand-ins-aws.json"
@@ -237,6 +237,21 @@ def _make_parameter(here: StandIns, name: str) -> str:
     return name
 
 
+def _find_policy(here: StandIns, arn: str) -> str:
+    """AWS's own policies are there under their ARN; others are of the local account."""
+    own = f"arn:aws:iam::{ACCOUNT}:policy/{arn.partition(':policy/')[2]}"
+    found = (name for name in (arn, own) if here.find(f"Look for {name}", "iam", "get_policy", PolicyArn=name))
+    return next(found, "")
+
+
+def _make_policy(here: StandIns, arn: str) -> str:
+    path, _, name = arn.partition(":policy")[2].rpartition("/")
+    words = json.dumps({"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}})
+    what = f"Make a stand-in for the policy {name}"
+    made = here.ask(what, "iam", "create_policy", PolicyName=name, Path=f"{path}/", PolicyDocument=words)
+    return str(made["Policy"]["Arn"])
+
+
 def _made_by(service: str, operation: str, parameter: str, kind: str, **more: Any) -> Callable[[StandIns, str], str]:
     def make(here: StandIns, name: str) -> str:
         here.ask(f"Make a stand-in for the {kind} {name}", service, operation, **{parameter: name}, **more)
@@ -288,6 +303,7 @@ _THERE: Mapping[str, Callable[[StandIns, str], str]] = {
     "user role": _find_by_name("iam", "get_role", "RoleName"),
     "placement group": _find_by_name("ec2", "describe_placement_groups", "GroupNames", as_list=True),
     "parameter": _find_by_name("ssm", "get_parameter", "Name"),
+    "policy": _find_policy,
 }  # fmt: skip
 _MAKE: Mapping[str, Callable[..., str]] = {
     "vpc": _make_vpc,
@@ -298,6 +314,7 @@ _MAKE: Mapping[str, Callable[..., str]] = {
     "role": _make_role,
     "user role": _make_role,
     "parameter": _make_parameter,
+    "policy": _make_policy,
     "repository": _made_by("ecr", "create_repository", "repositoryName", "repository"),
     "log group": _made_by("logs", "create_log_group", "logGroupName", "log group"),
     "group": _made_by("iam", "create_group", "GroupName", "group"),
@@ -317,4 +334,5 @@ _REMOVE: Mapping[str, Callable[[StandIns, str, str], None]] = {
     "grant": _remove_grant,
     "placement group": _gone_by("ec2", "delete_placement_group", "GroupName"),
     "parameter": _gone_by("ssm", "delete_parameter", "Name"),
+    "policy": _gone_by("iam", "delete_policy", "PolicyArn"),
 }  # fmt: skip

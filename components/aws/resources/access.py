@@ -53,6 +53,7 @@ class Access(pulumi.ComponentResource):
             "nodes",
             name=self._named_role,
             description=f"Nodes of distributed training of {self._args.prefix}",
+            permissions_boundary=self._args.plan.access.permissions_boundary,
             assume_role_policy=json.dumps(TRUST, sort_keys=True),
             tags=self._tags,
             opts=self._inside,
@@ -77,10 +78,12 @@ class Access(pulumi.ComponentResource):
         return aws.iam.Policy(
             policy.name,
             name=policy.name,
-            description=f"Distributed training of {self._args.prefix}: {self._args.plan.access.mode}",
+            description=f"Distributed training of {self._args.prefix}",
             policy=json.dumps(policy.document, sort_keys=True),
             tags=self._tags,
-            opts=self._inside,
+            # IAM cannot change a description: another one would take the nodes' rights away until the policy is made
+            # anew. Earlier releases wrote the mode into it.
+            opts=pulumi.ResourceOptions(parent=self, ignore_changes=["description"]),
         ).arn
 
 

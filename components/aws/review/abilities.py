@@ -37,7 +37,8 @@ from components.platform.review import EVERYBODY, UNREAD, Ability, Snapshot
 
 READ = "READ"
 OPAQUE = "policy:"
-WITHOUT_BOUNDARY = "WITHOUT_BOUNDARY"
+# Followed by the boundary.
+WITHOUT_BOUNDARY = "WITHOUT_BOUNDARY "
 _ACCOUNT = "000000000000"
 _ANYBODY = "arn:aws:iam::111111111111:user/anybody"
 _NOTHING = Identity()
@@ -114,17 +115,16 @@ def _abilities_of_identities(access: Sequence[Access], sides: Sequence[Snapshot]
         question = _Question(principal, tuple(identity.statements for identity in identities), boundaries, of_resources)
         for number, action, resource in _allowed_actions(question):
             yield number, Ability(title, action, resource)
+        limits = [_permissions_boundary(side, title) for side in sides]
         for number, identity in enumerate(identities):
             yield from ((number, Ability(title, OPAQUE + name, "")) for name in identity.opaque)
-            if any(_permissions_boundary(side, title) for side in sides) and not _permissions_boundary(
-                sides[number], title
-            ):
-                yield number, Ability(title, WITHOUT_BOUNDARY, "")
+            beyond = {limit for limit in limits if limit and limit != limits[number]}
+            yield from ((number, Ability(title, WITHOUT_BOUNDARY + limit, "")) for limit in beyond)
 
 
-def _permissions_boundary(side: Snapshot, title: str) -> Any:
+def _permissions_boundary(side: Snapshot, title: str) -> str:
     roles = (one for one in side.of_part("role") if f"role {one.inputs.get('name') or one.name}" == title)
-    return next((one.inputs.get("permissionsBoundary") for one in roles), None)
+    return next((str(one.inputs.get("permissionsBoundary") or "") for one in roles), "")
 
 
 def _abilities_by_resource_policies(access: Sequence[Access]) -> Iterator[tuple[int, Ability]]:

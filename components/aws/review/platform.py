@@ -98,8 +98,9 @@ class AwsReview(ReviewPlatform):
             service, colon, name = operation.partition(":")
             if operation.startswith(OPAQUE):
                 parts.append(f"do whatever the policy {operation.removeprefix(OPAQUE)} allows")
-            elif operation == WITHOUT_BOUNDARY:
-                parts.append("act beyond a permissions boundary")
+            elif operation.startswith(WITHOUT_BOUNDARY):
+                boundary = operation.removeprefix(WITHOUT_BOUNDARY).rpartition("/")[2]
+                parts.append(f"act beyond the permissions boundary {boundary}")
             elif operation == READ or operation in blocks:
                 parts.append(str(blocks.get(operation, "do what cannot be read here")))
             elif colon and service not in services:

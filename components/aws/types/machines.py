@@ -206,7 +206,11 @@ MACHINES_TYPES = (
                 "capacityReservationSpecification": "ModifyInstanceCapacityReservationAttributes",
                 "privateDnsNameOptions": "ModifyPrivateDnsNameOptions", "spot": "CancelSpotInstanceRequests",
             },
-            actions={"launchTemplate": "iam:PassRole", "iamInstanceProfile": "iam:PassRole"},
+            actions={
+                "launchTemplate": "iam:PassRole", "iamInstanceProfile": "iam:PassRole",
+                # EC2 makes the role in the caller's name.
+                "spot": "iam:CreateServiceLinkedRole",
+            },
             unreached={
                 "further addresses and IPv6": "AssignPrivateIpAddresses UnassignPrivateIpAddresses "
                 "AssignIpv6Addresses UnassignIpv6Addresses",

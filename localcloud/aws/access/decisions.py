@@ -39,6 +39,13 @@ def authorize_aws_call(call: AwsCall, principal: AwsPrincipal, record: AwsRecord
         record.note(call.name, principal, need, decision)
         if not decision.allowed:
             log.warning("refused %s to %s: %s on %s", call.name, principal.arn, need.action, need.resource)
+            if call.service.prefix == "ec2" and need.action == "iam:CreateServiceLinkedRole":
+                message = (
+                    "The provided credentials do not have permission to create the service-linked role for EC2 Spot"
+                    " Instances."
+                )
+                code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+                raise RefusalError(Reason.DENIED, message, code)
             raise RefusalError(
                 Reason.DENIED,
                 f"User: {principal.arn} is not authorized to perform: {need.action} on resource: {need.resource}"

@@ -9,11 +9,13 @@ from catalog.tables import table
 from components.aws.iam.decide import Need
 from localcloud.aws.access import resource_tags
 from localcloud.aws.access.ec2_resources import arn_of, arns_by_id, named_resources
+from localcloud.aws.access.policies import role_named
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.launch_templates import tags_given
 
 Keys = Mapping[str, Sequence[str]]
+SPOT_SERVICE, SPOT_ROLE = "spot.amazonaws.com", "AWSServiceRoleForEC2Spot"
 
 
 def ec2_needs(call: AwsCall, common: Keys) -> Iterator[Need]:
@@ -49,6 +51,10 @@ def ec2_needs(call: AwsCall, common: Keys) -> Iterator[Need]:
         yield Need(action, "*", {**common, **special})
     for role, service in _roles_passed(call):
         yield pass_role_need(role, common, service)
+    if launches and call.text("InstanceMarketOptions.MarketType") == "spot" and role_named(SPOT_ROLE) is None:
+        # The account's first spot launch makes EC2's role for them, in the caller's name.
+        arn = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/{SPOT_SERVICE}/{SPOT_ROLE}"
+        yield Need("iam:CreateServiceLinkedRole", arn, {**common, "iam:AWSServiceName": (SPOT_SERVICE,)})
 
 
 def pass_role_need(arn: str, common: Keys, service: str = "ec2.amazonaws.com") -> Need:

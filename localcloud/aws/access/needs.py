@@ -12,6 +12,7 @@ from typing import Any
 from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal, Need
 from localcloud.aws.access import ec2_needs, resource_tags, s3_needs
+from localcloud.aws.access.policies import role_named
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.services import Wire
@@ -143,8 +144,14 @@ def _request_tags(call: AwsCall) -> dict[str, Sequence[str]]:
 def special_keys(call: AwsCall) -> dict[str, Sequence[str]]:
     """The condition keys of a service's own calls."""
     keys: dict[str, Sequence[str]] = {}
-    if call.service.prefix == "iam" and call.text("PolicyArn"):
-        keys["iam:PolicyARN"] = (call.text("PolicyArn"),)
+    if call.service.prefix == "iam":
+        # The boundary that a role gets, else that which it has.
+        own = getattr(role_named(call.text("RoleName")), "permissions_boundary_arn", "")
+        named = {
+            "iam:PolicyARN": call.text("PolicyArn"), "iam:AWSServiceName": call.text("AWSServiceName"),
+            "iam:PermissionsBoundary": call.text("PermissionsBoundary") or own,
+        }  # fmt: skip
+        keys |= {key: (value,) for key, value in named.items() if value}
     if call.name == "sts.AssumeRole":
         keys["sts:RoleSessionName"] = (call.text("RoleSessionName"),)
         if call.text("ExternalId"):

@@ -72,6 +72,7 @@ def add_to_moto() -> None:
     from moto.ec2.models.iam_instance_profile import IamInstanceProfileAssociation
     from moto.ec2.models.launch_templates import LaunchTemplate
     from moto.ec2.models.security_groups import SecurityGroupRule
+    from moto.iam import models as iam_models
     from moto.iam.access_control import PermissionResult
     from moto.iam.models import InstanceProfile
     from moto.logs import models as logs_models
@@ -81,6 +82,8 @@ def add_to_moto() -> None:
 
     # Here the bucket is always in the path, and never in the Host header.
     settings.S3_IGNORE_SUBDOMAIN_BUCKETNAME = True
+    # As AWS names the role of spot instances: AWSServiceRoleForEC2Spot.
+    iam_models.SERVICE_NAME_CONVERSION["spot"] = "EC2Spot"
     instance_types.install_instance_types()
     log_filters.install_log_filters(logs_models)
     changes.install_template_changes(LaunchTemplate)

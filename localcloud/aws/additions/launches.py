@@ -12,6 +12,9 @@ from functools import partial
 from typing import Any
 
 from catalog.tables import table
+from localcloud.aws.access.ec2_needs import SPOT_ROLE, SPOT_SERVICE
+from localcloud.aws.access.policies import role_named
+from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions import instance_types, machine_view, placement
 from localcloud.aws.additions.changes import disassociate_addresses
 from localcloud.aws.additions.outside import Operations, attached_outside, ec2_error, own_table
@@ -28,6 +31,7 @@ class Launches(Operations):
 
     def run_instances(self) -> Any:
         from moto.core.responses import ActionResult
+        from moto.iam.models import iam_backends
 
         token = self._get_param("ClientToken")
         earlier = own_table(self.ec2_backend, "tokens")
@@ -47,6 +51,10 @@ class Launches(Operations):
                 device["Ebs"].setdefault("DeleteOnTermination", True)
         self.params["MinCount"] = self._get_int_param("MaxCount", 1)
         result = self._by_moto("run_instances")
+        if wanted.get("InstanceMarketOptions", {}).get("MarketType") == "spot" and role_named(SPOT_ROLE) is None:
+            iam_backends[ACCOUNT]["aws"].create_service_linked_role(
+                SPOT_SERVICE, "Default EC2 Spot Service Linked Role", ""
+            )
         for instance in result.result.instances:
             _complete_instance(self, instance, wanted)
             if template is not None:

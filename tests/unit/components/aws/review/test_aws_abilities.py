@@ -176,7 +176,10 @@ def test_a_boundary_that_goes_is_a_gain() -> None:
     role = ("aws:iam/role:Role", "nodes")
     bounded = Snapshot("s", "aws-dl1", {}, (resource(*role, name="n", permissionsBoundary="arn:aws:iam::1:policy/b"),))
     free = Snapshot("s", "aws-dl1", {}, (resource(*role, name="n"),))
-    assert sentences(bounded, free) == ["role n may act beyond a permissions boundary"]
+    assert sentences(bounded, free) == ["role n may act beyond the permissions boundary b"]
+    other = Snapshot("s", "aws-dl1", {}, (resource(*role, name="n", permissionsBoundary="arn:aws:iam::1:policy/c"),))
+    assert sentences(bounded, other)[0] == "role n may act beyond the permissions boundary b"
+    assert sentences(free, bounded) == ["role n may no longer act beyond the permissions boundary b"]
 
 
 def test_words_stay_short_whatever_is_granted() -> None:
