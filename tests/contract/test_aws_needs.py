@@ -96,6 +96,7 @@ def test_access_is_checked_for_an_id_in_any_parameter() -> None:
 
 # Actions of the provider's rows that no row `also` has, and what demands them.
 _BY_A_RULE = {
+    "iam:CreateServiceLinkedRole": "an account's first spot launch",
     "iam:PassRole": "a profile with a role, in a launch or where it is made",
     "s3:DeleteObjectVersion": "a version's id in DeleteObjects",
     "s3:ListBucket": "a read of an object that is not there",
