@@ -50,8 +50,8 @@ You change levels without touching the rules: `--policy-pack-config FILE` with `
   the level `disabled` turns a rule off.
 - `waivable: false`: no stack may waive the rule.
 - A misspelt rule: Pulumi's engine passes on the settings of the pack's rules only, so the pack never sees another
-  name, and the setting has no effect. `trainyard review --policy-config FILE` refuses such a file: run it in the pull
-  request.
+  name, and the setting has no effect. `trainyard review --policy-config FILE` refuses such a file, also where no stack
+  changed: run it in the pull request.
 - Other settings of a rule are listed with the rule. The environment is `trainyard:environment`; for programs without
   that key, the tag `environment` of the resources.
 

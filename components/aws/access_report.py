@@ -22,12 +22,15 @@ from components.aws.statements import (
     rows_of_grant,
     split_policies,
 )
-from components.aws.types.deployer_actions import rows_of_kind
+from components.aws.types.deployer_actions import drift_rows_of_kind, rows_of_kind
 from components.plan.platform import AccessReporting
+
+# The kind of what only `trainyard drift` reads.
+DRIFT = "drift"
 
 
 def deployer_policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
-    """The least policies under which the plan's own deployer can bring it up and take it down."""
+    """The least policies under which the plan's own deployer can bring it up, take it down and look for its drift."""
     return split_policies(
         f"{plan.team}-{plan.environment}-deployer", "deployer", merge_statements(_deployer_statements(plan))
     )
@@ -44,6 +47,7 @@ def _deployer_statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
     clusters = [job.cluster for job in plan.jobs.values()]
     makes: list[tuple[bool, str]] = [
         (True, "any stack"),
+        (True, DRIFT),
         (own, "network"),
         (network.create, "subnet"),
         (own, "own routes"),
@@ -90,6 +94,7 @@ def _deployer_statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
     for kind in (kind for made, kind in makes if made):
         for row in rows_of_kind(kind) if kind in rows["deployer"] else ():
             yield from _within_boundary(plan, row_statement(plan, row, kind))
+        yield from (row_statement(plan, row, DRIFT) for row in drift_rows_of_kind(kind))
         for words in rows["as_users"].get(kind, ()):
             yield from (row_statement(plan, row, kind) for row in rows_of_grant("users", words))
 
@@ -198,7 +203,7 @@ class AwsAccessReport:
         yield "Only EC2 takes on the nodes' role, for its instances. Its trust policy"
         yield from _document_lines(self.trust)
         yield ""
-        yield "Whoever runs `pulumi up` and `pulumi destroy` needs at least"
+        yield "Whoever runs `pulumi up`, `pulumi destroy` and `trainyard drift` needs at least"
         for policy in self.deployer:
             yield f"  Policy {policy.name}, attached to {policy.attached_to}"
             yield from (f"  {line}" for line in _document_lines(policy.document))

@@ -72,7 +72,7 @@ class OciAccessReport:
             _lines_by_subject(self),
             _dynamic_group_lines(self),
             _statement_lines(self),
-            ["", "Whoever runs `pulumi up` and `pulumi destroy` needs at least"],
+            ["", "Whoever runs `pulumi up`, `pulumi destroy` and `trainyard drift` needs at least"],
             (f"  {line}" for line in _policy_lines(self.deployer)),
             _uncertain_grants(self),
         )

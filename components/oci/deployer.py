@@ -8,6 +8,7 @@ from typing import Any
 
 from catalog.tables import table
 from components.oci import iam
+from components.oci.iam.permissions import known_operations
 from components.oci.plan import OciPlan
 from components.oci.stack import FlowLog, is_ocid
 from components.oci.statements import (
@@ -23,8 +24,12 @@ from components.oci.statements import (
 )
 from components.oci.types import SERVED_TYPES
 from components.oci.types.functions import FUNCTIONS
+from components.oci.types.live_beside import LIVE_BESIDE
+from components.oci.types.oci_resource_type import pascal_case
 
 STEPS = ("create", "read", "update", "delete")
+# The kind of what only `trainyard drift` reads.
+DRIFT = "drift"
 # Location, grant, kinds of resource, and how certain the grant is.
 Granted = tuple[iam.Location, iam.Grant, tuple[str, ...], iam.Trust]
 
@@ -55,24 +60,38 @@ def calls_of_type(token: str, steps: tuple[str, ...]) -> Iterator[str]:
             yield from changed
 
 
+def drift_calls_of_kind(kind: str) -> Iterator[str]:
+    """What `trainyard drift` reads of the resources that the deployer makes, and of what others made beside them.
+
+    The verbs of [drift_verbs] contain the calls whose single permissions are not in the catalog."""
+    for token in table("oci_access")["deployer"].get(kind, {}).get("makes", ()):
+        if SERVED_TYPES[token].compared is not None:
+            yield pascal_case(SERVED_TYPES[token].list_operation)
+        for found in (row for row in LIVE_BESIDE if row.beside == token):
+            calls = (pascal_case(row.operation) for row in (found, *found.below))
+            yield from (call for call in calls if call in known_operations())
+
+
 def deployer_lines(plan: OciPlan, group: str) -> tuple[Line, ...]:
-    """The least policy under which the plan's own deployer can bring it up and take it down."""
+    """The least policy under which the plan's own deployer can bring it up, take it down and look for its drift."""
     made = _made_kinds(plan)
     needed: dict[tuple[iam.Location, str], Need] = {}
     for kind, place in made:
-        for operation in operations_of_kind(kind):
-            for resource_type, needs, trust in permissions_of(operation):
+        calls = [(kind, call) for call in operations_of_kind(kind)]
+        for why, call in (*calls, *((DRIFT, call) for call in drift_calls_of_kind(kind))):
+            for resource_type, needs, trust in permissions_of(call):
                 need = needed.setdefault((place, resource_type), Need())
                 need.permissions |= needs
-                need.why.append(kind)
+                need.why.append(why)
                 need.trusts.append(trust)
     granted: list[Granted] = []
     for (place, resource_type), need in needed.items():
         grant = smallest_grant(resource_type, need)
         granted.append((place, grant, tuple(dict.fromkeys(need.why)), weakest_trust([*need.trusts, grant.trust])))
     for kind, place in made:
-        for verb in table("oci_access")["deployer_verbs"].get(kind, ()):
-            granted.append((place, verb_grant(verb), (kind,), "documented"))
+        for why, verbs in ((kind, "deployer_verbs"), (DRIFT, "drift_verbs")):
+            for verb in table("oci_access")[verbs].get(kind, ()):
+                granted.append((place, verb_grant(verb), (why,), "documented"))
     return tuple(
         Line(iam.Statement(group_named("group", group), grant, place), why, trust, attached_to_tenancy=True)
         for place, grant, why, trust in granted
@@ -92,6 +111,7 @@ def _made_kinds(plan: OciPlan) -> list[tuple[str, iam.Location]]:
     makes_flow_log = isinstance(plan.network.flow_log, str)
     root_policies = any(line.attached_to_tenancy for line in policy_lines(plan))
     makes: list[tuple[bool, str, iam.Location]] = [
+        (True, DRIFT, tenancy),
         (makes_network, "network", network),
         (plan.network.create, "nodes", network),
         (makes_network and plan.network.nat, "nat", network),

@@ -39,11 +39,11 @@ def judge_wildcard_statement(statement: Mapping[str, Any]) -> PolicyVerdict:
 def without_resources() -> frozenset[str]:
     """Actions for which AWS knows no narrower resource."""
     # Only a statement on every resource needs these rows.
-    from components.aws.types.deployer_actions import rows_of_kind
+    from components.aws.types.deployer_actions import drift_rows_of_kind, rows_of_kind
 
-    rows = table("aws_dl1_access")
-    parts = [listed_rows for part in ("actions", "users", "runs") for listed_rows in rows[part].values()]
-    parts += [rows_of_kind(kind) for kind in rows["deployer"]]
+    access = table("aws_dl1_access")
+    parts = [listed_rows for part in ("actions", "users", "runs") for listed_rows in access[part].values()]
+    parts += [rows(kind) for rows in (rows_of_kind, drift_rows_of_kind) for kind in access["deployer"]]
     return frozenset(
         action for listed_rows in parts for row in listed_rows if row["on"] == "all" for action in row["actions"]
     )

@@ -25,7 +25,7 @@ from components.aws.statements import (
     policy_size,
     policy_size_problem,
 )
-from components.aws.types.deployer_actions import rows_of_kind
+from components.aws.types.deployer_actions import drift_rows_of_kind, rows_of_kind
 from schemas.model import AccessMode, Bucket, Input, Registry, Uses
 from tests.support.aws_plans import ACCOUNT, REGION, aws_job, aws_plan
 from tests.support.client_environment import environment
@@ -82,6 +82,7 @@ def rows() -> Iterator[tuple[str, str, str]]:
     access = table("aws_dl1_access")
     parts = {part: access[part] for part in ("actions", "users", "runs")}
     parts["deployer"] = {kind: rows_of_kind(kind) for kind in access["deployer"]}
+    parts["drift"] = {kind: drift_rows_of_kind(kind) for kind in access["deployer"]}
     for part, rows_of in parts.items():
         for words, listed in rows_of.items():
             for row in listed:

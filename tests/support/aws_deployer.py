@@ -67,11 +67,14 @@ class Deployer:
         rows = admin.list_calls(self.team.cloud, of="aws")
         return [row for row in rows if row["principal"]["name"] == PERSON]
 
-    def _attach(self, documents: Mapping[str, Any]) -> None:
+    def detach(self) -> None:
         for arn in self._attached:
             self._iam.detach_user_policy(UserName=PERSON, PolicyArn=arn)
             self._iam.delete_policy(PolicyArn=arn)
         self._attached.clear()
+
+    def _attach(self, documents: Mapping[str, Any]) -> None:
+        self.detach()
         for name, document in documents.items():
             made = self._iam.create_policy(PolicyName=name, Path="/deployers/", PolicyDocument=json.dumps(document))
             self._attached.append(made["Policy"]["Arn"])

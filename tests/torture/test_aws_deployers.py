@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.aws_deployer import Deployer
+from tests.support.aws_deployer import PERSON, Deployer
 from tests.support.counts import FIRST, wanted
 from tests.support.local_team import Team
 
@@ -70,6 +70,7 @@ def _life(team: Team, fixed: Mapping[str, Any], random: Random, note: Callable[[
             deployer.trainyard("up", deployer.name)
             assert deployer.refused() == set()
         assert "unchanged" in deployer.trainyard("preview", deployer.name, "--expect-no-changes")
+        assert "no drift" in deployer.trainyard("drift", deployer.name, "--known", f"user {PERSON}")
         deployer.trainyard("down", deployer.name, "--yes")
         assert deployer.refused() == set()
     finally:

@@ -93,7 +93,7 @@ class AccessReader:
             for resource in self._declared.of(type_)
         }
         made = min((one for one in self._moments(roles, policies) if one), default=None)
-        caller = tuple(self._caller())
+        caller = tuple(self._caller(account))
         for one in held:
             self._others(one, account, made, caller, is_users=(one.kind, one.principal) in users)
         groups = {name for kind, name in users if kind == "group"}
@@ -259,8 +259,8 @@ class AccessReader:
         for one in self._declared.of(POLICY):
             yield (policies.get(one.id) or {}).get("CreateDate")
 
-    def _caller(self) -> Iterator[str]:
-        """The calling principal. The deployer's own policies name the stack's resources, too."""
+    def _caller(self, account: Mapping[str, Any]) -> Iterator[str]:
+        """The calling principal, with its groups. The deployer's own policies name the stack's resources, too."""
         arn = self._reading.allowed(
             "who asks",
             lambda: call_aws(
@@ -269,7 +269,9 @@ class AccessReader:
         )
         kind, _, name = str(arn or "").rpartition(":")[2].partition("/")
         if kind == "user":
-            yield f"user {name.rpartition('/')[2]}"
+            user = name.rpartition("/")[2]
+            groups = (row.get("GroupList") or () for row in account["UserDetailList"] if row["UserName"] == user)
+            yield from (f"user {user}", *(f"group {group}" for listed in groups for group in listed))
         elif kind == "assumed-role":
             yield f"role {name.partition('/')[0]}"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from catalog.tables import table
 from components.aws.types import SERVED_TYPES
+from components.aws.types.live_beside import LIVE_BESIDE
 from components.aws.types.provider_calls import PHASES, aws_function_calls, aws_type_calls
 
 
@@ -42,6 +43,18 @@ def rows_of_kind(kind: str) -> tuple[Mapping[str, Any], ...]:
     return tuple({"on": resource, "actions": sorted(by_resource[resource])} for resource in sorted(by_resource))
 
 
+@cache
+def drift_rows_of_kind(kind: str) -> tuple[Mapping[str, Any], ...]:
+    """The rows of (resource, actions) for what `trainyard drift` reads of one kind, and of what others made beside
+    it."""
+    made = table("aws_dl1_access")["deployer"].get(kind, {}).get("makes", ())
+    return tuple(
+        {"on": resource, "actions": [action]}
+        for action in sorted({action for token in made for action in actions_of_drift(token)})
+        for resource in granted_on(action)
+    )
+
+
 def granted_on(action: str) -> list[str]:
     """The resources on which an action is granted, by the longest pattern that fits it."""
     rows = table("aws_dl1_access")["granted"]
@@ -58,6 +71,17 @@ def actions_of_type(token: str, inputs: str, phases: Sequence[str]) -> Iterator[
     for name in (*phases, *inputs.split()):
         yield from _actions_of_operations(calls.service, calls.for_name(name))
         yield from further.get(name, "").split()
+
+
+def actions_of_drift(token: str) -> Iterator[str]:
+    row = SERVED_TYPES[token]
+    if row.live is not None:
+        reads = (row.live.read or row.reads[0], row.live.tags, row.live.policy)
+        yield from _actions_of_operations(row.service, (read.operation for read in reads if read))
+    # What is beside a resource with some inputs only, [deployer] has for the kind of these.
+    for found in (found for found in LIVE_BESIDE if found.beside == token and not found.needs):
+        # The actions of S3 Control are those of S3.
+        yield from _actions_of_operations(found.service.removesuffix("control"), (found.read.operation,))
 
 
 def actions_of_function(token: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from localcloud.aws.hosts.machine_assignments import machine_environments
+from tests.support.aws_deployer import PERSON, Deployer
 from tests.support.drift_changes_aws import STACK, Changes
 from tests.support.drifting import StackUp, some, stack_up
 from tests.support.local_team import Team
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackUp]:
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     if not machine_environments():
         pytest.skip("no local environment with PyTorch")
     require_program("ssh-keygen")
@@ -25,9 +26,24 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackUp]:
     team.change("mode: documented", "mode: least-privilege")
     try:
         team.trainyard("up", STACK)
-        yield stack_up(STACK, team.home, team.cloud)
+        yield team
     finally:
         team.end()
+
+
+@pytest.fixture(scope="module")
+def up(team: Team) -> StackUp:
+    return stack_up(STACK, team.home, team.cloud)
+
+
+def test_a_deployer_with_the_printed_policies_alone_reads_all_of_it(team: Team, up: StackUp) -> None:
+    deployer = Deployer(team)
+    # These policies are newer than the stack.
+    said = deployer.trainyard("drift", STACK, "--known", f"user {PERSON}")
+    deployer.detach()
+    assert said == f"{STACK}: no drift: its cloud has what the last `up` made\n"
+    assert deployer.refused() == set()
+    assert {"iam:GetAccountAuthorizationDetails", "s3:GetBucketAcl"} <= deployer.allowed()
 
 
 def test_every_change_outside_of_pulumi_is_found_and_an_unchanged_stack_has_no_drift(up: StackUp) -> None:

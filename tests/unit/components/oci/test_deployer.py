@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from catalog.tables import table
 from components.oci import iam
-from components.oci.deployer import deployer_lines, operations_of_kind
+from components.oci.deployer import DRIFT, deployer_lines, drift_calls_of_kind, operations_of_kind
 from components.oci.iam.parse import parse_statement
 from components.oci.iam.permissions import find_operation
 from components.oci.plan import OciPlan
@@ -23,6 +23,8 @@ from components.oci.stack import (
     Vault,
 )
 from components.oci.statements import permissions_of
+from components.oci.types.live_beside import LIVE_BESIDE
+from components.oci.types.oci_resource_type import pascal_case
 from schemas.model import Bucket, Registry, Role, Secret, Shape
 from tests.support.samples import COMPARTMENT, NETWORKS, job, own, plan
 
@@ -54,8 +56,8 @@ def test_the_deployer_may_do_all_that_up_and_destroy_call() -> None:
     here = granted(made, iam.CompartmentId(COMPARTMENT))
     tenancy = granted(made, iam.Tenancy())
     for kind in table("oci_access")["deployer"]:
-        allowed = tenancy if kind in ("groups", "regions") else here
-        for named in operations_of_kind(kind):
+        allowed = tenancy if kind in ("groups", "regions", "drift") else here
+        for named in (*operations_of_kind(kind), *drift_calls_of_kind(kind)):
             for resource_type, wanted, _ in permissions_of(named):
                 assert wanted <= allowed, (kind, named, resource_type)
 
@@ -67,6 +69,14 @@ def test_no_circumstance_of_a_call_is_forgotten() -> None:
     cases = {f"{named}:{case}" for named in called for case in find_operation(named).conditional}
     assert cases - listed == NOT_OURS
     assert {named.partition(":")[0] for named in listed - called} <= called
+
+
+def test_each_call_beside_a_stacks_resources_has_its_permissions_or_a_verb() -> None:
+    beside = [call for row in LIVE_BESIDE for call in (row, *row.below)]
+    calls = {pascal_case(row.operation) for row in beside}
+    made = {call for kind in table("oci_access")["deployer"] for call in drift_calls_of_kind(kind)}
+    assert calls - made == {"ListDrgAttachments"}
+    assert table("oci_access")["drift_verbs"] == {"network": ["inspect drg-attachments"]}
 
 
 def test_a_subnet_in_an_existing_vcn_takes_no_right_to_make_networks() -> None:
@@ -116,14 +126,17 @@ def test_who_makes_only_jobs_needs_no_right_on_anything_else() -> None:
         logs=OciLogs(existing=ExistingLog("ocid1.loggroup.a", "ocid1.log.a")),
         project=Project(existing="ocid1.datascienceproject.a"),
     )
-    types = {
-        line.statement.grant.resource_type
+    grants = {
+        line.statement.grant: line.why
         for line in deployer_lines(made, "platform-team")
         if isinstance(line.statement.grant, iam.VerbGrant)
     }
+    assert {grant.verb for grant, why in grants.items() if why == (DRIFT,)} == {"inspect"}
+    types = {grant.resource_type for grant, why in grants.items() if why != (DRIFT,)}
     assert "data-science-jobs" in types
     assert not types & {"vcns", "policies", "dynamic-groups", "buckets", "virtual-network-family"}
-    assert not [line for line in deployer_lines(made, "team") if line.statement.location == iam.Tenancy()]
+    in_tenancy = [line for line in deployer_lines(made, "team") if line.statement.location == iam.Tenancy()]
+    assert {line.why for line in in_tenancy} == {(DRIFT,)}
 
 
 def test_policies_are_written_where_they_are_attached() -> None:

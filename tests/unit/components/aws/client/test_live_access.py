@@ -115,6 +115,10 @@ def test_what_names_the_stack_counts_however_old_it_is(actions: Any, resources: 
     ]
     assert not seen(deployer=user(BEFORE, actions, resources)).undeclared, "what lets the caller make the stack"
     assert seen(deployer=user(AFTER, actions, resources)).undeclared
+    held = user(BEFORE, actions, resources)
+    group = {"GroupName": "people", "CreateDate": BEFORE, "GroupPolicyList": held["UserPolicyList"]}
+    assert seen(groups=(group,), deployer={"CreateDate": BEFORE}).undeclared
+    assert not seen(groups=(group,), deployer={"CreateDate": BEFORE, "GroupList": ["people"]}).undeclared
 
 
 @pytest.mark.parametrize(("actions", "resources"), [("*", "*"), ("s3:*", "arn:aws:s3:::*"), (["s3:Get*"], ["*"])])
