@@ -85,6 +85,21 @@ def _place_mismatch(stack: Stack, owner: Stack) -> Iterator[tuple[str, Wrong]]:
             return
 
 
+def takes_network_beside(stack: Stack, folder: Path) -> bool:
+    """Whether a stack takes the network that another stack of the project makes, whose file is in the same folder."""
+    names, seen = stack_names_in(folder), {stack.name}
+    while stack.uses and "network" in stack.uses.take:
+        _, project, name = ("", "", *stack.uses.stack.split("/"))[-3:]
+        if project != project_of(folder) or name not in names or name in seen:
+            return False
+        owner = load_file(folder / f"Pulumi.{name}.yaml").stack
+        if owner is None:
+            return False
+        seen.add(name)
+        stack = owner
+    return len(seen) > 1 and stack.makes("network")
+
+
 def find_neighbours(files: Sequence[Path], judged: Sequence[Judged]) -> list[Judged]:
     """Stacks in the same folders that may clash with the checked ones, or that these use. Invalid files are left
     out."""

@@ -38,7 +38,8 @@ class SilentChange:
     `stays_silent`: the other way round: a change without meaning, of which the review must make nothing.
 
     `before` prepares the stack file; `change` changes it. `program` is code that runs at the end of the program, after
-    the change. `files` changes the repository around the stack. `trips`: the gates that must trip.
+    the change. `files` changes the repository around the stack. `trips`: the gates that must trip. `passes`: those that
+    must not. `is_new`: the stack file is new.
     """
 
     number: int
@@ -50,6 +51,8 @@ class SilentChange:
     program: str = ""
     files: Callable[[Path], object] | None = None
     trips: frozenset[str] = frozenset()
+    passes: frozenset[str] = frozenset()
+    is_new: bool = False
     stays_silent: bool = False
 
     @property
@@ -94,8 +97,9 @@ def screens_of_program(rows: Iterable[SilentChange], folder: Path) -> Mapping[st
 
 
 def _repository_of_stacks(folder: Path, rows: Iterable[SilentChange]) -> Path:
-    _write_stacks(folder, rows)
+    _write_stacks(folder, [row for row in rows if not row.is_new])
     _commit_all(folder)
+    _write_stacks(folder, [row for row in rows if row.is_new])
     _change_stacks(folder, rows)
     return folder
 
@@ -195,11 +199,12 @@ def _missing_in_reviews(rows: Iterable[SilentChange], repository: Path) -> Itera
         screen = screens[row.stack_name]
         if (SILENT in screen.partition("\n")[0]) != row.stays_silent:
             yield f"{row.number} {row.title}: {'not ' if row.stays_silent else ''}silent: {screen}"
-        if row.stays_silent and (alarms := tripped.get(row.stack_name)):
-            yield f"{row.number} {row.title}: trips {', '.join(sorted(alarms))}:\n{screen}"
         for text in row.shows:
             if text not in screen:
                 yield f"{row.number} {row.title}: does not say {text!r}:\n{screen}"
+        passes = frozenset(GATE_NAMES) if row.stays_silent else row.passes
+        if alarms := passes & tripped.get(row.stack_name, set()):
+            yield f"{row.number} {row.title}: trips {', '.join(sorted(alarms))}:\n{screen}"
         if missing := row.trips - tripped.get(row.stack_name, set()):
             yield f"{row.number} {row.title}: does not trip {', '.join(sorted(missing))}:\n{screen}"
 

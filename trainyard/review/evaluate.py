@@ -44,13 +44,15 @@ class ReviewContext:
 class CheckFindings:
     """The findings of `check` on both sides. `file`: the stack file's path for people.
 
-    `pack`: the configuration of the policy pack, which is valid.
+    `pack`: the configuration of the policy pack, which is valid. `network_beside`: the stack takes the network of
+    another one, whose own review has the rules.
     """
 
     file: str
     before: Sequence[Finding] = ()
     after: Sequence[Finding] = ()
     pack: Mapping[str, Any] = field(default_factory=dict)
+    network_beside: bool = False
 
 
 def review_snapshots(
@@ -91,7 +93,7 @@ def review_snapshots(
         for change in compare_abilities(then, now, platform)
     ]
     made = replace(
-        _with_network(empty, before, after, platform),
+        _with_network(empty, before, after, platform, findings.network_beside),
         kind=kind,
         changes=changes,
         unknown_changes=tuple(find_unknown_changes(before, after, changes)),
@@ -137,14 +139,17 @@ def _platform_change(
     )
 
 
-def _with_network(empty: Review, before: Snapshot, after: Snapshot, platform: ReviewPlatform) -> Review:
+def _with_network(
+    empty: Review, before: Snapshot, after: Snapshot, platform: ReviewPlatform, network_beside: bool
+) -> Review:
     then, now = (platform.network(side) if side.resources else Network() for side in (before, after))
     found = reach.compare_networks(then, now)
     opened = [Opening(reach.passage_words(passage), reach.is_outside(passage, now)) for passage in found.opened]
     closed = [Opening(reach.passage_words(passage), reach.is_outside(passage, then)) for passage in found.closed]
     opened += [Opening(way, True) for way in found.ways_opened]
     closed += [Opening(way, True) for way in found.ways_closed]
-    if before.resources and now.unjudged and now.unjudged != then.unjudged:
+    is_judged_beside = network_beside and not before.resources
+    if now.unjudged and now.unjudged != then.unjudged and not is_judged_beside:
         # What may reach the nodes in somebody's network is not known, and may be everybody.
         opened.append(Opening(f"not known: {now.unjudged}", True))
     made = replace(empty, opened=_outside_first(opened), closed=_outside_first(closed))

@@ -16,7 +16,7 @@ from catalog.platforms import default_platform, platform_in, platforms
 from components.plan.build import plan_of
 from components.plan.show import to_plain_values
 from components.platform.review import Snapshot
-from schemas.across_stacks import check_together, find_neighbours
+from schemas.across_stacks import check_together, find_neighbours, takes_network_beside
 from schemas.judge import Judged, judge_file
 from trainyard.review.evaluate import CheckFindings, ReviewContext, review_snapshots
 from trainyard.review.model import Review, StackKind
@@ -229,4 +229,5 @@ def _platform_of_file(judged: Judged | None) -> str:
 def _findings_of_stack(request: ReviewRequest, stack: _StackSides) -> CheckFindings:
     file = request.shown(request.after.stacks / f"Pulumi.{stack.name}.yaml")
     before, after = (side.findings if side else () for side in (stack.before, stack.after))
-    return CheckFindings(file, before, after, request.pack)
+    beside = bool(stack.after and stack.after.stack and takes_network_beside(stack.after.stack, stack.after.folder))
+    return CheckFindings(file, before, after, request.pack, beside)
