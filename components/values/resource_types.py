@@ -112,7 +112,8 @@ class InputsInReviews:
     `judged`: sections of the review say what their values mean. `planned`: they follow from the stack's plan, whose
     changes the review says; where the plan stays the same, a change is named. `placed`: they mean nothing by themselves
     in a new resource, such as the place where it is made; a change is named. `initial`: they do so in a new stack only:
-    they set something of another resource. `plain`: reason -> inputs whose values need no decision.
+    they set something of another resource. `plain`: reason -> inputs whose values need no decision. `in_any_order`:
+    lists whose order the provider keeps, but which mean the same in any order.
     """
 
     judged: frozenset[str]
@@ -120,6 +121,7 @@ class InputsInReviews:
     placed: frozenset[str]
     initial: frozenset[str]
     plain: Mapping[str, str]
+    in_any_order: frozenset[str]
 
     def listed(self, *, in_new_resource: bool, in_new_stack: bool, where_plan_changes: bool) -> frozenset[str]:
         """The inputs that a review need not name."""
@@ -135,6 +137,7 @@ def inputs_in_reviews(
     placed: str = "",
     initial: str = "",
     plain: Mapping[str, str] = MappingProxyType({}),
+    in_any_order: str = "",
 ) -> InputsInReviews:
     """The lists as words in a text."""
     return InputsInReviews(
@@ -143,6 +146,7 @@ def inputs_in_reviews(
         placed=input_names(placed),
         initial=input_names(initial),
         plain={"words and labels for people": _WORDS_FOR_PEOPLE, **plain},
+        in_any_order=input_names(in_any_order),
     )
 
 

@@ -48,6 +48,12 @@ def review_repository(stacks: Path, before: Side | None) -> RepositoryReview:
         kind = kind_of_file(file, code)
         if kind is PROJECTS and not _is_own_project(file, before.aside, top):
             kind = OTHER_FILES
+        if (
+            kind is PACKAGES
+            and file.name.endswith(".txt")
+            and _list_the_same(before.aside / file.path, top / file.path)
+        ):
+            kind = OTHER_FILES
         by_kind.setdefault(kind, []).append(file)
     found: list[tuple[str, ProgramChange]] = []
     if before.remark:
@@ -85,6 +91,17 @@ def compare_packages(before: str, after: str) -> Iterator[str]:
             yield f"{name}: {was[0] or 'any version'} -> {becomes[0] or 'any version'}"
         elif was != becomes:
             yield f"{name} {was[0]}: other hashes of the same version"
+
+
+def _list_the_same(before: Path, after: Path) -> bool:
+    """Whether two requirements files differ only in comments and in the order of packages. The order of options may
+    mean something."""
+    if any(file.is_symlink() or not file.is_file() or file.stat().st_size > MAXIMUM_BYTES for file in (before, after)):
+        return False
+    texts = (file.read_text("utf-8", "surrogateescape") for file in (before, after))
+    then, now = ([line for _, line in logical_lines(text)] for text in texts)
+    options_before, options_after = ([line for line in lines if line.startswith("-")] for lines in (then, now))
+    return sorted(then) == sorted(now) and options_before == options_after
 
 
 def _package_lines(text: str) -> dict[str, tuple[str, str]]:

@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from catalog.secret_looks import gives_secret, looks_secret, names_secret, without_tokens
@@ -28,6 +29,8 @@ PartPath = tuple[str, ...]
 _HIDDEN = "(not shown: it looks like a secret)"
 _ENCRYPTED = "a secret"
 _WORDS = re.compile(r"(\s+)")
+# Parts of a job that are paths: `./train/` and `train` are the same.
+_PATHS = frozenset({("code", "folder"), ("requirements", "file")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,8 @@ def _scalar_part(path: PartPath, value: Any, is_default: bool) -> RunPart:
     is_one_word = not _WORDS.search(text)
     if isinstance(value, str) and path and (names_secret(path[-1], text) or (is_one_word and looks_secret(text))):
         return RunPart(_HIDDEN, text, is_default)
+    if path in _PATHS:
+        return RunPart(_text_part(text).shown, str(PurePosixPath(text)), is_default)
     return _text_part(text, is_default)
 
 

@@ -6,6 +6,7 @@ They are named with their values: what a review does not know, it must not pass 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any
@@ -34,6 +35,9 @@ def find_unknown_changes(before: Snapshot, after: Snapshot, changes: tuple[Chang
         was, becomes = (_inputs_and_provider(side, other) for side, other in ((old, new), (new, old)))
         row = find_resource_type(shown.type)
         reads = row.in_reviews if row else None
+        in_any_order = (row.unordered if row else frozenset[str]()) | (reads.in_any_order if reads else frozenset())
+        same = {name: was[name] for name in in_any_order if _has_same_items(was.get(name), becomes.get(name))}
+        becomes = {**becomes, **same}
         # What goes with a resource of a known type is said by the sections.
         if was == becomes or (reads and new is None):
             continue
@@ -58,6 +62,14 @@ def _inputs_and_provider(side: ReviewedResource | None, other: ReviewedResource 
     if side is None or other is None or None in (side.provider, other.provider):
         return side.inputs if side else {}
     return {**side.inputs, "(provider)": side.provider or "the default one"}
+
+
+def _has_same_items(old: Any, new: Any) -> bool:
+    """Whether two lists differ in their order only."""
+    if not (isinstance(old, list) and isinstance(new, list)):
+        return False
+    then, now = (sorted(json.dumps(item, sort_keys=True) for item in items) for items in (old, new))
+    return then == now
 
 
 def _differing_leaves(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -200,7 +200,7 @@ BUCKETS_TYPES = (
         Deletion("DeleteBucketLifecycle", _BUCKET),
         RealProvider("s3/bucket_lifecycle_configuration.go"),
         live=LiveState("rules", "the lifecycle rules of the bucket {bucket}"),
-        in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
+        in_reviews=inputs_in_reviews(placed="bucket", initial="rules", in_any_order="rules"),
         keeps_less=tuple(
             KeepsLess(
                 f"rules.{days}",

@@ -148,3 +148,32 @@ def test_a_submodule_at_another_commit_is_named_with_both_and_cannot_hide(reposi
     assert change.kind == "submodules"
     assert "stacks/train: " in change.details[1]
     assert change.details[1].count(" -> ") == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_said"),
+    [
+        ("numpy==1.0\nrich==2.0\n", "# Why\nrich==2.0\n\nnumpy==1.0  # old\n", False),
+        ("numpy==1.0\nrich==2.0\n", "numpy==1.0\n", True),
+        ("numpy==1.0\n", "numpy==1.0\nnumpy==1.0\n", True),
+        (
+            "--index-url https://one\n--index-url https://two\n",
+            "--index-url https://two\n--index-url https://one\n",
+            True,
+        ),
+        ("--index-url https://me:one@two\n", "--index-url https://me:two@two\n", True),
+    ],
+)
+def test_packages_in_another_order_are_the_same(before: str, after: str, is_said: bool, repository: Path) -> None:
+    write(repository, "requirements.txt", text=before)
+    commit(repository)
+    write(repository, "requirements.txt", text=after)
+    assert bool(reviewed(repository).changes) == is_said
+
+
+def test_a_link_in_place_of_a_requirements_file_is_said(repository: Path) -> None:
+    write(repository, "requirements.txt", "other.txt", text="numpy==1.0\n")
+    commit(repository)
+    (repository / "requirements.txt").unlink()
+    (repository / "requirements.txt").symlink_to("other.txt")
+    assert reviewed(repository).changes
