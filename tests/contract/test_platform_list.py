@@ -22,7 +22,6 @@ from catalog.platforms import (
 from catalog.tables import table
 from components.plan.platform import Deployment
 from components.platform.client import RunClients, UnknownPlaceError
-from components.platform.live import LiveReading
 from components.platform.review import OfflineCloud
 from localcloud.clients import platform_clients
 from localcloud.server_part import MainServerPart, server_parts
@@ -89,7 +88,7 @@ def test_a_name_is_seen_wherever_it_stands() -> None:
 
 
 # By kind, the platforms that lack it. Every other platform has it.
-LACKING = {OfflineCloud: {"openpai"}, LiveReading: {"openpai"}}
+LACKING: dict[type[Capability], set[str]] = {OfflineCloud: {"openpai"}}
 
 
 # Its modules import the clouds' SDKs, which takes seconds. tests/programs run them.

@@ -23,7 +23,7 @@ from launcher.escaping import terminal_line
 from launcher.redraws import whole_lines
 
 # The number of jobs that are read in parallel.
-_AT_ONCE = 8
+JOBS_AT_ONCE = 8
 
 
 @dataclass
@@ -94,14 +94,14 @@ class OpenPaiRunReader(RunReader):
         runs = [(row, job) for row, job in self._jobs(call) if self.wanted.includes(job.tags)]
         # The list is reversed, so that the newest job of a key remains.
         chosen = runs if history else list({run_key(job.tags): (row, job) for row, job in reversed(runs)}.values())
-        seen = read_at_once(lambda pair: self._run(call, *pair, deeply), chosen, _AT_ONCE)
+        seen = read_at_once(lambda pair: self._run(call, *pair, deeply), chosen, JOBS_AT_ONCE)
         return sorted(seen, key=lambda run: (run.created, run.title))
 
     def _jobs(self, call: Call) -> Iterator[tuple[Mapping[str, Any], Job]]:
         """The jobs that are our runs, the newest first, each with its row of the list."""
         listed = list(self.jobs.listed(call, self.jobs.session.user))
         missing = [row for row in listed if _row_name(row) not in self._texts]
-        read = read_at_once(partial(self.jobs.listed_run, call), missing, _AT_ONCE)
+        read = read_at_once(partial(self.jobs.listed_run, call), missing, JOBS_AT_ONCE)
         self._texts |= {_row_name(row): job for row, job in zip(missing, read, strict=True)}
         for row in listed:
             job = self._texts[_row_name(row)]

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard drift` finds a run on OpenPAI that was stopped in the portal."""
+"""`trainyard drift` finds a run on OpenPAI that was stopped in the portal, and one that was copied there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from catalog.environments import Need
 from localcloud.environments.find import MissingEnvironment, find_environment_for
@@ -30,6 +31,24 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackUp]:
         yield stack_up(STACK, team.home, team.cloud)
     finally:
         team.end()
+
+
+def test_a_copied_job_that_says_it_is_of_the_stack_is_found(up: StackUp) -> None:
+    world, job = OpenPaiWorld(up.cloud), up.id_of("Run", "cifar10/base").split("/")[1]
+    answer = world.ask("GET", f"/api/v2/jobs/{job}/config", user=ADMIN)
+    assert answer.status == 200, answer.content
+    copied = yaml.safe_load(answer.content)
+    # The name is that of a copy in the portal. What is copied says to be the stack's, and runs something else.
+    for role in copied["taskRoles"].values():
+        role |= {"instances": 1, "commands": ["sleep 1000"]}
+    copy = world.submitted({**copied, "name": f"{job.partition('~')[2]}_1a2b3c4d", "secrets": {}}, user=ADMIN)
+    try:
+        code, said = up.drift()
+    finally:
+        world.ask("PUT", f"/api/v2/jobs/{copy}/executionType", {"value": "STOP"}, user=ADMIN)
+    assert code == 1, said
+    assert f"new      job {copy}, which says that it is the stack's run cifar10/base: no stack declares it" in said
+    eventually(up.drift, lambda seen: seen[0] == 0)
 
 
 def test_a_run_that_was_stopped_by_hand_is_found(up: StackUp) -> None:
