@@ -161,6 +161,18 @@ def test_endpoints_allow_everything_if_there_is_another_way_out(record: Record, 
             assert document is None or decide_aws_call(need, anybody, InForce((document,))).allowed, service
 
 
+def test_only_the_nodes_role_gets_the_boundary_of_the_stack(record: Record, changed: Written) -> None:
+    boundary = "arn:aws:iam::123456789012:policy/company-boundary"
+
+    def change(config: dict[str, Any]) -> None:
+        config["trainyard:access"]["permissionsBoundary"] = boundary
+
+    [role] = of_type(changed("aws-dl1-resnet", change), "Role")
+    assert role.inputs["permissionsBoundary"] == boundary
+    [role] = of_type(record("aws-dl1-resnet"), "Role")
+    assert "permissionsBoundary" not in role.inputs
+
+
 def test_with_a_reservation_there_is_no_placement_group(changed: Written) -> None:
     made = changed("aws-dl1-resnet", cluster(reservation="cr-0a1b2c3d"))
     (template,) = of_type(made, "LaunchTemplate")

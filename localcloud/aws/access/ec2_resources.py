@@ -78,7 +78,8 @@ def arns_by_id(region: str, identifier: str) -> Iterator[str]:
         groups = backend.__dict__.get("trainyard_placement_groups", {})
         names = (str(name) for name, row in groups.items() if row["GroupId"] == identifier)
         yield arn_of(region, "placement-group", next(names, identifier))
-    else:
+    # A rule or a route that names one of AWS's own prefix lists is judged by its group or table only.
+    elif getattr(backend.managed_prefix_lists.get(identifier), "owner_id", "") != "AWS":
         yield arn_of(region, rows["prefixes"].get(prefix, "unknown"), identifier)
 
 

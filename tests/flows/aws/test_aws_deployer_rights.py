@@ -85,6 +85,18 @@ def test_machines_start_in_the_network_of_the_stack_that_gives_it_and_in_no_othe
         assert launch(inside, **{**giving, key: other[key]}, DryRun=True) == "UnauthorizedOperation", key
 
 
+def test_a_rule_may_name_the_prefix_list_of_a_service_of_aws(inside: AwsInside) -> None:
+    become_deployer(inside, aws_plan())
+    lists = inside.ask(inside.deployer, "ec2", "DescribeManagedPrefixLists")["PrefixLists"]
+    of_s3 = next(found["PrefixListId"] for found in lists if found["PrefixListName"].endswith(".s3"))
+    tags = [{"ResourceType": "security-group-rule", "Tags": [{"Key": "stack", "Value": "vision-dev"}]}]
+    rule = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, "PrefixListIds": [{"PrefixListId": of_s3}]}
+    for stack, number, code in (("vision-dev", 75, ""), ("vision-other", 76, "UnauthorizedOperation")):
+        [group] = place_of_stack(inside, stack, number)["SecurityGroupIds"]
+        named: dict[str, Any] = {"GroupId": group, "IpPermissions": [rule], "TagSpecifications": tags}
+        assert answer(inside, "ec2", "AuthorizeSecurityGroupEgress", **named) == code
+
+
 def test_the_first_spot_launch_of_an_account_makes_its_role_in_the_deployers_name(inside: AwsInside) -> None:
     place = place_of_stack(inside, "vision-dev", 73)
     for spot, code in ((False, "AuthFailure.ServiceLinkedRoleCreationNotPermitted"), (True, ""), (False, "")):

@@ -113,6 +113,17 @@ CHANGES = (
     ),
     SilentChange(
         number=8,
+        title="nodes that lose their permissions boundary",
+        stack=AWS,
+        before=lambda document: document["config"]["trainyard:access"].update(
+            permissionsBoundary="arn:aws:iam::123456789012:policy/company-boundary"
+        ),
+        change=lambda document: document["config"]["trainyard:access"].pop("permissionsBoundary"),
+        shows=("role vision-prod-nodes may act beyond the permissions boundary company-boundary",),
+        trips=ACCESS,
+    ),
+    SilentChange(
+        number=8,
         title="nodes that get a role of somebody else",
         stack=AWS,
         change=lambda document: document["config"]["trainyard:access"].update(
