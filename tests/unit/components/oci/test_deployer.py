@@ -75,8 +75,9 @@ def test_each_call_beside_a_stacks_resources_has_its_permissions_or_a_verb() -> 
     beside = [call for row in LIVE_BESIDE for call in (row, *row.below)]
     calls = {pascal_case(row.operation) for row in beside}
     made = {call for kind in table("oci_access")["deployer"] for call in drift_calls_of_kind(kind)}
-    assert calls - made == {"ListDrgAttachments"}
-    assert table("oci_access")["drift_verbs"] == {"network": ["inspect drg-attachments"]}
+    assert calls - made == {"ListLocalPeeringGateways", "ListDrgAttachments"}
+    verbs = ["inspect local-peering-gateways", "inspect drg-attachments"]
+    assert table("oci_access")["drift_verbs"] == {"network": verbs}
 
 
 def test_a_subnet_in_an_existing_vcn_takes_no_right_to_make_networks() -> None:
