@@ -93,7 +93,7 @@ def a_review_of_the_engines_preview_says_what_one_without_it_says(team: Team) ->
     assert seen.returncode == 0, seen.stderr
     file = team.home / "preview.json"
     file.write_text(seen.stdout)
-    by_engine, offline = (reviewed(team, *words) for words in (("--preview", str(file)), ("--against", "HEAD")))
+    by_engine, offline = (team.review(*words) for words in (("--preview", str(file)), ("--against", "HEAD")))
     keys = ("kind", "opened", "closed", "gained", "lost", "hanging")
     assert {key: by_engine[key] for key in keys} == {key: offline[key] for key in keys}
     assert any(one["outside"] and "TCP 443" in one["words"] for one in offline["opened"])
@@ -106,13 +106,6 @@ def a_review_of_the_engines_preview_says_what_one_without_it_says(team: Team) ->
 
 def _replaced(review: dict[str, Any]) -> set[tuple[str, str]]:
     return {(one["type"], one["name"]) for one in review["changes"] if one["kind"] == "replaced"}
-
-
-def reviewed(team: Team, *words: str) -> dict[str, Any]:
-    done = team.run("review", "local", "--stacks", str(team.stacks), "--format", "json", *words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (review,) = json.loads(done.stdout)["reviews"]
-    return dict(review)
 
 
 @pytest.mark.torture

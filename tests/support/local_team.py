@@ -68,6 +68,13 @@ class Team:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
+    def review(self, *words: str) -> dict[str, Any]:
+        """What `trainyard review` says of the stack `local`."""
+        done = self.run("review", "local", "--stacks", str(self.stacks), "--format", "json", *words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        (review,) = json.loads(done.stdout)["reviews"]
+        return dict(review)
+
     def change(self, old: str, new: str) -> None:
         text = self.file.read_text()
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {self.file}"
