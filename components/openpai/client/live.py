@@ -7,6 +7,7 @@ The stack's own runs are compared by their states (trainyard/drift). Networks an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from components.openpai.client.cluster_calls import list_cluster_jobs
@@ -23,6 +24,7 @@ from components.platform.runs import liked_by
 # Those that do something: the stack's earlier starts have ended, or are stopping.
 _AT_WORK = "WAITING,RUNNING"
 _REFUSED = frozenset({401, 403})
+JUDGED: Mapping[str, frozenset[str]] = {}
 
 
 def read_live_openpai(question: LiveQuestion) -> LiveSide:
@@ -39,7 +41,7 @@ def read_live_openpai(question: LiveQuestion) -> LiveSide:
             reading.add(
                 RUN_TYPE, identity, inputs, f"job {identity}, which says that it is the stack's run {job.title}"
             )
-    return reading.side({})
+    return reading.side(JUDGED)
 
 
 def _jobs_at_work(jobs: ClusterJobs, call: Call) -> list[Job]:
