@@ -163,21 +163,11 @@ def test_resources_are_found_by_their_other_names(inside: AwsInside) -> None:
         ("CreateCapacityReservation", {"PlacementGroupArn": f"arn:aws:ec2:{REGION}:{ACCOUNT}:placement-group/near"},
          "placement-group/near"),
         ("CreateFlowLogs", {"DeliverLogsPermissionArn": f"arn:aws:iam::{ACCOUNT}:role/boss"}, "role/boss"),
-        ("ModifySecurityGroupRules", {"SecurityGroupRule.1.SecurityGroupRule.PrefixListId": "pl-0123456789abcdef0"},
-         "prefix-list/pl-0123456789abcdef0"),
         ("DisassociateSubnetCidrBlock", {"AssociationId": "subnet-cidr-assoc-0123456789abcdef0"},
          "unknown/subnet-cidr-assoc-0123456789abcdef0"),
     ]  # fmt: skip
     for operation, parameters, resource in cases:
         assert any(one.endswith(resource) for one in resources_of(operation, parameters)), operation
-
-
-@pytest.mark.usefixtures("inside")
-def test_a_rule_to_a_prefix_list_needs_no_permission_on_it() -> None:
-    """By AWS's reference. The printed deployer has none, and its nodes reach S3 by AWS's own list."""
-    list_of_s3 = "IpPermissions.1.PrefixListIds.1.PrefixListId"
-    named = resources_of("AuthorizeSecurityGroupEgress", {list_of_s3: "pl-0123456789abcdef0"})
-    assert not any("prefix-list" in one for one in named)
 
 
 def test_the_known_condition_keys_are_those_that_requests_have(inside: AwsInside) -> None:

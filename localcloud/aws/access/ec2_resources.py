@@ -34,8 +34,6 @@ def _arns_of_parameter(call: AwsCall, name: str, value: str) -> Iterator[str]:
         return
     if name == rows["new_name"].get(call.operation):
         return
-    if value.startswith("pl-") and call.operation not in rows["prefix_lists"]:
-        return
     if value.startswith(f"arn:aws:ec2:{call.region}:"):
         yield value
     if has_id := _ID.fullmatch(value) is not None:
