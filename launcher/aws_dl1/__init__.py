@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node on AWS DL1: its store, its identity, and the program on the instance (docs/decisions/0021)."""
+"""A node on AWS: its store, its identity, and the program on the instance (docs/decisions/0021)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first program of a container on DL1: starts sshd, copies the code, sets variables, then becomes the launcher.
+"""The first program of a container: starts sshd, copies the code, sets variables, then becomes the launcher.
 
 It runs in the image's own Python, whatever the image is. The files that the machine mounts for it are read-only.
 """
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from launcher import network
-from launcher.aws_dl1 import host_nic
+from launcher.aws_dl1 import fabric, host_nic
 from launcher.aws_dl1.identity import CODE_VARIABLE
 from launcher.aws_dl1.machine import options, ssh
 from launcher.aws_dl1.machine.facts import write_atomically
@@ -75,19 +75,18 @@ def prepare_container(environment: dict[str, str], start: Path, code: Path, home
     for name, value in options.fork_safety(kernel, rdma_core()).items():
         environment.setdefault(name, value)
     path = options.library_path(
-        environment.get("LD_LIBRARY_PATH", ""), [folder for folder in options.LIBRARIES if os.path.isdir(folder)]
+        environment.get("LD_LIBRARY_PATH", ""), list(filter(os.path.isdir, (host_nic.WRAPPER, *options.LIBRARIES)))
     )
     if path:
         environment["LD_LIBRARY_PATH"] = path
-    # How data moves between machines is said to HCCL, the log, and the node's status object.
-    transport = host_nic.choose_transport(environment, host_nic.detect_fabric(kernel, environment))
-    for name, chosen in transport.variables.items():
-        if chosen is None:
-            environment.pop(name, None)
-        elif name in host_nic.CHOSEN or name not in environment:
-            environment[name] = chosen
-    environment[TRANSPORT_VARIABLE] = transport.words
-    say(f"between machines: {transport.words}")
+    # How data moves between machines is said to the log, and to the node's status object.
+    if options.EFA_VARIABLE in environment:
+        interfaces = int(environment[options.EFA_VARIABLE])
+        words = fabric.fabric_words(interfaces, fabric.detect_fabric(kernel, environment))
+    else:
+        words = host_nic.apply_transport(environment, kernel)
+    environment[TRANSPORT_VARIABLE] = words
+    say(f"between machines: {words}")
     if code.is_dir():
         environment[CODE_VARIABLE] = str(working_copy(code, home))
     if (start / SSH).is_dir():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides how HCCL moves data between machines, from the machine's kernel and the libfabric of the image.
+"""What only Gaudi needs: how HCCL moves data between machines, by the kernel and the libfabric of the image.
 
 Source: the documents of Gaudi about scaling out by host NICs. HCCL itself takes the best way it finds, unless
 HCCL_OVER_OFI is set: that means libfabric over the host's memory. The container decides and not the machine, because
@@ -8,11 +8,12 @@ its launcher comes with the ticket. So this module also applies to machines that
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from launcher.aws_dl1 import fabric as fabrics
+from launcher.aws_dl1.accelerators import Accelerator
+from launcher.aws_dl1.fabric import Fabric, version_numbers
 
 # The stack file's `hostNic`, if it has changed since the machine was made.
 VARIABLE, HOST_MEMORY = "TRAINYARD_HOST_NIC", "host-memory"
@@ -20,21 +21,26 @@ VARIABLE, HOST_MEMORY = "TRAINYARD_HOST_NIC", "host-memory"
 OWN_VARIABLE = "TRAINYARD_HOST_NIC_OWN"
 CHOSEN = ("HCCL_OVER_OFI", "HCCL_OVER_TCP", "FI_PROVIDER")
 _SOCKETS, _EFA = "tcp", "efa"
+# The accelerators of a machine whose node.json names none: those that all releases before it knew. A test holds this
+# to the row of catalog/aws_accelerators.toml.
+BEFORE_NODE_JSON_NAMED_THEM = Accelerator(
+    words="Gaudi",
+    count=8,
+    runtime="habana",
+    environment={"HABANA_VISIBLE_DEVICES": "all", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"},
+    shows=("hl-smi", "-Q", "index", "-f", "csv,noheader"),
+    host_nic=True,
+)
+# The folder of images with the wrapper through which HCCL loads libfabric.
+WRAPPER = "/root/hccl_ofi_wrapper"
+# Inferred from the documents: releases before 1.10 have HCCL's own sockets (HCCL_OVER_TCP). Later documents do not name
+# that variable; there, libfabric's provider `tcp` uses sockets.
+_SOCKETS_OF_HCCL_BEFORE = (1, 10)
 # The lowest versions with Gaudi Direct: the interface reads and writes the memory of the accelerators.
 _KERNEL, _LIBFABRIC = (5, 12), (1, 16, 1)
 _DIRECT = {"RDMAV_FORK_SAFE": "1", "FI_EFA_USE_DEVICE_RDMA": "1"}
-# In the order of options.LIBRARIES, so that the libfabric that HCCL loads is found first.
-_FOLDERS = ("/opt/amazon/efa/bin", "/opt/habanalabs/libfabric/bin", "/usr/local/bin", "/usr/bin")
-_SECONDS = 30.0
-
-
-@dataclass(frozen=True)
-class Fabric:
-    """The facts of the decision. `libfabric` empty: the image has no `fi_info`, so its version is unknown."""
-
-    kernel: str
-    libfabric: str
-    efa: bool
+# In the order in which HCCL finds the libfabric that it loads.
+_FOLDERS = (fabrics.FOLDERS[0], "/opt/habanalabs/libfabric/bin", *fabrics.FOLDERS[1:])
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,28 @@ class Transport:
 
     variables: Mapping[str, str | None]
     words: str
+
+
+def hccl_variables(kind: str, release: str, efa_interfaces: int, interface: str) -> dict[str, str]:
+    """Variables for HCCL over the host's network. HCCL_OVER_OFI means libfabric over the host's memory, and FI_PROVIDER
+    names the hardware. `interface`: the one that leads to the other machines."""
+    by_name = {"HCCL_SOCKET_IFNAME": interface} if interface else {}
+    if kind == "sockets":
+        if version_numbers(release) < _SOCKETS_OF_HCCL_BEFORE:
+            return {"HCCL_OVER_TCP": "1", **by_name}
+        return {"HCCL_OVER_OFI": "1", "FI_PROVIDER": _SOCKETS, **by_name}
+    return {"HCCL_OVER_OFI": "1", **({"FI_PROVIDER": _EFA} if efa_interfaces else {}), **by_name}
+
+
+def apply_transport(environment: dict[str, str], kernel: str) -> str:
+    """Sets what this container's HCCL needs, and returns the choice in words."""
+    transport = choose_transport(environment, fabrics.detect_fabric(kernel, environment, _FOLDERS))
+    for name, chosen in transport.variables.items():
+        if chosen is None:
+            environment.pop(name, None)
+        elif name in CHOSEN or name not in environment:
+            environment[name] = chosen
+    return transport.words
 
 
 def choose_transport(environment: Mapping[str, str], fabric: Fabric) -> Transport:
@@ -78,33 +106,3 @@ def _why_not_gaudi_direct(fabric: Fabric) -> str:
         if version_numbers(version) < needed
     ]
     return f"Gaudi Direct is not possible ({'; '.join(lacks)})" if lacks else ""
-
-
-def detect_fabric(kernel: str, environment: Mapping[str, str], folders: Collection[str] = _FOLDERS) -> Fabric:
-    """The facts of this container."""
-    every = (environment.get("LIBFABRIC_ROOT", "") + "/bin", *folders, *environment.get("PATH", "").split(":"))
-    program = next((name for name in (f"{folder}/fi_info" for folder in every) if os.access(name, os.X_OK)), "")
-    if not program:
-        return Fabric(kernel, "", False)
-    version = re.search(r"^libfabric: *(\S+)", _command_output([program, "--version"], environment) or "", re.MULTILINE)
-    return Fabric(
-        kernel, version[1] if version else "", _command_output([program, "-p", "efa"], environment) is not None
-    )
-
-
-def version_numbers(version: str) -> tuple[int, ...]:
-    """The numbers that a version begins with."""
-    match = re.match(r"\d+(\.\d+)*", version.strip())
-    return tuple(int(part) for part in match[0].split(".")) if match else ()
-
-
-def _command_output(words: list[str], environment: Mapping[str, str]) -> str | None:
-    """The output of a command; None if it fails."""
-    try:
-        done = subprocess.run(
-            words, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            timeout=_SECONDS, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.decode(errors="replace") if done.returncode == 0 else None

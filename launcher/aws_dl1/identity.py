@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node of a run on AWS DL1. The program on its machine tells it the name of the start (docs/decisions/0021)."""
+"""A node of a run on AWS. The program on its machine tells it the name of the start (docs/decisions/0021)."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ ROOMS = ("launcher", "localcloud/hosts", "localcloud/oci/job_runs", "localcloud/
 _READERS = {("json", "loads"), ("json", "load"), ("yaml", "load"), ("yaml", "safe_load")}
 # Modules that read only trusted files, and who writes these.
 WRITTEN_BY = {
+    "launcher/aws_dl1/accelerators.py": "the drivers of the machine",
     "launcher/aws_dl1/container.py": "the machine, for its container",
     "launcher/aws_dl1/fetch.py": "AWS, and the deployer",
     "launcher/aws_dl1/machine/commands.py": "docker",

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from textwrap import indent
+
+from catalog.tables import table
 
 # The largest user data that EC2 accepts, in bytes before base64.
 LARGEST = 16384
@@ -26,7 +29,7 @@ class NodeSettings:
 
     `launcher` and `code` are names of objects in the bucket. `ssh_secret` is the name or ARN of the secret whose value
     is the private key. `host_nic` is `libfabric` or `sockets`. `stop_when_idle_minutes` 0: the machine never stops by
-    itself.
+    itself. `accelerator`: what the program has to know of the machine's accelerators, unless it knows it by itself.
     """
 
     region: str
@@ -42,6 +45,7 @@ class NodeSettings:
     host_nic: str = "libfabric"
     efa_interfaces: int
     stop_when_idle_minutes: int
+    accelerator: Mapping[str, object] | None = None
 
     def document(self) -> dict[str, object]:
         """The content of node.json."""
@@ -59,7 +63,25 @@ class NodeSettings:
             "hostNic": self.host_nic,
             "efaInterfaces": self.efa_interfaces,
             "stopWhenIdleMinutes": self.stop_when_idle_minutes,
+            **({"accelerator": dict(self.accelerator)} if self.accelerator else {}),
         }
+
+
+# What of an accelerator's row its machines have to know (launcher/aws_dl1/accelerators.py).
+_OF_NODES = ("words", "runtime", "docker", "environment", "meets", "shows", "listed", "late", "host_nic")
+
+
+def node_accelerator(instance_type: str) -> Mapping[str, object] | None:
+    """The part of node.json about a machine's accelerators. None: the program on the machine knows them without it, as
+    on all machines of earlier releases, whose node.json must not change."""
+    machine = table("aws_machines")["machines"].get(instance_type)
+    if machine is None:
+        return None
+    row = table("aws_accelerators")[machine["accelerator"]]
+    if row.get("known_to_nodes"):
+        return None
+    told = {key: row[key] for key in _OF_NODES if row.get(key)}
+    return {**told, **({"count": machine["accelerators"]} if "accelerators" in machine else {})}
 
 
 def user_data(settings: NodeSettings) -> str:

@@ -13,7 +13,7 @@ import pulumi_aws as aws
 
 from catalog.reason_tags import PUBLIC_ADDRESS
 from components.aws.machines import MachineImage, MachinePlace, encode_user_data, launch_template, template_name
-from components.aws.node_setup import NodeSettings, user_data
+from components.aws.node_setup import NodeSettings, node_accelerator, user_data
 from components.aws.plan import AwsJobPlan, ClusterPlan
 from components.aws.resources.access import KeyPair, keep_secret, secret_variables
 from components.aws.resources.context import Context, resource_tags
@@ -83,7 +83,11 @@ class Cluster(pulumi.ComponentResource):
         args, cluster = self._args, self._cluster
         settings = _lasting_settings(cluster, args.context.plan.region)
         # Existing machines get newer launchers with their tickets.
-        renewed: dict[str, Any] = {"launcher": args.launcher}
+        renewed: dict[str, Any] = {
+            "launcher": args.launcher,
+            # It follows from the instance type, so a corrected row must not replace machines.
+            "accelerator": node_accelerator(cluster.instance_type),
+        }
         log_group = pulumi.Output.from_input(args.context.log_group)
         # The bucket and the log group may belong to another stack, whose outputs have their names.
         named = pulumi.Output.all(

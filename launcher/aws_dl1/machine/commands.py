@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs of the machine: docker, and the tools of Gaudi and EFA."""
+"""Runs programs of the machine: docker, and the tools of accelerators and EFA."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that a machine has what runs need. The AMI of a Gaudi release brings all of it."""
+"""Checks that a machine has what runs need. An AMI that is made for its accelerators brings all of it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from launcher.aws_dl1.accelerators import Accelerator
 from launcher.aws_dl1.machine.commands import CommandError, run_program
 from launcher.aws_dl1.machine.facts import MachinePaths, Settings
-from launcher.aws_dl1.machine.options import RUNTIME
 
-CARDS = 8
-_IMAGE = "use an AMI made for Gaudi release {}, or install what is missing there"
+_IMAGE = "use an AMI made for {}, or install what is missing there"
 _PLACEMENT = "start the instance through its stack, with that many interfaces of type `efa`"
 
 
@@ -27,12 +26,16 @@ class Equipment:
 
 def check_equipment(settings: Settings, paths: MachinePaths) -> list[Equipment]:
     """Checks everything that runs need."""
-    remedy = _IMAGE.format(settings.release)
+    accelerator = settings.accelerator
+    software = f" release {settings.release}" if settings.release else ""
+    remedy = _IMAGE.format(f"{accelerator.words}{software}" if accelerator.count else "containers")
+    runtime = f" with the runtime {accelerator.runtime}" if accelerator.runtime else ""
     rows: list[tuple[str, Callable[[], str], str]] = [
-        ("docker with the runtime habana", _runtime_problem, remedy),
-        (f"{CARDS} Gaudi cards", _cards_problem, remedy),
+        (f"docker{runtime}", lambda: _runtime_problem(accelerator.runtime), remedy),
         ("ssh-keygen", _ssh_problem, remedy),
     ]
+    if accelerator.shows:
+        rows.append((f"{accelerator.count} {accelerator.words}", lambda: _accelerators_problem(accelerator), remedy))
     if settings.efa_interfaces:
         what = f"{settings.efa_interfaces} EFA interfaces"
         rows.append((what, lambda: _efa_problem(settings.efa_interfaces, paths), _PLACEMENT))
@@ -44,20 +47,22 @@ def equipment_problems(equipment: list[Equipment]) -> str:
     return "; ".join(f"{part.problem}: {part.remedy}" for part in equipment if part.problem)
 
 
-def _runtime_problem() -> str:
+def _runtime_problem(runtime: str) -> str:
     try:
         runtimes = json.loads(run_program(["docker", "info", "--format={{json .}}"])).get("Runtimes") or {}
     except (CommandError, ValueError, AttributeError) as error:
         return f"docker does not answer ({error})"
-    return "" if RUNTIME in runtimes else f"docker has no runtime `{RUNTIME}`, only {', '.join(sorted(runtimes))}"
+    fits = not runtime or runtime in runtimes
+    return "" if fits else f"docker has no runtime `{runtime}`, only {', '.join(sorted(runtimes))}"
 
 
-def _cards_problem() -> str:
+def _accelerators_problem(accelerator: Accelerator) -> str:
     try:
-        count = len(run_program(["hl-smi", "-Q", "index", "-f", "csv,noheader"]).split("\n")) - 1
-    except CommandError as error:
-        return f"the driver of Gaudi does not answer ({error})"
-    return "" if count >= CARDS else f"the driver shows {count} of {CARDS} Gaudi cards"
+        count = accelerator.count_shown(run_program(accelerator.shows))
+    except (CommandError, ValueError) as error:
+        return f"the driver of {accelerator.words} does not answer ({error})"
+    fits = count >= accelerator.count
+    return "" if fits else f"the driver shows {count} of {accelerator.count} {accelerator.words}"
 
 
 def _ssh_problem() -> str:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from launcher.aws_dl1.accelerators import Accelerator, parse_accelerator
 from launcher.aws_dl1.fetch import AwsError, Metadata
+from launcher.aws_dl1.host_nic import BEFORE_NODE_JSON_NAMED_THEM
 from launcher.errors import LaunchError, MissingError
 
 ROOT_VARIABLE = "TRAINYARD_MACHINE_ROOT"
@@ -123,6 +125,7 @@ class Settings:
     host_nic: str
     efa_interfaces: int
     stop_when_idle_minutes: float
+    accelerator: Accelerator
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,7 @@ def read_machine_settings(paths: MachinePaths) -> Settings:
     """Reads the settings. LaunchError if user data wrote something else."""
     try:
         content = json.loads(paths.settings.read_text("utf-8"))
+        row = content.get("accelerator")
         return Settings(
             region=content["region"],
             bucket=content["bucket"],
@@ -152,8 +156,9 @@ def read_machine_settings(paths: MachinePaths) -> Settings:
             host_nic=content["hostNic"],
             efa_interfaces=int(content["efaInterfaces"]),
             stop_when_idle_minutes=float(content["stopWhenIdleMinutes"] or 0),
+            accelerator=BEFORE_NODE_JSON_NAMED_THEM if row is None else parse_accelerator(row),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise LaunchError(f"{paths.settings} cannot be used ({error!r}): make the machine anew by its stack") from None
 
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How containers are started on DL1: docker's arguments, variables of HCCL and libfabric. Pure functions.
-
-Sources: the documents of Gaudi about several DL1 instances, and about scaling out by host NICs.
-"""
+"""How containers are started: docker's arguments, and what every container with EFA is told. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,13 +7,12 @@ import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from launcher.aws_dl1.host_nic import version_numbers
+from launcher.aws_dl1.accelerators import Accelerator
+from launcher.aws_dl1.fabric import version_numbers
 
-# As the documents of Gaudi start containers on DL1. --init reaps the orphans of training.
-RUNTIME = "habana"
+# As the documents of accelerators start containers. --init reaps the orphans of training.
 _ALWAYS = ("--cap-add=sys_nice", "--net=host", "--ipc=host", "--init")
 _EFA = ("--device=/dev/infiniband", "--ulimit=memlock=-1:-1")
-ENVIRONMENT = {"HABANA_VISIBLE_DEVICES": "all", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 
 # The container's read-only mounts.
 LAUNCHER, CODE, START = "/opt/trainyard/launcher", "/opt/trainyard/code", "/opt/trainyard/start"
@@ -24,27 +20,13 @@ LAUNCHER, CODE, START = "/opt/trainyard/launcher", "/opt/trainyard/code", "/opt/
 SCRATCH, SCRATCH_VARIABLE = "/opt/trainyard/scratch", "TRAINYARD_SCRATCH"
 KERNEL_VARIABLE = "TRAINYARD_MACHINE_KERNEL"
 
-# Which implementation moves data between machines. HCCL_OVER_OFI means libfabric over the host's memory, and
-# FI_PROVIDER names the hardware. The container may choose a faster way (launcher/aws_dl1/host_nic.py). Inferred from
-# the documents: releases before 1.10 have HCCL's own sockets (HCCL_OVER_TCP). Later documents do not name that
-# variable; there, libfabric's provider `tcp` uses sockets.
-_SOCKETS_OF_HCCL_BEFORE = (1, 10)
-_SOCKETS = "sockets"
-# The folders of images with the wrapper through which HCCL loads libfabric, and with EFA's libraries.
-LIBRARIES = ("/root/hccl_ofi_wrapper", "/opt/amazon/openmpi/lib", "/opt/amazon/efa/lib")
+# How many EFA interfaces the machine has, for images whose libraries use them by themselves.
+EFA_VARIABLE = "TRAINYARD_EFA_INTERFACES"
+# The folders of images with EFA's libraries.
+LIBRARIES = ("/opt/amazon/openmpi/lib", "/opt/amazon/efa/lib")
 
 # With at least both versions, libfabric's EFA provider is fork-safe without FI_EFA_FORK_SAFE.
 _FORK_SAFE_KERNEL, _FORK_SAFE_RDMA_CORE = (5, 13), (35,)
-
-
-def host_nic(kind: str, release: str, efa_interfaces: int, interface: str) -> dict[str, str]:
-    """Variables for HCCL over the host's network. `interface`: the one that leads to the other machines."""
-    by_name = {"HCCL_SOCKET_IFNAME": interface} if interface else {}
-    if kind == _SOCKETS:
-        if version_numbers(release) < _SOCKETS_OF_HCCL_BEFORE:
-            return {"HCCL_OVER_TCP": "1", **by_name}
-        return {"HCCL_OVER_OFI": "1", "FI_PROVIDER": "tcp", **by_name}
-    return {"HCCL_OVER_OFI": "1", **({"FI_PROVIDER": "efa"} if efa_interfaces else {}), **by_name}
 
 
 def fork_safety(kernel: str, rdma_core: str) -> dict[str, str]:
@@ -55,21 +37,21 @@ def fork_safety(kernel: str, rdma_core: str) -> dict[str, str]:
 
 
 def library_path(inherited: str, there: Sequence[str]) -> str:
-    """LD_LIBRARY_PATH: those of LIBRARIES that the image has, then the image's own folders."""
-    own = [folder for folder in LIBRARIES if folder in there]
+    """LD_LIBRARY_PATH: the folders that the image has of those that come first, then the image's own ones."""
+    own = [*there]
     return ":".join([*own, *(part for part in inherited.split(":") if part and part not in own)])
 
 
 def run_words(
-    name: str, image: str, program: str, efa_interfaces: int, environment: Mapping[str, str], file: Path,
-    volumes: Mapping[str, Path], scratch: Path,
+    name: str, image: str, program: str, accelerator: Accelerator, efa_interfaces: int,
+    environment: Mapping[str, str], file: Path, volumes: Mapping[str, Path], scratch: Path,
 ) -> list[str]:  # fmt: skip
     """`docker run` for one container with a Python program. The run's variables are in a file, because all users can
     see the arguments of a process."""
     shown = [f"--volume={place}:{target}:ro" for target, place in volumes.items()]
     shown.append(f"--volume={scratch}:{SCRATCH}")
     return [
-        "docker", "run", "--detach", f"--name={name}", f"--runtime={RUNTIME}",
+        "docker", "run", "--detach", f"--name={name}", *accelerator.docker_words(),
         *(word for item in environment.items() for word in ("-e", "=".join(item))),
         *_ALWAYS, *(_EFA if efa_interfaces else ()), f"--env-file={file}", *shown, "--entrypoint=python3", image,
         "-I", "-c", program,

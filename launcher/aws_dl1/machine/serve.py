@@ -28,6 +28,7 @@ from launcher.supervise import Signals
 _LOOK_SECONDS, _WAITING_SECONDS = 20.0, 1.0
 _RENEW_SECONDS, _SILENT_SECONDS = 60.0, 600.0
 _SECRET_SECONDS = 300.0
+_LATE_SECONDS = 2.0
 _UNFIT_SECONDS, _DOWN_SECONDS, _SWEEP_SECONDS = 30.0, 120.0, 15.0
 PREPARING, READY, BUSY, STOPPING, UNFIT = "preparing", "ready", "busy", "stopping", "failed"
 
@@ -42,6 +43,7 @@ class Server:
     _state: str = field(default=PREPARING, init=False)
     _reason: str = field(default="", init=False)
     _reported: float = field(default=-math.inf, init=False)
+    _began: float = field(default_factory=time.monotonic, init=False)
     _idle_since: float = field(default_factory=time.monotonic, init=False)
     _since: str = field(default="", init=False)
     _swept: float = field(default=0.0, init=False)
@@ -83,10 +85,15 @@ class Server:
     def _prepare(self) -> bool:
         """Whether the machine can take runs. Its report says what it lacks, so nobody waits in vain."""
         machine = self.machine
-        checked = equipment.check_equipment(machine.settings, machine.paths)
-        for row in checked:
-            machine.say(f"{row.what}: {row.problem or 'there'}")
-        problem = equipment.equipment_problems(checked)
+        while True:
+            checked = equipment.check_equipment(machine.settings, machine.paths)
+            for row in checked:
+                machine.say(f"{row.what}: {row.problem or 'there'}")
+            problem = equipment.equipment_problems(checked)
+            late = time.monotonic() - self._began < machine.settings.accelerator.late
+            if not problem or not late or self.signals.ended():
+                break
+            self._pause(_LATE_SECONDS)
         if not problem:
             try:
                 self._install(self._key())

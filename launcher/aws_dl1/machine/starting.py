@@ -80,7 +80,8 @@ class Starting:
         self.record.state.update(address=machine.me.address, sshPort=port)
         self._put()
         peers = self._meet()
-        self._show(peers, port)
+        # A ticket's nodes are in the order of their ranks.
+        self._show(peers, port, peers[next(iter(ticket.environments))].address)
         volumes = {options.LAUNCHER: launcher, options.START: self.record.folder / _SHOWN}
         if code is not None:
             volumes[options.CODE] = code
@@ -91,8 +92,9 @@ class Starting:
             self.container,
             ticket.image,
             options.isolated_program(inside.__name__),
+            machine.settings.accelerator,
             machine.settings.efa_interfaces,
-            {name: own.get(name, value) for name, value in options.ENVIRONMENT.items()},
+            {name: own.get(name, value) for name, value in machine.settings.accelerator.environment.items()},
             self.record.folder / _VARIABLES,
             volumes,
             self._made_scratch(),
@@ -149,26 +151,24 @@ class Starting:
             if not wait.turn(_LOOK_SECONDS):
                 raise MissingError(wait.timeout_message())
 
-    def _show(self, peers: Mapping[str, ssh.Peer], port: int) -> None:
+    def _show(self, peers: Mapping[str, ssh.Peer], port: int, first: str) -> None:
         """Writes the files for the container, and the file with its variables. Only root may read them."""
         shown = self.record.folder / _SHOWN
         ssh.write_files(shown / inside.SSH, self.machine.ssh_key, ssh.ssh_config(peers, inside=True))
-        plain, hidden = self._variables(port)
+        plain, hidden = self._variables(port, first)
         write_json(shown / inside.VARIABLES, hidden)
         lines = "".join(f"{name}={value}\n" for name, value in plain.items())
         write_atomically(self.record.folder / _VARIABLES, lines.encode())
 
-    def _variables(self, port: int) -> tuple[dict[str, str], dict[str, str]]:
-        """The variables for docker's file, and those that docker must not know or cannot take (line breaks)."""
+    def _variables(self, port: int, first: str) -> tuple[dict[str, str], dict[str, str]]:
+        """The variables for docker's file, and those that docker must not know or cannot take (line breaks). `first`:
+        the first node's address."""
         machine, ticket = self.machine, self.ticket
         mine = machine.me
         given = {
             "AWS_REGION": machine.settings.region,
-            **options.host_nic(
-                machine.settings.host_nic, machine.settings.release, machine.settings.efa_interfaces,
-                network.interface_with_address(mine.address),
-            ),
-            **self._own(ticket.environments[mine.node]),
+            **self._transport(ticket.environments[mine.node]),
+            **machine.settings.accelerator.meeting_variables(first),
             options.KERNEL_VARIABLE: options.kernel_release(),
             options.SCRATCH_VARIABLE: options.SCRATCH,
             inside.PORT_VARIABLE: str(port),
@@ -184,11 +184,16 @@ class Starting:
                 hidden.setdefault(name, value)
         return {name: value for name, value in given.items() if name not in hidden}, hidden
 
-    @staticmethod
-    def _own(environment: Mapping[str, str]) -> dict[str, str]:
-        """Lists what the stack file set: the container could not tell that from what the machine set."""
+    def _transport(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """What the container has to know of the network between machines."""
+        settings = self.machine.settings
+        if not settings.accelerator.host_nic:
+            return {options.EFA_VARIABLE: str(settings.efa_interfaces)}
+        interface = network.interface_with_address(self.machine.me.address)
+        variables = host_nic.hccl_variables(settings.host_nic, settings.release, settings.efa_interfaces, interface)
+        # Lists what the stack file set: the container could not tell that from what the machine set.
         names = [name for name in host_nic.CHOSEN if name in environment]
-        return {host_nic.OWN_VARIABLE: ",".join(names)} if names else {}
+        return {**variables, **({host_nic.OWN_VARIABLE: ",".join(names)} if names else {})}
 
     def _secrets(self, node: str) -> dict[str, str]:
         """The secret variables that all nodes share, and those under the node's own name."""

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from components.platform.status import parse_status
-from launcher.aws_dl1.host_nic import version_numbers
+from launcher.aws_dl1.fabric import version_numbers
 from launcher.aws_dl1.machine.tickets import ENDS
 from tests.support.aws_clients import AwsClients
 from tests.support.cloud_fixture import local_cloud

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from launcher.aws_dl1 import fetch
+from launcher.aws_dl1.host_nic import BEFORE_NODE_JSON_NAMED_THEM as GAUDI
 from launcher.aws_dl1.machine import options
 from localcloud.environments.layout import interpreter_layout
 from localcloud.hosts import images
@@ -78,7 +79,7 @@ def test_the_local_clouds_python_finds_the_launcher_as_that_of_an_image() -> Non
 
 def test_a_container_of_dl1_starts_ours(team: Team, tmp_path: Path) -> None:
     words = options.run_words(
-        "n", "image:1", options.isolated_program("launcher.start", "['--help']"), 0, {}, tmp_path, {}, tmp_path
+        "n", "image:1", options.isolated_program("launcher.start", "['--help']"), GAUDI, 0, {}, tmp_path, {}, tmp_path
     )
     inside = [word.replace(options.LAUNCHER, str(ROOT)) for word in words[words.index("image:1") + 1 :]]
     done = team.run([sys.executable, *inside])

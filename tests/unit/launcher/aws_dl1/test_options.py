@@ -9,6 +9,8 @@ import pytest
 
 from components.aws.run_inputs import HOST_NIC_VARIABLE
 from launcher.aws_dl1 import host_nic
+from launcher.aws_dl1.fabric import Fabric, detect_fabric, fabric_words
+from launcher.aws_dl1.host_nic import BEFORE_NODE_JSON_NAMED_THEM as GAUDI
 from launcher.aws_dl1.machine import options, ssh
 
 LIBFABRIC = {"HCCL_OVER_OFI": "1", "FI_PROVIDER": "efa", "HCCL_SOCKET_IFNAME": "ens32"}
@@ -46,11 +48,11 @@ def test_fi_efa_fork_safe_is_set_unless_kernel_5_13_and_rdma_core_35(kernel: str
 def test_the_implementation_is_switched_by_environment(
     kind: str, release: str, interfaces: int, variables: dict[str, str]
 ) -> None:
-    assert options.host_nic(kind, release, interfaces, "ens32") == variables
+    assert host_nic.hccl_variables(kind, release, interfaces, "ens32") == variables
 
 
-def fabric(kernel: str = "5.15.0-1051-aws", libfabric: str = "1.18.1amzn1.0", efa: bool = True) -> host_nic.Fabric:
-    return host_nic.Fabric(kernel, libfabric, efa)
+def fabric(kernel: str = "5.15.0-1051-aws", libfabric: str = "1.18.1amzn1.0", efa: bool = True) -> Fabric:
+    return Fabric(kernel, libfabric, efa)
 
 
 DIRECT = {"RDMAV_FORK_SAFE": "1", "FI_EFA_USE_DEVICE_RDMA": "1"}
@@ -85,7 +87,7 @@ SOCKETS = {"HCCL_OVER_OFI": "1", "FI_PROVIDER": "tcp", "HCCL_SOCKET_IFNAME": "en
     ],
 )
 def test_the_best_transport_that_kernel_and_libfabric_allow_is_chosen(
-    environment: dict[str, str], there: host_nic.Fabric, variables: dict[str, str | None], words: str
+    environment: dict[str, str], there: Fabric, variables: dict[str, str | None], words: str
 ) -> None:
     way = host_nic.choose_transport(environment, there)
     assert way.variables == variables
@@ -94,14 +96,29 @@ def test_the_best_transport_that_kernel_and_libfabric_allow_is_chosen(
 
 def test_the_fabric_is_that_of_the_image(tmp_path: Path) -> None:
     program = tmp_path / "bin" / "fi_info"
-    assert host_nic.detect_fabric("5.15.0", {"LIBFABRIC_ROOT": str(tmp_path)}, ()) == fabric("5.15.0", "", False)
+    assert detect_fabric("5.15.0", {"LIBFABRIC_ROOT": str(tmp_path)}, ()) == fabric("5.15.0", "", False)
     program.parent.mkdir()
     says = "fi_info: 1.18.1amzn1.0\nlibfabric: 1.18.1amzn1.0\nlibfabric api: 1.18"
     program.write_text(f"#!/bin/sh\n[ $1 = --version ] && echo '{says}' || [ -z \"$NO_EFA\" ]\n")
     program.chmod(0o755)
     for more, efa in (({}, True), ({"NO_EFA": "1"}, False)):
-        there = host_nic.detect_fabric("5.15.0", {"LIBFABRIC_ROOT": str(tmp_path), **more}, ())
+        there = detect_fabric("5.15.0", {"LIBFABRIC_ROOT": str(tmp_path), **more}, ())
         assert there == fabric("5.15.0", efa=efa)
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "there", "words"),
+    [
+        (0, fabric(), "TCP sockets"),
+        (32, fabric(libfabric=""), "EFA, if the image has libraries for it"),
+        (32, fabric(efa=False), "TCP sockets: libfabric 1.18.1amzn1.0 of the image finds no EFA"),
+        (32, fabric(), "EFA over 32 interfaces (libfabric 1.18.1amzn1.0)"),
+    ],
+)
+def test_where_libraries_of_the_image_choose_the_transport_the_words_say_what_they_find(
+    interfaces: int, there: Fabric, words: str
+) -> None:
+    assert fabric_words(interfaces, there).startswith(words)
 
 
 def test_the_stack_and_the_container_call_the_choice_by_one_name() -> None:
@@ -109,7 +126,7 @@ def test_the_stack_and_the_container_call_the_choice_by_one_name() -> None:
 
 
 def test_libraries_of_the_ofi_wrapper_come_first_where_an_image_has_them() -> None:
-    there = ["/root/hccl_ofi_wrapper", "/opt/amazon/efa/lib"]
+    there = [host_nic.WRAPPER, "/opt/amazon/efa/lib"]
     assert options.library_path("/usr/lib/habanalabs:", there) == (
         "/root/hccl_ofi_wrapper:/opt/amazon/efa/lib:/usr/lib/habanalabs"
     )
@@ -119,7 +136,7 @@ def test_libraries_of_the_ofi_wrapper_come_first_where_an_image_has_them() -> No
 def test_containers_have_the_options_of_the_gaudi_documents() -> None:
     volumes = {"/opt/trainyard/launcher": Path("/opt/trainyard/launchers/1"), "/opt/trainyard/code": Path("/code/1")}
     words = options.run_words(
-        "trainyard-resnet-1", "image:1", "pass", 4, options.ENVIRONMENT, Path("/v"), volumes, Path("/scratch/1")
+        "trainyard-resnet-1", "image:1", "pass", GAUDI, 4, GAUDI.environment, Path("/v"), volumes, Path("/scratch/1")
     )
     line = " ".join(words)
     for wanted in (
@@ -131,7 +148,7 @@ def test_containers_have_the_options_of_the_gaudi_documents() -> None:
     assert "--volume=/code/1:/opt/trainyard/code:ro" in words
     assert "--volume=/scratch/1:/opt/trainyard/scratch" in words
     assert words.index("image:1") > max(words.index(word) for word in words if word.startswith("--"))
-    without = options.run_words("n", "image:1", "pass", 0, options.ENVIRONMENT, Path("/v"), {}, Path("/scratch/1"))
+    without = options.run_words("n", "image:1", "pass", GAUDI, 0, {}, Path("/v"), {}, Path("/scratch/1"))
     assert not any("infiniband" in word for word in without)
 
 
