@@ -51,7 +51,8 @@ cd "$root"
 pivot_root . .old
 umount -l /.old
 cd "$home/trainyard"
-exec setpriv --reuid "$user" --regid "$user" --init-groups "$@"
+# A change of the user ends what `unshare --kill-child` asked for.
+exec setpriv --pdeathsig KILL --reuid "$user" --regid "$user" --init-groups "$@"
 """
 
 
