@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a machine of AWS or its accelerator needs is in its row: code never compares their names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from catalog.tables import table
+from tools.size import product_modules
+
+MACHINES = table("aws_machines")["machines"].keys()
+ACCELERATORS = table("aws_accelerators").keys()
+# "dl1" compares as well as "dl1.24xlarge". A machine's model ("H100") is a name, too.
+NAMES = {
+    *MACHINES,
+    *(name.partition(".")[0] for name in MACHINES),
+    *(row["model"] for row in table("aws_machines")["machines"].values() if "model" in row),
+}
+A_NAME = re.compile("|".join(map(re.escape, sorted({*NAMES, *ACCELERATORS} - {"none"}))) + "|accelerator")
+COMPARING_METHODS = {"startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "split"}
+
+
+def compared_values(tree: ast.AST) -> Iterator[tuple[int, str, str]]:
+    """Line, text, and what it is compared with, of each text that code compares with a value."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            beside = ast.unparse(node)
+        elif isinstance(node, ast.MatchValue):
+            sides, beside = [node.value], ""
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in COMPARING_METHODS:
+            sides, beside = list(node.args), ast.unparse(node.func)
+        else:
+            continue
+        for side in sides:
+            for part in ast.walk(side):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.lineno, part.value, beside
+
+
+def is_name_of_machine(text: str, beside: str) -> bool:
+    # `none` is a row of accelerators, and a word for much else.
+    is_accelerator = text in ACCELERATORS and (text != "none" or "accelerator" in beside)
+    return is_accelerator or text.rstrip(".") in NAMES
+
+
+def test_code_compares_nothing_with_the_name_of_a_machine_or_an_accelerator() -> None:
+    compared = [
+        f"{module}:{line}: {text}"
+        for module, source in product_modules("")
+        if A_NAME.search(source.decode())
+        for line, text, beside in compared_values(ast.parse(source))
+        if is_name_of_machine(text, beside)
+    ]
+    assert not compared, "make what follows from it a column of its row"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if job.shape.name == 'dl1.24xlarge': pass",
+        "if name in ('gaudi', 'nvidia'): pass",
+        "if machine.accelerator != 'none': pass",
+        "if name.startswith('p5.'): pass",
+        "match accelerator:\n    case 'neuron': pass",
+        "if machine.model == 'H100': pass",
+    ],
+)
+def test_a_comparison_with_a_name_is_seen(code: str) -> None:
+    assert any(is_name_of_machine(text, beside) for _line, text, beside in compared_values(ast.parse(code)))
