@@ -33,11 +33,12 @@ _PROXIES = ("ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A Dockerfile and its arguments."""
+    """A Dockerfile and its arguments. `lacks`: why the user has to name the base image; empty if there is one."""
 
     title: str
     dockerfile: Path
     arguments: Mapping[str, str]
+    lacks: str = ""
 
     @property
     def declared(self) -> list[str]:

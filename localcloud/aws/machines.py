@@ -33,6 +33,7 @@ class Machine:
     """An instance that starts. `metadata`: the path of its metadata service on the cloud's endpoint."""
 
     id: str
+    instance_type: str
     image: str
     region: str
     subnet: str

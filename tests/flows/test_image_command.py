@@ -169,7 +169,7 @@ def test_an_image_for_gaudi_is_built_on_its_release_and_pushed_to_ecr(docker: Pa
     [words] = _told(docker)
     assert f"BASE={base}" in words
     assert words[words.index("--tag") + 1] == address
-    assert words[words.index("--file") + 1].endswith("launcher/images/gaudi/Dockerfile")
+    assert words[words.index("--file") + 1].endswith("launcher/images/vendor/Dockerfile")
     pushed = _trainyard("push", "aws-dl1-resnet")
     assert pushed.exit_code == 0, pushed.output
     assert _told(docker)[1] == ["push", address]

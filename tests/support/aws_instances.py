@@ -73,11 +73,11 @@ class Data:
     reports: Reports
     folder: Path
 
-    def start(self, number: int, user_data: str = "", **more: object) -> Machine:
+    def start(self, number: int, user_data: str = "", instance_type: str = "dl1.24xlarge") -> Machine:
         address = f"10.0.1.{9 + number}"
         interface = MachineInterface(f"eni-{number}", address, (GROUP,), kind="efa")
         machine = Machine(
-            f"i-{number:017d}", "ami-1", "us-east-1", SUBNET, (interface,), user_data.encode(),
+            f"i-{number:017d}", instance_type, "ami-1", "us-east-1", SUBNET, (interface,), user_data.encode(),
             {"node": f"node-{number}"}, "/metadata",
         )  # fmt: skip
         self.reports.living[machine.id] = machine

@@ -155,6 +155,8 @@ def choose_recipe(one: WantedImage, options: BuildOptions, platform: ImagePlatfo
         jobs = " and ".join(f"{name} ({title})" for title, (name, _) in recipes.items())
         raise ImageError(f"{one.address} cannot serve both {jobs}\nGive the jobs images of different tags")
     chosen = next(iter(recipes.values()))[1]
+    if chosen.lacks and "BASE" not in options.arguments:
+        raise ImageError(chosen.lacks)
     add_packages(one, options.additions)
     for name in options.arguments:
         if name.upper() not in chosen.declared:

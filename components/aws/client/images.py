@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Implements `ImagePlatform` for AWS: builds of Gaudi images, and pushes to ECR."""
+"""Implements `ImagePlatform` for AWS: recipes by the machines' accelerators, and pushes to ECR."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from catalog.tables import table
-from components.aws.plan import AwsDl1Plan, aws_dl1_plan
+from components.aws.plan import AwsDl1Plan, AwsJobPlan, aws_dl1_job, aws_dl1_plan
 from components.plan.model import JobPlan, Plan
 from components.platform import images as neutral
 from components.platform.calls import ProviderError
@@ -27,6 +27,7 @@ from components.platform.images import (
     RegisteredImage,
     WantedImage,
     explain_failed_push,
+    recipe_of_framework,
 )
 from components.s3 import Session, aws_refusal, code_of
 
@@ -54,7 +55,8 @@ PUSH_FAILURES = (
 # The repository and its parent component: the engine makes a targeted resource only together with its parents.
 _TARGETS = ("**::trainyard:aws-dl1:Storage::storage", "**::repository")
 _LOGIN = "Check the credentials (AWS_PROFILE) and the network"
-DOCKERFILE = IMAGES / "gaudi" / "Dockerfile"
+# On a base that a vendor publishes for its accelerators.
+ON_VENDORS_BASE = IMAGES / "vendor" / "Dockerfile"
 
 
 def registry_address(account: str, plan: Plan) -> str:
@@ -114,17 +116,25 @@ def _ask_for_image(call: Callable[[], Any], what: str) -> Any:
         raise ImageError(f"{refused.cause}\n{refused.remedy or _LOGIN}") from None
 
 
-def gaudi_recipe(plan: AwsDl1Plan, job: str) -> Recipe:
-    """The recipe of a job's image. The image needs nothing of trainyard, because nodes install the launcher
-    themselves."""
-    chosen = plan.jobs[job]
-    release, rows = chosen.cluster.release, table("aws_dl1")
-    torch = rows["shapes"].get(chosen.shape.name, {}).get("releases", {}).get(release)
-    if torch is None:
-        raise ImageError(
-            f"{job}: no image of the Gaudi software {release} is known here\nName it: --base REGISTRY/IMAGE:TAG"
+def aws_recipe(job: AwsJobPlan, gpu: bool | None) -> Recipe:
+    """The recipe of a job's image: that of its framework, or a vendor's base for accelerators that need one. Nodes
+    bring the launcher along, so a vendor's base needs nothing of trainyard."""
+    machine = table("aws_machines")["machines"].get(job.shape.name, {})
+    row = table("aws_accelerators").get(machine.get("accelerator"), {})
+    if "base" not in row:
+        return recipe_of_framework(
+            job.framework, job.strategy, bool(machine.get("accelerators")) if gpu is None else gpu
         )
-    return Recipe(f"Gaudi {release}", DOCKERFILE, {"BASE": rows["images"]["base"].format(release=release, torch=torch)})
+    if gpu is not None:
+        raise ImageError(f"{job.name}: {job.shape.name} has {row['words']}\nRemove --gpu or --no-gpu")
+    release, releases = job.cluster.release, row.get("releases", {})
+    software = f"{row['words']} {release}" if releases else row["words"]
+    arguments = {"MODULES": f"torch, {row['imports']}", "SUMMARY": f"PyTorch on {row['words']}"}
+    if releases and release not in releases:
+        lacks = f"{job.name}: no image of the software {software} is known here\nName it: --base REGISTRY/IMAGE:TAG"
+        return Recipe(software, ON_VENDORS_BASE, arguments, lacks)
+    base = row["base"].format(release=release, torch=releases.get(release))
+    return Recipe(software, ON_VENDORS_BASE, {"BASE": base, **arguments})
 
 
 class AwsImages:
@@ -153,9 +163,7 @@ class AwsImages:
         return registry_address(known, plan)
 
     def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
-        if gpu is not None:
-            raise ImageError(f"{job.name}: nodes of {self._plan.platform} have Gaudi\nRemove --gpu or --no-gpu")
-        return gaudi_recipe(self._plan, job.name)
+        return aws_recipe(aws_dl1_job(job), gpu)
 
     def is_arm(self, shape: str) -> bool:
         return False

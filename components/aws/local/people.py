@@ -7,11 +7,12 @@ from __future__ import annotations
 import configparser
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from catalog.tables import table
 from components.aws.client.aws_session import DEPLOYER, USER, ask_aws, local_aws_session
 from components.aws.client.runs import AwsRuns
 from components.aws.client.ticket_tries import newest_code
@@ -29,12 +30,6 @@ from schemas.model import Secret
 
 _SESSION, _CREDENTIALS = "rehearsal", "rehearsal-credentials"
 PROCESSES = "processes"
-NOT_HERE = (
-    "HCCL on Gaudi: this machine has none; gloo carries the tensors between processors",
-    "EFA: one virtual interface stands in for those of a machine; the security group's rules are in force on it",
-    "docker with the runtime habana, and the container image: an environment of this machine stands in",
-    "the machine image with its drivers: a namespace that carries out the user data stands in",
-)
 
 
 def aws_people(cloud: LocalCloud, plan: AwsDl1Plan, granted: AwsAccessPlan) -> People:
@@ -182,10 +177,24 @@ def rehearsed_inputs(
 def small_machines(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
     """Implements `trainyard.rehearsal.mapping.Machines`. The instance type stays: the local cloud has it."""
     job = plan.jobs[name]
-    made.not_rehearsed.setdefault(name, []).extend(NOT_HERE)
+    made.not_rehearsed.setdefault(name, []).extend(_stood_for(job.shape.name))
     made.differences.append(f"job {name}: a share of this machine stands in for each {job.shape.name}")
     options = entry.get("options") or {}
     many = options.get(PROCESSES)
     if isinstance(many, int) and many > 1:
         entry["options"] = {**options, PROCESSES: 1}
-        made.differences.append(f"job {name}: one process on each machine, for {many} accelerators")
+        made.differences.append(f"job {name}: one process on each machine, in place of {many}")
+
+
+def _stood_for(instance_type: str) -> Iterator[str]:
+    """What of a machine a rehearsal cannot show."""
+    machine = table("aws_machines")["machines"].get(instance_type, {})
+    row = table("aws_accelerators").get(machine.get("accelerator"), {})
+    if machine.get("accelerators"):
+        backend = row["backends"][0].upper()
+        yield f"{backend} on {row['words']}: this machine has none; gloo carries the tensors between processors"
+    if machine.get("efa_interfaces"):
+        yield "EFA: one virtual interface stands in for those of a machine; the security group's rules hold on it"
+    runtime = f" with the runtime {row['runtime']}" if "runtime" in row else ""
+    yield f"docker{runtime}, and the container image: an environment of this machine stands in"
+    yield "the machine image with its drivers: a namespace that carries out the user data stands in"

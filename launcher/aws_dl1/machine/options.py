@@ -10,8 +10,9 @@ from pathlib import Path
 from launcher.aws_dl1.accelerators import Accelerator
 from launcher.aws_dl1.fabric import version_numbers
 
-# As the documents of accelerators start containers. --init reaps the orphans of training.
-_ALWAYS = ("--cap-add=sys_nice", "--net=host", "--ipc=host", "--init")
+# As the documents of accelerators start containers. --init reaps the orphans of training. Only root may read what the
+# machine shows to a container, and the recipes of launcher/images name another user.
+_ALWAYS = ("--user=0:0", "--cap-add=sys_nice", "--net=host", "--ipc=host", "--init")
 _EFA = ("--device=/dev/infiniband", "--ulimit=memlock=-1:-1")
 
 # The container's read-only mounts.

@@ -123,7 +123,8 @@ def active_instances() -> list[Any]:
 def machine_of_instance(instance: Any) -> Machine:
     tags = {tag["key"]: tag["value"] for tag in instance.get_tags()}
     return Machine(
-        id=instance.id, image=instance.image_id, region=instance.ec2_backend.region_name,
+        id=instance.id, instance_type=instance.instance_type, image=instance.image_id,
+        region=instance.ec2_backend.region_name,
         subnet=instance.subnet_id or "", user_data=_decoded_user_data(instance), tags=tags,
         interfaces=tuple(
             MachineInterface(

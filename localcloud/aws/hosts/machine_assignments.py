@@ -19,6 +19,7 @@ from typing import Any
 import packaging
 
 from catalog.environments import EnvironmentFacts
+from catalog.tables import table
 from localcloud.aws.hosts import machine_network
 from localcloud.aws.hosts.machine import stand_in
 from localcloud.aws.hosts.machine.channels import GIVEN, PACKAGE, PROGRAMS, START
@@ -39,7 +40,6 @@ from localcloud.hosts.assignment import (
 )
 from localcloud.hosts.images import Shown
 
-_TRAINS = "pytorch"
 # EC2 takes 16 KiB of user data. Compressed text may expand to at most this size.
 _LONGEST = 1 << 20
 _CONFIG, _SCRIPT = b"#cloud-config", b"#!"
@@ -68,11 +68,11 @@ Lines = Callable[[Sequence[bytes]], None]
 
 
 def machine_environments() -> list[tuple[Environment, str, EnvironmentFacts]]:
-    """The local environments on this machine that serve PyTorch, also those with added packages: each with the digest
-    of these packages, or "", and with its facts."""
+    """The local environments on this machine, also those with added packages: each with the digest of these packages,
+    or "", and with its facts."""
     rows = []
     for facts in facts_here().values():
-        base = find_environment(facts.name) if _TRAINS in facts.serves else None
+        base = find_environment(facts.name)
         if not isinstance(base, Environment):
             continue
         rows.append((base, "", facts))
@@ -91,6 +91,20 @@ def environment_row(environment: Environment, packages: str, facts: EnvironmentF
         "name": environment.name, "path": environment.path, "variables": variables, "packages": packages,
         "requirements": requirements_of(packages) if packages else (),
         "serves": facts.serves, "offers": sorted(facts.offers), "provides": dict(facts.provides),
+    }  # fmt: skip
+
+
+def stood_for_facts(instance_type: str) -> dict[str, Any]:
+    """What the stand-ins for programs of an instance show: accelerators that its type has, and this machine lacks."""
+    machine = table("aws_machines")["machines"].get(instance_type, {})
+    row = table("aws_accelerators").get(machine.get("accelerator"), {})
+    runtimes = ["runc", *filter(None, [row.get("runtime")])]
+    count, model = machine.get("accelerators", 0), machine.get("model", "")
+    lacks = f": it has no {row['words']}" if count else ""
+    instead = f", and gloo for {row['backends'][0].upper()}" if count else ""
+    return {
+        "words": f"a stand-in for a machine of the type {instance_type}{lacks}", "instead": instead, "count": count,
+        "model": model, "runtimes": runtimes, "shows": row.get("shows", ()), "listed": row.get("listed"),
     }  # fmt: skip
 
 
@@ -227,6 +241,7 @@ def _write_boot_files(machine: Machine, folder: Path) -> None:
         "plan": boot_plan(machine.user_data),
         "efa": sum(each.kind.startswith("efa") for each in machine.interfaces),
         "environments": [environment_row(*each) for each in available],
+        "stands_for": stood_for_facts(machine.instance_type),
         "path": str(Path(sys.executable).parent),
         "environment": {},
     }
@@ -255,7 +270,7 @@ def _machine_work(machine: Machine, folder: Path) -> NodeWork:
     shown += [(str(place), f"{PROGRAMS}/{place.name}") for place in (here.parents[2] / "catalog", _PACKAGING)]
     scripts = folder / "bin"
     scripts.mkdir(exist_ok=True)
-    for name in stand_in.ROWS:
+    for name in (*stand_in.ROWS, *stood_for_facts(machine.instance_type)["shows"][:1]):
         script = scripts / name
         words = (sys.executable, "-I", "-S", "-c", f'"{START}"', PROGRAMS, f"{PACKAGE}.stand_in", name)
         script.write_text(f'#!/bin/sh\n# A stand-in of trainyard\'s local cloud.\nexec {" ".join(words)} "$@"\n')

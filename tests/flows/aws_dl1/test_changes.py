@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from localcloud.aws.hosts.machine_assignments import machine_environments
+from catalog.environments import Need
+from localcloud.environments.find import MissingEnvironment, find_environment_for
 from tests.support.aws_clients import AwsClients
 from tests.support.local_team import Team
 
@@ -27,7 +28,7 @@ OURS = {"stack": "local", "team": "demo", "environment": "gaudi", "managed-by": 
 @pytest.fixture
 def team(tmp_path: Path) -> Iterator[Team]:
     """A stack of one machine. Nobody waits for its run."""
-    if not machine_environments():
+    if isinstance(find_environment_for(Need("pytorch", None, frozenset({"torch"}))), MissingEnvironment):
         pytest.skip("no local environment with PyTorch")
     one = Team(tmp_path)
     shutil.copy(RECORDED, one.file)

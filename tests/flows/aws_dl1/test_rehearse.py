@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from localcloud.aws.hosts.machine_assignments import machine_environments
+from catalog.environments import Need
+from localcloud.environments.find import MissingEnvironment, find_environment_for
 from tests.support.rehearsing import Rehearsals
 
 pytestmark = pytest.mark.engine
@@ -22,7 +23,7 @@ NODES, PEOPLE = "vision-prod-nodes", "vision-prod-users"
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Rehearsals:
-    if not machine_environments():
+    if isinstance(find_environment_for(Need("pytorch", None, frozenset({"torch"}))), MissingEnvironment):
         pytest.skip("no local environment with PyTorch")
     one = Rehearsals.of_examples(tmp_path, STACK)
     one.change(f"Pulumi.{STACK}.yaml", "train.py --epochs 90 --batch 256", SMALL)

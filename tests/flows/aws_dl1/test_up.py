@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from catalog.environments import Need
 from localcloud import admin
-from localcloud.aws.hosts.machine_assignments import machine_environments
+from localcloud.environments.find import MissingEnvironment, find_environment_for
 from tests.support.aws_clients import AwsClients
 from tests.support.console_reader import console_runs, console_sections
 from tests.support.local_team import Team, summary
@@ -30,7 +31,7 @@ SMALL = "train.py --epochs 1 --steps 2 --batch 2 --size 32 --blocks 14 --width 8
 
 @pytest.fixture
 def team(tmp_path: Path) -> Iterator[Team]:
-    if not machine_environments():
+    if isinstance(find_environment_for(Need("pytorch", None, frozenset({"torch"}))), MissingEnvironment):
         pytest.skip("no local environment with PyTorch")
     require_program("ssh-keygen")
     one = Team(tmp_path, STACK)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from localcloud.aws.hosts.machine_assignments import machine_environments
+from catalog.environments import Need
+from localcloud.environments.find import MissingEnvironment, find_environment_for
 from tests.support.aws_deployer import PERSON, Deployer
 from tests.support.drift_changes_aws import STACK, Changes
 from tests.support.drifting import StackUp, some, stack_up
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.engine
 
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
-    if not machine_environments():
+    if isinstance(find_environment_for(Need("pytorch", None, frozenset({"torch"}))), MissingEnvironment):
         pytest.skip("no local environment with PyTorch")
     require_program("ssh-keygen")
     team = Team(tmp_path_factory.mktemp("drift"), STACK)

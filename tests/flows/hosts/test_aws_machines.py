@@ -7,8 +7,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from localcloud.aws.hosts.machine_assignments import machine_environments as local_environments
 from localcloud.aws.machines import Machine, MachineCommand, SecurityGroupRules
 from tests.support.aws_instances import GROUP, ITSELF, TO_ITSELF, Data, data_centre
@@ -95,8 +93,6 @@ async def _obeys(data: Data, machine: Machine) -> None:
 
 async def _runs_containers(data: Data, machine: Machine) -> None:
     environments = [row[0].name for row in local_environments()]
-    if not environments:
-        pytest.skip("no local environment with PyTorch")
     _, output, errors = await data.run(
         machine, "mkdir -p /root/code; printf 'FILED=from a file\n' > /root/env",
         f"cat > /root/code/one.py <<'END'\n{CONTAINER}\nEND",
@@ -161,6 +157,37 @@ async def _keeps_its_disk(data: Data, machine: Machine) -> None:
 
 PORT = 5000
 LISTENS = f"import socket\ns = socket.create_server(('0.0.0.0', {PORT}))\nwhile True: s.accept()"
+
+
+# Of each kind of accelerator: a machine, the program that lists them, how many it lists, and docker's own runtimes.
+SHOWN = {
+    "p5.48xlarge": ("nvidia-smi -L | wc -l", "8", "nvidia", "NVIDIA GPUs", "NCCL"),
+    "trn1.32xlarge": (
+        "neuron-ls --json-output | python3 -c 'import json, sys; print(len(json.load(sys.stdin)))'",
+        "16", "runc", "Trainium", "XLA",
+    ),
+    "c7i.xlarge": ("nvidia-smi || neuron-ls || hl-smi || echo none", "none", "runc", "", ""),
+}  # fmt: skip
+
+
+def test_programs_and_runtimes_are_those_of_the_machine_s_row(tmp_path: Path) -> None:
+    asyncio.run(_other_machines(tmp_path))
+
+
+async def _other_machines(folder: Path) -> None:
+    async with data_centre(folder) as data:
+        for number, (kind, (lists, count, runtime, words, backend)) in enumerate(SHOWN.items(), 1):
+            machine = data.start(number, instance_type=kind)
+            await data.heard("agent", machine.id)
+            _, output, errors = await data.run(
+                machine, f"({lists}) 2> /dev/null", f"docker run --runtime={runtime} --name one train:1 true",
+                "docker run --runtime=habana train:1 true", "docker logs one",
+            )  # fmt: skip
+            assert output.splitlines()[0] == count, output
+            assert "docker: unknown or invalid runtime name: habana" in errors
+            assert f"a stand-in for a machine of the type {kind}{f': it has no {words}. ' if words else '. '}" in output
+            assert ("and gloo for" in output) is bool(backend)
+            assert f"gloo for {backend}" in output or not backend
 
 
 def test_security_groups_are_enforced_and_change_at_once(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ class Machine:
         environment = {"HOME": "/root", "LANG": "C.UTF-8", "USER": "root", "SHELL": "/bin/sh"}
         self.environment = {**environment, "PATH": f"{PATH}:{facts['path']}", **facts["environment"]}
         self.units = Units(self.environment, self.shut_down)
-        self.containers = Containers(self.environment, facts["environments"])
+        self.containers = Containers(self.environment, facts["environments"], facts["stands_for"])
 
     async def live(self) -> int:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.shut_down, "")

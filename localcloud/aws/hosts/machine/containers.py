@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from catalog.environments import EnvironmentFacts, Need, choose_environment
+from catalog.environments import EnvironmentFacts, Need, choose_environment, environment_facts
 from catalog.imports import imported_modules
 from localcloud.aws.hosts.machine import channels
 from localcloud.aws.hosts.machine.channels import PACKAGE, PROGRAMS, START, Answer, ContainerState
@@ -34,10 +34,7 @@ _KEEP_VARIABLE, _PARTS_OF_DISK = "TRAINYARD_KEEP_MEGABYTES", 4
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 # The reaper runs with the interpreter of the machine's programs, not with the container's.
 _REAPER = (sys.executable, "-I", "-S", "-c", START, PROGRAMS, f"{PACKAGE}.reaper")
-_WORDS = (
-    "trainyard: this machine is a stand-in for a DL1 instance: it has no Gaudi. The environment `{}` stands in for the"
-    " image {}, and gloo for HCCL."
-)
+_WORDS = "trainyard: this machine is {words}. The environment `{environment}` stands in for the image {image}{instead}."
 
 
 @dataclass
@@ -54,9 +51,12 @@ def docker_time() -> str:
 class Containers:
     """All containers of one machine."""
 
-    def __init__(self, environment: Mapping[str, str], environments: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, environment: Mapping[str, str], environments: Sequence[Mapping[str, Any]], stands_for: Mapping[str, Any]
+    ) -> None:
         self._environment = environment
         self._environments = environments
+        self._stands_for = stands_for
         self._running: dict[str, _Running] = {}
         self._count = 0
 
@@ -100,8 +100,11 @@ class Containers:
     async def _run(self, words: Sequence[str]) -> Answer:
         try:
             options = parse_run(words)
+            if options.runtime and options.runtime not in self._stands_for["runtimes"]:
+                raise OptionsError(f"unknown or invalid runtime name: {options.runtime}")
             variables, interpreter = self._variables(options)
-            notes = list(options.ignored())
+            words = _WORDS.format(environment=interpreter, image=options.image, **self._stands_for)
+            notes = [words, *options.ignored()]
             _show_volumes(options.volumes)
         except OptionsError as error:
             return Answer(_UNUSABLE, errors=f"docker: {error}\n")
@@ -113,7 +116,7 @@ class Containers:
             return Answer(_UNUSABLE, errors=f"docker: Conflict. The container name {name} is already in use\n")
         state = ContainerState(name, options.image, options.command, removes_itself=options.removes_itself)
         with channels.log_file(name).open("w") as log:
-            for note in (_WORDS.format(interpreter, options.image), *notes):
+            for note in notes:
                 log.write(f"{docker_time()} {note}\n")
         try:
             process = await asyncio.create_subprocess_exec(
@@ -174,17 +177,26 @@ class Containers:
         modules = {name for folder in code if folder.is_dir() for name in imported_modules(folder)}
         rows = {row["name"]: row for row in self._environments if row["packages"] == digest}
         if not rows:
-            what = f"with the packages {digest}" if digest else "for PyTorch"
-            raise OptionsError(f"this machine has no local environment {what}: trainyard environments make pytorch")
+            raise OptionsError(
+                f"this machine has no local environment with the packages {digest}: trainyard environments make"
+            )
         facts = {
             name: EnvironmentFacts(name, tuple(row["serves"]), frozenset(row["offers"]), row["provides"])
             for name, row in rows.items()
         }
         lines = next(iter(rows.values()))["requirements"]
-        unknown = not any(framework in row.serves for row in facts.values())
-        choice = choose_environment(Need(framework, strategy, modules, tuple(lines), team_own=unknown), facts)
+        serving = [
+            row.name
+            for row in environment_facts().values()
+            if framework in {serves.partition("/")[0] for serves in row.serves}
+        ]
+        choice = choose_environment(Need(framework, strategy, modules, tuple(lines), team_own=not serving), facts)
         best = choice.fitting[0] if choice.fitting else choice.nearest
-        return rows[best.name] if best else next(iter(rows.values()))
+        if best is None:
+            raise OptionsError(
+                f"this machine has no local environment for {framework}: trainyard environments make {serving[0]}"
+            )
+        return rows[best.name]
 
 
 def _container_need(document: str) -> tuple[str, str | None, str]:

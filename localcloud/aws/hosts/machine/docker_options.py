@@ -11,10 +11,11 @@ from pathlib import Path
 _TAKEN = {
     "-e": "environment", "--env": "environment", "--env-file": "env_file", "-v": "volumes", "--volume": "volumes",
     "-w": "folder", "--workdir": "folder", "--name": "name", "--entrypoint": "entrypoint",
+    "--runtime": "runtime",
 }  # fmt: skip
 # Options with a value that have no effect: the stand-in lacks the feature, or always behaves like that.
 _IGNORED = (
-    "--runtime", "--cap-add", "--cap-drop", "--net", "--network", "--ipc", "--device", "--shm-size", "--ulimit", "-m",
+    "--cap-add", "--cap-drop", "--net", "--network", "--ipc", "--device", "--shm-size", "--ulimit", "-m",
     "--memory", "--restart", "--log-driver", "--log-opt", "--hostname", "-h", "-l", "--label", "--pull", "--platform",
     "--security-opt", "--stop-timeout", "--pid", "--uts", "--group-add", "-u", "--user", "--cpus", "--gpus",
     "--device-cgroup-rule", "--add-host", "--tmpfs", "--cgroupns", "--pids-limit", "--stop-signal", "--cidfile",
@@ -36,6 +37,7 @@ class RunOptions:
     name: str = ""
     folder: str = ""
     entrypoint: str = ""
+    runtime: str = ""
     detached: bool = False
     removes_itself: bool = False
     environment: dict[str, str] = field(default_factory=dict)

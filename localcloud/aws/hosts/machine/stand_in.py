@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins for programs of a DL1 machine. Their output says that they are stand-ins."""
+"""Stand-ins for programs of a machine. Their output says that they are stand-ins."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from localcloud.aws.hosts.machine.channels import BOOT
 
 _SAYS = "a stand-in on trainyard's local cloud"
 _LOOK_SECONDS = 0.05
-_CARDS = 8
 _LIBFABRIC = "1.22.0"
 
 
 def main(arguments: list[str]) -> int:
     name, *words = arguments
-    return ROWS[name](words)
+    return ROWS.get(name, _list_accelerators)(words)
 
 
 def _run_shutdown(words: Sequence[str]) -> int:
@@ -34,11 +33,17 @@ def _cloud_init(words: Sequence[str]) -> int:
     return 0
 
 
-def _run_hl_smi(words: Sequence[str]) -> int:
-    """`hl-smi`: lists the cards that a DL1 instance has. None exists here."""
-    for number in range(_CARDS):
-        print(f"{number}, HL-205, {_SAYS}")
+def _list_accelerators(words: Sequence[str]) -> int:
+    """The program that lists the accelerators of the machine for which this one stands in. None exists here."""
+    row = _boot_facts()["stands_for"]
+    listed = [{"index": number, "model": row["model"], "note": _SAYS} for number in range(row["count"])]
+    lines = [", ".join(map(str, item.values())) for item in listed]
+    print(json.dumps(listed) if row["listed"] == "json" else "\n".join(lines))
     return 0
+
+
+def _boot_facts() -> Any:
+    return json.loads(BOOT.read_text())
 
 
 def _run_fi_info(words: Sequence[str]) -> int:
@@ -46,7 +51,7 @@ def _run_fi_info(words: Sequence[str]) -> int:
     if "--version" in words:
         print(f"fi_info: {_LIBFABRIC}\nlibfabric: {_LIBFABRIC}\nlibfabric api: 1.22\n({_SAYS})")
         return 0
-    interfaces = json.loads(BOOT.read_text())["efa"]
+    interfaces = _boot_facts()["efa"]
     if not interfaces:
         print("fi_getinfo: -61 (No data available)", file=sys.stderr)
         return 61
@@ -74,8 +79,10 @@ def _run_docker(words: Sequence[str]) -> int:
 
 
 def _docker_info(words: Sequence[str]) -> int:
-    facts = {"Runtimes": {"habana": {}, "runc": {}}, "ServerVersion": "0", "OperatingSystem": _SAYS}
-    print(json.dumps(facts) if any("json" in word for word in words) else f"Runtimes: habana runc\nServer: {_SAYS}")
+    runtimes = _boot_facts()["stands_for"]["runtimes"]
+    facts = {"Runtimes": {name: {} for name in runtimes}, "ServerVersion": "0", "OperatingSystem": _SAYS}
+    plain = f"Runtimes: {' '.join(runtimes)}\nServer: {_SAYS}"
+    print(json.dumps(facts) if any("json" in word for word in words) else plain)
     return 0
 
 
@@ -199,5 +206,5 @@ ROWS: dict[str, Callable[[Sequence[str]], int]] = {
     "docker": _run_docker, "systemctl": partial(_ask_and_print, "systemctl"), "shutdown": _run_shutdown,
     "poweroff": _run_shutdown, "halt": _run_shutdown,
     "reboot": lambda words: _ask_and_print("machine", ["reboot"]), "cloud-init": _cloud_init,
-    "hl-smi": _run_hl_smi, "fi_info": _run_fi_info,
+    "fi_info": _run_fi_info,
 }  # fmt: skip

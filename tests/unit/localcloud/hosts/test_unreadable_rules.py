@@ -39,8 +39,8 @@ class _Site:
 @pytest.mark.parametrize("odd", ODD)
 def test_an_unreadable_rule_fails_only_its_own_run(odd: SecurityRule) -> None:
     machines = {
-        name: Machine(name, "ami-1", "us-east-1", "s", (MachineInterface(f"eni-{name}", f"10.0.1.{number}", (name,)),),
-                      b"", {}, "/metadata")
+        name: Machine(name, "c7i.xlarge", "ami-1", "us-east-1", "s",
+                      (MachineInterface(f"eni-{name}", f"10.0.1.{number}", (name,)),), b"", {}, "/metadata")
         for number, name in enumerate(("theirs", "mine"), 4)
     }  # fmt: skip
     # The group of an endpoint is read for each instance of its network.

@@ -14,7 +14,7 @@ GROUP = SecurityGroupRules("sg-1", "nodes", (), ())
 
 def machine(number: int, subnet: str) -> Machine:
     interface = MachineInterface(f"eni-{number}", f"10.0.1.{number}", ("sg-1", "sg-gone"))
-    return Machine(f"i-{number}", "ami-1", "us-east-1", subnet, (interface,), b"", {}, "/metadata")
+    return Machine(f"i-{number}", "c7i.xlarge", "ami-1", "us-east-1", subnet, (interface,), b"", {}, "/metadata")
 
 
 class Reports:
