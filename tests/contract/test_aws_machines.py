@@ -23,7 +23,8 @@ ACCELERATORS = {"GpuInfo": ("Gpus", "nvidia"), "NeuronInfo": ("NeuronDevices", "
 @cache
 def listed_types() -> dict[str, Any]:
     file = Path(moto.ec2.__file__).parent / "resources" / "instance_types.json.gz"
-    return json.loads(gzip.decompress(file.read_bytes()))
+    types: dict[str, Any] = json.loads(gzip.decompress(file.read_bytes()))
+    return types
 
 
 def row_by_list(listed: dict[str, Any]) -> dict[str, Any]:
