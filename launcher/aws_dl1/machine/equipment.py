@@ -12,7 +12,7 @@ from launcher.aws_dl1.machine.commands import CommandError, run_program
 from launcher.aws_dl1.machine.facts import MachinePaths, Settings
 
 _IMAGE = "use an AMI made for {}, or install what is missing there"
-_PLACEMENT = "start the instance through its stack, with that many interfaces of type `efa`"
+_PLACEMENT = "start the instance through its stack, with that many EFA interfaces"
 
 
 @dataclass(frozen=True)

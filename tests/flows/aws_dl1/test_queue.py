@@ -290,7 +290,7 @@ def test_an_unfit_machine_reports_the_reason_and_fails_its_runs(
     with cluster(aws, bucket, tmp_path, ("main-0",), private_key, efaInterfaces=5) as world:
         report = world.report("main-0", "failed")
         assert "libfabric finds 4 EFA interfaces of 5" in report["reason"]
-        assert "start the instance through its stack, with that many interfaces of type `efa`" in report["reason"]
+        assert "start the instance through its stack, with that many EFA interfaces" in report["reason"]
         world.ticket(1, "true")
         details = str(world.ended(1)["main-0"]["details"])
         assert details.startswith("this machine is not fit for runs: libfabric finds 4 EFA")
@@ -298,6 +298,28 @@ def test_an_unfit_machine_reports_the_reason_and_fails_its_runs(
         checked = machine.ask("check")
         assert (checked.returncode, "8 Gaudi: there" in checked.stdout) == (1, True)
         assert machine.ask("wake", "00000001").stdout == "woken\n"
+
+
+def test_devices_that_appear_late_make_no_machine_unfit_and_the_first_node_s_address_is_told(
+    aws: str, bucket: str, tmp_path: Path, private_key: str
+) -> None:
+    cores = {"words": "cores", "count": 8, "shows": ["hl-smi"], "late": 600, "meets": {"ROOT": "{first}:1"}}
+    with cluster(aws, bucket, tmp_path, TWO, private_key, serve=False, accelerator=cores) as world:
+        late = world.machines["worker-0"]
+        for name in ("hl-smi", "fi_info"):
+            (late.state / f"broken-{name}").write_text("no device yet")
+        for machine in world.machines.values():
+            machine.serve()
+        eventually(lambda: late.console().count("the driver of cores does not answer") > 1, describe=late.console)
+        assert (world.get("nodes/worker-0.json") or {})["state"] == "preparing"
+        for name in ("hl-smi", "fi_info"):
+            (late.state / f"broken-{name}").unlink()
+        world.report("worker-0", "ready")
+        assert "failed: " not in late.console()
+        world.ticket(1, 'echo "root $ROOT"')
+        assert states(world.ended(1)) == ["SUCCEEDED", "SUCCEEDED"]
+        assert all("root 127.0.0.1:1" in world.lines(1, node) for node in TWO)
+        assert not any(word.startswith("--runtime") for word in late.calls("docker", "run")[0])
 
 
 def test_four_machines_run_tickets_in_order_and_stop_only_when_idle(
