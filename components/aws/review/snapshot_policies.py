@@ -149,7 +149,12 @@ class _Reader:
             everything = {"Effect": "Allow", "Principal": "*", "Action": actions, "Resource": "*"}
             document = one.inputs.get("policy") or {"Statement": [everything]}
             name = f"the endpoint of {service}"
-            found[name] = Owned(self._read(f"the policy of {name}", document), True, f" through {name}")
+            # It carries calls of its own service only, whatever its policy allows.
+            carried = (
+                replace(statement, actions=tuple(actions if action == "*" else action for action in statement.actions))
+                for statement in self._read(f"the policy of {name}", document)
+            )
+            found[name] = Owned(tuple(carried), True, f" through {name}")
         return found
 
 

@@ -156,12 +156,15 @@ def test_without_the_block_a_policy_may_open_the_bucket() -> None:
     ]
 
 
-def test_an_endpoint_that_loses_its_policy_carries_calls_of_its_service_alone() -> None:
+@pytest.mark.parametrize(
+    "later", [{}, {"policy": document({**READS, "Principal": "*", "Action": "*", "Resource": "*"})}]
+)
+def test_an_endpoint_that_loses_its_policy_carries_calls_of_its_service_alone(later: dict[str, str]) -> None:
     """Not everything there is: the sentence would name the rights of an administrator, for everybody."""
     own = document({**READS, "Principal": "*"})
     before, after = (
         side(READS, extra=(resource(ENDPOINT, "s3", serviceName="com.amazonaws.us-east-1.s3", **policy),))
-        for policy in ({"policy": own}, {})
+        for policy in ({"policy": own}, later)
     )
     assert sentences(before, after) == ["everybody through the endpoint of s3 may do everything with s3"]
 
