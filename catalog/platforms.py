@@ -37,6 +37,7 @@ class PlatformRow:
     summary: str
     deploys: bool
     home: str
+    also: tuple[str, ...] = ()
     provider: str = ""
     region: Region | None = None
     # None: it can train all frameworks.
@@ -60,8 +61,20 @@ def platforms() -> Mapping[str, PlatformRow]:
     for name, columns in table("platforms").items():
         region, trains = columns.get("region"), columns.get("trains")
         typed = {"region": region and Region(**region), "trains": trains if trains is None else tuple(trains)}
+        typed["also"] = tuple(columns.get("also", ()))
         rows[name] = PlatformRow(**{"home": name, **columns, **typed})
     return rows
+
+
+def platform_spellings() -> Mapping[str, str]:
+    """Every word by which a stack file may name a platform, and the platform's name inside."""
+    return {word: name for name, row in platforms().items() for word in (name, *row.also)}
+
+
+def platform_word(name: str) -> str:
+    """A platform's name for people: the first of its other spellings, if it has one."""
+    row = platforms().get(name)
+    return row.also[0] if row and row.also else name
 
 
 def default_platform() -> str:
@@ -70,8 +83,10 @@ def default_platform() -> str:
 
 
 def platform_in(config: Mapping[str, Any]) -> str:
-    """The platform that a stack file's configuration names, as it was written."""
-    return str(config.get(PLATFORM_KEY) or default_platform())
+    """The platform that a stack file's configuration names, by its name inside. A word that no platform has stays as it
+    was written."""
+    written = str(config.get(PLATFORM_KEY) or default_platform())
+    return platform_spellings().get(written, written)
 
 
 def platform_with(outputs: Iterable[str]) -> str | None:

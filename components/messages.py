@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from catalog.platforms import PLATFORM_KEY
+from catalog.platforms import PLATFORM_KEY, platform_word
 from catalog.secret_looks import without_tokens
 from launcher.escaping import terminal_lines
 from schemas.findings import Wrong, at
@@ -43,6 +43,7 @@ class RefusedError(Exception):
 
 def moved_platform(platform: str, there: str) -> Wrong:
     """The finding for a stack whose file names another platform than the one on which it is up."""
+    platform, there = platform_word(platform), platform_word(there)
     message = (
         f"the stack is up on `{there}`, and cannot move to `{platform}`: its runs would end, "
         "and their resources would be deleted"

@@ -17,7 +17,14 @@ from typing import Any
 
 from catalog import frameworks
 from catalog.frameworks import Framework
-from catalog.platforms import PLATFORM_KEY, default_platform, platform_folder, platforms
+from catalog.platforms import (
+    PLATFORM_KEY,
+    default_platform,
+    platform_folder,
+    platform_spellings,
+    platform_word,
+    platforms,
+)
 from schemas.findings import Path as KeyPath
 
 # Key of the job -> the definition of its values.
@@ -71,12 +78,12 @@ _JOB = "job"
 def schema_of(platform: str) -> Mapping[str, Any]:
     """The schema of stack files of this platform."""
     merged: dict[str, Any] = merge_patch(_read_schema(FOLDER / "neutral.schema.json"), section_of(platform))
-    summaries = "; ".join(f"{name}: {row.summary}" for name, row in platforms().items())
+    summaries = "; ".join(f"{platform_word(name)}: {row.summary}" for name, row in platforms().items())
     merged["$defs"][_WHOLE]["properties"][PLATFORM_KEY] = {
         "description": f"Where training runs ({summaries}).",
         "examples": [default_platform()],
         "type": "string",
-        "enum": list(platforms()),
+        "enum": list(platform_spellings()),
         "default": default_platform(),
     }
     return merged
@@ -123,8 +130,8 @@ def compose_for_editors() -> dict[str, Any]:
         }
     definitions[f"{first}.{_WHOLE}"] = definitions[_WHOLE]
     chosen: dict[str, Any] = {"$ref": f"{_DEFS}{first}.{_WHOLE}"}
-    for name in reversed(others):
-        says = {"properties": {PLATFORM_KEY: {"const": name}}, "required": [PLATFORM_KEY]}
+    for word, name in reversed([item for item in platform_spellings().items() if item[1] in others]):
+        says = {"properties": {PLATFORM_KEY: {"const": word}}, "required": [PLATFORM_KEY]}
         chosen = {"if": says, "then": {"$ref": f"{_DEFS}{name}.{_WHOLE}"}, "else": chosen}
     return {**whole, "$defs": {**definitions, _WHOLE: chosen}}
 
@@ -133,10 +140,11 @@ def _serving_others(platform: str) -> dict[str, Any]:
     """A platform's definitions, with the keys of the other platforms: a file may serve several, so an editor must not
     mark these keys as errors. `trainyard check` warns of them (TY018)."""
     definitions = dict(schema_of(platform)["$defs"])
+    elsewhere = f"it has no effect on `{platform_word(platform)}`"
     for name, own in definitions.items():
         if own.get("additionalProperties") is False:
             theirs = {
-                key: {"description": f"Only for `{other}`: it has no effect on `{platform}`.", "doNotSuggest": True}
+                key: {"description": f"Only for `{platform_word(other)}`: {elsewhere}.", "doNotSuggest": True}
                 for other in platforms()
                 for key in schema_of(other)["$defs"].get(name, {}).get("properties", {})
             }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from catalog.platforms import platforms
+from catalog.platforms import platform_word, platforms
 from schemas.checks import own_rules, shared_rules
 from schemas.compose import write_generated
 from schemas.judge import OF_SEVERAL, titles_by_code
@@ -30,7 +30,7 @@ def render_findings_page() -> str:
     by_code = {code: (rule.severity, "every") for code, rule in shared_rules().items()}
     for name in platforms():
         own = own_rules(name)
-        by_code = {**{code: (rule.severity, name) for code, rule in own.items()}, **by_code}
+        by_code = {**{code: (rule.severity, platform_word(name)) for code, rule in own.items()}, **by_code}
     lines = []
     for code, title in titles_by_code().items():
         of_several = OF_SEVERAL[code][1] if code in OF_SEVERAL else shape_severity(code)

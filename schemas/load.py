@@ -231,6 +231,9 @@ def _build_stack(data: Mapping[str, Any], name: str, opaque: bool) -> Stack | No
     own = {camel_case(column.name) for column in fields(model)} - {"name", "region"}
     values = {key: config[NAMESPACE + key] for key in own if NAMESPACE + key in config}
     region = config.get(region_key(platform), "")
+    if "platform" in values:
+        # The one place where another spelling of a platform ends.
+        values["platform"] = platform
     try:
         return structure_model(model, {**values, "name": name, "region": region})
     except ShapeError:

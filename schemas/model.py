@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from catalog.platforms import default_platform
+from catalog.platforms import default_platform, platforms
 from schemas.job_code import git_host
 
 if TYPE_CHECKING:
@@ -338,8 +338,6 @@ class Stack:
     frameworks: Mapping[str, str] = field(default_factory=dict)  # own framework -> its file, beside the stack file
     jobs: Mapping[str, Job] = field(default_factory=dict)
 
-    # Variables that the platform sets on a node -> why. A name that ends with an underscore is a prefix.
-    variables: ClassVar[Mapping[str, str]] = NOTHING
     # Whether ports that training chooses freely must be in a range. False if nodes can reach each other on all ports.
     pins_ports: ClassVar[bool] = True
     # Whether the platform chooses the numbers of ports and keeps them free for a node.
@@ -378,6 +376,16 @@ class Stack:
     def is_inside(self, host: str) -> bool:
         """Whether nodes reach a host without the internet."""
         return False
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """Variables that the platform sets on a node -> why. A name that ends with an underscore is a prefix."""
+        return NOTHING
+
+    def frameworks_of(self, job: Any) -> tuple[tuple[str, ...] | None, str]:
+        """The frameworks that train on a job's machines, and the reason. None: all of them."""
+        row = platforms()[self.platform]
+        return row.trains, row.why
 
     def addresses(self, runs: Mapping[str, int]) -> int:
         """The most addresses of its subnet in use at once. `runs`: the number of runs of each job."""

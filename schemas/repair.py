@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.platforms import PLATFORM_KEY, platforms
+from catalog.platforms import PLATFORM_KEY, platform_spellings
 from schemas.compose import platforms_with_key
 from schemas.findings import Path
 from schemas.name_suggestions import nearest_name
@@ -34,7 +34,8 @@ def repair_data(data: Any) -> Repaired | None:
     if not isinstance(config, Mapping) or config.keys() & key_namespaces():
         return None
     platform_name = config.get(PLATFORM_KEY)
-    if platform_name is not None and not (isinstance(platform_name, str) and nearest_name(platform_name, platforms())):
+    is_known = isinstance(platform_name, str) and nearest_name(platform_name, platform_spellings())
+    if platform_name is not None and not is_known:
         return None
     whole, broken = copy.deepcopy({"config": dict(config)}), set[Path]()
     platform = whole["config"][PLATFORM_KEY] = platform_of(data)

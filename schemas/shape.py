@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import Draft202012Validator, extend
 
-from catalog.platforms import PLATFORM_KEY, default_platform, platforms
+from catalog.platforms import PLATFORM_KEY, default_platform, platform_spellings, platform_word, platforms
 from schemas.compose import platforms_with_key, properties_at, schema_of
 from schemas.findings import Path
 from schemas.name_suggestions import nearest_name, quoted_list
@@ -57,8 +57,9 @@ def platform_of(data: Any) -> str:
     if not isinstance(config, Mapping):
         return default_platform()
     written = config.get(PLATFORM_KEY)
-    if isinstance(written, str) and (name := written if written in platforms() else nearest_name(written, platforms())):
-        return name
+    words = platform_spellings()
+    if isinstance(written, str) and (word := written if written in words else nearest_name(written, words)):
+        return words[word]
     # The default platform, unless the file has none of that platform's required keys, and all of another's.
     own, first = _own_requirements(), default_platform()
     if own[first] & config.keys():
@@ -98,7 +99,8 @@ def shape_problems(data: Any, written: Mapping[Path, str] = MappingProxyType({})
     seen: dict[Problem, None] = {}
     platform = platform_of(data)
     if platform != default_platform() and PLATFORM_KEY not in data["config"]:
-        seen[Problem("TY012", ("config",), f"`{PLATFORM_KEY}` is missing", f"add `{PLATFORM_KEY}: {platform}`")] = None
+        remedy = f"add `{PLATFORM_KEY}: {platform_word(platform)}`"
+        seen[Problem("TY012", ("config",), f"`{PLATFORM_KEY}` is missing", remedy)] = None
     for error in schema_errors(data, platform):
         for problem in _translate_error(error, platform):
             as_written = written.get(problem.path)
@@ -140,10 +142,9 @@ def _unknown_keys(error: Any, path: Path, platform: str) -> Iterator[Problem]:
     for number, key in enumerate(wrong):
         remedy = None
         if elsewhere := platforms_with_key(path, key):
-            message = f"`{key}` has no effect on the platform `{platform}`"
-            yield Problem(
-                "TY018", (*path, key), message, f"remove it, unless the file also serves {quoted_list(elsewhere)}"
-            )
+            message = f"`{key}` has no effect on the platform `{platform_word(platform)}`"
+            others = quoted_list(map(platform_word, elsewhere))
+            yield Problem("TY018", (*path, key), message, f"remove it, unless the file also serves {others}")
             continue
         if path == ("config",):
             remedy = _remedy_with_namespace(key, error.instance[key], free if number < MOST_GUESSES else [])

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from catalog.aws import CAPACITY_BLOCK, SPOT
 from components import outputs
 from components.aws.plan import ClusterPlan
 from components.outputs import Outputs
@@ -48,20 +49,17 @@ def launch_template(
     """The arguments of the launch template."""
     ours = {"tags": dict(tags)}
     disk = {"volume_size": cluster.disk_gb, "volume_type": "gp3", "encrypted": "true", "delete_on_termination": "true"}
-    # One for each network card. The first has the machine's address. AWS documents device index 1 for `efa` on all
-    # others (0 for `efa-only`); another index would be another template, and so replace existing machines.
-    interfaces: list[dict[str, Any]] = []
-    for card in range(max(1, cluster.efa)):
-        interface: dict[str, Any] = {
-            "network_card_index": card,
-            "device_index": 0 if card == 0 else 1,
+    interfaces: list[dict[str, Any]] = [
+        {
+            "network_card_index": interface.card,
+            "device_index": interface.device,
             "subnet_id": place.subnet,
             "security_groups": [place.group],
             "delete_on_termination": "true",
+            **({"interface_type": interface.kind} if interface.kind != "interface" else {}),
         }
-        if cluster.efa:
-            interface["interface_type"] = "efa"
-        interfaces.append(interface)
+        for interface in cluster.interfaces
+    ]
     if len(interfaces) == 1:
         # With several interfaces, AWS refuses this setting.
         interfaces[0]["associate_public_ip_address"] = str(cluster.public_address == "automatic").lower()
@@ -96,7 +94,9 @@ def template_name(cluster: ClusterPlan, image: MachineImage, settings: Mapping[s
     """
     forced = [
         cluster.instance_type, image.named_by, cluster.efa, cluster.disk_gb, cluster.placement_group,
-        cluster.reservation, cluster.spot, cluster.public_address == "automatic", dict(settings),
+        cluster.reservation, cluster.market == SPOT, cluster.public_address == "automatic", dict(settings),
+        # What later releases added is there only where it is set: one element more would replace all machines.
+        *([cluster.market] if cluster.market == CAPACITY_BLOCK else []),
     ]  # fmt: skip
     digest = hashlib.sha256(json.dumps(forced, sort_keys=True).encode()).hexdigest()
     return f"{cluster.name[:LONGEST_NAME]}-{digest[:8]}"
@@ -109,8 +109,9 @@ def encode_user_data(user_data: str) -> str:
 def _purchase_options(cluster: ClusterPlan) -> dict[str, Any]:
     if cluster.reservation:
         target = {"capacity_reservation_id": cluster.reservation}
-        return {"capacity_reservation_specification": {"capacity_reservation_target": target}}
-    if cluster.spot:
+        block = {"instance_market_options": {"market_type": CAPACITY_BLOCK}} if cluster.market == CAPACITY_BLOCK else {}
+        return {"capacity_reservation_specification": {"capacity_reservation_target": target}, **block}
+    if cluster.market == SPOT:
         # Only with a persistent request can a spot machine start again after it was stopped, by AWS or because it was
         # idle.
         options = {"spot_instance_type": "persistent", "instance_interruption_behavior": "stop"}

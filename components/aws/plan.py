@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Plan of AWS DL1: what all platforms have, and what only AWS has."""
+"""The Plan of AWS: what all platforms have, and what only AWS has."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Literal
 
+from catalog.aws import (
+    CAPACITY_BLOCK,
+    SPOT,
+    Accelerator,
+    Interface,
+    Market,
+    accelerator_of_machine,
+    accelerators,
+    aws_machine,
+)
 from catalog.tables import table
 from components.aws.stack import AwsDl1Stack, AwsJob, Ingress, PublicAddress, gateway_cidr
 from components.plan.build import grants_of_rows
@@ -64,7 +74,8 @@ class ClusterPlan:
     """The machines of one job, which stay between its runs.
 
     `name`: the name of their resources. `nodes`: the machines' names. `key`: the job's name in the bucket and on the
-    nodes. `image_parameter`: the parameter that holds the image's id, if `image` is None.
+    nodes. `image_parameter`: the parameter that holds the image's id, if `image` is None. `release`: of the
+    accelerators' software; empty where machines and images need not agree on one.
     """
 
     name: str
@@ -79,7 +90,7 @@ class ClusterPlan:
     reservation: str | None
     placement_group: str | None
     make_placement_group: bool
-    spot: bool
+    market: Market
     # The setting at the creation of machines. Whether libfabric uses host memory is in the ticket.
     host_nic: Literal["libfabric", "sockets"]
     host_memory: bool
@@ -87,6 +98,12 @@ class ClusterPlan:
     stop_when_idle_minutes: int
     key_rotation: int
     disk_gb: int
+
+    @property
+    def interfaces(self) -> tuple[Interface, ...]:
+        """With which each machine starts. Empty if the catalog does not have its type, for which no plan is made."""
+        machine = aws_machine(self.instance_type)
+        return machine.interfaces(self.efa) if machine else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,25 +190,27 @@ def _lower_network(stack: AwsDl1Stack, plan: Plan) -> AwsNetworkPlan:
 
 def _lower_cluster(stack: AwsDl1Stack, spec: AwsJob, job: JobPlan) -> ClusterPlan:
     cluster = spec.cluster
+    published = accelerators().get(cluster.ami or "")
+    parameter = published.ami if published else cluster.ami_parameter or ""
     return ClusterPlan(
         name=stack.physical(job.called),
         key=job.called,
         nodes=tuple(f"{role.called}-{index}" for role in job.roles for index in range(role.replicas)),
         instance_type=job.shape.name,
-        image=cluster.ami,
-        image_parameter=(cluster.ami_parameter or "").replace("{release}", cluster.release) or None,
-        release=cluster.release,
-        efa=cluster.efa,
+        image=None if published else cluster.ami,
+        image_parameter=parameter.replace("{release}", spec.release) or None,
+        release=spec.release,
+        efa=spec.efa,
         public_address=cluster.public_address,
         reservation=cluster.reservation,
         placement_group=cluster.placement_group,
         # A reservation may be in a placement group already, which the machines must then use.
         make_placement_group=job.nodes > 1 and cluster.placement_group is None and cluster.reservation is None,
-        spot=cluster.spot,
-        host_nic="sockets" if cluster.host_nic == "sockets" else "libfabric",
+        market=cluster.bought,
+        host_nic="sockets" if cluster.host_nic == "sockets" or not spec.efa else "libfabric",
         host_memory=cluster.host_nic == "host-memory",
         ssh_port=cluster.ssh_port,
-        stop_when_idle_minutes=cluster.stop_when_idle,
+        stop_when_idle_minutes=cluster.idle_minutes,
         key_rotation=cluster.key_rotation,
         disk_gb=job.block_storage_gb,
     )
@@ -251,27 +270,28 @@ def _network_words(plan: AwsDl1Plan) -> Iterator[Row]:
 
 
 def _cluster_words(cluster: ClusterPlan) -> Iterator[Row]:
-    row = table("aws_dl1")["shapes"].get(cluster.instance_type, {})
+    machine, accelerator = aws_machine(cluster.instance_type), accelerator_of_machine(cluster.instance_type)
     nodes = len(cluster.nodes)
-    size = f", {nodes * row['accelerators']} accelerators, {nodes * row['vcpus']} vCPUs" if row else ""
-    bought = "spot" if cluster.spot else f"in {cluster.reservation}" if cluster.reservation else "On-Demand"
-    yield "machines", f"{nodes} x {cluster.instance_type}{size}, {bought}"
+    size = ""
+    if machine:
+        cards = f", {nodes * machine.accelerators} accelerators" if machine.accelerators else ""
+        size = f"{cards}, {nodes * machine.vcpus} vCPUs"
+    yield "machines", f"{nodes} x {cluster.instance_type}{size}, {_bought_words(cluster)}"
     if cluster.placement_group:
         yield "placed", f"in the placement group {cluster.placement_group}"
     elif cluster.make_placement_group:
         yield "placed", f"close together, in the placement group {cluster.name} (made)"
     else:
         yield "placed", "where the reservation lies" if cluster.reservation else "alone"
-    traffic = "Gaudi Direct over EFA where kernel and libfabric can, else the host's memory"
+    traffic = accelerator.traffic if accelerator else ""
     if cluster.host_nic == "sockets":
         traffic = "TCP sockets over one interface"
     elif cluster.host_memory:
         traffic = "libfabric over the host's memory"
-    efa = f"{cluster.efa} x EFA" if cluster.efa else "1 without EFA"
-    yield "interfaces", f"{efa}; between nodes HCCL uses {traffic}"
+    yield "interfaces", f"{_interface_words(cluster)}; between nodes {traffic}"
     yield "public", _ADDRESSES[cluster.public_address]
     named = cluster.image or f"what the parameter {cluster.image_parameter} says"
-    yield "machine image", f"{named}, with release {cluster.release} of the Gaudi software"
+    yield "machine image", f"{named}{_software_words(cluster, accelerator)}"
     yield "SSH", f"port {cluster.ssh_port} between the nodes, key number {cluster.key_rotation}"
     idle = cluster.stop_when_idle_minutes
     stops = (
@@ -282,12 +302,45 @@ def _cluster_words(cluster: ClusterPlan) -> Iterator[Row]:
     yield "money", f"{stops}; destroying the stack ends them, while disks and addresses of stopped ones still cost"
 
 
+def _bought_words(cluster: ClusterPlan) -> str:
+    if cluster.market == CAPACITY_BLOCK:
+        return f"in the capacity block {cluster.reservation}"
+    if cluster.market == SPOT:
+        return "spot"
+    return f"in {cluster.reservation}" if cluster.reservation else "On-Demand"
+
+
+def _software_words(cluster: ClusterPlan, accelerator: Accelerator | None) -> str:
+    return (
+        f", with release {cluster.release} of the software for {accelerator.words}"
+        if accelerator and cluster.release
+        else ""
+    )
+
+
+def _interface_words(cluster: ClusterPlan) -> str:
+    if not cluster.efa:
+        return "1 without EFA"
+    addresses = sum(interface.has_address for interface in cluster.interfaces)
+    beside = (
+        ""
+        if addresses == len(cluster.interfaces)
+        else f" beside 1 ordinary one, {count_noun(addresses, 'address')} a node"
+    )
+    return f"{cluster.efa} x EFA{beside}"
+
+
+def _accelerator_environment(job: ResolvedJob) -> Mapping[str, str]:
+    accelerator = accelerator_of_machine(job.spec.shape.name)
+    return accelerator.environment if accelerator else {}
+
+
 PLANNING = Planning(
     way_to_services="through gateway endpoints, or NAT",
     lower=lower_aws_dl1,
     rendezvous=lambda layout: Rendezvous("bucket", "addresses are exchanged in the bucket"),
     words=aws_dl1_words,
-    environments=lambda job, part, names, run, ranks: repeat(table("aws_dl1")["environment"], len(ranks)),
+    environments=lambda job, part, names, run, ranks: repeat(_accelerator_environment(job), len(ranks)),
     # A job is one cluster, and each run needs the whole cluster.
     runs_at_once=False,
 )

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from catalog.aws import ON_DEMAND
 from components.aws.machines import MachineImage, Recorded, node_settings
 from components.aws.plan import AwsDl1Plan, AwsJobPlan
 from components.messages import RefusedError
@@ -129,7 +130,7 @@ def _machine_changes(wanted: Replacing, name: str, job: AwsJobPlan, template: Ou
         "blockStorageGb": (disk.get("ebs") or {}).get("volumeSize"),
         "placementGroup": (template.get("placement") or {}).get("groupName"),
         "reservation": reserved.get("capacityReservationId"),
-        "spot": bool(template.get("instanceMarketOptions")),
+        "market": (template.get("instanceMarketOptions") or {}).get("marketType") or ON_DEMAND,
         "publicAddress": "automatic" if _setting_text(interface.get("associatePublicIpAddress")) == "true" else None,
     }
     if settings:
@@ -142,7 +143,7 @@ def _machine_changes(wanted: Replacing, name: str, job: AwsJobPlan, template: Ou
         "blockStorageGb": cluster.disk_gb,
         "placementGroup": cluster.placement_group or (cluster.name if cluster.make_placement_group else None),
         "reservation": cluster.reservation,
-        "spot": cluster.spot,
+        "market": cluster.market,
         "publicAddress": "automatic" if cluster.public_address == "automatic" else None,
         "efa": cluster.efa,
         "sshPort": cluster.ssh_port,

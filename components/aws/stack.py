@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Stack of AWS DL1: the keys of all platforms, and those that only AWS has."""
+"""The Stack of AWS: the keys of all platforms, and those that only AWS has."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from catalog.aws import (
+    CAPACITY_BLOCK,
+    ON_DEMAND,
+    SPOT,
+    Accelerator,
+    AwsMachine,
+    Market,
+    accelerator_of_machine,
+    accelerators,
+    aws_machine,
+)
 from schemas.findings import CheckRules
 from schemas.model import Access, Job, NamedAlike, Network, PortRange, Stack, StackPlace
 from schemas.stack_file import StackFile
@@ -16,7 +27,6 @@ from schemas.stack_file import StackFile
 VARIABLES = {
     "AWS_": "AWS's clients read it; a node acts by its role",
     "FI_EFA_": "it follows from the node's kernel and network cards",
-    "HABANA_": "the accelerators' runtime reads it",
 }
 # AWS allows no smaller one.
 SMALLEST_SUBNET = 28
@@ -43,6 +53,7 @@ HostNic = Literal["auto", "libfabric", "host-memory", "sockets"]
 PublicAddress = Literal["none", "automatic", "elastic"]
 # The addresses that endpoints of AWS's services need in the subnet, if there is no NAT gateway.
 SERVICE_ENDPOINTS = 7
+STOP_WHEN_IDLE = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +84,64 @@ class AwsNetwork(Network):
 class Cluster:
     """The machines of a job: their image, their network, and when they stop."""
 
-    ami: str | None = None
+    ami: str | None = None  # an id, or an accelerator, for the newest image that AWS publishes for it
     ami_parameter: str | None = None  # a parameter of Systems Manager that holds the id
-    release: str = "1.15.1"  # of the Gaudi software
-    efa: int = 4
+    release: str | None = None  # of the accelerators' software, where machines and images have to agree on one
+    efa: int | None = None  # absent: as many as the machine has
     public_address: PublicAddress = "none"
     reservation: str | None = None
     placement_group: str | None = None  # the one in which a reservation lies; made when absent
-    spot: bool = False
+    market: Market | None = None
+    spot: bool | None = None  # the earlier way to write `market: spot`
     host_nic: HostNic = "auto"  # the earlier word `libfabric` means the same
     ssh_port: int = 3022
-    stop_when_idle: int = 30  # minutes; 0: never
+    stop_when_idle: int | None = None  # minutes; 0: never
     key_rotation: int = 1
+
+    @property
+    def bought(self) -> Market:
+        return self.market or (SPOT if self.spot else ON_DEMAND)
+
+    @property
+    def idle_minutes(self) -> int:
+        """After how many minutes without a run machines stop. Those of a capacity block never do: the block is paid
+        for, and AWS frees their places only after minutes."""
+        if self.bought == CAPACITY_BLOCK:
+            return 0
+        return STOP_WHEN_IDLE if self.stop_when_idle is None else self.stop_when_idle
 
 
 @dataclass(frozen=True, slots=True)
 class AwsJob(Job):
     cluster: Cluster = Cluster()
 
+    @property
+    def machine(self) -> AwsMachine | None:
+        """The row of its instance type. None if the catalog does not have it, which is a finding."""
+        return aws_machine(self.shape.name)
+
+    @property
+    def accelerator(self) -> Accelerator | None:
+        return accelerator_of_machine(self.shape.name)
+
+    @property
+    def release(self) -> str:
+        """Of the accelerators' software. Empty where machines and images need not agree on one."""
+        row = self.accelerator
+        return (self.cluster.release or row.release) if row and row.release else ""
+
+    @property
+    def efa(self) -> int:
+        """The EFA interfaces with which each node starts."""
+        most = self.machine.efa_interfaces if self.machine else 0
+        return most if self.cluster.efa is None else self.cluster.efa
+
 
 @dataclass(frozen=True, slots=True)
 class Quota:
     """The account's quotas in this region."""
 
-    vcpus: int | None = None
+    vcpus: int | Mapping[str, int] | None = None  # by AWS's codes of quotas; a number counts for each of them
     addresses: int = 5
 
 
@@ -108,18 +153,27 @@ class AwsDl1Stack(Stack):
     quota: Quota = Quota()
     jobs: Mapping[str, AwsJob] = field(default_factory=dict)
 
-    variables: ClassVar[Mapping[str, str]] = VARIABLES
     # EFA needs a security group that allows all traffic within itself.
     pins_ports: ClassVar[bool] = False
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return {**VARIABLES, **{name: why for row in accelerators().values() for name, why in row.reserved.items()}}
 
     def is_inside(self, host: str) -> bool:
         """Whether a host is S3's, which nodes reach through a gateway endpoint."""
         return host.startswith("s3.") and host.endswith(".amazonaws.com")
 
+    def frameworks_of(self, job: AwsJob) -> tuple[tuple[str, ...] | None, str]:
+        row = job.accelerator
+        return (row.trains, row.why) if row else (None, "")
+
     def addresses(self, runs: Mapping[str, int]) -> int:
-        """The number of addresses that nodes need. Runs of a job share its cluster, and each network interface has an
-        address."""
-        nodes = sum(job.nodes * max(1, job.cluster.efa) for job in self.jobs.values())
+        """The number of addresses that nodes need. Runs of a job share its cluster."""
+        nodes = 0
+        for job in self.jobs.values():
+            interfaces = job.machine.interfaces(job.efa) if job.machine else ()
+            nodes += job.nodes * max(1, sum(interface.has_address for interface in interfaces))
         return nodes + (0 if self.network.nat or self.network.vpc else SERVICE_ENDPOINTS)
 
     @property

@@ -141,13 +141,16 @@ class OciStack(Stack):
     compute_targets: Mapping[str, ComputeTarget] = field(default_factory=dict)
     jobs: Mapping[str, OciJob] = field(default_factory=dict)
 
-    variables: ClassVar[Mapping[str, str]] = VARIABLES
     system_folders: ClassVar[tuple[str, ...]] = ("/home/datascience/decompressed_artifact",)
 
     @property
     def joins_subnet(self) -> bool:
         """Whether any of its nodes, now or later, is in its subnet."""
         return not self.jobs or any(job.joins_subnet for job in self.jobs.values())
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return VARIABLES
 
     def references(self) -> tuple[str, ...]:
         secrets = self.vault.secrets if self.vault else ()

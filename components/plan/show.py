@@ -11,7 +11,7 @@ from functools import cache
 from math import isfinite, isnan
 from typing import Any, TypeVar
 
-from catalog.platforms import platforms, require_capability
+from catalog.platforms import platform_word, platforms, require_capability
 from components.plan.model import JobPlan, NetworkPlan, NodePlan, Plan, RolePlan, RunPlan
 from components.plan.platform import Planning, Row, Words
 from schemas.convert import camel_case
@@ -71,7 +71,7 @@ def plan_text(plan: Plan) -> str:
     rows.append(("tags", ", ".join(f"{key}={value}" for key, value in plan.tags.items())))
     rows += [("waived", f"{rule} until {waiver.until}: {waiver.reason}") for rule, waiver in plan.waivers.items()]
     parts = (
-        [f"{plan.stack}: team {plan.team}, environment {plan.environment}, on {plan.platform}{where}"],
+        [f"{plan.stack}: team {plan.team}, environment {plan.environment}, on {platform_word(plan.platform)}{where}"],
         aligned_rows((title, value) for title, value in rows if value),
         _access_lines(plan, words),
         _network_lines(plan.network, words),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 
+from catalog.platforms import platform_word
 from schemas.checks.network_checks import is_production_stack
 from schemas.convert import default_of
 from schemas.facts import Facts
@@ -81,23 +82,22 @@ def lacking_feature(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for feature, reason in platform.lacks.items():
         remedy = platform.instead.get(feature, "remove it, or choose another platform")
         for path in FEATURES[feature](stack):
-            yield Wrong(path, f"{stack.platform} cannot do this: {reason}", remedy)
+            yield Wrong(path, f"{platform_word(stack.platform)} cannot do this: {reason}", remedy)
 
 
 @rule("TY903", "the platform does not train with this framework")
-def not_trained(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    platform = facts.platforms[stack.platform]
+def not_trained(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        if platform.trains is not None and job.framework not in platform.trains:
-            message = f"{stack.platform} does not train with `{job.framework}`: {platform.why}"
-            yield Wrong(
-                at("jobs", name, "framework"), message, f"use {quoted_list(platform.trains)}, or another platform"
-            )
+        trains, why = stack.frameworks_of(job)
+        if trains is not None and job.framework not in trains:
+            message = f"{platform_word(stack.platform)} does not train with `{job.framework}`: {why}"
+            yield Wrong(at("jobs", name, "framework"), message, f"use {quoted_list(trains)}, or another platform")
 
 
 @rule("TY902", "the platform is not deployed to yet", severity="warning")
 def not_deployed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     if not facts.platforms[stack.platform].deploys:
-        message = f"this release of trainyard checks and plans for {stack.platform}, but does not deploy to it yet"
+        word = platform_word(stack.platform)
+        message = f"this release of trainyard checks and plans for {word}, but does not deploy to it yet"
         deploying = [name for name, platform in facts.platforms.items() if platform.deploys]
         yield Wrong(at("platform"), message, f"to deploy, use {quoted_list(deploying)}")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from jsonschema.validators import Draft202012Validator
 
-from catalog.platforms import platform_folder, platforms
+from catalog.platforms import platform_folder, platform_word, platforms
 from schemas.compose import schema_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -143,4 +143,4 @@ def test_a_platforms_plan_and_access_use_no_terms_of_another(platform: str, tmp_
             for node in run["nodes"]:
                 validator.validate(node["launch"])
     assert not [found for text in texts for found in OF_OCI.findall(text)]
-    assert platform in texts[0]
+    assert platform_word(platform) in texts[0]

@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 from catalog import frameworks
-from catalog.platforms import platforms
+from catalog.platforms import platform_word, platforms
 from catalog.tables import table
 from schemas.checks.access_checks import FEATURES
 from trainyard.cli.main import main
@@ -65,7 +65,7 @@ def test_the_features_of_the_table_are_those_of_the_checks() -> None:
 def test_a_feature_that_a_platform_lacks_is_reported_with_its_reason(
     platform: str, feature: str, tmp_path: Path
 ) -> None:
-    reason = ("TY901", f"{platform} cannot do this: {PLATFORMS[platform].lacks[feature]}")
+    reason = ("TY901", f"{platform_word(platform)} cannot do this: {PLATFORMS[platform].lacks[feature]}")
     assert reason in findings(tmp_path, platform, *ASKS[feature])
     assert reason not in findings(tmp_path, platform, {}, {})
 
@@ -80,7 +80,7 @@ def test_a_platform_says_what_it_does_not_train_and_whether_it_deploys(platform:
         refused = [words for code, words in findings(tmp_path, platform, {}, {"framework": name, "roles": {role: 1}})
                    if code == "TY903"]  # fmt: skip
         trained = name in (row.trains or [name])
-        assert refused == ([] if trained else [f"{platform} does not train with `{name}`: {row.why}"])
+        assert refused == ([] if trained else [f"{platform_word(platform)} does not train with `{name}`: {row.why}"])
 
 
 def test_shapes_are_flexible_or_have_a_size() -> None:

@@ -17,7 +17,7 @@ import yaml
 from jsonschema.validators import Draft202012Validator
 
 from catalog import frameworks
-from catalog.platforms import platform_folder, platforms, require_capability
+from catalog.platforms import platform_folder, platform_spellings, platforms, require_capability
 from schemas import model
 from schemas.compose import COMPOSED, compose_for_editors, pretty_json, schema_of
 from schemas.convert import camel_case, default_of, unstructure_model
@@ -52,7 +52,7 @@ class Compared:
         """The subschema for a mapping, where a shorthand is allowed too."""
         whole = self.resolved(part)
         branches = (self.resolved(branch) for branch in whole.get("anyOf", ()))
-        return next((branch for branch in branches if "properties" in branch), whole)
+        return next((branch for branch in branches if branch.get("type") == "object"), whole)
 
     def properties(self, kind: Any, part: Mapping[str, Any]) -> dict[str, Any]:
         if kind is not self.kind:
@@ -79,7 +79,7 @@ class Compared:
     def _below(self, hint: Any, part: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any, dict[str, Any]]]:
         for choice in alternatives(hint):
             if str(get_origin(choice)) == "<class 'collections.abc.Mapping'>":
-                yield from self._below(get_args(choice)[1], self.resolved(part)["additionalProperties"], f"{where}.*")
+                yield from self._below(get_args(choice)[1], self.as_mapping(part)["additionalProperties"], f"{where}.*")
             elif get_origin(choice) is tuple:
                 yield from self._below(get_args(choice)[0], self.resolved(part)["items"], f"{where}[]")
             elif is_dataclass(choice) and choice is not Secret and "properties" in self.as_mapping(part):
@@ -243,6 +243,6 @@ def test_the_schema_is_valid_and_every_pattern_is_explained() -> None:
 
 def test_schema_and_catalog_know_the_same_platforms_and_frameworks() -> None:
     config = OCI["$defs"]["config"]["properties"]
-    assert config["trainyard:platform"]["enum"] == list(platforms())
+    assert config["trainyard:platform"]["enum"] == list(platform_spellings())
     said = SCHEMA["$defs"]["job"]["properties"]["framework"]["description"]
     assert all(name in said for name in frameworks.framework_names())

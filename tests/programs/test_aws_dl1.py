@@ -379,7 +379,7 @@ def test_a_stack_without_jobs_has_no_statement_without_resources(changed: Writte
 
 
 REFUSED = {
-    "us-east-1f has no DL1 instances": network({"zone": "us-east-1f"}),
+    "us-east-1f does not offer `dl1.24xlarge`": network({"zone": "us-east-1f"}),
     "ami-0dead: ": cluster(ami="ami-0dead"),
     "needs a disk of 100 GB, but the nodes get 60": _job(blockStorageGb=60),
 }
@@ -394,7 +394,7 @@ def test_facts_that_only_aws_knows_are_refused_with_their_line(words: str, chang
 
 
 WRONG_NETWORKS = {
-    "lies in us-east-1f, which has no DL1": {"subnet": "subnet-0c0f", "securityGroup": "sg-0c0a"},
+    "lies in us-east-1f, which does not offer `dl1.24xlarge`": {"subnet": "subnet-0c0f", "securityGroup": "sg-0c0a"},
     "is of vpc-other, but the subnet is of vpc-company": {"subnet": "subnet-0c0a", "securityGroup": "sg-0c0f"},
     "has no rule that lets everything to the group itself": {"subnet": "subnet-0c0a", "securityGroup": "sg-0c0e"},
 }
@@ -471,8 +471,8 @@ TAKES = {
         _other_machines,
         [
             "Because of `ami` (ami-0d11a1b2c3d4e5f60 -> ami-0b2b2c2d2e2f2a2b2), `blockStorageGb` (500 -> 600), "
-            "`spot` (false -> true), `efa` (4 -> 2), `stopWhenIdle` (30 -> 60). What lies only on their disks is lost; "
-            "runs in the queue continue",
+            "`market` (on-demand -> spot), `efa` (4 -> 2), `stopWhenIdle` (30 -> 60). What lies only on their disks is "
+            "lost; runs in the queue continue",
         ],
     ),
 }  # fmt: skip

@@ -54,6 +54,25 @@ def _announced(recording: Path) -> dict[str, set[str]]:
     return {urn: set(reasons) for urn, reasons in json.loads(file.read_text()).items()} if file.exists() else {}
 
 
+def _steps(team: Team) -> dict[str, str]:
+    told = team.trainyard("preview", "local", "--json")
+    steps = json.loads(told[told.index("{") : told.rindex("}") + 1])["steps"]
+    return {step["urn"]: step["op"] for step in steps}
+
+
+def test_another_spelling_of_the_platform_changes_nothing_of_a_recorded_stack(tmp_path: Path) -> None:
+    require_program("ssh-keygen")
+    team = Team(tmp_path)
+    try:
+        team.take_over(RECORDINGS / "0.2.0-aws-dl1")
+        before = _steps(team)
+        team.configure("platform", "aws")
+        assert _steps(team) == before
+        assert any("trainyard:aws-dl1:Cluster" in urn for urn in before)
+    finally:
+        team.end()
+
+
 def test_a_change_of_the_access_mode_replaces_no_policy_of_a_recorded_stack(tmp_path: Path) -> None:
     """While a policy is replaced, running nodes have none of its rights."""
     team = Team(tmp_path)
@@ -61,9 +80,7 @@ def test_a_change_of_the_access_mode_replaces_no_policy_of_a_recorded_stack(tmp_
         team.take_over(RECORDINGS / "0.2.0-aws-dl1")
         for mode in ("documented", "proof-of-concept"):
             team.configure("access", {"mode": mode, "users": {"group": "vision-scientists"}})
-            told = team.trainyard("preview", "local", "--json")
-            steps = json.loads(told[told.index("{") : told.rindex("}") + 1])["steps"]
-            changes = {step["urn"].rpartition("::")[2]: step["op"] for step in steps if ":iam/" in step["urn"]}
+            changes = {urn.rpartition("::")[2]: op for urn, op in _steps(team).items() if ":iam/" in urn}
             assert changes["demo-gaudi-nodes"] == {"documented": "update", "proof-of-concept": "delete"}[mode]
             assert set(changes.values()) <= {"same", "update", "create", "delete"}, changes
     finally:

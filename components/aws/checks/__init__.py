@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Meaning checks of AWS DL1's stacks. Importing a file of checks declares them."""
+"""Meaning checks of AWS's stacks. Importing a file of checks declares them."""
 
-from components.aws.checks import cluster, names, network  # noqa: F401
+from components.aws.checks import cluster, machines, names, network  # noqa: F401
 from components.aws.stack import RULES
 from schemas.stack_file import StackChecks
 

@@ -125,11 +125,11 @@ def invalid_aws_tags(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("tags", key), message, remedy)
 
 
-@rule("TY653", "a region without these instances")
-def region_without_dl1(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
+@rule("TY653", "a region that AWS does not have")
+def unknown_aws_region(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
     if stack.region not in facts.regions:
         remedy = suggest_name(stack.region, facts.regions)
-        yield Wrong(("config", "aws:region"), f"`{stack.region}` has no DL1 instances", remedy)
+        yield Wrong(("config", "aws:region"), f"`{stack.region}` is not a region of AWS", remedy)
 
 
 @rule("TY867", "something is taken from another stack that policies have to name")

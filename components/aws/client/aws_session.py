@@ -43,12 +43,12 @@ def region_of(rows: Sequence[Row]) -> str:
         region = (row.get("outputs") or {}).get("region") or (row.get("inputs") or {}).get("region")
         if region:
             return str(region)
-    return dl1_regions()[0]
+    return local_aws_regions()[0]
 
 
-def dl1_regions() -> list[str]:
-    """The regions with DL1 machines."""
-    return list(table("aws_dl1")["regions"])
+def local_aws_regions() -> list[str]:
+    """The regions of the local AWS."""
+    return list(table("aws_local")["zones"])
 
 
 def ask_aws(tell: Tell, what: str, operation: Callable[[], T]) -> T:

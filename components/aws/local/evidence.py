@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from components.aws.client.aws_session import DEPLOYER, USER, ask_aws, dl1_regions, local_aws_session
+from components.aws.client.aws_session import DEPLOYER, USER, ask_aws, local_aws_regions, local_aws_session
 from components.aws.client.tickets import RunId
 from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide_aws_call
 from components.aws.iam.documents import PolicyDocument, statements_of
@@ -167,7 +167,7 @@ def read_aws_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedC
 
 def access_facts(cloud: LocalCloud) -> AwsAccessFacts:
     """The policies in force for users and nodes, read as the deployer."""
-    iam = local_aws_session(cloud, DEPLOYER, dl1_regions()[0]).client("iam")
+    iam = local_aws_session(cloud, DEPLOYER, local_aws_regions()[0]).client("iam")
     held = {f"role/{row['RoleName']}": _held_by(iam, "role", row["RoleName"]) for row in iam.list_roles()["Roles"]}
     groups = iam.list_groups_for_user(UserName=USER)["Groups"]
     own = [one for group in groups for one in _held_by(iam, "group", group["GroupName"])]

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from components.aws.client.aws_session import DEPLOYER, dl1_regions, local_aws_session
+from components.aws.client.aws_session import DEPLOYER, local_aws_regions, local_aws_session
 from components.aws.local import evidence, people
 from components.aws.local.evidence import aws_planned_needs, recorded_statement
 from components.aws.local.people import small_machines
@@ -103,7 +103,7 @@ def _without_group_rule(cloud: LocalCloud, rule: RuleInForce) -> Iterator[None]:
 
 def _find_group_rule(cloud: LocalCloud, rule: RuleInForce) -> tuple[Any, Mapping[str, Any]]:
     """Finds a rule of a security group by its content."""
-    for region in dl1_regions():
+    for region in local_aws_regions():
         client = local_aws_session(cloud, DEPLOYER, region).client("ec2")
         answer = client.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [rule.list]}])
         for row in answer["SecurityGroupRules"]:
@@ -116,7 +116,7 @@ def _find_group_rule(cloud: LocalCloud, rule: RuleInForce) -> tuple[Any, Mapping
 @contextmanager
 def _without_policy_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterator[None]:
     """Replaces a policy document for a while: by another version of the policy, or in the role or group itself."""
-    iam = local_aws_session(cloud, DEPLOYER, dl1_regions()[0]).client("iam")
+    iam = local_aws_session(cloud, DEPLOYER, local_aws_regions()[0]).client("iam")
     pages = iam.get_paginator("list_policies").paginate(Scope="All")
     policies = (policy for page in pages for policy in page["Policies"])
     policy = next((policy for policy in policies if policy["PolicyName"] == mutation.policy), None)

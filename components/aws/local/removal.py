@@ -13,8 +13,8 @@ from components.aws.client.aws_session import (
     DEPLOYER,
     ask_aws,
     ask_aws_if_exists,
-    dl1_regions,
     list_pages,
+    local_aws_regions,
     local_aws_session,
     region_of,
 )
@@ -73,7 +73,7 @@ def list_aws_results(
     start = RunId.parse(str(nodes[0]["id"])) if nodes else None
     if not folder or not bucket or start is None:
         return
-    client = local_aws_session(cloud, DEPLOYER, dl1_regions()[0]).client("s3")
+    client = local_aws_session(cloud, DEPLOYER, local_aws_regions()[0]).client("s3")
     prefix = f"{folder}/s{start.number:08}/output/"
 
     def listed() -> list[tuple[str, int]]:
@@ -206,7 +206,7 @@ def end_queued_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
 
 def list_data(cloud: LocalCloud, tell: Tell) -> Iterator[str]:
     """Lists every bucket of the account, and every repository of its regions."""
-    for number, region in enumerate(dl1_regions()):
+    for number, region in enumerate(local_aws_regions()):
         session = local_aws_session(cloud, DEPLOYER, region)
         if number == 0:
             for bucket in ask_aws(tell, "List the buckets", session.client("s3").list_buckets)["Buckets"]:
@@ -222,7 +222,7 @@ def list_data(cloud: LocalCloud, tell: Tell) -> Iterator[str]:
 
 
 def has_objects(cloud: LocalCloud, bucket: str, tell: Tell) -> bool:
-    return bool(_count_objects(local_aws_session(cloud, DEPLOYER, dl1_regions()[0]), bucket, tell))
+    return bool(_count_objects(local_aws_session(cloud, DEPLOYER, local_aws_regions()[0]), bucket, tell))
 
 
 def _living_starts(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple[Ticket, list[NodeRun]]]:

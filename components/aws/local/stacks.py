@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from catalog.tables import table
-from components.aws.client.aws_session import dl1_regions
+from components.aws.client.aws_session import local_aws_regions
 from components.aws.local import removal
 from components.aws.local.removal import describe_machines, empty_removed_buckets
 from components.aws.local.stand_ins import RECORD, StandIns, widen_vpc
@@ -54,7 +54,7 @@ class AwsLocalPlatform(LocalPlatform):
 
     def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
         if (cloud.home / RECORD).exists():
-            StandIns(cloud, tell, dl1_regions()[0]).remove(
+            StandIns(cloud, tell, local_aws_regions()[0]).remove(
                 lambda kind, name: kind == "bucket" and not with_data and removal.has_objects(cloud, name, tell)
             )
 

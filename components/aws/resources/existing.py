@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from catalog.aws import aws_machine
 from catalog.tables import table
 from components.aws.machines import MachineImage, Recorded
 from components.aws.plan import AwsDl1Plan, ClusterPlan
@@ -42,7 +43,7 @@ def look_up_existing(plan: AwsDl1Plan, recorded: Recorded) -> Answers:
     zones = search.zones(plan)
     named = plan.network.zone
     if named and zones and named not in zones:
-        message = f"the zone {named} has no DL1 instances"
+        message = f"the zone {named} does not offer {_machine_types(plan)}"
         search.add(at("network", "zone"), message, f"use {quoted_list(zones)}, or remove it")
     # A change of what AWS offers must not move the machines of an existing subnet.
     there = recorded.one("Subnet", "subnet").get("availabilityZone")
@@ -76,7 +77,11 @@ def _check_existing_network(search: _Search, plan: AwsDl1Plan, subnet: str, zone
     found = search.look(place, f"the subnet {subnet}", "ec2", "getSubnet", id=subnet)
     zone = found.get("availabilityZone")
     if zones and zone and zone not in zones:
-        search.add(place, f"the subnet lies in {zone}, which has no DL1 instances", f"use one in {quoted_list(zones)}")
+        search.add(
+            place,
+            f"the subnet lies in {zone}, which does not offer {_machine_types(plan)}",
+            f"use one in {quoted_list(zones)}",
+        )
     place = at("network", "securityGroup")
     owner = search.look(place, f"the security group {group}", "ec2", "getSecurityGroup", id=group)
     if found.get("vpcId") and owner.get("vpcId") and found["vpcId"] != owner["vpcId"]:
@@ -97,6 +102,10 @@ def _check_existing_network(search: _Search, plan: AwsDl1Plan, subnet: str, zone
             if not any(rule.protocol is None and rule.peer == group for rule in within):
                 message = f"the security group {group} has no rule that lets everything {words} the group itself"
                 search.add(place, message, "add it: EFA's traffic has no ports, and 0.0.0.0/0 does not cover it")
+
+
+def _machine_types(plan: AwsDl1Plan) -> str:
+    return quoted_list(sorted({job.shape.name for job in plan.jobs.values()})) or "any machine that trainyard knows"
 
 
 class _Search:
@@ -129,7 +138,10 @@ class _Search:
 
     def zones(self, plan: AwsDl1Plan) -> tuple[str, ...]:
         """The names of zones that offer the machines of all jobs. Empty if the lookup fails."""
-        kinds = sorted({job.shape.name for job in plan.jobs.values()}) or [*table("aws_dl1")["shapes"]]
+        kinds = sorted({job.shape.name for job in plan.jobs.values()})
+        if not kinds:
+            # Machines of other stacks, whose types are not known here: any zone that offers some.
+            return tuple(sorted(set(self._zones_of(*table("aws_machines")["machines"]))))
         having = [set(self._zones_of(kind)) for kind in kinds]
         common = tuple(sorted(set.intersection(*having)))
         if not common and not self.wrongs:
@@ -138,8 +150,7 @@ class _Search:
 
     def _nowhere(self, plan: AwsDl1Plan, kinds: Sequence[str]) -> None:
         """No zone offers the machines. Only a warning if the stack already has a subnet: existing machines stay."""
-        rows = table("aws_dl1")["shapes"]
-        since = {rows[kind]["not_offered_since"] for kind in kinds if "not_offered_since" in rows.get(kind, ())}
+        since = {row.not_offered_since for kind in kinds if (row := aws_machine(kind)) and row.not_offered_since}
         seen = f"; since {' and '.join(sorted(since))} no region is known to offer it" if since else ""
         wrong = Wrong(
             ("config", "aws:region"),
@@ -151,10 +162,10 @@ class _Search:
         else:
             self.wrongs.append(wrong)
 
-    def _zones_of(self, kind: str) -> Iterable[str]:
-        filters = [{"name": "instance-type", "values": [kind]}]
+    def _zones_of(self, *kinds: str) -> Iterable[str]:
+        filters = [{"name": "instance-type", "values": [*kinds]}]
         arguments = {"filters": filters, "locationType": "availability-zone"}
-        words = f"the zones of {kind}"
+        words = f"the zones of {quoted_list(kinds[:1])}"
         return self.look(("config", "aws:region"), words, "ec2", "getInstanceTypeOfferings", **arguments).get(
             "locations", ()
         )

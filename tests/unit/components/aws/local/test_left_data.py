@@ -22,7 +22,7 @@ def test_a_bucket_that_cannot_be_read_does_not_hide_the_others(monkeypatch: pyte
 
     client = SimpleNamespace(list_buckets=lambda: {"Buckets": [{"Name": name} for name in names]})
     monkeypatch.setattr(removal, "local_aws_session", lambda *_: SimpleNamespace(client=lambda _: client))
-    monkeypatch.setattr(removal, "dl1_regions", lambda: ("us-east-1",))
+    monkeypatch.setattr(removal, "local_aws_regions", lambda: ("us-east-1",))
     monkeypatch.setattr(removal, "ask_aws", lambda tell, what, operation: operation())
     monkeypatch.setattr(removal, "list_pages", lambda *_, **__: iter(()))
     monkeypatch.setattr(removal, "_count_objects", objects)
