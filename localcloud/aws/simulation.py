@@ -16,6 +16,8 @@ from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws import account, identities, sigv4
 from localcloud.aws.access.decisions import AwsRecord, authorize_aws_call, ec2_may_assume
 from localcloud.aws.additions import add_own_operations, install_additions
+from localcloud.aws.additions.capacity import instances_after_their_blocks
+from localcloud.aws.additions.launches import terminate_after_blocks
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.aws_errors import Reason, RefusalError, refusal_reply
 from localcloud.aws.border.requests import parse_aws_call, write_request
@@ -66,6 +68,8 @@ class Simulation:
 
     def answer(self, raw: RawCall, key_id: str, caller: AwsPrincipal) -> tuple[Reply, str]:
         """Checks and executes a call whose signature is valid. Returns the reply, and its summary for the log."""
+        if ending := instances_after_their_blocks():
+            self.change(lambda: terminate_after_blocks(ending))
         call = with_launch_template(parse_aws_call(raw))
         authorize_aws_call(call, caller, self._record)
         refuse_by_aws_rules(call, caller)

@@ -13,9 +13,10 @@ import moto.ec2
 import pytest
 
 from catalog.tables import table
+from tests.support.aws_inside import aws_inside
 
 MACHINES = table("aws_machines")["machines"]
-# The data has no DL1; catalog/aws_local.toml has a row of its own for the local AWS.
+# The data has no DL1. The local AWS adds it.
 NOT_LISTED = {"dl1.24xlarge"}
 ACCELERATORS = {"GpuInfo": ("Gpus", "nvidia"), "NeuronInfo": ("NeuronDevices", "neuron")}
 
@@ -58,6 +59,17 @@ def row_by_list(listed: dict[str, Any]) -> dict[str, Any]:
 def test_a_machine_is_what_its_row_says(name: str) -> None:
     own = {key: value for key, value in MACHINES[name].items() if key != "quota"}
     assert own == row_by_list(listed_types()[name])
+
+
+def test_the_local_aws_lists_the_others_by_their_rows(tmp_path: Path) -> None:
+    from moto.ec2.models.instance_types import INSTANCE_TYPES
+
+    with aws_inside(tmp_path) as inside:
+        inside.ask(inside.deployer, "ec2", "DescribeVpcs")
+        for name in NOT_LISTED:
+            listed = row_by_list(INSTANCE_TYPES[name])
+            assert listed.pop("accelerator") == "none", "AWS's list has no words for it"
+            assert listed.items() <= MACHINES[name].items()
 
 
 def test_every_machine_has_rows_of_its_accelerator_and_its_quota() -> None:

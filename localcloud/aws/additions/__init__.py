@@ -3,10 +3,11 @@
 
 | module | what it adds | why |
 | --- | --- | --- |
-| instance_types | dl1.24xlarge, where it is offered, images, quotas of EC2 | moto's data has no Gaudi machine |
+| instance_types | machines, their zones, images with public parameters, quotas | moto's data lacks most of them |
 | launches | network cards, quota, capacity, client tokens | moto ignores most of this |
 | machine_view | instances that are pending until the hosts report that they run | moto starts no machines |
-| placement | placement groups and capacity reservations | moto has none |
+| placement | placement groups | moto has none |
+| capacity | capacity reservations and capacity blocks | moto has none |
 | changes | tags, peers of rules, attributes of subnets, keys of log groups, deletions | moto refuses or ignores these |
 | buckets | default settings, encoded names in lists, tags of new and of missing buckets | moto has none of them |
 | log_filters | filter patterns, a limit of events | moto returns all lines for many patterns, and keeps all |
@@ -24,6 +25,7 @@ from typing import Any
 from localcloud.aws import identities, kept
 from localcloud.aws.additions import (
     buckets,
+    capacity,
     changes,
     commands,
     descriptions,
@@ -38,7 +40,7 @@ from localcloud.aws.additions.outside import Operations, Outside, attach_outside
 # The operations that override moto's, by moto's module of the service.
 OPERATIONS: Mapping[str, tuple[type[Operations], ...]] = {
     "ec2": (
-        placement.PlacementGroups, placement.CapacityReservations, launches.Launches, changes.Changes,
+        placement.PlacementGroups, capacity.CapacityReservations, launches.Launches, changes.Changes,
         instance_types.Offerings,
     ),
     "ssm": (commands.Commands,),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from localcloud.aws.additions import placement
+from localcloud.aws.additions import capacity, placement
 from localcloud.aws.additions.descriptions import add_ports, complete_change
 from localcloud.aws.additions.outside import Operations, ec2_error
 
@@ -46,7 +46,7 @@ class Changes(Operations):
             if identifier.startswith("pg-"):
                 placement.group_by_id(self.ec2_backend, identifier)
             elif identifier.startswith("cr-"):
-                placement.find_reservation(self.ec2_backend, identifier)
+                capacity.find_reservation(self.ec2_backend, identifier)
         return self._by_moto("create_tags")
 
     def create_launch_template(self) -> Any:

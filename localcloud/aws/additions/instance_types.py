@@ -1,47 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds instance types, images and quotas that moto lacks, from catalog/aws_local.toml."""
+"""Adds instance types, images, their public parameters and quotas that moto lacks, from catalog/aws_machines.toml,
+catalog/aws_accelerators.toml and catalog/aws_local.toml."""
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
+from catalog.aws import accelerators, aws_machine
 from catalog.tables import table
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions.outside import Operations, attached_outside
 
 _KINDS = ("region", "availability-zone", "availability-zone-id")
+_PUBLISHED = datetime(2026, 11, 1)
 
 
 def install_instance_types() -> None:
+    """Adds the machines of catalog/aws_machines.toml that moto's list lacks, offers all of them in the zones of
+    catalog/aws_local.toml, and adds their images with the public parameters that name them."""
     from moto.ec2.models import amis, instance_types
     from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
+    from moto.ssm.models import ParameterDict
 
-    for name, row in _instance_type_rows().items():
-        kind: dict[str, Any] = copy.deepcopy(dict(instance_types.INSTANCE_TYPES[row["like"]]))
-        kind.pop("GpuInfo", None)
-        kind["InstanceType"] = name
-        kind["MemoryInfo"] = {"SizeInMiB": row["memory_mib"]}
-        disks = [{"Count": row["disks"], "SizeInGB": row["disk_gb"], "Type": "ssd"}]
-        kind["InstanceStorageInfo"] |= {"Disks": disks, "TotalSizeInGB": row["disks"] * row["disk_gb"]}
-        network = kind["NetworkInfo"]
-        network["NetworkCards"] = network["NetworkCards"][: row["network_cards"]]
-        network["MaximumNetworkCards"] = row["network_cards"]
-        network["MaximumNetworkInterfaces"] = row["network_cards"] * row["interfaces_per_card"]
-        network["EfaInfo"] = {"MaximumEfaInterfaces": row["efa_interfaces"]}
-        kind["SupportedUsageClasses"] = ["on-demand", "spot"]
-        instance_types.INSTANCE_TYPES[name] = kind
+    for name, like in table("aws_local")["like"].items():
+        instance_types.INSTANCE_TYPES[name] = _listed_machine(name, instance_types.INSTANCE_TYPES[like])
         instance_types.InstanceTypeBackend.instance_types.append(instance_types.InstanceType(name))
-        for region, zones in table("aws_local")["zones"].items():
-            ids = {zone.name: zone.zone_id for zone in RegionsAndZonesBackend.zones[region]}
-            named = ([region], zones, [str(ids[zone]) for zone in zones])
-            for kind_of_place, places in zip(_KINDS, named, strict=True):
-                instance_types.INSTANCE_TYPE_OFFERINGS[kind_of_place][region].extend(
-                    {"InstanceType": name, "LocationType": kind_of_place, "Location": place} for place in places
-                )
+    for region, zones in table("aws_local")["zones"].items():
+        ids = {zone.name: zone.zone_id for zone in RegionsAndZonesBackend.zones[region]}
+        named = ([region], zones, [str(ids[zone]) for zone in zones])
+        for kind_of_place, places in zip(_KINDS, named, strict=True):
+            offered = instance_types.INSTANCE_TYPE_OFFERINGS[kind_of_place][region]
+            there = {(offering["InstanceType"], offering["Location"]) for offering in offered}
+            offered.extend(
+                {"InstanceType": name, "LocationType": kind_of_place, "Location": place}
+                for name in table("aws_machines")["machines"] for place in places if (name, place) not in there
+            )  # fmt: skip
     amis.AmiBackend._load_amis = _load_images
+    of_moto = ParameterDict._check_loading_status
+
+    def load_parameters(parameters: Any, key: str) -> None:
+        of_moto(parameters, key)
+        _load_image_parameters(parameters, key)
+
+    ParameterDict._check_loading_status = load_parameters
+
+
+def _listed_machine(name: str, like: Mapping[str, Any]) -> dict[str, Any]:
+    """A machine as AWS's list would have it, by its row. The rest is as of a machine that is in the list."""
+    machine = aws_machine(name)
+    assert machine, "a test holds the names to the rows"
+    listed: dict[str, Any] = copy.deepcopy(dict(like))
+    listed.pop("GpuInfo", None)
+    listed["InstanceType"] = name
+    listed["VCpuInfo"]["DefaultVCpus"] = machine.vcpus
+    listed["MemoryInfo"] = {"SizeInMiB": machine.memory_gb * 1024}
+    disks = [{"Count": machine.disks, "SizeInGB": machine.disk_gb, "Type": "ssd"}]
+    listed["InstanceStorageInfo"] |= {"Disks": disks, "TotalSizeInGB": machine.disks * machine.disk_gb}
+    network = listed["NetworkInfo"]
+    network["NetworkCards"] = network["NetworkCards"][: machine.network_cards]
+    network["MaximumNetworkCards"] = machine.network_cards
+    network["MaximumNetworkInterfaces"] = machine.network_cards * machine.interfaces_per_card
+    network["EfaInfo"] = {"MaximumEfaInterfaces": machine.efa_interfaces}
+    listed["SupportedUsageClasses"] = ["on-demand", "spot"]
+    return listed
 
 
 class Offerings(Operations):
@@ -58,15 +84,10 @@ def is_offered(backend: Any, kind: str, zone: str) -> bool:
     return bool(_without_removed(backend.describe_instance_type_offerings("availability-zone", filters)))
 
 
-def _without_removed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows without instance types that a fault removes by a limit of 0."""
-    gone = {name for name in _instance_type_rows() if attached_outside().limit(name) == 0}
-    return [row for row in rows if row["InstanceType"] not in gone]
-
-
-def _instance_type_rows() -> Mapping[str, Mapping[str, Any]]:
-    rows: Mapping[str, Mapping[str, Any]] = table("aws_local")["instance_type"]
-    return rows
+def _without_removed(offerings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The offerings without instance types that a fault removes by a limit of 0."""
+    gone = {name for name in table("aws_machines")["machines"] if attached_outside().limit(name) == 0}
+    return [offering for offering in offerings if offering["InstanceType"] not in gone]
 
 
 def _load_images(backend: Any) -> None:
@@ -74,12 +95,43 @@ def _load_images(backend: Any) -> None:
 
     if backend.region_name not in table("aws_local")["zones"]:
         return
-    for row in table("aws_local")["image"]:
-        backend.amis[row["id"]] = Ami(
-            backend, row["id"], name=row["name"], description=row["name"], public=True, architecture="x86_64",
+    images = {row["id"]: row["name"] for row in table("aws_local")["image"]}
+    for parameter in _image_parameters():
+        images |= {_newest_image(parameter, newer): "-".join(parameter.split("/")[3:-2]) for newer in (0, 1)}
+    for identifier, name in images.items():
+        backend.amis[identifier] = Ami(
+            backend, identifier, name=name, description=name, public=True, architecture="x86_64",
             virtualization_type="hvm", hypervisor="xen", root_device_type="ebs", root_device_name="/dev/sda1",
             owner_id=ACCOUNT, region_name=f"{backend.region_name}a",
         )  # fmt: skip
+
+
+def _image_parameters() -> set[str]:
+    """The public parameters of AWS that name the newest image for an accelerator."""
+    return {accelerator.ami for accelerator in accelerators().values() if accelerator.ami}
+
+
+def _newest_image(parameter: str, newer: int) -> str:
+    """The id of the image that a parameter names. `newer`: 1 after AWS has published another one."""
+    return f"ami-{hashlib.sha256(f'{parameter} {newer}'.encode()).hexdigest()[:17]}"
+
+
+def _load_image_parameters(parameters: Any, key: str) -> None:
+    """Sets the parameters at or below a key. A fault that limits one to 1 has it name a newer image."""
+    from moto.ssm.models import Parameter
+
+    if parameters.region_name not in table("aws_local")["zones"] or not str(key).startswith("/aws/"):
+        return
+    for name in (name for name in _image_parameters() if name.startswith(key)):
+        newer = min(attached_outside().limit(name) or 0, 1)
+        image = _newest_image(name, newer)
+        kept = dict.get(parameters, name)
+        if kept is None or kept[-1].value != image:
+            dict.__setitem__(parameters, name, [Parameter(
+                account_id=parameters.account_id, name=name, value=image, parameter_type="String", description=None,
+                allowed_pattern=None, keyid=None, last_modified_date=_PUBLISHED, version=1 + newer,
+                data_type="aws:ec2:image",
+            )])  # fmt: skip
 
 
 class Quotas(Operations):
@@ -108,15 +160,23 @@ def all_quotas() -> list[dict[str, Any]]:
     """The quotas of EC2, with values that faults may set."""
     return [
         {
-            "ServiceCode": "ec2", "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)", "QuotaCode": row["code"],
-            "QuotaName": row["name"], "Value": float(quota_value(row["code"])), "Unit": "None", "Adjustable": True,
+            "ServiceCode": "ec2", "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)", "QuotaCode": code,
+            "QuotaName": name, "Value": float(quota_value(code)), "Unit": "None", "Adjustable": True,
             "GlobalQuota": False,
         }
-        for row in table("aws_local")["quota"]
+        for code, name in _quota_names().items()
     ]  # fmt: skip
+
+
+def _quota_names() -> dict[str, str]:
+    names = {}
+    for family, quota in table("aws_machines")["quotas"].items():
+        names[quota["on_demand"]] = f"Running On-Demand {quota['words']}"
+        if "spot" in quota:
+            names[quota["spot"]] = f"All {family} Spot Instance Requests"
+    return names
 
 
 def quota_value(code: str) -> int:
     value = attached_outside().limit(code)
-    row = next(row for row in table("aws_local")["quota"] if row["code"] == code)
-    return int(row["value"]) if value is None else value
+    return int(table("aws_local")["quota_vcpus"]) if value is None else value

@@ -8,19 +8,20 @@ capacity. An instance is pending until the hosts report that it runs.
 from __future__ import annotations
 
 import copy
+from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from catalog.tables import table
+from catalog.aws import CAPACITY_BLOCK, ON_DEMAND, SPOT, aws_machine, vcpu_quota
 from localcloud.aws.access.ec2_needs import SPOT_ROLE, SPOT_SERVICE
 from localcloud.aws.access.policies import role_named
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.additions import instance_types, machine_view, placement
+from localcloud.aws.additions import capacity, instance_types, machine_view, placement
 from localcloud.aws.additions.changes import disassociate_addresses
 from localcloud.aws.additions.outside import Operations, attached_outside, ec2_error, own_table
 from localcloud.aws.refusals.launches import check_interfaces, check_launch
 
-_BUCKETS = {"on-demand": "L-6E869C2A", "spot": "L-85EED4F7"}
 # moto identifies an interface by its device index alone, but on AWS the indices of each network card begin at 0. So
 # this much is added to the index for each card.
 _CARD_STEP = 64
@@ -51,7 +52,7 @@ class Launches(Operations):
                 device["Ebs"].setdefault("DeleteOnTermination", True)
         self.params["MinCount"] = self._get_int_param("MaxCount", 1)
         result = self._by_moto("run_instances")
-        if wanted.get("InstanceMarketOptions", {}).get("MarketType") == "spot" and role_named(SPOT_ROLE) is None:
+        if wanted.get("InstanceMarketOptions", {}).get("MarketType") == SPOT and role_named(SPOT_ROLE) is None:
             iam_backends[ACCOUNT]["aws"].create_service_linked_role(
                 SPOT_SERVICE, "Default EC2 Spot Service Linked Role", ""
             )
@@ -63,6 +64,8 @@ class Launches(Operations):
                     "aws:ec2launchtemplate:version": str(template.number),
                 })  # fmt: skip
             instance.capacity_reservation_id = reservation or None
+            if _lifecycle_of(wanted) == CAPACITY_BLOCK:  # moto takes any market for the one of spot machines
+                instance.lifecycle = CAPACITY_BLOCK
             machine_view.mark_pending(instance)
         if token:
             earlier[token] = result.result.id
@@ -79,6 +82,9 @@ class Launches(Operations):
             if instance.state == "stopped" and attached_outside().no_capacity(instance.instance_type):
                 raise ec2_error("InsufficientInstanceCapacity", "There is not enough capacity to fulfill your request.")
         rest = [instance for instance in stopped if instance.state == "stopped"]
+        in_blocks = (one.capacity_reservation_id for one in rest if one.lifecycle == CAPACITY_BLOCK)
+        for reservation, count in Counter(in_blocks).items():
+            capacity.check_places(self.ec2_backend, reservation, count)
         result = self._by_moto("start_instances")
         for instance in rest:
             machine_view.mark_pending(instance)
@@ -127,9 +133,7 @@ def _check_launch(self: Any, wanted: dict[str, Any]) -> str:
     if group := where.get("GroupName"):
         placement.find_group(backend, group)
     _check_quota(self, kind, wanted, count)
-    reservation = placement.choose_reservation(
-        backend, wanted.get("CapacityReservationSpecification", {}), kind, zone, count
-    )
+    reservation = capacity.choose_reservation(backend, wanted, kind, zone, count)
     # A `no-capacity` fault does not affect reserved capacity.
     if not reservation and attached_outside().no_capacity(kind):
         raise ec2_error(
@@ -141,24 +145,30 @@ def _check_launch(self: Any, wanted: dict[str, Any]) -> str:
 
 
 def _check_quota(self: Any, kind: str, wanted: dict[str, Any], count: int) -> None:
-    if kind not in table("aws_local")["instance_type"]:
+    """Machines of several types may count to one quota, and those in a capacity block count to none."""
+    lifecycle = _lifecycle_of(wanted)
+    machine = aws_machine(kind)
+    quota = vcpu_quota(machine, lifecycle) if machine else None
+    if machine is None or quota is None:
         return
-    lifecycle = "spot" if wanted.get("InstanceMarketOptions", {}).get("MarketType") == "spot" else "on-demand"
-    each = self.ec2_backend.describe_instance_types([kind])[0]["VCpuInfo"]["DefaultVCpus"]
-    limit = instance_types.quota_value(_BUCKETS[lifecycle])
-    running = sum(
-        instance.instance_type == kind
-        and instance.state in ("pending", "running")
-        and (instance.lifecycle or "on-demand") == lifecycle
-        for instance in self.ec2_backend.all_instances()
-    )
-    if (running + count) * each > limit:
-        code = "MaxSpotInstanceCountExceeded" if lifecycle == "spot" else "VcpuLimitExceeded"
+    vcpus = count * machine.vcpus
+    for instance in self.ec2_backend.all_instances():
+        other = aws_machine(instance.instance_type)
+        same = other and vcpu_quota(other, instance.lifecycle or ON_DEMAND) == quota
+        if other and same and instance.state in ("pending", "running"):
+            vcpus += other.vcpus
+    limit = instance_types.quota_value(quota.code)
+    if vcpus > limit:
         raise ec2_error(
-            code,
+            "MaxSpotInstanceCountExceeded" if lifecycle == SPOT else "VcpuLimitExceeded",
             f"You have requested more vCPU capacity than your current vCPU limit of {limit} allows for the instance"
             " bucket that the specified instance type belongs to.",
         )
+
+
+def _lifecycle_of(wanted: dict[str, Any]) -> str:
+    market = wanted.get("InstanceMarketOptions", {}).get("MarketType")
+    return str(market) if market in (SPOT, CAPACITY_BLOCK) else ON_DEMAND
 
 
 def _complete_instance(self: Any, instance: Any, wanted: dict[str, Any]) -> None:
@@ -200,3 +210,12 @@ def _end_instance(self: Any, how: str) -> Any:
             disassociate_addresses(self.ec2_backend, {nic.id for nic in instance.nics.values()})
         machine_view.mark_ending(instance, how)
     return result
+
+
+def terminate_after_blocks(instances: Sequence[Any]) -> None:
+    """Ends machines as AWS does before the end of their capacity block."""
+    for instance in instances:
+        instance.terminate()
+        disassociate_addresses(instance.ec2_backend, {nic.id for nic in instance.nics.values()})
+        machine_view.mark_ending(instance, "terminated")
+        instance._reason = "Server.CapacityBlockEnded: the capacity block ends within 30 minutes"

@@ -71,6 +71,9 @@ def mark_pending(instance: Any) -> None:
 def mark_ending(instance: Any, how: str) -> None:
     """Has the hosts stop or terminate an instance after the call is saved."""
     instance.trainyard_agent = False
+    if how == "terminated":
+        for nic in instance.nics.values():
+            nic.delete_on_termination = False  # moto would fail to delete it when the instance is terminated again
     hosts, identifier = attached_outside().machines, instance.id
     attached_outside().defer(lambda: (hosts.stopped if how == "stopped" else hosts.terminated)(identifier))
 

@@ -195,6 +195,10 @@ def _check_kinds(kind: str, network: dict[str, Any], interfaces: list[dict[str, 
         card, device = (int(interface.get(name) or 0) for name in ("NetworkCardIndex", "DeviceIndex"))
         if sort != "interface":
             fast[card] += 1
+        if sort not in network.get("NetworkCards", [{}] * (card + 1))[card].get("InterfaceTypes", _KINDS):
+            raise _launch_refusal(
+                "InvalidParameterValue", f"Network card {card} of {kind} does not support interfaces of the type {sort}"
+            )
         if sort == "efa-only" and (card, device) == (0, 0):
             raise _launch_refusal(
                 "InvalidParameterValue", "An EFA-only interface cannot be the primary network interface"
