@@ -15,6 +15,7 @@ from components.platform.values import UNKNOWN, DiffRules, Properties
 from provider.base.resource import (
     CheckedInputs,
     CreatedResource,
+    Function,
     LiveResource,
     Plugin,
     ProviderResource,
@@ -113,6 +114,9 @@ class Trainyard(Plugin):
 
     def resource(self, token: str) -> ProviderResource | None:
         return self._resources.get(token)
+
+    def function(self, token: str) -> Function | None:
+        return self._platforms().function(token)
 
     def schema(self) -> Mapping[str, Any]:
         described: dict[str, Any] = json.loads((Path(__file__).parent / "schema.json").read_text(encoding="utf-8"))

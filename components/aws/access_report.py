@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from catalog.aws import SPOT
+from catalog.aws import CAPACITY_BLOCK, SPOT
 from catalog.tables import table
 from components.aws.plan import AwsDl1Plan
 from components.aws.stack import NAME
@@ -72,6 +72,7 @@ def _deployer_statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
         (bool(clusters) and not network.make_security_group and not taken, "cluster in an existing security group"),
         (any(cluster.placement_group for cluster in clusters), "cluster in an existing placement group"),
         (any(cluster.reservation for cluster in clusters), "reserved cluster"),
+        (any(cluster.market == CAPACITY_BLOCK for cluster in clusters), "cluster in a capacity block"),
         (any(cluster.market == SPOT for cluster in clusters), "spot cluster"),
         (any(cluster.public_address == "elastic" for cluster in clusters), "public address"),
         (access.create and access.make_runs_role, "nodes' role"),

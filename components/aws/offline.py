@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from components.aws.client.functions import GET_CAPACITY_RESERVATION
 from components.aws.plan import TAKEN
 from components.platform.review import OfflineCloud, OfflineStack, unknown_value
 
@@ -79,6 +80,10 @@ def _answer_zones(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[
     return {**arguments, "locations": zones, "instanceTypes": [""] * len(zones)}
 
 
+def _answer_block(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+    return {"availabilityZone": _answer_zones(arguments, stack)["locations"][-1]}
+
+
 _ANSWERS: Mapping[str, _Answer] = {
     "aws:index/getCallerIdentity:getCallerIdentity": _answer_account,
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": _answer_zones,
@@ -91,6 +96,7 @@ _ANSWERS: Mapping[str, _Answer] = {
         "value": unknown_value(f"image of {arguments.get('name')}"),
     },
     "aws:s3/getBucket:getBucket": _answer_as_asked,
+    GET_CAPACITY_RESERVATION: _answer_block,
     "aws:ecr/getRepository:getRepository": _answer_as_asked,
     "aws:iam/getInstanceProfile:getInstanceProfile": _answer_as_asked,
 }

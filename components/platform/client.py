@@ -8,6 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from catalog.platforms import Capability, platforms_with, require_capability
@@ -272,12 +273,27 @@ class _Watch:
             self._reported, self._reported_at = now + why, time.monotonic()
 
 
+@dataclass(frozen=True, slots=True)
+class PlatformFunctions(Capability):
+    """Functions of our provider, by their tokens, for what a platform's own provider cannot look up. Each gets the
+    provider's configuration and its arguments."""
+
+    place = "client.functions.FUNCTIONS"
+    by_token: Mapping[str, Callable[[Properties, Properties], Properties]]
+
+
 class RunPlatforms:
     """The platforms of one configured provider, made when first needed."""
 
     def __init__(self, config: Properties) -> None:
         self._config = config
         self._made: dict[tuple[str, str], Runs] = {}
+
+    def function(self, token: str) -> Callable[[Properties], Properties] | None:
+        for name in platforms_with(PlatformFunctions):
+            if function := require_capability(name, PlatformFunctions).by_token.get(token):
+                return partial(function, self._config)
+        return None
 
     def of(self, inputs: Properties, run_id: str = "") -> Runs:
         """The platform of a run. An imported run has only its id."""

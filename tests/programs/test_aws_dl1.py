@@ -393,6 +393,26 @@ def test_facts_that_only_aws_knows_are_refused_with_their_line(words: str, chang
     assert re.search(r"Pulumi\.aws-dl1-resnet\.yaml:\d+: (?:trainyard|aws):", str(refused.value))
 
 
+def test_machines_keep_the_image_that_a_parameter_named_when_they_were_made(record: Record, changed: Written) -> None:
+    """A newer one is said, and changes nothing. Who names it by its id moves to it."""
+    published = "ami-0f0e0d0c0b0a09080"
+
+    def by_parameter(config: dict[str, Any]) -> None:
+        cluster(amiParameter="/vision/{release}/ami-id")(config)
+        del config["trainyard:jobs"]["resnet"]["cluster"]["ami"]
+
+    made = changed("aws-dl1-resnet", by_parameter)
+    assert made.one("LaunchTemplate").inputs["imageId"] == published
+    for older in (published, "ami-0old"):
+        references = {LAST_UP: made.exports, f"{LAST_UP}#resources": _state(made, LaunchTemplate={"imageId": older})}
+        again = changed("aws-dl1-resnet", by_parameter, references=references)
+        assert again.one("LaunchTemplate").inputs["imageId"] == older
+        said = [one for one in again.warnings if "newer image" in one]
+        assert len(said) == (older != published)
+        assert all(f"{published}; the machines of the job `resnet` keep ami-0old" in one for one in said)
+        assert not [one for one in again.warnings if "are replaced" in one]
+
+
 WRONG_NETWORKS = {
     "lies in us-east-1f, which does not offer `dl1.24xlarge`": {"subnet": "subnet-0c0f", "securityGroup": "sg-0c0a"},
     "is of vpc-other, but the subnet is of vpc-company": {"subnet": "subnet-0c0a", "securityGroup": "sg-0c0f"},

@@ -111,7 +111,8 @@ def deploy_aws_dl1(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
     make_aws_lazy()
     before, recorded = last_outputs(), read_recorded()
-    answers = look_up_existing(plan, recorded)
+    provider = _run_provider(plan) if plan.jobs else None
+    answers = look_up_existing(plan, recorded, provider)
     templates = {
         name: launch_template_name(job.cluster, plan.region, answers.images[name]) for name, job in plan.jobs.items()
     }
@@ -141,18 +142,21 @@ def deploy_aws_dl1(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
         access.profile if access else borrowed.get("access", "instanceProfile") or role,
     )
     after = [one for one in (storage, access, network) if one is not None]
-    return stack_outputs(here, placed, _make_jobs(here, answers, placed, folder, storage, after))
+    jobs = _make_jobs(here, answers, placed, folder, storage, after, provider) if provider else {}
+    return stack_outputs(here, placed, jobs)
+
+
+def _run_provider(plan: AwsDl1Plan) -> RunProvider:
+    profile = pulumi.Config("aws").get("profile")
+    return RunProvider("runs", {"region": plan.region, **({"profile": profile} if profile else {})})
 
 
 def _make_jobs(
-    here: Context, answers: Answers, placed: Placed, folder: Path, storage: Storage, after: Sequence[pulumi.Resource]
-) -> dict[str, Job]:
+    here: Context, answers: Answers, placed: Placed, folder: Path, storage: Storage, after: Sequence[pulumi.Resource],
+    provider: RunProvider,
+) -> dict[str, Job]:  # fmt: skip
     """`after`: resources that must exist before a machine starts. Objects need the bucket only."""
     plan = here.plan
-    if not plan.jobs:
-        return {}
-    profile = pulumi.Config("aws").get("profile")
-    provider = RunProvider("runs", {"region": plan.region, **({"profile": profile} if profile else {})})
     launcher = build_archive(LAUNCHER, artifacts_folder() / plan.stack, "launcher", "launcher")
     launcher_key = f".trainyard/launcher/{launcher.file_name.removeprefix('launcher-')}"
     after = [*after, _archive_object("launcher", here, launcher_key, launcher, storage)]

@@ -4,18 +4,24 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from catalog.aws import aws_machine
 from catalog.tables import table
 from components.aws.machines import MachineImage, Recorded
-from components.aws.plan import AwsDl1Plan, ClusterPlan
+from components.aws.plan import AwsDl1Plan, AwsJobPlan, ClusterPlan
+from components.aws.resources import capacity_blocks
+from components.aws.resources.cluster import launch_template_name
 from components.aws.resources.context import look_up_in_aws
 from components.aws.types.security_rules import read_security_rules
 from components.messages import RefusedError, warn_user
 from components.outputs import PROTECTED, Outputs, last_outputs
+from components.runs import RunProvider
 from schemas.each import lies_outside
 from schemas.findings import Path, Wrong, at, dotted_path
 from schemas.name_suggestions import quoted_list
@@ -36,21 +42,22 @@ class Answers:
     images: Mapping[str, MachineImage]
 
 
-def look_up_existing(plan: AwsDl1Plan, recorded: Recorded) -> Answers:
-    """Looks up everything. Raises RefusedError, which lists all problems."""
+def look_up_existing(plan: AwsDl1Plan, recorded: Recorded, provider: RunProvider | None) -> Answers:
+    """Looks up everything. Raises RefusedError, which lists all problems. `provider`: None if there are no jobs."""
     search = _Search()
     account = search.account(plan)
     zones = search.zones(plan)
+    block_zones = search.block_zones(plan, provider, zones) if provider else {}
     named = plan.network.zone
     if named and zones and named not in zones:
         message = f"the zone {named} does not offer {_machine_types(plan)}"
         search.add(at("network", "zone"), message, f"use {quoted_list(zones)}, or remove it")
     # A change of what AWS offers must not move the machines of an existing subnet.
     there = recorded.one("Subnet", "subnet").get("availabilityZone")
-    zone = str(named or there or (zones[0] if zones else ""))
-    images = {name: search.image(name, job.cluster) for name, job in plan.jobs.items()}
+    zone = str(named or next(iter(block_zones.values()), None) or there or (zones[0] if zones else ""))
+    images = {name: search.image(job, plan.region, recorded) for name, job in plan.jobs.items()}
     if not plan.network.create and plan.network.subnet:
-        _check_existing_network(search, plan, plan.network.subnet, zones)
+        _check_existing_network(search, plan, plan.network.subnet, tuple(block_zones.values()) or zones)
     elif plan.network.vpc:
         vpc = search.look(at("network", "vpc"), f"the VPC {plan.network.vpc}", "ec2", "getVpc", id=plan.network.vpc)
         blocks = [str(one["cidrBlock"]) for one in vpc.get("cidrBlockAssociations") or ()]
@@ -118,9 +125,12 @@ class _Search:
         self.wrongs.append(Wrong(path, message, remedy))
 
     def look(self, path: Path, words: str, package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
-        """The result of a lookup. Empty if AWS refuses it; the error is collected."""
+        """The result of a function of the provider. Empty if AWS refuses it; the error is collected."""
+        return self._ask(path, words, lambda: look_up_in_aws(package, function, **arguments))
+
+    def _ask(self, path: Path, words: str, call: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
         try:
-            return look_up_in_aws(package, function, **arguments)
+            return call()
         except Exception as problem:  # Pulumi raises nothing more precise for what a provider answers
             text = str(problem).strip()
             refusal = _API_ERROR.search(text)
@@ -148,6 +158,24 @@ class _Search:
             self._nowhere(plan, kinds)
         return common
 
+    def block_zones(self, plan: AwsDl1Plan, provider: RunProvider, offering: tuple[str, ...]) -> dict[str, str]:
+        """The zones of the capacity blocks, by job. What is wrong with them is collected, or only said."""
+        now, zones = datetime.now(UTC), dict[str, str]()
+        jobs = capacity_blocks.block_jobs(plan)
+        nodes = Counter[str]()
+        for job in jobs.values():
+            nodes[str(job.cluster.reservation)] += len(job.cluster.nodes)
+        for name, job in jobs.items():
+            named = str(job.cluster.reservation)
+            ask = partial(capacity_blocks.look_up_block, provider, named)
+            if block := self._ask(capacity_blocks.block_path(name), f"the capacity block {named}", ask):
+                zones[name] = str(block["availabilityZone"])
+                self.wrongs += capacity_blocks.find_block_problems(name, job, block, nodes[named], now)
+                for wrong in capacity_blocks.find_long_runs(name, job, block, now):
+                    warn_user(f"{dotted_path(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
+        self.wrongs += capacity_blocks.find_scattered_blocks(zones, plan, offering)
+        return zones
+
     def _nowhere(self, plan: AwsDl1Plan, kinds: Sequence[str]) -> None:
         """No zone offers the machines. Only a warning if the stack already has a subnet: existing machines stay."""
         since = {row.not_offered_since for kind in kinds if (row := aws_machine(kind)) and row.not_offered_since}
@@ -170,17 +198,25 @@ class _Search:
             "locations", ()
         )
 
-    def image(self, job: str, cluster: ClusterPlan) -> MachineImage | None:
-        place = at("jobs", job, "cluster", "ami" if cluster.image else "amiParameter")
+    def image(self, job: AwsJobPlan, region: str, recorded: Recorded) -> MachineImage | None:
+        """The image of a job's machines. What a parameter says counts when they are made: they keep their image."""
+        cluster = job.cluster
+        place = at("jobs", job.name, "cluster", "ami" if cluster.image else "amiParameter")
         image = cluster.image
         if image is None:
+            named_by = f"parameter {cluster.image_parameter}"
+            kept = _kept_image(job, region, named_by, recorded)
             words = f"the parameter `{cluster.image_parameter}`"
-            image = self.look(place, words, "ssm", "getParameter", name=cluster.image_parameter).get("value")
+            look = partial(look_up_in_aws, "ssm", "getParameter", name=cluster.image_parameter)
+            if kept:
+                _say_newer_image(job, kept, look)
+                return kept
+            image = self._ask(place, words, look).get("value")
         if not image:
             return None
         filters = [{"name": "image-id", "values": [image]}]
         known = self.look(place, f"the image {image}", "ec2", "getAmi", filters=filters, mostRecent=True)
-        return self._fitting(place, job, cluster, image, known) if known else None
+        return self._fitting(place, job.name, cluster, image, known) if known else None
 
     def _fitting(
         self, place: Path, job: str, cluster: ClusterPlan, image: str, known: Mapping[str, Any]
@@ -192,6 +228,27 @@ class _Search:
             message = f"the image {image} needs a disk of {needs} GB, but the nodes get {cluster.disk_gb}"
             self.add(at("jobs", job, "blockStorageGb"), message, f"use {needs} or more")
         return MachineImage(image, device, cluster.image or f"parameter {cluster.image_parameter}")
+
+
+def _kept_image(job: AwsJobPlan, region: str, named_by: str, recorded: Recorded) -> MachineImage | None:
+    """The image of the machines that are there, if the same parameter named it."""
+    template = recorded.one("LaunchTemplate", job.name, *job.was)
+    wanted = launch_template_name(job.cluster, region, MachineImage("", "", named_by))
+    (disk, *_) = template.get("blockDeviceMappings") or [{}]
+    if template.get("name") != wanted or not template.get("imageId") or not disk.get("deviceName"):
+        return None
+    return MachineImage(str(template["imageId"]), str(disk["deviceName"]), named_by)
+
+
+def _say_newer_image(job: AwsJobPlan, kept: MachineImage, look: Callable[[], Mapping[str, Any]]) -> None:
+    try:
+        newest = str(look().get("value"))
+    except Exception:  # the machines do not need the parameter any more
+        return
+    if newest.startswith("ami-") and newest != kept.id:
+        place = dotted_path(at("jobs", job.name, "cluster"))
+        message = f"there is a newer image, {newest}; the machines of the job `{job.name}` keep {kept.id}"
+        warn_user(f"{place}: {message}\n  to start from it, write `ami: {newest}`: that replaces the job's machines")
 
 
 def find_aws_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:

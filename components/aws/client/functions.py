@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of our own provider for what Pulumi's AWS provider cannot look up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from components.platform.client import PlatformFunctions
+from components.platform.values import Properties
+from components.s3 import Session, aws_refusal
+
+GET_CAPACITY_RESERVATION = "trainyard:index:getCapacityReservation"
+
+
+def get_capacity_reservation(config: Properties, arguments: Properties) -> dict[str, Any]:
+    """A capacity reservation, or a capacity block, by its id. Times are texts."""
+    session, named = Session.of(config), [arguments["id"]]
+    try:
+        rows = session.client("ec2").describe_capacity_reservations(CapacityReservationIds=named)[
+            "CapacityReservations"
+        ]
+    except Exception as error:
+        raise aws_refusal(f"the capacity reservation {arguments['id']}", error) from None
+    row: Mapping[str, Any] = rows[0]
+    values = {name[0].lower() + name[1:]: row[name] for name in row if name != "Tags"}
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
+
+
+FUNCTIONS = PlatformFunctions({GET_CAPACITY_RESERVATION: get_capacity_reservation})
