@@ -195,10 +195,6 @@ def _check_kinds(kind: str, network: dict[str, Any], interfaces: list[dict[str, 
         card, device = (int(interface.get(name) or 0) for name in ("NetworkCardIndex", "DeviceIndex"))
         if sort != "interface":
             fast[card] += 1
-        if sort not in network.get("NetworkCards", [{}] * (card + 1))[card].get("InterfaceTypes", _KINDS):
-            raise _launch_refusal(
-                "InvalidParameterValue", f"Network card {card} of {kind} does not support interfaces of the type {sort}"
-            )
         if sort == "efa-only" and (card, device) == (0, 0):
             raise _launch_refusal(
                 "InvalidParameterValue", "An EFA-only interface cannot be the primary network interface"
@@ -207,6 +203,9 @@ def _check_kinds(kind: str, network: dict[str, Any], interfaces: list[dict[str, 
         raise _launch_refusal(
             "InvalidParameterCombination", f"The instance type {kind} does not support EFA interfaces"
         )
+    for card in fast:
+        if not {"efa", "efa-only"} & {*network["NetworkCards"][card]["InterfaceTypes"]}:
+            raise _launch_refusal("InvalidParameterValue", f"Network card {card} of {kind} does not support EFA")
     most = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
     if fast.total() > most:
         raise _launch_refusal(

@@ -131,10 +131,10 @@ def test_the_layout_of_every_machine_is_taken(account: Account) -> None:
 @pytest.mark.parametrize(
     ("name", "interface", "refusal"),
     [
-        ("p6-b300.48xlarge", Interface(0, 1, "efa-only"), "Network card 0 of p6-b300.48xlarge does not support"),
+        ("p6-b300.48xlarge", Interface(0, 1, "efa-only"), "Network card 0 of p6-b300.48xlarge does not support EFA"),
         ("p5.48xlarge", Interface(1, 2, "efa-only"), "The specified number '2' for the device index exceeds"),
         ("p5.48xlarge", Interface(0, 0, "efa-only"), "is used by more than one network interface"),
-        ("g6e.xlarge", Interface(0, 1, "efa"), "does not support"),
+        ("g6e.xlarge", Interface(0, 1, "efa"), "The instance type g6e.xlarge does not support EFA"),
     ],
 )
 def test_an_interface_that_a_card_does_not_carry_is_refused(
