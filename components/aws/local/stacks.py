@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from catalog.aws import CAPACITY_BLOCK
 from catalog.tables import table
 from components.aws.client.aws_session import local_aws_regions
 from components.aws.local import removal
@@ -114,15 +115,27 @@ def stand_in_for_aws(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell:
         if stands_in:
             made.remarks.append(f"the boundary {boundary}: one that allows everything stands in")
     _grant_to_stand_ins(made, plan, stand_ins)
-    ours = [row["id"] for row in table("aws_local")["image"]]
+    _stand_in_machines(made, plan, stand_ins)
+
+
+def _stand_in_machines(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
+    """What the machines of jobs start from and in."""
     for name, job in plan.jobs.items():
         cluster = made.config["trainyard:jobs"][name].get("cluster") or {}
-        if cluster.get("ami") and cluster["ami"] not in ours:
-            made.remarks.append(f"job {name}: {ours[0]} stands in for the image {cluster['ami']}")
-            cluster["ami"] = ours[0]
+        if job.cluster.image:
+            cluster["ami"], stands_in = stand_ins.one("image", job.cluster.image)
+            if stands_in:
+                made.remarks.append(f"job {name}: {cluster['ami']} stands in for the image {job.cluster.image}")
         if job.cluster.image_parameter and stand_ins.one("parameter", job.cluster.image_parameter)[1]:
             made.remarks.append(f"job {name}: the parameter {job.cluster.image_parameter} is a stand-in")
-        if cluster.pop("reservation", None):
+        if job.cluster.market == CAPACITY_BLOCK and job.cluster.reservation:
+            block = job.cluster.reservation
+            cluster["reservation"], stands_in = stand_ins.one(
+                "capacity block", block, machine=job.cluster.instance_type
+            )
+            if stands_in:
+                made.remarks.append(f"job {name}: a capacity block of the local cloud stands in for {block}")
+        elif cluster.pop("reservation", None):
             made.remarks.append(f"job {name}: the local cloud has room enough; its reservation is left out")
         if group := cluster.get("placementGroup"):
             stand_ins.one("placement group", str(group))

@@ -229,10 +229,29 @@ def _remove_grant(here: StandIns, made: str, name: str) -> None:
     here.find(f"Remove {policy} of {made}", "iam", "delete_group_policy", GroupName=made, PolicyName=policy)
 
 
-def _make_parameter(here: StandIns, name: str) -> str:
+def _stand_in_image(here: StandIns, name: str) -> str:
     from catalog.tables import table
 
-    image = table("aws_local")["image"][0]["id"]
+    return str(table("aws_local")["image"][0]["id"])
+
+
+def _buy_block(here: StandIns, name: str, machine: str) -> str:
+    """As many machines as a block may have, for as long as one may last: stacks that share it may change and stay."""
+    what = f"Buy a stand-in for the capacity block {name}"
+    offerings = here.ask(
+        what, "ec2", "describe_capacity_block_offerings", InstanceType=machine, InstanceCount=64,
+        CapacityDurationHours=182 * 24,
+    )["CapacityBlockOfferings"]  # fmt: skip
+    offering = next(one["CapacityBlockOfferingId"] for one in offerings if one["AvailabilityZone"] == here.zone)
+    bought = here.ask(
+        what, "ec2", "purchase_capacity_block", CapacityBlockOfferingId=offering, InstancePlatform="Linux/UNIX",
+        TagSpecifications=_stand_in_tags("capacity-reservation", name),
+    )  # fmt: skip
+    return str(bought["CapacityReservation"]["CapacityReservationId"])
+
+
+def _make_parameter(here: StandIns, name: str) -> str:
+    image = _stand_in_image(here, name)
     here.ask(f"Make a stand-in for {name}", "ssm", "put_parameter", Name=name, Value=image, Type="String")
     return name
 
@@ -304,6 +323,8 @@ _THERE: Mapping[str, Callable[[StandIns, str], str]] = {
     "placement group": _find_by_name("ec2", "describe_placement_groups", "GroupNames", as_list=True),
     "parameter": _find_by_name("ssm", "get_parameter", "Name"),
     "policy": _find_policy,
+    "image": _find_by_id("describe_images", "image-id", "Images"),
+    "capacity block": _find_by_name("ec2", "describe_capacity_reservations", "CapacityReservationIds", as_list=True),
 }  # fmt: skip
 _MAKE: Mapping[str, Callable[..., str]] = {
     "vpc": _make_vpc,
@@ -315,6 +336,8 @@ _MAKE: Mapping[str, Callable[..., str]] = {
     "user role": _make_role,
     "parameter": _make_parameter,
     "policy": _make_policy,
+    "image": _stand_in_image,
+    "capacity block": _buy_block,
     "repository": _made_by("ecr", "create_repository", "repositoryName", "repository"),
     "log group": _made_by("logs", "create_log_group", "logGroupName", "log group"),
     "group": _made_by("iam", "create_group", "GroupName", "group"),
@@ -335,4 +358,6 @@ _REMOVE: Mapping[str, Callable[[StandIns, str, str], None]] = {
     "placement group": _gone_by("ec2", "delete_placement_group", "GroupName"),
     "parameter": _gone_by("ssm", "delete_parameter", "Name"),
     "policy": _gone_by("iam", "delete_policy", "PolicyArn"),
+    "image": lambda here, made, name: None,
+    "capacity block": lambda here, made, name: None,  # nobody can end one
 }  # fmt: skip

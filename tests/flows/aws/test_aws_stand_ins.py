@@ -79,6 +79,36 @@ def test_an_existing_local_role_keeps_its_own_policies(aws: AwsClients, shared_c
     aws["iam"].delete_role(RoleName=role)
 
 
+def test_a_capacity_block_and_images_are_stood_in_for(aws: AwsClients, shared_cloud: Cloud, tmp_path: Path) -> None:
+    require_program("ssh-keygen")
+    file = tmp_path / "Pulumi.block.yaml"
+    whole = yaml.safe_load(stack_file("aws-dl1-resnet").read_text())
+    block = {"market": "capacity-block", "reservation": "cr-0c0a1b2c3d4e5f603"}
+    jobs = {
+        name: {
+            "framework": "pytorch", "image": "${registry}:1.4", "shape": "p5en.48xlarge", "command": "train.py",
+            "roles": {"main": 1}, "cluster": {"ami": image, **block}, "runs": {"base": {}},
+        } for name, image in {"own": "ami-0123456789abcdef0", "public": "nvidia"}.items()
+    }  # fmt: skip
+    whole["config"]["trainyard:jobs"] = jobs
+    file.write_text(yaml.safe_dump(whole))
+    known = aws_dl1_plan(plan_file(file, print))
+    try:
+        made = localize_config(whole["config"], known, lambda made: LOCAL.stand_in(made, known, shared_cloud, print),
+                               STACKS)  # fmt: skip
+        clusters = {name: job["cluster"] for name, job in made.config["trainyard:jobs"].items()}
+        (reservation,) = {cluster["reservation"] for cluster in clusters.values()}
+        found = aws["ec2"].describe_capacity_reservations(CapacityReservationIds=[reservation])["CapacityReservations"]
+        assert [(row["ReservationType"], row["AvailabilityZone"], row["AvailableInstanceCount"]) for row in found] == [
+            ("capacity-block", "us-east-1a", 64)
+        ]
+        assert clusters["public"]["ami"] == "nvidia", "its public parameter is there"
+        assert aws["ec2"].describe_images(ImageIds=[clusters["own"]["ami"]])["Images"]
+        assert not any("parameter" in remark for remark in made.remarks)
+    finally:
+        LOCAL.remove_stand_ins(shared_cloud, print, with_data=True)
+
+
 def test_a_stand_in_vpc_contains_the_subnets_of_all_stacks(
     aws: AwsClients, shared_cloud: Cloud, tmp_path: Path
 ) -> None:
