@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -69,12 +69,21 @@ class AwsMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """A row, as far as stack files and plans are judged by it. aws_accelerators.toml explains the columns."""
+    """A row. aws_accelerators.toml explains the columns."""
 
     name: str
     words: str
+    runtime: str = ""
+    docker: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    meets: Mapping[str, str] = field(default_factory=dict)
+    transport: Mapping[str, str] = field(default_factory=dict)
     reserved: Mapping[str, str] = field(default_factory=dict)
+    shows: tuple[str, ...] = ()
+    listed: str = "lines"
+    late: float = 0
+    known_to_nodes: bool = False
+    base: str = ""
     backends: tuple[str, ...] = ()
     # None: all frameworks.
     trains: tuple[str, ...] | None = None
@@ -109,12 +118,11 @@ def aws_machine(name: str) -> AwsMachine | None:
 @cache
 def accelerators() -> Mapping[str, Accelerator]:
     """Every accelerator that a machine of AWS may have, by its name."""
-    known = {column.name for column in fields(Accelerator)}
-    return {name: Accelerator(name=name, **_typed(row, known)) for name, row in table("aws_accelerators").items()}
+    return {name: Accelerator(name=name, **_with_tuples(row)) for name, row in table("aws_accelerators").items()}
 
 
-def _typed(row: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items() if key in known}
+def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
 
 
 @cache

@@ -331,8 +331,10 @@ def _interface_words(cluster: ClusterPlan) -> str:
 
 
 def _accelerator_environment(job: ResolvedJob) -> Mapping[str, str]:
-    accelerator = accelerator_of_machine(job.spec.shape.name)
-    return accelerator.environment if accelerator else {}
+    spec = job.spec
+    if not isinstance(spec, AwsJob) or spec.accelerator is None:
+        return {}
+    return {**spec.accelerator.environment, **(spec.accelerator.transport if spec.efa else {})}
 
 
 PLANNING = Planning(

@@ -164,7 +164,9 @@ def _set_up_machine(
         folder.mkdir(parents=True, exist_ok=True)
     if first:
         folders.copy_settings(disk / _ETC)
-        for name, content in {**machine.files, "hosts": _LOCALHOST}.items():
+        # A cloud's own resolver knows a machine by its name: gloo crashes where it cannot look that up.
+        own_name = f"{place.address} {host_name(assignment.name, rank)}\n"
+        for name, content in {**machine.files, "hosts": _LOCALHOST + own_name}.items():
             path = disk / _ETC / name
             path.parent.mkdir(exist_ok=True)
             _write_whole(path, content)

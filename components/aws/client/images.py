@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from catalog.tables import table
+from catalog.aws import accelerator_of_machine, aws_machine
 from components.aws.plan import AwsDl1Plan, AwsJobPlan, aws_dl1_job, aws_dl1_plan
 from components.plan.model import JobPlan, Plan
 from components.platform import images as neutral
@@ -119,21 +119,19 @@ def _ask_for_image(call: Callable[[], Any], what: str) -> Any:
 def aws_recipe(job: AwsJobPlan, gpu: bool | None) -> Recipe:
     """The recipe of a job's image: that of its framework, or a vendor's base for accelerators that need one. Nodes
     bring the launcher along, so a vendor's base needs nothing of trainyard."""
-    machine = table("aws_machines")["machines"].get(job.shape.name, {})
-    row = table("aws_accelerators").get(machine.get("accelerator"), {})
-    if "base" not in row:
-        return recipe_of_framework(
-            job.framework, job.strategy, bool(machine.get("accelerators")) if gpu is None else gpu
-        )
+    machine, accelerator = aws_machine(job.shape.name), accelerator_of_machine(job.shape.name)
+    if machine is None or accelerator is None or not accelerator.base:
+        has_gpu = bool(machine and machine.accelerators)
+        return recipe_of_framework(job.framework, job.strategy, has_gpu if gpu is None else gpu)
     if gpu is not None:
-        raise ImageError(f"{job.name}: {job.shape.name} has {row['words']}\nRemove --gpu or --no-gpu")
-    release, releases = job.cluster.release, row.get("releases", {})
-    software = f"{row['words']} {release}" if releases else row["words"]
-    arguments = {"MODULES": f"torch, {row['imports']}", "SUMMARY": f"PyTorch on {row['words']}"}
+        raise ImageError(f"{job.name}: {machine.name} has {accelerator.words}\nRemove --gpu or --no-gpu")
+    release, releases = job.cluster.release, accelerator.releases
+    software = f"{accelerator.words} {release}" if releases else accelerator.words
+    arguments = {"MODULES": f"torch, {accelerator.imports}", "SUMMARY": f"PyTorch on {accelerator.words}"}
     if releases and release not in releases:
         lacks = f"{job.name}: no image of the software {software} is known here\nName it: --base REGISTRY/IMAGE:TAG"
         return Recipe(software, ON_VENDORS_BASE, arguments, lacks)
-    base = row["base"].format(release=release, torch=releases.get(release))
+    base = accelerator.base.format(release=release, torch=releases.get(release))
     return Recipe(software, ON_VENDORS_BASE, {"BASE": base, **arguments})
 
 

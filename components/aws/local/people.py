@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from catalog.tables import table
+from catalog.aws import accelerator_of_machine, aws_machine
 from components.aws.client.aws_session import DEPLOYER, USER, ask_aws, local_aws_session
 from components.aws.client.runs import AwsRuns
 from components.aws.client.ticket_tries import newest_code
@@ -188,13 +188,12 @@ def small_machines(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str
 
 def _stood_for(instance_type: str) -> Iterator[str]:
     """What of a machine a rehearsal cannot show."""
-    machine = table("aws_machines")["machines"].get(instance_type, {})
-    row = table("aws_accelerators").get(machine.get("accelerator"), {})
-    if machine.get("accelerators"):
-        backend = row["backends"][0].upper()
-        yield f"{backend} on {row['words']}: this machine has none; gloo carries the tensors between processors"
-    if machine.get("efa_interfaces"):
+    machine, accelerator = aws_machine(instance_type), accelerator_of_machine(instance_type)
+    if machine and accelerator and machine.accelerators:
+        backend = accelerator.backends[0].upper()
+        yield f"{backend} on {accelerator.words}: this machine has none; gloo carries the tensors between processors"
+    if machine and machine.efa_interfaces:
         yield "EFA: one virtual interface stands in for those of a machine; the security group's rules hold on it"
-    runtime = f" with the runtime {row['runtime']}" if "runtime" in row else ""
+    runtime = f" with the runtime {accelerator.runtime}" if accelerator and accelerator.runtime else ""
     yield f"docker{runtime}, and the container image: an environment of this machine stands in"
     yield "the machine image with its drivers: a namespace that carries out the user data stands in"

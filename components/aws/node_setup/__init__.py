@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 from textwrap import indent
 
-from catalog.tables import table
+from catalog.aws import accelerator_of_machine, aws_machine
 
 # The largest user data that EC2 accepts, in bytes before base64.
 LARGEST = 16384
@@ -74,14 +74,11 @@ _OF_NODES = ("words", "runtime", "docker", "environment", "meets", "shows", "lis
 def node_accelerator(instance_type: str) -> Mapping[str, object] | None:
     """The part of node.json about a machine's accelerators. None: the program on the machine knows them without it, as
     on all machines of earlier releases, whose node.json must not change."""
-    machine = table("aws_machines")["machines"].get(instance_type)
-    if machine is None:
+    machine, accelerator = aws_machine(instance_type), accelerator_of_machine(instance_type)
+    if machine is None or accelerator is None or accelerator.known_to_nodes:
         return None
-    row = table("aws_accelerators")[machine["accelerator"]]
-    if row.get("known_to_nodes"):
-        return None
-    told = {key: row[key] for key in _OF_NODES if row.get(key)}
-    return {**told, **({"count": machine["accelerators"]} if "accelerators" in machine else {})}
+    told = {**{key: getattr(accelerator, key) for key in _OF_NODES}, "count": machine.accelerators}
+    return {key: value for key, value in told.items() if value}
 
 
 def user_data(settings: NodeSettings) -> str:

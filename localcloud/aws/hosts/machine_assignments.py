@@ -18,8 +18,8 @@ from typing import Any
 
 import packaging
 
+from catalog.aws import accelerator_of_machine, aws_machine
 from catalog.environments import EnvironmentFacts
-from catalog.tables import table
 from localcloud.aws.hosts import machine_network
 from localcloud.aws.hosts.machine import stand_in
 from localcloud.aws.hosts.machine.channels import GIVEN, PACKAGE, PROGRAMS, START
@@ -96,15 +96,18 @@ def environment_row(environment: Environment, packages: str, facts: EnvironmentF
 
 def stood_for_facts(instance_type: str) -> dict[str, Any]:
     """What the stand-ins for programs of an instance show: accelerators that its type has, and this machine lacks."""
-    machine = table("aws_machines")["machines"].get(instance_type, {})
-    row = table("aws_accelerators").get(machine.get("accelerator"), {})
-    runtimes = ["runc", *filter(None, [row.get("runtime")])]
-    count, model = machine.get("accelerators", 0), machine.get("model", "")
-    lacks = f": it has no {row['words']}" if count else ""
-    instead = f", and gloo for {row['backends'][0].upper()}" if count else ""
+    facts: dict[str, Any] = {
+        "words": f"a stand-in for a machine of the type {instance_type}", "instead": "", "runtimes": ["runc"],
+        "shows": (),
+    }  # fmt: skip
+    machine, accelerator = aws_machine(instance_type), accelerator_of_machine(instance_type)
+    if machine is None or accelerator is None or not machine.accelerators:
+        return facts
     return {
-        "words": f"a stand-in for a machine of the type {instance_type}{lacks}", "instead": instead, "count": count,
-        "model": model, "runtimes": runtimes, "shows": row.get("shows", ()), "listed": row.get("listed"),
+        "words": f"{facts['words']}: it has no {accelerator.words}", "model": machine.model,
+        "instead": f", and gloo for {accelerator.backends[0].upper()}", "count": machine.accelerators,
+        "runtimes": ["runc", *filter(None, [accelerator.runtime])], "shows": accelerator.shows,
+        "listed": accelerator.listed,
     }  # fmt: skip
 
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from catalog.aws import accelerator_of_machine, aws_machine
 from catalog.tables import table
 from components.aws.node_setup import node_accelerator
 from launcher.aws_dl1.accelerators import Accelerator, parse_accelerator
@@ -17,6 +18,8 @@ from launcher.aws_dl1.host_nic import BEFORE_NODE_JSON_NAMED_THEM
 from launcher.aws_dl1.machine import equipment
 from launcher.aws_dl1.machine.facts import MachinePaths, read_machine_settings
 from launcher.errors import LaunchError
+from schemas.model import Shape
+from tests.support.aws_plans import aws_job, aws_plan
 
 MACHINES = table("aws_machines")["machines"]
 GIVEN = {
@@ -40,27 +43,44 @@ def paths_with(folder: Path, **settings: Any) -> MachinePaths:
 
 def test_the_program_knows_the_row_that_node_json_leaves_out() -> None:
     """All machines of earlier releases have this node.json, and it must not change."""
-    silent = {name for name in MACHINES if node_accelerator(name) is None}
-    assert silent == {"dl1.24xlarge"}
-    machine = MACHINES["dl1.24xlarge"]
-    row = table("aws_accelerators")[machine["accelerator"]]
-    kept = asdict(BEFORE_NODE_JSON_NAMED_THEM)
-    wanted = {"count": machine["accelerators"], "meets": {}, "late": 0}
-    wanted.update({key: row.get(key, wanted.get(key)) for key in kept if key != "count"})
-    assert {key: list(value) if isinstance(value, tuple) else value for key, value in kept.items()} == wanted
+    assert {name for name in MACHINES if node_accelerator(name) is None} == {"dl1.24xlarge"}
+    machine, row = aws_machine("dl1.24xlarge"), accelerator_of_machine("dl1.24xlarge")
+    assert machine is not None
+    for column in fields(Accelerator):
+        wanted = machine.accelerators if column.name == "count" else getattr(row, column.name)
+        assert getattr(BEFORE_NODE_JSON_NAMED_THEM, column.name) == wanted, column.name
 
 
 @pytest.mark.parametrize("name", sorted(MACHINES))
 def test_every_machine_is_told_what_its_containers_need(name: str) -> None:
-    row, told = table("aws_accelerators")[MACHINES[name]["accelerator"]], accelerator_of(name)
-    count = MACHINES[name].get("accelerators", 0)
-    assert (told.words, told.count, told.environment) == (row["words"], count, row["environment"])
+    machine, row, told = aws_machine(name), accelerator_of_machine(name), accelerator_of(name)
+    assert machine is not None
+    assert row is not None
+    for column in fields(Accelerator):
+        wanted = machine.accelerators if column.name == "count" else getattr(row, column.name)
+        assert getattr(told, column.name) == wanted, column.name
     words = told.docker_words()
-    assert (f"--runtime={row.get('runtime')}" in words) is ("runtime" in row)
+    assert (f"--runtime={row.runtime}" in words) is bool(row.runtime)
     assert not any("{" in word for word in words)
     devices = [word for word in words if word.startswith("--device=/dev/neuron")]
-    indexed = any("{index}" in word for word in row["docker"])
-    assert devices == ([f"--device=/dev/neuron{number}" for number in range(count)] if indexed else [])
+    indexed = any("{index}" in word for word in row.docker)
+    assert devices == ([f"--device=/dev/neuron{number}" for number in range(machine.accelerators)] if indexed else [])
+
+
+@pytest.mark.parametrize(
+    ("machine", "variables"),
+    [
+        ("p5.48xlarge", {"FI_EFA_USE_HUGE_PAGE": "0", "NVIDIA_VISIBLE_DEVICES": "all"}),
+        ("g6e.xlarge", {"NVIDIA_VISIBLE_DEVICES": "all"}),
+        ("trn1.32xlarge", {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1", "FI_EFA_FORK_SAFE": "1"}),
+        ("trn1.2xlarge", {}),
+        ("c7i.48xlarge", {}),
+    ],
+)
+def test_nodes_are_told_of_their_transport_where_they_have_efa(machine: str, variables: dict[str, str]) -> None:
+    plan = aws_plan(jobs={"resnet": aws_job(shape=Shape(machine))})
+    (node, *_) = plan.jobs["resnet"].runs["base"].nodes
+    assert node.environment == variables
 
 
 def test_accelerators_that_meet_at_the_first_node_are_told_its_address() -> None:
