@@ -41,13 +41,7 @@ def install_instance_types() -> None:
                 for name in table("aws_machines")["machines"] for place in places if (name, place) not in there
             )  # fmt: skip
     amis.AmiBackend._load_amis = _load_images
-    of_moto = ParameterDict._check_loading_status
-
-    def load_parameters(parameters: Any, key: str) -> None:
-        of_moto(parameters, key)
-        _load_image_parameters(parameters, key)
-
-    ParameterDict._check_loading_status = load_parameters
+    _add_image_parameters(ParameterDict)
 
 
 def _listed_machine(name: str, like: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +80,8 @@ def is_offered(backend: Any, kind: str, zone: str) -> bool:
 
 def _without_removed(offerings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The offerings without instance types that a fault removes by a limit of 0."""
-    gone = {name for name in table("aws_machines")["machines"] if attached_outside().limit(name) == 0}
+    named = {offering["InstanceType"] for offering in offerings} & table("aws_machines")["machines"].keys()
+    gone = {name for name in named if attached_outside().limit(name) == 0}
     return [offering for offering in offerings if offering["InstanceType"] not in gone]
 
 
@@ -116,22 +111,27 @@ def _newest_image(parameter: str, newer: int) -> str:
     return f"ami-{hashlib.sha256(f'{parameter} {newer}'.encode()).hexdigest()[:17]}"
 
 
-def _load_image_parameters(parameters: Any, key: str) -> None:
-    """Sets the parameters at or below a key. A fault that limits one to 1 has it name a newer image."""
+def _add_image_parameters(kept_by_moto: Any) -> None:
+    """Adds the parameters where moto looks for a key. A fault that limits one to 1 has it name a newer image."""
     from moto.ssm.models import Parameter
 
-    if parameters.region_name not in table("aws_local")["zones"] or not str(key).startswith("/aws/"):
-        return
-    for name in (name for name in _image_parameters() if name.startswith(key)):
-        newer = min(attached_outside().limit(name) or 0, 1)
-        image = _newest_image(name, newer)
-        kept = dict.get(parameters, name)
-        if kept is None or kept[-1].value != image:
-            dict.__setitem__(parameters, name, [Parameter(
-                account_id=parameters.account_id, name=name, value=image, parameter_type="String", description=None,
-                allowed_pattern=None, keyid=None, last_modified_date=_PUBLISHED, version=1 + newer,
-                data_type="aws:ec2:image",
-            )])  # fmt: skip
+    load_by_moto = kept_by_moto._check_loading_status
+
+    def load(parameters: Any, key: str) -> None:
+        load_by_moto(parameters, key)
+        if parameters.region_name not in table("aws_local")["zones"] or not str(key).startswith("/aws/"):
+            return
+        for name in (name for name in _image_parameters() if name.startswith(key)):
+            newer = min(attached_outside().limit(name) or 0, 1)
+            image, kept = _newest_image(name, newer), dict.get(parameters, name)
+            if kept is None or kept[-1].value != image:
+                dict.__setitem__(parameters, name, [Parameter(
+                    account_id=parameters.account_id, name=name, value=image, parameter_type="String",
+                    description=None, allowed_pattern=None, keyid=None, last_modified_date=_PUBLISHED,
+                    version=1 + newer, data_type="aws:ec2:image",
+                )])  # fmt: skip
+
+    kept_by_moto._check_loading_status = load
 
 
 class Quotas(Operations):
@@ -157,24 +157,20 @@ class Quotas(Operations):
 
 
 def all_quotas() -> list[dict[str, Any]]:
-    """The quotas of EC2, with values that faults may set."""
+    """The quotas of EC2, with values that faults may set. Families may share one."""
+    names = {}
+    for family, quota in table("aws_machines")["quotas"].items():
+        names[quota["on_demand"]] = f"Running On-Demand {quota['words']}"
+        if "spot" in quota:
+            names[quota["spot"]] = f"All {family} Spot Instance Requests"
     return [
         {
             "ServiceCode": "ec2", "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)", "QuotaCode": code,
             "QuotaName": name, "Value": float(quota_value(code)), "Unit": "None", "Adjustable": True,
             "GlobalQuota": False,
         }
-        for code, name in _quota_names().items()
+        for code, name in names.items()
     ]  # fmt: skip
-
-
-def _quota_names() -> dict[str, str]:
-    names = {}
-    for family, quota in table("aws_machines")["quotas"].items():
-        names[quota["on_demand"]] = f"Running On-Demand {quota['words']}"
-        if "spot" in quota:
-            names[quota["spot"]] = f"All {family} Spot Instance Requests"
-    return names
 
 
 def quota_value(code: str) -> int:
