@@ -39,6 +39,7 @@ class AwsMachine:
     memory_gb: float
     accelerator: str
     accelerators: int = 0
+    processes: int = 0
     model: str = ""
     disks: int = 0
     disk_gb: int = 0

@@ -191,7 +191,8 @@ def completion_count(stack: Stack, _: Facts) -> Iterator[Wrong]:
 @rule("TY414", "more processes than accelerators", severity="warning")
 def oversubscribed_accelerators(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        cards = facts.shapes.get(job.shape.name, {}).get("accelerators", 0)
+        shape = facts.shapes.get(job.shape.name, {})
+        cards = shape.get("processes") or shape.get("accelerators", 0)
         processes = job.options.get("processes")
         if cards and type(processes) is int and processes > cards:
             message = f"{processes} processes share the {count_noun(cards, 'accelerator')} of {job.shape.name}"
