@@ -170,11 +170,11 @@ def idle_accelerators(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
         framework = facts.framework(job)
         processes = job.options.get("processes", 1)
         counted = framework is not None and framework.processes
-        if counted and type(processes) is int and 0 < processes < machine.accelerators:
-            message = (
-                f"each node trains with {processes} of its {machine.accelerators} accelerators: a process uses one"
-            )
-            yield Wrong(at("jobs", name, "options"), message, f"set `options: {{ processes: {machine.accelerators} }}`")
+        cards = machine.accelerators
+        if counted and type(processes) is int and 0 < processes < cards:
+            message = f"each node trains with {processes} of its {cards} accelerators: a process uses one"
+            remedy = f"set `options: {{ processes: {machine.processes or cards} }}`"
+            yield Wrong(at("jobs", name, "options"), message, remedy)
 
 
 @rule("TY169", "a setting of other accelerators", severity="warning")
