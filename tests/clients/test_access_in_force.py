@@ -181,6 +181,18 @@ class Day:
         yield lambda: storage.delete_object(*place, "input")
         yield lambda: self.clients.artifacts.get_container_repository(self.made["repository"])
 
+    def drift(self) -> Iterator[Step]:
+        """What a look for drift reads beside the stack's own resources. The security group is somebody else's."""
+        network, identity = self.clients.network, self.clients.identity
+        tenancy, inside = self.clients.cloud.tenancy, self._details(vcnId=self.made["vcn"])
+        groups = Clients(self.clients.cloud).network
+        group = groups.create_network_security_group(inside).data.id
+        for read in (identity.list_compartments, identity.list_policies, identity.list_groups, identity.list_users):
+            yield partial(read, tenancy)
+        yield partial(network.list_internet_gateways, self.compartment)
+        yield lambda: network.list_network_security_group_security_rules(group)
+        groups.delete_network_security_group(group)
+
     def removal(self) -> Iterator[Step]:
         """Deletes everything in a possible order. A user who may make a resource may delete it."""
         made, network, science = self.made, self.clients.network, self.clients.data_science
@@ -214,6 +226,7 @@ class Day:
             self.logs(),
             self.job(),
             self.run(),
+            self.drift(),
             self.removal(),
         )
 
@@ -305,6 +318,9 @@ def _everything() -> OciPlan:
 
 
 DEPLOYERS = [line.text for line in deployer_lines(_everything(), GROUP)]
+# The local OCI has none of these, and refuses to list them (docs/local-cloud-gaps.md).
+_NOT_HERE = ("inspect local-peering-gateways", "inspect drg-attachments")
+MISSED = [index for index, text in enumerate(DEPLOYERS) if not any(verb in text for verb in _NOT_HERE)]
 USERS = [line.text for line in _of_users(plan(EXAMPLE))]
 
 
@@ -327,7 +343,7 @@ def test_the_deployers_statements_are_enough(watched: Watched) -> None:
         _cleaned(day, watched.admin)
 
 
-@pytest.mark.parametrize("index", range(len(DEPLOYERS)), ids=lambda index: DEPLOYERS[index].split(" in ")[0][-60:])
+@pytest.mark.parametrize("index", MISSED, ids=lambda index: DEPLOYERS[index].split(" in ")[0][-60:])
 def test_without_one_of_the_deployers_statements_a_call_fails(watched: Watched, index: int) -> None:
     rest = [*DEPLOYERS[:index], *DEPLOYERS[index + 1 :]]
     day = Day(Clients(watched.admin.cloud, "user"), plan(EXAMPLE), next(NUMBERS))

@@ -151,10 +151,7 @@ def _tags_go_by_their_order() -> Iterator[None]:
         found = read(given, shape, wire)
         return {name: found[name] for name in given if name in found}
 
-    with (
-        patch.object(requests, "read_flat_parameters", in_order),
-        patch.object(tags, "refuse_repeated_tags", lambda call: None),
-    ):
+    with patch.object(requests, "read_flat_parameters", in_order), patch.object(tags, "refuse_tags", lambda call: None):
         yield
 
 

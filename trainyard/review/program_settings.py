@@ -61,8 +61,9 @@ _SETTING_KINDS = (
     _setting_kind(r"(plugins|packages)(\..*)?", "which provider runs, with the credentials of whoever runs `up`"),
     _setting_kind(r"config\..+", "a value that every stack takes which does not set it"),
     _setting_kind(r"name|stackconfigdir", "which stack files `up` reads, and which of their keys"),
-    _setting_kind(r".+:.*", "a setting of another provider or package"),
-    _setting_kind(r".*", "a setting of Pulumi"),
+    _setting_kind(r"(?s).+:.*", "a setting of another provider or package"),
+    # Any key at all, whatever is in its name: the last row is that of all that have no other.
+    _setting_kind(r"(?s).*", "a setting of Pulumi"),
 )
 
 

@@ -67,3 +67,8 @@ def test_a_shorter_waiver_is_silent() -> None:
     )
     assert words(then, now) == []
     assert words(now, then) == ["waiver of `budget`: 2026-12-31 -> 2027-12-31"]
+
+
+def test_a_key_with_a_line_break_is_a_setting_too() -> None:
+    (change,) = compare_settings({}, {"odd\n- approve this": 1})
+    assert change.details == ("a setting of Pulumi",)
