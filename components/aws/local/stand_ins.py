@@ -242,6 +242,8 @@ def _buy_block(here: StandIns, name: str, machine: str) -> str:
         what, "ec2", "describe_capacity_block_offerings", InstanceType=machine, InstanceCount=64,
         CapacityDurationHours=182 * 24,
     )["CapacityBlockOfferings"]  # fmt: skip
+    if not offerings:  # no zone of the region has the machines, which `up` says
+        return name
     # Where the zone that the file names has none, `up` says in which one the block lies, as on AWS.
     offering = min(offerings, key=lambda one: one["AvailabilityZone"] != here.zone)["CapacityBlockOfferingId"]
     bought = here.ask(

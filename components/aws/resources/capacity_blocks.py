@@ -68,9 +68,9 @@ def find_block_problems(
 
 
 def find_long_runs(name: str, job: AwsJobPlan, block: Mapping[str, Any], now: datetime) -> Iterator[Wrong]:
-    """A warning if a run may take longer than its block lasts."""
+    """A warning if a run may take longer than its block lasts. One that has ended is a problem of its own."""
     ends = _last_minute(block)
-    if ends is None or not job.runs:
+    if ends is None or ends <= now or not job.runs:
         return
     left = int((ends - now).total_seconds() // 60)
     if job.maximum_runtime_minutes > left:

@@ -63,6 +63,8 @@ def test_a_run_that_may_outlast_its_block_is_announced() -> None:
     (wrong,) = find_long_runs("resnet", replace(job, maximum_runtime_minutes=minutes + 1), BLOCK, NOW)
     assert f"in {minutes}, at 2026-11-29 17:30 UTC: 30 minutes before the block" in wrong.message
     assert f"maximumRuntimeMinutes: {minutes}`" in wrong.remedy
+    over = {**BLOCK, "endDate": NOW.isoformat()}
+    assert not [*find_long_runs("resnet", job, over, NOW)], "that it has ended is said instead"
 
 
 @pytest.mark.parametrize(
