@@ -33,12 +33,14 @@ _PROXIES = ("ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A Dockerfile and its arguments. `lacks`: why the user has to name the base image; empty if there is one."""
+    """A Dockerfile and its arguments. `lacks`: why the user has to name the base image; empty if there is one.
+    `remark`: what the image cannot do on the machines of its job."""
 
     title: str
     dockerfile: Path
     arguments: Mapping[str, str]
     lacks: str = ""
+    remark: str = ""
 
     @property
     def declared(self) -> list[str]:

@@ -51,7 +51,7 @@ class Transport:
     words: str
 
 
-def hccl_variables(kind: str, release: str, efa_interfaces: int, interface: str) -> dict[str, str]:
+def transport_variables(kind: str, release: str, efa_interfaces: int, interface: str) -> dict[str, str]:
     """Variables for HCCL over the host's network. HCCL_OVER_OFI means libfabric over the host's memory, and FI_PROVIDER
     names the hardware. `interface`: the one that leads to the other machines."""
     by_name = {"HCCL_SOCKET_IFNAME": interface} if interface else {}

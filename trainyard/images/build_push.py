@@ -167,6 +167,8 @@ def choose_recipe(one: WantedImage, options: BuildOptions, platform: ImagePlatfo
 def build_image(tool: Tool, one: WantedImage, chosen: Recipe, options: BuildOptions, show: Tell) -> None:
     """Build the image, or show the command that would build it."""
     show(f"{one.address}: {chosen.title}, for {', '.join(job.name for job in one.jobs)}")
+    if chosen.remark and "BASE" not in options.arguments:
+        show(f"  {chosen.remark}")
     try:
         # The commit of the launcher that goes into the image, where git can tell.
         revision = git_output(Path(__file__).parent, "describe", "--always", "--dirty", "--abbrev=12", timeout=10)

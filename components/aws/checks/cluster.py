@@ -96,7 +96,8 @@ def ssh_port(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
         trained, _why = stack.frameworks_of(job)
         row = facts.framework(job) if trained is None or job.framework in trained else None
         for used, taken in JobOnPlatform.of(stack, job, row).numbered() if row else ():
-            if taken.first <= port <= taken.last:
+            # sshd starts first, and in a range a framework finds another port that is free.
+            if taken.size == 1 and taken.first == port:
                 message = f"{port} is one of the job's `{used.label}` ports ({taken})"
                 yield Wrong(
                     _cluster_path(name, "sshPort"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from catalog.aws import accelerator_of_machine, aws_machine
@@ -55,6 +56,7 @@ PUSH_FAILURES = (
 # The repository and its parent component: the engine makes a targeted resource only together with its parents.
 _TARGETS = ("**::trainyard:aws-dl1:Storage::storage", "**::repository")
 _LOGIN = "Check the credentials (AWS_PROFILE) and the network"
+_WITHOUT_EFA = "This image has no libraries for EFA, so its nodes use TCP: --base names an image that has them"
 # On a base that a vendor publishes for its accelerators.
 ON_VENDORS_BASE = IMAGES / "vendor" / "Dockerfile"
 
@@ -122,7 +124,8 @@ def aws_recipe(job: AwsJobPlan, gpu: bool | None) -> Recipe:
     machine, accelerator = aws_machine(job.shape.name), accelerator_of_machine(job.shape.name)
     if machine is None or accelerator is None or not accelerator.base:
         has_gpu = bool(machine and machine.accelerators)
-        return recipe_of_framework(job.framework, job.strategy, has_gpu if gpu is None else gpu)
+        recipe = recipe_of_framework(job.framework, job.strategy, has_gpu if gpu is None else gpu)
+        return replace(recipe, remark=_WITHOUT_EFA if job.cluster.efa and len(job.cluster.nodes) > 1 else "")
     if gpu is not None:
         raise ImageError(f"{job.name}: {machine.name} has {accelerator.words}\nRemove --gpu or --no-gpu")
     release, releases = job.cluster.release, accelerator.releases

@@ -190,7 +190,9 @@ class Starting:
         if not settings.accelerator.host_nic:
             return {options.EFA_VARIABLE: str(settings.efa_interfaces)}
         interface = network.interface_with_address(self.machine.me.address)
-        variables = host_nic.hccl_variables(settings.host_nic, settings.release, settings.efa_interfaces, interface)
+        variables = host_nic.transport_variables(
+            settings.host_nic, settings.release, settings.efa_interfaces, interface
+        )
         # Lists what the stack file set: the container could not tell that from what the machine set.
         names = [name for name in host_nic.CHOSEN if name in environment]
         return {**variables, **({host_nic.OWN_VARIABLE: ",".join(names)} if names else {})}

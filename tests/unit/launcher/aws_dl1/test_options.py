@@ -48,7 +48,7 @@ def test_fi_efa_fork_safe_is_set_unless_kernel_5_13_and_rdma_core_35(kernel: str
 def test_the_implementation_is_switched_by_environment(
     kind: str, release: str, interfaces: int, variables: dict[str, str]
 ) -> None:
-    assert host_nic.hccl_variables(kind, release, interfaces, "ens32") == variables
+    assert host_nic.transport_variables(kind, release, interfaces, "ens32") == variables
 
 
 def fabric(kernel: str = "5.15.0-1051-aws", libfabric: str = "1.18.1amzn1.0", efa: bool = True) -> Fabric:

@@ -44,10 +44,12 @@ def test_a_release_without_a_known_image_is_refused_unless_a_base_is_named() -> 
 
 @pytest.mark.parametrize(("machine", "gpu"), [("p5.48xlarge", True), ("g6e.xlarge", True), ("c7i.xlarge", False)])
 def test_machines_without_a_vendor_s_base_take_the_recipes_of_frameworks(machine: str, gpu: bool) -> None:
-    plan = aws_plan()
-    platform, job = aws_images(plan, {}), replace(plan.jobs["resnet"], shape=Shape(machine))
-    assert platform.recipe(job, None) == recipe_of_framework("pytorch", None, gpu)
-    assert platform.recipe(job, not gpu) == recipe_of_framework("pytorch", None, not gpu)
+    plan = aws_plan(jobs={"resnet": aws_job(shape=Shape(machine))})
+    platform, job = aws_images(plan, {}), plan.jobs["resnet"]
+    for asked, wanted in ((None, gpu), (not gpu, not gpu)):
+        found = platform.recipe(job, asked)
+        assert replace(found, remark="") == recipe_of_framework("pytorch", None, wanted)
+        assert ("no libraries for EFA" in found.remark) is bool(job.cluster.efa and len(job.cluster.nodes) > 1)
 
 
 def test_trainium_s_base_is_the_vendor_s_image() -> None:
