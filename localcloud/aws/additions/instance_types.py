@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from catalog.aws import accelerators, aws_machine
+from catalog.aws import accelerators
 from catalog.tables import table
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions.outside import Operations, attached_outside
@@ -45,22 +45,16 @@ def install_instance_types() -> None:
 
 
 def _listed_machine(name: str, like: Mapping[str, Any]) -> dict[str, Any]:
-    """A machine as AWS's list would have it, by its row. The rest is as of a machine that is in the list."""
-    machine = aws_machine(name)
-    assert machine, "a test holds the names to the rows"
+    """A machine as AWS's list would have it: as another one, but for memory, disks, GPUs and how it is bought."""
+    machine = table("aws_machines")["machines"][name]
     listed: dict[str, Any] = copy.deepcopy(dict(like))
     listed.pop("GpuInfo", None)
-    listed["InstanceType"] = name
-    listed["VCpuInfo"]["DefaultVCpus"] = machine.vcpus
-    listed["MemoryInfo"] = {"SizeInMiB": machine.memory_gb * 1024}
-    disks = [{"Count": machine.disks, "SizeInGB": machine.disk_gb, "Type": "ssd"}]
-    listed["InstanceStorageInfo"] |= {"Disks": disks, "TotalSizeInGB": machine.disks * machine.disk_gb}
-    network = listed["NetworkInfo"]
-    network["NetworkCards"] = network["NetworkCards"][: machine.network_cards]
-    network["MaximumNetworkCards"] = machine.network_cards
-    network["MaximumNetworkInterfaces"] = machine.network_cards * machine.interfaces_per_card
-    network["EfaInfo"] = {"MaximumEfaInterfaces": machine.efa_interfaces}
-    listed["SupportedUsageClasses"] = ["on-demand", "spot"]
+    listed |= {
+        "InstanceType": name, "MemoryInfo": {"SizeInMiB": machine["memory_gb"] * 1024},
+        "SupportedUsageClasses": ["on-demand", "spot"],
+    }  # fmt: skip
+    disks = [{"Count": machine["disks"], "SizeInGB": machine["disk_gb"], "Type": "ssd"}]
+    listed["InstanceStorageInfo"] |= {"Disks": disks, "TotalSizeInGB": machine["disks"] * machine["disk_gb"]}
     return listed
 
 

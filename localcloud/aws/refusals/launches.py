@@ -8,7 +8,8 @@ import base64
 import binascii
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from localcloud.aws.account import ACCOUNT
@@ -22,6 +23,7 @@ _RESERVED = (".", "..", "_index")
 _OF_PROFILES = ("AssociateIamInstanceProfile", "ReplaceIamInstanceProfileAssociation")
 _OF_TEMPLATES = ("CreateLaunchTemplate", "CreateLaunchTemplateVersion")
 _KINDS = ("interface", "efa", "efa-only")
+_Rows = Sequence[Mapping[str, Any]]
 
 
 def refuse_launch_values(call: AwsCall) -> None:
@@ -132,89 +134,74 @@ def check_interfaces(kind: str, wanted: dict[str, Any]) -> None:
     """Refuses network interfaces that the instance type does not support."""
     from moto.ec2.models.instance_types import INSTANCE_TYPES
 
-    interfaces = wanted.get("NetworkInterfaces", [])
-    if not interfaces:
-        return
-    if wanted.get("SubnetId") or wanted.get("SecurityGroupIds"):
-        raise _launch_refusal(
-            "InvalidParameterCombination",
-            "Network interfaces and an instance-level subnet ID or security groups may not be specified on the same"
-            " request",
+    if interfaces := wanted.get("NetworkInterfaces", []):
+        if wanted.get("SubnetId") or wanted.get("SecurityGroupIds"):
+            raise _launch_refusal(
+                "InvalidParameterCombination",
+                "Network interfaces and an instance-level subnet ID or security groups may not be specified on the same"
+                " request",
+            )
+        network = INSTANCE_TYPES[kind]["NetworkInfo"]
+        most = network["MaximumNetworkInterfaces"]
+        cards = network.get("NetworkCards", [{"MaximumNetworkInterfaces": most}])
+        problems = chain(
+            _place_problems(kind, most, cards, interfaces), _efa_problems(kind, network, cards, interfaces)
         )
-    network = INSTANCE_TYPES[kind]["NetworkInfo"]
-    _check_places(kind, network, interfaces)
-    _check_kinds(kind, network, interfaces)
+        if problem := next(problems, None):
+            raise _launch_refusal(*problem)
+
+
+def _place_problems(kind: str, most: int, cards: _Rows, interfaces: _Rows) -> Iterator[tuple[str, str]]:
+    """The codes and messages with which AWS refuses places on network cards, in its order."""
+    if len(interfaces) > most:
+        yield "AttachmentLimitExceeded", f"Interface count {len(interfaces)} exceeds the limit for {kind}: {most}"
+    places = Counter((int(one.get("NetworkCardIndex") or 0), int(one.get("DeviceIndex") or 0)) for one in interfaces)
+    for (card, device), count in places.items():
+        if not 0 <= card < len(cards):
+            message = f"The network card index {card} is not valid for {kind}: it has {len(cards)} network cards"
+            yield "InvalidParameterValue", message
+        elif device >= (devices := cards[card]["MaximumNetworkInterfaces"]):
+            yield (
+                "InvalidParameterValue",
+                f"The specified number '{device}' for the device index exceeds the maximum number of network"
+                f" interfaces supported by the network card at network card index {card}. The maximum devices for this"
+                f" network card is {devices}. Specify a number from 0 to {devices - 1}, and try again.",
+            )
+        elif count > 1:
+            message = f"The device index {device} on network card {card} is used by more than one network interface"
+            yield "InvalidParameterValue", message
+    if (0, 0) not in places:
+        message = "A primary network interface with device index 0 on network card 0 is required"
+        yield "InvalidParameterCombination", message
     if len(interfaces) > 1 and any(one.get("AssociatePublicIpAddress") for one in interfaces):
-        raise _launch_refusal(
+        yield (
             "InvalidParameterCombination",
             "The associatePublicIPAddress parameter cannot be specified when launching with multiple network"
             " interfaces.",
         )
 
 
-def _check_places(kind: str, network: dict[str, Any], interfaces: list[dict[str, Any]]) -> None:
-    cards = network.get("MaximumNetworkCards", 1)
-    places = Counter((int(one.get("NetworkCardIndex") or 0), int(one.get("DeviceIndex") or 0)) for one in interfaces)
-    if len(interfaces) > network["MaximumNetworkInterfaces"]:
-        raise _launch_refusal(
-            "AttachmentLimitExceeded",
-            f"Interface count {len(interfaces)} exceeds the limit for {kind}: {network['MaximumNetworkInterfaces']}",
-        )
-    for card, device in places:
-        if not 0 <= card < cards:
-            raise _launch_refusal(
-                "InvalidParameterValue",
-                f"The network card index {card} is not valid for {kind}: it has {cards} network cards",
-            )
-        most = network["NetworkCards"][card]["MaximumNetworkInterfaces"] if "NetworkCards" in network else 0
-        if device >= most > 0:
-            raise _launch_refusal(
-                "InvalidParameterValue",
-                f"The specified number '{device}' for the device index exceeds the maximum number of network"
-                f" interfaces supported by the network card at network card index {card}. The maximum devices for this"
-                f" network card is {most}. Specify a number from 0 to {most - 1}, and try again.",
-            )
-        if places[card, device] > 1:
-            raise _launch_refusal(
-                "InvalidParameterValue",
-                f"The device index {device} on network card {card} is used by more than one network interface",
-            )
-    if (0, 0) not in places:
-        raise _launch_refusal(
-            "InvalidParameterCombination",
-            "A primary network interface with device index 0 on network card 0 is required",
-        )
-
-
-def _check_kinds(kind: str, network: dict[str, Any], interfaces: list[dict[str, Any]]) -> None:
+def _efa_problems(kind: str, network: Mapping[str, Any], cards: _Rows, interfaces: _Rows) -> Iterator[tuple[str, str]]:
     fast = Counter[int]()
     for interface in interfaces:
+        card, device = (int(interface.get(name) or 0) for name in ("NetworkCardIndex", "DeviceIndex"))
         sort = interface.get("InterfaceType") or "interface"
         if sort not in _KINDS:
-            raise _launch_refusal("InvalidParameterValue", f"Invalid value '{sort}' for InterfaceType.")
-        card, device = (int(interface.get(name) or 0) for name in ("NetworkCardIndex", "DeviceIndex"))
-        if sort != "interface":
-            fast[card] += 1
+            yield "InvalidParameterValue", f"Invalid value '{sort}' for InterfaceType."
         if sort == "efa-only" and (card, device) == (0, 0):
-            raise _launch_refusal(
-                "InvalidParameterValue", "An EFA-only interface cannot be the primary network interface"
-            )
-    if fast and not network.get("EfaSupported"):
-        raise _launch_refusal(
-            "InvalidParameterCombination", f"The instance type {kind} does not support EFA interfaces"
-        )
-    for card in fast:
-        if not {"efa", "efa-only"} & {*network["NetworkCards"][card]["InterfaceTypes"]}:
-            raise _launch_refusal("InvalidParameterValue", f"Network card {card} of {kind} does not support EFA")
+            yield "InvalidParameterValue", "An EFA-only interface cannot be the primary network interface"
+        fast[card] += sort != "interface"
+    if fast.total() and not network.get("EfaSupported"):
+        yield "InvalidParameterCombination", f"The instance type {kind} does not support EFA interfaces"
     most = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
-    if fast.total() > most:
-        raise _launch_refusal(
-            "AttachmentLimitExceeded", f"EFA interface count {fast.total()} exceeds the limit for {kind}: {most}"
-        )
-    if crowded := [card for card, count in fast.items() if count > 1]:
-        raise _launch_refusal(
-            "InvalidParameterValue", f"Only one EFA interface is allowed on network card {crowded[0]}"
-        )
+    for card, count in fast.items():
+        if count and not {"efa", "efa-only"} & {*cards[card]["InterfaceTypes"]}:
+            yield "InvalidParameterValue", f"Network card {card} of {kind} does not support EFA"
+        elif fast.total() > most:
+            message = f"EFA interface count {fast.total()} exceeds the limit for {kind}: {most}"
+            yield "AttachmentLimitExceeded", message
+        elif count > 1:
+            yield "InvalidParameterValue", f"Only one EFA interface is allowed on network card {card}"
 
 
 def _launch_refusal(code: str, message: str) -> RefusalError:
