@@ -54,8 +54,8 @@ _REMEDIES = {
     ),
     **dict.fromkeys(
         _LIMIT_CODES,
-        "The account's quota of vCPUs is used up. Ask for a higher one (Service Quotas: EC2, Running On-Demand DL "
-        "instances, or the Spot quota of the same name), or end instances that you no longer need.",
+        "The account's quota of vCPUs is used up. Ask for a higher one (Service Quotas: EC2, the row of this "
+        "family of instances, On-Demand or Spot), or end instances that you no longer need.",
     ),
     "NoSuchBucket": "Somebody removed the bucket, or it is in another account or region. `up` makes it again.",
     "OptInRequired": "The account is not signed up for this service.",

@@ -8,16 +8,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Literal
 
-from catalog.aws import (
-    CAPACITY_BLOCK,
-    SPOT,
-    Accelerator,
-    Interface,
-    Market,
-    accelerator_of_machine,
-    accelerators,
-    aws_machine,
-)
+from catalog.aws import CAPACITY_BLOCK, SPOT, Interface, Market, accelerator_of_machine, accelerators, aws_machine
 from catalog.tables import table
 from components.aws.stack import AwsDl1Stack, AwsJob, Ingress, PublicAddress, gateway_cidr
 from components.plan.build import grants_of_rows
@@ -288,10 +279,14 @@ def _cluster_words(cluster: ClusterPlan) -> Iterator[Row]:
         traffic = "TCP sockets over one interface"
     elif cluster.host_memory:
         traffic = "libfabric over the host's memory"
-    yield "interfaces", f"{_interface_words(cluster)}; between nodes {traffic}"
+    ordinary = sum(interface.kind == "interface" for interface in cluster.interfaces)
+    beside = f" beside {ordinary} ordinary one, which has the node's address" if ordinary else ""
+    interfaces = f"{cluster.efa} x EFA{beside}" if cluster.efa else "1 without EFA"
+    yield "interfaces", f"{interfaces}; between nodes {traffic}"
     yield "public", _ADDRESSES[cluster.public_address]
     named = cluster.image or f"what the parameter {cluster.image_parameter} says"
-    yield "machine image", f"{named}{_software_words(cluster, accelerator)}"
+    software = f", with release {cluster.release} of the software for {accelerator.words}" if accelerator else ""
+    yield "machine image", f"{named}{software if cluster.release else ''}"
     yield "SSH", f"port {cluster.ssh_port} between the nodes, key number {cluster.key_rotation}"
     idle = cluster.stop_when_idle_minutes
     stops = (
@@ -299,6 +294,8 @@ def _cluster_words(cluster: ClusterPlan) -> Iterator[Row]:
         if idle
         else "machines run until the stack is destroyed, also when nothing trains"
     )
+    if cluster.market == CAPACITY_BLOCK:
+        stops = "the block is paid for: machines run until AWS ends them, half an hour before it ends"
     yield "money", f"{stops}; destroying the stack ends them, while disks and addresses of stopped ones still cost"
 
 
@@ -308,26 +305,6 @@ def _bought_words(cluster: ClusterPlan) -> str:
     if cluster.market == SPOT:
         return "spot"
     return f"in {cluster.reservation}" if cluster.reservation else "On-Demand"
-
-
-def _software_words(cluster: ClusterPlan, accelerator: Accelerator | None) -> str:
-    return (
-        f", with release {cluster.release} of the software for {accelerator.words}"
-        if accelerator and cluster.release
-        else ""
-    )
-
-
-def _interface_words(cluster: ClusterPlan) -> str:
-    if not cluster.efa:
-        return "1 without EFA"
-    addresses = sum(interface.has_address for interface in cluster.interfaces)
-    beside = (
-        ""
-        if addresses == len(cluster.interfaces)
-        else f" beside 1 ordinary one, {count_noun(addresses, 'address')} a node"
-    )
-    return f"{cluster.efa} x EFA{beside}"
 
 
 def _accelerator_environment(job: ResolvedJob) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from schemas.checks.run_checks import disks_within, runtimes_within
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at
 from schemas.job_on_platform import JobOnPlatform
-from schemas.name_suggestions import count_noun, suggest_name
+from schemas.name_suggestions import count_noun, nearest_name
 
 SSH_OF_THE_MACHINE = 22
 SMALLEST_DISK, LARGEST_DISK = 50, 16_384
@@ -29,23 +29,24 @@ def _cluster_path(job: str, key: str) -> Path:
 
 @rule("TY853", "no image for the machines")
 def no_image(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
-    published = [row.name for row in accelerators().values() if row.ami]
+    published = {row.name: row for row in accelerators().values() if row.ami}
     for name, job, cluster in _job_clusters(stack):
-        own = job.accelerator
-        newest = f"`ami: {own.name}` for the newest one that AWS publishes" if own and own.ami else "the id of an image"
-        if cluster.ami is None and cluster.ami_parameter is None:
+        own, named = job.accelerator, cluster.ami
+        newest = f"`ami: {own.name}`, the newest one that AWS publishes, or " if own and own.ami else ""
+        ways = (
+            f"{newest}`ami: ami-0a1b2c3d4e5f60718`, the id of one with the drivers, or `amiParameter`, which holds it"
+        )
+        if named is None and cluster.ami_parameter is None:
             message = "nothing says which image the machines start from"
-            remedy = "add `cluster: { ami: ami-0a1b2c3d4e5f60718 }` with the id of an image that has the drivers, or "
-            other = "" if newest == "the id of an image" else f"{newest}, or "
-            yield Wrong(at("jobs", name), message, f"{remedy}{other}`amiParameter`, a parameter that holds the id")
-        elif cluster.ami is not None and not cluster.ami.startswith("ami-"):
-            of = accelerators().get(cluster.ami)
-            if cluster.ami not in published:
-                message = f"AWS publishes no machine image for `{cluster.ami}`"
-                yield Wrong(_cluster_path(name, "ami"), message, suggest_name(cluster.ami, published))
-            elif own and of and of.ami != own.ami:
-                message = f"`{cluster.ami}` is the image for {of.words}, but {job.shape.name} has {own.words}"
-                yield Wrong(_cluster_path(name, "ami"), message, f"use {newest}")
+            yield Wrong(at("jobs", name), message, f"add to `cluster` {ways}")
+        elif named is not None and not named.startswith("ami-"):
+            near = nearest_name(named, published)
+            if named not in published:
+                message = f"AWS publishes no machine image for `{named}`"
+                yield Wrong(_cluster_path(name, "ami"), message, f"did you mean `{near}`?" if near else f"use {ways}")
+            elif own and published[named].ami != own.ami:
+                message = f"`{named}` is the image for {published[named].words}, but {job.shape.name} has {own.words}"
+                yield Wrong(_cluster_path(name, "ami"), message, f"use {ways}")
         if cluster.ami is not None and cluster.ami_parameter is not None:
             message = "the image is named twice, by its id and by a parameter"
             yield Wrong(_cluster_path(name, "amiParameter"), message, "keep one of `ami` and `amiParameter`")
