@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine of AWS or its accelerator needs is in its row: code never compares their names."""
+"""What a machine of AWS or its accelerator needs is in its row: code never compares their names, and only modules that
+this test lists may say the words of a vendor."""
 
 from __future__ import annotations
 
@@ -12,6 +13,26 @@ import pytest
 from catalog.tables import table
 from tools.size import product_modules
 
+VENDORS = re.compile(r"gaudi|habana|hccl|neuron|nvidia", re.IGNORECASE)
+# Module -> why it says them.
+MAY_SAY_VENDORS = {
+    "launcher/aws_dl1/container.py": "frozen: tickets of earlier releases start it",
+    "launcher/aws_dl1/host_nic.py": "the one module that only Gaudi needs; its row asks for it (`host_nic`)",
+    "launcher/aws_dl1/machine/starting.py": "it calls that module",
+    "launcher/activity.py": "NVIDIA's library of measurements, wherever a container has it",
+    "catalog/environments.py": "packages for NVIDIA's cards, in a comment",
+    "components/aws/client/images.py": "the recipe of Gaudi's image",
+    "components/aws/local/people.py": "words about what stands in on the local cloud",
+    "localcloud/aws/additions/__init__.py": "why the local AWS has a type that moto lacks",
+    "localcloud/aws/hosts/machine/containers.py": "words about what stands in on the local cloud",
+    "localcloud/aws/hosts/machine/stand_in.py": "what docker says of its runtimes",
+    "localcloud/environments/downloads.py": "packages for NVIDIA's cards, which this machine may lack",
+    "localcloud/environments/layers.py": "packages for NVIDIA's cards, which this machine may lack",
+    "localcloud/hosts/folders.py": "paths of drivers, which local nodes may see",
+    "localcloud/oci/services/data_science/jobs.py": "names of OCI's own series of shapes",
+    "localcloud/openpai/attempts.py": "a variable that OpenPAI's own runtime sets",
+    "policies/rules/mutable_tags.py": "names of images, as examples of a rule",
+}
 MACHINES = table("aws_machines")["machines"].keys()
 ACCELERATORS = table("aws_accelerators").keys()
 # "dl1" compares as well as "dl1.24xlarge". A machine's model ("H100") is a name, too.
@@ -72,3 +93,8 @@ def test_code_compares_nothing_with_the_name_of_a_machine_or_an_accelerator() ->
 )
 def test_a_comparison_with_a_name_is_seen(code: str) -> None:
     assert any(is_name_of_machine(text, beside) for _line, text, beside in compared_values(ast.parse(code)))
+
+
+def test_only_listed_modules_say_the_words_of_a_vendor() -> None:
+    saying = {module for module, source in product_modules("") if VENDORS.search(source.decode())}
+    assert not saying - MAY_SAY_VENDORS.keys(), "make it a column of a row, or list the module with the reason"

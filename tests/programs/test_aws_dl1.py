@@ -19,7 +19,7 @@ from components.aws.iam.decide import AwsPrincipal, InForce, Keys, Need, decide_
 from components.aws.iam.documents import PolicyDocument, statements_of
 from tests.programs.conftest import Record, Written
 from tests.support.ec2_words import as_ec2
-from tests.support.examples import DL1_EXAMPLES
+from tests.support.examples import AWS_EXAMPLES
 from tests.support.recorder.client import ProgramError, Recording, Resource
 
 Change = Callable[[dict[str, Any]], None]
@@ -52,7 +52,7 @@ def operation(service: str, name: str) -> OperationModel:
     return botocore.session.Session().get_service_model(service).operation_model(name)
 
 
-@pytest.mark.parametrize("name", DL1_EXAMPLES)
+@pytest.mark.parametrize("name", AWS_EXAMPLES)
 def test_a_launch_template_is_one_of_ec2_s_own_model(name: str, record: Record) -> None:
     for template in of_type(record(name), "LaunchTemplate"):
         data = {key: value for key, value in template.inputs.items() if key not in ("name", "description", "tags")}
@@ -61,7 +61,7 @@ def test_a_launch_template_is_one_of_ec2_s_own_model(name: str, record: Record) 
         assert not report.has_errors(), report.generate_report()
 
 
-@pytest.mark.parametrize("name", DL1_EXAMPLES)
+@pytest.mark.parametrize("name", AWS_EXAMPLES)
 def test_every_taggable_resource_names_its_owner(name: str, record: Record) -> None:
     for one in record(name).resources:
         if one.type.startswith("aws:") and "tags" in one.inputs:

@@ -16,7 +16,7 @@ from policies.offline import as_judged_resource
 from policies.rule import JudgedStack, NotKnownError
 from policies.rules.budget import TARGET
 from tests.programs.conftest import Record, Written
-from tests.support.examples import DL1_EXAMPLES, EXAMPLES, OPENPAI_EXAMPLES, PLATFORM, stack_file
+from tests.support.examples import AWS_EXAMPLES, EXAMPLES, OPENPAI_EXAMPLES, PLATFORM, stack_file
 from tests.support.reviews import recorded
 from trainyard.review.costs import stack_costs
 
@@ -73,7 +73,7 @@ def same_on_both_sides(side: Snapshot, prices: Mapping[str, Any]) -> dict[str, t
     return found
 
 
-@pytest.mark.parametrize("name", [*EXAMPLES, *DL1_EXAMPLES, *OPENPAI_EXAMPLES])
+@pytest.mark.parametrize("name", [*EXAMPLES, *AWS_EXAMPLES, *OPENPAI_EXAMPLES])
 def test_an_example_costs_the_same_on_both_sides(name: str, record: Record) -> None:
     references = {PLATFORM: record("oci-platform").exports} if name == "oci-team" else {}
     side = recorded(record(name, references=references), stack_file(name))

@@ -23,7 +23,7 @@ from components.oci.types.functions import FUNCTIONS
 from components.plan.build import plan_of
 from schemas.judge import judge_file
 from tests.programs.conftest import Record
-from tests.support.examples import DL1_EXAMPLES, EXAMPLES, PLATFORM, plan, stack_file
+from tests.support.examples import AWS_EXAMPLES, EXAMPLES, PLATFORM, plan, stack_file
 from tests.support.recorder.client import Recording
 
 
@@ -74,7 +74,7 @@ def aws_actions(recording: Recording) -> Iterator[tuple[str, str]]:
                 yield asked["function"], action
 
 
-@pytest.mark.parametrize("name", DL1_EXAMPLES)
+@pytest.mark.parametrize("name", AWS_EXAMPLES)
 def test_an_aws_examples_deployer_may_make_every_call_of_the_provider(name: str, record: Record) -> None:
     made = aws_dl1_plan(plan_of(judge_file(stack_file(name))))
     may = {action for policy in deployer_policies(made) for one in policy.statements for action in one.actions}

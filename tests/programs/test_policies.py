@@ -13,16 +13,18 @@ import yaml
 from policies.rule import JudgedResource, JudgedStack, Unknown, resource_rules, stack_rules
 from policies.verdicts import PolicyContext, judge_all
 from tests.programs.conftest import Record, Written
-from tests.support.examples import DL1_EXAMPLES, EXAMPLES, OPENPAI_EXAMPLES, PLATFORM, stack_file
+from tests.support.examples import AWS_EXAMPLES, EXAMPLES, OPENPAI_EXAMPLES, PLATFORM, stack_file
 from tests.support.recorder.client import Recording
 
-IMMUTABLE = ("local", "oci-dask-xgboost", "aws-dl1-resnet")
+IMMUTABLE = ("local", "oci-dask-xgboost", "aws-dl1-resnet", "aws-p5-ddp", "aws-p5en-block")
 NOT_KEPT = frozenset({("unprotected-data", "bucket"), ("unprotected-data", "repository")})
 # Choices of stack files: `versioning: false`, `keep: false`, `logs: { enabled: false }`.
 CHOSEN: Mapping[str, frozenset[tuple[str, str]]] = {
     "oci-dask-sklearn": frozenset({("unversioned-bucket", "bucket")}),
     "oci-tensorflow-mirrored": frozenset({("logging-off", "digits")}),
-    **dict.fromkeys(("oci-proof-of-concept", "aws-dl1-single-node"), NOT_KEPT),
+    **dict.fromkeys(
+        ("oci-proof-of-concept", "aws-dl1-single-node", "aws-g6e-spot", "aws-small", "aws-trn1-ddp"), NOT_KEPT
+    ),
 }
 # The remark on tags that can be pushed again, of a stack that does not say `immutable: true`.
 MUTABLE = frozenset({("mutable-repository", "repository")})
@@ -52,7 +54,7 @@ def plain(value: Any, path: str = "") -> Any:
 
 
 @pytest.mark.parametrize("preview", [False, True], ids=["up", "preview"])
-@pytest.mark.parametrize("name", [*EXAMPLES, *DL1_EXAMPLES, *OPENPAI_EXAMPLES])
+@pytest.mark.parametrize("name", [*EXAMPLES, *AWS_EXAMPLES, *OPENPAI_EXAMPLES])
 def test_an_example_passes(name: str, preview: bool, record: Record) -> None:
     references = {PLATFORM: record("oci-platform").exports} if name == "oci-team" else {}
     recording = record(name, references=references, preview=preview)

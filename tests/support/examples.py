@@ -17,10 +17,10 @@ STACKS = Path(__file__).parents[2] / "stacks"
 # The stack from which `oci-team` takes what it shares, as Pulumi names it.
 PLATFORM = "organization/trainyard/oci-platform"
 ALL_EXAMPLES = tuple(sorted(file.stem.removeprefix("Pulumi.") for file in STACKS.glob("Pulumi.*.yaml")))
-DL1_EXAMPLES = tuple(name for name in ALL_EXAMPLES if name.startswith("aws-dl1-"))
+AWS_EXAMPLES = tuple(name for name in ALL_EXAMPLES if name.startswith("aws-"))
 OPENPAI_EXAMPLES = tuple(name for name in ALL_EXAMPLES if name.startswith("openpai-"))
 # Those of OCI.
-EXAMPLES = tuple(name for name in ALL_EXAMPLES if name not in (*DL1_EXAMPLES, *OPENPAI_EXAMPLES))
+EXAMPLES = tuple(name for name in ALL_EXAMPLES if name not in (*AWS_EXAMPLES, *OPENPAI_EXAMPLES))
 
 # The smallest valid stack file. Tests add lines to it.
 SMALLEST = """\

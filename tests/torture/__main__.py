@@ -84,7 +84,7 @@ PARTS = {
     ),
     "up": Part(
         "`up` is killed (command, engine, plugin, cloud or all): the next `up` ends in the same state, no double, no"
-        " orphan (with the local plugins, which mark their attempts; real providers: docs/aws-dl1.md)",
+        " orphan (with the local plugins, which mark their attempts; real providers: docs/aws.md)",
         "kills", 200, ("tests/flows/test_kills.py",), {"TRAINYARD_KILL_SEEDS": "{first}:{last}"},
     ),
     "second runs": Part(

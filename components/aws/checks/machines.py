@@ -19,7 +19,9 @@ from schemas.name_suggestions import count_noun, nearest_name, quoted_list, sugg
 from schemas.scripts import Call, Scripts
 
 RELEASE = "{release}"
-_SOCKETS, _ASKS_FIRST = "sockets", "torch.cuda.is_available"
+_SOCKETS = "sockets"
+# A script that calls one of them may have another way without GPUs.
+_ASKS_FIRST = ("torch.cuda.is_available", "torch.cuda.device_count")
 
 
 def _jobs_on_machines(stack: AwsDl1Stack) -> Iterator[tuple[str, AwsJob, AwsMachine, Accelerator]]:
@@ -212,7 +214,7 @@ def _script_problem(scripts: Scripts, machine: AwsMachine, own: Accelerator) -> 
             return (
                 f"{item.file}:{item.line} imports `{item.module}` for {other.words}, but {machine.name} has {own.words}"
             )
-    if cuda and not machine.accelerators and not any(call.name == _ASKS_FIRST for call in scripts.calls):
+    if cuda and not machine.accelerators and not any(call.name in _ASKS_FIRST for call in scripts.calls):
         return f"{asks}{machine.name} has {own.words}"
     return ""
 

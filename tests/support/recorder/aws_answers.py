@@ -56,6 +56,11 @@ def _zones(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {**arguments, "locations": zones, "instanceTypes": ["dl1.24xlarge"] * len(zones)}
 
 
+def _block(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    zone = f"{pulumi.Config('aws').require('region')}a"
+    return {**arguments, "reservationType": "capacity-block", "availabilityZone": zone}
+
+
 def _image(arguments: Mapping[str, Any]) -> dict[str, Any]:
     image = arguments["filters"][0]["values"][0]
     if image.endswith("dead"):
@@ -88,6 +93,7 @@ def _group_rule(arguments: Mapping[str, Any]) -> dict[str, Any]:
 FUNCTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "aws:index/getCallerIdentity:getCallerIdentity": lambda _: {"accountId": ACCOUNT, "id": ACCOUNT},
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": _zones,
+    "trainyard:index:getCapacityReservation": _block,
     "aws:ec2/getAmi:getAmi": _image,
     "aws:ec2/getSubnet:getSubnet": _subnet,
     "aws:ec2/getSecurityGroup:getSecurityGroup": _group,
