@@ -21,8 +21,7 @@ def render_aws_page(text: str) -> str:
         block = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         if not block.search(text):
             raise KeyError(name)
-        rows = "\n".join(lines)
-        text = block.sub(lambda found, rows=rows: f"{found[1]}{rows}\n{found[2]}", text)
+        text = block.sub("".join((r"\g<1>", *(f"{line}\n" for line in lines), r"\g<2>")), text)
     return text
 
 

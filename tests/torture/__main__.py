@@ -93,8 +93,8 @@ PARTS = {
         ("tests/torture/test_second_runs.py", "tests/flows/test_provider_engine.py"), COUNTED,
     ),
     "aws": Part(
-        "each example of AWS and ten variations are made, changed and destroyed with only the deployer's printed"
-        " policies", "changes of each", 25,
+        "each example of AWS, its variations and every machine are made, changed and destroyed with only the deployer's"
+        " printed policies", "changes of each", 25,
         ("tests/torture/test_aws_deployers.py",), COUNTED,
     ),
     "review": Part(

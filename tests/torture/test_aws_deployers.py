@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks on AWS are made, changed and destroyed by a deployer with the policies that `trainyard access` prints.
 
-The local AWS refuses everything else. Each example, and variations of one.
+The local AWS refuses everything else. Each example, variations of one, and every machine of the catalog.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ from typing import Any
 import pytest
 import yaml
 
+from catalog.aws import accelerator_of_machine, aws_machine
+from catalog.tables import table
 from tests.support.aws_deployer import PERSON, Deployer
-from tests.support.counts import FIRST, wanted
+from tests.support.counts import FIRST, drawn, wanted
+from tests.support.examples import AWS_EXAMPLES
 from tests.support.local_team import Team
 
 pytestmark = [pytest.mark.engine, pytest.mark.torture]
 
 CHANGES = wanted(sample=3, full=25)
 RESNET = "aws-dl1-resnet"
-EXAMPLES = (RESNET, "aws-dl1-single-node", "aws-dl1-existing-vpc")
+# Every machine of the catalog, with the image that AWS publishes for it, or with that of the examples.
+MACHINES = list(table("aws_machines")["machines"])
 # The differences of a variation from the example: in the stack, and in its job's cluster.
 VARIATIONS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     # Nodes with public addresses use an internet gateway, so no change may add a NAT gateway for them.
@@ -100,18 +104,39 @@ def _changed(team: Team, fixed: Mapping[str, Any], random: Random) -> tuple[str,
 def _without_runs(team: Team, cluster: Mapping[str, Any]) -> None:
     """Without runs: these need the users' permissions, which `rehearse` tests. The account's quota allows one more
     machine."""
-    team.configure("quota", {"vcpus": 480})
     [(name, job)] = team.written("jobs").items()
+    machine = aws_machine(job["shape"])
+    assert machine is not None
+    team.configure("quota", {"vcpus": (1 + sum(job["roles"].values())) * machine.vcpus})
     team.configure("jobs", {name: {**job, "cluster": {**job["cluster"], **cluster}, "runs": {}}})
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", AWS_EXAMPLES)
 def test_an_examples_deployer_can_make_change_and_destroy_it(
     name: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     team = Team(tmp_path, name)
     _without_runs(team, {})
     _life(team, {}, Random(FIRST), record_property)
+
+
+@pytest.mark.parametrize("machine", drawn(MACHINES, 1))
+def test_the_deployer_of_any_machine_can_make_and_destroy_it(machine: str, tmp_path: Path) -> None:
+    team = Team(tmp_path, "aws-small")
+    accelerator = accelerator_of_machine(machine)
+    assert accelerator is not None
+    [(name, job)] = team.written("jobs").items()
+    image = accelerator.name if accelerator.ami else "ami-0d11a1b2c3d4e5f60"
+    team.configure("jobs", {name: {**job, "shape": machine, "options": {}, "blockStorageGb": 100}})
+    _without_runs(team, {"ami": image})
+    deployer = Deployer(team, stands_in=True)
+    try:
+        deployer.trainyard("up", deployer.name)
+        assert "unchanged" in deployer.trainyard("preview", deployer.name, "--expect-no-changes")
+        deployer.trainyard("down", deployer.name, "--yes")
+        assert deployer.refused() == set()
+    finally:
+        team.end()
 
 
 @pytest.mark.parametrize("name", VARIATIONS)
