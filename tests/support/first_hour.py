@@ -72,19 +72,25 @@ def obey_check(file: Path) -> tuple[Finding, ...]:
     for error in errors:
         if error.code == _NOT_TRAINED_THERE:
             del data["config"]["trainyard:jobs"][error.path[2]]
-        else:
-            _type(data, error)
+            continue
+        _type(data, error)
+        for job in re.findall("`([^`]+)`", error.message.partition("; likewise ")[2]):
+            _type(data, replace(error, path=(*error.path[:2], job, *error.path[3:])))
     write_stack(data, file)
     return errors
 
 
 def _type(data: Any, finding: Finding) -> None:
     """Adds the key that a remedy names: a key of the whole stack, or one at the place of the finding."""
-    typed = _TYPED.search(finding.remedy)
+    # A key inside another one, as in "add to `cluster` `ami: nvidia`".
+    inner = re.match("add to `([^`]+)` (?=`)", finding.remedy)
+    typed = _TYPED.search("add " + finding.remedy[inner.end() :] if inner else finding.remedy)
     assert typed is not None, finding
     snippet: dict[str, Any] = yaml.safe_load(typed[2])
     place = data["config"]
     if not all(":" in key for key in snippet):
         for step in finding.path[1:] if typed[1] == "add" else finding.path[1:-1]:
             place = place[step]
+        if inner:
+            place = place.setdefault(inner[1], {})
     place.update(snippet)
