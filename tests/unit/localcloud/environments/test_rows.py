@@ -36,6 +36,7 @@ CODE = {
     "examples/tensorflow-multi-worker": ("tensorflow", "multi-worker-mirrored", "tensorflow-2.21"),
     "examples/tensorflow-parameter-server": ("tensorflow", "parameter-server", "tensorflow-2.21"),
     "examples/torchrun": ("torchrun", None, "pytorch"),
+    "examples/trainium-ddp": ("pytorch", None, "pytorch"),
 }
 
 
