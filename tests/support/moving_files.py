@@ -11,8 +11,9 @@ watch = libc.inotify_init1(0)
 names = {libc.inotify_add_watch(watch, name.encode(), 0x10): name for name in ('a', 'b')}
 os.mkdir('a/data')
 where = 'a'
+# Before the other process may move it.
+folder = os.open('a/data', os.O_RDONLY)
 if os.fork() == 0:
-    folder = os.open('a/data', os.O_RDONLY)
     for n in range(MOST):
         with open(os.open(f'{n}', os.O_WRONLY | os.O_CREAT, dir_fd=folder), 'wb') as f: f.write(b'x' * (4 << 20))
         time.sleep(0.01)
@@ -20,9 +21,9 @@ if os.fork() == 0:
 while True:
     events, at = os.read(watch, 1 << 16), 0
     while at < len(events):
-        folder, _, _, named = struct.unpack_from('iIII', events, at)
+        seen, _, _, named = struct.unpack_from('iIII', events, at)
         at += 16 + named
-        if not named and names[folder] != where:
-            os.rename(where + '/data', names[folder] + '/data')
-            where = names[folder]
+        if not named and names[seen] != where:
+            os.rename(where + '/data', names[seen] + '/data')
+            where = names[seen]
 """
