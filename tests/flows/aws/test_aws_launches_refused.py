@@ -97,6 +97,23 @@ def test_too_many_devices_on_a_network_card_are_refused(aws: AwsClients, launch:
     assert (code, "Specify a number from 0 to 14" in message) == ("InvalidParameterValue", True)
 
 
+@pytest.mark.parametrize("kind", ["dl1.24xlarge", "p4d.24xlarge", "p5.48xlarge", "p5en.48xlarge", "g6e.48xlarge"])
+def test_the_layout_that_aws_recommends_for_efa_is_taken(aws: AwsClients, launch: Mapping[str, Any], kind: str) -> None:
+    """An ordinary primary interface; `efa-only` beside it on card 0, and with device index 0 on each further card."""
+    ec2 = aws["ec2"]
+    (found,) = ec2.describe_instance_types(InstanceTypes=[kind])["InstanceTypes"]
+    cards = range(1, found["NetworkInfo"]["MaximumNetworkCards"])
+    fast = {"SubnetId": launch["SubnetId"], "InterfaceType": "efa-only"}
+    primary = {"DeviceIndex": 0, "NetworkCardIndex": 0, "SubnetId": launch["SubnetId"]}
+    layout = [primary, {**fast, "NetworkCardIndex": 0, "DeviceIndex": 1}]
+    layout += [{**fast, "NetworkCardIndex": card, "DeviceIndex": 0} for card in cards]
+    rest = {name: value for name, value in launch.items() if name != "SubnetId"} | {"InstanceType": kind}
+    assert refused(ec2.run_instances, **rest, NetworkInterfaces=layout)[0] == "DryRunOperation"
+    only = [{**fast, "NetworkCardIndex": 0, "DeviceIndex": 0}]
+    code, message = refused(ec2.run_instances, **rest, NetworkInterfaces=only)
+    assert (code, "cannot be the primary" in message) == ("InvalidParameterValue", True)
+
+
 def test_a_filter_that_ec2_does_not_have_is_invalid(aws: AwsClients) -> None:
     ec2 = aws["ec2"]
 
