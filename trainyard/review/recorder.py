@@ -79,7 +79,7 @@ class RecordingProcess:
         If the program refuses the change, it is recorded again without a state, so that the change can be shown.
         """
         recorded = self._ask(file, platform, before)
-        if recorded.snapshot.refused and not recorded.snapshot.resources and before is not None:
+        if recorded.snapshot.refused and before is not None:
             alone = self._ask(file, platform, None)
             shown = replace(alone.snapshot, refused=recorded.snapshot.refused, remarks=recorded.snapshot.remarks)
             return replace(alone, snapshot=shown)
