@@ -292,6 +292,10 @@ class Job:
         git = self.code.git if self.code else None
         return {"host that gets the credential for git": git_host(git.url)} if git and git.secret else {}
 
+    def without_written_defaults(self) -> Job:
+        """The same job, without what it would mean anyway where the default is no fixed value. Reviews compare it."""
+        return self
+
     def adapted(self, framework: Framework) -> Framework:
         """The framework for this job: a platform's jobs may have roles of their own."""
         return framework

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from catalog.aws import (
@@ -135,6 +135,20 @@ class AwsJob(Job):
         """The EFA interfaces with which each node starts."""
         most = self.machine.efa_interfaces if self.machine else 0
         return most if self.cluster.efa is None else self.cluster.efa
+
+    def without_written_defaults(self) -> AwsJob:
+        written = self.cluster
+        bare = replace(self, cluster=replace(written, release=None, efa=None, stop_when_idle=None))
+        changes_idle = written.idle_minutes != bare.cluster.idle_minutes
+        cluster = replace(
+            written,
+            release=written.release if self.release != bare.release else None,
+            efa=written.efa if self.efa != bare.efa else None,
+            market=written.bought if written.bought != ON_DEMAND else None,
+            spot=None,
+            stop_when_idle=written.stop_when_idle if changes_idle else None,
+        )
+        return replace(self, cluster=cluster)
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,9 +247,9 @@ EDITED_STACKS = (
             "defaults of a quota": _swap("{vcpus:", "{addresses: 5, vcpus:"),
             "defaults of logs": _swap("  trainyard:logs: {retentionDays: 30}\n", ""),
             "a role in full": _swap("main: 1,", "main: {replicas: 1, env: {}, retry: {count: 0}},"),
-            # Not `efa`, `release`, `spot` and `stopWhenIdle`, whose defaults depend on the machine and its market:
-            # a review names them, though nothing that runs changes.
-            "defaults of a cluster": _below("        efa: 4", "publicAddress: none", "sshPort: 3022", "hostNic: auto"),
+            "defaults left out": _swap("        release: 1.15.1\n        efa: 4\n", ""),
+            "defaults of a cluster": _swap("stopWhenIdle: 30", "publicAddress: none\n        spot: false"),
+            "other defaults of a cluster": _below("        spot: false", "sshPort: 3022", "hostNic: auto"),
             "options": _reverse("trainyard:jobs", "resnet", "options"),
             "sorted keys": _dump(sort_keys=True),
             "flow style": _dump(default_flow_style=True),

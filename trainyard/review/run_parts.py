@@ -70,7 +70,7 @@ class StackFileParts:
 
     def of_job(self, name: str) -> Parts:
         """All without those of its runs, and with the packages of its requirements."""
-        job = self.stack.jobs[name]
+        job = self.stack.jobs[name].without_written_defaults()
         parts = self._with_encrypted(("jobs", name), _parts_of(job, (), False, frozenset({"roles", "runs"})))
         for role_name, role in job.roles.items():
             # A renamed role is compared with itself.
