@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -15,6 +16,8 @@ ON_DEMAND: Final = "on-demand"
 SPOT: Final = "spot"
 CAPACITY_BLOCK: Final = "capacity-block"
 Market = Literal["on-demand", "spot", "capacity-block"]
+# AWS ends the machines of a capacity block so long before the block itself.
+BLOCK_MACHINES_END_BEFORE: Final = timedelta(minutes=30)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,20 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pulumi
 
-from catalog.aws import CAPACITY_BLOCK
+from catalog.aws import BLOCK_MACHINES_END_BEFORE, CAPACITY_BLOCK
 from components.aws.client.functions import GET_CAPACITY_RESERVATION
 from components.aws.plan import AwsDl1Plan, AwsJobPlan
 from components.runs import RunProvider
 from schemas.findings import Path, Wrong, at
 from schemas.name_suggestions import count_noun, quoted_list
 
-# AWS ends the machines of a block so long before the block itself.
-ENDS_BEFORE = timedelta(minutes=30)
+_MINUTES = int(BLOCK_MACHINES_END_BEFORE.total_seconds()) // 60
 _ANOTHER = "name another block"
 
 
@@ -99,13 +98,10 @@ def find_scattered_blocks(zones: Mapping[str, str], plan: AwsDl1Plan, offering: 
             yield Wrong(block_path(name), message, "make a stack of its own for this job")
 
 
-_MINUTES = int(ENDS_BEFORE.total_seconds()) // 60
-
-
 def _last_minute(block: Mapping[str, Any]) -> datetime | None:
     """When AWS ends the machines of a block."""
     ends = _time(block.get("endDate"))
-    return None if ends is None else ends - ENDS_BEFORE
+    return None if ends is None else ends - BLOCK_MACHINES_END_BEFORE
 
 
 def _time(text: Any) -> datetime | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from catalog.aws import CAPACITY_BLOCK, aws_machine
+from catalog.aws import BLOCK_MACHINES_END_BEFORE, CAPACITY_BLOCK, aws_machine
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions import machine_view
 from localcloud.aws.additions.instance_types import is_offered
@@ -27,8 +27,6 @@ _FILTERS = {
 }  # fmt: skip
 _OFFERING = "cb-"
 _RUNNING = ("pending", "running")
-# AWS ends a block's machines so long before its end.
-_ENDS_BEFORE = timedelta(minutes=30)
 # How long a block may last: days up to two weeks, then weeks up to half a year.
 _DAYS = (*range(1, 15), *range(21, 183, 7))
 _MOST_MACHINES = 64
@@ -237,7 +235,10 @@ def _state_of(reservation: dict[str, Any]) -> str:
 
 
 def _is_ending(reservation: dict[str, Any]) -> bool:
-    return reservation["ReservationType"] == CAPACITY_BLOCK and _utc_now() >= _end_of(reservation) - _ENDS_BEFORE
+    return (
+        reservation["ReservationType"] == CAPACITY_BLOCK
+        and _utc_now() >= _end_of(reservation) - BLOCK_MACHINES_END_BEFORE
+    )
 
 
 def _end_of(block: dict[str, Any]) -> datetime:
