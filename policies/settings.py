@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from difflib import get_close_matches
 from typing import Any
 
 from policies.rule import PolicyRule, StackRule, all_rules
@@ -72,6 +71,8 @@ def read_rule_settings(config: Mapping[str, Any]) -> Mapping[str, RuleSettings]:
     schemas = {rule.id: settings_of(rule) for rule in all_rules()} | {NOT_KNOWN_YET: {}}
     for name in config:
         if name != ALL and name not in schemas:
+            from difflib import get_close_matches  # a lazy import, because the pack starts with each preview
+
             near = "".join(f": did you mean `{rule}`?" for rule in get_close_matches(name, schemas, 1))
             raise PolicyConfigError(f"`{name}` is not a rule of the pack (docs/policies.md){near}")
     everywhere = _valid_level(ALL, config[ALL]) if ALL in config else None

@@ -34,7 +34,8 @@ class SettingKind:
 
 
 def _setting_kind(keys: str, decides: str, *, usual: bool = False, hidden: bool = False) -> SettingKind:
-    return SettingKind(re.compile(keys, re.IGNORECASE), decides, usual, hidden)
+    # A key of YAML may have line breaks.
+    return SettingKind(re.compile(keys, re.IGNORECASE | re.DOTALL), decides, usual, hidden)
 
 
 _OF_SECRETS = (
@@ -61,9 +62,8 @@ _SETTING_KINDS = (
     _setting_kind(r"(plugins|packages)(\..*)?", "which provider runs, with the credentials of whoever runs `up`"),
     _setting_kind(r"config\..+", "a value that every stack takes which does not set it"),
     _setting_kind(r"name|stackconfigdir", "which stack files `up` reads, and which of their keys"),
-    _setting_kind(r"(?s).+:.*", "a setting of another provider or package"),
-    # Any key at all, whatever is in its name: the last row is that of all that have no other.
-    _setting_kind(r"(?s).*", "a setting of Pulumi"),
+    _setting_kind(r".+:.*", "a setting of another provider or package"),
+    _setting_kind(r".*", "a setting of Pulumi"),
 )
 
 
