@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from components.aws.types.aws_resource_type import pulumi_name_of_member
 from components.platform.client import PlatformFunctions
 from components.platform.values import Properties
 from components.s3 import Session, aws_refusal
@@ -24,7 +25,7 @@ def get_capacity_reservation(config: Properties, arguments: Properties) -> dict[
     except Exception as error:
         raise aws_refusal(f"the capacity reservation {arguments['id']}", error) from None
     row: Mapping[str, Any] = rows[0]
-    values = {name[0].lower() + name[1:]: row[name] for name in row if name != "Tags"}
+    values = {pulumi_name_of_member(name): row[name] for name in row if name != "Tags"}
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
 
 
