@@ -82,7 +82,7 @@ def test_a_stack_does_not_move_to_another_region(changed: Written) -> None:
     ("platform", "before", "there"),
     [
         ("oci", {"virtualCluster": "default", "jobs": {}}, "openpai"),
-        ("oci", {"securityGroupId": "sg-1", "subnetId": "subnet-1"}, "aws-dl1"),
+        ("oci", {"securityGroupId": "sg-1", "subnetId": "subnet-1"}, "aws"),
         ("openpai", BEFORE, "oci"),
     ],
 )
