@@ -97,7 +97,8 @@ class Accelerator:
     image: str = ""
     release: str = ""
     releases: Mapping[str, str] = field(default_factory=dict)
-    oldest: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    oldest: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     cache: str = ""
     host_nic: bool = False
     traffic: str = ""

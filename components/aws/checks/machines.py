@@ -94,13 +94,13 @@ def unsuitable_image(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
         if "release" in named and named["release"] != job.release:
             message = f"the image has {own.words}'s software {named['release']}, but the machines have {job.release}"
             yield Wrong(at("jobs", name, "image"), message, f"use an image of {job.release}, or change `release`")
-        elif "major" in named and (least := own.oldest.get(machine.model)):
-            version = f"{named['major']}.{named['minor']}"
-            if _version_numbers(version) < _version_numbers(least):
-                message = (
-                    f"the image has CUDA {version}, but CUDA knows the {machine.model} of {machine.name} since {least}"
-                )
-                yield Wrong(at("jobs", name, "image"), message, f"use an image with CUDA {least} or newer")
+        elif named:
+            for software, least in own.oldest.get(machine.model, {}).items():
+                has = re.search(own.versions[software], job.image)
+                if has and tuple(map(int, has.groups())) < tuple(map(int, least.split("."))):
+                    version = ".".join(has.groups())
+                    message = f"the image has {software} {version}: too old for the {machine.model} of {machine.name}"
+                    yield Wrong(at("jobs", name, "image"), message, f"use an image with {software} {least} or newer")
         elif not named and (other := _accelerator_of_image(job)) and machine.accelerators:
             message = f"the image is for {other.words}, but {machine.name} has {own.words}"
             yield Wrong(at("jobs", name, "image"), message, f"use an image for {own.words}")
@@ -113,10 +113,6 @@ def _named_by_image(job: AwsJob, row: Accelerator) -> Mapping[str, str]:
 
 def _accelerator_of_image(job: AwsJob) -> Accelerator | None:
     return next((row for row in accelerators().values() if _named_by_image(job, row)), None)
-
-
-def _version_numbers(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(".")))
 
 
 @rule("TY858", "libfabric without EFA")
