@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stand-ins for existing resources that a stack file names. They are made once in the local AWS, and removed with the
-last stack."""
+last stack.
+
+The rows of components/aws/types have the calls that find, make and delete a resource of a kind.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,69 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from ipaddress import ip_network
-from typing import Any
+from typing import Any, NamedTuple
 
+from catalog.tables import table
 from components.aws.client.aws_session import DEPLOYER, ask_aws, ask_aws_if_exists, local_aws_session
 from components.aws.local.removal import empty_bucket
+from components.aws.statements import ANY, TRUST, VERSION
+from components.aws.types import SERVED_TYPES
+from components.aws.types.aws_resource_type import AwsResourceType, Creation, Deletion, LiveState, Read
+from components.aws.types.templates import fill_template
 from components.platform.calls import LocalCloud, Tell
 from components.platform.local import network_around
 from localcloud.aws.account import ACCOUNT, GROUPS
 from schemas.each import lies_outside
 
 RECORD = "stand-ins-aws.json"
-# Only resources with this tag are removed: users may make resources with the same names.
+# Says that a resource is a stand-in, and for what.
 MARK = "trainyard-stands-in"
 # The addresses of a VPC for which no stack file names a subnet's. A stand-in for a subnet takes a part of its VPC's.
 _VPC_BLOCK, _SUBNET_BITS = "10.200.0.0/16", 20
-_NODES = {
-    "Version": "2012-10-17",
-    "Statement": [
-        {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    ],
+_NO_CALL = Deletion("", {})
+
+
+class _Calls(NamedTuple):
+    """The calls of a kind that is no type of Pulumi's provider, or that nobody can delete. As in `AwsResourceType`."""
+
+    service: str
+    create: Creation
+    reads: tuple[Read, ...] = ()
+    delete: Deletion = _NO_CALL
+    kind: str = ""
+    live: LiveState | None = None
+
+
+_BLOCK = SERVED_TYPES["aws:ec2/capacityReservation:CapacityReservation"]
+_TYPES = {
+    "vpc": "aws:ec2/vpc:Vpc", "subnet": "aws:ec2/subnet:Subnet", "route table": "aws:ec2/routeTable:RouteTable",
+    "security group": "aws:ec2/securityGroup:SecurityGroup", "bucket": "aws:s3/bucket:Bucket",
+    "repository": "aws:ecr/repository:Repository", "log group": "aws:cloudwatch/logGroup:LogGroup",
+    "placement group": "aws:ec2/placementGroup:PlacementGroup", "policy": "aws:iam/policy:Policy",
+    "role": "aws:iam/role:Role", "user role": "aws:iam/role:Role",
+}  # fmt: skip
+_CALLS: Mapping[str, AwsResourceType | _Calls] = {
+    **{kind: SERVED_TYPES[token] for kind, token in _TYPES.items()},
+    "group": _Calls(
+        "iam", Creation("CreateGroup", "{name}"), (Read("GetGroup", {"GroupName": "{id}"}),),
+        Deletion("DeleteGroup", {"GroupName": "{id}"}),
+    ),
+    "grant": _Calls(
+        "iam", Creation("PutGroupPolicy", ""),
+        delete=Deletion("DeleteGroupPolicy", {"GroupName": "{id}", "PolicyName": "{policy}"}),
+    ),
+    "parameter": _Calls(
+        "ssm", Creation("PutParameter", "{name}"), (Read("GetParameter", {"Name": "{id}"}),),
+        Deletion("DeleteParameter", {"Name": "{id}"}),
+    ),
+    "image": _Calls(
+        "ec2", Creation("RegisterImage", ""), (Read("DescribeImages", {}, "Images[0]"),),
+        live=LiveState(filter="image-id"),
+    ),
+    "capacity block": _Calls(
+        "ec2", Creation("PurchaseCapacityBlock", _BLOCK.create.id, _BLOCK.create.created), _BLOCK.reads,
+        kind=_BLOCK.kind,
+    ),
 }  # fmt: skip
 
 
@@ -35,8 +82,8 @@ class StandIns:
     """The stand-ins of one local cloud and region, by kind and by the name or id in stack files."""
 
     def __init__(self, cloud: LocalCloud, tell: Tell, region: str, zone: str = "") -> None:
-        self._tell = tell
-        self._region, self._zone = region, zone
+        self.tell = tell
+        self.region, self.zone = region, zone or f"{region}a"
         self._file = cloud.home / RECORD
         self._made: dict[str, str] = json.loads(self._file.read_text()) if self._file.exists() else {}
         self._cloud = cloud
@@ -44,14 +91,41 @@ class StandIns:
 
     def one(self, kind: str, name: str, **within: str) -> tuple[str, bool]:
         """The id or name of the resource in the local AWS, and whether it is a stand-in."""
-        key = f"{self._region} {kind} {name}"
+        key = f"{self.region} {kind} {name}"
         if key in self._made:
             return self._made[key], True
-        if there := _THERE[kind](self, name):
-            return there, False
+        # AWS's own policies are there under their ARN; others are of the local account.
+        own = f"arn:aws:iam::{ACCOUNT}:policy/{name.partition(':policy/')[2]}"
+        for there in (name, own) if kind == "policy" else (name,):
+            if self.is_there(kind, there):
+                return there, False
         self._made[key] = _MAKE[kind](self, name, **within)
         self._write()
         return self._made[key], True
+
+    def is_there(self, kind: str, name: str) -> bool:
+        import jmespath
+
+        calls = _CALLS[kind]
+        read = calls.reads[0]
+        parameters = fill_template(read.parameters, {"id": name})
+        # EC2 refuses a list by ids that are not there.
+        if calls.live and calls.live.filter:
+            parameters = {"Filters": [{"Name": calls.live.filter, "Values": [name]}]}
+        answer = self.find(f"Look for {name}", calls.service, read.operation, **parameters)
+        return bool(answer and jmespath.search(fill_template(read.at, {"id": name}), answer))
+
+    def make(self, kind: str, name: str, **request: Any) -> str:
+        """Makes a resource of a kind. Returns its id, or its name if the kind has no other id."""
+        import jmespath
+
+        calls = _CALLS[kind]
+        if calls.kind:
+            tags = [{"Key": MARK, "Value": name}, {"Key": "Name", "Value": name}]
+            request["TagSpecifications"] = [{"ResourceType": calls.kind, "Tags": tags}]
+        answer = self.ask(f"Make a stand-in for the {kind} {name}", calls.service, calls.create.operation, **request)
+        created = jmespath.search(calls.create.created, answer) or {}
+        return str(fill_template(calls.create.id, created) or name)
 
     def grant(self, kind: str, name: str, policy: str, document: Mapping[str, Any]) -> bool:
         """Gives a role or group the access that the real one has.
@@ -59,16 +133,16 @@ class StandIns:
         This changes stand-ins, and the groups that every local account has. Roles and groups that a user has made keep
         their own access: then it returns False.
         """
-        if f"{self._region} {kind} {name}" not in self._made:
+        if f"{self.region} {kind} {name}" not in self._made:
             if kind != "group" or name not in GROUPS:
                 return False
-            self._made[f"{self._region} grant {name}/{policy}"] = name
+            self._made[f"{self.region} grant {name}/{policy}"] = name
             self._write()
-        what, words = f"Grant {policy} to the stand-in for {name}", json.dumps(document)
-        if kind == "group":
-            self.ask(what, "iam", "put_group_policy", GroupName=name, PolicyName=policy, PolicyDocument=words)
-        else:
-            self.ask(what, "iam", "put_role_policy", RoleName=name, PolicyName=policy, PolicyDocument=words)
+        holder = "Group" if kind == "group" else "Role"
+        self.ask(
+            f"Grant {policy} to the stand-in for {name}", "iam", f"Put{holder}Policy", **{f"{holder}Name": name},
+            PolicyName=policy, PolicyDocument=json.dumps(document),
+        )  # fmt: skip
         return True
 
     def remove(self, is_kept: Callable[[str, str], bool]) -> None:
@@ -76,12 +150,17 @@ class StandIns:
         for key in reversed(list(self._made)):
             region, _, rest = key.partition(" ")
             # Kinds may contain spaces: `security group`.
-            kind = next(one for one in sorted(_REMOVE, key=len, reverse=True) if rest.startswith(f"{one} "))
-            name = rest.removeprefix(f"{kind} ")
+            kind = next(one for one in sorted(_CALLS, key=len, reverse=True) if rest.startswith(f"{one} "))
             if is_kept(kind, self._made[key]):
                 continue
-            other = self if region == self._region else StandIns(self._cloud, self._tell, region)
-            _REMOVE[kind](other, self._made.pop(key), name)
+            here = self if region == self.region else StandIns(self._cloud, self.tell, region)
+            made, name = self._made.pop(key), rest.removeprefix(f"{kind} ")
+            if empty := _EMPTY.get(kind):
+                empty(here, made)
+            calls, values = _CALLS[kind], {"id": made, "policy": name.removeprefix(f"{made}/"), "forceDelete": True}
+            if delete := calls.delete.operation:
+                parameters = fill_template(calls.delete.parameters, values)
+                here.find(f"Remove the stand-in for the {kind} {name}", calls.service, delete, **parameters)
             self._write()
 
     def _write(self) -> None:
@@ -93,242 +172,129 @@ class StandIns:
         return self._session.client(service)
 
     def ask(self, what: str, service: str, operation: str, **request: Any) -> Any:
-        return ask_aws(self._tell, what, partial(getattr(self.client(service), operation), **request))
+        """The response to an operation, by its name in AWS's API."""
+        return ask_aws(self.tell, what, self._call(service, operation, request))
 
     def find(self, what: str, service: str, operation: str, **request: Any) -> Any:
-        return ask_aws_if_exists(self._tell, what, partial(getattr(self.client(service), operation), **request))
+        """As `ask`, but None if the resource does not exist."""
+        return ask_aws_if_exists(self.tell, what, self._call(service, operation, request))
 
-    def tell(self) -> Tell:
-        return self._tell
+    def _call(self, service: str, operation: str, request: Mapping[str, Any]) -> Callable[[], Any]:
+        from botocore import xform_name
 
-    @property
-    def zone(self) -> str:
-        return self._zone or f"{self._region}a"
-
-    @property
-    def region(self) -> str:
-        return self._region
-
-
-def _stand_in_tags(kind: str, name: str) -> list[dict[str, Any]]:
-    return [{"ResourceType": kind, "Tags": [{"Key": MARK, "Value": name}, {"Key": "Name", "Value": name}]}]
+        return partial(getattr(self.client(service), xform_name(operation)), **request)
 
 
 def widen_vpc(here: StandIns, vpc: str, cidr: str) -> None:
     """Stacks that share a VPC may have their subnets in different parts of it."""
     what = "Widen the stand-in for a VPC"
-    there = here.ask(what, "ec2", "describe_vpcs", VpcIds=[vpc])["Vpcs"][0]["CidrBlockAssociationSet"]
+    there = here.ask(what, "ec2", "DescribeVpcs", VpcIds=[vpc])["Vpcs"][0]["CidrBlockAssociationSet"]
     if lies_outside(cidr, [row["CidrBlock"] for row in there]):
-        here.ask(what, "ec2", "associate_vpc_cidr_block", VpcId=vpc, CidrBlock=network_around(cidr))
+        here.ask(what, "ec2", "AssociateVpcCidrBlock", VpcId=vpc, CidrBlock=network_around(cidr))
 
 
 def _make_vpc(here: StandIns, name: str, holds: str = "") -> str:
     """A VPC with an internet gateway, as nodes need it. `holds`: the addresses of a subnet that will be in it."""
-    what = f"Make a stand-in for the VPC {name}"
-    block = network_around(holds) if holds else _VPC_BLOCK
-    vpc = here.ask(what, "ec2", "create_vpc", CidrBlock=block, TagSpecifications=_stand_in_tags("vpc", name))
-    identifier = str(vpc["Vpc"]["VpcId"])
-    gateway = here.ask(what, "ec2", "create_internet_gateway")["InternetGateway"]["InternetGatewayId"]
-    here.ask(what, "ec2", "attach_internet_gateway", InternetGatewayId=gateway, VpcId=identifier)
-    mine = [{"Name": "vpc-id", "Values": [identifier]}]
-    for table in here.ask(what, "ec2", "describe_route_tables", Filters=mine)["RouteTables"]:
-        here.ask(
-            what, "ec2", "create_route", RouteTableId=table["RouteTableId"], DestinationCidrBlock="0.0.0.0/0",
-            GatewayId=gateway,
-        )  # fmt: skip
-    return identifier
+    vpc, what = here.make("vpc", name, CidrBlock=network_around(holds) if holds else _VPC_BLOCK), "Make its way out"
+    gateway = here.ask(what, "ec2", "CreateInternetGateway")["InternetGateway"]["InternetGatewayId"]
+    here.ask(what, "ec2", "AttachInternetGateway", InternetGatewayId=gateway, VpcId=vpc)
+    mine = [{"Name": "vpc-id", "Values": [vpc]}]
+    for row in here.ask(what, "ec2", "DescribeRouteTables", Filters=mine)["RouteTables"]:
+        _route_to_internet(here, row["RouteTableId"], gateway)
+    return vpc
 
 
-def _remove_vpc(here: StandIns, identifier: str, name: str) -> None:
-    what = f"Remove the stand-in for the VPC {name}"
-    mine = [{"Name": "attachment.vpc-id", "Values": [identifier]}]
-    for gateway in here.ask(what, "ec2", "describe_internet_gateways", Filters=mine)["InternetGateways"]:
-        one = gateway["InternetGatewayId"]
-        here.find(what, "ec2", "detach_internet_gateway", InternetGatewayId=one, VpcId=identifier)
-        here.find(what, "ec2", "delete_internet_gateway", InternetGatewayId=one)
-    here.find(what, "ec2", "delete_vpc", VpcId=identifier)
+def _route_to_internet(here: StandIns, routes: str, gateway: str) -> None:
+    way = {"DestinationCidrBlock": "0.0.0.0/0", "GatewayId": gateway}
+    here.ask("Route to the internet", "ec2", "CreateRoute", RouteTableId=routes, **way)
+
+
+def _gateways_of_vpc(here: StandIns, vpc: str) -> list[str]:
+    mine = [{"Name": "attachment.vpc-id", "Values": [vpc]}]
+    answer = here.ask("Look for its way out", "ec2", "DescribeInternetGateways", Filters=mine)
+    return [gateway["InternetGatewayId"] for gateway in answer["InternetGateways"]]
+
+
+def _empty_vpc(here: StandIns, vpc: str) -> None:
+    for gateway in _gateways_of_vpc(here, vpc):
+        here.find("Detach its way out", "ec2", "DetachInternetGateway", InternetGatewayId=gateway, VpcId=vpc)
+        here.find("Remove its way out", "ec2", "DeleteInternetGateway", InternetGatewayId=gateway)
 
 
 def _make_subnet(here: StandIns, name: str, vpc: str) -> str:
-    what = f"Make a stand-in for the subnet {name}"
-    mine = [{"Name": "vpc-id", "Values": [vpc]}]
-    rows = here.ask(what, "ec2", "describe_subnets", Filters=mine)["Subnets"]
-    taken = [ip_network(row["CidrBlock"]) for row in rows]
-    whole = ip_network(here.ask(what, "ec2", "describe_vpcs", VpcIds=[vpc])["Vpcs"][0]["CidrBlock"])
+    what, mine = "Look for free addresses", [{"Name": "vpc-id", "Values": [vpc]}]
+    taken = [ip_network(row["CidrBlock"]) for row in here.ask(what, "ec2", "DescribeSubnets", Filters=mine)["Subnets"]]
+    whole = ip_network(here.ask(what, "ec2", "DescribeVpcs", VpcIds=[vpc])["Vpcs"][0]["CidrBlock"])
     parts = whole.subnets(new_prefix=max(_SUBNET_BITS, whole.prefixlen))
-    block = next(str(one) for one in parts if not any(one.overlaps(other) for other in taken))
-    made = here.ask(
-        what, "ec2", "create_subnet", VpcId=vpc, CidrBlock=block, AvailabilityZone=here.zone,
-        TagSpecifications=_stand_in_tags("subnet", name),
-    )  # fmt: skip
-    return str(made["Subnet"]["SubnetId"])
+    block = next(str(part) for part in parts if not any(part.overlaps(other) for other in taken))
+    return here.make("subnet", name, VpcId=vpc, CidrBlock=block, AvailabilityZone=here.zone)
 
 
 def _make_security_group(here: StandIns, name: str, vpc: str) -> str:
     """A security group for nodes with EFA: all traffic from and to itself, and HTTPS to AWS's services."""
-    what = f"Make a stand-in for the security group {name}"
-    made = here.ask(
-        what, "ec2", "create_security_group", GroupName=f"stand-in-{name}", Description="stands in", VpcId=vpc,
-        TagSpecifications=_stand_in_tags("security-group", name),
-    )["GroupId"]  # fmt: skip
-    everything = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": made, "Description": "nodes"}]}]
-    here.ask(what, "ec2", "authorize_security_group_ingress", GroupId=made, IpPermissions=everything)
-    here.ask(what, "ec2", "authorize_security_group_egress", GroupId=made, IpPermissions=everything)
-    return str(made)
+    group = here.make("security group", name, GroupName=f"stand-in-{name}", Description="stands in", VpcId=vpc)
+    everything = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group, "Description": "nodes"}]}]
+    for side in ("Ingress", "Egress"):
+        operation = f"AuthorizeSecurityGroup{side}"
+        here.ask("Let its members reach each other", "ec2", operation, GroupId=group, IpPermissions=everything)
+    return group
 
 
 def _make_route_table(here: StandIns, name: str, vpc: str) -> str:
-    what = f"Make a stand-in for the route table {name}"
-    made = here.ask(what, "ec2", "create_route_table", VpcId=vpc, TagSpecifications=_stand_in_tags("route-table", name))
-    table = str(made["RouteTable"]["RouteTableId"])
-    mine = [{"Name": "attachment.vpc-id", "Values": [vpc]}]
-    (gateway,) = here.ask(what, "ec2", "describe_internet_gateways", Filters=mine)["InternetGateways"][:1]
-    way = gateway["InternetGatewayId"]
-    here.ask(what, "ec2", "create_route", RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", GatewayId=way)
-    return table
+    routes = here.make("route table", name, VpcId=vpc)
+    _route_to_internet(here, routes, _gateways_of_vpc(here, vpc)[0])
+    return routes
 
 
 def _make_bucket(here: StandIns, name: str) -> str:
     where = {} if here.region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": here.region}}
-    here.ask(f"Make a stand-in for the bucket {name}", "s3", "create_bucket", Bucket=name, **where)
-    return name
-
-
-def _remove_bucket(here: StandIns, made: str, name: str) -> None:
-    empty_bucket(here.client("s3"), here.tell(), made)
-    here.find(f"Remove the stand-in for the bucket {name}", "s3", "delete_bucket", Bucket=made)
+    return here.make("bucket", name, Bucket=name, **where)
 
 
 def _make_role(here: StandIns, name: str) -> str:
     """The nodes' role, with an instance profile of the same name, as AWS's console makes them."""
-    what, service = f"Make a stand-in for the role {name}", "iam"
-    here.ask(what, service, "create_role", RoleName=name, AssumeRolePolicyDocument=json.dumps(_NODES))
-    here.ask(what, service, "create_instance_profile", InstanceProfileName=name)
-    here.ask(what, service, "add_role_to_instance_profile", InstanceProfileName=name, RoleName=name)
+    here.make("role", name, RoleName=name, AssumeRolePolicyDocument=json.dumps(TRUST))
+    here.ask("Make its instance profile", "iam", "CreateInstanceProfile", InstanceProfileName=name)
+    here.ask("Fill its profile", "iam", "AddRoleToInstanceProfile", InstanceProfileName=name, RoleName=name)
     return name
 
 
-def _remove_role(here: StandIns, made: str, name: str) -> None:
-    what, service = f"Remove the stand-in for the role {name}", "iam"
-    here.find(what, service, "remove_role_from_instance_profile", InstanceProfileName=made, RoleName=made)
-    here.find(what, service, "delete_instance_profile", InstanceProfileName=made)
-    for policy in (here.find(what, service, "list_role_policies", RoleName=made) or {}).get("PolicyNames", ()):
-        here.find(what, service, "delete_role_policy", RoleName=made, PolicyName=policy)
-    here.find(what, service, "delete_role", RoleName=made)
+def _empty_role(here: StandIns, role: str) -> None:
+    what, profile = "Remove its instance profile", {"InstanceProfileName": role}
+    here.find(what, "iam", "RemoveRoleFromInstanceProfile", **profile, RoleName=role)
+    here.find(what, "iam", "DeleteInstanceProfile", **profile)
+    _remove_inline_policies(here, role, "Role")
 
 
-def _remove_group(here: StandIns, made: str, name: str) -> None:
-    what = f"Remove the stand-in for the group {name}"
-    for policy in (here.find(what, "iam", "list_group_policies", GroupName=made) or {}).get("PolicyNames", ()):
-        here.find(what, "iam", "delete_group_policy", GroupName=made, PolicyName=policy)
-    here.find(what, "iam", "delete_group", GroupName=made)
-
-
-def _remove_grant(here: StandIns, made: str, name: str) -> None:
-    policy = name.removeprefix(f"{made}/")
-    here.find(f"Remove {policy} of {made}", "iam", "delete_group_policy", GroupName=made, PolicyName=policy)
+def _remove_inline_policies(here: StandIns, name: str, holder: str) -> None:
+    of = {f"{holder}Name": name}
+    listed = here.find("List its policies", "iam", f"List{holder}Policies", **of)
+    for policy in (listed or {}).get("PolicyNames", ()):
+        here.find(f"Remove its policy {policy}", "iam", f"Delete{holder}Policy", **of, PolicyName=policy)
 
 
 def _stand_in_image(here: StandIns, name: str) -> str:
-    from catalog.tables import table
-
     return str(table("aws_local")["image"][0]["id"])
 
 
 def _buy_block(here: StandIns, name: str, machine: str) -> str:
     """As many machines as a block may have, for as long as one may last: stacks that share it may change and stay."""
-    what = f"Buy a stand-in for the capacity block {name}"
-    offerings = here.ask(
-        what, "ec2", "describe_capacity_block_offerings", InstanceType=machine, InstanceCount=64,
-        CapacityDurationHours=182 * 24,
-    )["CapacityBlockOfferings"]  # fmt: skip
+    wanted = {"InstanceType": machine, "InstanceCount": 64, "CapacityDurationHours": 182 * 24}
+    answer = here.ask(f"Look for a block of {machine}", "ec2", "DescribeCapacityBlockOfferings", **wanted)
+    offerings = answer["CapacityBlockOfferings"]
     if not offerings:  # no zone of the region has the machines, which `up` says
         return name
     # Where the zone that the file names has none, `up` says in which one the block lies, as on AWS.
     offering = min(offerings, key=lambda one: one["AvailabilityZone"] != here.zone)["CapacityBlockOfferingId"]
-    bought = here.ask(
-        what, "ec2", "purchase_capacity_block", CapacityBlockOfferingId=offering, InstancePlatform="Linux/UNIX",
-        TagSpecifications=_stand_in_tags("capacity-reservation", name),
-    )  # fmt: skip
-    return str(bought["CapacityReservation"]["CapacityReservationId"])
-
-
-def _make_parameter(here: StandIns, name: str) -> str:
-    image = _stand_in_image(here, name)
-    here.ask(f"Make a stand-in for {name}", "ssm", "put_parameter", Name=name, Value=image, Type="String")
-    return name
-
-
-def _find_policy(here: StandIns, arn: str) -> str:
-    """AWS's own policies are there under their ARN; others are of the local account."""
-    own = f"arn:aws:iam::{ACCOUNT}:policy/{arn.partition(':policy/')[2]}"
-    found = (name for name in (arn, own) if here.find(f"Look for {name}", "iam", "get_policy", PolicyArn=name))
-    return next(found, "")
+    return here.make("capacity block", name, CapacityBlockOfferingId=offering, InstancePlatform="Linux/UNIX")
 
 
 def _make_policy(here: StandIns, arn: str) -> str:
     path, _, name = arn.partition(":policy")[2].rpartition("/")
-    words = json.dumps({"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}})
-    what = f"Make a stand-in for the policy {name}"
-    made = here.ask(what, "iam", "create_policy", PolicyName=name, Path=f"{path}/", PolicyDocument=words)
-    return str(made["Policy"]["Arn"])
+    everything = {"Version": VERSION, "Statement": {"Effect": "Allow", "Action": ANY, "Resource": ANY}}
+    return here.make("policy", name, PolicyName=name, Path=f"{path}/", PolicyDocument=json.dumps(everything))
 
 
-def _made_by(service: str, operation: str, parameter: str, kind: str, **more: Any) -> Callable[[StandIns, str], str]:
-    def make(here: StandIns, name: str) -> str:
-        here.ask(f"Make a stand-in for the {kind} {name}", service, operation, **{parameter: name}, **more)
-        return name
-
-    return make
-
-
-def _find_by_id(operation: str, key: str, plural: str) -> Callable[[StandIns, str], str]:
-    def find(here: StandIns, name: str) -> str:
-        answer = here.find(f"Look for {name}", "ec2", operation, Filters=[{"Name": key, "Values": [name]}])
-        return name if (answer or {}).get(plural) else ""
-
-    return find
-
-
-def _find_by_name(
-    service: str, operation: str, parameter: str, as_list: bool = False
-) -> Callable[[StandIns, str], str]:
-    def find(here: StandIns, name: str) -> str:
-        wanted: Any = [name] if as_list else name
-        return name if here.find(f"Look for {name}", service, operation, **{parameter: wanted}) else ""
-
-    return find
-
-
-def _find_log_group(here: StandIns, name: str) -> str:
-    answer = here.ask(f"Look for {name}", "logs", "describe_log_groups", logGroupNamePrefix=name)
-    return name if any(row["logGroupName"] == name for row in answer["logGroups"]) else ""
-
-
-def _gone_by(service: str, operation: str, parameter: str, **more: Any) -> Callable[[StandIns, str, str], None]:
-    def remove(here: StandIns, made: str, name: str) -> None:
-        here.find(f"Remove the stand-in for {name}", service, operation, **{parameter: made}, **more)
-
-    return remove
-
-
-_THERE: Mapping[str, Callable[[StandIns, str], str]] = {
-    "vpc": _find_by_id("describe_vpcs", "vpc-id", "Vpcs"),
-    "subnet": _find_by_id("describe_subnets", "subnet-id", "Subnets"),
-    "security group": _find_by_id("describe_security_groups", "group-id", "SecurityGroups"),
-    "route table": _find_by_id("describe_route_tables", "route-table-id", "RouteTables"),
-    "bucket": _find_by_name("s3", "head_bucket", "Bucket"),
-    "role": _find_by_name("iam", "get_role", "RoleName"),
-    "repository": _find_by_name("ecr", "describe_repositories", "repositoryNames", as_list=True),
-    "log group": _find_log_group,
-    "group": _find_by_name("iam", "get_group", "GroupName"),
-    "user role": _find_by_name("iam", "get_role", "RoleName"),
-    "placement group": _find_by_name("ec2", "describe_placement_groups", "GroupNames", as_list=True),
-    "parameter": _find_by_name("ssm", "get_parameter", "Name"),
-    "policy": _find_policy,
-    "image": _find_by_id("describe_images", "image-id", "Images"),
-    "capacity block": _find_by_name("ec2", "describe_capacity_reservations", "CapacityReservationIds", as_list=True),
-}  # fmt: skip
 _MAKE: Mapping[str, Callable[..., str]] = {
     "vpc": _make_vpc,
     "subnet": _make_subnet,
@@ -337,30 +303,22 @@ _MAKE: Mapping[str, Callable[..., str]] = {
     "bucket": _make_bucket,
     "role": _make_role,
     "user role": _make_role,
-    "parameter": _make_parameter,
     "policy": _make_policy,
     "image": _stand_in_image,
     "capacity block": _buy_block,
-    "repository": _made_by("ecr", "create_repository", "repositoryName", "repository"),
-    "log group": _made_by("logs", "create_log_group", "logGroupName", "log group"),
-    "group": _made_by("iam", "create_group", "GroupName", "group"),
-    "placement group": _made_by("ec2", "create_placement_group", "GroupName", "placement group", Strategy="cluster"),
-}  # fmt: skip
-_REMOVE: Mapping[str, Callable[[StandIns, str, str], None]] = {
-    "vpc": _remove_vpc,
-    "subnet": _gone_by("ec2", "delete_subnet", "SubnetId"),
-    "security group": _gone_by("ec2", "delete_security_group", "GroupId"),
-    "route table": _gone_by("ec2", "delete_route_table", "RouteTableId"),
-    "bucket": _remove_bucket,
-    "role": _remove_role,
-    "repository": _gone_by("ecr", "delete_repository", "repositoryName", force=True),
-    "log group": _gone_by("logs", "delete_log_group", "logGroupName"),
-    "group": _remove_group,
-    "user role": _remove_role,
-    "grant": _remove_grant,
-    "placement group": _gone_by("ec2", "delete_placement_group", "GroupName"),
-    "parameter": _gone_by("ssm", "delete_parameter", "Name"),
-    "policy": _gone_by("iam", "delete_policy", "PolicyArn"),
-    "image": lambda here, made, name: None,
-    "capacity block": lambda here, made, name: None,  # nobody can end one
-}  # fmt: skip
+    "parameter": lambda here, name: here.make(
+        "parameter", name, Name=name, Value=_stand_in_image(here, name), Type="String"
+    ),
+    "repository": lambda here, name: here.make("repository", name, repositoryName=name),
+    "log group": lambda here, name: here.make("log group", name, logGroupName=name),
+    "group": lambda here, name: here.make("group", name, GroupName=name),
+    "placement group": lambda here, name: here.make("placement group", name, GroupName=name, Strategy="cluster"),
+}
+# What has to go before a resource can be deleted.
+_EMPTY: Mapping[str, Callable[[StandIns, str], object]] = {
+    "vpc": _empty_vpc,
+    "bucket": lambda here, bucket: empty_bucket(here.client("s3"), here.tell, bucket),
+    "role": _empty_role,
+    "user role": _empty_role,
+    "group": lambda here, group: _remove_inline_policies(here, group, "Group"),
+}

@@ -12,9 +12,11 @@ import yaml
 from botocore.exceptions import ClientError
 
 from components.aws.local.stacks import AwsLocalPlatform
+from components.aws.local.stand_ins import StandIns
 from components.aws.plan import AwsDl1Plan, aws_dl1_plan
 from components.plan.build import plan_file
 from components.platform.local import LocalFile
+from localcloud.aws.account import ACCOUNT
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients
 from tests.support.examples import STACKS, stack_file
@@ -25,6 +27,7 @@ NAME = "aws-dl1-existing-vpc"
 LOCAL = AwsLocalPlatform()
 TRUST = {"Version": "2012-10-17", "Statement": [
     {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}  # fmt: skip
+POLICY = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]}
 
 
 def stood_in(cloud: Cloud) -> LocalFile:
@@ -107,6 +110,34 @@ def test_a_capacity_block_and_images_are_stood_in_for(aws: AwsClients, shared_cl
         assert not any("parameter" in remark for remark in made.remarks)
     finally:
         LOCAL.remove_stand_ins(shared_cloud, print, with_data=True)
+
+
+def test_each_kind_of_stand_in_is_made_once_found_again_and_removed(aws: AwsClients, shared_cloud: Cloud) -> None:
+    role, boundary = "elsewhere-nodes", "arn:aws:iam::210987654321:policy/limits/boundary"
+    made = StandIns(shared_cloud, print, "eu-west-1")
+    vpc, _ = made.one("vpc", "vpc-0c0a1b2c3d4e5f607")
+    names = {
+        "subnet": "subnet-0c0a1b2c3d4e5f607", "security group": "sg-0c0a1b2c3d4e5f607",
+        "route table": "rtb-0c0a1b2c3d4e5f607", "bucket": "elsewhere-data", "repository": "elsewhere/images",
+        "role": role, "group": "elsewhere", "log group": "elsewhere", "placement group": "elsewhere",
+        "policy": boundary, "parameter": "/elsewhere/image",
+    }  # fmt: skip
+    inside = {"subnet", "security group", "route table"}
+    made.one("image", "ami-0123456789abcdef0")
+    ids = {kind: made.one(kind, name, **({"vpc": vpc} if kind in inside else {})) for kind, name in names.items()}
+    assert all(stands_in for _, stands_in in ids.values())
+    assert ids["policy"][0] == f"arn:aws:iam::{ACCOUNT}:policy/limits/boundary"
+    aws["s3"].put_object(Bucket="elsewhere-data", Key="a", Body=b"a")
+    assert made.grant("group", "elsewhere", "reads", POLICY)
+    assert made.grant("role", role, "reads", POLICY)
+    assert {kind: made.one(kind, name) for kind, name in names.items()} == ids, "made once"
+    others = StandIns(shared_cloud, print, "eu-north-1")
+    found = {kind: others.one(kind, names[kind])[1] for kind in ("bucket", "role", "group", "policy")}
+    assert not any(found.values()), "what is there needs no stand-in"
+    StandIns(shared_cloud, print, "us-east-1").remove(lambda kind, name: False)
+    again = StandIns(shared_cloud, print, "eu-west-1")
+    left = {kind for kind, (name, _) in ids.items() if again.is_there(kind, name)}
+    assert not left | {kind for kind in ("vpc",) if again.is_there(kind, vpc)}
 
 
 def test_a_stand_in_vpc_contains_the_subnets_of_all_stacks(
