@@ -23,7 +23,8 @@ _PACKAGES = ("python3", "python3-venv", "make", "git", "ca-certificates", "passw
 # Files and variables of this machine without which a process cannot reach the network, pip's index and Go's modules.
 _NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
 _NETWORK_VARIABLES = ("PIP_", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOFLAGS", "SSL_CERT", "REQUESTS_CA", "CURL_CA")
-_LONGEST_SECONDS = 1800
+# The tutorials beside a load of twenty take a tenth of two processors.
+_LONGEST_SECONDS = 3600
 _NUMBERS = {"root": 0, "user": 1000}
 # Its arguments: the Debian folder, an empty folder, the initial files, the home, the cache of the engine, the user's
 # number. Everything that is written is in memory (two gigabytes), and is lost with the mounts when the processes end.
