@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from localcloud.hosts import folders, images, kernel, syscall_filter
+from localcloud.hosts import folders, kernel, syscall_filter, users
 from localcloud.hosts.usage_watch import CONTINUE, STOP
 
 TERMINATE, KILL = signal.SIGTERM, signal.SIGQUIT
@@ -92,7 +92,7 @@ def _start_in_sandbox(spec: dict[str, Any], user_settings: int, gate: int, repor
 
 def _user_id(sandbox: dict[str, Any]) -> int:
     """The user id of the command inside the node."""
-    return 0 if sandbox["machine"] else images.NUMBER
+    return 0 if sandbox["machine"] else users.ID_IN_NODE
 
 
 def _enter_user_namespace(sandbox: dict[str, Any], entered: int, mapped: int) -> None:

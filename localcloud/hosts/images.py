@@ -13,9 +13,9 @@ from localcloud.environments.environment_rows import environment_rows
 from localcloud.environments.find import LAYER, MissingEnvironment, base_interpreters, find_environment
 from localcloud.environments.layout import SETTINGS, Layout
 from localcloud.hosts.assignment import CannotStartError
+from localcloud.hosts.users import ID_IN_NODE
 
 USER = "datascience"
-NUMBER = 1000
 HOME = f"/home/{USER}"
 TEMPORARY = "/tmp"
 # The files a run gets: its token, and the list of the nodes of its cluster.
@@ -24,9 +24,9 @@ GIVEN = "/run/trainyard"
 PROJECT = "/opt/trainyard"
 # Files of `/etc`. Names are resolved by files and DNS only, because other services of the machine are out of reach.
 FILES = {
-    "passwd": f"root:x:0:0:root:/root:/usr/sbin/nologin\n{USER}:x:{NUMBER}:{NUMBER}:{USER}:{HOME}:/bin/bash\n"
+    "passwd": f"root:x:0:0:root:/root:/usr/sbin/nologin\n{USER}:x:{ID_IN_NODE}:{ID_IN_NODE}:{USER}:{HOME}:/bin/bash\n"
     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-    "group": f"root:x:0:\n{USER}:x:{NUMBER}:\nnogroup:x:65534:\n",
+    "group": f"root:x:0:\n{USER}:x:{ID_IN_NODE}:\nnogroup:x:65534:\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
     # The address of OCI's resolver, which fails at once here. With the machine's own, a dropped packet would hang.
     "resolv.conf": "nameserver 169.254.169.254\noptions timeout:1 attempts:1\n",

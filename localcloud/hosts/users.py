@@ -14,6 +14,8 @@ from localcloud.hosts import folders
 # User ids that no system gives to accounts, services or containers: (first, count). systemd documents both.
 _FREE = ((0x70000000, 1 << 28), (60578, 606))
 _MACHINE_USERS = 1 << 16
+# The id that a run's user has inside its nodes.
+ID_IN_NODE = 1000
 
 
 def describe_users() -> str:

@@ -19,7 +19,7 @@ DOORS = {
     "trainyard/engine/progress.py",
     "trainyard/review/github_comment.py",
     "trainyard/review/gitlab_note.py",
-    "trainyard/review/sandbox.py",
+    "trainyard/review/sandbox_supervisor.py",
     "policies/__main__.py",
     "policies/describe.py",
     "provider/base/wire.py",

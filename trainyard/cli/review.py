@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -80,6 +81,8 @@ def review(
     run. Exits with 0, with 1 when a gate of --fail-on trips, and with 2 when there is nothing to review or a review
     fails.
     """
+    # The collector would walk what is imported again and again, for a process that lives for seconds.
+    gc.disable()
     from trainyard.review.changed_files import review_repository
     from trainyard.review.forms import FORMS
     from trainyard.review.gates import find_tripped_gates

@@ -41,7 +41,7 @@ from trainyard.review.monitor import (
     plain_property,
     read_stack_configuration,
 )
-from trainyard.review.recorder import Recorded, mask_marked_values, resource_of_recording
+from trainyard.review.recording import Recorded, mask_marked_values, resource_of_recording
 
 # Timeout of a program. It needs a second, but far more on a busy machine.
 SECONDS = 900

@@ -22,7 +22,8 @@ from trainyard.review.evaluate import CheckFindings, ReviewContext, review_snaps
 from trainyard.review.model import Review, StackKind
 from trainyard.review.preview import read_preview
 from trainyard.review.program_settings import compare_stack_settings
-from trainyard.review.recorder import Recorded, RecordingError, RecordingProcess, empty_recording
+from trainyard.review.recorder import RecordingError, RecordingProcess
+from trainyard.review.recording import Recorded, empty_recording
 from trainyard.review.revisions import Side, project_of_stacks
 from trainyard.review.what_runs import compare_what_runs, with_what_runs
 
@@ -68,33 +69,41 @@ class _StackSides:
 
 
 def review_stacks(request: ReviewRequest, progress: Progress) -> Iterator[Review]:
-    """Yields one review after the other. A thread records the earlier sides in advance."""
+    """Yields one review after the other. Threads record both sides in advance."""
     with ExitStack() as open_until_the_end:
         # Closed last, because closing the processes ends the recordings that still run.
-        pool = open_until_the_end.enter_context(ThreadPoolExecutor(1))
+        first_pool, then_pool = (open_until_the_end.enter_context(ThreadPoolExecutor(count)) for count in (1, 2))
         seen = tuple(_folders_of_programs(request))
         after = before = open_until_the_end.enter_context(RecordingProcess(request.after.code, seen))
         # For the same code, a second process is worth its imports only with many stacks.
-        if request.before and (request.before.code != request.after.code or len(request.names) > _FEW):
-            before = open_until_the_end.enter_context(RecordingProcess(request.before.code, seen))
+        earlier_code = request.before.code if request.before else request.after.code
+        if earlier_code != request.after.code or len(request.names) > _FEW:
+            before = open_until_the_end.enter_context(RecordingProcess(earlier_code, seen))
         request.not_isolated[:] = filter(None, (after.not_isolated,))
         # The processes import their packages meanwhile.
         stacks = _check_both_sides(request)
         then = request.context.against
         earlier = [
-            pool.submit(_record_side, before, stack.name, stack.before, then) if stack.before else None
+            first_pool.submit(_record_side, before, stack.name, stack.before, then) if stack.before else None
             for stack in stacks
         ]
+        # Where nothing is compared, both processes record new stacks.
+        recorders = (after,) if request.before else (after, before)
+        later = [
+            then_pool.submit(_record_after, recorders[number % len(recorders)], stack, future) if stack.after else None
+            for number, (stack, future) in enumerate(zip(stacks, earlier, strict=True))
+        ]
         try:
-            for number, (stack, future) in enumerate(zip(stacks, earlier, strict=True), 1):
+            for number, (stack, *recorded) in enumerate(zip(stacks, earlier, later, strict=True), 1):
                 progress(f"reviewing {stack.name} ({number} of {len(stacks)})")
                 try:
-                    review = _review_stack(request, stack, after, future)
+                    review = _review_stack(request, stack, *recorded)
                 except Exception as problem:  # an error in one stack must not hide the others
                     review = _failed_review(request, stack, problem)
                 yield review
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for pool in (first_pool, then_pool):
+                pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _folders_of_programs(request: ReviewRequest) -> Iterator[Path]:
@@ -152,17 +161,18 @@ def _check_side(request: ReviewRequest, side: Side, files: Sequence[Path | None]
     return [next(in_order) if file is not None else None for file in files]
 
 
+def _record_after(process: RecordingProcess, stack: _StackSides, earlier: Future[Recorded] | None) -> Recorded:
+    """The side after the change. Its program gets the other side as its state."""
+    return _record_side(process, stack.name, stack.after, "", earlier.result() if earlier else None)
+
+
 def _review_stack(
-    request: ReviewRequest, stack: _StackSides, after: RecordingProcess, earlier: Future[Recorded] | None
+    request: ReviewRequest, stack: _StackSides, earlier: Future[Recorded] | None, later: Future[Recorded] | None
 ) -> Review:
-    platform = _platform_of_file(stack.after or stack.before)
-    recorded = earlier.result() if earlier else empty_recording(stack.name, platform)
-    then = _with_known_paths(request, request.before or request.after, recorded.snapshot)
-    now = empty_recording(stack.name, platform).snapshot
-    if stack.after:
-        state = recorded if earlier else None
-        now = _record_side(after, stack.name, stack.after, "", state).snapshot
-        now = _with_known_paths(request, request.after, now)
+    missing = empty_recording(stack.name, _platform_of_file(stack.after or stack.before)).snapshot
+    then = earlier.result().snapshot if earlier else missing
+    then = _with_known_paths(request, request.before or request.after, then)
+    now = _with_known_paths(request, request.after, later.result().snapshot if later else missing)
     made = review_snapshots(
         then, now, stack.kind, _findings_of_stack(request, stack), request.context, request.rehearsal
     )

@@ -2,15 +2,14 @@
 """Runs the program under review like a node of the local cloud: with a user, mounts, processes and a network of its
 own, and limits. It sees the system, its Python and the folders that it needs, and reaches nobody.
 
-`start_sandbox` starts `main` in a process between, which supervises the sandbox and ends with whoever started it. Where
-a machine does not allow sandboxes, the program runs without one, and `Sandboxed.not_isolated` says why.
+A process between (sandbox_supervisor.py) makes the sandbox, and ends with whoever started it. Where a machine does not
+allow sandboxes, the program runs without one, and `Sandboxed.not_isolated` says why.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import site
 import subprocess
@@ -21,17 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from localcloud.hosts import kernel, limits
-from localcloud.hosts.child_process import UnstartableError, module_command
-from localcloud.hosts.node import has_ended, start_isolated
+from localcloud.hosts import limits
+from localcloud.hosts.child_process import module_command
 from trainyard.engine.isolated import isolated_python
 
-_READY = b"ready"
+# What the supervisor answers with when it has made the sandbox. It may answer with a reason instead.
+READY = b"ready"
 _ENDING_SECONDS = 10
-_SIGNALS = (signal.SIGTERM, signal.SIGCHLD)
-# From here on the kernel counts the processes of a user namespace apart from the others of the account.
-_COUNTS_APART = (5, 14)
-_MODULE = "trainyard.review.sandbox"
+_SUPERVISOR = "trainyard.review.sandbox_supervisor"
 _SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")))
 MEMORY_LIMIT, DISK_LIMIT, ERRORS_LIMIT, PROCESS_LIMIT = 4 << 30, 1 << 30, 64 << 20, 256
 # Folders of a repository that the program sees empty: states with their passphrases, and git's settings, which may have
@@ -117,13 +113,13 @@ def start_sandbox(
 def _start_supervisor(spec: Mapping[str, Any], own: Path, errors: IO[str]) -> tuple[subprocess.Popen[str], str]:
     """The process, and why it made no sandbox."""
     reading, writing = os.pipe()
-    command = module_command(_MODULE, json.dumps(spec), str(writing))
+    command = module_command(_SUPERVISOR, json.dumps(spec), str(writing))
     process = _start_program(command, spec["environment"], own, errors, (writing,))
     os.close(writing)
     # Not to its end: the sandbox's first process keeps it open.
     answer = os.read(reading, 2000)
     os.close(reading)
-    if answer == _READY:
+    if answer == READY:
         return process, ""
     process.communicate()
     return process, " ".join(answer.decode(errors="replace").split()) or "the process that supervises it ended"
@@ -153,53 +149,3 @@ def _python_paths() -> Iterator[tuple[str, str]]:
             if not any(target.is_relative_to(system) for system in _SYSTEM):
                 pairs[str(source), os.path.normpath(target)] = None
     yield from pairs
-
-
-def main(arguments: list[str]) -> int:
-    """Supervises one sandbox: its specification as JSON, and the open file for why there is none."""
-    spec: dict[str, Any] = json.loads(arguments[0])
-    status, parent = int(arguments[1]), os.getppid()
-    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    sandbox, most = spec["sandbox"], spec["sandbox"]["limits"]
-    groups = limits.make_cloud_group({"memory": most["memory"], "pids": most["processes"]})
-    try:
-        if groups:
-            sandbox |= {"groups": groups.child("program").folders, "version": groups.version}
-        sandbox["filtered"] = kernel.has_filters()
-        _enter_own_namespaces(most["processes"])
-        kernel.end_with_parent(signal.SIGKILL)
-        if os.getppid() != parent:
-            return 1
-        os.set_inheritable(status, False)
-        node = start_isolated(spec)
-        os.write(status, _READY)
-        reason = ""
-        while not reason and not has_ended(node.pid):
-            reason = node.watch.check()
-            caught = signal.sigtimedwait(_SIGNALS, node.watch.pause)
-            if caught and caught.si_signo == signal.SIGTERM:
-                break
-        node.kill()
-        _, more = node.exit_code()
-        if reason or more:
-            sys.stderr.write(f"it was ended: {reason or more}\n")
-    except (OSError, UnstartableError) as error:
-        os.write(status, (str(error) or "its sandbox cannot be made").encode(errors="replace"))
-        return 1
-    finally:
-        if groups:
-            groups.remove()
-    return 0
-
-
-def _enter_own_namespaces(processes: int) -> None:
-    """The user in it is the same account, with rights inside only, until the program has none."""
-    user, group = os.geteuid(), os.getegid()
-    if user == 0:
-        with suppress(PermissionError):
-            os.setgroups([])
-    kernel.unshare_namespaces(kernel.NEW_USER | kernel.NEW_NETWORK | kernel.NEW_PROCESSES)
-    for name, content in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
-        Path("/proc/self", name).write_text(content)
-    if tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= _COUNTS_APART:
-        resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))

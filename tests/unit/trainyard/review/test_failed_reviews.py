@@ -16,7 +16,8 @@ from trainyard.review import reviewing
 from trainyard.review.evaluate import ReviewContext, review_snapshots
 from trainyard.review.gates import find_tripped_gates, parse_gates
 from trainyard.review.model import Review
-from trainyard.review.recorder import Recorded, RecordingError, RecordingProcess
+from trainyard.review.recorder import RecordingError, RecordingProcess
+from trainyard.review.recording import Recorded
 from trainyard.review.revisions import working_tree
 from trainyard.review.sections import review_sections, review_verdict
 
