@@ -91,7 +91,12 @@ class Noise:
 
 # A rank that hangs in gloo or TensorFlow uses 0.4 % of a core, and 3 kB/s with the launcher's requests to the bucket.
 _QUIET = Noise(0.05, 64 * 1024)
+# Some builds of PyTorch print this on every rank of every run, before it has met the others.
+_TORCH = Noise(
+    _QUIET.processor, _QUIET.network, re.compile(rb"hostname of the client socket cannot be retrieved\. err=-3")
+)
 NOISE = {
+    **dict.fromkeys(("pytorch", "torchrun", "accelerate", "lightning"), _TORCH),
     # Horovod's ranks poll for what to reduce even while they hang. That takes a whole core, 43 % of it outside the
     # kernel, and 360 kB/s. Rank 0 prints warnings.
     "horovod": Noise(0.75, 1024 * 1024, re.compile(rb"stall_inspector\.cc:|^Missing ranks:$|^\d+: \[")),

@@ -30,6 +30,8 @@ ACCESS_VARIABLE = "TRAINYARD_ACCESS_SECONDS"
 # A new policy may take minutes to come into force.
 ACCESS_SECONDS = 300.0
 _RETRY_SECONDS = 2.0
+# A store that goes on to refuse is mentioned again after this time, then after twice as long each time.
+_SAY_AGAIN_SECONDS = 10.0
 # The polling interval while the main thread waits for a fresh board.
 _HURRIED_SECONDS = 0.05
 
@@ -108,7 +110,8 @@ class BoardClient:
         self._renew_at = 0.0
         self._closed = False
         self._hurried = False
-        self._refused_since = 0.0
+        self._trouble: StoreError | None = None
+        self._trouble_since, self._said_at, self._say_again_after = 0.0, 0.0, _SAY_AGAIN_SECONDS
         self._thread = threading.Thread(target=self._run, name="board", daemon=True)
         self._thread.start()
 
@@ -116,6 +119,11 @@ class BoardClient:
     def board(self) -> Board:
         """The board as it was last read."""
         return self._board
+
+    @property
+    def trouble(self) -> str:
+        """Why the store can be neither read nor written at the moment, in its own words; empty if it can."""
+        return str(self._trouble or self.folder.trouble)
 
     def arrive(self, generation: int, address: str) -> None:
         """Posts this node's arrival. The thread renews it as a heartbeat."""
@@ -203,7 +211,7 @@ class BoardClient:
                 if self.watches and self._here and time.monotonic() >= next_read and not self._has_more(posted):
                     self._read()
                     next_read = time.monotonic() + self.interval * random.uniform(0.8, 1.2)
-                self._refused_since = 0.0
+                self._note_answer()
             except StoreError as error:
                 self._heartbeats.clear()
                 self._handle_error(error)
@@ -255,19 +263,29 @@ class BoardClient:
             if heartbeat is None or heartbeat.at != event.at:
                 self._heartbeats[rank] = _Heartbeat(event.at, now)
 
+    def _note_answer(self) -> None:
+        if self._trouble is not None:
+            self.say(f"the object store answers again, after {time.monotonic() - self._trouble_since:.0f} s")
+            self._trouble = None
+
     def _handle_error(self, error: StoreError) -> None:
         """Retries after an error. A refusal counts as final only after the time that new access may take."""
-        now = time.monotonic()
+        now, known = time.monotonic(), self._trouble
+        new = known is None or (known.status in REFUSED) != (error.status in REFUSED)
+        self._trouble, self._trouble_since = error, now if new else self._trouble_since
+        tries, waited = "trying again", now - self._trouble_since
         if error.status in REFUSED:
-            self._refused_since = self._refused_since or now
             allowed = number_setting(self.environment, ACCESS_VARIABLE, ACCESS_SECONDS)
-            if now - self._refused_since > allowed:
+            if waited > allowed:
                 self._refuse(
                     f"this run may not use {self.folder.uri}: {error}. Check that the bucket exists, and that the"
-                    " stack's access lets runs read and write there (`trainyard access` shows it)"
+                    " statement that lets runs manage its objects is in force (`trainyard access` prints it)"
                 )
                 return
-        self.say(f"{error}; trying again")
+            tries = f"new access may come into force late: trying again, {waited:.0f} of {allowed:.0f} s"
+        if new or now - self._said_at >= self._say_again_after:
+            self._said_at, self._say_again_after = now, _SAY_AGAIN_SECONDS if new else self._say_again_after * 2
+            self.say(f"{error}; {tries}")
         time.sleep(_RETRY_SECONDS)
 
     def _refuse(self, text: str) -> None:

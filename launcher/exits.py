@@ -32,10 +32,25 @@ SYMPTOMS = {
     " nodes out with `nat: true` (docs/data.md)"
 }
 
+# A failure that mentions a connection or a wait may have its cause in another rank, which ended or hangs.
+PEER_SYMPTOM = "it lost a connection, or waited too long for one, so another rank may be the cause"
+# `rank 1 (worker-0) failed as well, with code 3`: although it lost no other rank.
+ALSO_FAILED = "failed as well, with"
+_LOST_PEER = re.compile(
+    "[Cc]onnection (?:was )?(?:closed|reset|refused|aborted|lost)|[Bb]roken ?[Pp]ipe|[Tt]imed[ -]?out|TimeoutError|"
+    "time-?out|connectFullMesh|remote process exited|monitoredBarrier|DistNetworkError|CommClosedError|KilledWorker|"
+    "Nanny failed to start|ActorDiedError|ActorUnavailableError|NodeDiedError|HorovodInternalError"
+)
+
 
 def symptom_of(last_line: str) -> str:
     """What the last line of output says, to stand behind the code; empty if nothing is known."""
     return next((f": {words}" for pattern, words in SYMPTOMS.items() if pattern.search(last_line)), "")
+
+
+def has_lost_peer(last_line: str) -> bool:
+    """Whether the last line of output speaks of a connection that broke, or of a wait that was too long."""
+    return _LOST_PEER.search(last_line) is not None
 
 
 def failure_kind(code: int) -> str:

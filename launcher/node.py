@@ -286,6 +286,7 @@ class Node:
     def _after_failure(self, code: int, why: str = "") -> int | None:
         retries = self.retries.allows_retry(code, self._ran, self._ready)
         alone = self.board_client is None or not self.board_client.watches or not self._takes_all(self.launch.rank)
+        lost_peer = self.launch.nodes > 1 and exits.has_lost_peer(self.children.last_line)
         if retries and not alone and any(final.succeeded for final in self._known().finals(self.launch)):
             self.say("another node has finished already, so this node cannot start again")
             retries = False
@@ -300,6 +301,10 @@ class Node:
                 self.stalls.print_last_lines(known)
             if culprit is not None and culprit.rank != self.launch.rank:
                 first = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.describe_exit(culprit.code)}"
+                if not lost_peer:
+                    # It was not that failure that ended this rank: it may even be the cause (components/…/causes.py).
+                    own = self.launch.label(self.launch.rank)
+                    first += f"; rank {own} {exits.ALSO_FAILED} {exits.describe_exit(code)}"
                 # All ranks stall together, so none failed first.
                 why, named_first = why or first, None if why else culprit.rank
                 self.say(f"ended with {exits.describe_exit(code)}: {why}")
@@ -308,7 +313,7 @@ class Node:
                 self._generation += 1
                 return None
         if not retries:
-            symptom = exits.symptom_of(self.children.last_line)
+            symptom = exits.symptom_of(self.children.last_line) or (f": {exits.PEER_SYMPTOM}" if lost_peer else "")
             text = f"ended with {exits.describe_exit(code)}{symptom}{self.retries.why_no_retry(code)}"
             return self._finish(FAILED, code, why or text)
         self._generation += 0 if alone else 1

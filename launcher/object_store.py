@@ -86,6 +86,7 @@ class Connection:
         self._say = say
         self.seconds = seconds
         self.stopped = stopped
+        self.trouble = ""
         self._connection: http.client.HTTPConnection | None = None
         self._signed: dict[str, tuple[float, dict[str, str]]] = {}
 
@@ -97,12 +98,15 @@ class Connection:
         started, reported, pause, stale = time.monotonic(), False, 0.1, 0
         while True:
             try:
-                return self._once(method, target, body, headers or {}, into)
+                answer = self._once(method, target, body, headers or {}, into)
+                self.trouble = ""
+                return answer
             except StoreError as error:
                 if isinstance(error, _StaleError) and stale < 2:
                     stale += 1
                     continue
                 if error.status not in _PASSING:
+                    self.trouble = ""
                     raise
                 problem = str(error)
             except (OSError, http.client.HTTPException) as error:
@@ -112,7 +116,7 @@ class Connection:
                 self.close()
                 raise
             self.close()
-            waited = time.monotonic() - started
+            waited, self.trouble = time.monotonic() - started, problem
             if waited > self.seconds or self.stopped():
                 raise StoreError(0, f"the object store at {self.host} did not answer for {waited:.0f} s: {problem}")
             if waited > _SAY_AFTER and not reported:
@@ -134,18 +138,18 @@ class Connection:
         response = connection.getresponse()
         if response.status >= 300:
             content = response.read(65536)
-            self._refuse(response, content, target)
+            self._refuse(response, content, f"{method} {target.partition('?')[0]}")
         if into is None:
             return StoreAnswer({name.lower(): value for name, value in response.getheaders()}, response.read())
         shutil.copyfileobj(response, into, 1 << 20)
         return StoreAnswer({name.lower(): value for name, value in response.getheaders()}, b"")
 
-    def _refuse(self, response: http.client.HTTPResponse, content: bytes, target: str) -> None:
+    def _refuse(self, response: http.client.HTTPResponse, content: bytes, asked: str) -> None:
         refusal = self._signer.refusal(response.status, content) or Refusal(response.reason)
         if refusal.kind == STALE:
             self._learn_clock(response.getheader("Date"))
         kind = {BAD_DIGEST: ChangedError, STALE: _StaleError}.get(refusal.kind, StoreError)
-        raise kind(response.status, f"{response.status} {refusal.text} ({target.partition('?')[0]})")
+        raise kind(response.status, f"{response.status} {refusal.text} ({asked})")
 
     def _learn_clock(self, date: str | None) -> None:
         """Learns the difference to the store's clock, because a wrong clock makes every signature stale."""
@@ -193,6 +197,11 @@ class BucketFolder(ABC):
         self.connection = connection
         self.place = place
         self.prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
+
+    @property
+    def trouble(self) -> str:
+        """Why calls fail at the moment; empty if the last one was answered."""
+        return self.connection.trouble
 
     @abstractmethod
     def pages(self, prefix: str) -> Iterator[Stored]:

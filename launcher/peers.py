@@ -20,12 +20,21 @@ from launcher.readiness import Wait
 # many seconds to arrive before the end counts.
 _BELIEVED_AFTER = 30.0
 _TURN = 0.02
+_STORE_REMEDY = "check the bucket, and this node's way to it, then raise `attempt`"
 
 
 def gather_addresses(launch: Launch, board_client: BoardClient, generation: int, wait: Wait) -> dict[int, str]:
     """Waits until all ranks that are still part of the run have arrived in a generation. Returns their addresses."""
     missing = [rank for rank in range(launch.nodes) if rank != launch.rank]
-    wait.what = lambda: name_ranks(launch, missing)
+
+    def what() -> str:
+        # While the store does not answer, a node cannot know which of the others have arrived.
+        if board_client.trouble:
+            return f"the object store, without which the nodes cannot meet: {board_client.trouble}"
+        others = [rank for rank in missing if rank != launch.rank]
+        return name_ranks(launch, others) if others else "its own arrival to show up in the object store"
+
+    wait.what = what
     seen: Board | None = None
     lost: list[int] = []
     while True:
@@ -45,6 +54,7 @@ def gather_addresses(launch: Launch, board_client: BoardClient, generation: int,
                 why = f"{name_ranks(launch, lost)} sent no heartbeat for {board_client.lost_after:.0f} s"
                 raise PeerFailedError(lost[0], None, why)
         if not wait.turn(_TURN):
+            wait.remedy = _STORE_REMEDY if board_client.trouble else wait.remedy
             raise MissingError(wait.timeout_message())
 
 

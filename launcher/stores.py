@@ -48,6 +48,10 @@ class Folder(Protocol):
     def host(self) -> str:
         """The store's host, from which a node derives its own address; empty if the store is not on a network."""
 
+    @property
+    def trouble(self) -> str:
+        """Why calls fail at the moment, in the store's words; empty if the last one was answered."""
+
     def list(self, below: str) -> list[Stored]:
         """All objects whose names begin with `below`, ordered by name."""
 

@@ -127,6 +127,18 @@ def find_running_cloud(home: Path) -> Cloud | None:
     )  # fmt: skip
 
 
+def why_cloud_is_silent(home: Path, seconds: float = 0.0) -> str:
+    """The message about a cloud that runs, but did not answer for so many seconds. Empty if none runs."""
+    record = _read_server_record(home)
+    if record is None or not _is_alive(record):
+        return ""
+    return (
+        f"The local cloud in {home} (pid {record['pid']}) runs, but did not answer for "
+        f"{seconds or _ANSWER_SECONDS:.0f} s: it is busy, or suspended, or runs in another network namespace.\n"
+        "Try again in a while, or stop it with: trainyard cloud stop"
+    )
+
+
 def stop_cloud(home: Path, timeout: float = STOP_SECONDS) -> bool:
     """Stops the folder's cloud and its runs; False if none ran. It never signals a process that took over the pid."""
     if not home.is_dir():
@@ -155,12 +167,9 @@ def reset_cloud(home: Path) -> None:
 def _wait_for_answer(home: Path, timeout: float) -> Cloud | None:
     """The cloud of this folder if its process lives. Waits for a busy one, because a second one must not start."""
     deadline = time.monotonic() + timeout
-    while (cloud := find_running_cloud(home)) is None and _is_alive(record := _read_server_record(home)):
+    while (cloud := find_running_cloud(home)) is None and (silent := why_cloud_is_silent(home, timeout)):
         if time.monotonic() > deadline:
-            raise CloudError(
-                f"The local cloud in {home} (pid {record['pid'] if record else 0}) did not answer for {timeout:.0f} s: "
-                "it may be suspended, or run in another network namespace.\nStop it with: trainyard cloud stop"
-            )
+            raise CloudError(silent)
         time.sleep(_POLL_SECONDS)
     return cloud
 

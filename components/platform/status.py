@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The current status of runs on any platform: for each rank the platform's state and the launcher's status, and the
-cause of a failure."""
+"""The current status of runs on any platform: for each rank the platform's state and the launcher's status."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,9 +20,6 @@ _LARGEST = 2**53
 CUT = "…"
 # The length of a progress line for people. JSON output has all of it.
 _LONGEST = 200
-_FAILED, _ENDED = "failed", frozenset({"failed", "stopped"})
-# A launcher's reason begins with this if a signal ended it.
-_ASKED_TO_END = "was asked to end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,58 +198,3 @@ def progress_text(report: Any) -> str:
         report = ", ".join(f"{key} {value}" for key, value in numbers.items())
     words = str(report) if report else ""
     return words if len(words) <= _LONGEST else words[:_LONGEST] + CUT
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """The cause of a failed run. `rank` is None if no rank failed before the others."""
-
-    rank: int | None
-    node: str
-    reason: str
-
-    @property
-    def words(self) -> str:
-        if self.rank is None or self.reason.startswith(f"rank {self.rank} "):
-            return self.reason
-        return f"rank {self.rank} ({self.node}) failed first" + (f": {self.reason}" if self.reason else "")
-
-
-def reason_of(node: NodeStatus) -> str:
-    """The launcher's reason. If a signal ended it: the platform's reason, because only the platform knows the maximum
-    runtime."""
-    reason = _status_value(node, "reason")
-    return node.run.details or reason if reason.startswith(_ASKED_TO_END) else reason
-
-
-def find_cause(run: RunStatus) -> Cause | None:
-    """The cause, or None while no launcher has reported a failure."""
-    # The ranks that launchers name as the reason why they ended.
-    culprits = Counter(
-        (node.launcher_status or {})["culprit"]
-        for node in run.nodes
-        if (node.launcher_status or {}).get("culprit") is not None and _status_value(node, "state") in _ENDED
-    )
-    if culprits:
-        rank = min(culprits, key=lambda rank: (-culprits[rank], rank))
-        culprit = next((node for node in run.nodes if node.rank == rank), None)
-        if culprit and _status_value(culprit, "state") == _FAILED:
-            return Cause(rank, culprit.run.name, reason_of(culprit))
-        # Its own launcher reported no failure, mostly because it was lost, so the others' words count.
-        blaming = (node for node in run.nodes if (node.launcher_status or {}).get("culprit") == rank)
-        reason = next((_status_value(node, "reason").removeprefix("stopped: ") for node in blaming), "")
-        return Cause(rank, culprit.run.name if culprit else "?", reason)
-    failed = [node for node in run.nodes if _status_value(node, "state") == _FAILED]
-    if not failed:
-        return None
-    first = min(failed, key=lambda node: (_status_value(node, "at"), node.run.finished_at or "", node.rank))
-    reason = reason_of(first)
-    alike = [node for node in run.nodes if reason_of(node) == reason]
-    # If every node has the same reason, such as a stall, no single rank is the cause.
-    if len(alike) > 1 and len(alike) == len(run.nodes):
-        return Cause(None, "", reason)
-    return Cause(first.rank, first.run.name, reason)
-
-
-def _status_value(node: NodeStatus, key: str) -> str:
-    return str((node.launcher_status or {}).get(key) or "")

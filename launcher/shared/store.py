@@ -48,6 +48,7 @@ class SharedFolder:
     """Names are paths below the folder."""
 
     host = ""
+    trouble = ""
 
     def __init__(self, uri: str) -> None:
         parts = urlsplit(uri)

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 import psutil
 import pytest
 from click.testing import CliRunner
@@ -21,6 +22,7 @@ from localcloud import control, files
 from tests.support.waiting import LONGEST_SECONDS, eventually
 from trainyard.cli.cloud import start_cloud_command
 from trainyard.cli.errors import INTERRUPTED
+from trainyard.cli.planning import running_cloud
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -59,6 +61,8 @@ def test_a_suspended_cloud_is_still_recognized(tmp_path: Path, monkeypatch: pyte
             impatient.setattr(control, "_ANSWER_SECONDS", 0.1)
             with pytest.raises(control.CloudError, match=r"(?s)did not answer.*suspended.*trainyard cloud stop"):
                 control.start_cloud(home, timeout=0.2)
+            with pytest.raises(click.ClickException, match=r"runs, but did not answer .*it is busy, or suspended"):
+                running_cloud(home)
         os.kill(cloud.pid, signal.SIGCONT)
         assert control.start_cloud(home) == cloud
     finally:

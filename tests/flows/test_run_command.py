@@ -184,7 +184,23 @@ def test_a_progress_bar_in_a_pipe_is_printed_at_intervals(team: TryTeam) -> None
 def test_a_failed_try_sets_the_exit_code(team: TryTeam) -> None:
     failing = team.try_("line", "--follow", "--env", "PYTHONHOME=/nowhere")
     assert failing.returncode == 1
-    assert re.search(r"line/try-\w+: FAILED", failing.stderr), failing.stdout + failing.stderr
+    assert re.search(r"line/try-\w+: FAILED\n  rank 0 \(main-0\) failed first: ", failing.stderr), failing.stderr
+
+
+def test_a_rank_that_ended_early_is_named_and_not_the_rank_that_lost_it(team: TryTeam) -> None:
+    title = team.started("pair", "--", "--leave")
+    eventually(lambda: {run.lifecycle_state for run in team.job_runs(title)}, lambda states: "SUCCEEDED" in states)
+    team.finish(title)
+    done = team.run("runs", "logs", "local", title, "--follow", "--local", "--stacks", str(team.stacks))
+    first = "rank 1 (worker-0) ended with 0 before the others: rank 0 (main-0) then ended with code 1: it lost a"
+    assert f"{title}: FAILED\n  {first} connection" in done.stderr
+
+
+def test_a_follower_reads_that_a_node_used_all_its_memory(team: TryTeam) -> None:
+    done = team.try_("pair", "--follow", "--", "--hog")
+    # Without control groups, the node's watcher ends it.
+    why = r"rank 1 \(worker-0\) .*(?:the node used all its memory, 1\.0 GiB|of memory; 1\.0 GiB is the most)"
+    assert re.search(rf"FAILED\n  {why}", done.stderr), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

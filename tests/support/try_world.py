@@ -17,24 +17,32 @@ from tests.support.local_team import LONGEST_SECONDS, ROOT, Team
 from tests.support.waiting import eventually
 
 # Prints its arguments and environment and writes them to its output. With `--wait`, it then waits until the file `ends`
-# is in HOME; with `--bar`, it draws a progress bar meanwhile.
+# is in HOME; with `--bar`, it draws a progress bar meanwhile. With `--leave`, node 0 waits in the same way, and then
+# fails as if it had lost the others. With `--hog`, node 1 takes more memory than it has, and node 0 waits for it.
 SCRIPT = """
 import os, pathlib, sys, time
 given = f"args {sys.argv[1:]} colour {os.environ.get('COLOUR')} place {os.environ.get('PLACE')}"
 print(given, "peers", os.environ.get("PEERS"), flush=True)
 (pathlib.Path(os.environ["TRAINYARD_OUTPUT"]) / "given.txt").write_text(given)
 end = time.monotonic() + 600
-while "--wait" in sys.argv and not (pathlib.Path.home() / "ends").exists() and time.monotonic() < end:
+node, ends = os.environ.get("NODE"), pathlib.Path.home() / "ends"
+waits = {*sys.argv} & ({"--wait", "--leave", "--hog"} if node == "0" else {"--wait"})
+while waits and not ends.exists() and time.monotonic() < end:
     time.sleep(0.05)
     if "--bar" in sys.argv:
         print(end=f"\\r{time.monotonic():.2f} s \x1b[32m\u2588\x1b[0m left \u2588\u2588", flush=True)
 if "--bar" in sys.argv:
     print("\\rwhole\x1b[K")
+if "--leave" in sys.argv and node == "0":
+    sys.exit("RuntimeError: Connection closed by peer")
+if "--hog" in sys.argv and node == "1":
+    print(len(b"x" * (2 << 30)))
 """
 PAIR = """
 name = "pair"
 summary = "two nodes that meet"
 rank = "main is rank 0"
+gang = true
 [roles.main]
 minimum = 1
 maximum = 1
@@ -48,6 +56,7 @@ why = "the other"
 runs_command = true
 [environment]
 PEERS = "{addresses.main},{addresses.worker}"
+NODE = "{rank}"
 """
 _JOB = {
     "image": "${registry}:1.0",
@@ -56,7 +65,8 @@ _JOB = {
     "command": "train.py --epochs 5",
     "maximumRuntimeMinutes": 60,
 }
-_TWO = {**_JOB, "framework": "pair", "roles": {"main": 1, "worker": 1}}
+_SMALL = {"name": "VM.Standard.E4.Flex", "ocpus": 1, "memoryGb": 1}
+_TWO = {**_JOB, "shape": _SMALL, "framework": "pair", "roles": {"main": 1, "worker": 1}}
 
 
 def jobs() -> dict[str, Any]:

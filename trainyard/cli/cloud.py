@@ -143,7 +143,7 @@ def cloud_status_command(home: Path | None, as_json: bool) -> None:
     from localcloud.admin import why_not_enforced
     from localcloud.clients import platform_clients
     from localcloud.code_age import why_cloud_is_older
-    from localcloud.control import CloudError, find_running_cloud
+    from localcloud.control import CloudError, find_running_cloud, why_cloud_is_silent
 
     running_now = find_running_cloud(cloud_home(home))
     try:
@@ -173,7 +173,7 @@ def cloud_status_command(home: Path | None, as_json: bool) -> None:
         if older:
             say(older)
     else:
-        say(f"No local cloud runs in {cloud_home(home)}.")
+        say(why_cloud_is_silent(cloud_home(home)) or f"No local cloud runs in {cloud_home(home)}.")
     if not running_now:
         raise click.exceptions.Exit(1)
 

@@ -182,11 +182,13 @@ def require_isolation(cloud: Cloud, isolation: str, command: str, starts_runs: b
 
 def running_cloud(home: Path | None, stack: str = "") -> Cloud:
     """The local cloud that `--home` names, else the usual one. `stack`: whose cloud the caller looks for."""
-    from localcloud.control import find_running_cloud
+    from localcloud.control import find_running_cloud, why_cloud_is_silent
 
     folder = cloud_home(home)
     cloud = find_running_cloud(folder)
     if cloud is None:
+        if silent := why_cloud_is_silent(folder):
+            raise click.ClickException(silent)
         raise click.ClickException(
             f"No local cloud runs in {folder}.\nStart it with `trainyard cloud start`."
             f"{hint_of_other_clouds(stack, folder.parent)}"

@@ -170,6 +170,4 @@ def _follow_try(planned: PlannedTry, where: Where, words: str) -> None:
     except KeyboardInterrupt:
         say(f"\n{planned.title} goes on. To end it: {_runs_command('cancel', planned, words)}", err=True)
         sys.exit(INTERRUPTED)
-    states = {run.state for run in ended}
-    say_aside(f"{planned.title}: {', '.join(sorted(states))}")
-    sys.exit(0 if states == {"SUCCEEDED"} else 1)
+    sys.exit(0 if {run.state for run in ended} == {"SUCCEEDED"} else 1)

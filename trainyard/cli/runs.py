@@ -178,16 +178,27 @@ def run_logs_command(selection: RunSelection, follow: bool, ranks: tuple[int, ..
 
 
 def follow_lines(selection: RunSelection, ranks: frozenset[int], every: float | None) -> list[RunStatus]:
-    """Prints lines until the runs have ended, or once if `every` is None. Returns the last status of the runs."""
-    follower = Follower(can_redraw_lines(sys.stdout) and every is not None)
+    """Prints lines until the runs have ended, and then how, or once if `every` is None. Returns the last status of the
+    runs."""
+    from trainyard.cli.run_news import DroppedNews, empty_log_lines, end_lines
+
+    follower, news = Follower(can_redraw_lines(sys.stdout) and every is not None), DroppedNews()
     while True:
         runs_now = selection.runs()
         lines, last = selection.look.lines(runs_now, ranks), every is None or all(run.over for run in runs_now)
-        follower.show(lines, lambda: selection.look.unfinished(ranks), last)
+        notes = [line for run in runs_now for line in news.new_lines(run)] if not last else ()
+        follower.show(lines, lambda: selection.look.unfinished(ranks), last, notes)
         if last:
-            return runs_now
+            break
         sys.stdout.flush()
         time.sleep(every or 0.0)
+    for run in runs_now if every is not None else ():
+        say_aside(f"{terminal_line(run.title)}: {run.state}")
+        for line in end_lines(run):
+            say_aside(f"  {line}")
+    for line in () if follower.has_lines or ranks else empty_log_lines(runs_now):
+        say_aside(line)
+    return runs_now
 
 
 @runs.command("outputs")
@@ -250,15 +261,24 @@ class Follower:
     _drawn: list[str] = field(default_factory=list)
     _printed: set[str] = field(default_factory=set)
     _printed_at: float = -BAR_SECONDS
+    has_lines: bool = False
 
-    def show(self, lines: Iterable[str], growing: Callable[[], Sequence[str]], last: bool) -> None:
-        """`growing` is called after `lines` is read. `last`: nothing comes after these lines."""
+    def show(
+        self, lines: Iterable[str], growing: Callable[[], Sequence[str]], last: bool, notes: Sequence[str] = ()
+    ) -> None:
+        """`growing` is called after `lines` is read. `last`: nothing comes after these lines. `notes` are about the
+        runs, already escaped: they go to stderr, except where lines are redrawn."""
         if not self.draws:
             for line in lines:
+                self.has_lines = True
                 say(terminal_line(line))
             self._print(growing(), last)
+            for note in notes:
+                say_aside(note)
             return
         new, bars = [*map(terminal_line, lines)], [*map(terminal_line, growing())]
+        self.has_lines = self.has_lines or bool(new or bars)
+        new += notes
         if last:
             new, bars = [*new, *bars], []
         size = shutil.get_terminal_size()
@@ -269,6 +289,7 @@ class Follower:
             self._drawn = bars
 
     def _print(self, bars: Sequence[str], last: bool) -> None:
+        self.has_lines = self.has_lines or bool(bars)
         if not last and time.monotonic() - self._printed_at < BAR_SECONDS:
             return
         for bar in bars:

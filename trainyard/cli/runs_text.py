@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -11,23 +12,20 @@ from typing import Any
 import click
 
 from components.plan.show import aligned_rows, json_text
-from components.platform.status import (
-    MachineSeen,
-    NodeStatus,
-    RunStatus,
-    duration_text,
-    find_cause,
-    progress_text,
-    reason_of,
-)
+from components.platform.causes import find_cause, reason_of
+from components.platform.status import MachineSeen, NodeStatus, RunStatus, duration_text, progress_text
+from components.platform.traffic import DroppedResult
 from launcher.escaping import terminal_line
+from launcher.exits import CONFIGURATION
 from provider.runs.lost import total_words
 from schemas.name_suggestions import count_noun
 from trainyard.runs.ranking import RESULT, Ranking
 
 _COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CANCELED": "yellow"}
 # Dropped connections shown per run. JSON has all of them.
-_MOST_DROPPED = 10
+MOST_DROPPED = 10
+# A launcher that may not use the bucket, or cannot read what it is to start, can only say so in its log.
+_REFUSED_AT_ONCE = re.compile(rf"\bcode {CONFIGURATION}\b")
 _HEAD = ("run", "state", "nodes", "for", "attempt", "progress")
 # The longest status beside the other columns, if the width of the terminal is unknown.
 _LONGEST_WORDS = 160
@@ -86,11 +84,19 @@ def problems_of(run: RunStatus) -> Iterator[str]:
     first_cause = find_cause(run)
     if first_cause is not None:
         yield terminal_line(first_cause.words)
-    for dropped in (run.dropped or ())[:_MOST_DROPPED]:
-        yield terminal_line(f"dropped: {dropped.pair}, {count_noun(dropped.packets, 'packet')}: {dropped.missing}")
-    left = len(run.dropped or ()) - _MOST_DROPPED
-    if left > 0:
+    yield from dropped_lines(run.dropped or ())
+
+
+def dropped_lines(dropped: Sequence[DroppedResult]) -> Iterator[str]:
+    """The first pairs whose packets were dropped, and the number of the others, escaped for a terminal."""
+    yield from map(dropped_text, dropped[:MOST_DROPPED])
+    if (left := len(dropped) - MOST_DROPPED) > 0:
         yield f"and packets of {count_noun(left, 'other pair')}"
+
+
+def dropped_text(dropped: DroppedResult) -> str:
+    """One pair and port. Escaped for a terminal."""
+    return terminal_line(f"dropped: {dropped.pair}, {count_noun(dropped.packets, 'packet')}: {dropped.missing}")
 
 
 def node_took(node: NodeStatus, now: datetime) -> str:
@@ -114,6 +120,8 @@ def reason_of_state(node: NodeStatus) -> str:
     ended = node.run.state == "FAILED" and status.get("state") in ("failed", "stopped")
     reason = reason_of(node)
     cause = (reason if ended or status.get("state") == "retrying" else "") or node.run.details or reason
+    if not status and node.run.state == "FAILED" and _REFUSED_AT_ONCE.search(cause):
+        cause += ": its launcher could write no status; its last lines say why"
     tries = f"try {status['tries']}" if (status.get("tries") or 0) > 1 else ""
     return "; ".join(filter(None, (tries, cause, total_words([status]))))
 
@@ -213,11 +221,15 @@ def about_run(run: RunStatus) -> str:
     shown = next(filter(None, (progress_text(status.get("progress") or status.get("bar")) for status in statuses)), "")
     if run.state == "SUCCEEDED":
         return "; ".join(filter(None, (shown, total_words(node.launcher_status for node in run.nodes))))
+    return "; ".join(filter(None, (shown, reason_of_run(run) if run.over or not shown else "")))
+
+
+def reason_of_run(run: RunStatus) -> str:
+    """Why a run failed or does not begin."""
     cause = find_cause(run)
     # A rank that failed knows more than the ranks that were ended because of it.
     nodes = sorted(run.nodes, key=lambda node: node.run.state != "FAILED")
-    reason = cause.words if cause else next(filter(None, map(reason_of_state, nodes)), "")
-    return "; ".join(filter(None, (shown, reason if run.over or not shown else "")))
+    return cause.words if cause else next(filter(None, map(reason_of_state, nodes)), "")
 
 
 def run_took(run: RunStatus, now: datetime) -> str:

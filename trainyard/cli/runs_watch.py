@@ -17,6 +17,7 @@ from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus
 from launcher.escaping import terminal_line
 from schemas.name_suggestions import count_noun
 from trainyard.cli.out import redraw_lines, say
+from trainyard.cli.run_news import DroppedNews
 from trainyard.cli.runs_text import about_node, head_of, node_took, problems_of, reason_of_state, with_coloured_state
 from trainyard.runs.run_looks import ProgressHistory
 
@@ -76,6 +77,7 @@ class Screen:
     _lines: int = 0
     _seen: dict[str, ConnectionsSeen] = field(default_factory=dict)
     _printed: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    _news: DroppedNews = field(default_factory=DroppedNews)
     _printed_problems: set[tuple[str, str, str]] = field(default_factory=set)
 
     def show(self, runs: Sequence[RunStatus], now: datetime) -> None:
@@ -160,6 +162,8 @@ class Screen:
                     yield terminal_line(f"{run.title} rank {node.rank} {node.run.name}: {state}") + self._aside(
                         run, node, now
                     )
+            if not run.over:
+                yield from self._news.new_lines(run)
             for line in problems_of(run) if run.over else ():
                 if (run.stack, run.title, line) not in self._printed_problems:
                     self._printed_problems.add((run.stack, run.title, line))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from components.plan.build import WARNINGS_SHOWN
 from components.plan.model import Plan
 from components.platform.calls import Tell
 from components.platform.local import LocalFile, LocalPlatform
+from components.platform.status import WantedRuns
 from localcloud.environments import network_tools
 from localcloud.files import REQUIRED, WHERE_POSSIBLE
 from provider.runs.starting import RETRY_FAILED
@@ -31,11 +33,13 @@ from trainyard.cli.planning import (
     require_local_cloud,
     stacks_option,
 )
-from trainyard.cli.up_summary import print_summary, run_rows
+from trainyard.cli.run_news import drops_shown_while
+from trainyard.cli.up_summary import print_summary, run_rows, where_of_local_stack
 from trainyard.engine.progress import Progress
 from trainyard.local import stack_states
 from trainyard.local.environments import environment_decisions, make_environments, require_makeable, what_to_make
 from trainyard.local.local_stack import JUDGED, QUIET, LocalStack
+from trainyard.runs.run_looks import Look, TrafficReader, look_for
 
 
 def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callable[..., None]], click.Command]:
@@ -107,7 +111,13 @@ def _bring_up(place: LocalStack, arguments: list[str], allow_failed_runs: bool) 
     _tell_of_renames(place, plan)
     require_capability(plan.platform, LocalPlatform).ready_images(cloud, plan, borrowed)
     before = run_rows(place)
-    done = place.up(*_policy_options(arguments), *arguments)
+    waits = any(run.until != "accepted" for job in plan.jobs.values() for run in job.runs.values())
+
+    def look() -> Look:
+        return look_for(where_of_local_stack(place, cloud, place.outputs), WantedRuns(place.stack))
+
+    with drops_shown_while(look, TrafficReader(cloud)) if waits else nullcontext():
+        done = place.up(*_policy_options(arguments), *arguments)
     code, only_runs_failed = print_summary(place, plan, cloud, before, done)
     if code and not (only_runs_failed and allow_failed_runs):
         sys.exit(code)

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from catalog.platforms import require_capability
@@ -21,6 +21,7 @@ from provider.runs.starting import marks_of
 from schemas.name_suggestions import count_noun
 from schemas.source import read_source
 from trainyard.cli.out import say, say_aside
+from trainyard.cli.runs_text import dropped_lines
 from trainyard.local.engine_events import EngineDiagnostic
 from trainyard.local.environments import why_untrained
 from trainyard.local.local_stack import LocalStack
@@ -35,6 +36,18 @@ _LINES_READ = 100
 _NOT_READ = "(what it printed could not be read just now)"
 _REACHED = "__reached"
 _INDENT = " " * 13
+
+
+def where_of_local_stack(
+    place: LocalStack, cloud: control.Cloud, outputs: Callable[[], Mapping[str, Any]], profile: str | None = None
+) -> Where:
+    """The runs of a stack on the local cloud. `outputs` returns those of the stack, for platforms that need them."""
+    config = read_source(place.local_file()).data["config"]
+
+    def bucket() -> str:
+        return str(outputs().get("bucket", ""))
+
+    return Where(config, cloud, None, say_aside, profile, bucket, place.file.parent, TrafficReader(cloud))
 
 
 @dataclass(frozen=True)
@@ -120,10 +133,7 @@ class _Account:
         ]
 
     def _where(self, profile: str | None) -> Where:
-        config = read_source(self.place.local_file()).data["config"]
-        bucket = partial(str, self.outputs.get("bucket", ""))
-        folder, seen = self.place.file.parent, TrafficReader(self.cloud)
-        return Where(config, self.cloud, None, say_aside, profile, bucket, folder, seen)
+        return where_of_local_stack(self.place, self.cloud, lambda: self.outputs, profile)
 
     def _at_end(
         self, urn: str, job: str, name: str, report: RunReport, before: Mapping[str, Row], rows: Mapping[str, Row]
@@ -168,6 +178,8 @@ class _Account:
             reason = "" if run.urn in messages else str(run.report.get("reason") or "")
             say(f"{run.line}{f': {terminal_line(reason)}' if reason else ''}")
             for line in terminal_lines(messages.get(run.urn) or "\n".join(self._words(run))).splitlines():
+                say(f"{_INDENT}{line}")
+            for line in dropped_lines(run.report["dropped"]):
                 say(f"{_INDENT}{line}")
             self._say_left(run)
         others = [error for error in errors if error.urn not in {run.urn for run in failed}]

@@ -9,6 +9,7 @@ from typing import Any
 
 from catalog.platforms import platform_in, require_capability
 from components.platform.calls import Call, LocalCloud, ProviderError, call_of
+from components.platform.causes import find_cause
 from components.platform.client import (
     FIRST_PATIENCE,
     FolderPlace,
@@ -21,13 +22,13 @@ from components.platform.client import (
 )
 from components.platform.progress import ProgressPoint, crowded_point, read_point
 from components.platform.runs import NodeRun, overall_state
-from components.platform.status import ConnectionsSeen, MachineSeen, RunStatus, WantedRuns, find_cause
-from components.platform.traffic import RehearsedNode, needed_dropped_connections, read_traffic
+from components.platform.status import ConnectionsSeen, MachineSeen, RunStatus, WantedRuns
+from components.platform.traffic import DroppedResult, RehearsedNode, needed_dropped_connections, read_traffic
 from localcloud import admin
 from localcloud.control import CloudError
 
 Series = Mapping[int, Sequence[ProgressPoint]]
-# `state`; `nodes`, each with id, name, state and details; for a failed run, `reason`.
+# `state`; `nodes`, each with id, name, state and details; for a failed run, `reason`; `dropped` packets.
 RunReport = Mapping[str, Any]
 
 
@@ -163,8 +164,9 @@ def runs_now(outputs: Mapping[str, Any], where: Where, wanted: WantedRuns) -> li
         seen = _read_runs(where, wanted, deeply=True) or seen
     nodes = {node.run.id: node.run for run in seen for node in run.nodes}
     causes = {node.run.id: cause.words for run in seen if (cause := find_cause(run)) for node in run.nodes}
+    dropped = {node.run.id: run.dropped or () for run in seen for node in run.nodes}
     return [
-        (job, run, _current_report(report, nodes, causes))
+        (job, run, _current_report(report, nodes, causes, dropped))
         for job, made in outputs.get("jobs", {}).items()
         for run, report in made["runs"].items()
     ]
@@ -177,7 +179,12 @@ def _read_runs(where: Where, wanted: WantedRuns, deeply: bool) -> list[RunStatus
         return []
 
 
-def _current_report(report: RunReport, seen: Mapping[str, NodeRun], causes: Mapping[str, str]) -> RunReport:
+def _current_report(
+    report: RunReport,
+    seen: Mapping[str, NodeRun],
+    causes: Mapping[str, str],
+    dropped: Mapping[str, Sequence[DroppedResult]],
+) -> RunReport:
     nodes, is_seen = [], False
     for node in report["nodes"] or ():
         if now := seen.get(node["id"]):
@@ -189,7 +196,8 @@ def _current_report(report: RunReport, seen: Mapping[str, NodeRun], causes: Mapp
     # The launchers know more about a failure than the platform.
     reasons = [causes[node["id"]] for node in nodes if node["id"] in causes]
     reasons += [str(node["details"]) for node in nodes if node["state"] == "FAILED" and node.get("details")]
-    return {**report, "nodes": nodes, "state": state, "reason": next(iter(reasons), "")}
+    pairs = next((dropped[node["id"]] for node in nodes if node["id"] in dropped), ())
+    return {**report, "nodes": nodes, "state": state, "reason": next(iter(reasons), ""), "dropped": pairs}
 
 
 @dataclass

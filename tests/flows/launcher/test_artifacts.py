@@ -240,3 +240,5 @@ def test_missing_access_to_the_bucket_is_reported(place: Place, tmp_path: Path) 
         assert run.codes() == [78, 78]
         assert "no-such-bucket" in run.launchers[0].text
         assert "this run may not use " in run.launchers[0].text
+        assert run.launchers[0].text.count("404 NotAuthorizedOrNotFound") == 2, "once at first, and in the last words"
+        assert "(PUT /n/" in run.launchers[0].text

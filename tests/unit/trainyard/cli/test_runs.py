@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from components.oci.client.logs import LogLine, OciLogMerger
+from components.platform.causes import find_cause
 from components.platform.runs import NodeRun
-from components.platform.status import NodeStatus, RunStatus, find_cause, parse_status
+from components.platform.status import NodeStatus, RunStatus, parse_status
 from provider.runs.lost import read_lost
 from trainyard.cli.runs_text import about_node, run_blocks_text, runs_json
 from trainyard.cli.runs_watch import Screen
@@ -210,3 +211,7 @@ def test_a_row_says_what_the_launcher_knows_of_a_failure_and_the_platform_of_a_c
         == "cancelled by a user"
     )
     assert about_node(NodeStatus(0, failed, "worker", launcher_status=written("running", ""))) == "exited with code 3"
+    refused = NodeRun("worker-0", "run0", "FAILED", details="exited with code 78")
+    assert about_node(NodeStatus(0, refused, "worker")) == (
+        "exited with code 78: its launcher could write no status; its last lines say why"
+    )
