@@ -83,6 +83,7 @@ def review(
     """
     # The collector would walk what is imported again and again, for a process that lives for seconds.
     gc.disable()
+    click.get_current_context().call_on_close(gc.enable)
     from trainyard.review.changed_files import review_repository
     from trainyard.review.forms import FORMS
     from trainyard.review.gates import find_tripped_gates
