@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS's errors. Each service has its own error codes and format, so each reason has a row of codes."""
+"""AWS's errors. Each service has its own error codes and format, so each reason has a row of codes in
+catalog/aws_refusals.toml."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
 from enum import Enum
 from xml.sax.saxutils import escape
 
+from catalog.tables import table
 from localcloud.aws.services import AwsService, Wire
 from localcloud.server.api_errors import INTERNAL_ERROR, ApiError, CloudFailureError
 from localcloud.server.http import Reply
@@ -39,69 +40,6 @@ class Reason(Enum):
 
 # HTTP status of a refusal by the shared server -> reason.
 _REASONS = {413: Reason.TOO_LARGE}
-_CODES: Mapping[Reason, Mapping[Wire, tuple[int, str]]] = {
-    Reason.UNSIGNED: {
-        Wire.EC2: (400, "MissingParameter"), Wire.QUERY: (403, "MissingAuthenticationToken"),
-        Wire.JSON: (400, "MissingAuthenticationTokenException"), Wire.S3: (403, "AccessDenied"),
-    },
-    Reason.UNKNOWN_KEY: {
-        Wire.EC2: (401, "AuthFailure"), Wire.QUERY: (403, "InvalidClientTokenId"),
-        Wire.JSON: (400, "UnrecognizedClientException"), Wire.S3: (403, "InvalidAccessKeyId"),
-    },
-    Reason.BAD_TOKEN: {
-        Wire.EC2: (401, "AuthFailure"), Wire.QUERY: (403, "InvalidClientTokenId"),
-        Wire.JSON: (400, "UnrecognizedClientException"), Wire.S3: (400, "InvalidToken"),
-    },
-    Reason.EXPIRED_TOKEN: {
-        Wire.EC2: (400, "RequestExpired"), Wire.QUERY: (403, "ExpiredToken"),
-        Wire.JSON: (400, "ExpiredTokenException"), Wire.S3: (400, "ExpiredToken"),
-    },
-    Reason.BAD_SIGNATURE: {
-        Wire.EC2: (401, "AuthFailure"), Wire.QUERY: (403, "SignatureDoesNotMatch"),
-        Wire.JSON: (400, "InvalidSignatureException"), Wire.S3: (403, "SignatureDoesNotMatch"),
-    },
-    Reason.SKEWED: {
-        Wire.EC2: (400, "RequestExpired"), Wire.QUERY: (403, "SignatureDoesNotMatch"),
-        Wire.JSON: (400, "InvalidSignatureException"), Wire.S3: (403, "RequestTimeTooSkewed"),
-    },
-    Reason.MALFORMED: {
-        Wire.EC2: (400, "InvalidRequest"), Wire.QUERY: (400, "IncompleteSignature"),
-        Wire.JSON: (400, "SerializationException"), Wire.S3: (400, "InvalidRequest"),
-    },
-    Reason.BAD_DIGEST: {
-        Wire.EC2: (401, "AuthFailure"), Wire.QUERY: (403, "SignatureDoesNotMatch"),
-        Wire.JSON: (400, "InvalidSignatureException"), Wire.S3: (400, "XAmzContentSHA256Mismatch"),
-    },
-    Reason.DENIED: {
-        Wire.EC2: (403, "UnauthorizedOperation"), Wire.QUERY: (403, "AccessDenied"),
-        Wire.JSON: (400, "AccessDeniedException"), Wire.S3: (403, "AccessDenied"),
-    },
-    Reason.THROTTLED: {
-        Wire.EC2: (503, "RequestLimitExceeded"), Wire.QUERY: (400, "Throttling"),
-        Wire.JSON: (400, "ThrottlingException"), Wire.S3: (503, "SlowDown"),
-    },
-    Reason.TOO_LARGE: {
-        Wire.EC2: (413, "RequestEntityTooLarge"), Wire.QUERY: (413, "RequestEntityTooLarge"),
-        Wire.JSON: (413, "RequestEntityTooLarge"), Wire.S3: (400, "EntityTooLarge"),
-    },
-    Reason.UNKNOWN_OPERATION: {
-        Wire.EC2: (400, "InvalidAction"), Wire.QUERY: (400, "InvalidAction"),
-        Wire.JSON: (400, "UnknownOperationException"), Wire.S3: (501, "NotImplemented"),
-    },
-    Reason.BROKEN: {
-        Wire.EC2: (500, "InternalError"), Wire.QUERY: (500, "InternalFailure"),
-        Wire.JSON: (500, "InternalServerError"), Wire.S3: (500, "InternalError"),
-    },
-    Reason.UNAVAILABLE: {
-        Wire.EC2: (503, "Unavailable"), Wire.QUERY: (503, "ServiceUnavailable"),
-        Wire.JSON: (503, "ServiceUnavailableException"), Wire.S3: (503, "ServiceUnavailable"),
-    },
-    # Refusals by rules of AWS. Most set their own code.
-    Reason.REFUSED: {
-        Wire.EC2: (400, "InvalidParameterValue"), Wire.QUERY: (400, "ValidationError"),
-        Wire.JSON: (400, "ValidationException"), Wire.S3: (400, "InvalidArgument"),
-    },
-}  # fmt: skip
 
 
 class RefusalError(ApiError):
@@ -113,6 +51,20 @@ class RefusalError(ApiError):
 
     def __str__(self) -> str:
         return f"{self.reason.value}: {self.message}"
+
+
+def aws_refusal(found: str, **values: object) -> RefusalError:
+    """A refusal by a rule of AWS: the row `found` of catalog/aws_refusals.toml, filled in with these values."""
+    code, message, *status = table("aws_refusals")["found"][found]
+    return RefusalError(Reason.REFUSED, message.format(**values), code.format(**values), *status)
+
+
+def denied_access(principal: str, action: str, resource: str, why: str = "") -> RefusalError:
+    """AWS's refusal of what the policies do not allow: it names the action and the resource."""
+    return RefusalError(
+        Reason.DENIED,
+        f"User: {principal} is not authorized to perform: {action} on resource: {resource} {why}".rstrip(),
+    )
 
 
 def reply_to(error: ApiError, service: AwsService | None) -> Reply:
@@ -128,7 +80,7 @@ def reply_to(error: ApiError, service: AwsService | None) -> Reply:
 def refusal_reply(refusal: RefusalError, service: AwsService | None) -> Reply:
     """The reply for a refusal, in the format of the service. Unknown services get the format of S3, as on AWS."""
     wire = service.wire if service else Wire.S3
-    status, code = _CODES[refusal.reason][wire]
+    status, code = table("aws_refusals")["reasons"][refusal.reason.value][wire.value]
     return error_reply(refusal.status or status, refusal.code or code, refusal.message, service)
 
 

@@ -20,7 +20,8 @@ from localcloud.aws.additions import commands, machine_view
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.aws_errors import Reason, RefusalError, reply_to
 from localcloud.aws.calls import read_raw_call
-from localcloud.aws.machines import Machine, Machines, NoMachines, SecurityGroupRules, SubnetFacts
+from localcloud.aws.machines import Machine, Machines, SecurityGroupRules, SubnetFacts
+from localcloud.aws.moto_state import moto_backend
 from localcloud.aws.services import SERVICES, AwsService, Wire
 from localcloud.server import faults
 from localcloud.server.api_errors import ApiError
@@ -47,7 +48,7 @@ class AwsCloud:
         self._endpoint = endpoint
         self._faults = fault_rules
         self._simulation: Simulation | None = None
-        self.hosts: Machines = NoMachines(self)
+        self.hosts: Machines  # set before the first call
         self.record = AwsRecord()
         # Called on the event loop after each PutObject: with the bucket, the key and the content.
         self.after_put: Callable[[str, str, bytes], None] = lambda bucket, key, content: None
@@ -187,9 +188,6 @@ class AwsCloud:
     def failed(self, instance: str, reason: str) -> None:
         self._report(lambda _: machine_view.mark_failed(instance, reason))
 
-    def nothing_runs(self, instance: str, reason: str) -> None:
-        self._report(lambda _: machine_view.mark_running(instance, reason))
-
     def command_began(self, command: str, instance: str) -> None:
         self._report(lambda _: commands.mark_began(command, instance))
 
@@ -198,13 +196,13 @@ class AwsCloud:
 
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
         def find(_: object) -> list[SecurityGroupRules]:
-            backend = machine_view.ec2_backend(region)
-            return [rules for identifier in ids if (rules := machine_view.group_rules(backend, identifier)) is not None]
+            every = (machine_view.group_rules(moto_backend("ec2", region), identifier) for identifier in ids)
+            return [rules for rules in every if rules is not None]
 
         return await self._on_thread(find)
 
     async def subnet_facts(self, region: str, subnet: str) -> SubnetFacts | None:
-        return await self._on_thread(lambda _: machine_view.subnet_facts(machine_view.ec2_backend(region), subnet))
+        return await self._on_thread(lambda _: machine_view.subnet_facts(moto_backend("ec2", region), subnet))
 
     async def machines(self) -> Sequence[Machine]:
         return (

@@ -14,12 +14,6 @@ from localcloud.aws.border.requests import service_model
 from localcloud.aws.services import SERVICES, AwsService, Wire
 from localcloud.gaps import list_item, operations_line
 
-_TITLES = {
-    "ec2": "EC2", "s3": "S3", "iam": "IAM", "sts": "STS", "ssm": "Systems Manager", "ecr": "ECR", "kms": "KMS",
-    "logs": "CloudWatch Logs", "secretsmanager": "Secrets Manager", "servicequotas": "Service Quotas",
-    "tag": "Resource Groups Tagging",
-}  # fmt: skip
-
 _HEAD = """\
 ## AWS
 
@@ -46,10 +40,10 @@ def gap_paragraphs() -> Iterator[str]:
     yield "Differences:"
     refused = table("aws_calls")["refused"].items()
     whys = {f"{prefix}.{operation}": why for prefix, rows in refused for operation, why in rows.items()}
-    differences = []
+    titles, differences = {service.prefix: service.title for service in SERVICES.values()}, []
     for name, why in {**whys, **table("aws_refusals")["lacking"]}.items():
         prefix, _, operation = name.partition(".")
-        differences.append(f"{_TITLES[prefix]}: {operation} is refused: {why}.")
+        differences.append(f"{titles[prefix]}: {operation} is refused: {why}.")
     yield "\n".join(map(list_item, [*differences, *table("aws_local")["differences"]]))
     for service in services:
         yield f"### {service.title}"
@@ -63,7 +57,7 @@ def botocore_coverage() -> Iterator[AwsCoverage]:
         implemented = (
             set(s3_operations.s3_operation_names()) if service.wire is Wire.S3 else set(_handled_operations(service))
         ) & names
-        yield AwsCoverage(_TITLES[service.prefix], tuple(sorted(implemented - set(refused))), len(names))
+        yield AwsCoverage(service.title, tuple(sorted(implemented - set(refused))), len(names))
 
 
 def _handled_operations(service: AwsService) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any
 from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws.account import ACCOUNT, PEOPLE, AccessKeyPair
 from localcloud.aws.aws_errors import Reason, RefusalError
+from localcloud.aws.moto_state import moto_backend
 from localcloud.server import http
 
 # The managed policies that are usually attached to machines and users. AWS has over a thousand, and all would be
@@ -28,9 +29,9 @@ MANAGED = (
 def add_managed_policies() -> None:
     """Adds the managed policies in `MANAGED`, from moto's data."""
     from moto.iam.aws_managed_policies import aws_managed_policies_data
-    from moto.iam.models import AWSManagedPolicy, iam_backends
+    from moto.iam.models import AWSManagedPolicy
 
-    backend = iam_backends[ACCOUNT]["aws"]
+    backend = moto_backend("iam")
     data = json.loads(aws_managed_policies_data)
     for name in MANAGED:
         policy = AWSManagedPolicy.from_data(name, ACCOUNT, "aws", data[name])
@@ -41,9 +42,7 @@ def add_managed_policies() -> None:
 
 def add_people(keys: Mapping[str, AccessKeyPair]) -> None:
     """Adds users and groups that do not exist yet."""
-    from moto.iam.models import iam_backends
-
-    backend = iam_backends[ACCOUNT]["aws"]
+    backend = moto_backend("iam")
     for person in PEOPLE:
         if person.profile in backend.users:
             continue
@@ -69,11 +68,8 @@ class Key:
 def find_access_key(key_id: str) -> Key:
     """The access key with this id: a user's, or one of temporary credentials. Refuses an unknown, inactive or expired
     key, and one of a role that was deleted."""
-    from moto.iam.models import iam_backends
-    from moto.sts.models import sts_backends
-
-    backend = iam_backends[ACCOUNT]["aws"]
-    session = sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(key_id)
+    backend = moto_backend("iam")
+    session = moto_backend("sts").get_assumed_role_from_access_key(key_id)
     if session is not None:
         if session.expiration.timestamp() < http.current_moment():
             raise RefusalError(Reason.EXPIRED_TOKEN, "The security token included in the request is expired")
@@ -95,40 +91,27 @@ def find_access_key(key_id: str) -> Key:
 
 def role_of_session(session: Any) -> Any:
     """The role of a session, or None if it was deleted. A new role of that name is another one."""
-    from moto.iam.models import iam_backends
-
-    roles = iam_backends[ACCOUNT]["aws"].roles.values()
+    roles = moto_backend("iam").roles.values()
     identifier = getattr(session, "trainyard_role", "")
     return next((role for role in roles if role.id == identifier and role.arn == session.role_arn), None)
 
 
-def remember_sessions(assumed_role: Any) -> None:
-    """Changes moto's class of sessions: each knows when it began, and the id of its role."""
-    original = assumed_role.__init__
-
-    def make(self: Any, *args: Any, **named: Any) -> None:
-        original(self, *args, **named)
-        self.trainyard_since = http.current_moment()
-        self.trainyard_role = self.user_id.partition(":")[0]
-
-    assumed_role.__init__ = make
+def remember_session(session: Any, *_: Any, **__: Any) -> None:
+    """Completes a new session of moto: it knows when it began, and the id of its role."""
+    session.trainyard_since = http.current_moment()
+    session.trainyard_role = session.user_id.partition(":")[0]
 
 
-def give_profiles_their_ids(profile: Any, association: Any) -> None:
-    """Changes moto's classes: an instance profile has an id like AWS's, and an instance shows that of its profile."""
+def give_profile_id(profile: Any, *_: Any, **__: Any) -> None:
+    """Gives a new instance profile of moto an id like AWS's."""
     from moto.iam.utils import generate_access_key_id_from_account_id
 
-    make, associate = profile.__init__, association.__init__
+    profile.id = generate_access_key_id_from_account_id(ACCOUNT, prefix="AIPA", total_length=21)
 
-    def make_profile(self: Any, *args: Any, **named: Any) -> None:
-        make(self, *args, **named)
-        self.id = generate_access_key_id_from_account_id(ACCOUNT, prefix="AIPA", total_length=21)
 
-    def make_association(self: Any, *args: Any, **named: Any) -> None:
-        associate(self, *args, **named)
-        self.instance.iam_instance_profile["Id"] = self.iam_instance_profile.id
-
-    profile.__init__, association.__init__ = make_profile, make_association
+def show_profile_id(association: Any, *_: Any, **__: Any) -> None:
+    """Shows the id of the profile in a new instance of moto that has one."""
+    association.instance.iam_instance_profile["Id"] = association.iam_instance_profile.id
 
 
 def _owner_tags(owner: Any) -> tuple[tuple[str, str], ...]:

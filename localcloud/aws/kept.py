@@ -21,7 +21,7 @@ import sqlite3
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -31,6 +31,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
 
 from localcloud.aws.account import ACCOUNT
+from localcloud.aws.moto_state import moto_backend, moto_backends
 from localcloud.aws.services import SERVICES
 from localcloud.files import sqlite_transaction
 
@@ -162,7 +163,12 @@ class SavedState:
     def _changed_objects(self, touched: Collection[S3Object] | None) -> Iterator[tuple[S3Object, bytes, bytes]]:
         """The changed objects with their pickled versions, which are empty for a deleted object, and the digest."""
         objects = _all_objects()
-        for which in touched if touched is not None else {*self._objects, *_named(objects)}:
+        if touched is None:
+            touched = {
+                *self._objects,
+                *((bucket, name) for bucket, keys in objects.items() for name in dict.keys(keys)),
+            }
+        for which in touched:
             versions = objects[which[0]].getlist(which[1]) if which[0] in objects else None
             state = _pickled(versions, self._save_content) if versions else b""
             digest = hashlib.sha256(state).digest() if state else b""
@@ -171,10 +177,11 @@ class SavedState:
 
     def load(self) -> None:
         """Restores moto's backends, and deletes content files that no object uses."""
+        from moto.backends import get_backend
         from moto.s3.models import s3_backends
 
-        for table in _modules().values():
-            table.clear()
+        for service in SERVICES.values():
+            get_backend(service.backend).clear()
         s3_backends.bucket_accounts.clear()
         self._written.clear()
         self._objects.clear()
@@ -183,14 +190,14 @@ class SavedState:
         rows = self._connection.execute("SELECT service, region, state FROM backends").fetchall()
         for service, region, state in rows:
             attributes = _Unpickler(io.BytesIO(state), self._contents, used).load()
-            _backend(service, region).__dict__.update(attributes)
+            moto_backend(service, region).__dict__.update(attributes)
             self._written[service, region] = hashlib.sha256(state).digest()
         objects = _all_objects()
         for bucket, name, state in self._connection.execute("SELECT bucket, name, state FROM objects").fetchall():
             dict.__setitem__(objects[bucket], name, _Unpickler(io.BytesIO(state), self._contents, used).load())
             self._objects[bucket, name] = hashlib.sha256(state).digest()
         self._load_events()
-        for name in s3_backends[ACCOUNT]["aws"].buckets:
+        for name in moto_backend("s3").buckets:
             s3_backends.bucket_accounts[name] = ("aws", ACCOUNT)
         for file in self._contents.iterdir():
             if file.name not in used:
@@ -216,19 +223,11 @@ def _version() -> str:
     return f"moto {version('moto')} on Python {'.'.join(platform.python_version_tuple()[:2])}"
 
 
-def _modules() -> dict[str, Any]:
-    """moto's backends of each service of the local AWS, by service."""
-    from moto import backends
-
-    return {row.backend: backends.get_backend(row.backend) for row in SERVICES.values()}
-
-
-def _backends() -> Iterator[tuple[tuple[str, str], Any]]:
-    for service, table in _modules().items():
-        if ACCOUNT in dict.keys(table):
-            for region, backend in list(dict.items(table[ACCOUNT])):
-                if region == "aws" or not region.startswith("aws-"):
-                    yield (service, region), backend
+def _backends() -> Iterator[tuple[Which, Any]]:
+    for service in SERVICES.values():
+        for region, backend in list(dict.items(moto_backends(service.backend))):
+            if region == "aws" or not region.startswith("aws-"):
+                yield (service.backend, region), backend
 
 
 def watch_backends() -> None:
@@ -270,10 +269,6 @@ def _streams() -> Iterator[tuple[str, Any]]:
                     yield stream.trainyard_id, stream
 
 
-def _backend(service: str, region: str) -> Any:
-    return _modules()[service][ACCOUNT][region]
-
-
 class _Content:
     """Replaces the content of an object in the pickled state of S3."""
 
@@ -297,7 +292,7 @@ class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
         """Must be fast, because each save calls it for every value of the state."""
         if isinstance(value, self._backend):
-            return ("backend", _name_of(value), value.region_name)
+            return ("backend", type(value).__module__.split(".")[1], value.region_name)
         if isinstance(value, _Content):
             return ("content", value.name)
         return None
@@ -337,37 +332,25 @@ class _Unpickler(pickle.Unpickler):
         if named[0] == "content":
             self._used.add(named[1])
             return (self._contents / named[1]).read_bytes()
-        return _backend(named[1], named[2])
+        return moto_backend(named[1], named[2])
 
 
 def _all_objects() -> dict[str, Any]:
     """The objects of each bucket, by the bucket's name."""
-    from moto.s3.models import s3_backends
-
-    return {name: bucket.keys for name, bucket in s3_backends[ACCOUNT]["aws"].buckets.items()}
+    return {name: bucket.keys for name, bucket in moto_backend("s3").buckets.items()}
 
 
 def _drop_empty_tags() -> None:
     """Deletes moto's tag entries of objects without tags. moto never does, so each save would write more and more."""
-    from moto.s3.models import s3_backends
-
-    tags = s3_backends[ACCOUNT]["aws"].tagger.tags
+    tags = moto_backend("s3").tagger.tags
     for arn in [arn for arn, row in tags.items() if not row]:
         del tags[arn]
-
-
-def _named(objects: Mapping[str, Any]) -> Iterator[S3Object]:
-    return ((bucket, name) for bucket, keys in objects.items() for name in dict.keys(keys))
 
 
 def _pickled(value: Any, save_content: Any) -> bytes:
     file = io.BytesIO()
     _Pickler(file, save_content).dump(value)
     return file.getvalue()
-
-
-def _name_of(backend: Any) -> str:
-    return type(backend).__module__.split(".")[1]
 
 
 def _key_state(key: Any, save_content: Any) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from localcloud.aws.account import ACCOUNT
 from localcloud.aws.border.parameters import read_flat_parameters, write_flat_parameters
 from localcloud.aws.border.requests import service_model
 from localcloud.aws.calls import AwsCall
+from localcloud.aws.moto_state import moto_backend
 
 # Parameters that a launch never takes from its template.
 _OWN = frozenset({"MinCount", "MaxCount", "ClientToken", "DryRun", "LaunchTemplate", "TagSpecifications"})
@@ -62,14 +62,12 @@ def with_launch_template(call: AwsCall) -> AwsCall:
 
 def _version_of(call: AwsCall) -> Any:
     """The version of the launch template that a launch names, or None."""
-    from moto.ec2.models import ec2_backends
-
     named = {
         name: text for name in ("LaunchTemplateId", "LaunchTemplateName", "Version")
         if (text := call.text(f"LaunchTemplate.{name}"))
     }  # fmt: skip
     try:
-        return ec2_backends[ACCOUNT][call.region]._get_template_from_args(named) if named else None
+        return moto_backend("ec2", call.region)._get_template_from_args(named) if named else None
     except Exception:  # RunInstances asks for it again, and moto then answers with this error
         return None
 

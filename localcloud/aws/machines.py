@@ -7,14 +7,11 @@ return at once, except for queries.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from components.values.security_rules import SecurityRule
-
-log = logging.getLogger("localcloud")
 
 
 @dataclass(frozen=True)
@@ -123,35 +120,5 @@ class MachineReports(Protocol):
     async def subnet_facts(self, region: str, subnet: str) -> SubnetFacts | None:
         """The subnet and its network; None if the subnet was deleted."""
 
-    def nothing_runs(self, instance: str, reason: str) -> None:
-        """Marks an instance as running, although no host runs it. The state's reason says so."""
-
     async def machines(self) -> Sequence[Machine]:
         """All instances that are pending or running."""
-
-
-class NoMachines:
-    """Stands in for the hosts in a cloud without any. Instances are marked as running, with the reason why nothing runs
-    on them. They accept no commands, because their agents never report that they are ready."""
-
-    WHY = "No hosts are attached to this local cloud: nothing runs on its instances"
-
-    def __init__(self, reports: MachineReports) -> None:
-        self._reports = reports
-
-    def started(self, machine: Machine) -> None:
-        log.warning("%s: %s", machine.id, self.WHY)
-        self._reports.nothing_runs(machine.id, self.WHY)
-
-    def stopped(self, instance: str) -> None: ...
-
-    def terminated(self, instance: str) -> None: ...
-
-    def rebooted(self, machine: Machine) -> None: ...
-
-    def send(self, command: MachineCommand) -> None:
-        self._reports.command_ended(command.id, command.instance, 1, "", self.WHY)
-
-    def cancel(self, command: str, instance: str) -> None: ...
-
-    def network_changed(self) -> None: ...

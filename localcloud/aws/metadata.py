@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from localcloud.aws.access.policies import named_instance_profiles
 from localcloud.aws.account import ACCOUNT, aws_folder
 from localcloud.aws.additions import machine_view
 from localcloud.aws.identities import role_of_session
+from localcloud.aws.moto_state import moto_backend
 from localcloud.files import write_secret
 from localcloud.server import http
 from localcloud.server.http import Reply, Request
@@ -159,33 +161,25 @@ class Metadata:
 
 def role_of(instance: Any) -> Any:
     """The role in an instance's instance profile, or None."""
-    from moto.iam.models import iam_backends
-
-    arn = (instance.iam_instance_profile or {}).get("Arn", "")
-    for profile in iam_backends[ACCOUNT]["aws"].instance_profiles.values():
-        if profile.arn == arn and profile.roles:
-            return profile.roles[0]
-    return None
+    profiles = named_instance_profiles("", (instance.iam_instance_profile or {}).get("Arn", ""))
+    return next((profile.roles[0] for profile in profiles if profile.roles), None)
 
 
 def _session_of(instance: Any, role: Any, seconds: float) -> Any:
     """The instance's credentials. Replaces them if they expire soon, and removes expired credentials of all
     instances."""
-    from moto.iam.models import iam_backends
-    from moto.sts.models import sts_backends
-
     now = http.current_moment()
     session = getattr(instance, "trainyard_session", None)
     left = session.expiration.timestamp() - now if session else 0.0
-    known = sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key
+    known = moto_backend("sts").get_assumed_role_from_access_key
     valid = session and role_of_session(session) is role and known(session.access_key_id)
     if valid and _RENEWED_AT * seconds < left <= seconds:
         return session
-    backend = sts_backends[ACCOUNT]["aws"]
+    backend = moto_backend("sts")
     ended = [one for one in backend.assumed_roles if one.expiration.timestamp() < now]
     backend.assumed_roles = [one for one in backend.assumed_roles if one not in ended]
     for one in ended:
-        iam_backends[ACCOUNT]["aws"].access_keys.pop(one.access_key_id, None)
+        moto_backend("iam").access_keys.pop(one.access_key_id, None)
     instance.trainyard_session = backend.assume_role(
         region_name=instance.ec2_backend.region_name, role_session_name=instance.id, role_arn=role.arn, policy="",
         duration=seconds, external_id="",

@@ -11,12 +11,6 @@ from urllib.parse import unquote
 from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.server.http import Request, parameter_pairs
 
-# (method, sub-resource in the query) -> operation.
-_ON_BUCKET = {
-    ("GET", "versions"): "ListObjectVersions", ("GET", "uploads"): "ListMultipartUploads",
-    ("GET", "location"): "GetBucketLocation", ("DELETE", "lifecycle"): "DeleteBucketLifecycle",
-    ("POST", "delete"): "DeleteObjects",
-}  # fmt: skip
 # Sub-resource -> the name of the setting, and the methods that moto supports for it. For other methods moto ignores the
 # sub-resource: a request to delete a bucket's metrics would delete the bucket.
 _BUCKET_SETTINGS = {
@@ -37,12 +31,33 @@ _OBJECT_SETTINGS = {
     "tagging": ("ObjectTagging", "GET PUT DELETE"),
 }  # fmt: skip
 _VERBS = {"GET": "Get", "PUT": "Put", "DELETE": "Delete"}
-_PLAIN_BUCKET = {"GET": "ListObjects", "HEAD": "HeadBucket", "PUT": "CreateBucket", "DELETE": "DeleteBucket"}
-_PLAIN_OBJECT = {"GET": "GetObject", "HEAD": "HeadObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
 
-_SUBRESOURCES = frozenset({
-    *(name for _, name in _ON_BUCKET), *_BUCKET_SETTINGS, *_OBJECT_SETTINGS, "uploadId", "uploads",
-})  # fmt: skip
+
+def _setting_operations(settings: Mapping[str, tuple[str, str]]) -> dict[tuple[str, str], str]:
+    return {
+        (method, name): f"{_VERBS[method]}{setting}"
+        for name, (setting, methods) in settings.items()
+        for method in methods.split()
+    }
+
+
+# (method, sub-resource in the query) -> operation.
+_ON_BUCKET = {
+    ("GET", ""): "ListObjects", ("HEAD", ""): "HeadBucket", ("PUT", ""): "CreateBucket", ("DELETE", ""): "DeleteBucket",
+    ("GET", "versions"): "ListObjectVersions", ("GET", "uploads"): "ListMultipartUploads",
+    ("GET", "location"): "GetBucketLocation", ("DELETE", "lifecycle"): "DeleteBucketLifecycle",
+    ("POST", "delete"): "DeleteObjects", **_setting_operations(_BUCKET_SETTINGS),
+}  # fmt: skip
+_ON_OBJECT = {
+    ("GET", ""): "GetObject", ("HEAD", ""): "HeadObject", ("PUT", ""): "PutObject", ("DELETE", ""): "DeleteObject",
+    ("POST", "uploads"): "CreateMultipartUpload", ("PUT", "uploadId"): "UploadPart", ("GET", "uploadId"): "ListParts",
+    ("POST", "uploadId"): "CompleteMultipartUpload", ("DELETE", "uploadId"): "AbortMultipartUpload",
+    **_setting_operations(_OBJECT_SETTINGS),
+}  # fmt: skip
+# The operation of a request with the header `x-amz-copy-source`.
+_COPIES = {"PutObject": "CopyObject", "UploadPart": "UploadPartCopy"}
+
+_SUBRESOURCES = {name for _, name in (*_ON_BUCKET, *_ON_OBJECT) if name}
 _PARAMETERS = re.compile(
     "|".join(map(re.escape, sorted(_SUBRESOURCES)))
     + r"|id|x-id|prefix|delimiter|max-keys|marker|start-after|continuation-token|encoding-type|fetch-owner|list-type"
@@ -57,11 +72,7 @@ _MOST_PARAMETERS = 200
 
 def s3_operation_names() -> Iterator[str]:
     """The names of all operations that `identify` can return, without S3 Control."""
-    yield from ("ListBuckets", "ListObjectsV2", "CopyObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy")
-    yield from ("ListParts", "CompleteMultipartUpload", "AbortMultipartUpload")
-    yield from (*_ON_BUCKET.values(), *_PLAIN_BUCKET.values(), *_PLAIN_OBJECT.values())
-    for name, methods in (*_BUCKET_SETTINGS.values(), *_OBJECT_SETTINGS.values()):
-        yield from (f"{_VERBS[method]}{name}" for method in methods.split())
+    yield from ("ListBuckets", "ListObjectsV2", *_ON_BUCKET.values(), *_ON_OBJECT.values(), *_COPIES.values())
 
 
 def identify_s3_operation(request: Request) -> tuple[str, Mapping[str, Any]]:
@@ -81,7 +92,7 @@ def identify_s3_operation(request: Request) -> tuple[str, Mapping[str, Any]]:
         raise RefusalError(Reason.MALFORMED, "The query names more than one operation")
     if (bucket or rest) and not _BUCKET.fullmatch(bucket):
         raise RefusalError(Reason.MALFORMED, "The specified bucket is not valid", "InvalidBucketName")
-    operation = _bucket_operation(request, bucket, key, parameters)
+    operation = _operation_on(request, bucket, key, parameters)
     if not operation or not all(_PARAMETERS.fullmatch(name) for name in parameters):
         raise RefusalError(
             Reason.UNKNOWN_OPERATION, "A header or query you provided implies functionality that is not implemented"
@@ -126,39 +137,12 @@ def _parse_copy_source(source: str) -> tuple[str, str]:
     return named, version
 
 
-def _bucket_operation(request: Request, bucket: str, key: str, query: Mapping[str, str]) -> str:
+def _operation_on(request: Request, bucket: str, key: str, query: Mapping[str, str]) -> str:
+    """The operation; "" if there is none, or moto does not support it."""
     if not bucket:
         return "ListBuckets" if request.method == "GET" else ""
-    if key:
-        return _object_operation(request, query)
-    for name in query:
-        if row := _ON_BUCKET.get((request.method, name)):
-            return row
-        if name in _SUBRESOURCES:
-            return _setting_operation(request.method, _BUCKET_SETTINGS.get(name))
-    if request.method == "GET" and query.get("list-type") == "2":
+    named = next((name for name in query if name in _SUBRESOURCES), "")
+    operation = (_ON_OBJECT if key else _ON_BUCKET).get((request.method, named), "")
+    if operation == "ListObjects" and query.get("list-type") == "2":
         return "ListObjectsV2"
-    return _PLAIN_BUCKET.get(request.method, "")
-
-
-def _object_operation(request: Request, query: Mapping[str, str]) -> str:
-    method = request.method
-    if "uploadId" in query:
-        if request.method == "PUT":
-            return "UploadPartCopy" if "x-amz-copy-source" in request.headers else "UploadPart"
-        return {"GET": "ListParts", "POST": "CompleteMultipartUpload", "DELETE": "AbortMultipartUpload"}.get(
-            request.method, ""
-        )
-    if "uploads" in query:
-        return "CreateMultipartUpload" if method == "POST" else ""
-    for name in query:
-        if name in _SUBRESOURCES:
-            return _setting_operation(method, _OBJECT_SETTINGS.get(name))
-    if method == "PUT" and "x-amz-copy-source" in request.headers:
-        return "CopyObject"
-    return _PLAIN_OBJECT.get(method, "")
-
-
-def _setting_operation(method: str, row: tuple[str, str] | None) -> str:
-    """The operation on a setting; "" if moto does not support it."""
-    return f"{_VERBS[method]}{row[0]}" if row is not None and method in row[1].split() else ""
+    return _COPIES.get(operation, operation) if "x-amz-copy-source" in request.headers else operation

@@ -19,26 +19,27 @@ class Wire(Enum):
 
 @dataclass(frozen=True)
 class AwsService:
-    """A service: its names in signatures, in moto, and in actions of policies, and its format."""
+    """A service: its names in signatures, in moto, in actions of policies and for people, and its format."""
 
     signing: str
     backend: str
     prefix: str
+    title: str
     wire: Wire
     json_version: str = "1.1"
 
 
 _ROWS = (
-    AwsService("ec2", "ec2", "ec2", Wire.EC2),
-    AwsService("s3", "s3", "s3", Wire.S3),
-    AwsService("iam", "iam", "iam", Wire.QUERY),
-    AwsService("sts", "sts", "sts", Wire.QUERY),
-    AwsService("ssm", "ssm", "ssm", Wire.JSON),
-    AwsService("ecr", "ecr", "ecr", Wire.JSON),
-    AwsService("kms", "kms", "kms", Wire.JSON),
-    AwsService("logs", "logs", "logs", Wire.JSON),
-    AwsService("secretsmanager", "secretsmanager", "secretsmanager", Wire.JSON),
-    AwsService("servicequotas", "servicequotas", "servicequotas", Wire.JSON),
-    AwsService("tagging", "resourcegroupstaggingapi", "tag", Wire.JSON),
+    AwsService("ec2", "ec2", "ec2", "EC2", Wire.EC2),
+    AwsService("s3", "s3", "s3", "S3", Wire.S3),
+    AwsService("iam", "iam", "iam", "IAM", Wire.QUERY),
+    AwsService("sts", "sts", "sts", "STS", Wire.QUERY),
+    AwsService("ssm", "ssm", "ssm", "Systems Manager", Wire.JSON),
+    AwsService("ecr", "ecr", "ecr", "ECR", Wire.JSON),
+    AwsService("kms", "kms", "kms", "KMS", Wire.JSON),
+    AwsService("logs", "logs", "logs", "CloudWatch Logs", Wire.JSON),
+    AwsService("secretsmanager", "secretsmanager", "secretsmanager", "Secrets Manager", Wire.JSON),
+    AwsService("servicequotas", "servicequotas", "servicequotas", "Service Quotas", Wire.JSON),
+    AwsService("tagging", "resourcegroupstaggingapi", "tag", "Resource Groups Tagging", Wire.JSON),
 )
 SERVICES = {row.signing: row for row in _ROWS}

@@ -125,7 +125,7 @@ class Simulation:
             lacking = str(lack).partition(" for ")[0]
             what = f"t{lacking[1:]} of {call.name}" if lacking.startswith("The ") else call.name
             raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not implement {what}") from None
-        except RefusalError:
+        except RefusalError:  # our operations refuse before they change anything
             raise
         except Exception as problem:
             # Hostile input may make moto fail. One line of the log says where; a traceback for each would flood it.

@@ -6,7 +6,7 @@ Each platform implements it in its folder, from its own state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -94,14 +94,14 @@ class RunContent:
     lines: Sequence[str] = ()
 
 
-class PlaceNames(Protocol):
-    """The names of places outside of a run. `note`: a remark for readers of the drawing."""
+@dataclass(frozen=True)
+class PlaceNames:
+    """The names of places outside of a run. `note`: a remark for readers of the drawing. `addresses_of`: the addresses
+    that a rule's peer stands for; empty for a block of addresses."""
 
-    names: Mapping[str, str]
-    note: str
-
-    def addresses_of(self, peer: str) -> tuple[str, ...]:
-        """The addresses that a rule's peer stands for; empty for a block of addresses."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+    addresses_of: Callable[[str], tuple[str, ...]] = lambda peer: ()
 
 
 class ConsolePlatform(Protocol[R]):

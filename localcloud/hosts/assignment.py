@@ -158,22 +158,27 @@ class RunVerdict:
 
 
 class Dispatcher(Protocol):
-    """Gives runs to the hosts, and receives reports of their progress."""
+    """Gives runs to the hosts, and receives reports of their progress. As long as a platform says nothing else, the
+    hosts do not start runs again after a kill of the cloud."""
 
     def unfinished(self) -> Iterable[tuple[str, bool]]:
         """The runs that have not ended, and whether each is to be canceled."""
+        return ()
 
     def outline(self, run: str) -> Outline | None:
         """The run's outline. None if its job was deleted. CannotStartError: the run itself was deleted."""
+        return None
 
     async def assignment(self, run: str, folder: Path) -> Assignment:
         """The run's assignment. CannotStartError: the run may not use a part of it."""
 
     def begins_again(self, run: str) -> None:
         """Notes that the run starts again, because the cloud and its hosts were killed."""
+        return
 
     def started(self, run: str) -> None:
         """Notes that all nodes of the run have started."""
+        return
 
     def ended(self, run: str, verdict: RunVerdict, folder: Path) -> None:
         """Notes how the run ended. None of its nodes runs any more."""

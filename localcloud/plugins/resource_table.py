@@ -136,6 +136,10 @@ class TableResource(ProviderResource):
         """The properties in an id for `pulumi import`."""
         return {}
 
+    def replaced_too(self, old: Properties, new: Properties) -> frozenset[str]:
+        """Inputs whose change replaces the resource in this case, besides those of its row."""
+        return frozenset()
+
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
         """The steps after the creation that complete the resource. Returns the model after them."""
         return model
@@ -159,7 +163,9 @@ class TableResource(ProviderResource):
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
         keeps_its_name = bool(self.row.named) and old.get(self.row.named) == new.get(self.row.named)
-        return compare_inputs(old, new, self.rules, delete_before_replace=keeps_its_name)
+        more = self.replaced_too(old, new)
+        rules = replace(self.rules, replace=self.rules.replace | more) if more else self.rules
+        return compare_inputs(old, new, rules, delete_before_replace=keeps_its_name)
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         if old_outputs is not None:

@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from localcloud.aws import account, sigv4
 from localcloud.aws.cloud import AwsCloud
+from localcloud.aws.machines import Machine, MachineCommand, MachineReports
 from localcloud.oci.tenancy_store import FaultTable, StateStore
 from localcloud.server.app import answer_request
 from localcloud.server.faults import Faults
@@ -46,6 +47,30 @@ class _Body:
         raise NotImplementedError("no call of AWS streams its body into a file")
 
 
+class NoMachines:
+    """`localcloud.aws.machines.Machines` without hosts. Instances count as running, and nothing runs on them. They
+    accept no commands, because their agents never report that they are ready."""
+
+    def __init__(self, reports: MachineReports) -> None:
+        self._reports = reports
+
+    def started(self, machine: Machine) -> None:
+        self._reports.running(machine.id)
+
+    def stopped(self, instance: str) -> None: ...
+
+    def terminated(self, instance: str) -> None: ...
+
+    def rebooted(self, machine: Machine) -> None: ...
+
+    def send(self, command: MachineCommand) -> None:
+        self._reports.command_ended(command.id, command.instance, 1, "", "nothing runs here")
+
+    def cancel(self, command: str, instance: str) -> None: ...
+
+    def network_changed(self) -> None: ...
+
+
 class AwsInside:
     """One local AWS. All of a process share moto's state, so use only one at a time."""
 
@@ -54,6 +79,7 @@ class AwsInside:
         self.loop = asyncio.new_event_loop()
         self._clients: dict[tuple[Sender, str], Any] = {}
         self.cloud = AwsCloud(home, f"http://{HOST}", Faults(FaultTable(StateStore(home / "faults"))))
+        self.cloud.hosts = NoMachines(self.cloud)
         keys = account.load_keys(home)
         self.deployer, self.user = (Sender(keys[name].id, keys[name].secret) for name in ("deployer", "user"))
         self.loop.run_until_complete(self._recover())

@@ -46,9 +46,6 @@ class Reports:
     def failed(self, instance: str, reason: str) -> None:
         self.heard.append(("failed", instance, reason))
 
-    def nothing_runs(self, instance: str, reason: str) -> None:
-        self.heard.append(("nothing runs", instance, reason))
-
     def command_began(self, command: str, instance: str) -> None:
         self.heard.append(("began", command))
 

@@ -12,7 +12,7 @@ from components.aws.iam.decide import AwsPrincipal, Decision, Need, decide_aws_c
 from localcloud.aws.access.needs import common_keys, needs_of_aws_call, special_keys
 from localcloud.aws.access.policies import in_force, role_named, trust_of
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.aws_errors import Reason, RefusalError
+from localcloud.aws.aws_errors import Reason, RefusalError, denied_access
 from localcloud.aws.calls import AwsCall
 from localcloud.server import http
 from localcloud.server.owned_rows import OwnedRows
@@ -46,20 +46,14 @@ def authorize_aws_call(call: AwsCall, principal: AwsPrincipal, record: AwsRecord
                 )
                 code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
                 raise RefusalError(Reason.DENIED, message, code)
-            raise RefusalError(
-                Reason.DENIED,
-                f"User: {principal.arn} is not authorized to perform: {need.action} on resource: {need.resource}"
-                f" {decision.why}",
-            )
+            raise denied_access(principal.arn, need.action, need.resource, decision.why)
     if call.name == "sts.AssumeRole":
         # The role's trust policy must allow the caller or the whole account.
         arn = call.text("RoleArn")
         role = role_named(arn.rpartition("/")[2])
         keys = {**common_keys(call, principal), **special_keys(call)}
         if role is None or role.arn != arn or not trusts_principal(trust_of(role), keys, principal=principal):
-            raise RefusalError(
-                Reason.DENIED, f"User: {principal.arn} is not authorized to perform: sts:AssumeRole on resource: {arn}"
-            )
+            raise denied_access(principal.arn, "sts:AssumeRole", arn)
 
 
 def ec2_may_assume(role: Any) -> bool:

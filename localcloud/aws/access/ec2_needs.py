@@ -9,7 +9,7 @@ from catalog.tables import table
 from components.aws.iam.decide import Need
 from localcloud.aws.access import resource_tags
 from localcloud.aws.access.ec2_resources import arn_of, arns_by_id, named_resources
-from localcloud.aws.access.policies import role_named
+from localcloud.aws.access.policies import named_instance_profiles, role_named
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.launch_templates import tags_given
@@ -73,12 +73,8 @@ def _tags_of_existing(call: AwsCall, action: str, common: Keys) -> Iterator[Need
 def _roles_passed(call: AwsCall) -> Iterator[tuple[str, str]]:
     """The ARNs of the roles that a call gives to a service, and the service. A missing profile is refused later, as by
     EC2."""
-    from moto.iam.models import iam_backends
-
-    name, arn = call.text("IamInstanceProfile.Name"), call.text("IamInstanceProfile.Arn")
-    for profile in iam_backends[ACCOUNT]["aws"].instance_profiles.values() if name or arn else ():
-        if profile.name == name or profile.arn == arn:
-            yield from ((str(role.arn), "ec2.amazonaws.com") for role in profile.roles)
+    for profile in named_instance_profiles(call.text("IamInstanceProfile.Name"), call.text("IamInstanceProfile.Arn")):
+        yield from ((str(role.arn), "ec2.amazonaws.com") for role in profile.roles)
     for parameter, service in table("aws_calls")["ec2"]["passes"].items():
         if role := call.text(parameter):
             yield role, service

@@ -11,6 +11,7 @@ from typing import Any
 from catalog.tables import table
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
+from localcloud.aws.moto_state import moto_backend
 
 _NUMBER = re.compile(r"\.\d+$")
 _ID = re.compile(r"([a-z]+(?:-[a-z]+)*)-[0-9a-f]{8,17}", re.ASCII)
@@ -44,9 +45,7 @@ def _arns_of_parameter(call: AwsCall, name: str, value: str) -> Iterator[str]:
     if member == "GroupName" and ("Placement" in name or "PlacementGroup" in call.operation):
         yield arn_of(call.region, "placement-group", value)
     else:
-        from moto.ec2.models import ec2_backends
-
-        backend = ec2_backends[ACCOUNT][call.region]
+        backend = moto_backend("ec2", call.region)
         if member == "LaunchTemplateName":
             yield arn_of(call.region, "launch-template", backend.launch_template_name_to_ids.get(value, value))
         elif member in table("aws_calls")["ec2"]["group_names"]:  # moto takes an id there, too
@@ -65,9 +64,7 @@ def arn_of(region: str, kind: str, identifier: str) -> str:
 def arns_by_id(region: str, identifier: str) -> Iterator[str]:
     """The ARN of the resource with an id. An association belongs to the resources that it joins. A type that no row
     names is `unknown`: only statements on everything allow it."""
-    from moto.ec2.models import ec2_backends
-
-    backend = ec2_backends[ACCOUNT][region]
+    backend = moto_backend("ec2", region)
     matched = _ID.fullmatch(identifier)
     prefix = matched[1] if matched else identifier.partition("-")[0]
     rows = table("aws_calls")["ec2"]

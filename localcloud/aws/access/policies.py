@@ -3,15 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from components.aws.iam.decide import AwsPrincipal, InForce, Need
 from components.aws.iam.documents import PolicyDocument, UnreadableDocumentError, statements_of
-from localcloud.aws.account import ACCOUNT, ADMINISTRATORS
+from localcloud.aws.account import ADMINISTRATORS
+from localcloud.aws.moto_state import moto_backend
 
 # Prefix of actions -> the name of the service's VPC endpoint, if it differs.
 _NAMES = {"ecr": "ecr.api"}
+# The resources that have policies, by service: words for the policy, and the resource in moto's backend by the end of
+# its ARN. The policy of a bucket is also for its objects.
+_WITH_POLICIES: Mapping[str, tuple[str, Callable[[Any, str], Any]]] = {
+    "s3": ("bucket policy", lambda backend, name: backend.buckets.get(name.partition("/")[0])),
+    "ecr": ("repository policy", lambda backend, name: backend.repositories.get(name.removeprefix("repository/"))),
+    "kms": ("key policy", lambda backend, name: backend.keys.get(name.removeprefix("key/"))),
+    "secretsmanager": (
+        "secret's policy",
+        lambda backend, name: next((one for one in backend.secrets.values() if one.arn.endswith(f":{name}")), None),
+    ),
+}
 _Named = tuple[str, str]
 # On AWS, the account's root user may always do these. The local account has none, so its administrators may.
 _OF_THE_OWNER = frozenset({"s3:GetBucketPolicy", "s3:PutBucketPolicy", "s3:DeleteBucketPolicy"})
@@ -32,9 +44,7 @@ def endpoint_policies_of_instance(instance: str, action: str) -> Iterator[tuple[
 
 def in_force(principal: AwsPrincipal, need: Need) -> InForce:
     """The policies that apply to this principal and this need."""
-    from moto.iam.models import iam_backends
-
-    backend = iam_backends[ACCOUNT]["aws"]
+    backend = moto_backend("iam")
     identity: list[_Named] = []
     limits: list[_Named] = []
     if principal.user and principal.user in backend.users:
@@ -62,16 +72,20 @@ def in_force(principal: AwsPrincipal, need: Need) -> InForce:
             _parse_documents(identity),
             _parse_documents(limits),
             of_resource,
-            delegated=bool(of_resource) and _is_key(need.resource),
+            delegated=bool(of_resource) and need.resource.startswith("arn:aws:kms:"),
         )
     except UnreadableDocumentError as error:
         return InForce((), (), (), f"a policy document ({error})")
 
 
 def role_named(name: str) -> Any:
-    from moto.iam.models import iam_backends
+    return next((role for role in moto_backend("iam").roles.values() if role.name == name), None)
 
-    return next((role for role in iam_backends[ACCOUNT]["aws"].roles.values() if role.name == name), None)
+
+def named_instance_profiles(name: str, arn: str) -> list[Any]:
+    """The instance profiles with this name or ARN, of which a call may give both."""
+    profiles = moto_backend("iam").instance_profiles.values()
+    return [profile for profile in profiles if profile.name == name or profile.arn == arn]
 
 
 def trust_of(role: Any) -> PolicyDocument:
@@ -103,35 +117,13 @@ def _permissions_boundary(backend: Any, owner: Any) -> list[_Named]:
 
 
 def _resource_policies(arn: str) -> list[_Named]:
-    """The resource policy: of a bucket (also for its objects), a repository, a secret or a key."""
-    service, rest = arn.split(":")[2:3], arn.rpartition(":")[2]
-    if service == ["s3"]:
-        from moto.s3.models import s3_backends
-
-        bucket = s3_backends[ACCOUNT]["aws"].buckets.get(rest.partition("/")[0])
-        return [("bucket policy", _document_text(bucket.policy))] if bucket is not None and bucket.policy else []
-    if service == ["ecr"]:
-        from moto.ecr.models import ecr_backends
-
-        repository = ecr_backends[ACCOUNT][arn.split(":")[3]].repositories.get(rest.removeprefix("repository/"))
-        policy = getattr(repository, "policy", None)
-        return [("repository policy", _document_text(policy))] if policy else []
-    if service == ["secretsmanager"]:
-        from moto.secretsmanager.models import secretsmanager_backends
-
-        for secret in secretsmanager_backends[ACCOUNT][arn.split(":")[3]].secrets.values():
-            if secret.arn == arn and getattr(secret, "policy", None):
-                return [("secret's policy", _document_text(secret.policy))]
-    if _is_key(arn):
-        from moto.kms.models import kms_backends
-
-        key = kms_backends[ACCOUNT][arn.split(":")[3]].keys.get(rest.removeprefix("key/"))
-        return [("key policy", _document_text(key.policy))] if key is not None and key.policy else []
-    return []
-
-
-def _is_key(arn: str) -> bool:
-    return arn.split(":")[2:3] == ["kms"]
+    """The policy of a resource."""
+    parts = arn.split(":", 5)
+    if len(parts) < 6 or parts[2] not in _WITH_POLICIES:
+        return []
+    words, find = _WITH_POLICIES[parts[2]]
+    policy = getattr(find(moto_backend(parts[2], parts[3] or "aws"), parts[5]), "policy", None)
+    return [(words, _document_text(policy))] if policy else []
 
 
 def _parse_documents(rows: list[_Named]) -> tuple[PolicyDocument, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from localcloud.aws.account import ACCOUNT
+from localcloud.aws.moto_state import moto_backend
 
 
 def request_keys(tags: Mapping[str, str], removed: Sequence[str] = ()) -> dict[str, Sequence[str]]:
@@ -48,46 +49,30 @@ Rows = Iterable[Mapping[str, str]]
 
 def _stored_tags(service: str, region: str, name: str, arn: str) -> Rows:
     """The tags of a resource, where moto's backend of its service keeps them."""
+    if service == "secretsmanager":
+        return getattr(_find_secret(region, arn), "tags", None) or ()
+    if service not in ("ec2", "iam", "ecr", "kms", "ssm", "logs"):
+        return ()
+    backend = moto_backend(service, "aws" if service == "iam" else region)
     kind, _, identifier = name.partition("/")
-    tags: dict[str, str] = {}
-    if service == "ec2":
-        from moto.ec2.models import ec2_backends
-
-        backend = ec2_backends[ACCOUNT][region]
-        if kind == "placement-group":
-            row = backend.__dict__.get("trainyard_placement_groups", {}).get(identifier, {})
-            identifier = row.get("GroupId", identifier)
-        tags = backend.tags.get(identifier, {})
-    elif service == "secretsmanager":
-        secret = _find_secret(region, arn)
-        return (secret.tags or ()) if secret is not None else ()
-    elif service == "iam":
-        from moto.iam.models import iam_backends
-
-        backend = iam_backends[ACCOUNT]["aws"]
+    if service == "iam":
         tables = (backend.roles, backend.users, backend.instance_profiles, backend.managed_policies)
         owner = next((one for table in tables for one in table.values() if one.arn == arn), None)
         own = getattr(owner, "tags", None) or ()
         return own.values() if isinstance(own, Mapping) else own
-    elif service == "ecr":
-        from moto.ecr.models import ecr_backends
-
-        tags = ecr_backends[ACCOUNT][region].tagger.get_tag_dict_for_resource(arn)
-    elif service == "kms":
-        from moto.kms.models import kms_backends
-
-        tags = kms_backends[ACCOUNT][region].tagger.get_tag_dict_for_resource(identifier)
+    if service == "ec2":
+        if kind == "placement-group":
+            row = backend.__dict__.get("trainyard_placement_groups", {}).get(identifier, {})
+            identifier = row.get("GroupId", identifier)
+        tags = backend.tags.get(identifier, {})
     elif service == "ssm":
-        from moto.ssm.models import ssm_backends
-
-        tables = ssm_backends[ACCOUNT][region]._resource_tags.get(kind.title(), {})
+        tables = backend._resource_tags.get(kind.title(), {})
         tags = {**tables.get(identifier, {}), **tables.get(f"/{identifier}", {})}
     elif service == "logs":
-        from moto.logs.models import logs_backends
-
-        backend, group = logs_backends[ACCOUNT][region], name.removeprefix("log-group:").partition(":")[0]
-        row = backend.groups.get(group)
-        tags = backend.tagger.get_tag_dict_for_resource(row.arn) if row is not None else {}
+        group = backend.groups.get(name.removeprefix("log-group:").partition(":")[0])
+        tags = backend.tagger.get_tag_dict_for_resource(group.arn) if group is not None else {}
+    else:
+        tags = backend.tagger.get_tag_dict_for_resource(arn if service == "ecr" else identifier)
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
@@ -102,9 +87,7 @@ def full_arn(arn: str, region: str) -> str:
             return arn
         return f"{prefix}/{arn.replace(prefix, '').lstrip('/').partition(':')[0]}"
     if parts[2:3] == ["kms"]:
-        from moto.kms.models import kms_backends
-
-        backend = kms_backends[ACCOUNT][region]
+        backend = moto_backend("kms", region)
         try:
             identifier = backend.any_id_to_key_id(arn)
         except (AttributeError, IndexError):  # an alias without a key
@@ -116,9 +99,7 @@ def full_arn(arn: str, region: str) -> str:
         secret = _find_secret(region, arn)
         return str(secret.arn) if secret is not None else arn
     if parts[2:3] == ["iam"] and parts[5].startswith(("role/", "instance-profile/", "user/", "group/")):
-        from moto.iam.models import iam_backends
-
-        backend, (kind, _, name) = iam_backends[ACCOUNT]["aws"], parts[5].partition("/")
+        backend, (kind, _, name) = moto_backend("iam"), parts[5].partition("/")
         owners = {"role": backend.roles, "instance-profile": backend.instance_profiles, "user": backend.users,
                   "group": backend.groups}[kind]  # fmt: skip
         return next((str(one.arn) for one in owners.values() if one.name == name), arn)
@@ -126,10 +107,8 @@ def full_arn(arn: str, region: str) -> str:
 
 
 def _find_secret(region: str, arn: str) -> Any:
-    from moto.secretsmanager.models import secretsmanager_backends
-
     named = arn.rpartition(":")[2].removesuffix("-??????")  # moto reads it in this way, and names have no colon
-    for secret in secretsmanager_backends[ACCOUNT][region].secrets.values():
+    for secret in moto_backend("secretsmanager", region).secrets.values():
         if secret.arn == arn or secret.name == named:
             return secret
     return None

@@ -11,6 +11,7 @@ from components.aws.iam.decide import Need
 from localcloud.aws.access import resource_tags
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
+from localcloud.aws.moto_state import moto_backend
 
 Keys = Mapping[str, Sequence[str]]
 _HEADERS = ("x-amz-server-side-encryption", "x-amz-acl")
@@ -90,9 +91,7 @@ def encryption_needs(call: AwsCall, bucket: str, key: str, keys: Keys) -> Iterat
 
 def _encryption_key(bucket: str, key: str, action: str) -> str:
     """The KMS key of an object that is read. For a new object: that of its bucket. "" if there is none."""
-    from moto.s3.models import s3_backends
-
-    bucket_model = s3_backends[ACCOUNT]["aws"].buckets.get(bucket)
+    bucket_model = moto_backend("s3").buckets.get(bucket)
     existing = bucket_model.keys.get(key) if bucket_model is not None else None
     if existing is not None and action == "kms:Decrypt":
         encrypted = getattr(existing, "encryption", "") == "aws:kms"

@@ -35,7 +35,7 @@ from localcloud.aws.additions import (
     placement,
     policy_simulation,
 )
-from localcloud.aws.additions.outside import Operations, Outside, attach_outside
+from localcloud.aws.additions.outside import Operations, Outside, attach_outside, complete_new_objects
 
 # The operations that override moto's, by moto's module of the service.
 OPERATIONS: Mapping[str, tuple[type[Operations], ...]] = {
@@ -91,20 +91,19 @@ def add_to_moto() -> None:
     changes.install_template_changes(LaunchTemplate)
     buckets.install_bucket_defaults(S3Backend)
     buckets.encode_lists(S3Response)
-    descriptions.install_rule_descriptions(SecurityGroupRule)
+    complete_new_objects(SecurityGroupRule, descriptions.complete_rule)
+    SecurityGroupRule.description = property(descriptions.rule_description)
     # Our access check has already evaluated the bucket policy. moto's own evaluation ignores conditions.
     FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
     # When moto removes a key, it disposes of the content of all versions, and fails at delete markers, which have none.
     # Then a bucket with delete markers could not be emptied.
     FakeDeleteMarker.dispose = lambda self: None
-    original = Attachment.__init__
 
-    def attach(self: Any, interface: Any) -> None:
-        """The attachment of an interface shows its network card."""
-        original(self, interface)
-        self.network_card_index = getattr(interface, "network_card_index", 0)
+    def show_card(attachment: Any, interface: Any) -> None:
+        attachment.network_card_index = getattr(interface, "network_card_index", 0)
 
-    Attachment.__init__ = attach
-    identities.remember_sessions(AssumedRole)
-    identities.give_profiles_their_ids(InstanceProfile, IamInstanceProfileAssociation)
+    complete_new_objects(Attachment, show_card)
+    complete_new_objects(AssumedRole, identities.remember_session)
+    complete_new_objects(InstanceProfile, identities.give_profile_id)
+    complete_new_objects(IamInstanceProfileAssociation, identities.show_profile_id)
     kept.watch_backends()

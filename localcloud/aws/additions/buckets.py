@@ -8,7 +8,8 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from localcloud.aws.additions.outside import Operations
+from localcloud.aws.additions.outside import Operations, action_result
+from localcloud.aws.moto_state import moto_backend
 
 
 def install_bucket_defaults(backend: Any) -> None:
@@ -76,12 +77,10 @@ class BucketOperations(Operations):
 
     def list_objects(self) -> Any:
         """Answers GetBucketRequestPayment, for which moto lists objects."""
-        from moto.core.responses import ActionResult
-
         if "requestPayment" not in self.querystring:
             return self._by_moto("list_objects")
         self.data["Action"] = "GetBucketRequestPayment"
-        return self.serialized(ActionResult({"Payer": self.backend.get_bucket(self.bucket_name).payer}))
+        return self.serialized(action_result({"Payer": self.backend.get_bucket(self.bucket_name).payer}))
 
 
 def default_encryption() -> dict[str, Any]:
@@ -101,8 +100,5 @@ class BucketTags(Operations):
         return self._of_existing_bucket("untag_resource")
 
     def _of_existing_bucket(self, operation: str) -> Any:
-        from moto.s3.models import s3_backends
-
-        bucket = self._get_param("ResourceArn").rpartition(":")[2]
-        s3_backends[self.current_account][self.partition].get_bucket(bucket)
+        moto_backend("s3").get_bucket(self._get_param("ResourceArn").rpartition(":")[2])
         return self._by_moto(operation)

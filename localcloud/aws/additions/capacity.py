@@ -10,14 +10,22 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.aws import BLOCK_MACHINES_END_BEFORE, CAPACITY_BLOCK, aws_machine
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions import machine_view
 from localcloud.aws.additions.instance_types import is_offered
-from localcloud.aws.additions.outside import Operations, apply_filters, attached_outside, ec2_error, own_table
+from localcloud.aws.additions.outside import (
+    Operations,
+    action_result,
+    apply_filters,
+    attached_outside,
+    own_table,
+    utc_now,
+)
+from localcloud.aws.aws_errors import aws_refusal
 
 _FILTERS = {
     "instance-type": "InstanceType", "owner-id": "OwnerId", "instance-platform": "InstancePlatform",
@@ -32,11 +40,6 @@ _DAYS = (*range(1, 15), *range(21, 183, 7))
 _MOST_MACHINES = 64
 
 
-def _utc_now() -> datetime:
-    """The time without its zone, as moto has it."""
-    return datetime.now(UTC).replace(tzinfo=None)
-
-
 class CapacityReservations(Operations):
     """Operations of EC2."""
 
@@ -44,83 +47,71 @@ class CapacityReservations(Operations):
         kind, zone = self._get_param("InstanceType"), self._get_param("AvailabilityZone")
         count = self._get_int_param("InstanceCount", 0)
         if not (kind and zone and count > 0):
-            raise ec2_error("MissingParameter", "InstanceType, AvailabilityZone and InstanceCount are required")
+            raise aws_refusal("reservation incomplete")
         if not is_offered(self.ec2_backend, kind, zone):
-            raise ec2_error("Unsupported", f"The instance type {kind} is not supported in {zone}")
+            raise aws_refusal("reservation not offered", kind=kind, zone=zone)
         return self._keep(
-            kind, zone, count, StartDate=_utc_now(), EndDate=self._get_param("EndDate"),
+            kind, zone, count, StartDate=utc_now(), EndDate=self._get_param("EndDate"),
             EndDateType=self._get_param("EndDateType", "unlimited"), Tenancy=self._get_param("Tenancy", "default"),
             InstanceMatchCriteria=self._get_param("InstanceMatchCriteria", "open"), ReservationType="default",
             EbsOptimized=bool(self._get_param("EbsOptimized")), PlacementGroupArn=self._get_param("PlacementGroupArn"),
         )  # fmt: skip
 
     def _keep(self, kind: str, zone: str, count: int, **more: Any) -> Any:
-        from moto.core.responses import ActionResult
-
         self.error_on_dryrun()
         identifier = f"cr-{secrets.token_hex(8)}0"
         reservation = {
             "CapacityReservationId": identifier, "OwnerId": ACCOUNT, "InstanceType": kind, "AvailabilityZone": zone,
             "CapacityReservationArn": f"arn:aws:ec2:{self.region}:{ACCOUNT}:capacity-reservation/{identifier}",
             "InstancePlatform": self._get_param("InstancePlatform"), "TotalInstanceCount": count, "State": "active",
-            "CreateDate": _utc_now(), "EphemeralStorage": False, **more,
+            "CreateDate": utc_now(), "EphemeralStorage": False, **more,
         }  # fmt: skip
         own_table(self.ec2_backend, "reservations")[identifier] = reservation
         if tags := self._parse_tag_specification().get("capacity-reservation"):
             self.ec2_backend.create_tags([identifier], tags)
-        return ActionResult({"CapacityReservation": _shown_reservation(self.ec2_backend, reservation)})
+        return action_result({"CapacityReservation": _shown_reservation(self.ec2_backend, reservation)})
 
     def describe_capacity_reservations(self) -> Any:
-        from moto.core.responses import ActionResult
-
         ids = self._get_param("CapacityReservationIds", [])
         wanted = self._filters_from_querystring()
         chosen = [find_reservation(self.ec2_backend, identifier) for identifier in ids] or list(
             own_table(self.ec2_backend, "reservations").values()
         )
         shown = [_shown_reservation(self.ec2_backend, reservation) for reservation in chosen]
-        return ActionResult({"CapacityReservations": apply_filters(shown, wanted, _FILTERS)})
+        return action_result({"CapacityReservations": apply_filters(shown, wanted, _FILTERS)})
 
     def modify_capacity_reservation(self) -> Any:
-        from moto.core.responses import ActionResult
-
         reservation = self._changeable_reservation()
         count = self._get_int_param("InstanceCount", reservation["TotalInstanceCount"])
         if count < _used_places(self.ec2_backend, reservation):
-            raise ec2_error(
-                "InvalidParameterValue", "More instances run in the reservation than it would have room for"
-            )
+            raise aws_refusal("reservation too small")
         self.error_on_dryrun()
         reservation["TotalInstanceCount"] = count
         for name in ("EndDate", "EndDateType", "InstanceMatchCriteria"):
             reservation[name] = self._get_param(name, reservation[name])
         if reservation["EndDateType"] == "unlimited":
             reservation["EndDate"] = None
-        return ActionResult({"Return": True})
+        return action_result({"Return": True})
 
     def cancel_capacity_reservation(self) -> Any:
-        from moto.core.responses import ActionResult
-
         reservation = self._changeable_reservation()
         self.error_on_dryrun()
         reservation["State"] = "cancelled"
-        return ActionResult({"Return": True})
+        return action_result({"Return": True})
 
     def _changeable_reservation(self) -> dict[str, Any]:
         reservation = find_reservation(self.ec2_backend, self._get_param("CapacityReservationId"))
         if reservation["ReservationType"] == CAPACITY_BLOCK:
-            raise ec2_error("OperationNotPermitted", "A Capacity Block cannot be modified or cancelled.")
+            raise aws_refusal("block kept")
         return reservation
 
     def describe_capacity_block_offerings(self) -> Any:
         """An offering in each zone that has the machines. It begins when it should, and lasts exactly as long."""
-        from moto.core.responses import ActionResult
-
         for name in ("UltraserverType", "UltraserverCount", "InstanceTypePreferences"):
             if self._get_param(name):
                 raise NotImplementedError(f"The parameter '{name}'")
         kind, count = self._get_param("InstanceType", ""), self._get_int_param("InstanceCount", 1)
-        start = max(_utc_now(), self._get_param("StartDateRange", _utc_now())).replace(microsecond=0)
+        start = max(utc_now(), self._get_param("StartDateRange", utc_now())).replace(microsecond=0)
         hours = self._get_int_param("CapacityDurationHours")
         offerings = [
             _block_offering(kind, zone.name, count, start, hours)
@@ -128,7 +119,7 @@ class CapacityReservations(Operations):
             if is_offered(self.ec2_backend, kind, zone.name)
         ]
         latest = self._get_param("EndDateRange", datetime.max)
-        return ActionResult({"CapacityBlockOfferings": [one for one in offerings if one["EndDate"] <= latest]})
+        return action_result({"CapacityBlockOfferings": [one for one in offerings if one["EndDate"] <= latest]})
 
     def purchase_capacity_block(self) -> Any:
         identifier = self._get_param("CapacityBlockOfferingId")
@@ -138,8 +129,7 @@ class CapacityReservations(Operations):
         except (ValueError, TypeError):
             offering = {}
         if not offering or not is_offered(self.ec2_backend, kind, zone):
-            message = f"The Capacity Block offering ID '{identifier[:80]}' does not exist"
-            raise ec2_error("InvalidCapacityBlockOfferingId.NotFound", message)
+            raise aws_refusal("block offering", offering=identifier[:80])
         return self._keep(
             kind, zone, count, StartDate=offering["StartDate"], EndDate=offering["EndDate"], EndDateType="limited",
             InstanceMatchCriteria="targeted", Tenancy="default", ReservationType=CAPACITY_BLOCK, EbsOptimized=True,
@@ -150,13 +140,11 @@ def _block_offering(kind: str, zone: str, count: int, start: datetime, hours: in
     """An offering. Its id says all of it, so that none needs to be kept."""
     machine = aws_machine(kind)
     if machine is None or not machine.blocks:
-        raise ec2_error("Unsupported", f"The instance type {kind} is not supported for Capacity Blocks")
+        raise aws_refusal("block machine", kind=kind)
     if not 0 < count <= _MOST_MACHINES:
-        raise ec2_error("InvalidParameterValue", f"The instance count must be from 1 to {_MOST_MACHINES}")
+        raise aws_refusal("block count", most=_MOST_MACHINES)
     if hours % 24 or hours // 24 not in _DAYS:
-        raise ec2_error(
-            "InvalidParameterValue", "The duration must be 1 to 14 days, or weeks up to 182 days, and is given in hours"
-        )
+        raise aws_refusal("block duration")
     facts = json.dumps([kind, zone, count, start.isoformat(), hours])
     return {
         "CapacityBlockOfferingId": f"{_OFFERING}{facts.encode().hex()}", "InstanceType": kind, "AvailabilityZone": zone,
@@ -168,9 +156,7 @@ def _block_offering(kind: str, zone: str, count: int, start: datetime, hours: in
 def find_reservation(backend: Any, identifier: str) -> dict[str, Any]:
     reservation: dict[str, Any] | None = own_table(backend, "reservations").get(identifier)
     if reservation is None:
-        raise ec2_error(
-            "InvalidCapacityReservationId.NotFound", f"The capacity reservation ID '{identifier}' does not exist"
-        )
+        raise aws_refusal("reservation unknown", reservation=identifier)
     return reservation
 
 
@@ -182,18 +168,13 @@ def choose_reservation(backend: Any, wanted: dict[str, Any], kind: str, zone: st
     if identifier:
         reservation = find_reservation(backend, identifier)
         if in_block != (reservation["ReservationType"] == CAPACITY_BLOCK):
-            raise ec2_error(
-                "InvalidParameterValue",
-                "The market type (purchasing) option is not valid. Choose a different market type and try again",
-            )
+            raise aws_refusal("reservation market")
         if (reservation["InstanceType"], reservation["AvailabilityZone"]) != (kind, zone):
-            raise ec2_error(
-                "InvalidParameterValue", f"The capacity reservation '{identifier}' does not match the instances"
-            )
+            raise aws_refusal("reservation of others", reservation=identifier)
         check_places(backend, identifier, count)
         return str(identifier)
     if in_block:
-        raise ec2_error("InvalidParameterCombination", "A Capacity Block's machines need the ID of its reservation")
+        raise aws_refusal("block unnamed")
     for reservation in own_table(backend, "reservations").values():
         fits = (reservation["InstanceType"], reservation["AvailabilityZone"]) == (kind, zone)
         is_open = reservation["InstanceMatchCriteria"] == "open" and _state_of(reservation) == "active"
@@ -207,11 +188,9 @@ def check_places(backend: Any, identifier: str, count: int) -> None:
     """Refuses machines for which a reservation has no place, or no time."""
     reservation = find_reservation(backend, identifier)
     if _state_of(reservation) != "active" or _is_ending(reservation):
-        raise ec2_error("InvalidParameterValue", f"The capacity reservation '{identifier}' is not active")
+        raise aws_refusal("reservation inactive", reservation=identifier)
     if reservation["TotalInstanceCount"] - _used_places(backend, reservation) < count:
-        raise ec2_error(
-            "ReservationCapacityExceeded", f"The capacity reservation '{identifier}' has not enough capacity"
-        )
+        raise aws_refusal("reservation full", reservation=identifier)
 
 
 def instances_after_their_blocks() -> list[Any]:
@@ -229,15 +208,15 @@ def instances_after_their_blocks() -> list[Any]:
 def _state_of(reservation: dict[str, Any]) -> str:
     if reservation["ReservationType"] != CAPACITY_BLOCK:
         return str(reservation["State"])
-    if _utc_now() < reservation["StartDate"]:
+    if utc_now() < reservation["StartDate"]:
         return "scheduled"
-    return "active" if _utc_now() < _end_of(reservation) else "expired"
+    return "active" if utc_now() < _end_of(reservation) else "expired"
 
 
 def _is_ending(reservation: dict[str, Any]) -> bool:
     return (
         reservation["ReservationType"] == CAPACITY_BLOCK
-        and _utc_now() >= _end_of(reservation) - BLOCK_MACHINES_END_BEFORE
+        and utc_now() >= _end_of(reservation) - BLOCK_MACHINES_END_BEFORE
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from localcloud.aws.additions import capacity, placement
 from localcloud.aws.additions.descriptions import add_ports, complete_change
-from localcloud.aws.additions.outside import Operations, ec2_error
+from localcloud.aws.additions.outside import Operations, action_result
+from localcloud.aws.aws_errors import aws_refusal
 
 # Resource types that moto cannot tag -> the prefix of their ids.
 _TAGGED = {"placement-group": "pg", "capacity-reservation": "cr"}
@@ -88,8 +89,6 @@ class Changes(Operations):
         return self._by_moto("modify_subnet_attribute")
 
     def modify_security_group_rules(self) -> Any:
-        from moto.core.responses import ActionResult
-
         self.error_on_dryrun()
         given = self._get_param("SecurityGroupRules", [])
         rules = {row["SecurityGroupRuleId"]: row["SecurityGroupRule"] for row in given}
@@ -108,10 +107,7 @@ class Changes(Operations):
             }  # fmt: skip
             current = next((kind for kind in _PEERS if has[kind]), given)
             if current != given:
-                raise ec2_error(
-                    "InvalidParameterValue",
-                    f"You may not specify a {_PEERS[given]} for an existing {_PEERS[current]} rule.",
-                )
+                raise aws_refusal("peer kind", given=_PEERS[given], current=_PEERS[current])
         self.ec2_backend.modify_security_group_rules(group, add_ports(rules))
         for rule, existing in pairs:
             # moto itself changes only IPv4 CIDRs.
@@ -122,7 +118,7 @@ class Changes(Operations):
             if peer := rule.get("ReferencedGroupId"):
                 existing.source_group = {**existing.source_group, "GroupId": peer}
             complete_change(existing, rule)
-        return ActionResult({"Return": True})
+        return action_result({"Return": True})
 
 
 def disassociate_addresses(backend: Any, interfaces: set[str]) -> None:
@@ -162,17 +158,11 @@ class LogGroupKeys(Operations):
     """Operations of CloudWatch Logs."""
 
     def associate_kms_key(self) -> str:
-        return _encrypt_with_key(self, self._get_param("kmsKeyId"))
+        """Sets the key of a group, or removes it: the other operation has no parameter for it."""
+        group = self.logs_backend.groups.get(self._get_param("logGroupName"))
+        if group is None:
+            raise aws_refusal("log group")
+        group.kms_key_id = self._get_param("kmsKeyId")
+        return ""
 
-    def disassociate_kms_key(self) -> str:
-        return _encrypt_with_key(self, None)
-
-
-def _encrypt_with_key(self: Any, key: str | None) -> str:
-    from moto.logs.exceptions import ResourceNotFoundException
-
-    group = self.logs_backend.groups.get(self._get_param("logGroupName"))
-    if group is None:
-        raise ResourceNotFoundException()
-    group.kms_key_id = key
-    return ""
+    disassociate_kms_key = associate_kms_key

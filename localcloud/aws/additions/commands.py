@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions import machine_view
-from localcloud.aws.additions.outside import Operations, attached_outside
+from localcloud.aws.additions.outside import Operations, action_result, apply_filters, attached_outside, utc_now
+from localcloud.aws.aws_errors import aws_refusal
 from localcloud.aws.machines import MachineCommand
+from localcloud.aws.moto_state import moto_backends
 
 _DOCUMENT = "AWS-RunShellScript"
 _PLUGIN = "aws:runShellScript"
+_INSTANCE_FILTERS = {"InstanceIds": "InstanceId", "PingStatus": "PingStatus", "PlatformTypes": "PlatformType"}
 _ENDED = ("Success", "Failed", "Cancelled", "TimedOut")
 # Systems Manager keeps this many characters of each output.
 _MOST_SHOWN = 24_000
@@ -24,14 +26,12 @@ class Commands(Operations):
     """Operations of Systems Manager."""
 
     def send_command(self) -> Any:
-        from moto.core.responses import ActionResult
-
         name = self._get_param("DocumentName")
         if name not in (_DOCUMENT, f"arn:aws:ssm:{self.region}::document/{_DOCUMENT}"):
-            raise ssm_error("InvalidDocument", f"The local AWS runs {_DOCUMENT} only, not {str(name)[:80]!a}")
+            raise aws_refusal("command document", document=_DOCUMENT, name=ascii(str(name)[:80]))
         parameters = self._get_param("Parameters", {})
         if not parameters.get("commands"):
-            raise ssm_error("InvalidParameters", "The parameter commands is required")
+            raise aws_refusal("command empty")
         instances = command_targets(self.region, self._get_param("InstanceIds", []), self._get_param("Targets", []))
         command = self.ssm_backend.send_command(
             comment=self._get_param("Comment", ""), document_name=_DOCUMENT,
@@ -43,17 +43,13 @@ class Commands(Operations):
         )  # fmt: skip
         command.targets = self._get_param("Targets", [])
         begin_command(command, [one.id for one in instances])
-        return ActionResult({"Command": _command_row(command)})
+        return action_result({"Command": _command_row(command)})
 
     def list_commands(self) -> Any:
-        from moto.core.responses import ActionResult
-
         rows = self.ssm_backend.list_commands(self._get_param("CommandId"), self._get_param("InstanceId"))
-        return ActionResult({"Commands": [_command_row(row) for row in reversed(rows)]})
+        return action_result({"Commands": [_command_row(row) for row in reversed(rows)]})
 
     def list_command_invocations(self) -> Any:
-        from moto.core.responses import ActionResult
-
         instance, details = self._get_param("InstanceId"), bool(self._get_param("Details"))
         commands = self.ssm_backend.list_commands(self._get_param("CommandId"), None)
         listed = []
@@ -69,15 +65,13 @@ class Commands(Operations):
                     "Status": row["Status"], "StatusDetails": row["StatusDetails"],
                     "CommandPlugins": [plugin] if details else [],
                 })  # fmt: skip
-        return ActionResult({"CommandInvocations": listed})
+        return action_result({"CommandInvocations": listed})
 
     def cancel_command(self) -> Any:
-        from moto.core.responses import EmptyResult
-
         command = self.ssm_backend.get_command_by_id(self._get_param("CommandId"))
         wanted = self._get_param("InstanceIds") or command.instance_ids
         if unknown := [one for one in wanted if one not in command.instance_ids]:
-            raise ssm_error("InvalidInstanceId", f"The command was not sent to {unknown[0]}")
+            raise aws_refusal("command of others", instance=unknown[0])
         for row in command.invocations:
             if row["InstanceId"] in wanted and row["Status"] not in _ENDED:
                 begun = row["Status"] != "Pending"
@@ -86,12 +80,9 @@ class Commands(Operations):
                     partial(attached_outside().machines.cancel, command.command_id, row["InstanceId"])
                 )
         _update_counts(command)
-        return EmptyResult()
+        return action_result(None)
 
     def describe_instance_information(self) -> Any:
-        from moto.core.responses import ActionResult
-        from moto.core.utils import utcnow
-
         rows = []
         for instance in machine_view.living_instances(self.region):
             if getattr(instance, "trainyard_agent_since", None) is None:
@@ -99,23 +90,14 @@ class Commands(Operations):
             online = instance.state == "running" and instance.trainyard_agent
             rows.append({
                 "InstanceId": instance.id, "PingStatus": "Online" if online else "ConnectionLost",
-                "LastPingDateTime": utcnow() if online else instance.trainyard_agent_since, "AgentVersion": "3.3.0.0",
+                "LastPingDateTime": utc_now() if online else instance.trainyard_agent_since, "AgentVersion": "3.3.0.0",
                 "IsLatestVersion": True, "PlatformType": "Linux", "PlatformName": "Ubuntu", "PlatformVersion": "22.04",
                 "ResourceType": "EC2Instance", "IPAddress": instance.private_ip, "ComputerName":
                 instance.private_dns_name, "RegistrationDate": instance.trainyard_agent_since,
             })  # fmt: skip
-        return ActionResult({"InstanceInformationList": [row for row in rows if self._trainyard_fits(row)]})
-
-    def _trainyard_fits(self, row: dict[str, Any]) -> bool:
-        names = {"InstanceIds": "InstanceId", "PingStatus": "PingStatus", "PlatformTypes": "PlatformType"}
-        for wanted in self._get_param("Filters", []) + self._get_param("InstanceInformationFilterList", []):
-            key = wanted.get("Key") or wanted.get("key")
-            values = wanted.get("Values") or wanted.get("valueSet") or []
-            if key not in names:
-                raise ssm_error("InvalidFilterKey", f"The local AWS has no filter {str(key)[:60]!a} here")
-            if row[names[key]] not in values:
-                return False
-        return True
+        given = self._get_param("Filters", []) + self._get_param("InstanceInformationFilterList", [])
+        wanted = {one.get("Key") or one.get("key"): one.get("Values") or one.get("valueSet") or [] for one in given}
+        return action_result({"InstanceInformationList": apply_filters(rows, wanted, _INSTANCE_FILTERS)})
 
 
 def command_targets(region: str, ids: list[str], wanted: list[dict[str, Any]]) -> list[Any]:
@@ -126,10 +108,10 @@ def command_targets(region: str, ids: list[str], wanted: list[dict[str, Any]]) -
         if key == "InstanceIds":
             ids = [*ids, *values]
         elif not key.startswith("tag:"):
-            raise ssm_error("InvalidTarget", f"The local AWS has no target {key[:60]!a}")
+            raise aws_refusal("command target", key=ascii(key[:60]))
     ready_by_id = {one.id: one for one in ready}
     if missing := [one for one in ids if one not in ready_by_id]:
-        raise ssm_error("InvalidInstanceId", f"Instances {missing} not in a valid state for account")
+        raise aws_refusal("command instances", instances=missing)
     tagged = [row for row in wanted if str(row.get("Key")).startswith("tag:")]
     if tagged:
         ids = [one.id for one in ready if all(has_tag(one, row) for row in tagged)]
@@ -164,11 +146,9 @@ def begin_command(command: Any, instances: list[str]) -> None:
 
 def mark_began(identifier: str, instance: str) -> None:
     """Applies a report of the hosts that a command began."""
-    from moto.core.utils import utcnow
-
     for command, row in _find_invocations(identifier, instance):
         if row["Status"] == "Pending":
-            began = utcnow().isoformat()
+            began = utc_now().isoformat()
             row |= {"Status": "InProgress", "StatusDetails": "InProgress", "ExecutionStartDateTime": began}
         _update_counts(command)
 
@@ -187,9 +167,7 @@ def fail_all() -> None:
 
 def _find_invocations(identifier: str = "", instance: str = "") -> Iterator[tuple[Any, dict[str, Any]]]:
     """All invocations, or that of one command on one instance, each with its command."""
-    from moto.ssm.models import ssm_backends
-
-    for backend in list(ssm_backends[ACCOUNT].values()):
+    for backend in list(moto_backends("ssm").values()):
         for command in backend._commands:
             for row in command.invocations if identifier in ("", command.command_id) else ():
                 if instance in ("", row["InstanceId"]):
@@ -197,8 +175,6 @@ def _find_invocations(identifier: str = "", instance: str = "") -> Iterator[tupl
 
 
 def _end_invocation(command: Any, row: dict[str, Any], code: int | None, output: str, errors: str) -> None:
-    from moto.core.utils import utcnow
-
     if row["Status"] in _ENDED:
         return
     if row["Status"] == "Cancelling":
@@ -209,8 +185,8 @@ def _end_invocation(command: Any, row: dict[str, Any], code: int | None, output:
         status = details = "Failed" if code else "Success"
     row |= {
         "Status": status, "StatusDetails": details, "ResponseCode": -1 if code is None else code,
-        "ExecutionStartDateTime": row["ExecutionStartDateTime"] or utcnow().isoformat(),
-        "ExecutionEndDateTime": utcnow().isoformat(), "StandardOutputContent": output[:_MOST_SHOWN],
+        "ExecutionStartDateTime": row["ExecutionStartDateTime"] or utc_now().isoformat(),
+        "ExecutionEndDateTime": utc_now().isoformat(), "StandardOutputContent": output[:_MOST_SHOWN],
         "StandardErrorContent": errors[:_MOST_SHOWN],
     }  # fmt: skip
     _update_counts(command)
@@ -232,11 +208,3 @@ def _command_row(command: Any) -> dict[str, Any]:
     row: dict[str, Any] = command.response_object()
     row.pop("NotificationConfig", None)
     return row
-
-
-def ssm_error(code: str, message: str) -> Exception:
-    from moto.ssm.exceptions import ValidationException
-
-    error: Exception = ValidationException(message)
-    error.code = code  # type: ignore[attr-defined]
-    return error

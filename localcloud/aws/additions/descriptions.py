@@ -25,19 +25,12 @@ class _Group(dict[str, Any]):
     __hash__ = None
 
 
-def install_rule_descriptions(rule: Any) -> None:
-    """Changes moto's class of rules. Called once in a process."""
-    original = rule.__init__
-
-    def make(self: Any, *given: Any, **named: Any) -> None:
-        original(self, *given, **named)
-        self.source_group = _Group(self.source_group)
-        # The prefix list is the eighth parameter.
-        prefixes = named.get("prefix_list_id") or (given[7] if len(given) > 7 else None) or {}
-        self.trainyard_description = prefixes.get(_KEY)
-
-    rule.__init__ = make
-    rule.description = property(_rule_description)
+def complete_rule(rule: Any, *given: Any, **named: Any) -> None:
+    """Completes a new rule of moto."""
+    rule.source_group = _Group(rule.source_group)
+    # The prefix list is the eighth parameter.
+    prefixes = named.get("prefix_list_id") or (given[7] if len(given) > 7 else None) or {}
+    rule.trainyard_description = prefixes.get(_KEY)
 
 
 def add_ports(rules: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -69,7 +62,7 @@ def _without_description(group: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in group.items() if key != _KEY}
 
 
-def _rule_description(rule: Any) -> str | None:
+def rule_description(rule: Any) -> str | None:
     for text in (rule.ip_range.get(_KEY), rule.source_group.get(_KEY), getattr(rule, "trainyard_description", None)):
         if text is not None:
             return str(text)

@@ -15,6 +15,7 @@ from catalog.aws import accelerators
 from catalog.tables import table
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions.outside import Operations, attached_outside
+from localcloud.aws.aws_errors import aws_refusal
 
 _KINDS = ("region", "availability-zone", "availability-zone-id")
 _PUBLISHED = datetime(2026, 11, 1)
@@ -139,15 +140,10 @@ class Quotas(Operations):
     list_aws_default_service_quotas = list_service_quotas
 
     def get_service_quota(self) -> str:
-        from moto.servicequotas.exceptions import NoSuchResource
-
-        wanted = json.loads(self.body)
-        service, code = wanted.get("ServiceCode"), wanted.get("QuotaCode")
-        quotas = all_quotas() if service == "ec2" else self.backend.list_aws_default_service_quotas(service)
-        for quota in quotas:
-            if quota["QuotaCode"] == code:
+        for quota in json.loads(self.list_service_quotas())["Quotas"]:
+            if quota["QuotaCode"] == json.loads(self.body).get("QuotaCode"):
                 return json.dumps({"Quota": quota})
-        raise NoSuchResource
+        raise aws_refusal("quota")
 
 
 def all_quotas() -> list[dict[str, Any]]:

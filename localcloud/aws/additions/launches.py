@@ -16,10 +16,11 @@ from typing import Any
 from catalog.aws import CAPACITY_BLOCK, ON_DEMAND, SPOT, aws_machine, vcpu_quota
 from localcloud.aws.access.ec2_needs import SPOT_ROLE, SPOT_SERVICE
 from localcloud.aws.access.policies import role_named
-from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions import capacity, instance_types, machine_view, placement
 from localcloud.aws.additions.changes import disassociate_addresses
-from localcloud.aws.additions.outside import Operations, attached_outside, ec2_error, own_table
+from localcloud.aws.additions.outside import Operations, action_result, attached_outside, own_table
+from localcloud.aws.aws_errors import aws_refusal
+from localcloud.aws.moto_state import moto_backend
 from localcloud.aws.refusals.launches import check_interfaces, check_launch
 
 # moto identifies an interface by its device index alone, but on AWS the indices of each network card begin at 0. So
@@ -31,13 +32,10 @@ class Launches(Operations):
     """Operations of EC2."""
 
     def run_instances(self) -> Any:
-        from moto.core.responses import ActionResult
-        from moto.iam.models import iam_backends
-
         token = self._get_param("ClientToken")
         earlier = own_table(self.ec2_backend, "tokens")
         if token and token in earlier:
-            return ActionResult(self.ec2_backend.reservations[earlier[token]])
+            return action_result(self.ec2_backend.reservations[earlier[token]])
         template = None
         if named := self.params.pop("LaunchTemplate", None):
             # The call has the template's parameters already. moto would apply some of them once more.
@@ -53,9 +51,7 @@ class Launches(Operations):
         self.params["MinCount"] = self._get_int_param("MaxCount", 1)
         result = self._by_moto("run_instances")
         if wanted.get("InstanceMarketOptions", {}).get("MarketType") == SPOT and role_named(SPOT_ROLE) is None:
-            iam_backends[ACCOUNT]["aws"].create_service_linked_role(
-                SPOT_SERVICE, "Default EC2 Spot Service Linked Role", ""
-            )
+            moto_backend("iam").create_service_linked_role(SPOT_SERVICE, "Default EC2 Spot Service Linked Role", "")
         for instance in result.result.instances:
             _complete_instance(self, instance, wanted)
             if template is not None:
@@ -75,12 +71,9 @@ class Launches(Operations):
         stopped = list(self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", [])))
         for instance in stopped:
             if instance.state == "terminated":
-                raise ec2_error(
-                    "IncorrectInstanceState",
-                    f"The instance '{instance.id}' is not in a state from which it can be started.",
-                )
+                raise aws_refusal("start terminated", instance=instance.id)
             if instance.state == "stopped" and attached_outside().no_capacity(instance.instance_type):
-                raise ec2_error("InsufficientInstanceCapacity", "There is not enough capacity to fulfill your request.")
+                raise aws_refusal("start exhausted")
         rest = [instance for instance in stopped if instance.state == "stopped"]
         in_blocks = (one.capacity_reservation_id for one in rest if one.lifecycle == CAPACITY_BLOCK)
         for reservation, count in Counter(in_blocks).items():
@@ -114,7 +107,7 @@ def _check_launch(self: Any, wanted: dict[str, Any]) -> str:
     check_launch(wanted)
     backend.describe_instance_types([kind])
     if not wanted.get("ImageId"):
-        raise ec2_error("MissingParameter", "The request must contain the parameter ImageId")
+        raise aws_refusal("image missing")
     backend.describe_images(ami_ids=[wanted["ImageId"]])
     if name := wanted.get("KeyName"):
         backend.describe_key_pairs(key_names=[name])
@@ -126,21 +119,14 @@ def _check_launch(self: Any, wanted: dict[str, Any]) -> str:
     if subnet:
         zone = str(backend.get_subnet(subnet).availability_zone)
     if not instance_types.is_offered(backend, kind, zone):
-        raise ec2_error(
-            "Unsupported",
-            f"Your requested instance type ({kind}) is not supported in your requested Availability Zone ({zone}).",
-        )
+        raise aws_refusal("machine not offered", kind=kind, zone=zone)
     if group := where.get("GroupName"):
         placement.find_group(backend, group)
     _check_quota(self, kind, wanted, count)
     reservation = capacity.choose_reservation(backend, wanted, kind, zone, count)
     # A `no-capacity` fault does not affect reserved capacity.
     if not reservation and attached_outside().no_capacity(kind):
-        raise ec2_error(
-            "InsufficientInstanceCapacity",
-            f"We currently do not have sufficient {kind} capacity in the Availability Zone you requested ({zone})."
-            " Our system will be working on provisioning additional capacity.",
-        )
+        raise aws_refusal("machines exhausted", kind=kind, zone=zone)
     return reservation
 
 
@@ -159,11 +145,8 @@ def _check_quota(self: Any, kind: str, wanted: dict[str, Any], count: int) -> No
             vcpus += other.vcpus
     limit = instance_types.quota_value(quota.code)
     if vcpus > limit:
-        raise ec2_error(
-            "MaxSpotInstanceCountExceeded" if lifecycle == SPOT else "VcpuLimitExceeded",
-            f"You have requested more vCPU capacity than your current vCPU limit of {limit} allows for the instance"
-            " bucket that the specified instance type belongs to.",
-        )
+        code = "MaxSpotInstanceCountExceeded" if lifecycle == SPOT else "VcpuLimitExceeded"
+        raise aws_refusal("vcpu quota", code=code, limit=limit)
 
 
 def _lifecycle_of(wanted: dict[str, Any]) -> str:
@@ -202,8 +185,7 @@ def _end_instance(self: Any, how: str) -> Any:
     ids = self._get_param("InstanceIds", [])
     instances = [one for one in self.ec2_backend.get_multi_instances_by_id(ids) if one.state != "terminated"]
     if how == "stopped" and any(getattr(one, "lifecycle", "") == "spot" for one in instances):
-        raise ec2_error("UnsupportedOperation", "You can't stop the Spot Instance because it is associated with a"
-                        " one-time Spot Instance request.")  # fmt: skip
+        raise aws_refusal("stop spot")
     result = self._by_moto("stop_instances" if how == "stopped" else "terminate_instances")
     for instance in instances:
         if how == "terminated":

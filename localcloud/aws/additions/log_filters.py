@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from localcloud.aws.aws_errors import Reason, RefusalError
+from localcloud.aws.aws_errors import Reason, RefusalError, aws_refusal
 
 # The most events that a stream and a group keep.
 EVENTS_OF_STREAM, EVENTS_OF_GROUP = 50_000, 200_000
@@ -48,16 +48,12 @@ def read_pattern(pattern: str | None) -> LineFilter:
     while at < len(text):
         term = _TERM.match(text, at)
         if term is None:
-            raise _invalid_filter("Invalid filter pattern")
+            raise aws_refusal("log filter")
         if term["word"] is not None and not _WORD.fullmatch(term["word"]):
-            raise _invalid_filter(f"Invalid character(s) in term '{term['word'][:100]}'")
+            raise aws_refusal("log filter term", term=term["word"][:100])
         terms[term["sign"]].append(term["word"] or re.sub(r"\\(.)", r"\1", term["phrase"]))
         at = term.end()
     return LineFilter(tuple(terms[""]), tuple(terms["-"]), tuple(terms["?"]))
-
-
-def _invalid_filter(message: str) -> RefusalError:
-    return RefusalError(Reason.REFUSED, message, "InvalidParameterException")
 
 
 def install_log_filters(models: Any) -> None:

@@ -10,26 +10,18 @@ from typing import Any
 
 from components.aws.types.security_rules import read_security_rules
 from components.values.security_rules import Direction, SecurityRule
-from localcloud.aws.account import ACCOUNT
-from localcloud.aws.additions.outside import attached_outside, ec2_error
+from localcloud.aws.additions.outside import attached_outside, utc_now
 from localcloud.aws.machines import Machine, MachineInterface, SecurityGroupRules, SubnetFacts
+from localcloud.aws.moto_state import moto_backends
 
 _ACTIVE = ("pending", "running")
 _SHUT_DOWN = ("Client.InstanceInitiatedShutdown", "Client.InstanceInitiatedShutdown: Instance initiated shutdown")
 _STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 
 
-def ec2_backend(region: str) -> Any:
-    from moto.ec2.models import ec2_backends
-
-    return ec2_backends[ACCOUNT][region]
-
-
 def ec2_backends_in_use() -> Iterator[Any]:
     """moto's EC2 backends, of the regions that are in use."""
-    from moto.ec2.models import ec2_backends
-
-    yield from list(ec2_backends[ACCOUNT].values())
+    yield from list(moto_backends("ec2").values())
 
 
 def find_instance(instance: str) -> Any:
@@ -58,11 +50,9 @@ def set_instance_state(instance: Any, state: str) -> None:
 
 def mark_pending(instance: Any) -> None:
     """Makes an instance pending. After that is saved, the hosts start it."""
-    from moto.core.utils import utcnow
-
     set_instance_state(instance, "pending")
     # AWS updates the launch time at every start, and moto does not.
-    instance.launch_time = utcnow()
+    instance.launch_time = utc_now()
     instance.trainyard_agent = False
     starting = machine_of_instance(instance)
     attached_outside().defer(lambda: attached_outside().machines.started(starting))
@@ -78,20 +68,16 @@ def mark_ending(instance: Any, how: str) -> None:
     attached_outside().defer(lambda: (hosts.stopped if how == "stopped" else hosts.terminated)(identifier))
 
 
-def mark_running(instance: str, reason: str = "") -> None:
+def mark_running(instance: str) -> None:
     one = find_instance(instance)
     if one is not None and one.state == "pending":
         set_instance_state(one, "running")
-        if reason:
-            one.state_reason.code, one.state_reason.message = "Server.NoHosts", reason
 
 
 def mark_agent_ready(instance: str) -> None:
-    from moto.core.utils import utcnow
-
     one = find_instance(instance)
     if one is not None and one.state in _ACTIVE:
-        one.trainyard_agent, one.trainyard_agent_since = True, utcnow()
+        one.trainyard_agent, one.trainyard_agent_since = True, utc_now()
 
 
 def mark_shut_down(instance: str) -> None:
@@ -141,12 +127,15 @@ def machine_of_instance(instance: Any) -> Machine:
 
 
 def _decoded_user_data(instance: Any) -> bytes:
+    from moto.ec2.exceptions import EC2ClientError
+
     if instance.user_data is None:
         return b""
     try:
         return base64.b64decode(str(instance.user_data), validate=True)
     except ValueError:
-        raise ec2_error("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.") from None
+        # An error of moto, after which the whole call is rolled back: the instance has been started already.
+        raise EC2ClientError("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.") from None
 
 
 def group_rules(backend: Any, identifier: str) -> SecurityGroupRules | None:

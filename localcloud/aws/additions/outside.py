@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from localcloud.aws.machines import Machines
@@ -50,6 +51,17 @@ def attached_outside() -> Outside:
     return _outside[0]
 
 
+def complete_new_objects(kind: Any, complete: Callable[..., None]) -> None:
+    """Changes a class of moto: `complete` gets each new object, and the arguments that it was made with."""
+    original = kind.__init__
+
+    def make(self: Any, *given: Any, **named: Any) -> None:
+        original(self, *given, **named)
+        complete(self, *given, **named)
+
+    kind.__init__ = make
+
+
 def own_table(backend: Any, name: str) -> dict[str, Any]:
     """Our own table in a moto backend. It is saved and restored together with the backend."""
     table: dict[str, Any] = backend.__dict__.setdefault(f"trainyard_{name}", {})
@@ -91,8 +103,13 @@ def _filter_values(row: Mapping[str, Any], name: str, names: Mapping[str, str]) 
     return {str(row.get(names[name], ""))}
 
 
-def ec2_error(code: str, message: str) -> Exception:
-    from moto.ec2.exceptions import EC2ClientError
+def action_result(result: object) -> Any:
+    """An operation's answer: members of its model in botocore, or an object that has them as attributes."""
+    from moto.core.responses import ActionResult
 
-    error: Exception = EC2ClientError(code, message)
-    return error
+    return ActionResult(result)
+
+
+def utc_now() -> datetime:
+    """The time without its zone, as moto has it."""
+    return datetime.now(UTC).replace(tzinfo=None)

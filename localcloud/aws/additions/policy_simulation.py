@@ -8,8 +8,9 @@ from typing import Any
 from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide_aws_call
 from components.aws.iam.documents import PolicyDocument, statements_of
 from localcloud.aws.access.policies import attached_policies, in_force
-from localcloud.aws.account import ACCOUNT
-from localcloud.aws.additions.outside import Operations
+from localcloud.aws.additions.outside import Operations, action_result
+from localcloud.aws.aws_errors import aws_refusal
+from localcloud.aws.moto_state import moto_backend
 
 _LACKING = ("ResourcePolicy", "PermissionsBoundaryPolicyInputList", "PolicyExclusionList", "ResourceHandlingOption",
             "CallerArn")  # fmt: skip
@@ -19,8 +20,6 @@ class PolicySimulation(Operations):
     """Operations of IAM."""
 
     def simulate_principal_policy(self) -> Any:
-        from moto.core.responses import ActionResult
-
         for name in _LACKING:
             if self._get_param(name) is not None:
                 raise NotImplementedError(f"The parameter '{name}' for it")
@@ -34,7 +33,7 @@ class PolicySimulation(Operations):
             for action in self._get_param("ActionNames", [])
             for resource in self._get_param("ResourceArns", ["*"])
         ]
-        return ActionResult({"EvaluationResults": rows, "IsTruncated": False})
+        return action_result({"EvaluationResults": rows, "IsTruncated": False})
 
 
 def _simulate_need(source: str, need: Need, more: list[PolicyDocument]) -> dict[str, Any]:
@@ -51,20 +50,13 @@ def _simulate_need(source: str, need: Need, more: list[PolicyDocument]) -> dict[
 
 def _policies_of_source(source: str, need: Need) -> tuple[AwsPrincipal, InForce]:
     """The principal with this ARN, and its policies. As on AWS, policies of resources do not count."""
-    from moto.iam.exceptions import NotFoundException
-    from moto.iam.models import iam_backends
-
-    backend = iam_backends[ACCOUNT]["aws"]
-    for user in backend.users.values():
-        if user.arn == source:
-            principal = AwsPrincipal(source, user=user.name, id=user.id)
-            return principal, in_force(principal, need)
-    for role in backend.roles.values():
-        if role.arn == source:
-            principal = AwsPrincipal(source, role=role.name, role_arn=source)
-            return principal, in_force(principal, need)
+    backend = moto_backend("iam")
+    principals = {user.arn: AwsPrincipal(source, user=user.name, id=user.id) for user in backend.users.values()}
+    principals |= {role.arn: AwsPrincipal(source, role=role.name, role_arn=source) for role in backend.roles.values()}
+    if principal := principals.get(source):
+        return principal, in_force(principal, need)
     for group in backend.groups.values():
         if group.arn == source:
             read = tuple(PolicyDocument(name, statements_of(text)) for name, text in attached_policies(group))
             return AwsPrincipal(source), InForce(read)
-    raise NotFoundException(f"Specified entity {source} does not exist.")
+    raise aws_refusal("entity", arn=source)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from localcloud.aws.aws_errors import Reason, RefusalError
+from localcloud.aws.aws_errors import Reason, RefusalError, aws_refusal
 from localcloud.aws.services import Wire
 
 _MOST_PARTS = 20
@@ -110,7 +110,7 @@ def canonical_value(value: str, kind: str, name: str) -> str:
     try:
         return _CANONICAL[kind](value) if kind in _CANONICAL else value
     except (ValueError, OverflowError, KeyError):
-        raise RefusalError(Reason.REFUSED, f"Value '{value[:60]}' at '{name}' is not of the type {kind}") from None
+        raise aws_refusal("type", value=value[:60], name=name, kind=kind) from None
 
 
 def _require_whole_number(value: str) -> str:

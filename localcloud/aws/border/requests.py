@@ -46,7 +46,7 @@ def amz_target(call: RawCall) -> str:
 def model_of(call: RawCall) -> Any:
     """botocore's model of a call's operation. Refuses an operation that AWS does not have."""
     model = service_model("s3control" if call.control else call.service.backend)
-    if call.operation not in _operation_names(model.service_name):
+    if call.operation not in model.operation_names:
         raise RefusalError(Reason.UNKNOWN_OPERATION, f"The service has no operation {call.operation[:60]!a}")
     return model.operation_model(call.operation)
 
@@ -56,13 +56,6 @@ def service_model(backend: str) -> Any:
     from moto.core.utils import get_service_model
 
     return get_service_model(_BOTOCORE_NAMES.get(backend, backend))
-
-
-@cache
-def _operation_names(name: str) -> frozenset[str]:
-    from moto.core.utils import get_service_model
-
-    return frozenset(get_service_model(name).operation_names)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from email.utils import formatdate
 from typing import Any
 
-from localcloud.aws.aws_errors import Reason, RefusalError
+from localcloud.aws.aws_errors import Reason, RefusalError, aws_refusal
 from localcloud.aws.border import xml_body
 from localcloud.aws.border.parameters import canonical_value
 from localcloud.aws.calls import AwsCall, RawCall
@@ -43,7 +43,7 @@ def read_s3_call(raw: RawCall, model: Any) -> AwsCall:
         elif name in raw.parameters:
             parameters[name] = _stripped_value(raw.parameters[name], shape.type_name, name)
     if parameters.get("versionId") == "":
-        raise RefusalError(Reason.REFUSED, "Version id cannot be the empty string")
+        raise aws_refusal("object version")
     if "uploadId" in parameters and raw.operation.startswith("UploadPart") and "partNumber" not in parameters:
         raise RefusalError(Reason.MALFORMED, "This operation needs a part number")
     call = AwsCall(raw.service, raw.region, raw.operation, parameters, control=raw.control)
@@ -140,11 +140,10 @@ def _check_content(raw: RawCall) -> None:
     """Verifies the digest and the checksums in the headers."""
     if (stated := raw.headers.get("content-md5")) is not None:
         if not _is_base64(stated, 16):
-            raise RefusalError(Reason.REFUSED, "The Content-MD5 you specified was invalid.", "InvalidDigest")
+            raise aws_refusal("content digest")
         digest = hashlib.md5(raw.body, usedforsecurity=False).digest()
         if not hmac.compare_digest(base64.b64decode(stated), digest):
-            message = "The Content-MD5 you specified did not match what we received."
-            raise RefusalError(Reason.REFUSED, message, "BadDigest")
+            raise aws_refusal("content of digest")
     for algorithm in _CHECKSUMS:
         stated = raw.headers.get(f"x-amz-checksum-{algorithm.lower()}")
         # CompleteMultipartUpload states the checksum of the whole object, but its body is a list of parts.
@@ -153,8 +152,7 @@ def _check_content(raw: RawCall) -> None:
             and raw.operation != "CompleteMultipartUpload"
             and compute_body_checksum(raw.body, algorithm) != stated
         ):
-            message = f"The {algorithm} you specified did not match the calculated checksum."
-            raise RefusalError(Reason.REFUSED, message, "BadDigest")
+            raise aws_refusal("content of checksum", algorithm=algorithm)
 
 
 def _check_deleted(rows: list[Mapping[str, str]]) -> None:

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 from localcloud.aws import account
 from localcloud.aws.cloud import AwsCloud
@@ -15,33 +14,20 @@ from localcloud.aws.console import sections
 from localcloud.aws.console.queued_runs import AwsRun, RunBook
 from localcloud.aws.console.sections import queued_run_content
 from localcloud.aws.hosts import machine_network
-from localcloud.console.platform import MANY, RunContent, Section
+from localcloud.console.platform import MANY, PlaceNames, RunContent, Section
 from localcloud.server import progress_record
 from localcloud.server.cloud import ServedCloud
 
 _CACHED_SECONDS = 1.0
 
 
-class AwsPlaces:
-    """`localcloud.console.platform.PlaceNames`."""
-
-    names: Mapping[str, str] = MappingProxyType(
-        {
-            machine_network.STORAGE_ADDRESS: "S3",
-            machine_network.SERVICES_ADDRESS: "AWS services",
-            machine_network.METADATA_ADDRESS: "metadata",
-        }
-    )
-    note = "Machines serve one run after the other: these are the counts of all runs since the machines were started."
-
-    def addresses_of(self, peer: str) -> tuple[str, ...]:
-        return ()
-
-
 class AwsConsole:
     """`localcloud.console.platform.ConsolePlatform`."""
 
-    places = AwsPlaces()
+    places = PlaceNames(
+        dict(zip(machine_network.ADDRESSES, ("S3", "AWS services", "metadata"), strict=True)),
+        "Machines serve one run after the other: these are the counts of all runs since the machines were started.",
+    )
 
     def __init__(self, cloud: ServedCloud, aws: AwsCloud | None) -> None:
         self._cloud, self._aws = cloud, aws

@@ -15,8 +15,8 @@ from components.aws.client.ticket_queue import LONGEST_BYTES, QueueView
 from components.aws.client.tickets import ROOT, Cluster, Ticket
 from components.platform.runs import read_launch_document
 from launcher.escaping import terminal_line
-from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions import machine_view
+from localcloud.aws.moto_state import moto_backend
 from localcloud.console.platform import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
 from localcloud.server import http
 
@@ -106,9 +106,7 @@ def _parse_moment(text: str) -> float:
 
 def buckets_by_name() -> Mapping[str, Any]:
     """moto's buckets, by their names."""
-    from moto.s3.models import s3_backends
-
-    return dict(s3_backends[ACCOUNT]["aws"].buckets)
+    return dict(moto_backend("s3").buckets)
 
 
 def living_objects(bucket: Any) -> Iterator[tuple[str, Any]]:

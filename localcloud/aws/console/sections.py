@@ -12,7 +12,7 @@ from components.aws.client import machines
 from components.aws.client.tickets import Cluster
 from components.aws.iam.documents import UnreadableDocumentError, statements_of
 from localcloud.aws.access.policies import attached_policies
-from localcloud.aws.account import ACCOUNT, REGION
+from localcloud.aws.account import REGION
 from localcloud.aws.additions import machine_view
 from localcloud.aws.console.queued_runs import (
     AwsRun,
@@ -23,6 +23,7 @@ from localcloud.aws.console.queued_runs import (
     tags_by_name,
     with_zone,
 )
+from localcloud.aws.moto_state import moto_backend, moto_backends
 from localcloud.console.platform import (
     ENTRIES,
     MANY,
@@ -143,9 +144,7 @@ def _vpc_tables(backend: Any, vpc: Any) -> Iterator[dict[str, Any]]:
 
 def _aws_access_items() -> Iterator[Item]:
     """Roles and groups, with the statements of their policies."""
-    from moto.iam.models import iam_backends
-
-    backend = iam_backends[ACCOUNT]["aws"]
+    backend = moto_backend("iam")
     owners = [*(("role", one) for one in backend.roles.values()), *(("group", one) for one in backend.groups.values())]
     for kind, owner in owners:
         trust = [("trust", str(owner.assume_role_policy_document or ""))] if kind == "role" else []
@@ -212,10 +211,8 @@ def queued_run_content(run: AwsRun, points: Points) -> RunContent:
 
 def _node_lines(run: AwsRun, node: RunNode) -> Iterator[tuple[int, int, int, str]]:
     """The lines of a node, each with its time and its position."""
-    from moto.logs.models import logs_backends
-
     cluster = run.ticket.cluster
-    backend = dict.get(logs_backends[ACCOUNT], cluster.region or REGION)
+    backend = dict.get(moto_backends("logs"), cluster.region or REGION)
     group = backend.groups.get(cluster.log_group) if backend else None
     stream = group.streams.get(run.ticket.stream(node.log)) if group else None
     mark = f"[{node.run.name}] "

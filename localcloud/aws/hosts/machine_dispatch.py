@@ -8,7 +8,7 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from localcloud.aws.hosts.machine.channels import REPORT
 from localcloud.aws.hosts.machine_assignments import build_machine_assignment, command_file
 from localcloud.aws.hosts.machine_network import LatestNetwork
 from localcloud.aws.machines import Machine, MachineCommand, MachineReports
-from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, RunVerdict
+from localcloud.hosts.assignment import Assignment, CannotStartError, Dispatcher, RunVerdict
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.run_hosts import Hosts
 
@@ -224,24 +224,15 @@ class Instances:
             self._reports.command_ended(command, instance, None if code is None else int(code), output, errors)
 
 
-class _Dispatcher:
-    """Implements `localcloud.hosts.assignment.Dispatcher`: a running instance is a run of the hosts."""
+class _Dispatcher(Dispatcher):
+    """A running instance is a run of the hosts. After a restart, the local AWS restarts its instances. Their disks are
+    reused, however an earlier boot ended."""
 
     def __init__(self, instances: Instances) -> None:
         self._instances = instances
 
-    def unfinished(self) -> Iterator[tuple[str, bool]]:
-        return iter(())  # after a restart, the local AWS restarts its instances
-
-    def outline(self, run: str) -> Outline | None:
-        return None  # the disk is reused, however an earlier boot ended
-
     async def assignment(self, run: str, folder: Path) -> Assignment:
         return await self._instances.assignment(run, folder)
-
-    def begins_again(self, run: str) -> None: ...
-
-    def started(self, run: str) -> None: ...
 
     def ended(self, run: str, verdict: RunVerdict, folder: Path) -> None:
         self._instances.ended(run, verdict)

@@ -11,7 +11,8 @@
 | network_values | protocols, ports, blocks of addresses, descriptions, zones of other regions | itself |
 | objects | settings of S3, missing objects, uploads that belong to another key, keys that are not enabled | itself |
 
-The border (`localcloud/aws/border`) verifies digests of contents.
+What a module refuses by itself has its code and message in a row `found`. The border (`localcloud/aws/border`) verifies
+digests of contents.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws.access.needs import call_resources
-from localcloud.aws.aws_errors import Reason, RefusalError
+from localcloud.aws.aws_errors import Reason, RefusalError, aws_refusal
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.refusals import documents, in_use, launches, network_values, objects, tags, values
 
@@ -30,8 +31,7 @@ _OWN_DRY_RUN = "ec2.RunInstances"
 def refuse_by_aws_rules(call: AwsCall, caller: AwsPrincipal) -> None:
     """Refuses a call by AWS's rules. A dry run ends here, because moto ignores `DryRun` in some operations."""
     if call.service.prefix == "ec2" and call.name != _OWN_DRY_RUN and call.text("DryRun") == "true":
-        message = "Request would have succeeded, but DryRun flag is set."
-        raise RefusalError(Reason.REFUSED, message, "DryRunOperation", 412)
+        raise aws_refusal("dry run")
     if why := table("aws_refusals")["lacking"].get(call.name):
         raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not implement {call.name}: {why}")
     values.refuse_values_outside_limits(call, caller)

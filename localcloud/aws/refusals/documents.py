@@ -16,6 +16,7 @@ from components.aws.iam.decide import fits_wildcards, is_operator
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
+from localcloud.aws.moto_state import moto_backend
 from localcloud.server.http import parse_strict_json
 
 _OF_STATEMENTS = frozenset({
@@ -132,12 +133,10 @@ def _check_principals(statement: Mapping[str, Any]) -> None:
 
 
 def _principal_exists(name: str) -> bool:
-    from moto.iam.models import iam_backends
-
     entity = _ENTITY.fullmatch(name)
     if entity is None:
         return _ACCOUNT.fullmatch(name) is not None
-    backend = iam_backends[ACCOUNT]["aws"]
+    backend = moto_backend("iam")
     owners = backend.users if entity[2] == "user" else backend.roles
     return entity[1] != ACCOUNT or any(one.arn == name for one in list(owners.values()))
 
@@ -156,9 +155,7 @@ def _field_texts(value: Any) -> list[str]:
 
 
 def _other_documents(call: AwsCall) -> Iterator[str]:
-    from moto.iam.models import iam_backends
-
-    backend = iam_backends[ACCOUNT]["aws"]
+    backend = moto_backend("iam")
     owners = {"PutRolePolicy": backend.roles, "PutGroupPolicy": backend.groups, "PutUserPolicy": backend.users}
     name = call.text("RoleName") or call.text("GroupName") or call.text("UserName")
     owner = next((one for one in owners.get(call.operation, {}).values() if one.name == name), None)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from catalog.tables import table
-from localcloud.aws.account import ACCOUNT
 from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
+from localcloud.aws.moto_state import moto_backend
 
 log = logging.getLogger("localcloud")
 
@@ -21,25 +21,17 @@ def refuse_deletion_in_use(call: AwsCall) -> None:
     for row in table("aws_refusals")["in_use"]:
         if row["operation"] != call.name:
             continue
+        backend = moto_backend(call.service.backend, "aws" if call.service.prefix == "iam" else call.region)
         resource = call.text(row["parameter"])
         if call.name == "ec2.DeleteSecurityGroup" and not resource:  # which may have a name instead
-            group = _backend_of_call(call).get_security_group_by_name_or_id(call.text("GroupName"))
+            group = backend.get_security_group_by_name_or_id(call.text("GroupName"))
             resource = str(group.id) if group is not None else ""
-        users = [user for kind in row["of"] for user in USERS[kind](_backend_of_call(call), resource)]
+        users = [user for kind in row["of"] for user in USERS[kind](backend, resource)]
         if users:
             # Unlike AWS's message, the log says what uses it.
             log.info("refused %s of %s, which is used by %s", call.name, resource, ", ".join(users[:5]))
             message = row["message"].replace("{id}", resource)
             raise RefusalError(Reason.REFUSED, message, row["code"], row.get("status", 400))
-
-
-def _backend_of_call(call: AwsCall) -> Any:
-    from moto.ec2.models import ec2_backends
-    from moto.iam.models import iam_backends
-    from moto.secretsmanager.models import secretsmanager_backends
-
-    backends = {"ec2": ec2_backends, "iam": iam_backends, "secretsmanager": secretsmanager_backends}
-    return backends[call.service.prefix][ACCOUNT]["aws" if call.service.prefix == "iam" else call.region]
 
 
 def _existing_interfaces(backend: Any) -> Iterator[Any]:
@@ -93,60 +85,56 @@ def _older_versions_of_policy(backend: Any, arn: str) -> Iterator[str]:
 
 
 USERS: Mapping[str, Callable[[Any, str], Iterable[str]]] = {
-    "interfaces of subnet": lambda backend, subnet: (
-        one.id for one in _existing_interfaces(backend) if one.subnet.id == subnet
+    "interfaces of subnet": lambda ec2, subnet: (
+        one.id for one in _existing_interfaces(ec2) if one.subnet.id == subnet
     ),
-    "endpoints of subnet": lambda backend, subnet: (
-        one.id for one in _existing_endpoints(backend) if subnet in (one.subnet_ids or ())
+    "endpoints of subnet": lambda ec2, subnet: (
+        one.id for one in _existing_endpoints(ec2) if subnet in (one.subnet_ids or ())
     ),
-    "interfaces of group": lambda backend, group: (
-        one.id for one in _existing_interfaces(backend) if group in {member.id for member in one.group_set}
+    "interfaces of group": lambda ec2, group: (
+        one.id for one in _existing_interfaces(ec2) if group in {member.id for member in one.group_set}
     ),
-    "endpoints of group": lambda backend, group: (
-        one.id for one in _existing_endpoints(backend) if group in one.security_group_ids
+    "endpoints of group": lambda ec2, group: (
+        one.id for one in _existing_endpoints(ec2) if group in one.security_group_ids
     ),
     "rules about group": _rules_about_group,
     "network of default group": _network_of_default_group,
-    "network of main table": lambda backend, route_table: (
-        one.vpc_id for one in backend.route_tables.values() if one.id == route_table and one.main_association_id
+    "network of main table": lambda ec2, table: (
+        one.vpc_id for one in ec2.route_tables.values() if one.id == table and one.main_association_id
     ),
-    "subnets of network": lambda backend, network: (
-        one.id for one in backend.describe_subnets() if one.vpc_id == network
+    "subnets of network": lambda ec2, vpc: (one.id for one in ec2.describe_subnets() if one.vpc_id == vpc),
+    "gateways of network": lambda ec2, vpc: (
+        one.id for one in ec2.internet_gateways.values() if one.vpc and one.vpc.id == vpc
     ),
-    "gateways of network": lambda backend, network: (
-        one.id for one in backend.internet_gateways.values() if one.vpc and one.vpc.id == network
+    "endpoints of network": lambda ec2, vpc: (one.id for one in _existing_endpoints(ec2) if one.vpc_id == vpc),
+    "groups of network": lambda ec2, vpc: (
+        one.id for one in dict.get(ec2.groups, vpc, {}).values() if one.name != "default"
     ),
-    "endpoints of network": lambda backend, network: (
-        one.id for one in _existing_endpoints(backend) if one.vpc_id == network
+    "route tables of network": lambda ec2, vpc: (
+        one.id for one in ec2.route_tables.values() if one.vpc_id == vpc and not one.main_association_id
     ),
-    "groups of network": lambda backend, network: (
-        one.id for one in dict.get(backend.groups, network, {}).values() if one.name != "default"
-    ),
-    "route tables of network": lambda backend, network: (
-        one.id for one in backend.route_tables.values() if one.vpc_id == network and not one.main_association_id
-    ),
-    "public addresses of network": lambda backend, network: (
-        one.public_ip for one in _existing_interfaces(backend) if one.subnet.vpc_id == network and one.public_ip
+    "public addresses of network": lambda ec2, vpc: (
+        one.public_ip for one in _existing_interfaces(ec2) if one.subnet.vpc_id == vpc and one.public_ip
     ),
     "owner of interface": _owner_of_interface,
     "interface of address": _interface_of_address,
-    "attachments of policy": lambda backend, arn: (
+    "attachments of policy": lambda iam, arn: (
         one.name
-        for owners in (backend.users, backend.groups, backend.roles)
+        for owners in (iam.users, iam.groups, iam.roles)
         for one in list(owners.values())
         if arn in one.managed_policies
     ),
     "older versions of policy": _older_versions_of_policy,
-    "members of group": lambda backend, name: (user.name for user in getattr(backend.groups.get(name), "users", ())),
-    "attached policies of group": lambda backend, name: getattr(backend.groups.get(name), "managed_policies", ()),
-    "own policies of group": lambda backend, name: getattr(backend.groups.get(name), "policies", ()),
-    "groups of user": lambda backend, name: (
-        group.name for group in backend.groups.values() if name in {user.name for user in group.users}
+    "members of group": lambda iam, name: (user.name for user in getattr(iam.groups.get(name), "users", ())),
+    "attached policies of group": lambda iam, name: getattr(iam.groups.get(name), "managed_policies", ()),
+    "own policies of group": lambda iam, name: getattr(iam.groups.get(name), "policies", ()),
+    "groups of user": lambda iam, name: (
+        group.name for group in iam.groups.values() if name in {user.name for user in group.users}
     ),
-    "access keys of user": lambda backend, name: (
-        key.access_key_id for key in getattr(backend.users.get(name), "access_keys", ())
+    "access keys of user": lambda iam, name: (
+        key.access_key_id for key in getattr(iam.users.get(name), "access_keys", ())
     ),
-    "secrets that wait for deletion": lambda backend, name: (
-        one.arn for one in backend.secrets.values() if one.name == name and one.is_deleted()
+    "secrets that wait for deletion": lambda secrets, name: (
+        one.arn for one in secrets.secrets.values() if one.name == name and one.is_deleted()
     ),
 }

@@ -8,13 +8,14 @@ import base64
 import binascii
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from localcloud.aws.account import ACCOUNT
-from localcloud.aws.aws_errors import Reason, RefusalError
+from localcloud.aws.access.policies import named_instance_profiles
+from localcloud.aws.additions import machine_view
+from localcloud.aws.aws_errors import aws_refusal
 from localcloud.aws.calls import AwsCall
+from localcloud.aws.moto_state import moto_backend
 
 MOST_USER_DATA = 16_384
 _TAG_KEY = re.compile(r"[0-9a-zA-Z\-_+=,.@:]{1,255}")
@@ -36,13 +37,13 @@ def refuse_launch_values(call: AwsCall) -> None:
         _check_profile(call.text("IamInstanceProfile.Name"), call.text("IamInstanceProfile.Arn"))
     if call.operation == "CreateTags":
         named = [str(value) for name, value in call.parameters.items() if name.startswith("ResourceId.")]
-        found = [instance for one in named if (instance := _existing_instance(call.region, one)) is not None]
+        found = [instance for one in named if (instance := machine_view.find_instance(one)) is not None]
         if any(instance.metadata_options.instance_metadata_tags == "enabled" for instance in found):
             _check_tags(
                 str(value) for name, value in call.parameters.items() if re.fullmatch(r"Tag\.\d+\.Key", name)
             )  # fmt: skip
     if call.operation == "ModifyInstanceMetadataOptions" and call.text("InstanceMetadataTags") == "enabled":
-        instance = _existing_instance(call.region, call.text("InstanceId"))
+        instance = machine_view.find_instance(call.text("InstanceId"))
         _check_tags([str(tag["key"]) for tag in instance.get_tags()] if instance is not None else [])
 
 
@@ -58,76 +59,46 @@ def check_launch(wanted: Mapping[str, Any]) -> None:
 
 def _check_template(call: AwsCall) -> None:
     """Refuses a launch template with two names, a missing one, and an impossible version."""
-    from moto.ec2.models import ec2_backends
-
-    backend = ec2_backends[ACCOUNT][call.region]
+    backend = moto_backend("ec2", call.region)
     identifier, name, version = (
         call.text(f"LaunchTemplate.{member}") for member in ("LaunchTemplateId", "LaunchTemplateName", "Version")
     )
     if version and not identifier and not name:
-        raise _launch_refusal(
-            "MissingParameter", "The request must contain a launch template ID or a launch template name"
-        )
+        raise aws_refusal("template unnamed")
     if identifier and identifier not in backend.launch_templates:
-        raise _launch_refusal("InvalidLaunchTemplateId.NotFound", f"The specified launch template, with template ID"
-                       f" {identifier}, does not exist.")  # fmt: skip
+        raise aws_refusal("template unknown", template=identifier)
     if identifier and name:
-        raise _launch_refusal(
-            "InvalidParameterCombination",
-            "The parameter 'launchTemplateName' may not be used in combination with 'launchTemplateId'",
-        )
+        raise aws_refusal("template named twice")
     if version and not _VERSION.fullmatch(version):
-        raise _launch_refusal(
-            "InvalidLaunchTemplateId.VersionNotFound",
-            f"Could not find the specified version {version} for the launch template with ID {identifier or name}.",
-        )
+        raise aws_refusal("template version", version=version, template=identifier or name)
 
 
 def _check_user_data(text: str, code: str) -> None:
     try:
         length = len(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError):
-        message = "Invalid BASE64 encoding of user data."
-        raise RefusalError(Reason.REFUSED, message, "InvalidUserData.Malformed") from None
+        raise aws_refusal("user data encoding") from None
     if length > MOST_USER_DATA:
-        raise RefusalError(Reason.REFUSED, f"User data is limited to {MOST_USER_DATA} bytes", code)
+        raise aws_refusal("user data length", code=code, most=MOST_USER_DATA)
 
 
 def _check_tags(keys: Iterable[str]) -> None:
     for key in keys:
         if not _TAG_KEY.fullmatch(key) or key in _RESERVED:
-            raise RefusalError(
-                Reason.REFUSED,
-                f"'{key}' is not a valid tag key. Tag keys must match pattern ({_TAG_KEY.pattern}), and must not be a"
-                " reserved name ('.', '..', '_index')",
-            )
+            raise aws_refusal("metadata tag", key=key, pattern=_TAG_KEY.pattern)
 
 
 def _check_profile(name: str, arn: str) -> None:
     """Refuses a profile with two names, a missing one, and one without a role. The messages be AWS's, because
     clients retry on it: EC2 sees a new profile only after a moment."""
     if name and arn:
-        raise _launch_refusal(
-            "InvalidParameterCombination",
-            "The parameter 'iamInstanceProfile.name' may not be used in combination with 'iamInstanceProfile.arn'",
-        )
-    from moto.iam.models import iam_backends
-
-    for profile in iam_backends[ACCOUNT]["aws"].instance_profiles.values():
-        if profile.name == name or profile.arn == arn:
-            if not profile.roles:
-                message = f'IAM Instance Profile "{profile.arn}" has no associated IAM Roles'
-                raise RefusalError(Reason.REFUSED, message)
-            return
-    value, what, kind = (arn, "arn", "ARN") if arn else (name, "name", "name")
-    message = f"Value ({value}) for parameter iamInstanceProfile.{what} is invalid. Invalid IAM Instance Profile {kind}"
-    raise RefusalError(Reason.REFUSED, message)
-
-
-def _existing_instance(region: str, identifier: str) -> Any:
-    from moto.ec2.models import ec2_backends
-
-    return next((one for one in ec2_backends[ACCOUNT][region].all_instances() if one.id == identifier), None)
+        raise aws_refusal("profile named twice")
+    profiles = named_instance_profiles(name, arn)
+    if not profiles:
+        value, member, words = (arn, "arn", "ARN") if arn else (name, "name", "name")
+        raise aws_refusal("profile unknown", value=value, member=member, words=words)
+    if not profiles[0].roles:
+        raise aws_refusal("profile without role", arn=profiles[0].arn)
 
 
 def check_interfaces(kind: str, wanted: dict[str, Any]) -> None:
@@ -136,73 +107,49 @@ def check_interfaces(kind: str, wanted: dict[str, Any]) -> None:
 
     if interfaces := wanted.get("NetworkInterfaces", []):
         if wanted.get("SubnetId") or wanted.get("SecurityGroupIds"):
-            raise _launch_refusal(
-                "InvalidParameterCombination",
-                "Network interfaces and an instance-level subnet ID or security groups may not be specified on the same"
-                " request",
-            )
+            raise aws_refusal("interfaces and subnet")
         network = INSTANCE_TYPES[kind]["NetworkInfo"]
         most = network["MaximumNetworkInterfaces"]
         cards = network.get("NetworkCards", [{"MaximumNetworkInterfaces": most}])
-        problems = chain(
-            _place_problems(kind, most, cards, interfaces), _efa_problems(kind, network, cards, interfaces)
-        )
-        if problem := next(problems, None):
-            raise _launch_refusal(*problem)
+        _check_places(kind, most, cards, interfaces)
+        _check_efa(kind, network, cards, interfaces)
 
 
-def _place_problems(kind: str, most: int, cards: _Rows, interfaces: _Rows) -> Iterator[tuple[str, str]]:
-    """The codes and messages with which AWS refuses places on network cards, in its order."""
+def _check_places(kind: str, most: int, cards: _Rows, interfaces: _Rows) -> None:
+    """Refuses places on network cards, in AWS's order."""
     if len(interfaces) > most:
-        yield "AttachmentLimitExceeded", f"Interface count {len(interfaces)} exceeds the limit for {kind}: {most}"
+        raise aws_refusal("interface count", count=len(interfaces), kind=kind, most=most)
     places = Counter((int(one.get("NetworkCardIndex") or 0), int(one.get("DeviceIndex") or 0)) for one in interfaces)
     for (card, device), count in places.items():
         if not 0 <= card < len(cards):
-            message = f"The network card index {card} is not valid for {kind}: it has {len(cards)} network cards"
-            yield "InvalidParameterValue", message
-        elif device >= (devices := cards[card]["MaximumNetworkInterfaces"]):
-            yield (
-                "InvalidParameterValue",
-                f"The specified number '{device}' for the device index exceeds the maximum number of network"
-                f" interfaces supported by the network card at network card index {card}. The maximum devices for this"
-                f" network card is {devices}. Specify a number from 0 to {devices - 1}, and try again.",
-            )
-        elif count > 1:
-            message = f"The device index {device} on network card {card} is used by more than one network interface"
-            yield "InvalidParameterValue", message
+            raise aws_refusal("network card", card=card, kind=kind, cards=len(cards))
+        if device >= (devices := cards[card]["MaximumNetworkInterfaces"]):
+            raise aws_refusal("device index", device=device, card=card, devices=devices, last=devices - 1)
+        if count > 1:
+            raise aws_refusal("device index twice", device=device, card=card)
     if (0, 0) not in places:
-        message = "A primary network interface with device index 0 on network card 0 is required"
-        yield "InvalidParameterCombination", message
+        raise aws_refusal("interface primary")
     if len(interfaces) > 1 and any(one.get("AssociatePublicIpAddress") for one in interfaces):
-        yield (
-            "InvalidParameterCombination",
-            "The associatePublicIPAddress parameter cannot be specified when launching with multiple network"
-            " interfaces.",
-        )
+        raise aws_refusal("interface address")
 
 
-def _efa_problems(kind: str, network: Mapping[str, Any], cards: _Rows, interfaces: _Rows) -> Iterator[tuple[str, str]]:
+def _check_efa(kind: str, network: Mapping[str, Any], cards: _Rows, interfaces: _Rows) -> None:
     fast = Counter[int]()
     for interface in interfaces:
         card, device = (int(interface.get(name) or 0) for name in ("NetworkCardIndex", "DeviceIndex"))
         sort = interface.get("InterfaceType") or "interface"
         if sort not in _KINDS:
-            yield "InvalidParameterValue", f"Invalid value '{sort}' for InterfaceType."
+            raise aws_refusal("interface type", value=sort)
         if sort == "efa-only" and (card, device) == (0, 0):
-            yield "InvalidParameterValue", "An EFA-only interface cannot be the primary network interface"
+            raise aws_refusal("efa primary")
         fast[card] += sort != "interface"
     if fast.total() and not network.get("EfaSupported"):
-        yield "InvalidParameterCombination", f"The instance type {kind} does not support EFA interfaces"
+        raise aws_refusal("efa machine", kind=kind)
     most = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
     for card, count in fast.items():
         if count and not {"efa", "efa-only"} & {*cards[card]["InterfaceTypes"]}:
-            yield "InvalidParameterValue", f"Network card {card} of {kind} does not support EFA"
-        elif fast.total() > most:
-            message = f"EFA interface count {fast.total()} exceeds the limit for {kind}: {most}"
-            yield "AttachmentLimitExceeded", message
-        elif count > 1:
-            yield "InvalidParameterValue", f"Only one EFA interface is allowed on network card {card}"
-
-
-def _launch_refusal(code: str, message: str) -> RefusalError:
-    return RefusalError(Reason.REFUSED, message, code)
+            raise aws_refusal("efa card", card=card, kind=kind)
+        if fast.total() > most:
+            raise aws_refusal("efa count", count=fast.total(), kind=kind, most=most)
+        if count > 1:
+            raise aws_refusal("efa card twice", card=card)

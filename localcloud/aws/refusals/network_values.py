@@ -11,7 +11,7 @@ import re
 from ipaddress import ip_network
 
 from components.values.protocols import EVERY_PROTOCOL_NAMES, ICMP, ICMPV6, PROTOCOL_NAMES, WITH_PORTS, parse_protocol
-from localcloud.aws.aws_errors import Reason, RefusalError
+from localcloud.aws.aws_errors import aws_refusal
 from localcloud.aws.calls import AwsCall
 
 _MOST_PORTS = 65_535
@@ -21,7 +21,6 @@ _BLOCKS = frozenset({
 })  # fmt: skip
 # Python takes a netmask in place of the length, and zeros in front of it.
 _BLOCK = re.compile(r"[0-9a-fA-F:.]+/(0|[1-9][0-9]{0,2})", re.ASCII)
-_SIGNS = r"a-zA-Z0-9. _-:/()#,@[]+=&;{}!$*"
 _TEXT = re.compile(r"[a-zA-Z0-9. _\-:/()#,@\[\]+=&;{}!$*]{0,255}", re.ASCII)
 
 
@@ -33,17 +32,13 @@ def refuse_network_values(call: AwsCall) -> None:
     for name, value in call.parameters.items():
         parent, _, member = name.rpartition(".")
         if member in _BLOCKS and not _is_block(value):
-            raise _value_refusal(f"CIDR block {value} is malformed")
+            raise aws_refusal("address block", value=value)
         if member in ("FromPort", "ToPort") and rules and not -1 <= int(value) <= _MOST_PORTS:
-            raise _value_refusal(f"Invalid value '{value}' for portRange. Must be in range [-1-{_MOST_PORTS}]")
+            raise aws_refusal("port", value=value, least=-1, most=_MOST_PORTS)
         if member == "IpProtocol" and rules:
             _check_protocol(call, parent, value)
         if member in ("Description", "GroupDescription") and rules and not _TEXT.fullmatch(value):
-            what = "security group description" if member == "GroupDescription" else "rule description"
-            raise _value_refusal(
-                f"Invalid {what}. Valid descriptions are strings less than 256 characters from the following set: "
-                f" {_SIGNS}"
-            )
+            raise aws_refusal("description", words="security group" if member == "GroupDescription" else "rule")
     if call.operation in ("CreateNetworkAclEntry", "ReplaceNetworkAclEntry"):
         _check_number(call.text("Protocol"), "protocol")
     if call.operation == "CreateSubnet":
@@ -61,14 +56,12 @@ def _check_protocol(call: AwsCall, parent: str, protocol: str) -> None:
     if number in (*WITH_PORTS, ICMP, ICMPV6):
         for value in filter(None, (first, last)):
             if not least <= int(value) <= most:
-                raise _value_refusal(f"Invalid value '{value}' for portRange. Must be in range [{least}-{most}]")
+                raise aws_refusal("port", value=value, least=least, most=most)
     if number in WITH_PORTS:
         if bool(first) != bool(last):
-            raise _value_refusal(
-                f"Invalid value '{first or last}' for portRange. Must specify both from and to ports with TCP/UDP."
-            )
+            raise aws_refusal("ports incomplete", value=first or last)
         if first and int(first) > int(last):
-            raise _value_refusal(f"Invalid TCP/UDP port range ({first}:{last})")
+            raise aws_refusal("ports reversed", first=first, last=last)
 
 
 def _check_zone(call: AwsCall) -> None:
@@ -79,15 +72,14 @@ def _check_zone(call: AwsCall) -> None:
     for parameter, names in {"AvailabilityZone": [zone.name for zone in zones],
                              "AvailabilityZoneId": [zone.zone_id for zone in zones]}.items():  # fmt: skip
         if (value := call.text(parameter)) and value not in names:
-            raise _value_refusal(
-                f"Value ({value}) for parameter {parameter[0].lower()}{parameter[1:]} is invalid. Subnets can currently"
-                f" only be created in the following availability zones: {', '.join(names)}."
+            raise aws_refusal(
+                "zone", value=value, parameter=f"{parameter[0].lower()}{parameter[1:]}", zones=", ".join(names)
             )
 
 
 def _check_number(protocol: str, what: str) -> None:
     if not (protocol == "-1" or (re.fullmatch(r"[0-9]{1,3}", protocol, re.ASCII) and int(protocol) <= 255)):
-        raise _value_refusal(f"Invalid value '{protocol}' for {what}. Unknown protocol.")
+        raise aws_refusal("protocol", value=protocol, words=what)
 
 
 def _is_block(text: str) -> bool:
@@ -96,7 +88,3 @@ def _is_block(text: str) -> bool:
     except ValueError:
         return False
     return _BLOCK.fullmatch(text) is not None
-
-
-def _value_refusal(message: str) -> RefusalError:
-    return RefusalError(Reason.REFUSED, message, "InvalidParameterValue")

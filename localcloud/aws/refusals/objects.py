@@ -13,10 +13,10 @@ from components.aws.iam.decide import AwsPrincipal, Need, decide_aws_call
 from localcloud.aws.access import s3_needs
 from localcloud.aws.access.needs import common_keys
 from localcloud.aws.access.policies import in_force
-from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions.buckets import default_encryption
-from localcloud.aws.aws_errors import Reason, RefusalError
+from localcloud.aws.aws_errors import aws_refusal, denied_access
 from localcloud.aws.calls import AwsCall
+from localcloud.aws.moto_state import moto_backend
 
 # With one of these headers, a copy of an object to itself changes something.
 _COPY_CHANGES = frozenset({
@@ -34,12 +34,10 @@ _FIXED_KEYS = frozenset({
 
 def refuse_s3_call(call: AwsCall, caller: AwsPrincipal) -> None:
     """Refuses a call of S3 by S3's rules."""
-    from moto.s3.models import s3_backends
-
     name = call.text("Bucket")
     if call.operation == "CreateBucket" and not re.fullmatch(table("aws_dl1")["names"]["bucket"], name):
-        raise RefusalError(Reason.REFUSED, "The specified bucket is not valid.", "InvalidBucketName")
-    bucket = s3_backends[ACCOUNT]["aws"].buckets.get(name)
+        raise aws_refusal("bucket name")
+    bucket = moto_backend("s3").buckets.get(name)
     if bucket is None:
         return
     reads = call.operation in ("GetObject", "HeadObject") and not call.text("versionId")
@@ -48,55 +46,40 @@ def refuse_s3_call(call: AwsCall, caller: AwsPrincipal) -> None:
         need = Need("s3:ListBucket", f"arn:aws:s3:::{bucket.name}", common_keys(call, caller))
         decision = decide_aws_call(need, caller, in_force(caller, need))
         if not decision.allowed:
-            raise RefusalError(
-                Reason.DENIED,
-                f"User: {caller.arn} is not authorized to perform: {need.action} on resource: {need.resource}"
-                f" {decision.why}",
-            )
+            raise denied_access(caller.arn, need.action, need.resource, decision.why)
     block = bucket.public_access_block if call.operation == "PutBucketPolicy" else None
     if block is not None and block.block_public_policy and any(_public_statements(call.body.decode())):
-        raise RefusalError(
-            Reason.DENIED,
-            f"User: {caller.arn} is not authorized to perform: s3:PutBucketPolicy on resource:"
-            f" arn:aws:s3:::{bucket.name} because public policies are prevented by the BlockPublicPolicy setting in S3"
-            " Block Public Access.",
-        )
+        why = "because public policies are prevented by the BlockPublicPolicy setting in S3 Block Public Access."
+        raise denied_access(caller.arn, "s3:PutBucketPolicy", f"arn:aws:s3:::{bucket.name}", why)
     # In a bucket whose owner owns all objects, which is the default, there are no ACLs.
     named = call.headers.get("x-amz-acl", _OF_THE_OWNER)
     asks = call.operation in ("PutObjectAcl", "PutBucketAcl") or named != _OF_THE_OWNER
     if bucket.ownership_rule == "BucketOwnerEnforced" and asks:
-        raise RefusalError(Reason.REFUSED, "The bucket does not allow ACLs", "AccessControlListNotSupported")
+        raise aws_refusal("acl")
     for need in s3_needs.encryption_needs(call, call.text("Bucket"), call.text("Key"), {}):
         refuse_unusable_key(need.resource, "KMS.")
     if call.operation == "CompleteMultipartUpload":
         numbers = [int(part["PartNumber"]) for part in call.document.get("Parts", [])]
         if numbers != sorted(set(numbers)):
-            message = "The list of parts was not in ascending order. Parts must be ordered by part number."
-            raise RefusalError(Reason.REFUSED, message, "InvalidPartOrder")
+            raise aws_refusal("part order")
     itself = call.operation == "CopyObject" and call.text("Source") == f"{bucket.name}/{call.text('Key')}"
     encrypts = bucket.encryption != default_encryption() or not _COPY_CHANGES.isdisjoint(call.headers)
     replaces = call.headers.get("x-amz-metadata-directive") == "REPLACE" or call.text("SourceVersion")
     if itself and not encrypts and not replaces:
-        message = (
-            "This copy request is illegal because it is trying to copy an object to itself without changing the"
-            " object's metadata, storage class, website redirect location or encryption attributes."
-        )
-        raise RefusalError(Reason.REFUSED, message, "InvalidRequest")
+        raise aws_refusal("copy to itself")
 
 
 def refuse_unusable_key(arn: str, prefix: str = "") -> None:
     """Refuses a key of KMS that does not exist or is not enabled. `prefix`: of the codes with which S3 says so."""
-    from moto.kms.models import kms_backends
-
     _, _, _, region, _, name = arn.split(":", 5)
-    backend = kms_backends[ACCOUNT][region]
+    backend = moto_backend("kms", region)
     key = backend.keys.get(backend.any_id_to_key_id(name.removeprefix("key/")))
     if key is None:
-        raise RefusalError(Reason.REFUSED, f"Key '{arn}' does not exist", f"{prefix}NotFoundException")
+        raise aws_refusal("key unknown", prefix=prefix, arn=arn)
     if key.key_state == "Disabled":
-        raise RefusalError(Reason.REFUSED, f"{key.arn} is disabled.", f"{prefix}DisabledException")
+        raise aws_refusal("key disabled", prefix=prefix, arn=key.arn)
     if key.key_state != "Enabled":
-        raise RefusalError(Reason.REFUSED, f"{key.arn} is pending deletion.", f"{prefix}KMSInvalidStateException")
+        raise aws_refusal("key deleted", prefix=prefix, arn=key.arn)
 
 
 def _public_statements(policy: str) -> Iterator[Mapping[str, Any]]:
@@ -115,9 +98,7 @@ def refuse_foreign_uploads(call: AwsCall) -> None:
     """Refuses a call for an upload of another bucket or key. Access was checked only for those in the call."""
     if "uploadId" not in call.parameters:
         return
-    from moto.s3.models import s3_backends
-
-    bucket = s3_backends[ACCOUNT]["aws"].buckets.get(call.text("Bucket"))
+    bucket = moto_backend("s3").buckets.get(call.text("Bucket"))
     if bucket is None:
         return
     upload, key = bucket.multiparts.get(call.text("uploadId")), call.text("Key")
@@ -127,8 +108,4 @@ def refuse_foreign_uploads(call: AwsCall) -> None:
     made = getattr(bucket.keys.get(key), "multipart", None)
     if call.operation == "CompleteMultipartUpload" and made is not None and made.id == call.text("uploadId"):
         return
-    raise RefusalError(
-        Reason.REFUSED,
-        "The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or"
-        " completed.", "NoSuchUpload", 404,
-    )  # fmt: skip
+    raise aws_refusal("upload")

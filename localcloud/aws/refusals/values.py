@@ -16,7 +16,8 @@ from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws.access.needs import parameter_texts
 from localcloud.aws.access.policies import role_named
 from localcloud.aws.additions.log_filters import read_pattern
-from localcloud.aws.aws_errors import Reason, RefusalError
+from localcloud.aws.aws_errors import Reason, RefusalError, aws_refusal
+from localcloud.aws.border.requests import model_of, service_model
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.services import Wire
 
@@ -38,8 +39,8 @@ def refuse_values_outside_limits(call: AwsCall, caller: AwsPrincipal) -> None:
                 f" value set: [{', '.join(map(str, row['values']))}]"
             )
     if problems:
-        count = "1 validation error" if len(problems) == 1 else f"{len(problems)} validation errors"
-        raise RefusalError(Reason.REFUSED, f"{count} detected: {'; '.join(problems)}", code or "")
+        plural = "" if len(problems) == 1 else "s"
+        raise aws_refusal("limits", code=code, count=len(problems), plural=plural, problems="; ".join(problems))
     if call.name == "logs.FilterLogEvents":
         read_pattern(call.text("filterPattern"))
     if call.name == "sts.AssumeRole":
@@ -48,13 +49,9 @@ def refuse_values_outside_limits(call: AwsCall, caller: AwsPrincipal) -> None:
         if not text.isdecimal() or role is None:
             return
         if int(text) > int(role.max_session_duration or _HOUR):
-            message = "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
-            raise RefusalError(Reason.REFUSED, message)
+            raise aws_refusal("session too long")
         if caller.role and int(text) > _HOUR:
-            message = (
-                "The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining."
-            )
-            raise RefusalError(Reason.REFUSED, message)
+            raise aws_refusal("session of session")
 
 
 def refuse_texts(call: AwsCall) -> None:
@@ -66,12 +63,7 @@ def refuse_texts(call: AwsCall) -> None:
 
 
 def _problems_by_model(call: AwsCall) -> Iterator[str]:
-    from moto.core.utils import get_service_model
-
-    model = get_service_model(call.service.backend)
-    if call.operation not in model.operation_names:
-        return
-    shape = model.operation_model(call.operation).input_shape
+    shape = model_of(call).input_shape
     for name, member in (shape.members if shape is not None else {}).items():
         if name in call.parameters:
             yield from _find_model_problems(call.parameters[name], member, _first_small(name), call.service.wire)
@@ -136,17 +128,14 @@ def refuse_filters(call: AwsCall) -> None:
     for name in given:
         # Some operations accept filters by tags without documenting them.
         if documented and name not in documented and not name.startswith("tag"):
-            raise RefusalError(Reason.REFUSED, f"The filter '{name}' is invalid")
+            raise aws_refusal("filter", name=name)
 
 
 @cache
 def _filter_names(operation: str) -> frozenset[str]:
     """The names of an operation's filters, from the documentation in botocore's model. If it lists none, every filter
     is accepted."""
-    from moto.core.utils import get_service_model
-
-    model = get_service_model("ec2")
-    shape = model.operation_model(operation).input_shape if operation in model.operation_names else None
+    shape = service_model("ec2").operation_model(operation).input_shape
     members = shape.members if shape is not None else {}
     text = next((members[name].documentation for name in ("Filters", "Filter") if name in members), "")
     return frozenset(html.unescape(name) for name in _MARKED_AS_CODE.findall(text))

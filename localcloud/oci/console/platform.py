@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from components.oci.types.security_rules import read_security_rule
@@ -14,6 +13,7 @@ from localcloud.console.platform import (
     MANY,
     RULE_COLUMNS,
     Item,
+    PlaceNames,
     RunContent,
     RunNode,
     Section,
@@ -29,22 +29,13 @@ from localcloud.oci.tenancy_store import StateStore, StoredResource
 from localcloud.server import http, progress_record
 
 
-class OciPlaces:
-    """Implements `localcloud.console.platform.PlaceNames`."""
-
-    names: Mapping[str, str] = MappingProxyType(
-        {gateways.OBJECT_STORAGE_ADDRESS: "Object Storage", gateways.SERVICES_ADDRESS: "OCI services"}
-    )
-    note = ""
-
-    def addresses_of(self, peer: str) -> tuple[str, ...]:
-        return gateways.service_addresses(peer)
-
-
 class OciConsole:
     """Implements `localcloud.console.platform.ConsolePlatform`."""
 
-    places = OciPlaces()
+    places = PlaceNames(
+        {gateways.OBJECT_STORAGE_ADDRESS: "Object Storage", gateways.SERVICES_ADDRESS: "OCI services"},
+        addresses_of=gateways.service_addresses,
+    )
 
     def __init__(self, cloud: OciCloud) -> None:
         self._cloud = cloud

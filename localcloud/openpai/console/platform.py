@@ -4,13 +4,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 
 from components.openpai.client.storages import storages_folder
 from components.openpai.protocol.text import exit_of
 from launcher.walking import Budget, regular_files
-from localcloud.console.platform import LINES, LONGEST_LINE, MANY, Item, Points, RunContent, Section, last_output_lines
+from localcloud.console.platform import (
+    LINES,
+    LONGEST_LINE,
+    MANY,
+    Item,
+    PlaceNames,
+    Points,
+    RunContent,
+    Section,
+    last_output_lines,
+)
 from localcloud.files import open_regular_file
 from localcloud.openpai.attempts import attempt_log_folder
 from localcloud.openpai.cluster import OpenPaiCluster
@@ -32,20 +41,10 @@ EMPTY = tuple(Section(title, ()) for title in _TITLES)
 _ENTRIES, _SECONDS = 5_000, 0.03
 
 
-class OpenPaiPlaces:
-    """`localcloud.console.platform.PlaceNames`."""
-
-    names: Mapping[str, str] = MappingProxyType({})
-    note = "The tasks of a cluster can reach each other without rules."
-
-    def addresses_of(self, peer: str) -> tuple[str, ...]:
-        return ()
-
-
 class OpenPaiConsole:
     """`localcloud.console.platform.ConsolePlatform`."""
 
-    places = OpenPaiPlaces()
+    places = PlaceNames(note="The tasks of a cluster can reach each other without rules.")
 
     def __init__(self, cloud: ServedCloud, parts: Parts | None) -> None:
         self._cloud, self._parts = cloud, parts

@@ -7,14 +7,14 @@ import asyncio
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from catalog.openpai import UNKNOWN_FAILURE, reported_exit_code
 from localcloud.hosts import evidence, node_setup
-from localcloud.hosts.assignment import Assignment, Outline, RunVerdict
+from localcloud.hosts.assignment import Assignment, Dispatcher, RunVerdict
 from localcloud.hosts.fabric import NO_NODES, Fabric
 from localcloud.hosts.run_hosts import Hosts
 from localcloud.hosts.specification import result_path
@@ -95,7 +95,7 @@ class TaskLogs:
             return file.read()
 
 
-class ClusterTasks:
+class ClusterTasks(Dispatcher):
     """Implements `localcloud.openpai.tasks.Tasks`, and is the dispatcher of its own hosts. An attempt never begins
     twice: after a restart of the cloud, the controller counts running ones as lost."""
 
@@ -147,12 +147,6 @@ class ClusterTasks:
 
     # -- called by the hosts (`localcloud.hosts.assignment.Dispatcher`)
 
-    def unfinished(self) -> Iterator[tuple[str, bool]]:
-        return iter(())
-
-    def outline(self, run: str) -> Outline | None:
-        return None
-
     async def assignment(self, run: str, folder: Path) -> Assignment:
         attempt = self._attempts[run]
         self._logs[run] = logs = TaskLogs(attempt.logs)
@@ -161,8 +155,6 @@ class ClusterTasks:
         except InitError as error:
             self._refused[run] = TaskExit(error.code, str(error))
             raise
-
-    def begins_again(self, run: str) -> None: ...
 
     def started(self, run: str) -> None:
         self._reports.running(run)

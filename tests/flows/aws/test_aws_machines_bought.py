@@ -226,7 +226,7 @@ def test_a_blocks_machines_end_half_an_hour_before_it(account: Account, monkeypa
 
     def at(**since: float) -> None:
         moment = began + timedelta(**since)
-        monkeypatch.setattr(capacity, "_utc_now", lambda: moment)
+        monkeypatch.setattr(capacity, "utc_now", lambda: moment)
 
     at(hours=25)
     assert (account.block(later)["State"], account.ended()) == ("active", before)

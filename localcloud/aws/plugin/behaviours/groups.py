@@ -6,7 +6,7 @@ from typing import Any
 
 from components.aws.types.aws_resource_type import ATTEMPT_TAG
 from components.platform.calls import Call, InputFailure, ProviderError
-from components.platform.values import Diff, DiffRules, Properties, compare_inputs
+from components.platform.values import Properties
 from components.s3 import code_of
 from localcloud.aws.plugin.session import all_tags, tags_for
 from localcloud.aws.plugin.shapes import ParameterBuilder
@@ -154,14 +154,10 @@ class GroupRuleResource(AwsResource):
         "description",
     )  # fmt: skip
 
-    def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
+    def replaced_too(self, old: Properties, new: Properties) -> frozenset[str]:
         """Replaces a rule if its peer becomes one of another kind, because AWS does not change that in place."""
-        if _kinds_of_peers(old) == _kinds_of_peers(new):
-            return super().diff(call, old, old_outputs, new)
-        rules = DiffRules(
-            self.rules.replace | set(_RULE_PEERS), self.rules.computed, self.rules.unordered, maps=self.rules.maps
-        )
-        return compare_inputs(old, new, rules)
+        before, after = ([name for name in _RULE_PEERS if each.get(name) is not None] for each in (old, new))
+        return frozenset() if before == after else frozenset(_RULE_PEERS)
 
     def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
         builder = ParameterBuilder(self.row.renamed)
@@ -209,7 +205,3 @@ class GroupRuleResource(AwsResource):
             wanted = {"GroupId": new["securityGroupId"], "SecurityGroupRules": rules}
             self.write(call, new, "ModifySecurityGroupRules", wanted)
         super()._update(call, id, {key: value for key, value in changed.items() if key not in self._PARTS}, new)
-
-
-def _kinds_of_peers(inputs: Properties) -> list[str]:
-    return [name for name in _RULE_PEERS if inputs.get(name) is not None]

@@ -8,7 +8,7 @@ from typing import Any
 
 from components.aws.types.machines import TEMPLATE_DATA
 from components.platform.calls import Call, InputFailure, ProviderError
-from components.platform.values import UNKNOWN, Diff, DiffRules, Properties, canonical_json, compare_inputs
+from components.platform.values import UNKNOWN, Properties, canonical_json
 from localcloud.aws.plugin.session import visible_tags
 from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.aws.plugin.table import AwsResource
@@ -23,13 +23,8 @@ _SECONDS = 600.0
 class InstanceResource(AwsResource):
     """An instance."""
 
-    def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
-        if not new.get("userDataReplaceOnChange"):
-            return super().diff(call, old, old_outputs, new)
-        more = DiffRules(
-            self.rules.replace | set(_USER_DATA), self.rules.computed, self.rules.unordered, maps=self.rules.maps
-        )
-        return compare_inputs(old, new, more)
+    def replaced_too(self, old: Properties, new: Properties) -> frozenset[str]:
+        return frozenset(_USER_DATA) if new.get("userDataReplaceOnChange") else frozenset()
 
     def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
         failures = super().validate_inputs(inputs)

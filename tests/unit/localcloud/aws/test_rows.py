@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of the local AWS match botocore's models: operations, parameters, routes."""
 
+import ast
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import botocore.session
 import pytest
 
 from catalog.tables import table
-from localcloud.aws.aws_errors import RefusalError
+from localcloud.aws import aws_errors
+from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.kept import SavedState
 from localcloud.aws.refusals.in_use import USERS
 from localcloud.aws.s3_operations import identify_s3_operation, s3_operation_names
-from localcloud.aws.services import SERVICES
+from localcloud.aws.services import SERVICES, Wire
 from tests.support.requests import request
 
 # Services with other names in botocore than in signatures.
@@ -65,6 +68,25 @@ def test_refusal_rows_name_existing_operations_and_parameters() -> None:
         parameter = row["parameter"] or "Policy"  # the policy of a bucket is the body
         assert parameter in _model(prefix).operation_model(name).input_shape.members, operation
     assert set(REFUSALS["limits"]) <= {row.prefix for row in SERVICES.values()}
+
+
+def test_every_reason_has_a_code_in_every_format() -> None:
+    assert set(REFUSALS["reasons"]) == {reason.value for reason in Reason}
+    assert {frozenset(codes) for codes in REFUSALS["reasons"].values()} == {frozenset(wire.value for wire in Wire)}
+
+
+def test_rows_of_found_refusals_are_raised_with_their_values() -> None:
+    raised: dict[str, set[str | None]] = {}
+    for file in Path(aws_errors.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "aws_refusal":
+                given = {keyword.arg for keyword in node.keywords}
+                assert raised.setdefault(ast.literal_eval(node.args[0]), given) == given
+    fields = {
+        name: {field for text in row[:2] for _, field, _, _ in Formatter().parse(text) if field}
+        for name, row in REFUSALS["found"].items()
+    }
+    assert fields == raised
 
 
 def test_every_kind_of_user_is_in_a_row() -> None:

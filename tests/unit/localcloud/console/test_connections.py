@@ -10,7 +10,7 @@ import pytest
 from components.platform.runs import NodeRun
 from localcloud.console import connections as drawing
 from localcloud.console.platform import RunNode, TrainingRun
-from localcloud.oci.console.platform import OciPlaces
+from localcloud.oci.console.platform import OciConsole
 
 SUBNET, SERVICES = "10.0.1.0/24", "all-iad-services-in-oracle-services-network"
 
@@ -24,7 +24,7 @@ def run_of(*roles: str) -> TrainingRun:
 
 
 def connections(run: TrainingRun, documents: Any) -> Any:
-    return drawing.draw_connections(run, documents, OciPlaces())
+    return drawing.draw_connections(run, documents, OciConsole.places)
 
 
 def address(rank: int) -> str:
