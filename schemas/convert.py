@@ -157,7 +157,7 @@ def _union_reader(arguments: tuple[Any, ...]) -> _Reader:
 
 
 def _read_secret(value: Any) -> Secret:
-    if is_secret(value) and isinstance(value["secure"], str):
+    if is_secret(value):
         return Secret(value["secure"] or None)
     raise ShapeError("is not a secret")
 

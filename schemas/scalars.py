@@ -65,8 +65,9 @@ def finite_number(text: str) -> float:
 
 
 def is_secret(value: Any) -> bool:
-    """Whether a value of a stack file is a secret: `secure:`, and nothing beside it. The shape says what is below."""
-    return isinstance(value, Mapping) and set(value) == {"secure"}
+    """Whether a value of a stack file is a secret: `secure:` with a text, and nothing beside it. To Pulumi, anything else
+    is a mapping: a role may be named `secure`."""
+    return isinstance(value, Mapping) and set(value) == {"secure"} and isinstance(value["secure"], str)
 
 
 def has_secret(value: Any) -> bool:
@@ -77,5 +78,5 @@ def has_secret(value: Any) -> bool:
 def secrets_in(value: Any) -> Iterator[tuple[Path, str]]:
     """The encrypted text of each secret in the value, with its place."""
     for path, part in walk_places(value):
-        if is_secret(part) and isinstance(part["secure"], str):
+        if is_secret(part):
             yield path, part["secure"]

@@ -300,7 +300,7 @@ def test_the_flow_log_of_the_stack_names_what_was_dropped_to_its_users(live: Liv
 
 
 def test_a_terminal_shows_curves_and_connections(live: LiveRun) -> None:
-    shown = _watch(live, 120, r"(?s)7999, \d+ packet")
+    shown = _watch(live, 120, r"(?s)[▁▂▃▄▅▆▇█]{3}.*7999, \d+ packet")
     assert re.search(r"0 +main-0 .*[▁▂▃▄▅▆▇█]{3,16} .*loss \d", re.sub(r"\x1b\[[0-9;]*m", "", shown))
     assert re.search(r"\d+/4000", shown)
     assert re.search(r"\d+ connections?, \d+ rules? used, \d+ not; .*dropped", shown)

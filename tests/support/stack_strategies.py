@@ -42,6 +42,7 @@ from schemas.model import (
     Waiver,
     Was,
 )
+from schemas.scalars import is_secret
 
 names = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 words = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=12)
@@ -165,5 +166,5 @@ def as_pulumi(config: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
 
 def _decrypted(value: Any) -> Any:
     if isinstance(value, dict):
-        return "in the clear" if set(value) == {"secure"} else {key: _decrypted(item) for key, item in value.items()}
+        return "in the clear" if is_secret(value) else {key: _decrypted(item) for key, item in value.items()}
     return [_decrypted(item) for item in value] if isinstance(value, list) else value

@@ -75,6 +75,7 @@ def test_another_spelling_of_the_platform_changes_nothing_of_a_recorded_stack(tm
 
 def test_a_change_of_the_access_mode_replaces_no_policy_of_a_recorded_stack(tmp_path: Path) -> None:
     """While a policy is replaced, running nodes have none of its rights."""
+    require_program("ssh-keygen")
     team = Team(tmp_path)
     try:
         team.take_over(RECORDINGS / "0.2.0-aws-dl1")

@@ -134,6 +134,17 @@ def test_a_secret_where_none_may_stand_is_found_at_both_doors(tmp_path: Path) ->
     assert load_config(values, secret, "test", file).stack is None
 
 
+def test_a_role_may_be_named_secure(tmp_path: Path) -> None:
+    """To Pulumi, `secure:` without a text below is no secret. Jobs, runs and variables may not have the name."""
+    (job,) = CONFIG["trainyard:jobs"].values()  # type: ignore[attr-defined]
+    named = CONFIG | {"trainyard:jobs": {"resnet": job | {"roles": {"secure": 1}}}}
+    file = write(tmp_path, named)
+    values, secret = as_pulumi(named)
+    for stack in (load_file(file).stack, load_config(values, secret, "test", file).stack):
+        assert stack is not None
+        assert stack.jobs["resnet"].roles["secure"].replicas == 1
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda file: file.stem)
 def test_examples_pass_and_both_doors_give_one_stack(example: Path) -> None:
     judged = judge_file(example)
