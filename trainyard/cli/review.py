@@ -27,7 +27,7 @@ from trainyard.cli.planning import is_file_name, named_place, stacks_option
 
 if TYPE_CHECKING:
     from trainyard.review.gates import Gate
-    from trainyard.review.reviewing import ReviewRequest
+    from trainyard.review.recorders import Recorders
     from trainyard.review.revisions import Side
 
 _FORMS = ("text", "markdown", "html", "json", "sarif")
@@ -84,28 +84,42 @@ def review(
     # The collector would walk what is imported again and again, for a process that lives for seconds.
     gc.disable()
     click.get_current_context().call_on_close(gc.enable)
-    from trainyard.review.changed_files import review_repository
-    from trainyard.review.forms import FORMS
-    from trainyard.review.gates import find_tripped_gates
-    from trainyard.review.proof import read_rehearsal
-    from trainyard.review.reviewing import review_preview, review_stacks
-
-    gates = () if fail_on is None else _parse_gate_option(fail_on)
     if preview and (against is not None or every or len(named) != 1):
         raise click.UsageError("--preview is of one stack: name it, without --all and --against")
     if named and every:
         raise click.UsageError("name stacks, or say --all")
+    reviewed_on = _parse_date_option(on)
+    gates = () if fail_on is None else _parse_gate_option(fail_on)
     with _exit_on_signals(), ExitStack() as until_the_end, _errors_in_words():
-        request = _make_request(until_the_end, named, stacks, against, on, prices)
-        if rehearsal and len(request.names) != 1:
+        names, after, before = _find_sides(until_the_end, named, stacks, against)
+        if rehearsal and len(names) != 1:
             raise click.UsageError("--rehearsal is of one stack: name it")
-        request = replace(
-            request,
-            rehearsal=read_rehearsal(rehearsal, stack_name(Path(request.names[0]))) if rehearsal else None,
+        recorders = None if preview else until_the_end.enter_context(_start_recorders(names, after, before))
+        # The programs' processes start while this one imports.
+        from trainyard.review.changed_files import review_repository
+        from trainyard.review.costs import read_prices
+        from trainyard.review.evaluate import ReviewContext
+        from trainyard.review.forms import FORMS
+        from trainyard.review.gates import find_tripped_gates
+        from trainyard.review.proof import read_rehearsal
+        from trainyard.review.reviewing import ReviewRequest, review_preview, review_stacks
+
+        own_prices = read_prices(prices) if prices else {}
+        request = ReviewRequest(
+            names,
+            after,
+            before,
+            ReviewContext(reviewed_on, after.commit, _revision_words(against, before), own_prices),
+            rehearsal=read_rehearsal(rehearsal, stack_name(Path(names[0]))) if rehearsal else None,
             pack=_read_pack_config(policy_config) if policy_config else {},
+            shown=_path_from_here,
         )
-        repository = review_repository(request.after.stacks, request.before)
-        reviews = [review_preview(request, preview)] if preview else list(review_stacks(request, _Progress()))
+        repository = review_repository(after.stacks, before)
+        if preview:
+            reviews = [review_preview(request, preview)]
+        else:
+            assert recorders is not None
+            reviews = list(review_stacks(request, recorders, _Progress()))
     repository = replace(repository, not_isolated="; ".join(request.not_isolated))
     tripped = find_tripped_gates(reviews, gates, repository)
     for file in outputs:
@@ -152,51 +166,54 @@ def _parse_gate_option(text: str) -> tuple[Gate, ...]:
 
 @contextmanager
 def _errors_in_words() -> Iterator[None]:
-    from trainyard.review.costs import PricesError
-    from trainyard.review.preview import PreviewError
-    from trainyard.review.proof import RehearsalError
     from trainyard.review.recorder import RecordingError
     from trainyard.review.revisions import RevisionError
 
     try:
         yield
-    except (RevisionError, PricesError, PreviewError, RehearsalError, RecordingError) as problem:
-        raise click.ClickException(str(problem)) from None
+    except Exception as problem:
+        from trainyard.review.costs import PricesError
+        from trainyard.review.preview import PreviewError
+        from trainyard.review.proof import RehearsalError
+
+        if isinstance(problem, RevisionError | PricesError | PreviewError | RehearsalError | RecordingError):
+            raise click.ClickException(str(problem)) from None
+        raise
 
 
-def _make_request(
-    until_the_end: ExitStack,
-    named: Sequence[str],
-    stacks: Path,
-    against: str | None,
-    on: str | None,
-    prices: Path | None,
-) -> ReviewRequest:
-    from trainyard.review.costs import read_prices
-    from trainyard.review.evaluate import ReviewContext
-    from trainyard.review.reviewing import ReviewRequest
+def _parse_date_option(text: str | None) -> date:
+    try:
+        return datetime.now(UTC).date() if text is None else date.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"--on: `{text}` is not a date; write it as 2026-11-26") from None
+
+
+def _find_sides(
+    until_the_end: ExitStack, named: Sequence[str], stacks: Path, against: str | None
+) -> tuple[tuple[str, ...], Side, Side | None]:
+    """The names of the stack files, and both sides."""
     from trainyard.review.revisions import checkout_revision, working_tree
 
     folders = {named_place(name, stacks)[1] for name in named if is_file_name(name)} or {stacks}
     if len(folders) > 1 or (folders != {stacks} and not all(map(is_file_name, named))):
         raise click.UsageError("stacks of several folders: review one folder at a time")
-    try:
-        reviewed_on = datetime.now(UTC).date() if on is None else date.fromisoformat(on)
-    except ValueError:
-        raise click.UsageError(f"--on: `{on}` is not a date; write it as 2026-11-26") from None
     folder = folders.pop()
     after = working_tree(folder)
-    before, revision = None, ""
-    if against is not None:
-        before = until_the_end.enter_context(checkout_revision(folder, against))
-        # `main (89660b47a952)`. A commit needs no name beside it.
-        revision = before.commit if against.startswith(before.commit) else f"{against} ({before.commit})"
-    context = ReviewContext(
-        on=reviewed_on, commit=after.commit, against=revision, prices=read_prices(prices) if prices else {}
-    )
-    return ReviewRequest(
-        _chosen_file_names(named, folder, after, before), after, before, context, shown=_path_from_here
-    )
+    before = None if against is None else until_the_end.enter_context(checkout_revision(folder, against))
+    return _chosen_file_names(named, folder, after, before), after, before
+
+
+def _start_recorders(names: Sequence[str], after: Side, before: Side | None) -> Recorders:
+    from trainyard.review.recorders import Recorders
+
+    return Recorders(names, after, before)
+
+
+def _revision_words(against: str | None, before: Side | None) -> str:
+    """`main (89660b47a952)`. A commit needs no name beside it."""
+    if against is None or before is None:
+        return ""
+    return before.commit if against.startswith(before.commit) else f"{against} ({before.commit})"
 
 
 def _chosen_file_names(named: Sequence[str], folder: Path, after: Side, before: Side | None) -> tuple[str, ...]:

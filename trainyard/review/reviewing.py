@@ -7,7 +7,6 @@ import os
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +22,12 @@ from trainyard.review.model import Review, StackKind
 from trainyard.review.preview import read_preview
 from trainyard.review.program_settings import compare_stack_settings
 from trainyard.review.recorder import RecordingError, RecordingProcess
+from trainyard.review.recorders import Recorders
 from trainyard.review.recording import Recorded, empty_recording
-from trainyard.review.revisions import Side, project_of_stacks
+from trainyard.review.revisions import Side
 from trainyard.review.what_runs import compare_what_runs, with_what_runs
 
 Progress = Callable[[str], None]
-_FEW = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,51 +67,36 @@ class _StackSides:
         return "changed" if self.before and self.after else "new" if self.after else "removed"
 
 
-def review_stacks(request: ReviewRequest, progress: Progress) -> Iterator[Review]:
-    """Yields one review after the other. Threads record both sides in advance."""
-    with ExitStack() as open_until_the_end:
-        # Closed last, because closing the processes ends the recordings that still run.
-        first_pool, then_pool = (open_until_the_end.enter_context(ThreadPoolExecutor(count)) for count in (1, 2))
-        seen = tuple(_folders_of_programs(request))
-        after = before = open_until_the_end.enter_context(RecordingProcess(request.after.code, seen))
-        # For the same code, a second process is worth its imports only with many stacks.
-        earlier_code = request.before.code if request.before else request.after.code
-        if earlier_code != request.after.code or len(request.names) > _FEW:
-            before = open_until_the_end.enter_context(RecordingProcess(earlier_code, seen))
-        request.not_isolated[:] = filter(None, (after.not_isolated,))
-        # The processes import their packages meanwhile.
-        stacks = _check_both_sides(request)
-        then = request.context.against
-        earlier = [
-            first_pool.submit(_record_side, before, stack.name, stack.before, then) if stack.before else None
-            for stack in stacks
-        ]
-        # Where nothing is compared, both processes record new stacks.
-        recorders = (after,) if request.before else (after, before)
-        later = [
-            then_pool.submit(_record_after, recorders[number % len(recorders)], stack, future) if stack.after else None
-            for number, (stack, future) in enumerate(zip(stacks, earlier, strict=True))
-        ]
-        try:
-            for number, (stack, *recorded) in enumerate(zip(stacks, earlier, later, strict=True), 1):
-                progress(f"reviewing {stack.name} ({number} of {len(stacks)})")
-                try:
-                    review = _review_stack(request, stack, *recorded)
-                except Exception as problem:  # an error in one stack must not hide the others
-                    review = _failed_review(request, stack, problem)
-                yield review
-        finally:
-            for pool in (first_pool, then_pool):
-                pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _folders_of_programs(request: ReviewRequest) -> Iterator[Path]:
-    """What the programs of both sides see: the repositories of the stack files, and files that these are links to."""
-    for side in filter(None, (request.after, request.before)):
-        yield side.aside or project_of_stacks(side.stacks)
-        for file in filter(None, map(side.file, request.names)):
-            if file.is_symlink() and file.exists():
-                yield file.resolve()
+def review_stacks(request: ReviewRequest, recorders: Recorders, progress: Progress) -> Iterator[Review]:
+    """Yields one review after the other. Threads record both sides in advance. Whoever closes the recorders ends what
+    they still record.
+    """
+    stacks = _check_both_sides(request)
+    before, after = recorders.before, recorders.after
+    request.not_isolated[:] = filter(None, (after.not_isolated,))
+    first_pool, then_pool = ThreadPoolExecutor(1), ThreadPoolExecutor(2)
+    then = request.context.against
+    earlier = [
+        first_pool.submit(_record_side, before, stack.name, stack.before, then) if stack.before else None
+        for stack in stacks
+    ]
+    # Where nothing is compared, both processes record new stacks.
+    for_new = (after,) if request.before else (after, before)
+    later = [
+        then_pool.submit(_record_after, for_new[number % len(for_new)], stack, future) if stack.after else None
+        for number, (stack, future) in enumerate(zip(stacks, earlier, strict=True))
+    ]
+    try:
+        for number, (stack, *recorded) in enumerate(zip(stacks, earlier, later, strict=True), 1):
+            progress(f"reviewing {stack.name} ({number} of {len(stacks)})")
+            try:
+                review = _review_stack(request, stack, *recorded)
+            except Exception as problem:  # an error in one stack must not hide the others
+                review = _failed_review(request, stack, problem)
+            yield review
+    finally:
+        for pool in (first_pool, then_pool):
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def review_preview(request: ReviewRequest, file: Path) -> Review:

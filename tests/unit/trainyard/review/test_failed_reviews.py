@@ -17,6 +17,7 @@ from trainyard.review.evaluate import ReviewContext, review_snapshots
 from trainyard.review.gates import find_tripped_gates, parse_gates
 from trainyard.review.model import Review
 from trainyard.review.recorder import RecordingError, RecordingProcess
+from trainyard.review.recorders import Recorders
 from trainyard.review.recording import Recorded
 from trainyard.review.revisions import working_tree
 from trainyard.review.sections import review_sections, review_verdict
@@ -44,7 +45,8 @@ def _snapshot(file: Path, platform: str) -> Snapshot:
 
 
 def _reviews(request: reviewing.ReviewRequest) -> dict[str, Review]:
-    return {review.stack: review for review in reviewing.review_stacks(request, lambda text: None)}
+    with Recorders(request.names, request.after, request.before) as recorders:
+        return {review.stack: review for review in reviewing.review_stacks(request, recorders, lambda text: None)}
 
 
 def _is_a_result(reviews: dict[str, Review], reason: str) -> tuple[str, ...]:
