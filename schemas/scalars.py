@@ -65,8 +65,8 @@ def finite_number(text: str) -> float:
 
 
 def is_secret(value: Any) -> bool:
-    """Whether a value of a stack file is a secret: `secure:` with a text, and nothing beside it. To Pulumi, anything else
-    is a mapping: a role may be named `secure`."""
+    """Whether a value of a stack file is a secret: `secure:` with a text, and nothing beside it. To Pulumi, anything
+    else is a mapping: a role may be named `secure`."""
     return isinstance(value, Mapping) and set(value) == {"secure"} and isinstance(value["secure"], str)
 
 
