@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import struct
 import tarfile
@@ -69,6 +70,31 @@ def aws_run_inputs(
         "until": run.until,
         "attempt": run.attempt,
     }
+
+
+def secret_variables(run: RunPlan) -> str | None:
+    """The secret variables of a run as a JSON object. None if it has none.
+
+    A node reads the variables that all nodes share, and those under its own name, such as `worker-0/HF_TOKEN`.
+    """
+    own = {
+        node.name: {name: value.value or "" for name, value in node.environment.items() if isinstance(value, Secret)}
+        for node in run.nodes
+    }
+    texts: dict[str, str] = {}
+    for variable in sorted({name for values in own.values() for name in values}):
+        has = {node: values[variable] for node, values in own.items() if variable in values}
+        if len(has) == len(own) and len(set(has.values())) == 1:
+            texts[variable] = next(iter(has.values()))
+        else:
+            texts |= {f"{node}/{variable}": text for node, text in has.items()}
+    return json.dumps(texts, sort_keys=True) if texts else None
+
+
+def run_secret_name(job: AwsJobPlan, run: RunPlan) -> str:
+    """The name of the secret with a run's secret variables. A renamed run keeps it. The path differs from that of the
+    cluster's SSH key."""
+    return f"{job.cluster.name}/runs/{next(iter(run.was), run.name)}"
 
 
 def build_archive(folder: Path, into: Path, name: str, inside: str = "") -> CodeArtifact:

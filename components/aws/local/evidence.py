@@ -14,9 +14,9 @@ from components.aws.client.aws_session import DEPLOYER, USER, ask_aws, local_aws
 from components.aws.client.tickets import RunId
 from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide_aws_call
 from components.aws.iam.documents import PolicyDocument, statements_of
-from components.aws.plan import AwsDl1Plan
+from components.aws.plan import AwsDl1Plan, aws_dl1_plan
 from components.aws.statements import aws_policies
-from components.plan.model import INTERNET
+from components.plan.model import INTERNET, Plan
 from components.platform.calls import LocalCloud, ProviderError
 from components.platform.evidence import (
     LostCall,
@@ -26,7 +26,8 @@ from components.platform.evidence import (
     RecordedCall,
     StatementMutation,
 )
-from components.platform.rehearsal import Artifact, People, StartedRun
+from components.platform.local import Outputs
+from components.platform.rehearsal import Artifact, People, RehearsalPlatform, StartedRun
 from components.platform.runs import NodeRun
 from components.platform.traffic import RuleInForce
 from components.values.protocols import TCP, parse_protocol, protocol_name
@@ -45,47 +46,93 @@ _POLICY = "aws:iam/policy:Policy"
 _BETWEEN = "everything between the nodes, as EFA needs it"
 
 
-def instance_of_each_node(outputs: Mapping[str, Any], job: str, nodes: Iterable[NodeRun]) -> dict[str, str]:
-    """The instance of each node. It stays, and runs one run after another."""
-    instances = outputs["jobs"][job]["instances"]
-    return {node.id: str(instances[node.name]) for node in nodes}
+class AwsEvidence(RehearsalPlatform):
+    """What a rehearsal reads from the local AWS, and what it compares with it."""
 
+    def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
+        """The needs of the plans, independent of what the cloud has."""
+        network, access = aws_dl1_plan(network_of), aws_dl1_plan(access_of)
+        statements = tuple(
+            PlannedStatement(recorded_statement(statement.document()), statement.why)
+            for policy in aws_policies(access)
+            for statement in policy.statements
+        )
+        return AwsPlannedNeeds(
+            least=access.access.mode == "least-privilege" and network.network.make_security_group,
+            rules=tuple(_planned_group_rules(network)),
+            statements=statements,
+            list_tags=network.tags,
+            policy_tags=access.tags,
+        )
 
-def peer_names(cloud: LocalCloud, outputs: Mapping[str, Any]) -> dict[str, str]:
-    """Security groups and prefix lists by their names."""
-    ec2 = local_aws_session(cloud, DEPLOYER, str(outputs["region"])).client("ec2")
-    groups = ec2.describe_security_groups()["SecurityGroups"]
-    lists = ec2.describe_managed_prefix_lists()["PrefixLists"]
-    return {row["GroupId"]: row["GroupName"] for row in groups} | {
-        row["PrefixListId"]: row["PrefixListName"] for row in lists
-    }
+    def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
+        folder = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
+        run = RunId.parse(started.nodes[0].id) if started.nodes else None
+        if not folder or run is None:
+            return
+        prefix = f"{folder}/s{run.number:08}/{_OUTPUT}"
+        list_objects = partial(who.session.client("s3").list_objects_v2, Bucket=str(outputs["bucket"]), Prefix=prefix)
+        try:
+            listed = ask_aws(lambda line: None, "List its output", list_objects)
+        except ProviderError:
+            return
+        for one in listed.get("Contents", ()):
+            yield Artifact(one["Key"].removeprefix(prefix), int(one["Size"]))
 
+    def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
+        """The instance of each node. It stays, and runs one run after another."""
+        instances = outputs["jobs"][job]["instances"]
+        return {node.id: str(instances[node.name]) for node in nodes}
 
-def caller_arn(who: People) -> str:
-    """The ARN of the stack's users."""
-    return str(who.session.client("sts").get_caller_identity()["Arn"])
+    def peers(self, cloud: LocalCloud, outputs: Outputs) -> Mapping[str, str]:
+        """Security groups and prefix lists by their names."""
+        ec2 = local_aws_session(cloud, DEPLOYER, str(outputs["region"])).client("ec2")
+        groups = ec2.describe_security_groups()["SecurityGroups"]
+        lists = ec2.describe_managed_prefix_lists()["PrefixLists"]
+        return {row["GroupId"]: row["GroupName"] for row in groups} | {
+            row["PrefixListId"]: row["PrefixListName"] for row in lists
+        }
 
+    def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
+        """The calls of users and nodes. Calls of the deployer, who is an administrator, are left out: no policy of the
+        stack applies to them."""
+        return [row for row in admin.list_calls(cloud, of="aws") if row["principal"]["name"] != DEPLOYER]
 
-def judged_calls(cloud: LocalCloud) -> list[Mapping[str, Any]]:
-    """The calls of users and nodes. Calls of the deployer, who is an administrator, are left out: no policy of the
-    stack applies to them."""
-    return [row for row in admin.list_calls(cloud, of="aws") if row["principal"]["name"] != DEPLOYER]
+    def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
+        """`names`: names of users by their ARN, and of nodes by their instance, which is the name of their role's
+        session."""
+        fields, target = row["principal"], row["target"]
+        is_user, session = fields["type"] == "user", fields["id"].rpartition("/")[2]
+        principal = AwsPrincipal(fields["id"], **{"user" if is_user else "role": fields["name"]})
+        (action,) = row["permissions"]
+        keys = {name: tuple(values) for name, values in target["variables"].items()}
+        return RecordedCall(
+            operation=row["operation"],
+            principal=principal,
+            who=names.get(fields["id"]) or names.get(session) or f"{fields['type']} {fields['name']}",
+            permissions=(action,),
+            target=Need(action, target["resource"], keys),
+            times=int(row["times"]),
+            allowed=bool(row["allowed"]),
+            by=tuple((one["permission"], one["policy"], one["statement"]) for one in row["by"]),
+            missing=tuple(f"{name} on {target['resource']}" for name in row["missing"]),
+            at=datetime.fromisoformat(row["time"]),
+        )
 
-
-def read_run_artifacts(who: People, outputs: Mapping[str, Any], started: StartedRun) -> Iterator[Artifact]:
-    """The content of the run's output folder in the bucket, read as the stack's users."""
-    folder = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
-    run = RunId.parse(started.nodes[0].id) if started.nodes else None
-    if not folder or run is None:
-        return
-    prefix = f"{folder}/s{run.number:08}/{_OUTPUT}"
-    list_objects = partial(who.session.client("s3").list_objects_v2, Bucket=str(outputs["bucket"]), Prefix=prefix)
-    try:
-        listed = ask_aws(lambda line: None, "List its output", list_objects)
-    except ProviderError:
-        return
-    for one in listed.get("Contents", ()):
-        yield Artifact(one["Key"].removeprefix(prefix), int(one["Size"]))
+    def access_facts(self, cloud: LocalCloud) -> AwsAccessFacts:
+        """The policies in force for users and nodes, read as the deployer."""
+        iam = local_aws_session(cloud, DEPLOYER, local_aws_regions()[0]).client("iam")
+        held = {f"role/{row['RoleName']}": _held_by(iam, "role", row["RoleName"]) for row in iam.list_roles()["Roles"]}
+        groups = iam.list_groups_for_user(UserName=USER)["Groups"]
+        own = [one for group in groups for one in _held_by(iam, "group", group["GroupName"])]
+        held[f"user/{USER}"] = own
+        statements = {name: texts for rows in held.values() for name, _, texts in rows}
+        by_aws = frozenset(name for rows in held.values() for name, arn, _ in rows if arn.startswith(_AWS_ARN))
+        return AwsAccessFacts(
+            tuple(PolicyInForce(name, "", statements[name]) for name in sorted(statements)),
+            {holder: frozenset(name for name, _, _ in rows) for holder, rows in held.items()},
+            by_aws,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,44 +190,6 @@ def recorded_statement(statement: Mapping[str, Any]) -> str:
     return json.dumps(statement, sort_keys=True)
 
 
-def read_aws_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
-    """`names`: names of users by their ARN, and of nodes by their instance, which is the name of their role's
-    session."""
-    fields, target = row["principal"], row["target"]
-    is_user, session = fields["type"] == "user", fields["id"].rpartition("/")[2]
-    principal = AwsPrincipal(fields["id"], **{"user" if is_user else "role": fields["name"]})
-    (action,) = row["permissions"]
-    keys = {name: tuple(values) for name, values in target["variables"].items()}
-    return RecordedCall(
-        operation=row["operation"],
-        principal=principal,
-        who=names.get(fields["id"]) or names.get(session) or f"{fields['type']} {fields['name']}",
-        permissions=(action,),
-        target=Need(action, target["resource"], keys),
-        times=int(row["times"]),
-        allowed=bool(row["allowed"]),
-        by=tuple((one["permission"], one["policy"], one["statement"]) for one in row["by"]),
-        missing=tuple(f"{name} on {target['resource']}" for name in row["missing"]),
-        at=datetime.fromisoformat(row["time"]),
-    )
-
-
-def access_facts(cloud: LocalCloud) -> AwsAccessFacts:
-    """The policies in force for users and nodes, read as the deployer."""
-    iam = local_aws_session(cloud, DEPLOYER, local_aws_regions()[0]).client("iam")
-    held = {f"role/{row['RoleName']}": _held_by(iam, "role", row["RoleName"]) for row in iam.list_roles()["Roles"]}
-    groups = iam.list_groups_for_user(UserName=USER)["Groups"]
-    own = [one for group in groups for one in _held_by(iam, "group", group["GroupName"])]
-    held[f"user/{USER}"] = own
-    statements = {name: texts for rows in held.values() for name, _, texts in rows}
-    by_aws = frozenset(name for rows in held.values() for name, arn, _ in rows if arn.startswith(_AWS_ARN))
-    return AwsAccessFacts(
-        tuple(PolicyInForce(name, "", statements[name]) for name in sorted(statements)),
-        {holder: frozenset(name for name, _, _ in rows) for holder, rows in held.items()},
-        by_aws,
-    )
-
-
 def _held_by(iam: Any, kind: str, name: str) -> list[_Held]:
     """The policies of a role or group: attached ones, then inline ones."""
     holder = {f"{kind.capitalize()}Name": name}
@@ -232,22 +241,6 @@ class AwsPlannedNeeds(PlannedNeeds):
 
 
 _NAMED = {"sg": "referencedSecurityGroupId", "pl": "prefixListId"}
-
-
-def aws_planned_needs(plan: AwsDl1Plan, network_of: AwsDl1Plan, access_of: AwsDl1Plan) -> PlannedNeeds:
-    """The needs of plans, independent of what the cloud has. The other plans are those of stacks that this one uses."""
-    statements = tuple(
-        PlannedStatement(recorded_statement(statement.document()), statement.why)
-        for policy in aws_policies(access_of)
-        for statement in policy.statements
-    )
-    return AwsPlannedNeeds(
-        least=access_of.access.mode == "least-privilege" and network_of.network.make_security_group,
-        rules=tuple(_planned_group_rules(network_of)),
-        statements=statements,
-        list_tags=network_of.tags,
-        policy_tags=access_of.tags,
-    )
 
 
 def _planned_group_rules(plan: AwsDl1Plan) -> Iterator[SecurityRule]:

@@ -4,77 +4,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Any
 
 from components.aws.client.aws_session import DEPLOYER, local_aws_regions, local_aws_session
-from components.aws.local import evidence, people
-from components.aws.local.evidence import aws_planned_needs, recorded_statement
-from components.aws.local.people import small_machines
-from components.aws.plan import aws_dl1_job, aws_dl1_plan
+from components.aws.local.evidence import AwsEvidence, recorded_statement
+from components.aws.local.people import AwsPeople
 from components.aws.types.security_rules import read_security_rules, rule_inputs
-from components.plan.model import JobPlan, Plan, RunPlan
-from components.platform.calls import LocalCloud, Tell
-from components.platform.evidence import Mutation, PlannedNeeds, RecordedCall, RuleMutation, StatementMutation
-from components.platform.local import Outputs, Row
-from components.platform.rehearsal import Artifact, People, Placeholders, RehearsalPlatform, RehearsedConfig, StartedRun
-from components.platform.runs import NodeRun
+from components.platform.calls import LocalCloud
+from components.platform.evidence import Mutation, RuleMutation, StatementMutation
 from components.platform.traffic import RuleInForce
-from components.platform.values import Properties
 
 
-class AwsRehearsalPlatform(RehearsalPlatform):
+class AwsRehearsalPlatform(AwsPeople, AwsEvidence):
     place_keys = ("aws:region", "trainyard:account")
-
-    def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
-        small_machines(made, name, plan, entry)
-
-    def stand_in_access(self, cloud: LocalCloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
-        return people.plan_that_grants_access(aws_dl1_plan(plan), used)
-
-    def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
-        people.keep_secrets(local_aws_session(cloud, DEPLOYER, aws_dl1_plan(plan).region), aws_dl1_plan(plan))
-        return people.aws_people(cloud, aws_dl1_plan(plan), aws_dl1_plan(granted).access)
-
-    def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
-        return aws_planned_needs(aws_dl1_plan(plan), aws_dl1_plan(network_of), aws_dl1_plan(access_of))
-
-    def act_as_people(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
-        people.act_as_aws_people(who, outputs)
-
-    def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
-        people.look_at_logs_and_metrics(who, outputs)
-
-    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Placeholders:
-        return people.aws_placeholders(outputs)
-
-    def inputs(
-        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Placeholders, tell: Tell
-    ) -> Properties:
-        return people.rehearsed_inputs(who, aws_dl1_plan(plan), aws_dl1_job(job), run, outputs, answers, tell)
-
-    def caller(self, cloud: LocalCloud, who: People) -> str:
-        return evidence.caller_arn(who)
-
-    def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
-        return evidence.read_run_artifacts(who, outputs, started)
-
-    def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
-        return evidence.instance_of_each_node(outputs, job, nodes)
-
-    def peers(self, cloud: LocalCloud, outputs: Outputs) -> Mapping[str, str]:
-        return evidence.peer_names(cloud, outputs)
-
-    def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
-        return evidence.judged_calls(cloud)
-
-    def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
-        return evidence.read_aws_call(row, names)
-
-    def access_facts(self, cloud: LocalCloud) -> evidence.AwsAccessFacts:
-        return evidence.access_facts(cloud)
 
     def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
         if isinstance(mutation, RuleMutation):

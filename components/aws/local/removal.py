@@ -26,6 +26,8 @@ from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
 from components.platform.client import wait_for_end
 from components.platform.local import (
     LiveRun,
+    LocalPlatform,
+    Outputs,
     Removal,
     Row,
     State,
@@ -38,7 +40,9 @@ from components.platform.local import (
 from components.platform.runs import NodeRun
 from components.platform.status import duration_text
 from components.s3 import Session
+from localcloud.aws.account import aws_folder
 from localcloud.aws.border.xml_body import fits_xml
+from localcloud.aws.kept import exists as is_aws_kept
 from schemas.name_suggestions import count_noun
 
 BUCKET = "aws:s3/bucket:Bucket"
@@ -64,27 +68,125 @@ _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
 
 
-def list_aws_results(
-    cloud: LocalCloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
-) -> Iterator[str]:
-    """The objects that the current start has written, and the content of its result. The first of `nodes` is the main
-    node."""
-    folder = attempt_folder(run)
-    start = RunId.parse(str(nodes[0]["id"])) if nodes else None
-    if not folder or not bucket or start is None:
-        return
-    client = local_aws_session(cloud, DEPLOYER, local_aws_regions()[0]).client("s3")
-    prefix = f"{folder}/s{start.number:08}/output/"
+class AwsRemoval(LocalPlatform):
+    """What a stack on the local AWS holds, and how it is emptied before its removal."""
 
-    def listed() -> list[tuple[str, int]]:
-        page = ask_aws(tell, "List its output", partial(client.list_objects_v2, Bucket=bucket, Prefix=prefix))
-        return [(item["Key"], item["Size"]) for item in page.get("Contents", ())]
+    def describe_resource(self, row: Row) -> str:
+        """The resource in words, such as `security group demo-prod-nodes`."""
+        if row["type"] == OBJECT:
+            return f"object {(row.get('inputs') or {}).get('key', '')} in the bucket {name_in_aws(row)}"
+        if row["type"].startswith(_SETTINGS) and row["type"] != BUCKET:
+            return f"settings of the bucket {name_in_aws(row)}"
+        kind = _WORDS.get(row["type"]) or _HUMPS.sub(" ", row["type"].rpartition(":")[2]).lower()
+        return f"{kind} {name_in_aws(row)}"
 
-    def read(name: str) -> bytes:
-        get = partial(client.get_object, Bucket=bucket, Key=name)
-        return bytes(ask_aws(tell, "Read its result", get)["Body"].read())
+    def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
+        if _ID.fullmatch(row["id"]) and row["id"] in inputs:
+            return True
+        outputs = by.outputs() if by.provider("aws") and any(by.made()) else {}
+        if output := _NAMED.get(row["type"]):
+            place = ("account", "region") if row["type"] in _REGIONAL else ("account",)
+            here = own.outputs()
+            return outputs.get(output) == name_in_aws(row) and all(outputs.get(key) == here.get(key) for key in place)
+        address = f"s3://{name_in_aws(row)}" if row["type"] == BUCKET else ""
+        if row["type"] == REPOSITORY:
+            address = str((row.get("outputs") or {}).get("repositoryUrl", ""))
+        return bool(address) and (
+            has_address(inputs, address) or address in (outputs.get("bucketUri"), outputs.get("imagePushAddress"))
+        )
 
-    yield from named_results(listed, read)
+    def list_results(
+        self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
+    ) -> Iterator[str]:
+        folder, bucket = attempt_folder(run), str(outputs.get("bucket", ""))
+        start = RunId.parse(str(nodes[0]["id"])) if nodes else None
+        if not folder or not bucket or start is None:
+            return
+        client = local_aws_session(cloud, DEPLOYER, local_aws_regions()[0]).client("s3")
+        prefix = f"{folder}/s{start.number:08}/output/"
+
+        def listed() -> list[tuple[str, int]]:
+            page = ask_aws(tell, "List its output", partial(client.list_objects_v2, Bucket=bucket, Prefix=prefix))
+            return [(item["Key"], item["Size"]) for item in page.get("Contents", ())]
+
+        def read(name: str) -> bytes:
+            get = partial(client.get_object, Bucket=bucket, Key=name)
+            return bytes(ask_aws(tell, "Read its result", get)["Body"].read())
+
+        yield from named_results(listed, read)
+
+    def machines(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> list[str]:
+        """Each machine with its state, and the time since its launch."""
+        ids = [row["id"] for row in rows if row["type"] == INSTANCE]
+        if not ids:
+            return []
+        client = local_aws_session(cloud, DEPLOYER, region_of(rows)).client("ec2")
+        # A filter: a list by ids fails if one of them does not exist any more.
+        filters = [{"Name": "instance-id", "Values": ids}]
+        answer = ask_aws(tell, "List the machines", partial(client.describe_instances, Filters=filters))
+        lines = []
+        for machine in (one for reservation in answer["Reservations"] for one in reservation["Instances"]):
+            tags = {tag["Key"]: tag["Value"] for tag in machine.get("Tags", ())}
+            name = "/".join(filter(None, (tags.get("job"), tags.get("node")))) or machine["InstanceId"]
+            state, since = machine["State"]["Name"], machine["LaunchTime"]
+            if state in _UP:
+                up = duration_text((datetime.now(UTC) - since).total_seconds())
+                lines.append(f"{name}: {state} since {since:%Y-%m-%d %H:%M:%S} UTC ({up}), {machine['InstanceId']}")
+            elif state != "terminated":
+                lines.append(f"{name}: {state}, {machine['InstanceId']}")
+        return sorted(lines)
+
+    def describe_removal(self, cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
+        session = local_aws_session(cloud, DEPLOYER, region_of(rows))
+        live = []
+        for ticket, nodes in _living_starts(session, rows, tell):
+            title = f"{ticket.tags.get('job', ticket.cluster.job)}/{ticket.tags.get('run') or ticket.text('run')}"
+            states = {node.state for node in nodes}
+            state = "IN_PROGRESS" if "IN_PROGRESS" in states else sorted(states)[0]
+            created = datetime.fromisoformat(ticket.text("createdAt").replace("Z", "+00:00"))
+            live.append(LiveRun(title, state, created))
+        lines = [f"ends     machine {line}" for line in self.machines(cloud, rows, tell)]
+        lines += [*_describe_contents(session, rows, "goes", tell), *_describe_contents(session, kept, "stays", tell)]
+        return Removal(tuple(live), tuple(lines))
+
+    def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
+        """Ends runs that are in no Pulumi state (tries, and tickets of people) on the machines that are removed. With a
+        bucket all runs end, because a run writes into it while it ends."""
+        session = local_aws_session(cloud, DEPLOYER, region_of(rows))
+        own = ids_of_own_runs(rows, BUCKET)
+        others = [one for _, nodes in _living_starts(session, rows, tell) for one in nodes if one.id not in own]
+        if others:
+            tell("Ending runs, because their machines or buckets are removed.")
+            platform, call = AwsRuns(session), call_of("down", tell)
+            platform.cancel(call, others)
+            wait_for_end(call, platform, others, _MINUTES_TO_END)
+
+    def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
+        names = [name_in_aws(row) for row in rows if row["type"] == BUCKET]
+        if not names:
+            return 0
+        client = local_aws_session(cloud, DEPLOYER, region_of(rows)).client("s3")
+        return sum(empty_bucket(client, tell, name) for name in names)
+
+    def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
+        """Lists every bucket of the account, and every repository of its regions."""
+        # If this cloud's AWS was never used, it has no data, and the first call would take seconds.
+        if not is_aws_kept(aws_folder(cloud.home)):
+            return []
+        sessions = [local_aws_session(cloud, DEPLOYER, region) for region in local_aws_regions()]
+        lines = []
+        for bucket in ask_aws(tell, "List the buckets", sessions[0].client("s3").list_buckets)["Buckets"]:
+            # One bucket that cannot be read must not keep the others, and the cloud, from being left.
+            try:
+                inside = _count_objects(sessions[0], bucket["Name"], tell)
+            except ProviderError as error:
+                inside = f"content, which cannot be read ({error})"
+            lines.append(data_line("bucket", bucket["Name"], inside))
+        for session in sessions:
+            for page in list_pages(tell, "List the repositories", session.client("ecr"), "describe_repositories"):
+                names = [row["repositoryName"] for row in page["repositories"]]
+                lines += [data_line("images", name, _count_images(session, name, tell)) for name in names]
+        return lines
 
 
 def name_in_aws(row: Row) -> str:
@@ -92,43 +194,6 @@ def name_in_aws(row: Row) -> str:
     values = row.get("outputs") or row.get("inputs") or {}
     tags = values.get("tags") or {}
     return str(values.get("bucket") or values.get("name") or tags.get("Name") or row["urn"].rpartition("::")[2])
-
-
-def describe_aws_resource(row: Row) -> str:
-    """The resource in words, such as `security group demo-prod-nodes`."""
-    if row["type"] == OBJECT:
-        return f"object {(row.get('inputs') or {}).get('key', '')} in the bucket {name_in_aws(row)}"
-    if row["type"].startswith(_SETTINGS) and row["type"] != BUCKET:
-        return f"settings of the bucket {name_in_aws(row)}"
-    kind = _WORDS.get(row["type"]) or _HUMPS.sub(" ", row["type"].rpartition(":")[2]).lower()
-    return f"{kind} {name_in_aws(row)}"
-
-
-def is_named_by_stack(row: Row, own: State, by: State, inputs: str) -> bool:
-    """Whether a stack refers to the resource: by its id or address in `inputs` (the inputs of all its resources, as
-    text), or in an output."""
-    if _ID.fullmatch(row["id"]) and row["id"] in inputs:
-        return True
-    outputs = by.outputs() if by.provider("aws") and any(by.made()) else {}
-    if output := _NAMED.get(row["type"]):
-        place = ("account", "region") if row["type"] in _REGIONAL else ("account",)
-        here = own.outputs()
-        return outputs.get(output) == name_in_aws(row) and all(outputs.get(key) == here.get(key) for key in place)
-    address = f"s3://{name_in_aws(row)}" if row["type"] == BUCKET else ""
-    if row["type"] == REPOSITORY:
-        address = str((row.get("outputs") or {}).get("repositoryUrl", ""))
-    return bool(address) and (
-        has_address(inputs, address) or address in (outputs.get("bucketUri"), outputs.get("imagePushAddress"))
-    )
-
-
-def empty_removed_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
-    """Removes all objects of the buckets that are `going`, and returns their number."""
-    names = [name_in_aws(row) for row in going if row["type"] == BUCKET]
-    if not names:
-        return 0
-    client = local_aws_session(cloud, DEPLOYER, region_of(going)).client("s3")
-    return sum(empty_bucket(client, tell, name) for name in names)
 
 
 def empty_bucket(client: Any, tell: Tell, bucket: str) -> int:
@@ -148,77 +213,6 @@ def empty_bucket(client: Any, tell: Tell, bucket: str) -> int:
             )
         removed += len(rows)
     return removed
-
-
-def describe_machines(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> list[str]:
-    """Each machine with its state, and the time since its launch."""
-    ids = [row["id"] for row in rows if row["type"] == INSTANCE]
-    if not ids:
-        return []
-    client = local_aws_session(cloud, DEPLOYER, region_of(rows)).client("ec2")
-    # A filter: a list by ids fails if one of them does not exist any more.
-    filters = [{"Name": "instance-id", "Values": ids}]
-    answer = ask_aws(tell, "List the machines", partial(client.describe_instances, Filters=filters))
-    lines = []
-    for machine in (one for reservation in answer["Reservations"] for one in reservation["Instances"]):
-        tags = {tag["Key"]: tag["Value"] for tag in machine.get("Tags", ())}
-        name = "/".join(filter(None, (tags.get("job"), tags.get("node")))) or machine["InstanceId"]
-        state, since = machine["State"]["Name"], machine["LaunchTime"]
-        if state in _UP:
-            up = duration_text((datetime.now(UTC) - since).total_seconds())
-            lines.append(f"{name}: {state} since {since:%Y-%m-%d %H:%M:%S} UTC ({up}), {machine['InstanceId']}")
-        elif state != "terminated":
-            lines.append(f"{name}: {state}, {machine['InstanceId']}")
-    return sorted(lines)
-
-
-def describe_removal(cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
-    """Describes a removal. `rows`: the resources that are removed. `kept`: those that stay."""
-    session = local_aws_session(cloud, DEPLOYER, region_of(rows))
-    live = []
-    for ticket, nodes in _living_starts(session, rows, tell):
-        title = f"{ticket.tags.get('job', ticket.cluster.job)}/{ticket.tags.get('run') or ticket.text('run')}"
-        states = {node.state for node in nodes}
-        state = "IN_PROGRESS" if "IN_PROGRESS" in states else sorted(states)[0]
-        created = datetime.fromisoformat(ticket.text("createdAt").replace("Z", "+00:00"))
-        live.append(LiveRun(title, state, created))
-    machines = [f"ends     machine {line}" for line in describe_machines(cloud, rows, tell)]
-    lines = (
-        *machines,
-        *_describe_contents(session, rows, "goes", tell),
-        *_describe_contents(session, kept, "stays", tell),
-    )
-    return Removal(tuple(live), lines)
-
-
-def end_queued_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
-    """Ends runs that are in no Pulumi state (tries, and tickets of people) on the machines that are removed. With a
-    bucket all runs end, because a run writes into it while it ends."""
-    session = local_aws_session(cloud, DEPLOYER, region_of(rows))
-    own = ids_of_own_runs(rows, BUCKET)
-    others = [one for _, nodes in _living_starts(session, rows, tell) for one in nodes if one.id not in own]
-    if others:
-        tell("Ending runs, because their machines or buckets are removed.")
-        platform, call = AwsRuns(session), call_of("down", tell)
-        platform.cancel(call, others)
-        wait_for_end(call, platform, others, _MINUTES_TO_END)
-
-
-def list_data(cloud: LocalCloud, tell: Tell) -> Iterator[str]:
-    """Lists every bucket of the account, and every repository of its regions."""
-    for number, region in enumerate(local_aws_regions()):
-        session = local_aws_session(cloud, DEPLOYER, region)
-        if number == 0:
-            for bucket in ask_aws(tell, "List the buckets", session.client("s3").list_buckets)["Buckets"]:
-                # One bucket that cannot be read must not keep the others, and the cloud, from being left.
-                try:
-                    inside = _count_objects(session, bucket["Name"], tell)
-                except ProviderError as error:
-                    inside = f"content, which cannot be read ({error})"
-                yield data_line("bucket", bucket["Name"], inside)
-        for page in list_pages(tell, "List the repositories", session.client("ecr"), "describe_repositories"):
-            for one in page["repositories"]:
-                yield data_line("images", one["repositoryName"], _count_images(session, one["repositoryName"], tell))
 
 
 def has_objects(cloud: LocalCloud, bucket: str, tell: Tell) -> bool:

@@ -5,22 +5,19 @@ is lost when a stack is removed."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from catalog.aws import CAPACITY_BLOCK
 from catalog.tables import table
 from components.aws.client.aws_session import local_aws_regions
-from components.aws.local import removal
-from components.aws.local.removal import describe_machines, empty_removed_buckets
+from components.aws.local.removal import AwsRemoval, has_objects
 from components.aws.local.stand_ins import RECORD, StandIns, widen_vpc
 from components.aws.plan import AwsDl1Plan, aws_dl1_plan
 from components.aws.statements import aws_policies
-from components.plan.model import Plan, RunPlan
+from components.plan.model import Plan
 from components.platform.calls import LocalCloud, Tell
-from components.platform.local import LocalFile, LocalPlatform, LocalStackError, Outputs, Removal, Row, State
-from localcloud.aws import account, kept
+from components.platform.local import LocalFile, LocalStackError
 from localcloud.aws.account import ACCOUNT
 from localcloud.environments.apt import install_command
 from schemas.name_suggestions import count_noun
@@ -29,7 +26,7 @@ from schemas.name_suggestions import count_noun
 _PROVIDER, _REGION = "aws:", "aws:region"
 
 
-class AwsLocalPlatform(LocalPlatform):
+class AwsLocalPlatform(AwsRemoval):
     job_type = "trainyard:aws-dl1:Job"
     client = "the AWS CLI"
     shown_outputs: tuple[tuple[str, str], ...] = (
@@ -38,12 +35,6 @@ class AwsLocalPlatform(LocalPlatform):
 
     def lost_with_job(self, runs: int) -> str:
         return f"its machines are terminated, and what {count_noun(runs, 'run')} left stays in the bucket"
-
-    def describe_resource(self, row: Row) -> str:
-        return removal.describe_aws_resource(row)
-
-    def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
-        return removal.is_named_by_stack(row, own, by, inputs)
 
     def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
         if plan.jobs and not shutil.which("ssh-keygen"):
@@ -56,30 +47,8 @@ class AwsLocalPlatform(LocalPlatform):
     def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
         if (cloud.home / RECORD).exists():
             StandIns(cloud, tell, local_aws_regions()[0]).remove(
-                lambda kind, name: kind == "bucket" and not with_data and removal.has_objects(cloud, name, tell)
+                lambda kind, name: kind == "bucket" and not with_data and has_objects(cloud, name, tell)
             )
-
-    def list_results(
-        self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
-    ) -> Iterator[str]:
-        return removal.list_aws_results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
-
-    def machines(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> list[str]:
-        return describe_machines(cloud, rows, tell)
-
-    def describe_removal(self, cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
-        return removal.describe_removal(cloud, rows, kept, tell)
-
-    def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
-        # If this cloud's AWS was never used, it has no data, and the first call would take seconds.
-        used = kept.exists(account.aws_folder(cloud.home))
-        return list(removal.list_data(cloud, tell)) if used else []
-
-    def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
-        removal.end_queued_runs(cloud, rows, tell)
-
-    def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
-        return empty_removed_buckets(cloud, rows, tell)
 
 
 def stand_in_for_aws(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell: Tell) -> None:
@@ -107,15 +76,20 @@ def stand_in_for_aws(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell:
         named.append(("log group", plan.logs.group_name))
     for kind, name in dict.fromkeys(named):
         if name and not (kind == "bucket" and plan.bucket.create and name == plan.bucket.name):
-            _, stands_in = stand_ins.one(kind, name)
-            if stands_in:
-                made.remarks.append(f"{kind} {name}: an empty one stands in")
+            _stand_in(made, stand_ins, kind, name, f"{kind} {name}: an empty one stands in")
     if boundary := access.permissions_boundary:
-        made.config["trainyard:access"]["permissionsBoundary"], stands_in = stand_ins.one("policy", boundary)
-        if stands_in:
-            made.remarks.append(f"the boundary {boundary}: one that allows everything stands in")
+        remark = f"the boundary {boundary}: one that allows everything stands in"
+        there = _stand_in(made, stand_ins, "policy", boundary, remark)
+        made.config["trainyard:access"]["permissionsBoundary"] = there
     _grant_to_stand_ins(made, plan, stand_ins)
     _stand_in_machines(made, plan, stand_ins)
+
+
+def _stand_in(made: LocalFile, stand_ins: StandIns, kind: str, name: str, remark: str, **within: str) -> str:
+    """The id or name in the local AWS. The file's remarks say if it is a stand-in's."""
+    there, stands_in = stand_ins.one(kind, name, **within)
+    made.remarks += [remark] if stands_in else []
+    return there
 
 
 def _stand_in_machines(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
@@ -126,15 +100,11 @@ def _stand_in_machines(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -
             cluster["ami"], stands_in = stand_ins.one("image", job.cluster.image)
             if stands_in:
                 made.remarks.append(f"job {name}: {cluster['ami']} stands in for the image {job.cluster.image}")
-        if job.cluster.image_parameter and stand_ins.one("parameter", job.cluster.image_parameter)[1]:
-            made.remarks.append(f"job {name}: the parameter {job.cluster.image_parameter} is a stand-in")
-        if job.cluster.market == CAPACITY_BLOCK and job.cluster.reservation:
-            block = job.cluster.reservation
-            cluster["reservation"], stands_in = stand_ins.one(
-                "capacity block", block, machine=job.cluster.instance_type
-            )
-            if stands_in:
-                made.remarks.append(f"job {name}: a capacity block of the local cloud stands in for {block}")
+        if parameter := job.cluster.image_parameter:
+            _stand_in(made, stand_ins, "parameter", parameter, f"job {name}: the parameter {parameter} is a stand-in")
+        if job.cluster.market == CAPACITY_BLOCK and (block := job.cluster.reservation):
+            remark, machine = f"job {name}: a capacity block of the local cloud stands in for {block}", job.shape.name
+            cluster["reservation"] = _stand_in(made, stand_ins, "capacity block", block, remark, machine=machine)
         elif cluster.pop("reservation", None):
             made.remarks.append(f"job {name}: the local cloud has room enough; its reservation is left out")
         if group := cluster.get("placementGroup"):

@@ -12,8 +12,6 @@ import pulumi_aws as aws
 
 from components.aws.plan import AwsDl1Plan
 from components.aws.statements import TRUST, AwsPolicy, aws_policies
-from components.plan.model import RunPlan
-from schemas.model import Secret
 
 KEY_PAIR = "trainyard:index:KeyPair"
 
@@ -119,22 +117,3 @@ def keep_secret(
         name, secret_id=secret.id, secret_string=pulumi.Output.secret(value), opts=opts
     )
     return secret.name, version
-
-
-def secret_variables(run: RunPlan) -> str | None:
-    """The secret variables of a run as a JSON object. None if it has none.
-
-    A node reads the variables that all nodes share, and those under its own name, such as `worker-0/HF_TOKEN`.
-    """
-    own = {
-        node.name: {name: value.value or "" for name, value in node.environment.items() if isinstance(value, Secret)}
-        for node in run.nodes
-    }
-    texts: dict[str, str] = {}
-    for variable in sorted({name for values in own.values() for name in values}):
-        has = {node: values[variable] for node, values in own.items() if variable in values}
-        if len(has) == len(own) and len(set(has.values())) == 1:
-            texts[variable] = next(iter(has.values()))
-        else:
-            texts |= {f"{node}/{variable}": text for node, text in has.items()}
-    return json.dumps(texts, sort_keys=True) if texts else None

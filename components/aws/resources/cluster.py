@@ -15,9 +15,9 @@ from catalog.reason_tags import PUBLIC_ADDRESS
 from components.aws.machines import MachineImage, MachinePlace, encode_user_data, launch_template, template_name
 from components.aws.node_setup import NodeSettings, node_accelerator, user_data
 from components.aws.plan import AwsJobPlan, ClusterPlan
-from components.aws.resources.access import KeyPair, keep_secret, secret_variables
+from components.aws.resources.access import KeyPair, keep_secret
 from components.aws.resources.context import Context, resource_tags
-from components.aws.run_inputs import aws_run_inputs
+from components.aws.run_inputs import aws_run_inputs, run_secret_name, secret_variables
 from components.plan.model import RunPlan
 from components.runs import Run, RunProvider, old_run_names
 
@@ -197,9 +197,7 @@ class Job(pulumi.ComponentResource):
             why = f"Secret variables of {run.display_name}"
             tags = {**args.context.plan.tags, "job": args.job.cluster.key}
             inside = pulumi.ResourceOptions(parent=self, aliases=old_run_names(before))
-            # A renamed run keeps the name of its secret. The path differs from that of the cluster's SSH key.
-            called = f"{args.job.cluster.name}/runs/{run.was[0] if run.was else key}"
-            name, version = keep_secret(named, called, why, variables, tags, inside)
+            name, version = keep_secret(named, run_secret_name(args.job, run), why, variables, tags, inside)
             after.append(version)
             # The name never changes. A new value is a new version, which starts the run again.
             secret = {"secret": name, "secretVersion": version.version_id}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.aws.local.removal import describe_aws_resource
+from components.aws.local.stacks import LOCAL
 
 ROWS: dict[str, dict[str, Any]] = {
     "bucket training": {"type": "aws:s3/bucket:Bucket", "inputs": {"bucket": "training"}},
@@ -26,4 +26,4 @@ ROWS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("words", ROWS)
 def test_a_resource_is_called_as_people_call_it(words: str) -> None:
-    assert describe_aws_resource({"urn": "urn::key", "id": "1", **ROWS[words]}) == words
+    assert LOCAL.describe_resource({"urn": "urn::key", "id": "1", **ROWS[words]}) == words

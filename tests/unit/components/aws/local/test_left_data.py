@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from components.aws.local import removal
+from components.aws.local.stacks import LOCAL
 from components.platform.calls import ProviderError
 
 
@@ -26,6 +28,7 @@ def test_a_bucket_that_cannot_be_read_does_not_hide_the_others(monkeypatch: pyte
     monkeypatch.setattr(removal, "ask_aws", lambda tell, what, operation: operation())
     monkeypatch.setattr(removal, "list_pages", lambda *_, **__: iter(()))
     monkeypatch.setattr(removal, "_count_objects", objects)
-    broken, full = removal.list_data(None, print)  # type: ignore[arg-type]
+    monkeypatch.setattr(removal, "is_aws_kept", lambda folder: True)
+    broken, full = LOCAL.list_data(SimpleNamespace(home=Path()), print)
     assert "broken with its content, which cannot be read" in broken
     assert full.endswith("full with its 2 objects")
