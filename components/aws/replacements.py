@@ -26,8 +26,8 @@ from schemas.findings import Wrong, at
 REPLACED_WITH = "machinesReplacedWith"
 PLACE = ("network", "access", "bucket", "logs")
 
-# Key of the stack file -> its value as text, or None.
-_Values = Mapping[str, str | None]
+# Key of the stack file -> its values before and now.
+_Settings = Mapping[str, tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,13 @@ def find_replacements(wanted: Replacing, recorded: Recorded, before: Outputs) ->
         raise RefusedError(refused)
 
 
-def _changed_keys(before: _Values, now: _Values) -> list[str]:
-    """Each changed key of `before`, with both values."""
-    changed = [key for key, value in before.items() if value != now[key]]
+def _changed_keys(settings: _Settings) -> list[str]:
+    """Each key whose values differ, with both."""
+    values = {key: (_setting_text(before), _setting_text(now)) for key, (before, now) in settings.items()}
+    changed = [key for key, (before, now) in values.items() if before != now]
     if "network.cidr" in changed and "network.subnetCidr" in changed:
         changed.remove("network.subnetCidr")  # it is computed if the file does not name it
-    return [f"`{key}` ({before[key] or 'none'} -> {now[key] or 'none'})" for key in changed]
+    return [f"`{key}` ({values[key][0] or 'none'} -> {values[key][1] or 'none'})" for key in changed]
 
 
 def _place_changes(wanted: Replacing, recorded: Recorded, template: Outputs) -> list[str]:
@@ -88,74 +89,60 @@ def _place_changes(wanted: Replacing, recorded: Recorded, template: Outputs) -> 
     vpc, subnet = recorded.one("Vpc", "vpc"), recorded.one("Subnet", "subnet")
     interface, settings = _first_interface(template), node_settings(template)
     has_group = bool(recorded.one("SecurityGroup", "nodes"))
-    before = {
-        "network.vpc": subnet.get("vpcId") if not vpc else None,
-        "network.cidr": vpc.get("cidrBlock"),
-        "network.subnetCidr": subnet.get("cidrBlock"),
-        "network.zone": subnet.get("availabilityZone"),
-        "network.subnet": None if subnet else interface.get("subnetId"),
-        "network.securityGroup": None if has_group else next(iter(interface.get("securityGroups") or ()), None),
-        "access.runs": (template.get("iamInstanceProfile") or {}).get("name"),
-    }
-    if settings:
-        before |= {"bucket": settings.get("bucket"), "logs": settings.get("logGroup")}
+    there = None if has_group else next(iter(interface.get("securityGroups") or ()), None)
     plan, network, borrowed = wanted.plan, wanted.plan.network, wanted.borrowed
-    makes_vpc = network.create and network.vpc is None
+    makes = network.create
     profile = f"{plan.team}-{plan.environment}-nodes" if plan.access.create else plan.access.runs_role
     group = borrowed.last("network", "securityGroupId") or network.security_group
-    now = {
-        "network.vpc": network.vpc if network.create else None,
-        "network.cidr": network.cidr if makes_vpc else None,
-        "network.subnetCidr": network.subnet_cidr if network.create else None,
-        "network.zone": wanted.zone if network.create else None,
-        "network.subnet": None if network.create else borrowed.last("network", "subnetId") or network.subnet,
-        "network.securityGroup": None if network.make_security_group else group,
-        "access.runs": borrowed.last("access", "instanceProfile") or profile,
-        "bucket": borrowed.last("bucket", "bucket") or plan.bucket.name,
-        "logs": (borrowed.last("logs", "logGroup") or plan.logs.group_name) if plan.logs.enabled else None,
+    named = None if makes else borrowed.last("network", "subnetId") or network.subnet
+    changes: dict[str, tuple[Any, Any]] = {
+        "network.vpc": (subnet.get("vpcId") if not vpc else None, network.vpc if makes else None),
+        "network.cidr": (vpc.get("cidrBlock"), network.cidr if makes and network.vpc is None else None),
+        "network.subnetCidr": (subnet.get("cidrBlock"), network.subnet_cidr if makes else None),
+        "network.zone": (subnet.get("availabilityZone"), wanted.zone if makes else None),
+        "network.subnet": (None if subnet else interface.get("subnetId"), named),
+        "network.securityGroup": (there, None if network.make_security_group else group),
+        "access.runs": (
+            (template.get("iamInstanceProfile") or {}).get("name"),
+            borrowed.last("access", "instanceProfile") or profile,
+        ),
     }
-    return _changed_keys(before, now)
+    if settings:
+        logs = (borrowed.last("logs", "logGroup") or plan.logs.group_name) if plan.logs.enabled else None
+        changes["bucket"] = settings.get("bucket"), borrowed.last("bucket", "bucket") or plan.bucket.name
+        changes["logs"] = settings.get("logGroup"), logs
+    return _changed_keys(changes)
 
 
 def _machine_changes(wanted: Replacing, name: str, job: AwsJobPlan, template: Outputs) -> list[str]:
     """Changed settings of the machines themselves. The template's name has a digest of these."""
     if template.get("name") == wanted.templates[name]:
         return []
-    settings, interface = node_settings(template), _first_interface(template)
+    settings, interface, cluster = node_settings(template), _first_interface(template), job.cluster
     (disk, *_) = template.get("blockDeviceMappings") or [{}]
     reserved = (template.get("capacityReservationSpecification") or {}).get("capacityReservationTarget") or {}
-    before: dict[str, Any] = {
-        "shape": template.get("instanceType"),
-        "ami": template.get("imageId"),
-        "blockStorageGb": (disk.get("ebs") or {}).get("volumeSize"),
-        "placementGroup": (template.get("placement") or {}).get("groupName"),
-        "reservation": reserved.get("capacityReservationId"),
-        "market": (template.get("instanceMarketOptions") or {}).get("marketType") or ON_DEMAND,
-        "publicAddress": "automatic" if _setting_text(interface.get("associatePublicIpAddress")) == "true" else None,
+    market = (template.get("instanceMarketOptions") or {}).get("marketType") or ON_DEMAND
+    placed = cluster.placement_group or (cluster.name if cluster.make_placement_group else None)
+    had_address = _setting_text(interface.get("associatePublicIpAddress")) == "true"
+    has_address = cluster.public_address == "automatic"
+    changes: dict[str, tuple[Any, Any]] = {
+        "shape": (template.get("instanceType"), cluster.instance_type),
+        "ami": (template.get("imageId"), wanted.images[name].id),
+        "blockStorageGb": ((disk.get("ebs") or {}).get("volumeSize"), cluster.disk_gb),
+        "placementGroup": ((template.get("placement") or {}).get("groupName"), placed),
+        "reservation": (reserved.get("capacityReservationId"), cluster.reservation),
+        "market": (market, cluster.market),
+        "publicAddress": ("automatic" if had_address else None, "automatic" if has_address else None),
     }
     if settings:
-        before |= {"efa": settings.get("efaInterfaces"), "stopWhenIdle": settings.get("stopWhenIdleMinutes")}
-        before |= {key: settings.get(key) for key in ("sshPort", "release", "hostNic")}
-    cluster = job.cluster
-    now = {
-        "shape": cluster.instance_type,
-        "ami": wanted.images[name].id,
-        "blockStorageGb": cluster.disk_gb,
-        "placementGroup": cluster.placement_group or (cluster.name if cluster.make_placement_group else None),
-        "reservation": cluster.reservation,
-        "market": cluster.market,
-        "publicAddress": "automatic" if cluster.public_address == "automatic" else None,
-        "efa": cluster.efa,
-        "sshPort": cluster.ssh_port,
-        "release": cluster.release,
-        "hostNic": cluster.host_nic,
-        "stopWhenIdle": cluster.stop_when_idle_minutes,
-    }
-    changes = _changed_keys(
-        {key: _setting_text(value) for key, value in before.items()},
-        {key: _setting_text(value) for key, value in now.items()},
-    )
-    return changes or ["another launch template"]
+        changes |= {
+            "efa": (settings.get("efaInterfaces"), cluster.efa),
+            "stopWhenIdle": (settings.get("stopWhenIdleMinutes"), cluster.stop_when_idle_minutes),
+            "sshPort": (settings.get("sshPort"), cluster.ssh_port),
+            "release": (settings.get("release"), cluster.release),
+            "hostNic": (settings.get("hostNic"), cluster.host_nic),
+        }
+    return _changed_keys(changes) or ["another launch template"]
 
 
 def _first_interface(template: Outputs) -> Mapping[str, Any]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from string import Template
 from textwrap import indent
 
 from catalog.aws import accelerator_of_machine, aws_machine
+from schemas.convert import camel_case
 
 # The largest user data that EC2 accepts, in bytes before base64.
 LARGEST = 16384
@@ -49,22 +50,8 @@ class NodeSettings:
 
     def document(self) -> dict[str, object]:
         """The content of node.json."""
-        return {
-            "region": self.region,
-            "bucket": self.bucket,
-            "job": self.job,
-            "launcher": self.launcher,
-            "code": self.code,
-            "logGroup": self.log_group,
-            "sshSecret": self.ssh_secret,
-            "sshPort": self.ssh_port,
-            "image": self.image,
-            "release": self.release,
-            "hostNic": self.host_nic,
-            "efaInterfaces": self.efa_interfaces,
-            "stopWhenIdleMinutes": self.stop_when_idle_minutes,
-            **({"accelerator": dict(self.accelerator)} if self.accelerator else {}),
-        }
+        told = {camel_case(column.name): getattr(self, column.name) for column in fields(self)}
+        return told if self.accelerator else {key: value for key, value in told.items() if key != "accelerator"}
 
 
 # What of an accelerator's row its machines have to know (launcher/aws_dl1/accelerators.py).

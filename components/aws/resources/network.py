@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pulumi
 import pulumi_aws as aws
@@ -25,73 +25,17 @@ _NOT_IN_DESCRIPTION = re.compile(r"[^A-Za-z0-9 ._:/()#,@\[\]+=&;{}!$*-]+")
 ANYWHERE = "0.0.0.0/0"
 
 
-@dataclass(frozen=True)
-class Peer:
-    """The peer of a rule: exactly one of block, group and prefix list. `key`: the name of the rule."""
+class Peer(NamedTuple):
+    """What nodes reach by HTTPS. `key`: the name of the rule. `target`: the rule's input with a block, a group or a
+    prefix list."""
 
     key: str
     why: str
-    ports: PortRange
-    cidr: str | None = None
-    group: pulumi.Output[str] | None = None
-    prefix_list: pulumi.Output[str] | None = None
+    target: Mapping[str, Any]
 
 
-def nodes_group(
-    plan: AwsNetworkPlan,
-    vpc: pulumi.Output[str],
-    prefix: str,
-    tags: Mapping[str, str],
-    to_services: Iterable[Peer],
-    opts: pulumi.ResourceOptions,
-) -> pulumi.Output[str]:
-    """The security group of the nodes: all traffic from and to itself, what the stack file lets in, and access to
-    services."""
-    group = _security_group("nodes", vpc, f"{prefix}-nodes", "Nodes of distributed training", tags, opts)
-    # 0.0.0.0/0 does not cover EFA's traffic: only a rule that names the group itself does, in each direction.
-    itself = {"security_group_id": group, "ip_protocol": EVERYTHING, "referenced_security_group_id": group}
-    _ingress_rule("nodes-from-nodes", itself, "everything between the nodes, as EFA needs it", tags, opts)
-    _egress_rule("nodes-to-nodes", itself, "everything between the nodes, as EFA needs it", tags, opts)
-    for item in plan.ingress:
-        source = f"{item.cidr}-{item.ports}"
-        chosen = {**tags, OPEN_PORT: "chosen"}
-        _ingress_rule(f"from-{source}", _tcp_rule(group, item.ports, cidr_ipv4=item.cidr), item.why, chosen, opts)
-    for peer in to_services:
-        to = {"cidr_ipv4": peer.cidr, "referenced_security_group_id": peer.group, "prefix_list_id": peer.prefix_list}
-        named = {key: value for key, value in to.items() if value is not None}
-        _egress_rule(f"to-{peer.key}", _tcp_rule(group, peer.ports, **named), peer.why, tags, opts)
-    for (protocol, ports), why in _reasons_by_internet_rule(plan).items():
-        target = {**_tcp_rule(group, ports, cidr_ipv4="0.0.0.0/0"), "ip_protocol": protocol}
-        # Rules of TCP had no protocol in their names at first, and a new name would be a new rule.
-        name = f"{ports}" if protocol == "tcp" else f"{protocol}-{ports}"
-        _egress_rule(f"to-internet-{name}", target, "; ".join(why), tags, opts)
-    return group
-
-
-def endpoint_group(
-    vpc: pulumi.Output[str], subnet: str, prefix: str, tags: Mapping[str, str], opts: pulumi.ResourceOptions
-) -> pulumi.Output[str]:
-    """The security group of the endpoints: HTTPS from the nodes' subnet, and nothing else."""
-    group = _security_group("endpoints", vpc, f"{prefix}-endpoints", "Endpoints of the services of AWS", tags, opts)
-    ours = _tcp_rule(group, HTTPS, cidr_ipv4=subnet)
-    for_endpoints = {**tags, OPEN_PORT: "endpoints"}
-    _ingress_rule("endpoints-from-nodes", ours, "nodes reach the services of AWS", for_endpoints, opts)
-    return group
-
-
-def _security_group(
-    key: str, vpc: pulumi.Output[str], name: str, why: str, tags: Mapping[str, str], opts: pulumi.ResourceOptions
-) -> pulumi.Output[str]:
-    return aws.ec2.SecurityGroup(
-        key,
-        name=name,
-        description=why,
-        vpc_id=vpc,
-        # Two groups that name each other could not be deleted otherwise.
-        revoke_rules_on_delete=True,
-        tags=resource_tags(tags, name),
-        opts=opts,
-    ).id
+def _tcp_rule(ports: PortRange, **peer: Any) -> dict[str, Any]:
+    return {"ip_protocol": "tcp", "from_port": ports.first, "to_port": ports.last, **peer}
 
 
 def _reasons_by_internet_rule(plan: AwsNetworkPlan) -> dict[tuple[str, PortRange], list[str]]:
@@ -101,28 +45,6 @@ def _reasons_by_internet_rule(plan: AwsNetworkPlan) -> dict[tuple[str, PortRange
             reasons = why.setdefault((rule.protocol, rule.ports or PortRange(0, 65535)), [])
             reasons += [rule.why] if rule.why not in reasons else []
     return why
-
-
-def _tcp_rule(group: pulumi.Output[str], ports: PortRange, **peer: Any) -> dict[str, Any]:
-    return {"security_group_id": group, "ip_protocol": "tcp", "from_port": ports.first, "to_port": ports.last, **peer}
-
-
-def _rule_description(why: str) -> str:
-    return _NOT_IN_DESCRIPTION.sub(" ", why)[:LONGEST_DESCRIPTION]
-
-
-def _ingress_rule(
-    name: str, rule: Mapping[str, Any], why: str, tags: Mapping[str, str], opts: pulumi.ResourceOptions
-) -> None:
-    described = {"description": _rule_description(why), "tags": dict(tags)}
-    aws.vpc.SecurityGroupIngressRule(name, **rule, **described, opts=opts)
-
-
-def _egress_rule(
-    name: str, rule: Mapping[str, Any], why: str, tags: Mapping[str, str], opts: pulumi.ResourceOptions
-) -> None:
-    described = {"description": _rule_description(why), "tags": dict(tags)}
-    aws.vpc.SecurityGroupEgressRule(name, **rule, **described, opts=opts)
 
 
 @dataclass(frozen=True)
@@ -155,11 +77,52 @@ class Network(pulumi.ComponentResource):
         to_services = self._ways_out() if args.plan.vpc is None else self._routes_of_owner()
         self.group_id = pulumi.Output.from_input(args.plan.security_group)
         if args.plan.make_security_group:
-            self.group_id = nodes_group(args.plan, self.vpc_id, args.prefix, args.tags, to_services, self._inside)
+            self.group_id = self._nodes_group(to_services)
         self.register_outputs({"vpc_id": self.vpc_id, "subnet_id": self.subnet_id, "group_id": self.group_id})
 
     def _tags(self, what: str) -> dict[str, str]:
         return resource_tags(self._args.tags, f"{self._args.prefix}-{what}")
+
+    def _nodes_group(self, to_services: Iterable[Peer]) -> pulumi.Output[str]:
+        """The security group of the nodes: all traffic from and to itself, what the stack file lets in, and access to
+        services."""
+        group, plan = self._group("nodes", "Nodes of distributed training"), self._args.plan
+        # 0.0.0.0/0 does not cover EFA's traffic: only a rule that names the group itself does, in each direction.
+        itself = {"ip_protocol": EVERYTHING, "referenced_security_group_id": group}
+        ingress, egress = aws.vpc.SecurityGroupIngressRule, aws.vpc.SecurityGroupEgressRule
+        self._rule(ingress, "nodes-from-nodes", group, itself, "everything between the nodes, as EFA needs it")
+        self._rule(egress, "nodes-to-nodes", group, itself, "everything between the nodes, as EFA needs it")
+        for item in plan.ingress:
+            source = _tcp_rule(item.ports, cidr_ipv4=item.cidr)
+            self._rule(ingress, f"from-{item.cidr}-{item.ports}", group, source, item.why, opened="chosen")
+        for peer in to_services:
+            self._rule(egress, f"to-{peer.key}", group, _tcp_rule(HTTPS, **peer.target), peer.why)
+        for (protocol, ports), why in _reasons_by_internet_rule(plan).items():
+            target = {**_tcp_rule(ports, cidr_ipv4=ANYWHERE), "ip_protocol": protocol}
+            # Rules of TCP had no protocol in their names at first, and a new name would be a new rule.
+            name = f"{ports}" if protocol == "tcp" else f"{protocol}-{ports}"
+            self._rule(egress, f"to-internet-{name}", group, target, "; ".join(why))
+        return group
+
+    def _group(self, key: str, why: str) -> pulumi.Output[str]:
+        return aws.ec2.SecurityGroup(
+            key,
+            name=f"{self._args.prefix}-{key}",
+            description=why,
+            vpc_id=self.vpc_id,
+            # Two groups that name each other could not be deleted otherwise.
+            revoke_rules_on_delete=True,
+            tags=self._tags(key),
+            opts=self._inside,
+        ).id
+
+    def _rule(
+        self, made: Any, name: str, group: pulumi.Output[str], rule: Mapping[str, Any], why: str, opened: str = ""
+    ) -> None:
+        """`opened`: the tag that says why a port is open to others than the nodes."""
+        tags = {**self._args.tags, **({OPEN_PORT: opened} if opened else {})}
+        described = {"description": _NOT_IN_DESCRIPTION.sub(" ", why)[:LONGEST_DESCRIPTION], "tags": tags}
+        made(name, security_group_id=group, **rule, **described, opts=self._inside)
 
     def _vpc(self) -> pulumi.Output[str]:
         # Services' names resolve to endpoints only in a VPC with DNS.
@@ -190,13 +153,13 @@ class Network(pulumi.ComponentResource):
 
         AWS does not delete a subnet that contains something. So its content is replaced with it, and deleted first.
         """
-        again = pulumi.ResourceOptions(delete_before_replace=True, replace_on_changes=list(properties))
-        return pulumi.ResourceOptions.merge(self._inside, again)
+        changes = list(properties)
+        return pulumi.ResourceOptions(parent=self, delete_before_replace=True, replace_on_changes=changes)
 
     def _routes_of_owner(self) -> list[Peer]:
         if table := self._args.plan.route_table:
             self._associate("routes", self.subnet_id, pulumi.Output.from_input(table))
-        return [Peer("services", "services of AWS, where the routes of the VPC lead", HTTPS, cidr=ANYWHERE)]
+        return [Peer("services", "services of AWS, where the routes of the VPC lead", {"cidr_ipv4": ANYWHERE})]
 
     def _ways_out(self) -> list[Peer]:
         """Makes routes and endpoints in a VPC of the stack, and returns the peers that nodes reach by them."""
@@ -223,13 +186,16 @@ class Network(pulumi.ComponentResource):
             tags=self._tags("s3"),
             opts=self._inside,
         )
-        return Peer("s3", "the bucket, through its gateway endpoint", HTTPS, prefix_list=gateway.prefix_list_id)
+        return Peer("s3", "the bucket, through its gateway endpoint", {"prefix_list_id": gateway.prefix_list_id})
 
     def _endpoints(self) -> Peer:
-        """One endpoint in the subnet for each service. They have a security group of their own, without EFA's
-        traffic."""
+        """One endpoint in the subnet for each service. They have a security group of their own, without EFA's traffic:
+        HTTPS from the nodes' subnet, and nothing else."""
         args = self._args
-        group = endpoint_group(self.vpc_id, args.plan.subnet_cidr, args.prefix, args.tags, self._inside)
+        group = self._group("endpoints", "Endpoints of the services of AWS")
+        nodes = _tcp_rule(HTTPS, cidr_ipv4=args.plan.subnet_cidr)
+        why, ingress = "nodes reach the services of AWS", aws.vpc.SecurityGroupIngressRule
+        self._rule(ingress, "endpoints-from-nodes", group, nodes, why, opened="endpoints")
         for service in args.plan.endpoints:
             aws.ec2.VpcEndpoint(
                 service,
@@ -243,7 +209,8 @@ class Network(pulumi.ComponentResource):
                 tags=self._tags(service),
                 opts=self._replaced_by("subnetIds", "securityGroupIds"),
             )
-        return Peer("services", "services of AWS, through their endpoints in the subnet", HTTPS, group=group)
+        reached = {"referenced_security_group_id": group}
+        return Peer("services", "services of AWS, through their endpoints in the subnet", reached)
 
     def _nat(self, cidr: str) -> pulumi.Output[str]:
         """The NAT gateway is in a separate subnet, the only one with a route to the internet gateway."""
@@ -260,18 +227,13 @@ class Network(pulumi.ComponentResource):
             subnet_id=public,
             allocation_id=address.id,
             tags=self._tags("nat"),
-            opts=pulumi.ResourceOptions.merge(self._inside, pulumi.ResourceOptions(depends_on=[internet])),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[internet]),
         ).id
 
     def _internet(self) -> pulumi.Output[str]:
         # AWS does not detach a gateway from a VPC with public addresses, so each VPC gets a new one.
-        again = pulumi.ResourceOptions(replace_on_changes=["vpcId"])
-        return aws.ec2.InternetGateway(
-            "internet",
-            vpc_id=self.vpc_id,
-            tags=self._tags("internet"),
-            opts=pulumi.ResourceOptions.merge(self._inside, again),
-        ).id
+        again = pulumi.ResourceOptions(parent=self, replace_on_changes=["vpcId"])
+        return aws.ec2.InternetGateway("internet", vpc_id=self.vpc_id, tags=self._tags("internet"), opts=again).id
 
     def _route(self, name: str, table: pulumi.Output[str], **gateway: pulumi.Output[str]) -> pulumi.Resource:
         return aws.ec2.Route(name, route_table_id=table, destination_cidr_block=ANYWHERE, opts=self._inside, **gateway)
