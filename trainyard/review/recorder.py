@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock, Timer
@@ -15,7 +17,7 @@ from typing import Any
 
 from trainyard.engine.isolated import isolated_python
 from trainyard.review.recording import RECORDING_FORMAT, Recorded
-from trainyard.review.sandbox import SandboxError, start_sandbox
+from trainyard.review.sandbox import ENDING_SECONDS, SandboxError, start_sandbox
 
 RECORD_MODULE = "trainyard.review.record"
 # Without the collector, which would walk the packages' objects again and again while they are imported.
@@ -119,5 +121,8 @@ class RecordingProcess:
     def _last_words(self) -> str:
         if self._is_late:
             return f"it did not answer within {RECORDING_SECONDS} s"
+        with suppress(subprocess.TimeoutExpired):
+            # The supervisor says why it has ended the program after it has done so.
+            self._process.wait(ENDING_SECONDS)
         self._errors.seek(0)
         return self._errors.read()[-2000:] or "the process that records programs ended"

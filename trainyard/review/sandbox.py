@@ -26,7 +26,7 @@ from trainyard.engine.isolated import isolated_python
 
 # What the supervisor answers with when it has made the sandbox. It may answer with a reason instead.
 READY = b"ready"
-_ENDING_SECONDS = 10
+ENDING_SECONDS = 10
 _SUPERVISOR = "trainyard.review.sandbox_supervisor"
 _SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")))
 MEMORY_LIMIT, DISK_LIMIT, ERRORS_LIMIT, PROCESS_LIMIT = 4 << 30, 1 << 30, 64 << 20, 256
@@ -52,7 +52,7 @@ class Sandboxed:
             # The supervisor then removes the control group, too.
             self.process.terminate()
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(_ENDING_SECONDS)
+                self.process.wait(ENDING_SECONDS)
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 

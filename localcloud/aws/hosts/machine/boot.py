@@ -154,7 +154,6 @@ class Agent:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _carry_out(self, command: Mapping[str, Any]) -> None:
-        channels.send_machine_report("began", id=command["id"])
         script = "\n".join(command["lines"])
         process = await asyncio.create_subprocess_exec(
             "/bin/sh", "-c", script, env=dict(self._environment), cwd=command["folder"] or "/",
@@ -167,6 +166,8 @@ class Agent:
             if stream
         ]
         code: int | None = None
+        # From here on a cancellation ends the process. One while it starts would end neither it nor the command.
+        channels.send_machine_report("began", id=command["id"])
         try:
             async with asyncio.timeout(command["timeoutSeconds"]):
                 code = await process.wait()
