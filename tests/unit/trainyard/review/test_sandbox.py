@@ -150,6 +150,7 @@ import os, time
 for _ in range(100):
     if not os.fork():
         time.sleep(60)
+time.sleep(60)
 """
 _KEEPS = """
 import time
