@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from contextlib import closing
 
 import pytest
 import yaml
@@ -34,9 +35,8 @@ def stood_in(cloud: Cloud, name: str, subnet: str = "") -> None:
 
 
 def made(cloud: Cloud) -> list[tuple[str, str, str]]:
-    with sqlite3.connect(f"file:{cloud.home / 'state.sqlite3'}?mode=ro", uri=True) as state:
+    with closing(sqlite3.connect(f"file:{cloud.home / 'state.sqlite3'}?mode=ro", uri=True)) as state:
         rows = state.execute("SELECT kind, name, id FROM resources WHERE live = 1 ORDER BY sequence").fetchall()
-    state.close()
     return [row for row in rows if row[0] not in NOT_MADE]
 
 

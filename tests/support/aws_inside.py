@@ -78,7 +78,8 @@ class AwsInside:
         self.home = home
         self.loop = asyncio.new_event_loop()
         self._clients: dict[tuple[Sender, str], Any] = {}
-        self.cloud = AwsCloud(home, f"http://{HOST}", Faults(FaultTable(StateStore(home / "faults"))))
+        self._faults = StateStore(home / "faults")
+        self.cloud = AwsCloud(home, f"http://{HOST}", Faults(FaultTable(self._faults)))
         self.cloud.hosts = NoMachines(self.cloud)
         keys = account.load_keys(home)
         self.deployer, self.user = (Sender(keys[name].id, keys[name].secret) for name in ("deployer", "user"))
@@ -89,6 +90,7 @@ class AwsInside:
 
     def close(self) -> None:
         self.loop.run_until_complete(self.cloud.close())
+        self._faults.close()
         self.loop.close()
 
     def answer(self, request: Request, body: bytes) -> Reply:

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -152,9 +153,8 @@ class Team:
 
     def in_cloud(self) -> list[tuple[str, str]]:
         """Kind and name of all resources that were made and not deleted, read from the cloud's tables."""
-        with sqlite3.connect(f"file:{self.home / 'cloud' / 'state.sqlite3'}?mode=ro", uri=True) as state:
+        with closing(sqlite3.connect(f"file:{self.home / 'cloud' / 'state.sqlite3'}?mode=ro", uri=True)) as state:
             rows = state.execute("SELECT kind, name FROM resources WHERE live = 1 ORDER BY kind, name").fetchall()
-        state.close()
         return [(kind, name) for kind, name in rows if kind not in NOT_MADE]
 
     def end(self) -> None:

@@ -4,6 +4,7 @@
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import oci
@@ -77,12 +78,11 @@ def test_a_route_to_nowhere_is_refused(world: World, destination: str, kind: str
 
 def _spoil(cloud: Cloud, security_list: str) -> None:
     """Writes a rule into the state that only an earlier version would have accepted."""
-    with sqlite3.connect(cloud.home / "state.sqlite3", timeout=60) as connection:
+    with closing(sqlite3.connect(cloud.home / "state.sqlite3", timeout=60)) as connection, connection:
         ((text,),) = connection.execute("SELECT body FROM resources WHERE id = ?", (security_list,)).fetchall()
         body = json.loads(text)
         body["ingressSecurityRules"][0]["protocol"] = "banana"
         connection.execute("UPDATE resources SET body = ? WHERE id = ?", (json.dumps(body), security_list))
-    connection.close()
 
 
 def _rules() -> tuple[list[Any], list[Any]]:

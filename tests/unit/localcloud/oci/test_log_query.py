@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import sqlite3
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
 from hypothesis import given
@@ -16,12 +16,11 @@ from localcloud.server.api_errors import ApiError
 def _matches(query: str, **columns: str) -> bool:
     where, values = parse_log_query(query).where
     row = {"source": "", "subject": "", "type": "", "id": "", "data": "", **columns}
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.create_function(FITS, 2, fits_pattern)
         connection.execute("CREATE TABLE log_lines (source, subject, type, id, data)")
         connection.execute("INSERT INTO log_lines VALUES (?, ?, ?, ?, ?)", tuple(row.values()))
         found = connection.execute(f"SELECT count(*) FROM log_lines WHERE {where}", values).fetchone()[0]
-    connection.close()
     return bool(found)
 
 
@@ -110,9 +109,8 @@ def test_the_store_accepts_the_maximum_number_of_conditions() -> None:
 
 @given(st.text("ab*", max_size=12), st.text("ab*[]?", max_size=20))
 def test_a_pattern_matches_like_a_glob(pattern: str, text: str) -> None:
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         ((expected,),) = connection.execute("SELECT ? GLOB ?", (text, pattern)).fetchall()
-    connection.close()
     assert fits_pattern(pattern, text) == bool(expected)
 
 
