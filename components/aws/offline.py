@@ -57,14 +57,10 @@ class AwsOffline(OfflineCloud):
     def answer(self, function: str, arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
         if function in _ANSWERS:
             return _ANSWERS[function](arguments, stack)
-        return super().answer(function, arguments, stack)
+        return dict(arguments) if function in _ECHOED else super().answer(function, arguments, stack)
 
     def borrowed(self) -> tuple[str, ...]:
         return tuple(output for outputs in TAKEN.values() for output in outputs)
-
-
-def _answer_as_asked(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
-    return dict(arguments)
 
 
 def _answer_account(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
@@ -89,17 +85,17 @@ _ANSWERS: Mapping[str, _Answer] = {
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": _answer_zones,
     "aws:ec2/getAmi:getAmi": lambda arguments, _: {**arguments, "id": arguments["filters"][0]["values"][0]},
     "aws:ec2/getSubnet:getSubnet": lambda arguments, _: {**arguments, "availabilityZone": unknown_value("zone")},
-    "aws:ec2/getSecurityGroup:getSecurityGroup": _answer_as_asked,
-    "aws:ec2/getVpc:getVpc": _answer_as_asked,
     "aws:ssm/getParameter:getParameter": lambda arguments, _: {
         **arguments,
         "value": unknown_value(f"image of {arguments.get('name')}"),
     },
-    "aws:s3/getBucket:getBucket": _answer_as_asked,
     GET_CAPACITY_RESERVATION: _answer_block,
-    "aws:ecr/getRepository:getRepository": _answer_as_asked,
-    "aws:iam/getInstanceProfile:getInstanceProfile": _answer_as_asked,
 }
+# Their answers repeat what was asked.
+_ECHOED = frozenset({
+    "aws:ec2/getSecurityGroup:getSecurityGroup", "aws:ec2/getVpc:getVpc", "aws:s3/getBucket:getBucket",
+    "aws:ecr/getRepository:getRepository", "aws:iam/getInstanceProfile:getInstanceProfile",
+})  # fmt: skip
 
 
 OFFLINE = AwsOffline()

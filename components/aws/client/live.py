@@ -11,7 +11,7 @@ from components.aws.client.aws_session import aws_session_of_caller
 from components.aws.client.live_access import JUDGED as ACCESS_JUDGED
 from components.aws.client.live_access import READ_TYPES as READ_OF_ACCESS
 from components.aws.client.live_access import AccessReader
-from components.aws.client.live_beside import is_not_served, read_beside_in_aws
+from components.aws.client.live_beside import NOT_SERVED, read_beside_in_aws
 from components.aws.client.live_ec2 import JUDGED as EC2_JUDGED
 from components.aws.client.live_ec2 import READ_TYPES as READ_OF_EC2
 from components.aws.client.live_ec2 import Ec2Reader
@@ -62,24 +62,26 @@ class LiveReader:
         AccessReader(self._question, self._session, self.reading).read()
         return self.reading.side(JUDGED)
 
-    def _attempt(self, what: str, operation: Callable[[], Any]) -> Any:
-        return call_aws(self._call, what, operation)
+    def _answer(self, what: str, ask: Callable[[], Any], missing: Any = None, codes: str = "") -> Any:
+        """The answer, or `missing` if there is nothing, which further error codes may say. None if the caller may not
+        read it, which is recorded."""
+
+        def read() -> Any:
+            try:
+                return ask()
+            except Exception as error:
+                if _is_not_there(error) or code_of(error) in codes.split():
+                    return missing
+                raise
+
+        return self.reading.allowed(what, lambda: call_aws(self._call, f"Read {what}", read))
 
     def _read(
         self, what: str, one: ReviewedResource, ask: Callable[[], Any], values_of: Callable[[Any], Mapping[str, Any]]
     ) -> Any:
         """The properties of one resource. None if it does not exist or may not be read; both are recorded."""
         gone = object()
-
-        def read() -> Any:
-            try:
-                return ask() or gone
-            except Exception as error:
-                if _is_not_there(error):
-                    return gone
-                raise
-
-        answer = self.reading.allowed(what, lambda: self._attempt(f"Read {what}", read))
+        answer = self._answer(what, lambda: ask() or gone, gone)
         if answer is gone:
             self.reading.record_missing(one)
             return None
@@ -130,27 +132,10 @@ class LiveReader:
 
     def _read_beside(self, what: str, service: str, read: Read, its: Mapping[str, Any]) -> Any:
         """What others may have made. None if there is nothing, or if the caller may not read it, which is recorded."""
-
-        def ask() -> Any:
-            try:
-                return self._ask(service, read, its)
-            except Exception as error:
-                if _is_not_there(error) or is_not_served(error) or code_of(error) in read.missing.split():
-                    return None
-                raise
-
-        return self.reading.allowed(what, lambda: self._attempt(f"Read {what}", ask))
+        return self._answer(what, partial(self._ask, service, read, its), codes=f"{read.missing} {NOT_SERVED}")
 
     def _policy(self, what: str, ask: Callable[[], str | None], type_: str, identity: str) -> None:
-        def read() -> str | None:
-            try:
-                return ask()
-            except Exception as error:
-                if _is_not_there(error):
-                    return None
-                raise
-
-        text = self.reading.allowed(f"the policy of {what}", lambda: self._attempt(f"Read the policy of {what}", read))
+        text = self._answer(f"the policy of {what}", ask)
         own = RESOURCE_TYPES[type_].own_policy
         if text and own:
             named = ", ".join(principals_in(text)) or "nobody by name"

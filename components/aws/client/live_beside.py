@@ -11,10 +11,10 @@ from components.aws.types.live_beside import LIVE_BESIDE, LiveBeside
 from components.aws.types.templates import fill_template
 from components.platform.live import Reading
 from components.platform.review import ReviewedResource, Snapshot
-from components.s3 import Session, code_of
+from components.s3 import Session
 
-# A local cloud without such resources.
-_NOT_SERVED = frozenset({"NotImplemented", "501"})
+# The error codes of a local cloud without such resources, as words.
+NOT_SERVED = "NotImplemented 501"
 # `what`, service, call, values of its templates. None if there is nothing, or if the caller may not read it.
 Ask = Callable[[str, str, Read, Mapping[str, Any]], Any]
 
@@ -38,7 +38,3 @@ def _needed_fields(row: LiveBeside, resource: ReviewedResource) -> dict[str, Any
     import jmespath
 
     return {name: jmespath.search(path, resource.inputs) for name, path in row.needs.items()}
-
-
-def is_not_served(error: BaseException) -> bool:
-    return code_of(error) in _NOT_SERVED

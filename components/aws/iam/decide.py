@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import operator as operators
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import ip_address, ip_network
+from typing import Any
 
 from components.aws.iam.documents import PolicyDocument, PolicyStatement
 
@@ -124,7 +126,7 @@ def condition_holds(operator: str, key: str, wanted: Sequence[str], keys: Keys) 
     quantity, name, if_there = _split_operator(operator)
     if name == "Null":
         return any((values is None) == (text.lower() == "true") for text in wanted)
-    compare, negative = _OPERATORS[name]
+    compare, negative = _COMPARED[_NEGATED.get(name, name)], name in _NEGATED
     if values is None:
         # Without the key, there is no value that could match.
         return if_there or quantity == "ForAllValues" or (negative and not quantity)
@@ -140,7 +142,7 @@ def is_operator(operator: str) -> bool:
     quantity, name, if_there = _split_operator(operator)
     if name == "Null":
         return quantity == "" and not if_there
-    return name in _OPERATORS and quantity in ("", "ForAllValues", "ForAnyValue")
+    return (name in _COMPARED or name in _NEGATED) and quantity in ("", "ForAllValues", "ForAnyValue")
 
 
 def _split_operator(operator: str) -> tuple[str, str, bool]:
@@ -149,12 +151,8 @@ def _split_operator(operator: str) -> tuple[str, str, bool]:
     return quantity, rest.removesuffix("IfExists"), rest.endswith("IfExists")
 
 
-def _compare_numbers(compare: Callable[[float, float], bool]) -> Callable[[str, str], bool]:
-    return lambda wanted, value: compare(float(value), float(wanted))
-
-
-def _compare_dates(compare: Callable[[datetime, datetime], bool]) -> Callable[[str, str], bool]:
-    return lambda wanted, value: compare(_parse_date(value), _parse_date(wanted))
+def _compare_parsed(parse: Callable[[str], Any], compare: Callable[[Any, Any], bool]) -> Callable[[str, str], bool]:
+    return lambda wanted, value: compare(parse(value), parse(wanted))
 
 
 def _parse_date(text: str) -> datetime:
@@ -179,35 +177,24 @@ def _is_same_text_in_any_case(wanted: str, value: str) -> bool:
     return wanted.lower() == value.lower()
 
 
-# operator: (function that compares a wanted text with a value, whether the operator is a negation)
-_OPERATORS: Mapping[str, tuple[Callable[[str, str], bool], bool]] = {
-    "StringEquals": (_is_same_text, False),
-    "StringNotEquals": (_is_same_text, True),
-    "StringEqualsIgnoreCase": (_is_same_text_in_any_case, False),
-    "StringNotEqualsIgnoreCase": (_is_same_text_in_any_case, True),
-    "StringLike": (fits_wildcards, False),
-    "StringNotLike": (fits_wildcards, True),
-    "ArnEquals": (fits_arn, False),
-    "ArnLike": (fits_arn, False),
-    "ArnNotEquals": (fits_arn, True),
-    "ArnNotLike": (fits_arn, True),
-    "Bool": (_is_same_text_in_any_case, False),
-    "NumericEquals": (_compare_numbers(lambda value, wanted: value == wanted), False),
-    "NumericNotEquals": (_compare_numbers(lambda value, wanted: value == wanted), True),
-    "NumericLessThan": (_compare_numbers(lambda value, wanted: value < wanted), False),
-    "NumericLessThanEquals": (_compare_numbers(lambda value, wanted: value <= wanted), False),
-    "NumericGreaterThan": (_compare_numbers(lambda value, wanted: value > wanted), False),
-    "NumericGreaterThanEquals": (_compare_numbers(lambda value, wanted: value >= wanted), False),
-    "DateEquals": (_compare_dates(lambda value, wanted: value == wanted), False),
-    "DateNotEquals": (_compare_dates(lambda value, wanted: value == wanted), True),
-    "DateLessThan": (_compare_dates(lambda value, wanted: value < wanted), False),
-    "DateLessThanEquals": (_compare_dates(lambda value, wanted: value <= wanted), False),
-    "DateGreaterThan": (_compare_dates(lambda value, wanted: value > wanted), False),
-    "DateGreaterThanEquals": (_compare_dates(lambda value, wanted: value >= wanted), False),
-    "BinaryEquals": (_is_same_text, False),
-    "IpAddress": (_is_address_within, False),
-    "NotIpAddress": (_is_address_within, True),
-}
+_ORDERS = {
+    "Equals": operators.eq, "LessThan": operators.lt, "LessThanEquals": operators.le, "GreaterThan": operators.gt,
+    "GreaterThanEquals": operators.ge,
+}  # fmt: skip
+# operator: function that compares a wanted text with a value
+_COMPARED: Mapping[str, Callable[[str, str], bool]] = {
+    "StringEquals": _is_same_text, "StringEqualsIgnoreCase": _is_same_text_in_any_case, "StringLike": fits_wildcards,
+    "ArnEquals": fits_arn, "ArnLike": fits_arn, "Bool": _is_same_text_in_any_case, "BinaryEquals": _is_same_text,
+    "IpAddress": _is_address_within,
+    **{f"Numeric{order}": _compare_parsed(float, compare) for order, compare in _ORDERS.items()},
+    **{f"Date{order}": _compare_parsed(_parse_date, compare) for order, compare in _ORDERS.items()},
+}  # fmt: skip
+# negation: the operator that it negates
+_NEGATED = {
+    "StringNotEquals": "StringEquals", "StringNotEqualsIgnoreCase": "StringEqualsIgnoreCase",
+    "StringNotLike": "StringLike", "ArnNotEquals": "ArnEquals", "ArnNotLike": "ArnLike",
+    "NumericNotEquals": "NumericEquals", "DateNotEquals": "DateEquals", "NotIpAddress": "IpAddress",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
