@@ -18,6 +18,8 @@ from catalog.tables import table
 PLATFORM_KEY = "trainyard:platform"
 # Our own provider of Pulumi, whose resources every platform has.
 OWN_PROVIDER = "trainyard"
+# What a run expects is sent with every start, so it has to fit into what each platform takes.
+LONGEST_EXPECTS = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)

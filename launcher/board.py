@@ -6,6 +6,7 @@ The names of the objects below `peers/` contain all that, so one list request re
     peers/g<generation>/<rank>/<nonce>/here/<address>
     peers/g<generation>/<rank>/<nonce>/end/<how>/<code>
     peers/g<generation>/<rank>/<nonce>/idle/<number>
+    peers/g<generation>/<rank>/<nonce>/test/<what it found>   (launcher/preflight.py)
 
 Each start has a folder of its own (launcher/retries.py), so nodes never meet those of an earlier start. Each launcher
 process has its own nonce, because the platform may start a node again within a start. All times are by the object
@@ -32,7 +33,8 @@ RENEW_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Event:
-    """One object: a node has arrived (`address`), has ended (`how`, `code`), or is idle (`idle_number` is odd)."""
+    """One object: a node has arrived (`address`), has ended (`how`, `code`), is idle (`idle_number` is odd), or tests
+    what the run expects (`test`)."""
 
     generation: int
     rank: int
@@ -42,6 +44,7 @@ class Event:
     how: str = ""
     code: int = 0
     idle_number: int = 0
+    test: str = ""
 
 
 def here_name(generation: int, rank: int, nonce: str, address: str) -> str:
@@ -59,6 +62,11 @@ def idle_name(generation: int, rank: int, nonce: str, idle_number: int) -> str:
     return f"{FOLDER}g{generation}/{rank:04d}/{nonce}/idle/{idle_number}"
 
 
+def finding_name(generation: int, rank: int, nonce: str, found: str) -> str:
+    """The name of the object that says that a node tests what the run expects, or what it has found."""
+    return f"{FOLDER}g{generation}/{rank:04d}/{nonce}/test/{found}"
+
+
 def parse_board_events(listed: Iterable[Stored]) -> list[Event]:
     """Reads events from a listing of the folder. Skips names that no launcher wrote."""
     found = []
@@ -73,6 +81,8 @@ def parse_board_events(listed: Iterable[Stored]) -> list[Event]:
             found.append(Event(*base, how=parts[5], code=int(parts[6])))
         elif parts[4] == "idle" and parts[5].isdigit():
             found.append(Event(*base, idle_number=int(parts[5])))
+        elif parts[4] == "test":
+            found.append(Event(*base, test="/".join(parts[5:])))
     return found
 
 
@@ -136,6 +146,15 @@ class Board:
             if event.idle_number and event.generation == generation and nonces.get(event.rank) == event.nonce:
                 latest[event.rank] = max(event, latest.get(event.rank, event), key=lambda other: other.idle_number)
         return {rank: event for rank, event in latest.items() if event.idle_number % 2}
+
+    def tests(self, generation: int) -> dict[int, set[str]]:
+        """By rank, what current launchers said about their tests."""
+        nonces = {rank: event.nonce for rank, event in self.current().items()}
+        said: dict[int, set[str]] = {}
+        for event in self.all:
+            if event.test and event.generation == generation and nonces.get(event.rank) == event.nonce:
+                said.setdefault(event.rank, set()).add(event.test)
+        return said
 
     def gone(self, launch: Launch, lost: Iterable[int]) -> frozenset[int]:
         """The ranks without which an elastic run goes on: those that failed, and `lost`. Empty for other runs."""

@@ -112,6 +112,7 @@ class BoardClient:
         self._hurried = False
         self._trouble: StoreError | None = None
         self._trouble_since, self._said_at, self._say_again_after = 0.0, 0.0, _SAY_AGAIN_SECONDS
+        self._soon = False
         self._thread = threading.Thread(target=self._run, name="board", daemon=True)
         self._thread.start()
 
@@ -150,6 +151,16 @@ class BoardClient:
     def report_idle(self, generation: int, number: int, content: Any) -> None:
         """Posts that this node is idle (an odd number) or active again (an even one)."""
         self.post(board.idle_name(generation, self.launch.rank, self.nonce, number), content)
+
+    def report_test(self, generation: int, found: str) -> None:
+        """Posts that this node tests what the run expects, or what it has found."""
+        self.post(board.finding_name(generation, self.launch.rank, self.nonce, found), {})
+
+    def read_soon(self) -> None:
+        """Reads the board as soon as everything is posted, and not only after the interval."""
+        with self._changed:
+            self._soon = True
+            self._changed.notify_all()
 
     def idle_object(self, event: Event) -> str:
         """The name of the object behind an idle report."""
@@ -221,8 +232,8 @@ class BoardClient:
                 if not self._posts and not self._closed:
                     pause = next_read - time.monotonic() if self.watches and self._here else _RETRY_SECONDS
                     self._changed.wait(_HURRIED_SECONDS if self._hurried else max(min(pause, self.interval), 0.0))
-                if self._hurried:
-                    next_read = 0.0
+                if self._hurried or self._soon:
+                    next_read, self._soon = 0.0, False
 
     def _has_more(self, posted: bool) -> bool:
         return posted and bool(self._posts)

@@ -15,6 +15,7 @@ from launcher.errors import LaunchError, MissingError, PeerFailedError
 from launcher.peers import name_ranks
 from launcher.pin import Pin
 from launcher.placeholders import Place
+from launcher.preflight import Preflight
 from launcher.printing import LinePrinter
 from launcher.processes import ChildProcesses
 from launcher.readiness import StoppedError, Wait, peers_timeout
@@ -54,6 +55,7 @@ class Node:
     pin: Pin
     stalls: Stalls
     retries: Retries
+    preflight: Preflight
     _generation: int = field(default=0, init=False)
     _ran: float = field(default=0.0, init=False)
     _ready: bool = field(default=True, init=False)
@@ -70,6 +72,7 @@ class Node:
         try:
             while True:
                 place = self._meet()
+                self._test(place)
                 self.workplace.restore(self._wait("the checkpoints", _RESTORE_REMEDY))
                 code = self._decide(self._live(place))
                 if code is not None:
@@ -103,6 +106,12 @@ class Node:
         addresses = tuple(members.get(rank, "") for rank in range(self.launch.nodes))
         self._lives += 1
         return Place(addresses, address, interface, self._lives - 1, self.workplace.scratch)
+
+    def _test(self, place: Place) -> None:
+        try:
+            self.preflight.run(self._generation, place)
+        finally:
+            self.reporter.note_preflight(self.preflight.result)
 
     def _wait(self, what: str, remedy: str) -> Wait:
         return Wait(self.say, lambda: what, peers_timeout(self.environment), remedy, self.signals.ended)

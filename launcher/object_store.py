@@ -87,6 +87,8 @@ class Connection:
         self.seconds = seconds
         self.stopped = stopped
         self.trouble = ""
+        # How far the store's clock is ahead of this node's, by its first answer.
+        self.clock_ahead: float | None = None
         self._connection: http.client.HTTPConnection | None = None
         self._signed: dict[str, tuple[float, dict[str, str]]] = {}
 
@@ -136,6 +138,8 @@ class Connection:
         connection = self._open()
         connection.request(method, target, body=body, headers=self._headers(method, target, headers, body))
         response = connection.getresponse()
+        if self.clock_ahead is None:
+            self.clock_ahead = _seconds_ahead(response.getheader("Date"))
         if response.status >= 300:
             content = response.read(65536)
             self._refuse(response, content, f"{method} {target.partition('?')[0]}")
@@ -154,12 +158,8 @@ class Connection:
     def _learn_clock(self, date: str | None) -> None:
         """Learns the difference to the store's clock, because a wrong clock makes every signature stale."""
         self._signed.clear()
-        try:
-            cloud = parsedate_to_datetime(date or "").timestamp()
-        except (TypeError, ValueError):
-            return
-        offset = cloud - time.time()
-        if abs(offset - self._signer.offset) > _SKEW_SECONDS:
+        offset = _seconds_ahead(date)
+        if offset is not None and abs(offset - self._signer.offset) > _SKEW_SECONDS:
             self._signer.offset = offset
             self._say(f"this node's clock is off by {-offset:.0f} s; requests are signed with the cloud's time")
 
@@ -206,6 +206,11 @@ class BucketFolder(ABC):
     @abstractmethod
     def pages(self, prefix: str) -> Iterator[Stored]:
         """All objects whose full names begin with `prefix`, ordered by name."""
+
+    @property
+    def clock_ahead(self) -> float | None:
+        """How far the store's clock is ahead of this node's; None if the store has not answered yet."""
+        return self.connection.clock_ahead
 
     def give_up_when(self, stopped: Callable[[], bool]) -> None:
         """Stops retries as soon as `stopped` returns True."""
@@ -268,6 +273,14 @@ class BucketFolder(ABC):
 
     def _target(self, name: str) -> str:
         return f"{self.place}/{quote(self.prefix + name)}"
+
+
+def _seconds_ahead(date: str | None) -> float | None:
+    """How far the clock behind a header `Date` is ahead of this node's. None without a valid one."""
+    try:
+        return parsedate_to_datetime(date or "").timestamp() - time.time()
+    except (TypeError, ValueError):
+        return None
 
 
 def _etag_of_answer(answer: StoreAnswer) -> str:

@@ -85,6 +85,11 @@ class Identity:
         failed node may come back, and nodes do not stop because another one failed."""
         return False
 
+    @property
+    def may_start_elsewhere(self) -> bool:
+        """Whether another start of this node may get another machine. Otherwise it would fail in the same way."""
+        return False
+
     def git(self) -> GitRepository | None:
         """The repository of the run's code, if the platform names one."""
         return None

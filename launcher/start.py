@@ -12,6 +12,7 @@ from launcher.compatibility import shell_words
 from launcher.document import Launch, read_launch
 from launcher.errors import LaunchError
 from launcher.escaping import terminal_line, terminal_lines
+from launcher.expects import read_expects
 from launcher.network import require_packages
 from launcher.placeholders import Place
 from launcher.printing import LinePrinter, secret_values
@@ -37,6 +38,7 @@ VARIABLES = {
     "TRAINYARD_LOST_SECONDS": "after how long without a heartbeat a node counts as lost (60)",
     "TRAINYARD_STALL_SECONDS": "after how long without any activity a gang counts as stalled; 0: never (1800)",
     "TRAINYARD_MAXIMUM_MINUTES": "the run's maximum runtime, until which transient failures are retried (43200)",
+    "TRAINYARD_EXPECTS": "what the run expects of its nodes and their network, which they test before training",
     "TRAINYARD_ACCESS_SECONDS": "how long access to the bucket may take to come into force (300)",
     "TRAINYARD_START": "the name of this start of the run, the same on all nodes; for platforms that set none",
     "TRAINYARD_PLACE": "the folder in which the node's own folders are made (HOME)",
@@ -80,6 +82,7 @@ def _run_node(launch: Launch, environment: Mapping[str, str]) -> int:
     from launcher.activity import Meter, noise_of
     from launcher.node import Node
     from launcher.pin import Pin
+    from launcher.preflight import Preflight
     from launcher.processes import ChildProcesses
     from launcher.retries import Retries, in_start_folder
     from launcher.status import TRANSPORT_VARIABLE, StatusReporter
@@ -103,9 +106,10 @@ def _run_node(launch: Launch, environment: Mapping[str, str]) -> int:
     limit = settings.number_setting(environment, stalls.VARIABLE, launch.stall_minutes * 60)
     meter = Meter(lambda: children.written, str(workplace.progress))
     watch = stalls.Stalls(launch, limit, board_client, meter, say, lambda: children.last_line, reporter.idle)
+    preflight = Preflight(launch, read_expects(environment), say, board_client, workplace.root, signals.ended)
     pin, retries = Pin(launch, environment, say), Retries.of(launch.retries, environment)
     code = Node(
-        launch, environment, say, signals, children, board_client, workplace, reporter, pin, watch, retries
+        launch, environment, say, signals, children, board_client, workplace, reporter, pin, watch, retries, preflight
     ).run()
     # If the platform ended the node, the code has to say by which signal.
     own = code if signals.received else launch.identity.exit_code(code)

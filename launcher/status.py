@@ -7,7 +7,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ class Status:
     """The content of the object. `culprit`: the rank whose failure ended this node. `at`: when it was written.
 
     `bar`: the line that its processes redraw. `transport`: how data moves between machines, if the platform chose that.
+    `preflight`: what the tests before training found (launcher/preflight.py); null if there were none.
     `lost`: the files that are lost with the node (launcher/losses.py). `localOnly`: those that only the local cloud
     keeps.
     """
@@ -46,6 +47,7 @@ class Status:
     progress: Any = None
     bar: str = ""
     transport: str = ""
+    preflight: Any = None
     lost: Any = None
     localOnly: Any = None  # noqa: N815
     at: str = ""
@@ -74,6 +76,10 @@ class StatusReporter:
         for name, value in changes.items():
             setattr(self._status, name, value)
         self._write()
+
+    def note_preflight(self, result: Mapping[str, Any]) -> None:
+        """Adds the result to what is written next, so that a test without findings costs no request."""
+        self._status.preflight = result or None
 
     def begin(self) -> None:
         """Called before the command starts: only lines of the progress file after this count."""

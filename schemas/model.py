@@ -25,6 +25,7 @@ AccessMode = Literal["least-privilege", "documented", "proof-of-concept"]
 NetworkMode = Literal["least", "documented", "proof-of-concept"]
 Layout = Literal["run-per-node", "node-groups"]
 Until = Literal["accepted", "started", "finished"]
+Preflight = Literal["on", "warn", "off"]
 # Minutes in which all nodes of a run are idle, after which it is stopped. This is the launcher's default.
 STALL_MINUTES = 30
 # Where a concern comes from: this stack makes it, it exists already, or it is taken from another stack.
@@ -274,6 +275,7 @@ class Job:
     block_storage_gb: int = 100
     maximum_runtime_minutes: int = 1440
     stall_minutes: int = STALL_MINUTES
+    preflight: Preflight = "on"
     keep: tuple[str, ...] = ()  # globs of files in the working directory
     runs: Mapping[str, Run] = field(default_factory=dict)
     was: Was = Was()

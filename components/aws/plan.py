@@ -13,7 +13,7 @@ from catalog.tables import table
 from components.aws.stack import AwsDl1Stack, AwsJob, Ingress, PublicAddress, gateway_cidr
 from components.plan.build import grants_of_rows
 from components.plan.model import INTERNET, SUBNET, AccessPlan, JobPlan, NetworkPlan, Plan, PortRule, extend_plan
-from components.plan.platform import Planning, Rendezvous, Row, Words
+from components.plan.platform import Planning, Rendezvous, Row, RulePlace, Words
 from components.plan.ports import HTTPS, OPEN, ResolvedJob
 from components.plan.show import made_or_not, name_or_owner
 from schemas.name_suggestions import count_noun
@@ -319,6 +319,10 @@ PLANNING = Planning(
     lower=lower_aws_dl1,
     rendezvous=lambda layout: Rendezvous("bucket", "addresses are exchanged in the bucket"),
     words=aws_dl1_words,
+    # The same name as in `_lower_network`. If the network is another stack's, its own one is not known here.
+    rule_place=lambda stack, job: RulePlace(
+        f"security group {stack.network.security_group or stack.physical('nodes')}", "the group itself"
+    ),
     environments=lambda job, part, names, run, ranks: repeat(_accelerator_environment(job), len(ranks)),
     # A job is one cluster, and each run needs the whole cluster.
     runs_at_once=False,

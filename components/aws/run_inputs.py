@@ -67,6 +67,7 @@ def aws_run_inputs(
         "nodes": nodes,
         "image": filler.fill(job.image),
         "maximumRuntimeMinutes": job.maximum_runtime_minutes,
+        "expects": job.expects,
         "until": run.until,
         "attempt": run.attempt,
     }

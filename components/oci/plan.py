@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from catalog.tables import table
 from components.oci.node_environment import environments_of_nodes, git_environment
-from components.oci.stack import FlowLog, MachineShare, OciStack, share_of
+from components.oci.stack import FlowLog, MachineShare, OciJob, OciStack, share_of
 from components.plan.build import grants_of_rows
 from components.plan.model import AccessPlan, Grant, JobPlan, LogsPlan, NetworkPlan, Plan, extend_plan
-from components.plan.platform import Planning, Rendezvous, Row, Words
-from components.plan.ports import ResolvedJob
+from components.plan.platform import Planning, Rendezvous, Row, RulePlace, Words
+from components.plan.ports import ResolvedJob, subnet_cidr
 from components.plan.show import made_or_not, name_or_owner
 from schemas.model import Layout, Secret, Shape
 from schemas.name_suggestions import count_noun
@@ -268,12 +268,23 @@ def _rendezvous_of_layout(layout: Layout) -> Rendezvous:
     return Rendezvous("bucket", "addresses are exchanged in the bucket")
 
 
+def _rule_place(stack: OciStack, job: OciJob) -> RulePlace | None:
+    if job.compute_target and job.layout != "node-groups":
+        return None
+    if stack.makes("network"):
+        cidr = subnet_cidr(stack)
+        return RulePlace(f"security list {stack.physical('rules')} of subnet {cidr}", cidr)
+    subnet = f"subnet {stack.network.subnet}" if stack.network.subnet else "the subnet of the stack it uses"
+    return RulePlace(f"a security list of {subnet}", "the addresses of that subnet")
+
+
 PLANNING = Planning(
     way_to_services="through the service gateway",
     lower=lower_to_oci,
     rendezvous=_rendezvous_of_layout,
     words=oci_plan_words,
     circumstances=lambda stack: frozenset({"joins"} if stack.joins_subnet else ()),
+    rule_place=_rule_place,
     environments=environments_of_nodes,
     group_environment=git_environment,
     # Images of earlier releases know the variables `OCI__RUNTIME_…` only.

@@ -69,6 +69,7 @@ def make_run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, fil
         # Earlier releases had no such input. It is left out if it is empty, so their runs do not start again.
         **({"capacityReservation": reservation} if reservation else {}),
         **run.turn_inputs,
+        "expects": job.expects,
         "until": run.until,
         "attempt": run.attempt,
     }

@@ -48,6 +48,8 @@ def openpai_run_inputs(
         "image": expand_references(job.image, {"registry": plan.registry_address}),
         "maximumRuntimeMinutes": job.maximum_runtime_minutes,
         **run.turn_inputs,
+        # Only our launcher reads it.
+        "expects": job.expects if job.start == "launcher" else None,
         "until": run.until,
         "attempt": run.attempt,
     }

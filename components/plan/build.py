@@ -11,6 +11,7 @@ from typing import Any
 from catalog.frameworks import Framework, framework_row, parse_framework
 from catalog.platforms import require_capability
 from catalog.tables import table
+from components.plan.expects import run_expectations
 from components.plan.launch import RolePart, fill_references, make_launch_document, role_part, stall_minutes
 from components.plan.model import (
     AccessPlan,
@@ -173,6 +174,7 @@ def job_plan(stack: Stack, resolved: ResolvedJob, platform: Planning) -> JobPlan
         block_storage_gb=job.block_storage_gb,
         maximum_runtime_minutes=job.maximum_runtime_minutes,
         stall_minutes=stall_minutes(resolved),
+        expects=run_expectations(resolved, platform.rule_place(stack, job)),
         keep=job.keep,
         runs={key: _run_plan(stack, resolved, key, parts, platform) for key in job.runs},
     )

@@ -197,6 +197,8 @@ class JobPlan:
     block_storage_gb: int
     maximum_runtime_minutes: int
     stall_minutes: int  # 0: nothing watches for stalls
+    # What the launcher tests before training (components/plan/expects.py).
+    expects: Mapping[str, Any]
     keep: tuple[str, ...]
     runs: Mapping[str, RunPlan]
 

@@ -44,6 +44,15 @@ class Words:
     without: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class RulePlace:
+    """Where a rule between nodes is added, in words: `security list demo-rules of subnet 10.20.0.0/24`. `peer`: whose
+    connections it lets through."""
+
+    words: str
+    peer: str
+
+
 class AccessReport(Protocol):
     """The report of `trainyard access`: plain values as JSON, and a text."""
 
@@ -76,6 +85,8 @@ class Planning(Capability):
     )
     # The same for the layout `node-groups`, in which all nodes of a role have the same variables.
     group_environment: Callable[[ResolvedJob], Mapping[str, str]] = lambda job: {}
+    # Where rules between a job's nodes are, by the platform's own Stack and Job. None: there are no such rules.
+    rule_place: Callable[[Any, Any], RulePlace | None] = lambda stack, job: None
     # Whether launch documents name the code repository. Otherwise, the platform has another way.
     names_code: bool = True
     # Whether runs of one job can train at the same time. Otherwise, they wait for one another.

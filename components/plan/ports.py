@@ -119,22 +119,28 @@ def _outgoing_rules(stack: Stack, services: str) -> Iterator[PortRule]:
                 yield PortRule(SUBNET, target, PortRange(port, port), f"the code of {name} is cloned from git")
 
 
-def _least_rules(job: ResolvedJob) -> Iterator[PortRule]:
-    """Rules only between roles that have nodes. A role reaches itself only if it has a second node."""
+def connecting_roles(job: ResolvedJob) -> Iterator[tuple[PortRow, str, str]]:
+    """Which role connects to which on which port, only between roles that have nodes. A role reaches itself only if it
+    has a second node."""
     alive = {role: spec.replicas for role, spec in job.spec.roles.items() if spec.replicas}
     for row in job.active_ports():
         for target in row.listens:
             for source in row.reached_from:
                 if source in alive and target in alive and (source != target or alive[source] > 1):
-                    yield PortRule(
-                        f"{job.name}/{source}",
-                        f"{job.name}/{target}",
-                        job.ports_of(row),
-                        row.why,
-                        row.protocol,
-                        evidence=row.evidence,
-                        framework=job.spec.framework,
-                    )
+                    yield row, source, target
+
+
+def _least_rules(job: ResolvedJob) -> Iterator[PortRule]:
+    for row, source, target in connecting_roles(job):
+        yield PortRule(
+            f"{job.name}/{source}",
+            f"{job.name}/{target}",
+            job.ports_of(row),
+            row.why,
+            row.protocol,
+            evidence=row.evidence,
+            framework=job.spec.framework,
+        )
 
 
 def _rules_of_opened_framework(name: str, framework: Framework) -> Iterator[PortRule]:

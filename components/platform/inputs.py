@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalog.platforms import Capability, Lacks, find_capability, platforms_with
+from catalog.platforms import LONGEST_EXPECTS, Capability, Lacks, find_capability, platforms_with
 from components.platform.calls import InputFailure
-from components.platform.values import UNKNOWN, Properties, Secret
+from components.platform.values import UNKNOWN, Properties, Secret, canonical_json
 
 # Inputs of every run that may change while it runs. A platform may have more (`RunInput.may_change`).
-MUTABLE = frozenset({"tags", "displayName", "until", "timeouts", "turns"})
+MUTABLE = frozenset({"tags", "displayName", "until", "timeouts", "turns", "expects"})
 UNTIL = ("accepted", "started", "finished")
 REQUIRED = ("platform", "displayName", "nodes")
 DEFAULTS: Mapping[str, Any] = {"until": "started", "attempt": 1}
-NEUTRAL = frozenset({*REQUIRED, *DEFAULTS, "tags", "image", "maximumRuntimeMinutes", "timeouts", "turns"})
+NEUTRAL = frozenset({*REQUIRED, *DEFAULTS, "tags", "image", "maximumRuntimeMinutes", "timeouts", "turns", "expects"})
+# What a run expects of its nodes and their network. Its launchers test that before training (launcher/preflight.py).
+EXPECTS = "expects"
 NODE_KEYS = frozenset({"name", "role", "rank", "environment", "arguments"})
 
 
@@ -146,6 +148,7 @@ def input_failures(inputs: Properties) -> Iterator[InputFailure]:
     yield from _positive_failures("maximumRuntimeMinutes", inputs.get("maximumRuntimeMinutes"), int)
     yield from _timeout_failures(inputs.get("timeouts"))
     yield from _turn_failures(inputs.get("turns"))
+    yield from _expects_failures(inputs.get(EXPECTS))
     yield from _node_failures(inputs.get("nodes"), NODE_KEYS | own.node.keys() if own else None)
     if own:
         yield from own.failures(inputs)
@@ -184,6 +187,21 @@ def _turn_failures(turns: Any) -> Iterator[InputFailure]:
         yield InputFailure("turns", "This is an object: `atMost`, and how the `names` of its runs begin.")
         return
     yield from _positive_failures("turns.atMost", turns["atMost"] or -1, int)
+
+
+def _expects_failures(expects: Any) -> Iterator[InputFailure]:
+    if expects is None or expects is UNKNOWN:
+        return
+    if not isinstance(expects, Mapping):
+        yield InputFailure(EXPECTS, "This is an object, which trainyard makes from the stack file.")
+    elif len(canonical_json(expects).encode()) > LONGEST_EXPECTS:
+        yield InputFailure(EXPECTS, f"It is longer than {LONGEST_EXPECTS // 1024} KiB.")
+
+
+def without_expects(inputs: Properties) -> Properties:
+    """The inputs for comparison. A start is told what it expects, so another expectation changes nothing of a run that
+    was started. States of releases before it have none."""
+    return {key: value for key, value in inputs.items() if key != EXPECTS}
 
 
 def _node_failures(nodes: Any, keys: Set[str] | None) -> Iterator[InputFailure]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from components.platform.calls import ProviderError
-from components.platform.inputs import NODE_KEYS, is_own, mutable_inputs
+from components.platform.inputs import EXPECTS, NODE_KEYS, is_own, mutable_inputs
 from components.platform.values import Properties, canonical_json
 
 # The platform's record of a node is gone. This does not say how the run ended.
@@ -92,6 +92,8 @@ class RunSpec:
     fingerprint: str
     own: Mapping[str, Any]
     attempt: int = 1
+    # In the form in which launchers read it. Empty: they test nothing.
+    expects: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ def run_spec(urn: str, inputs: Properties) -> RunSpec:
         fingerprint=fingerprint_of_run(urn, inputs),
         own={key: value for key, value in inputs.items() if is_own(key)},
         attempt=inputs.get("attempt") or 1,
+        expects=canonical_json(inputs[EXPECTS]) if inputs.get(EXPECTS) else "",
     )
 
 

@@ -55,6 +55,11 @@ _OUTPUT = "OCI__SYNC_DIR"
 class NodeIdentity(Identity):
     """The identity of a job run, and the variables that scripts made for ADS expect."""
 
+    @property
+    def may_start_elsewhere(self) -> bool:
+        """Each job run gets a machine of its own."""
+        return True
+
     def rank(self) -> int:
         """The rank in a node group: its nodes share one launch document, so OCI numbers them."""
         text = self.environment.get("NODE_RANK", "")

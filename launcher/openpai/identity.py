@@ -19,6 +19,8 @@ _LETTERS = 60
 # OpenPAI retries a job or a task by the kind of its code. It calls these codes transient (retried without limit) and
 # permanent (never retried). They are all its known codes below 220, and stand for signals.
 _TRANSIENT, _PERMANENT = frozenset({130, 131, 137, 143}), frozenset({132, 135, 136, 141})
+# How many starts a machine of the cluster that cannot train costs at most.
+_STARTS_ELSEWHERE = 2
 _UNKNOWN_CODE, _PERMANENT_CODE = 1, 132
 
 
@@ -56,6 +58,12 @@ class NodeIdentity(Identity):
     def starts_nodes_again(self) -> bool:
         """OpenPAI retries the tasks of a gang only together, with the whole job."""
         return not self.document["gang"]
+
+    @property
+    def may_start_elsewhere(self) -> bool:
+        """OpenPAI starts a failed job again, but not for ever because of a bad machine."""
+        attempt = self.environment.get(_ATTEMPT, "")
+        return attempt.isdigit() and int(attempt) < _STARTS_ELSEWHERE
 
     def exit_code(self, code: int) -> int:
         """Makes OpenPAI see the same kind of failure in a script's exit code as other platforms do."""

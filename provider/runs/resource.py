@@ -16,7 +16,15 @@ from components.platform.client import (
     wait_for_end,
     wait_for_run,
 )
-from components.platform.inputs import UNTIL, input_failures, missing_inputs, mutable_inputs, own_inputs, with_defaults
+from components.platform.inputs import (
+    UNTIL,
+    input_failures,
+    missing_inputs,
+    mutable_inputs,
+    own_inputs,
+    with_defaults,
+    without_expects,
+)
 from components.platform.runs import (
     DELETED,
     NodeRun,
@@ -69,7 +77,10 @@ class RunResource(ProviderResource):
         own, mutable = own_inputs(new.get("platform")), mutable_inputs(new.get("platform"))
         replacing = frozenset(key for key in {*old, *new} - mutable if not key.startswith("__"))
         diff = compare_inputs(
-            own.with_hidden(old, new) if own else old, new, DiffRules(replace=replacing), self.delete_before_replace
+            without_expects(own.with_hidden(old, new) if own else old),
+            without_expects(new),
+            DiffRules(replace=replacing),
+            self.delete_before_replace,
         )
         failed = {**old_outputs, **self._failed_meanwhile(call, diff, old, old_outputs, new)}
         again = reason_to_start(failed, new)

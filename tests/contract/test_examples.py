@@ -37,6 +37,8 @@ NOT_SHOWN = (
         for key in (
             "options/properties/adsDriver",
             "keep",
+            # Every example has it on, as it is by default.
+            "preflight",
             # Every example trains with its framework's packages only, without reserved machines.
             "requirements",
             "capacityReservation",

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.counts import drawn, wanted
 from tests.support.field import LONGEST_SECONDS, Field
-from tests.support.framework_examples import EXAMPLES
+from tests.support.framework_examples import CLOSED_RULES, EXAMPLES, RULE_OF_EACH
 from tests.support.waiting import eventually
 
 PAGE = Path(__file__).parents[2] / "docs" / "frameworks.md"
@@ -23,35 +23,6 @@ TWO = [name for name, example in EXAMPLES.items() if len(example.roles) == 2]
 SAMPLED = ("dask", "pytorch", "horovod-pytorch")
 ALL = [*((name, 3) for name in EXAMPLES), *((name, 2) for name in TWO)]
 RUNS = ALL if wanted(0, 1) else [(name, 3) for name in SAMPLED]
-# Example, and the planned ports that are closed: the evidence must name exactly these.
-MISSED = [
-    ("accelerate", "29400"),
-    ("accelerate", "29500-29563"),
-    ("dask", "8786"),
-    ("dask", "8700-8709"),
-    ("dask-lightgbm", "8900-8963"),
-    ("dask-xgboost", "8810"),
-    ("dask-xgboost", "8900-8963"),
-    ("lightning", "29400"),
-    ("lightning", "29500-29563"),
-    ("pytorch", "29400"),
-    ("pytorch", "29500-29563"),
-    ("ray", "6379"),
-    ("ray", "10000"),
-    ("ray", "10001"),
-    ("ray", "10002-10101"),
-    ("tensorflow", "12345"),
-    ("tensorflow-ps", "12345"),
-    ("torchrun", "29400"),
-    ("torchrun", "29500-29563"),
-    ("horovod-pytorch", "29600"),
-    ("horovod-pytorch", "30000-30511"),
-    ("horovod-tensorflow", "29600"),
-    ("horovod-tensorflow", "30000-30511"),
-]
-# One rule for each framework; a sample tests one of them.
-SAMPLE = (("dask", "8700-8709"), ("dask-xgboost", "8900-8963"), ("pytorch", "29500-29563"), ("tensorflow", "12345"),
-          ("ray", "10000"), ("horovod-pytorch", "30000-30511"))  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "count"), RUNS)
@@ -77,7 +48,7 @@ def test_the_framework_file_of_the_page_trains(field: Field) -> None:
         assert run.dropped() == set(), "nothing was asked for that the page does not name"
 
 
-@pytest.mark.parametrize(("name", "closed"), MISSED if wanted(0, 1) else drawn(SAMPLE, 1))
+@pytest.mark.parametrize(("name", "closed"), CLOSED_RULES if wanted(0, 1) else drawn(RULE_OF_EACH, 1))
 def test_training_fails_without_any_one_rule_of_the_plan(field: Field, name: str, closed: str) -> None:
     example = EXAMPLES[name]
     environment = example.environment()

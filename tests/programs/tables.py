@@ -50,13 +50,14 @@ def _block(resource: Resource) -> Iterator[str]:
         inputs["userData"] = _settings(inputs["userData"])
     if "protocol" in inputs:
         inputs["protocol"] = _job(inputs["protocol"])
-    nodes = inputs.pop("nodes", [])
+    nodes, expects = inputs.pop("nodes", []), inputs.pop("expects", None)
     rules = {key: inputs.pop(key, []) for key in RULES}
     for line in _lines(inputs):
         yield f"    {line}"
     for key, (word, peer) in RULES.items():
         for rule in rules[key]:
             yield f"    {word} {_rule(rule, peer)}"
+    yield from _expects(expects) if expects else ()
     yield from _nodes(nodes)
     if resource.ignored:
         yield f"    changes left to the runs: {', '.join(resource.ignored)}"
@@ -106,6 +107,14 @@ def _lines(value: Any, path: str = "") -> Iterator[str]:
     else:
         shown = "(secret)" if isinstance(value, Mapping) and "(secret)" in value else value
         yield f"{path} = {shown if isinstance(shown, str) else json.dumps(shown)}"
+
+
+def _expects(expects: Mapping[str, Any]) -> Iterator[str]:
+    """What the launcher tests, one line for each label. The reasons are those of the rules."""
+    where = expects.get("rules", {"place": "no rules", "peer": "nobody"})
+    yield f"    preflight {expects['preflight']}; {where['place']}, for {where['peer']}"
+    for row in expects["connections"]:
+        yield f"    expects {', '.join(row['from'])} -> {', '.join(row['to'])} on {row['label']}"
 
 
 def _nested(value: list[Any]) -> bool:

@@ -90,3 +90,38 @@ EXAMPLES = {
         ports={"data": PortRange(30000, 30511)},
     ),
 }  # fmt: skip
+# Example, and the planned ports that are closed: the evidence must name exactly these.
+CLOSED_RULES = [
+    ("accelerate", "29400"),
+    ("accelerate", "29500-29563"),
+    ("dask", "8786"),
+    ("dask", "8700-8709"),
+    ("dask-lightgbm", "8900-8963"),
+    ("dask-xgboost", "8810"),
+    ("dask-xgboost", "8900-8963"),
+    ("lightning", "29400"),
+    ("lightning", "29500-29563"),
+    ("pytorch", "29400"),
+    ("pytorch", "29500-29563"),
+    ("ray", "6379"),
+    ("ray", "10000"),
+    ("ray", "10001"),
+    ("ray", "10002-10101"),
+    ("tensorflow", "12345"),
+    ("tensorflow-ps", "12345"),
+    ("torchrun", "29400"),
+    ("torchrun", "29500-29563"),
+    ("horovod-pytorch", "29600"),
+    ("horovod-pytorch", "30000-30511"),
+    ("horovod-tensorflow", "29600"),
+    ("horovod-tensorflow", "30000-30511"),
+]
+# One rule for each framework; a sample tests one of them.
+RULE_OF_EACH = (
+    ("dask", "8700-8709"),
+    ("dask-xgboost", "8900-8963"),
+    ("pytorch", "29500-29563"),
+    ("tensorflow", "12345"),
+    ("ray", "10000"),
+    ("horovod-pytorch", "30000-30511"),
+)

@@ -135,6 +135,11 @@ PARTS = {
         ("tests/flows/test_first_hour.py", "tests/flows/test_tutorials.py", "tests/bare/test_bare_first_hour.py"),
         COUNTED,
     ),
+    "preflight": Part(
+        "every rule of every framework is closed once: before training, all nodes name the pairs, the ports and the"
+        " rule to add, and ask for nothing else", "round", 1,
+        ("tests/frameworks/test_preflight.py", "tests/flows/test_preflight.py"), COUNTED,
+    ),
     "frameworks": Part(
         "each framework trains on two and on three hosts under its planned rules, and fails without any one of them;"
         " it also trains on tasks of OpenPAI, and programs that were made for OpenPAI train unchanged",

@@ -12,7 +12,7 @@ from typing import Any
 
 from catalog.nested import map_values, walk_texts
 from components.plan.model import RUN_TYPE
-from components.platform.inputs import with_defaults
+from components.platform.inputs import with_defaults, without_expects
 from components.platform.replacing import TRIGGER
 from components.platform.review import SECRET, UNKNOWN, Loss, ReviewedResource, ReviewPlatform, Snapshot
 from trainyard.review.losses_in_place import find_loss_by_creation, find_loss_in_place
@@ -117,7 +117,7 @@ def _comparable_resource(resource: ReviewedResource, ignored: tuple[str, ...]) -
     inputs: Any = _with_digests(resource.inputs, "", resource.secrets) if resource.secrets else resource.inputs
     for path in ignored:
         inputs = _without_path(inputs, path.split("."))
-    return replace(resource, inputs=with_defaults(inputs) if resource.type == RUN_TYPE else inputs)
+    return replace(resource, inputs=without_expects(with_defaults(inputs)) if resource.type == RUN_TYPE else inputs)
 
 
 def _with_digests(value: Any, path: str, digests: Mapping[str, str]) -> Any:

@@ -170,5 +170,5 @@ def _inputs_from_ticket(planned: PlannedTry, deployed: Ticket, values: dict[str,
         made = ticket_overlay(values).apply(environment_of(node), like[node["name"]], own[node["name"]])
         nodes.append({**node, "environment": made})
     tags = {**inputs.get("tags", {}), "run": planned.run.name}
-    shown = {"displayName": planned.run.display_name, "tags": tags}
+    shown = {"displayName": planned.run.display_name, "tags": tags, "expects": planned.job.expects}
     return {**inputs, **shown, "nodes": nodes, "attempt": 1, "until": "accepted"}

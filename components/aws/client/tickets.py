@@ -200,6 +200,7 @@ def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
         "logGroup": cluster.log_group or None,
         "image": spec.image,
         "maximumMinutes": spec.maximum_runtime_minutes,
+        "expects": spec.expects or None,
         "secret": cluster.secret,
         "secretVersion": spec.own.get("secretVersion"),
         "code": cluster.code,

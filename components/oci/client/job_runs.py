@@ -19,6 +19,8 @@ MAIN_VARIABLE = "MAIN_JOB_RUN_OCID"
 WORK_VARIABLE = "OCI__WORK_DIR"
 # Our launcher reads it as the limit for retries of failures that no policy counts.
 MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
+# Our launcher tests before training what it says.
+EXPECTS_VARIABLE = "TRAINYARD_EXPECTS"
 _WORK = re.compile(r"/start-[0-9a-f]{12}$")
 # The length of the OCID's end that names a start, the same as in launcher/retries.py.
 _LETTERS = 12
@@ -150,10 +152,11 @@ def display_name(spec: RunSpec, node: NodeSpec | None) -> str:
 def _environment_of_node(spec: RunSpec, node: NodeSpec, work: str) -> dict[str, str]:
     """A node's variables. If ADS's folder is in a bucket, the start gets a folder of its own there."""
     place, minutes = node.environment.get(WORK_VARIABLE, ""), spec.maximum_runtime_minutes
+    for_launcher = {MAXIMUM_VARIABLE: str(minutes or ""), EXPECTS_VARIABLE: spec.expects}
     return {
         **node.environment,
         **({WORK_VARIABLE: place.rstrip("/") + work} if place.startswith("oci://") else {}),
-        **({MAXIMUM_VARIABLE: str(minutes)} if minutes and LAUNCH_VARIABLE in node.environment else {}),
+        **{name: text for name, text in for_launcher.items() if text and LAUNCH_VARIABLE in node.environment},
     }
 
 
@@ -258,7 +261,7 @@ def inputs_of_job_runs(runs: Sequence[Any]) -> Properties:
 
 def _described_configuration(configuration: Any) -> Properties:
     environment = dict(getattr(configuration, "environment_variables", None) or {})
-    for ours in (MAIN_VARIABLE, MAXIMUM_VARIABLE):
+    for ours in (MAIN_VARIABLE, MAXIMUM_VARIABLE, EXPECTS_VARIABLE):
         environment.pop(ours, None)
     if WORK_VARIABLE in environment:
         environment[WORK_VARIABLE] = _WORK.sub("", environment[WORK_VARIABLE])

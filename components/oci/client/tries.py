@@ -50,7 +50,7 @@ def _inputs_of_try(planned: PlannedTry, plan: OciPlan, deployed: Deployed, value
         made = overlay_with_references(values).apply(variables, like[node["name"]], own[node["name"]])
         nodes.append({**node, "environment": made})
     tags = {**deployed.like["tags"], "run": planned.run.name}
-    shown = {"displayName": planned.run.display_name, "tags": tags}
+    shown = {"displayName": planned.run.display_name, "tags": tags, "expects": planned.job.expects}
     return {**deployed.like, **shown, "nodes": nodes, "attempt": 1, "until": "accepted"}
 
 

@@ -281,3 +281,6 @@ def launchers_work(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             message = "only the launcher can see that all nodes are idle"
             remedy = "remove it, and use `maximumRuntimeMinutes`, or use an image with the launcher"
             yield Wrong(at("jobs", name, "stallMinutes"), message, remedy)
+        if job.preflight == "warn":
+            message = "only the launcher tests ports and nodes before training"
+            yield Wrong(at("jobs", name, "preflight"), message, "remove it, or use an image with the launcher")

@@ -123,7 +123,7 @@ def prepare_openpai_try(jobs: ClusterJobs, call: Call, planned: PlannedTry, fold
     protocol = merge_protocols(before["protocol"], like["protocol"], own["protocol"])
     inputs = {
         **before, "protocol": protocol, "nodes": own["nodes"], "displayName": own["displayName"],
-        "tags": own["tags"], "attempt": 1, "until": "accepted",
+        "tags": own["tags"], "attempt": 1, "until": "accepted", "expects": own.get("expects"),
     }  # fmt: skip
     kept = differing_keys(normal_form(before["protocol"]), normal_form(like["protocol"]))
     return ReadyTry(planned, inputs, tuple(dict.fromkeys(kept)))

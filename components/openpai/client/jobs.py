@@ -3,13 +3,14 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
+from components.openpai.plain_command import quote_word
 from components.openpai.protocol import controller_name, parse_job_text
 from components.platform.runs import NodeRun, RunSpec
 from components.platform.values import Properties
@@ -28,6 +29,8 @@ _ID = re.compile(rf"{PLATFORM}/(?P<user>[^/~]+)~(?P<job>[A-Za-z0-9_-]+)/(?P<role
 _OURS = re.compile(r".*-[0-9a-f]{8}(-[0-9]+)?")
 # The number of letters of a job's name that are in the name of a start.
 _LETTERS = 60
+# The line that tells our launcher what the run expects. It is added to the job when it is submitted.
+_EXPECTS = "export TRAINYARD_EXPECTS="
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -77,7 +80,28 @@ def job_of(spec: RunSpec, name: str) -> dict[str, Any]:
         # The command enforces the limit. Here it explains later why the job ended.
         **({"maximumRuntimeMinutes": spec.maximum_runtime_minutes} if spec.maximum_runtime_minutes else {}),
     }
-    return {**protocol, "name": name, "extras": {**extras, EXTRAS: own}}
+    told = _with_expects(protocol, spec.expects) if spec.expects else protocol
+    return {**told, "name": name, "extras": {**extras, EXTRAS: own}}
+
+
+def _with_expects(protocol: Mapping[str, Any], expects: str) -> dict[str, Any]:
+    """The job in which every task exports what the run expects, before its last line starts the launcher."""
+    line = f"{_EXPECTS}{quote_word(expects)}"
+    return _with_commands(protocol, lambda commands: [*commands[:-1], line, *commands[-1:]])
+
+
+def _with_commands(protocol: Mapping[str, Any], change: Callable[[list[Any]], list[Any]]) -> dict[str, Any]:
+    """The job with changed commands of its task roles. Values of another form stay: anybody may submit any job."""
+    roles = protocol.get("taskRoles")
+    if not isinstance(roles, Mapping):
+        return dict(protocol)
+    changed = {
+        name: {**role, "commands": change(role["commands"])}
+        if isinstance(role, Mapping) and isinstance(role.get("commands"), list)
+        else role
+        for name, role in roles.items()
+    }
+    return {**protocol, "taskRoles": changed}
 
 
 def is_job_name(name: str) -> bool:
@@ -187,6 +211,7 @@ class Job:
         own = {key: value for key, value in (extras.pop(EXTRAS, None) or {}).items() if key not in _OWN}
         extras |= {EXTRAS: own} if own else {}
         rest = {key: value for key, value in self.content.items() if key not in ("name", "extras")}
+        rest = _with_commands(rest, lambda commands: [one for one in commands if not str(one).startswith(_EXPECTS)])
         return {**rest, "extras": extras} if extras else rest
 
     @property

@@ -28,6 +28,7 @@ from launcher.aws_dl1.machine.tickets import ENDS, IN_PROGRESS, Ticket, require_
 from launcher.aws_dl1.services import read_aws_secret
 from launcher.compatibility import unlink_if_there
 from launcher.errors import LaunchError, MissingError
+from launcher.expects import VARIABLE as EXPECTS_VARIABLE
 from launcher.network import ADDRESS_VARIABLE
 from launcher.platforms import START_VARIABLE
 from launcher.printing import LinePrinter
@@ -175,6 +176,7 @@ class Starting:
             ADDRESS_VARIABLE: mine.address,
             **{name: value for name, value in machine.identity.environment.items() if name.startswith(_PLACES)},
             **({MAXIMUM_VARIABLE: f"{ticket.maximum_minutes:g}"} if ticket.maximum_minutes else {}),
+            **({EXPECTS_VARIABLE: ticket.expects} if ticket.expects else {}),
             **ticket.environments[mine.node],
             START_VARIABLE: ticket.start,
         }  # fmt: skip

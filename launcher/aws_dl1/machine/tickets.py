@@ -31,6 +31,7 @@ class Ticket:
     run: str
     image: str
     maximum_minutes: float | None
+    expects: str
     secret: str | None
     environments: Mapping[str, Mapping[str, str]]
     own: Mapping[str, str | None]
@@ -59,6 +60,7 @@ def parse_ticket(number: int, content: bytes) -> Ticket:
             run=_require_text(read["run"]),
             image=_require_text(read["image"]),
             maximum_minutes=None if minutes is None else float(minutes),
+            expects=_require_text(read["expects"]) if read.get("expects") else "",
             secret=None if read.get("secret") is None else _require_text(read["secret"]),
             environments={
                 _require_node_name(node["name"]): {

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from catalog.platforms import LONGEST_EXPECTS, input_failures
 from components.platform.calls import Call, Cancelled, Stop
 from components.platform.client import RunPlatforms
-from components.platform.inputs import input_failures
 from components.platform.runs import NodeRun, RunSpec, fingerprint_of_run
 from components.platform.values import Properties
 from provider.base.wire import Engine, UrnReporter
@@ -138,6 +138,18 @@ def test_another_limit_changes_no_run_and_starts_none_again() -> None:
     outputs = {**old, "state": "SUCCEEDED", "__reached": "accepted", "nodeRuns": []}
     for before, after in ((old, new), (without, new), (old, without)):
         assert resource.diff(call("one"), before, outputs, after).replaces == []
+
+
+def test_what_a_run_expects_is_told_to_its_starts_and_changes_no_run() -> None:
+    old, new, other = inputs("a"), inputs("a", expects={"version": 1}), inputs("a", expects={"version": 2})
+    assert fingerprint_of_run("urn", old) == fingerprint_of_run("urn", new)
+    outputs = {**old, "state": "SUCCEEDED", "__reached": "accepted", "nodeRuns": []}
+    seen = [
+        RunResource(_Place).diff(call("one"), before, outputs, after) for before, after in ((old, new), (new, other))
+    ]
+    assert [dict(one.changes) for one in seen] == [{}, {}]
+    long = {"version": 1, "connections": ["x" * LONGEST_EXPECTS]}
+    assert [one.property for one in input_failures(inputs("a", expects=long))] == ["expects"]
 
 
 @pytest.mark.parametrize("turns", [{"atMost": 2}, {"atMost": 0, "names": "x"}, {"atMost": True, "names": "x"}, [], 3])

@@ -243,9 +243,9 @@ def test_only_the_others_are_told_of_the_main_node() -> None:
 
 
 @pytest.mark.parametrize("layout", ["run-per-node", "node-groups"])
-def test_the_launcher_is_told_the_maximum_runtime_and_nobody_else(layout: str) -> None:
+def test_the_launcher_is_told_the_maximum_runtime_and_what_is_expected_and_nobody_else(layout: str) -> None:
     nodes = [{"name": "main", "environment": {LAUNCH_VARIABLE: "{}"}}, {"name": "worker"}]
-    _, spec = _described(nodes=nodes, layout=layout)
+    _, spec = _described(nodes=nodes, layout=layout, expects={"version": 1})
     groups = [None] if layout == "node-groups" else list(spec.nodes)
     requests = [job_runs.job_run_request(spec, node, _job(), "") for node in groups]
     whole = requests[0].job_node_configuration_override_details
@@ -256,7 +256,8 @@ def test_the_launcher_is_told_the_maximum_runtime_and_nobody_else(layout: str) -
         ).environment_variables
         for one in told
     ]
-    assert given == [{LAUNCH_VARIABLE: "{}", job_runs.MAXIMUM_VARIABLE: "30"}, None]
+    ours = {job_runs.MAXIMUM_VARIABLE: "30", job_runs.EXPECTS_VARIABLE: '{"version": 1}'}
+    assert given == [{LAUNCH_VARIABLE: "{}", **ours}, None]
     back = job_runs.inputs_of_job_runs([_as_run(one, number) for number, one in enumerate(requests)])
     assert reveal_secrets(back)["nodes"][0]["environment"] == {LAUNCH_VARIABLE: "{}"}
 

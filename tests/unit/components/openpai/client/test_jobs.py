@@ -3,6 +3,7 @@
 
 import base64
 import json
+import subprocess
 from dataclasses import replace
 from typing import Any
 
@@ -59,6 +60,19 @@ def test_a_job_says_how_long_it_may_take_to_those_who_read_it_later() -> None:
     assert job.maximum_minutes == 120
     assert "maximumRuntimeMinutes" not in str(job.protocol), "it is no part of what the stack described"
     assert _job(_spec()).maximum_minutes is None
+
+
+def test_every_task_is_told_what_the_run_expects_before_it_starts_and_no_copy_of_the_job_has_it() -> None:
+    expects = {"version": 1, "why": "Ray's <% $parameters.x %>"}
+    job = _job(_spec(expects=expects))
+    *_, told, last = job.content["taskRoles"]["worker"]["commands"]
+    assert [last] == ROLE["commands"]
+    assert "<%" not in told
+    done = subprocess.run(
+        ["bash", "-c", f'{told}\nprintf %s "$TRAINYARD_EXPECTS"'], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == expects
+    assert job.protocol == _job(_spec()).protocol
 
 
 def test_names_are_the_clusters_and_say_which_start_it_is() -> None:

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All nodes of a run test each other over a shared folder, on loopback addresses. What they find is one sentence."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher import node_tests, preflight
+from launcher.board import Board, Event, finding_name, parse_board_events
+from launcher.board_client import BoardClient
+from launcher.closed_ports import closed_sentence, pack_ranks, unpack_ranks
+from launcher.document import Launch, Port
+from launcher.errors import LaunchError, MissingError
+from launcher.expects import Expects, PlannedConnection
+from launcher.peers import PeerRequest, find_addresses
+from launcher.placeholders import Place
+from launcher.port_tests import PortOfPeer, PortTests
+from launcher.preflight import Preflight
+from launcher.printing import LinePrinter
+from launcher.readiness import Wait
+from launcher.stores import Stored, folder_opener
+from tests.support.documents import launch
+from tests.support.nodes import block
+
+EXPECTS = Expects(
+    "on",
+    (
+        PlannedConnection("rendezvous", ("worker",), ("main",), "the store where the ranks meet"),
+        PlannedConnection("data", ("main", "worker"), ("main", "worker"), "gloo"),
+    ),
+    "security list demo-rules of subnet 10.20.0.0/24",
+    "10.20.0.0/24",
+)
+_SILENT = LinePrinter()
+
+
+class Nodes:
+    """The three nodes of a run, each in a thread."""
+
+    def __init__(self, folder: Path, expects: Expects = EXPECTS) -> None:
+        self.folder, self.expects = folder, expects
+        (self.rendezvous, _), (self.data, _) = block(1), block(4)
+        self.results: dict[int, Mapping[str, Any]] = {}
+        self.errors: dict[int, Exception] = {}
+
+    def launch(self, rank: int) -> Launch:
+        ports = {
+            "rendezvous": Port((self.rendezvous, self.rendezvous), rank == 0, "option"),
+            "data": Port((self.data, self.data + 3), True, "kernel-range"),
+        }
+        made = launch(rank, {"TRAINYARD_START": "s1"}, peers={"from": "bucket"}, folder=f"file://{self.folder}")
+        return replace(made, ports=ports)
+
+    def run(self) -> None:
+        threads = [threading.Thread(target=self._run, args=(rank,)) for rank in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _run(self, rank: int) -> None:
+        made = self.launch(rank)
+        environment = {"TRAINYARD_NODE_ADDRESS": f"127.0.0.{21 + rank}"}
+        client = BoardClient(made, str(made.folder), folder_opener(environment, _SILENT), environment, _SILENT)
+        root = self.folder.parent / f"node-{rank}"
+        root.mkdir()
+        tests = Preflight(made, self.expects, _SILENT, client, root, lambda: False)
+        try:
+            wait = Wait(_SILENT, lambda: "", 30.0, "")
+            members = find_addresses(PeerRequest(made, environment, 0, wait, client))
+            place = Place(tuple(members[other] for other in range(3)), members[rank], "lo", 0, "")
+            tests.run(0, place)
+        except (LaunchError, MissingError) as error:
+            self.errors[rank] = error
+        finally:
+            self.results[rank] = tests.result
+            client.close(5.0)
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Nodes:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    return Nodes(folder)
+
+
+def test_nodes_that_reach_one_another_find_nothing(nodes: Nodes) -> None:
+    nodes.run()
+    assert nodes.errors == {}
+    assert {rank: result["connections"] for rank, result in nodes.results.items()} == {0: 4, 1: 5, 2: 5}
+    assert all(result["findings"] == [] for result in nodes.results.values())
+
+
+def _drops(monkeypatch: pytest.MonkeyPatch, dropped: Any) -> None:
+    """Connections for which `dropped` is true get no answer: they are never made."""
+    connect = PortTests._connect
+
+    def only_others(self: PortTests, target: PortOfPeer) -> None:
+        if not dropped(self._rank, target):
+            connect(self, target)
+
+    monkeypatch.setattr(PortTests, "_connect", only_others)
+    monkeypatch.setattr(preflight, "CLOSED_SECONDS", 0.5)
+
+
+def test_all_say_the_same_sentence_about_a_closed_port(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    _drops(monkeypatch, lambda rank, target: target.label == "rendezvous")
+    nodes.run()
+    assert {type(error) for error in nodes.errors.values()} == {LaunchError}
+    assert {str(error) for error in nodes.errors.values()} == {
+        f"worker-0 and worker-1 cannot reach main-0 on TCP {nodes.rendezvous} (rendezvous: the store where the ranks "
+        f"meet). Add to security list demo-rules of subnet 10.20.0.0/24: ingress and egress TCP {nodes.rendezvous}, "
+        "10.20.0.0/24"
+    }
+    assert len(nodes.errors) == 3
+
+
+def test_with_warn_training_starts_and_the_finding_is_kept(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes.expects = replace(EXPECTS, preflight="warn")
+    _drops(monkeypatch, lambda rank, target: rank == 2 and target.rank == 0 and target.label == "data")
+    nodes.run()
+    assert nodes.errors == {}
+    (finding,) = nodes.results[0]["findings"]
+    assert finding.startswith(f"worker-1 cannot reach main-0 on TCP {nodes.data}-{nodes.data + 3} (data: gloo).")
+
+
+def test_a_program_on_a_planned_port_is_a_finding_of_its_node_alone(nodes: Nodes) -> None:
+    with closing(socket.create_server(("127.0.0.21", nodes.rendezvous))):
+        nodes.run()
+    assert str(nodes.errors[0]).startswith(f"main-0: TCP {nodes.rendezvous} (rendezvous) is in use by another program")
+
+
+@pytest.mark.parametrize("expects", [Expects(), replace(EXPECTS, connections=())])
+def test_without_expectations_no_port_is_tested(nodes: Nodes, expects: Expects) -> None:
+    nodes.expects = expects
+    nodes.run()
+    assert nodes.errors == {}
+    assert all(not result.get("connections") for result in nodes.results.values())
+
+
+CLOSED = [
+    ({("data", 5): {(0, 1), (1, 0)}}, "main-0 and worker-0 cannot reach one another on TCP 5 of 5-8 (data: gloo)."),
+    (
+        {("data", port): {(0, 1), (1, 0), (2, 0), (2, 1), (0, 2), (1, 2)} for port in (5, 8)},
+        "main-0, worker-0 and worker-1 cannot reach one another on TCP 5-8 (data: gloo).",
+    ),
+    (
+        {("data", 5): {(0, 1)}, ("data", 8): {(0, 1)}, ("rendezvous", 4): {(1, 0)}},
+        "main-0 cannot reach worker-0 on TCP 5-8 (data: gloo); worker-0 cannot reach main-0 on TCP 4 (rendezvous: the "
+        "store where the ranks meet).",
+    ),
+    ({("data", 5): {(0, 1), (2, 0)}}, "main-0 cannot reach worker-0, worker-1 cannot reach main-0 on TCP 5 of 5-8"),
+]
+
+
+@pytest.mark.parametrize(("closed", "words"), CLOSED)
+def test_the_sentence_names_who_cannot_reach_whom(closed: Any, words: str) -> None:
+    ports = {"data": Port((5, 8), True, ""), "rendezvous": Port((4, 4), True, "")}
+    made = replace(launch(), ports=ports)
+    assert closed_sentence(made, EXPECTS, closed).startswith(words)
+    assert closed_sentence(made, replace(EXPECTS, place=""), closed).endswith("through between these nodes")
+
+
+def test_ranks_have_a_short_text() -> None:
+    assert pack_ranks([5, 0, 1, 2]) == "0-2.5"
+    assert unpack_ranks("0-2.5") == [0, 1, 2, 5]
+    assert unpack_ranks("x") == unpack_ranks("1-99999999") == unpack_ranks("") == []
+    assert len(pack_ranks(range(0, 2000, 2))) < 200
+
+
+def test_what_a_node_found_is_of_its_current_launcher_and_generation() -> None:
+    names = [
+        finding_name(0, 1, "old", "done"),
+        finding_name(0, 1, "new", "closed/data/5/0-2"),
+        finding_name(1, 1, "new", "done"),
+    ]
+    events = parse_board_events([Stored(name, "2026-01-01T00:00:00Z", 0, "") for name in names])
+    board = Board((*events, Event(0, 1, "new", events[0].at, address="a")), 0.0)
+    assert board.tests(0) == {1: {"closed/data/5/0-2"}}
+    assert board.tests(1) == {1: {"done"}}
+
+
+def test_a_node_tests_what_it_has(tmp_path: Path) -> None:
+    assert node_tests.folder_problem(tmp_path) == ""
+    assert not list(tmp_path.iterdir())
+    assert "No such file" in node_tests.folder_problem(tmp_path / "missing")
+    assert list(node_tests.find_shortages(tmp_path, 3.0, str(tmp_path / "missing"))) == []
+    assert list(node_tests.find_shortages(tmp_path, 90.4, "")) == ["this node's clock is 90 s behind the store's"]
+    assert list(node_tests.find_shortages(tmp_path, -90.4, "")) == ["this node's clock is 90 s ahead of the store's"]
+
+
+def test_what_is_short_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = os.statvfs_result((4096, 4096, 16384, 100, 100, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda path: small)
+    told = " ".join(node_tests.find_shortages(tmp_path, None))
+    assert re.search(r"only 0\.0 GiB of disk are free at .*/dev/shm has only 64 MiB", told)
