@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from catalog.platforms import LONGEST_EXPECTS, input_failures
+from catalog.platforms import LONGEST_EXPECTS
 from components.platform.calls import Call, Cancelled, Stop
 from components.platform.client import RunPlatforms
+from components.platform.inputs import input_failures
 from components.platform.runs import NodeRun, RunSpec, fingerprint_of_run
 from components.platform.values import Properties
 from provider.base.wire import Engine, UrnReporter
