@@ -33,7 +33,7 @@ def unpack_ranks(text: str) -> list[int]:
     for part in text.split("."):
         first, _, last = part.partition("-")
         last = last or first
-        if not (first.isdigit() and last.isdigit()) or len(last) > 6:
+        if not (first.isdigit() and last.isdigit()) or len(last) > 4:
             return []
         ranks += range(int(first), int(last) + 1)
     return ranks
@@ -50,16 +50,17 @@ def closed_sentence(launch: Launch, expects: Expects, closed: ClosedPorts) -> st
     labels: dict[str, dict[int, set[tuple[int, int]]]] = {}
     for (label, port), pairs in sorted(closed.items()):
         labels.setdefault(label, {})[port] = pairs
-    parts, ranges = [], []
+    parts: list[str] = []
+    ranges: dict[str, None] = {}
     for label, by_port in labels.items():
         ports = _ports_text(launch, label, sorted(by_port))
-        ranges.append(ports.rpartition(" of ")[2])
+        ranges[ports.rpartition(" of ")[2]] = None
         reason = f": {why[label]}" if why.get(label) else ""
         parts.append(f"{_who_text(launch, set().union(*by_port.values()))} on TCP {ports} ({label}{reason})")
-    words = f"{'; '.join(parts)}."
+    words, ports_to_open = f"{'; '.join(parts)}.", _list_text([*ranges])
     if expects.place:
-        return f"{words} Add to {expects.place}: ingress and egress TCP {_list_text(ranges)}, {expects.peer}"
-    return f"{words} Ask those who run this network to let TCP {_list_text(ranges)} through between these nodes"
+        return f"{words} Add to {expects.place}: ingress and egress TCP {ports_to_open}, {expects.peer}"
+    return f"{words} Ask those who run this network to let TCP {ports_to_open} through between these nodes"
 
 
 def _ports_text(launch: Launch, label: str, tested: Sequence[int]) -> str:

@@ -171,10 +171,16 @@ def test_the_sentence_names_who_cannot_reach_whom(closed: Any, words: str) -> No
     assert closed_sentence(made, replace(EXPECTS, place=""), closed).endswith("through between these nodes")
 
 
+def test_two_labels_of_one_port_are_one_rule_to_add() -> None:
+    made = replace(launch(), ports={"ps": Port((7, 7), True, ""), "worker": Port((7, 7), True, "")})
+    words = closed_sentence(made, EXPECTS, {("ps", 7): {(0, 1)}, ("worker", 7): {(0, 1)}})
+    assert "ingress and egress TCP 7, " in words
+
+
 def test_ranks_have_a_short_text() -> None:
     assert pack_ranks([5, 0, 1, 2]) == "0-2.5"
     assert unpack_ranks("0-2.5") == [0, 1, 2, 5]
-    assert unpack_ranks("x") == unpack_ranks("1-99999999") == unpack_ranks("") == []
+    assert unpack_ranks("x") == unpack_ranks("1-10000") == unpack_ranks("") == []
     assert len(pack_ranks(range(0, 2000, 2))) < 200
 
 
