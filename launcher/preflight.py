@@ -76,6 +76,8 @@ class Preflight:
             finally:
                 tests.close()
                 client.interval = watching_interval(self.launch.nodes)
+        elif client is not None and client.watches and client.foreign_nodes is None:
+            client.report_test(generation, DONE)  # so that nobody waits for this node's tests
         problems = [f"{node_name(self.launch, self.launch.rank)}: {problem}" for problem in own if problem]
         findings = [*problems, *filter(None, [sentence])]
         self.result = {

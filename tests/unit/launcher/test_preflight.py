@@ -52,6 +52,7 @@ class Nodes:
         (self.rendezvous, _), (self.data, _) = block(1), block(4)
         self.results: dict[int, Mapping[str, Any]] = {}
         self.errors: dict[int, Exception] = {}
+        self.addresses = [f"127.0.0.{21 + rank}" for rank in range(3)]
 
     def launch(self, rank: int) -> Launch:
         ports = {
@@ -70,7 +71,7 @@ class Nodes:
 
     def _run(self, rank: int) -> None:
         made = self.launch(rank)
-        environment = {"TRAINYARD_NODE_ADDRESS": f"127.0.0.{21 + rank}"}
+        environment = {"TRAINYARD_NODE_ADDRESS": self.addresses[rank]}
         client = BoardClient(made, str(made.folder), folder_opener(environment, _SILENT), environment, _SILENT)
         root = self.folder.parent / f"node-{rank}"
         root.mkdir()
@@ -99,6 +100,14 @@ def test_nodes_that_reach_one_another_find_nothing(nodes: Nodes) -> None:
     assert nodes.errors == {}
     assert {rank: result["connections"] for rank, result in nodes.results.items()} == {0: 4, 1: 5, 2: 5}
     assert all(result["findings"] == [] for result in nodes.results.values())
+
+
+def test_nobody_waits_for_nodes_that_share_an_address_and_test_no_port(nodes: Nodes) -> None:
+    nodes.addresses[1] = nodes.addresses[0]
+    nodes.run()
+    assert nodes.errors == {}
+    assert {rank: result["connections"] for rank, result in nodes.results.items()} == {0: 0, 1: 0, 2: 5}
+    assert nodes.results[2]["seconds"] < preflight._SILENT_SECONDS
 
 
 def _drops(monkeypatch: pytest.MonkeyPatch, dropped: Any) -> None:
