@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cases of `trainyard runs why`: enough of them, and half of them used in no test of a symptom."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.support.local_team import ROOT
+from tests.support.why_cases import CAUSES, ENDED, HANGING, TRAINING, Case, read_cases
+
+CASES = read_cases()
+# Texts of the held-back cases that are worth searching for: what a victim prints.
+_OWN = ("tests/why", "tests/contract/test_why_cases.py")
+
+
+def test_there_are_enough_cases_with_names_of_their_own() -> None:
+    assert len(CASES) >= 190
+    doubled = [name for name, count in Counter(case.name for case in CASES).items() if count > 1]
+    assert not doubled
+    assert {case.platform for case in CASES} == {"oci", "openpai", "aws"}
+    assert {case.cause for case in CASES} == CAUSES
+    assert {case.asked for case in CASES} == {ENDED, HANGING, TRAINING}
+
+
+def test_a_case_says_what_is_true() -> None:
+    for case in CASES:
+        assert all(0 <= rank < len(case.nodes) for rank in case.ranks), case
+        assert case.victim < len(case.nodes), case
+        assert not case.undisturbed or (case.victim, case.ranks, case.shows) == (-1, (), ()), case
+        assert (case.action == "close") == bool(case.ports and case.ways), case
+        assert case.undisturbed or case.ranks or case.shows or case.cause in ("image", "mismatch", "store"), case
+
+
+def test_half_of_the_cases_are_in_no_test_of_a_symptom() -> None:
+    held_back = [case for case in CASES if case.held_back]
+    assert 0.4 < len(held_back) / len(CASES) < 0.6
+    found = []
+    for file in [*(ROOT / "tests").rglob("*"), *(ROOT / "catalog").rglob("*.toml")]:
+        place = file.relative_to(ROOT).as_posix()
+        if file.suffix in (".py", ".toml", ".json", ".yaml", ".txt", ".md") and not place.startswith(_OWN):
+            text = file.read_text("utf-8", "replace")
+            found += [f"{place}: {words}" for case in held_back for words in _own_words(case) if words in text]
+    assert not found, "a symptom made for these cases would prove nothing"
+
+
+def _own_words(case: Case) -> list[str]:
+    return [words for words in (case.name, case.says) if words]
