@@ -7,7 +7,7 @@ So both sides can be evaluated in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -117,6 +117,16 @@ class Reading:
 
     def record_missing(self, resource: ReviewedResource) -> None:
         self._live[resource.urn] = None
+
+    def present(
+        self, declared: Iterable[ReviewedResource], there: Mapping[str, T]
+    ) -> Iterator[tuple[ReviewedResource, T]]:
+        """The resources that are there, by their ids, each with what the cloud has. Records the others as missing."""
+        for resource in declared:
+            if resource.id in there:
+                yield resource, there[resource.id]
+            else:
+                self.record_missing(resource)
 
     def add(
         self, type_: str, identity: str, inputs: Inputs, words: str, parent: str = "", claim: StackClaim | None = None

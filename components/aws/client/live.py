@@ -15,7 +15,7 @@ from components.aws.client.live_beside import NOT_SERVED, read_beside_in_aws
 from components.aws.client.live_ec2 import JUDGED as EC2_JUDGED
 from components.aws.client.live_ec2 import READ_TYPES as READ_OF_EC2
 from components.aws.client.live_ec2 import Ec2Reader
-from components.aws.client.live_values import declared_or_live_setting
+from components.aws.client.live_values import declared_or_live_setting, record_aws_tags
 from components.aws.iam.documents import principals_in
 from components.aws.types import RESOURCE_TYPES, SERVED_TYPES
 from components.aws.types.aws_resource_type import AwsResourceType, Read
@@ -113,15 +113,11 @@ class LiveReader:
                     continue
                 if row.live.tags:
                     answer = self._read_beside(f"the tags of {what}", row.service, row.live.tags, its) or {"Tags": ()}
-                self._compare_tags(resource, row, answer)
+                if isinstance(answer, Mapping) and "Tags" in answer:
+                    record_aws_tags(self.reading, resource, row.tags, answer["Tags"])
                 if row.live.policy:
                     policy = partial(self._ask, row.service, row.live.policy, its)
                     self._policy(what, policy, row.live.policy_type, resource.id)
-
-    def _compare_tags(self, resource: ReviewedResource, row: AwsResourceType, model: Any) -> None:
-        """Tags that the stack declares, and that are gone or have another value."""
-        if row.tags and resource.inputs.get(row.tags) and isinstance(model, Mapping) and "Tags" in model:
-            self.reading.record_tags(resource, row.tags, {tag["Key"]: tag["Value"] for tag in model["Tags"]})
 
     def _ask(self, service: str, read: Read, its: Mapping[str, Any]) -> Any:
         import jmespath

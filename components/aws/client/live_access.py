@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from components.aws.client.live_values import record_aws_tags
 from components.aws.iam.decide import fits_action, fits_arn
-from components.aws.iam.documents import canonical_document
+from components.aws.iam.documents import canonical_document, parsed_document, statement_bodies
 from components.aws.types import RESOURCE_TYPES, SERVED_TYPES
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, Reading, StackClaim
@@ -66,7 +67,7 @@ class HeldPolicy:
         types = ATTACHMENTS if self.policy else INLINE
         held = [resource for resource in state.of(types[self.kind]) if holder <= resource.inputs.items()]
         with_text = [policy for policy in state.of(POLICY) if policy.id == self.policy] if self.policy else held
-        live = canonical_document(_parsed_document(self.document))
+        live = canonical_document(parsed_document(self.document))
         return bool(held) and any(canonical_document(one.inputs.get("policy")) == live for one in with_text)
 
 
@@ -119,30 +120,16 @@ class AccessReader:
             for name, row in roles.items()
             for one in row.get("InstanceProfileList") or ()
         }
-        for one in self._declared.of(ROLE):
-            row = roles.get(one.id)
-            if row is None:
-                self._reading.record_missing(one)
-                continue
-            live, given = row["AssumeRolePolicyDocument"], one.inputs.get("assumeRolePolicy")
-            same = _parsed_document(given) == _parsed_document(live)
-            text = given if same else json.dumps(_parsed_document(live), sort_keys=True)
+        for one, row in self._reading.present(self._declared.of(ROLE), roles):
+            text = _same_text(one.inputs.get("assumeRolePolicy"), row["AssumeRolePolicyDocument"])
             self._reading.record(one, {"assumeRolePolicy": text})
-            if one.inputs.get("tags"):
-                self._reading.record_tags(one, "tags", {tag["Key"]: tag["Value"] for tag in row.get("Tags") or ()})
+            record_aws_tags(self._reading, one, "tags", row.get("Tags") or ())
         for one in self._declared.of(PROFILE):
             self._reading.record(one, {"role": profiles.get(one.id, "none")})
 
     def _policies(self, policies: Mapping[str, Row]) -> None:
-        for one in self._declared.of(POLICY):
-            row = policies.get(one.id)
-            if row is None:
-                self._reading.record_missing(one)
-                continue
-            live, given = _default_document(row), one.inputs.get("policy")
-            self._reading.record(
-                one, {"policy": given if _parsed_document(given) == live else json.dumps(live, sort_keys=True)}
-            )
+        for one, row in self._reading.present(self._declared.of(POLICY), policies):
+            self._reading.record(one, {"policy": _same_text(one.inputs.get("policy"), _default_document(row))})
 
     def _attachments(self, held: list[HeldPolicy]) -> None:
         """The stack's own attachments, and further ones on its own role."""
@@ -190,18 +177,19 @@ class AccessReader:
         is_known = bool(one.policy) and not newer and f"policy {one.name}" in self._question.known
         if is_users and (is_known or one.is_declared_in(self._declared)):
             return
-        allowed = list(_allow_statements(one.document))
+        bodies = [row for row in statement_bodies(one.document) if isinstance(row, Mapping)]
+        allowed = [row for row in bodies if row.get("Effect") == "Allow"]
         statements = allowed if is_users else [row for row in allowed if self._counts(row, newer)]
         counts = is_users or bool(statements)
         claim = self._question.claim_in(self._tags_of(one, account)) if counts else None
         if counts and not (claim and claim.is_true(one.is_declared_in)):
             # AWS's own policies are not in the answer: their names say what they allow.
-            document = {**_parsed_document(one.document), "Statement": statements} if one.document else None
+            document = {**parsed_document(one.document), "Statement": statements} if one.document else None
             self._add(one, document, claim)
 
     def _add(self, one: HeldPolicy, document: Any, claim: StackClaim | None = None) -> None:
         """Adds a principal's policy, in the form of the program's inputs."""
-        text = json.dumps(_parsed_document(document), sort_keys=True) if document else ""
+        text = json.dumps(parsed_document(document), sort_keys=True) if document else ""
         words = f"policy {one.name} of the {one.kind} {one.principal}"
         identity = f"{one.kind}/{one.principal}/{one.policy or one.name}"
         if one.policy:
@@ -295,24 +283,13 @@ def _held_policies(account: Mapping[str, Any], policies: Mapping[str, Row]) -> I
 def _default_document(policy: Row) -> Any:
     """The policy document of the default version."""
     versions = policy.get("PolicyVersionList") or ()
-    return _parsed_document(next((one.get("Document") for one in versions if one.get("IsDefaultVersion")), None))
+    return parsed_document(next((one.get("Document") for one in versions if one.get("IsDefaultVersion")), None))
 
 
-def _parsed_document(document: Any) -> Any:
-    if not isinstance(document, str):
-        return document
-    try:
-        return json.loads(document)
-    except ValueError:
-        return document
-
-
-def _allow_statements(document: Any) -> Iterator[Row]:
-    loaded = _parsed_document(document)
-    rows = loaded.get("Statement", []) if isinstance(loaded, Mapping) else []
-    for row in rows if isinstance(rows, list) else [rows]:
-        if isinstance(row, Mapping) and row.get("Effect") == "Allow":
-            yield row
+def _same_text(given: Any, live: Any) -> Any:
+    """The live document as a text: the declared one if it says the same."""
+    parsed = parsed_document(live)
+    return given if parsed_document(given) == parsed else json.dumps(parsed, sort_keys=True)
 
 
 def _allows_service(statement: Row, service: str) -> bool:

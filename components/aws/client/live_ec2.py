@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from components.aws.client.live_values import record_aws_tags
 from components.aws.iam.documents import declared_or_live
 from components.aws.types import SERVED_TYPES
 from components.aws.types.security_rules import rule_inputs
@@ -31,14 +32,10 @@ JUDGED: Mapping[str, frozenset[str]] = {
     EGRESS: RULE_INPUTS,
     INSTANCE: frozenset({"vpcSecurityGroupIds"}),
 }
-# The target of a route: EC2's name for it, and the program's.
-_GATEWAYS = {
-    "GatewayId": "gatewayId",
-    "NatGatewayId": "natGatewayId",
-    "TransitGatewayId": "transitGatewayId",
-    "VpcPeeringConnectionId": "vpcPeeringConnectionId",
-    "NetworkInterfaceId": "networkInterfaceId",
-}
+# The target of a route. EC2 writes the names large.
+_GATEWAYS = ("gatewayId", "natGatewayId", "transitGatewayId", "vpcPeeringConnectionId", "networkInterfaceId")
+# The states of what is no longer there.
+_DELETED = ("deleted", "deleting")
 # By whether it wants tokens. Without them, one redirected request gets the credentials of a node.
 _METADATA_SERVICES: Mapping[Any, str] = {"required": "IMDSv2 only", "optional": "IMDSv1 too"}
 # A machine in one of these states never starts again.
@@ -82,30 +79,18 @@ class Ec2Reader:
         for token, row in SERVED_TYPES.items():
             if row.live is None or not row.live.filter:
                 continue
-            declared = self._declared.of(token)
-            by, operation, listed = row.live.filter, row.reads[0].operation, row.reads[0].at.partition("[")[0]
-            named = {
-                resource.urn: str(resource.inputs.get("name")) if by.endswith("-name") else resource.id
-                for resource in declared
-            }
-            found = self._rows(xform_name(operation), listed, {by: list(named.values())})
+            declared, by = self._declared.of(token), row.live.filter
+            operation, listed = row.reads[0].operation, row.reads[0].at.partition("[")[0]
+            ids = {str(one.inputs.get("name")) if by.endswith("-name") else one.id: one.id for one in declared}
+            found = self._rows(xform_name(operation), listed, {by: list(ids)})
             if found is None:
                 continue
             member = by.title().replace("-", "")
-            there = {live[member]: live for live in found if live.get("State") not in ("deleted", "deleting")}
-            for resource in declared:
-                live = there.get(named[resource.urn])
-                if live is None:
-                    self._reading.record_missing(resource)
-                else:
-                    compared = row.live.compared.split()
-                    self._reading.record(resource, {name: live[name[0].upper() + name[1:]] for name in compared})
-                    self._compare_tags(resource, live)
-
-    def _compare_tags(self, resource: ReviewedResource, live: Row) -> None:
-        if resource.inputs.get("tags"):
-            tags = {tag["Key"]: tag["Value"] for tag in live.get("Tags") or ()}
-            self._reading.record_tags(resource, "tags", tags)
+            there = {ids.get(live[member], ""): live for live in found if live.get("State") not in _DELETED}
+            for resource, live in self._reading.present(declared, there):
+                compared = row.live.compared.split()
+                self._reading.record(resource, {name: live[name[0].upper() + name[1:]] for name in compared})
+                record_aws_tags(self._reading, resource, "tags", live.get("Tags") or ())
 
     def _endpoints(self) -> None:
         """Endpoints of the stack's VPC. Data can leave through an endpoint as far as its policy allows."""
@@ -114,12 +99,9 @@ class Ec2Reader:
         rows = self._rows("describe_vpc_endpoints", "VpcEndpoints", {"vpc-id": places})
         if rows is None:
             return
-        there = {row["VpcEndpointId"]: row for row in rows if row.get("State") not in ("deleted", "deleting")}
-        for identity, one in declared.items():
-            if identity in there:
-                self._reading.record(one, _endpoint_values(there[identity], one))
-            else:
-                self._reading.record_missing(one)
+        there = {row["VpcEndpointId"]: row for row in rows if row.get("State") not in _DELETED}
+        for one, row in self._reading.present(declared.values(), there):
+            self._reading.record(one, _endpoint_values(row, one))
         for identity in sorted(there.keys() - declared.keys()):
             service = there[identity]["ServiceName"]
             self._reading.add(
@@ -145,10 +127,11 @@ class Ec2Reader:
             if rows and place not in live:
                 self._reading.record_missing(one)
         for (table, block), route in live.items():
-            target = dict([(key, str(route[name])) for name, key in _GATEWAYS.items() if route.get(name)][:1])
+            named = ((key, route.get(key[0].upper() + key[1:])) for key in _GATEWAYS)
+            target = dict([(key, str(gateway)) for key, gateway in named if gateway][:1])
             known = declared.get((table, block))
             if known is not None:
-                self._reading.record(known, {**dict.fromkeys(_GATEWAYS.values()), **target})
+                self._reading.record(known, {**dict.fromkeys(_GATEWAYS), **target})
             else:
                 inputs = {"routeTableId": table, "destinationCidrBlock": block, **target}
                 by = next(iter(target.values()), "nothing that is there")
@@ -164,7 +147,7 @@ class Ec2Reader:
     def _rules(self) -> None:
         """Every rule of the stack's groups, including rules that others added."""
         groups = [one.id for one in self._declared.of(GROUP)]
-        rows = self._rows("describe_security_group_rules", "SecurityGroupRules", {"group-id": groups})
+        rows = self._rules_of(groups)
         if rows is None:
             return
         declared = {one.id: one for one in self._declared.of(INGRESS, EGRESS)}
@@ -179,9 +162,7 @@ class Ec2Reader:
                 self._reading.record_missing(one)
         for identity, row in there.items():
             if identity not in declared:
-                inputs = rule_inputs(row)
-                words = f"rule {identity} of the security group {row['GroupId']}: {rule_words(row['IsEgress'], inputs)}"
-                self._reading.add(EGRESS if row["IsEgress"] else INGRESS, identity, inputs, words)
+                self._add_rule(row)
 
     def _machines(self) -> None:
         rows = self._rows("describe_instances", "Reservations", {"tag:stack": [self._declared.stack]})
@@ -193,11 +174,7 @@ class Ec2Reader:
         declared = self._declared.of(INSTANCE)
         own_groups = {group.id for group in self._declared.of(GROUP)}
         foreign: dict[str, str] = {}
-        for one in declared:
-            row = there.pop(one.id, None)
-            if row is None:
-                self._reading.record_missing(one)
-                continue
+        for one, row in self._reading.present(declared, there):
             template = templates.get(str((one.inputs.get("launchTemplate") or {}).get("id")))
             expected = _template_values(template) if template else {}
             live = {key: value for key, value in _machine_values(row).items() if expected.get(key) is not None}
@@ -207,21 +184,26 @@ class Ec2Reader:
                 live["vpcSecurityGroupIds"] = live["securityGroups"]
                 foreign |= dict.fromkeys(further, one.name)
             self._reading.record(one, live, {key: value for key, value in expected.items() if value is not None})
-            self._compare_tags(one, row)
+            record_aws_tags(self._reading, one, "tags", row.get("Tags") or ())
         self._foreign_rules(foreign)
-        for identity, row in there.items():
-            words = f"machine {identity} ({row['InstanceType']}), which has the stack's tag"
-            self._reading.add(INSTANCE, identity, {"instanceType": row["InstanceType"]}, words)
+        for identity in (one for one in there if one not in {machine.id for machine in declared}):
+            kind = there[identity]["InstanceType"]
+            words = f"machine {identity} ({kind}), which has the stack's tag"
+            self._reading.add(INSTANCE, identity, {"instanceType": kind}, words)
 
     def _foreign_rules(self, groups: Mapping[str, str]) -> None:
         """The rules of others' groups, by the machine that is in the group."""
-        for rule in (
-            self._rows("describe_security_group_rules", "SecurityGroupRules", {"group-id": sorted(groups)}) or ()
-        ):
-            inputs, group = rule_inputs(rule), rule["GroupId"]
-            words = f"rule {rule['SecurityGroupRuleId']} of the security group {group}, in which {groups[group]} is"
-            words = f"{words}: {rule_words(rule['IsEgress'], inputs)}"
-            self._reading.add(EGRESS if rule["IsEgress"] else INGRESS, rule["SecurityGroupRuleId"], inputs, words)
+        for rule in self._rules_of(sorted(groups)) or ():
+            self._add_rule(rule, f", in which {groups[rule['GroupId']]} is")
+
+    def _rules_of(self, groups: Sequence[str]) -> list[Row] | None:
+        return self._rows("describe_security_group_rules", "SecurityGroupRules", {"group-id": groups})
+
+    def _add_rule(self, rule: Row, inside: str = "") -> None:
+        """Adds a rule that the stack does not declare. `inside`: who is in its group, in words."""
+        inputs, identity, is_egress = rule_inputs(rule), rule["SecurityGroupRuleId"], rule["IsEgress"]
+        words = f"rule {identity} of the security group {rule['GroupId']}{inside}: {rule_words(is_egress, inputs)}"
+        self._reading.add(EGRESS if is_egress else INGRESS, identity, inputs, words)
 
 
 def _endpoint_values(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:

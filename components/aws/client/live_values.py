@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from components.aws.iam.documents import canonical_document
 from components.aws.types.aws_resource_type import pulumi_name_of_member
+from components.platform.live import Reading
+from components.platform.review import ReviewedResource
 
 
 def as_setting_of_program(value: Any) -> Any:
@@ -22,6 +24,12 @@ def declared_or_live_setting(declared: Any, live: Any) -> Any:
     live = as_setting_of_program(live)
     same = canonical_document(_with_effect(declared)) == canonical_document(_with_effect(live))
     return declared if same else live
+
+
+def record_aws_tags(reading: Reading, resource: ReviewedResource, key: str, tags: Iterable[Mapping[str, str]]) -> None:
+    """Tags that the stack declares, and that are gone or have another value."""
+    if resource.inputs.get(key):
+        reading.record_tags(resource, key, {tag["Key"]: tag["Value"] for tag in tags})
 
 
 def _with_effect(value: Any) -> Any:

@@ -169,10 +169,6 @@ def _is_address_within(wanted: str, value: str) -> bool:
     return ip_address(value) in ip_network(wanted, strict=False)
 
 
-def _is_same_text(wanted: str, value: str) -> bool:
-    return wanted == value
-
-
 def _is_same_text_in_any_case(wanted: str, value: str) -> bool:
     return wanted.lower() == value.lower()
 
@@ -183,8 +179,8 @@ _ORDERS = {
 }  # fmt: skip
 # operator: function that compares a wanted text with a value
 _COMPARED: Mapping[str, Callable[[str, str], bool]] = {
-    "StringEquals": _is_same_text, "StringEqualsIgnoreCase": _is_same_text_in_any_case, "StringLike": fits_wildcards,
-    "ArnEquals": fits_arn, "ArnLike": fits_arn, "Bool": _is_same_text_in_any_case, "BinaryEquals": _is_same_text,
+    "StringEquals": operators.eq, "StringEqualsIgnoreCase": _is_same_text_in_any_case, "StringLike": fits_wildcards,
+    "ArnEquals": fits_arn, "ArnLike": fits_arn, "Bool": _is_same_text_in_any_case, "BinaryEquals": operators.eq,
     "IpAddress": _is_address_within,
     **{f"Numeric{order}": _compare_parsed(float, compare) for order, compare in _ORDERS.items()},
     **{f"Date{order}": _compare_parsed(_parse_date, compare) for order, compare in _ORDERS.items()},
@@ -320,12 +316,14 @@ def _matching_statements(
                     yield document.name, statement.text
 
 
-def _covers_need(statement: PolicyStatement, need: Need) -> bool:
+def covers_action(statement: PolicyStatement, action: str) -> bool:
     if statement.actions:
-        acts = any(fits_action(one, need.action) for one in statement.actions)
-    else:
-        acts = bool(statement.not_actions) and not any(fits_action(one, need.action) for one in statement.not_actions)
-    if not acts:
+        return any(fits_action(one, action) for one in statement.actions)
+    return bool(statement.not_actions) and not any(fits_action(one, action) for one in statement.not_actions)
+
+
+def _covers_need(statement: PolicyStatement, need: Need) -> bool:
+    if not covers_action(statement, need.action):
         return False
     if need.resource == "":  # a trust policy names no resources: it is about its role
         return True

@@ -96,11 +96,9 @@ def declared_or_live(declared: Any, live: Any) -> Any:
 
 def canonical_document(value: Any) -> Any:
     """A document or any other value, without order, spaces and `Sid`s, which have no meaning."""
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        try:
-            return canonical_document(json.loads(value))
-        except ValueError:
-            return value
+    if isinstance(value, str):
+        parsed = parsed_document(value) if value.lstrip().startswith("{") else value
+        return canonical_document(parsed) if parsed != value else value
     if isinstance(value, Mapping):
         rows = ((key, item) for key, item in value.items() if key != "Sid")
         return {
@@ -112,13 +110,24 @@ def canonical_document(value: Any) -> Any:
     return value
 
 
+def parsed_document(document: Any) -> Any:
+    """The value of a text in JSON. Any other value stays as it is."""
+    try:
+        return json.loads(document) if isinstance(document, str) else document
+    except (ValueError, RecursionError):
+        return document
+
+
+def statement_bodies(document: Any) -> list[Any]:
+    """The statements of a document, or of its text, as they are. Empty if it is unreadable."""
+    body = parsed_document(document)
+    found = body.get("Statement") if isinstance(body, Mapping) else None
+    return found if isinstance(found, list) else [] if found is None else [found]
+
+
 def principals_in(document: str) -> Iterator[str]:
     """The principals that a resource's policy names."""
-    try:
-        rows = json.loads(document).get("Statement", [])
-    except (ValueError, AttributeError):
-        return
-    for row in rows if isinstance(rows, list) else [rows]:
+    for row in statement_bodies(document):
         named = row.get("Principal", {})
         values: Iterable[Any] = named.values() if isinstance(named, Mapping) else [named]
         for value in values:

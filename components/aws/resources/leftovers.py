@@ -9,9 +9,8 @@ A machine has no unique name, so the next `up` would make a second one, for whic
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import pulumi
 
@@ -20,27 +19,25 @@ from components.aws.plan import AwsDl1Plan
 from components.aws.resources.context import look_up_in_aws
 from components.aws.statements import aws_policies
 from components.messages import RefusedError
+from components.outputs import unless_refused
 from schemas.findings import Wrong, at
 
 _ALIVE = ["pending", "running", "stopping", "stopped"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Name:
-    """A unique name of AWS: the resource, how it is looked up, and how Pulumi imports it.
+class _Name(NamedTuple):
+    """A unique name of AWS: the type of its resource with words for it, and the argument that looks it up.
 
     `called`: its name in Pulumi, and earlier names. `above`: its parent component, by the last word of its type and its
-    name.
+    name. `imported_by`: what is found by which Pulumi imports it.
     """
 
-    words: str
-    package: str
-    function: str
-    argument: tuple[str, str]
     token: str
+    words: str
+    argument: tuple[str, str]
     called: tuple[str, ...]
     above: tuple[str, str]
-    id: Callable[[Mapping[str, Any]], str]
+    imported_by: str = "name"
 
 
 def find_leftovers(plan: AwsDl1Plan, templates: Mapping[str, str], account: str, recorded: Recorded) -> Iterator[Wrong]:
@@ -49,12 +46,10 @@ def find_leftovers(plan: AwsDl1Plan, templates: Mapping[str, str], account: str,
     refused = [*_stray_machines(plan, recorded)]
     warned: list[Wrong] = []
     for name in _unique_names(plan, templates, account):
-        if recorded.urn(name.token.rpartition(":")[2], *name.called):
+        package, kind = name.token.split("/")[0].removeprefix("aws:"), name.token.rpartition(":")[2]
+        if recorded.urn(kind, *name.called):
             continue
-        try:
-            found = look_up_in_aws(name.package, name.function, **dict([name.argument]))
-        except Exception:  # Pulumi raises nothing more precise for what a provider answers
-            found = {}
+        found = _found_in_aws(package, f"get{kind}", dict([name.argument]))
         tags = found.get("tags") or {}
         if tags.get("managed-by") == "trainyard":
             if tags.get("stack") == plan.stack:
@@ -62,7 +57,8 @@ def find_leftovers(plan: AwsDl1Plan, templates: Mapping[str, str], account: str,
                     f"the {name.words} is there, but this stack's state does not have it: an `up` that was killed left "
                     "it. If AWS refuses to make another one, it can be taken in"
                 )
-                remedy = _import_command(plan, recorded, name.token, name.called[0], name.id(found), name.above)
+                there = str(found[name.imported_by])
+                remedy = _import_command(recorded, name.token, name.called[0], there, name.above)
                 warned.append(Wrong(at("environment"), message, remedy or "delete it"))
             else:
                 message = f"the {name.words} is of the stack `{tags.get('stack')}`, and the name must be unique"
@@ -73,48 +69,26 @@ def find_leftovers(plan: AwsDl1Plan, templates: Mapping[str, str], account: str,
     yield from warned
 
 
+def _found_in_aws(package: str, function: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What AWS has. Empty if the lookup fails: that must not stop `up`."""
+    return dict(unless_refused(lambda: look_up_in_aws(package, function, **arguments).items()))
+
+
 def _unique_names(plan: AwsDl1Plan, templates: Mapping[str, str], account: str) -> Iterator[_Name]:
     if plan.access.create:
-        access, by_arn = ("Access", "access"), lambda found: str(found["arn"])
+        access, role = ("Access", "access"), plan.access.runs_role
         if plan.access.make_runs_role:
-            role = plan.access.runs_role
-            yield _Name(
-                f"role `{role}`",
-                "iam",
-                "getRole",
-                ("name", role),
-                "aws:iam/role:Role",
-                ("nodes",),
-                access,
-                _name_of_found,
-            )
-        for policy in aws_policies(plan):
-            arn = ("arn", f"arn:aws:iam::{account}:policy/{policy.name}")
-            if policy.document is not None:
-                words = f"policy `{policy.name}`"
-                yield _Name(words, "iam", "getPolicy", arn, "aws:iam/policy:Policy", (policy.name,), access, by_arn)
+            yield _Name("aws:iam/role:Role", f"role `{role}`", ("name", role), ("nodes",), access)
+        for policy in (one for one in aws_policies(plan) if one.document is not None):
+            words, arn = f"policy `{policy.name}`", f"arn:aws:iam::{account}:policy/{policy.name}"
+            yield _Name("aws:iam/policy:Policy", words, ("arn", arn), (policy.name,), access, "arn")
     if plan.logs.enabled and plan.logs.create:
         words, named = f"log group `{plan.logs.group_name}`", ("name", plan.logs.group_name)
-        token = "aws:cloudwatch/logGroup:LogGroup"
-        yield _Name(
-            words, "cloudwatch", "getLogGroup", named, token, ("log-group",), ("Storage", "storage"), _name_of_found
-        )
+        yield _Name("aws:cloudwatch/logGroup:LogGroup", words, named, ("log-group",), ("Storage", "storage"))
     for job, template in templates.items():
-        words, token = f"launch template `{template}`", "aws:ec2/launchTemplate:LaunchTemplate"
-        yield _Name(
-            words,
-            "ec2",
-            "getLaunchTemplate",
-            ("name", template),
-            token,
-            (job, *plan.jobs[job].was),
-            ("Cluster", job),
-            lambda found: str(found["id"]),
-        )
-
-
-def _name_of_found(found: Mapping[str, Any]) -> str:
-    return str(found["name"])
+        words, called = f"launch template `{template}`", (job, *plan.jobs[job].was)
+        named, above = ("name", template), ("Cluster", job)
+        yield _Name("aws:ec2/launchTemplate:LaunchTemplate", words, named, called, above, "id")
 
 
 def _stray_machines(plan: AwsDl1Plan, recorded: Recorded) -> Iterator[Wrong]:
@@ -127,14 +101,9 @@ def _stray_machines(plan: AwsDl1Plan, recorded: Recorded) -> Iterator[Wrong]:
         for node in job.cluster.nodes:
             for machine in sorted(unknown & _find_instances_by_tags({**tags, "job": job.cluster.key, "node": node})):
                 unknown -= {machine}
-                how = (
-                    None
-                    if node in has
-                    else _import_command(plan, recorded, INSTANCE, f"{name}/{node}", machine, ("Cluster", name))
-                )
-                yield _stray_machine(
-                    f"the machine {machine} is tagged as `{node}` of the job `{name}`", plan, machine, how
-                )
+                words = f"the machine {machine} is tagged as `{node}` of the job `{name}`"
+                how = _import_command(recorded, INSTANCE, f"{name}/{node}", machine, ("Cluster", name))
+                yield _stray_machine(words, plan, machine, None if node in has else how)
     for machine in sorted(unknown):
         yield _stray_machine(f"the machine {machine} is tagged as one of this stack", plan, machine, None)
 
@@ -146,17 +115,12 @@ def _stray_machine(words: str, plan: AwsDl1Plan, machine: str, how: str | None) 
 
 
 def _find_instances_by_tags(tags: Mapping[str, str]) -> frozenset[str]:
-    """The machines with this stack's tags. Empty if the lookup fails: that must not stop `up`."""
-    try:
-        found = look_up_in_aws("ec2", "getInstances", instanceTags=dict(tags), instanceStateNames=_ALIVE)
-    except Exception:  # Pulumi raises nothing more precise for what a provider answers
-        return frozenset()
-    return frozenset(found.get("ids") or ())
+    """The machines with this stack's tags."""
+    wanted = {"instanceTags": dict(tags), "instanceStateNames": _ALIVE}
+    return frozenset(_found_in_aws("ec2", "getInstances", wanted).get("ids") or ())
 
 
-def _import_command(
-    plan: AwsDl1Plan, recorded: Recorded, token: str, called: str, there: str, above: tuple[str, str]
-) -> str | None:
+def _import_command(recorded: Recorded, token: str, called: str, there: str, above: tuple[str, str]) -> str | None:
     """The command that imports it into the state. None if the state does not have its parent yet."""
     parent = recorded.urn(*above)
     if parent is None:

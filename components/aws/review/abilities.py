@@ -20,8 +20,8 @@ from components.aws.iam.decide import (
     Need,
     UnknownVariableError,
     conditions_hold,
+    covers_action,
     decide_aws_call,
-    fits_action,
 )
 from components.aws.iam.documents import PolicyDocument, PolicyStatement
 from components.aws.review.conditions import Keys, matching_text, own_keys, values_to_test
@@ -63,7 +63,7 @@ class _Question:
 
     def narrowed_to(self, action: str) -> _Question:
         def about_action(statements: _Statements) -> _Statements:
-            return tuple(statement for statement in statements if _covers_action(statement, action))
+            return tuple(statement for statement in statements if covers_action(statement, action))
 
         return replace(
             self,
@@ -183,12 +183,6 @@ def _allowed_actions(question: _Question) -> Iterator[tuple[int, str, str]]:
     for key, actions in alike.items():
         for number, resource in _allowed_resources(parts[key], actions[0], own):
             yield from ((number, action, resource) for action in actions)
-
-
-def _covers_action(statement: PolicyStatement, action: str) -> bool:
-    if statement.actions:
-        return any(fits_action(one, action) for one in statement.actions)
-    return bool(statement.not_actions) and not any(fits_action(one, action) for one in statement.not_actions)
 
 
 def _actions_to_test(statements: Iterable[PolicyStatement]) -> Iterator[str]:

@@ -6,14 +6,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 from catalog.tables import table
 from components.aws.iam.decide import KNOWN_KEYS, is_operator
-from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
+from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statement_bodies, statements_of
 from components.platform.circumstances import OTHER
 from components.platform.review import Ability, ReviewedResource, Snapshot
 from components.values.resource_types import ResourceType, find_resource_type
@@ -163,28 +162,19 @@ def identity_statements(side: Snapshot) -> tuple[str, ...]:
     return tuple(
         json.dumps(statement, sort_keys=True)
         for policy, row in side.with_rows()
-        for statement in _statement_bodies(policy, row)
+        for statement in statement_bodies(policy.inputs.get(row.document))
     )
 
 
 def without_identity_statements(side: Snapshot, texts: frozenset[str]) -> Snapshot:
     def without_them(policy: ReviewedResource) -> ReviewedResource:
         row = find_resource_type(policy.type)
-        if row is None or not (statements := [*_statement_bodies(policy, row)]):
+        if row is None or not (statements := statement_bodies(policy.inputs.get(row.document))):
             return policy
         left = [statement for statement in statements if json.dumps(statement, sort_keys=True) not in texts]
         return replace(policy, inputs={**policy.inputs, row.document: json.dumps({"Statement": left})})
 
     return replace(side, resources=tuple(map(without_them, side.resources)))
-
-
-def _statement_bodies(policy: ReviewedResource, row: ResourceType) -> Iterator[Any]:
-    """The statements of an identity-based policy. Empty if they are unreadable."""
-    document = policy.inputs.get(row.document)
-    with suppress(ValueError, RecursionError):
-        document = json.loads(document) if isinstance(document, str) else document
-    found = document.get("Statement") if isinstance(document, Mapping) else None
-    yield from found if isinstance(found, list) else [] if found is None else [found]
 
 
 def _holders_of_policy(policy: ReviewedResource, row: ResourceType) -> Iterator[tuple[str, str]]:
