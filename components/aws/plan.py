@@ -12,7 +12,18 @@ from catalog.aws import CAPACITY_BLOCK, SPOT, Interface, Market, accelerator_of_
 from catalog.tables import table
 from components.aws.stack import AwsDl1Stack, AwsJob, Ingress, PublicAddress, gateway_cidr
 from components.plan.build import grants_of_rows
-from components.plan.model import INTERNET, SUBNET, AccessPlan, JobPlan, NetworkPlan, Plan, PortRule, extend_plan
+from components.plan.model import (
+    INTERNET,
+    SUBNET,
+    AccessPlan,
+    JobPlan,
+    NetworkPlan,
+    Plan,
+    PortRule,
+    extend_plan,
+    job_as,
+    plan_as,
+)
 from components.plan.platform import Planning, Rendezvous, Row, RulePlace, Words
 from components.plan.ports import HTTPS, OPEN, ResolvedJob
 from components.plan.show import made_or_not, name_or_owner
@@ -111,17 +122,11 @@ class AwsDl1Plan(Plan):
 
 
 def aws_dl1_plan(plan: Plan) -> AwsDl1Plan:
-    """The same plan with AWS DL1's type. Raises TypeError if it is of another platform."""
-    if not isinstance(plan, AwsDl1Plan):
-        raise TypeError(f"{plan.stack} runs on {plan.platform}")
-    return plan
+    return plan_as(AwsDl1Plan, plan)
 
 
 def aws_dl1_job(job: JobPlan) -> AwsJobPlan:
-    """The same job with AWS DL1's type. Raises TypeError if it is of another platform."""
-    if not isinstance(job, AwsJobPlan):
-        raise TypeError(f"{job.name} is a job of another platform")
-    return job
+    return job_as(AwsJobPlan, job)
 
 
 def lower_aws_dl1(stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> AwsDl1Plan:

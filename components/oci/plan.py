@@ -10,7 +10,7 @@ from catalog.tables import table
 from components.oci.node_environment import environments_of_nodes, git_environment
 from components.oci.stack import FlowLog, MachineShare, OciJob, OciStack, share_of
 from components.plan.build import grants_of_rows
-from components.plan.model import AccessPlan, Grant, JobPlan, LogsPlan, NetworkPlan, Plan, extend_plan
+from components.plan.model import AccessPlan, Grant, JobPlan, LogsPlan, NetworkPlan, Plan, extend_plan, plan_as
 from components.plan.platform import Planning, Rendezvous, Row, RulePlace, Words
 from components.plan.ports import ResolvedJob, subnet_cidr
 from components.plan.show import made_or_not, name_or_owner
@@ -109,10 +109,7 @@ class OciPlan(Plan):
 
 
 def oci_plan(plan: Plan) -> OciPlan:
-    """The same plan with OCI's type. Raises TypeError if it is of another platform."""
-    if not isinstance(plan, OciPlan):
-        raise TypeError(f"{plan.stack} runs on {plan.platform}")
-    return plan
+    return plan_as(OciPlan, plan)
 
 
 def lower_to_oci(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:

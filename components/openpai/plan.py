@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from catalog.tables import table
 from components.openpai.stack import ImageAuth, OpenPaiJob, OpenPaiStack, Plugin, Prerequisite, Priority, Sku, Start
 from components.plan.build import grants_of_rows
-from components.plan.model import JobPlan, Plan, RunPlan, extend_plan
+from components.plan.model import JobPlan, Plan, RunPlan, extend_plan, job_as, plan_as
 from components.plan.platform import Planning, Rendezvous, Row, Words
 from components.plan.ports import ResolvedJob
 from schemas.model import EnvValue, Role, Secret
@@ -90,17 +90,11 @@ class OpenPaiPlan(Plan):
 
 
 def openpai_plan(plan: Plan) -> OpenPaiPlan:
-    """The same plan with OpenPAI's type. Raises TypeError if it is of another platform."""
-    if not isinstance(plan, OpenPaiPlan):
-        raise TypeError(f"{plan.stack} runs on {plan.platform}")
-    return plan
+    return plan_as(OpenPaiPlan, plan)
 
 
 def openpai_job(job: JobPlan) -> OpenPaiJobPlan:
-    """The same job with OpenPAI's type. Raises TypeError if it is of another platform."""
-    if not isinstance(job, OpenPaiJobPlan):
-        raise TypeError(f"{job.name} is a job of another platform")
-    return job
+    return job_as(OpenPaiJobPlan, job)
 
 
 def lower_openpai(stack: OpenPaiStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OpenPaiPlan:

@@ -14,6 +14,8 @@ from typing import Any, Literal, TypeVar
 from schemas.model import AccessMode, Code, EnvValue, Input, Layout, NetworkMode, PortRange, Shape, Stack, Until, Waiver
 
 T = TypeVar("T")
+P = TypeVar("P", bound="Plan")
+J = TypeVar("J", bound="JobPlan")
 
 Evidence = Literal["measured", "documented", "inferred"]
 Who = Literal["users", "runs", "service", "bucket-service"]
@@ -236,6 +238,20 @@ class Plan:
 def extend_plan(kind: Callable[..., T], base: Any, **columns: Any) -> T:
     """A platform's own plan: the fields of the neutral one, and its additional ones."""
     return kind(**{column.name: getattr(base, column.name) for column in fields(base)} | columns)
+
+
+def plan_as(kind: type[P], plan: Plan) -> P:
+    """The same plan with a platform's own type. Raises TypeError if it is of another platform."""
+    if not isinstance(plan, kind):
+        raise TypeError(f"{plan.stack} runs on {plan.platform}")
+    return plan
+
+
+def job_as(kind: type[J], job: JobPlan) -> J:
+    """The same job with a platform's own type. Raises TypeError if it is of another platform."""
+    if not isinstance(job, kind):
+        raise TypeError(f"{job.name} is a job of another platform")
+    return job
 
 
 def stack_tags(stack: Stack) -> dict[str, str]:

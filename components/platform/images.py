@@ -7,6 +7,7 @@ Recipes are rows of launcher/images/images.toml. A builder gets a folder.
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -262,13 +263,31 @@ UNREACHABLE = PushFailure(
 )
 
 
-def explain_failed_push(output: str, failures: Iterable[PushFailure], facts: Mapping[str, str]) -> ImageError:
+def explain_failed_push(
+    output: str, failures: Iterable[PushFailure], plan: Plan, image: WantedImage, **facts: str
+) -> ImageError:
     """Why a push failed, from the tool's last lines. The first row whose pattern matches counts."""
     last = output.casefold()
+    named = {"host": image.host, "address": image.address, "repository": image.path, "tag": image.tag}
+    facts = {**named, "stack": plan.stack, **facts}
     for failure in failures:
         if re.search(failure.pattern, last):
             return ImageError(f"{failure.cause}\n{failure.remedy}".format(**facts))
     return ImageError("the push failed\nThe last lines above say why; the next push skips layers that have arrived")
+
+
+def refuse_borrowed_registry(plan: Plan) -> None:
+    """Raises ImageError if the registry is another stack's: its address is not in this stack's plan."""
+    if "registry" in plan.taken:
+        raise ImageError(
+            f"{plan.stack} takes its registry from {plan.uses}\n"
+            f'Name it: --registry "$(pulumi stack output imagePushAddress -s {plan.uses})"'
+        )
+
+
+def targeted_up(plan: Plan, targets: Iterable[str]) -> str:
+    """The command that makes only these resources of a stack."""
+    return f"pulumi up -s {plan.stack} {' '.join(f'--target {shlex.quote(one)}' for one in targets)}"
 
 
 def require_harmless_push(name: str, tag: str, registered: RegisteredImage, overwrite: bool, make: str) -> None:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from components.plan.model import REFERENCE, JobPlan, NodePlan, Plan, RunPlan, expand_references
+from components.platform.values import Properties
 from schemas.model import EnvValue, Secret
 
 # The prefix of a try's name. The user's name or random letters follow.
@@ -141,6 +142,62 @@ class Overlay:
         if isinstance(planned, Sequence) and isinstance(deployed, Sequence) and not isinstance(planned, str):
             return len(planned) == len(deployed) and all(map(self._same, planned, deployed))
         return bool(planned == deployed)
+
+
+@dataclass(frozen=True)
+class PlanFiller:
+    """Fills in the references of a job without runs, which has no deployed run to repeat."""
+
+    values: Mapping[str, str]
+
+    def fill(self, text: str) -> str:
+        return fill_references_of_try("its image", text, self.values)
+
+    def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]:
+        return {name: self._text(name, value) for name, value in values.items()}
+
+    def document(self, value: Mapping[str, Any]) -> str:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+        return fill_references_of_try("its launch document", text, self.values)
+
+    def _text(self, name: str, value: EnvValue) -> str:
+        if not isinstance(value, Secret):
+            return fill_references_of_try(name, value, self.values)
+        if value.value is None:
+            raise TryError(
+                f"`{name}` is a secret that only the stack's own key opens, and no run of the job has it yet: "
+                f"give it with `--env {name}=…`, or add a run to the stack file"
+            )
+        return value.value
+
+
+def refuse_taken_name(planned: PlannedTry, runs: Iterable[str | None]) -> None:
+    """`runs`: the names of those of the job that were started before. Two of one name would share their checkpoints and
+    their line in `trainyard runs`."""
+    if planned.run.name in set(runs):
+        raise TryError(f"there was a try {planned.title} already: give this one another --name, or none")
+
+
+def repeat_deployed_run(
+    planned: PlannedTry,
+    deployed: Properties,
+    overlay: Overlay,
+    variables: Callable[[Mapping[str, Any]], Environment],
+    plain: Callable[[NodePlan], NodePlan] = lambda node: node,
+) -> Properties:
+    """The inputs of the deployed run, with the changes of the try. `variables`: those of a deployed node. `plain`: what
+    of a planned node they show."""
+    like = {node.name: plain(node) for node in planned.like.nodes} if planned.like else {}
+    own = {node.name: plain(node) for node in planned.run.nodes}
+    nodes = []
+    for node in deployed["nodes"]:
+        if node["name"] not in own or node["name"] not in like:
+            raise TryError(f"the node {node['name']} is deployed, but no longer in the stack file")
+        made = overlay.apply(variables(node), like[node["name"]], own[node["name"]])
+        nodes.append({**node, "environment": made})
+    tags = {**deployed.get("tags", {}), "run": planned.run.name}
+    shown = {"displayName": planned.run.display_name, "tags": tags, "expects": planned.job.expects}
+    return {**deployed, **shown, "nodes": nodes, "attempt": 1, "until": "accepted"}
 
 
 def _differing_names(like: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:

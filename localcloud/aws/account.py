@@ -76,14 +76,15 @@ def load_keys(home: Path) -> Mapping[str, AccessKeyPair]:
             section = saved[person.profile]
             identifier, secret = section["aws_access_key_id"], section["aws_secret_access_key"]
         keys[person.profile] = AccessKeyPair(identifier, secret)
-    _write_sections(credentials_file(home), {
+    write_sections(credentials_file(home), {
         name: {"aws_access_key_id": key.id, "aws_secret_access_key": key.secret} for name, key in keys.items()
     })  # fmt: skip
-    _write_sections(config_file(home), {f"profile {name}": {"region": REGION, "output": "json"} for name in keys})
+    write_sections(config_file(home), {f"profile {name}": {"region": REGION, "output": "json"} for name in keys})
     return keys
 
 
-def _write_sections(path: Path, sections: Mapping[str, Mapping[str, str]]) -> None:
+def write_sections(path: Path, sections: Mapping[str, Mapping[str, str]]) -> None:
+    """Writes a configuration file of AWS's clients, which only its owner can read."""
     config = configparser.ConfigParser(interpolation=None)
     config.read_dict(sections)
     text = io.StringIO()

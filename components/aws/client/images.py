@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import base64
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -85,8 +84,7 @@ def look_up_ecr_image(session: Session, plan: Plan, image: WantedImage) -> Regis
 
 def repository_command(plan: Plan) -> str:
     """The command that makes a stack's repository before the rest of the stack."""
-    targets = " ".join(f"--target {shlex.quote(one)}" for one in _TARGETS)
-    return f"pulumi up -s {plan.stack} {targets}"
+    return neutral.targeted_up(plan, _TARGETS)
 
 
 def read_ecr_password(session: Session, plan: Plan) -> str:
@@ -155,11 +153,7 @@ class AwsImages:
 
     def _registry(self, dry_run: bool) -> str:
         plan = self._plan
-        if "registry" in plan.taken:
-            raise ImageError(
-                f"{plan.stack} takes its registry from {plan.uses}\n"
-                f'Name it: --registry "$(pulumi stack output imagePushAddress -s {plan.uses})"'
-            )
+        neutral.refuse_borrowed_registry(plan)
         known = plan.account or (UNKNOWN_ACCOUNT if dry_run else read_account(self._session))
         return registry_address(known, plan)
 
@@ -187,19 +181,18 @@ class AwsImages:
         return USER
 
     def by_hand(self, login: str) -> str:
-        words = f"aws ecr get-login-password --region {self._plan.region} | {login}"
-        return f"without credentials of AWS here, log in first: {words}"
+        return f"without credentials of AWS here, log in first: {_login_command(self._plan, login)}"
 
     def login(self, place: Endpoint) -> tuple[str, str]:
         return USER, read_ecr_password(self._session, self._plan)
 
     def explain_failure(self, output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
-        facts = {
-            "host": image.host, "address": image.address, "repository": image.path, "tag": image.tag,
-            "login": f"aws ecr get-login-password --region {plan.region} | {login}", "stack": plan.stack,
-            "make": repository_command(plan),
-        }  # fmt: skip
-        return explain_failed_push(output, PUSH_FAILURES, facts)
+        login, make = _login_command(plan, login), repository_command(plan)
+        return explain_failed_push(output, PUSH_FAILURES, plan, image, login=login, make=make)
+
+
+def _login_command(plan: Plan, login: str) -> str:
+    return f"aws ecr get-login-password --region {plan.region} | {login}"
 
 
 def aws_images(plan: Plan, environment: Mapping[str, str]) -> AwsImages:

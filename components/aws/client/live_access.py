@@ -18,7 +18,7 @@ from typing import Any
 
 from components.aws.client.live_values import record_aws_tags
 from components.aws.iam.decide import fits_action, fits_arn
-from components.aws.iam.documents import canonical_document, parsed_document, statement_bodies
+from components.aws.iam.documents import canonical_document, document_texts, parsed_document, statement_bodies
 from components.aws.types import RESOURCE_TYPES, SERVED_TYPES
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, Reading, StackClaim
@@ -203,7 +203,7 @@ class AccessReader:
             self._reading.add(INLINE[one.kind], identity, inputs, words, claim=claim)
 
     def _counts(self, statement: Row, newer: bool) -> bool:
-        patterns = _list_of_texts(statement.get("Resource"))
+        patterns = document_texts(statement.get("Resource", []))
         if not patterns:  # NotResource covers everything but the named resources.
             return newer and any(_allows_service(statement, service) for service in ("s3", "ecr", "iam"))
         for service, arn, another in self._things():
@@ -294,11 +294,7 @@ def _same_text(given: Any, live: Any) -> Any:
 
 def _allows_service(statement: Row, service: str) -> bool:
     """Whether the statement allows any action of a service. `NotAction` allows most actions of every other service."""
-    actions = _list_of_texts(statement.get("Action"))
+    actions = document_texts(statement.get("Action", []))
     if not actions:
-        return not any(fits_action(one, f"{service}:any") for one in _list_of_texts(statement.get("NotAction")))
+        return not any(fits_action(one, f"{service}:any") for one in document_texts(statement.get("NotAction", [])))
     return any(one == "*" or one.lower().split(":")[0] == service for one in actions)
-
-
-def _list_of_texts(value: Any) -> list[str]:
-    return [str(one) for one in (value if isinstance(value, list) else [] if value is None else [value])]

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,17 @@ from components.aws.run_inputs import archive_name, aws_run_inputs
 from components.plan.model import NodePlan, expand_references
 from components.platform.calls import Call
 from components.platform.runs import liked_by
-from components.platform.tries import Overlay, PlannedTry, ReadyTry, TryError, fill_references_of_try
-from components.platform.values import Properties
+from components.platform.tries import (
+    Overlay,
+    PlanFiller,
+    PlannedTry,
+    ReadyTry,
+    TryError,
+    refuse_taken_name,
+    repeat_deployed_run,
+)
 from components.s3 import Session, list_aws_pages
-from schemas.model import EnvValue, Secret
+from schemas.model import Secret
 
 # References of a plan that only AWS fills in.
 _OPEN_TEXT = re.compile(r"\$\{[^}]*\}")
@@ -48,34 +54,11 @@ def without_secrets(node: NodePlan) -> NodePlan:
     return replace(node, environment=plain)
 
 
-@dataclass(frozen=True)
-class PlanFiller:
-    """Implements `components.aws.run_inputs.RunFiller` for a job without runs, which has no deployed run to repeat."""
-
-    values: Mapping[str, str]
-
-    def fill(self, text: str) -> str:
-        return fill_references_of_try("its image", text, self.values)
-
-    def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]:
-        return {
-            name: fill_references_of_try(name, value, self.values)
-            for name, value in values.items()
-            if isinstance(value, str)
-        }
-
-    def document(self, value: Mapping[str, Any]) -> str:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-        return fill_references_of_try("its launch document", text, self.values)
-
-
 def find_deployed_ticket(queue: Queue, planned: PlannedTry) -> Ticket | None:
     """The deployed run to repeat. None if the job has no runs in the stack file."""
     stack, job = planned.plan.stack, planned.job.name
     tickets = [one for one in queue.tickets() if one.tags.get("stack") == stack]
-    if any(one.tags.get("run") == planned.run.name for one in tickets):
-        # Two tries of one name would share their checkpoints and their line in `trainyard runs`.
-        raise TryError(f"there was a try {planned.title} already: give this one another --name, or none")
+    refuse_taken_name(planned, (one.tags.get("run") for one in tickets))
     if planned.like is None:
         return None
     name = planned.like.name
@@ -150,25 +133,11 @@ def prepare_aws_try(session: Session, known_bucket: str, call: Call, planned: Pl
         host = f"{session.account}.dkr.ecr.{plan.region}.amazonaws.com"
         values["registry"] = f"{host}/{plan.registry.repository}"
     if deployed is not None:
-        inputs = _inputs_from_ticket(planned, deployed, values)
+        before, overlay = inputs_of_ticket(deployed), ticket_overlay(values)
+        inputs = repeat_deployed_run(planned, before, overlay, environment_of, without_secrets)
     else:
         group = plan.logs.group_name if plan.logs.enabled and "logs" not in plan.taken else None
         code = newest_code(session, call, bucket, job.called) if job.code and job.code.folder else None
         where = {"bucket": bucket, "logGroup": group, "code": code}
         inputs = {**aws_run_inputs(plan, job, planned.run, where, PlanFiller(values)), "until": "accepted"}
     return ReadyTry(planned, inputs, tuple(changed_keys_of_ticket(planned, job, deployed, folder)))
-
-
-def _inputs_from_ticket(planned: PlannedTry, deployed: Ticket, values: dict[str, str]) -> Properties:
-    """The deployed run, with the changes of the try."""
-    like = {node.name: without_secrets(node) for node in planned.like.nodes} if planned.like else {}
-    own = {node.name: without_secrets(node) for node in planned.run.nodes}
-    inputs, nodes = inputs_of_ticket(deployed), []
-    for node in inputs["nodes"]:
-        if node["name"] not in own or node["name"] not in like:
-            raise TryError(f"the node {node['name']} is deployed, but no longer in the stack file")
-        made = ticket_overlay(values).apply(environment_of(node), like[node["name"]], own[node["name"]])
-        nodes.append({**node, "environment": made})
-    tags = {**inputs.get("tags", {}), "run": planned.run.name}
-    shown = {"displayName": planned.run.display_name, "tags": tags, "expects": planned.job.expects}
-    return {**inputs, **shown, "nodes": nodes, "attempt": 1, "until": "accepted"}

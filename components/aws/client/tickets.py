@@ -4,11 +4,12 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from components.platform.runs import NodeRun, RunSpec, read_launch_document
 from components.platform.values import Properties
+from schemas.convert import camel_case
 
 VERSION = 1
 ROOT = ".trainyard/clusters"
@@ -41,17 +42,14 @@ class Cluster:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Cluster":
         region = values.get("region")
-        return cls(
-            bucket=str(values["bucket"]),
-            job=str(values["job"]),
-            # Clients put it into a host name.
-            region=region if isinstance(region, str) and _REGION.fullmatch(region) else None,
-            stack=str(values.get("stack") or ""),
-            log_group=str(values.get("logGroup") or ""),
-            secret=values.get("secret") or None,
-            code=values.get("code") or None,
-            launcher=values.get("launcher") or None,
-        )
+        texts = {row.name: str(values[key]) for row in fields(cls) if values.get(key := camel_case(row.name))}
+        # Clients put it into a host name.
+        known = isinstance(region, str) and _REGION.fullmatch(region)
+        return replace(cls(**texts), region=region if known else None)
+
+    def inputs(self) -> dict[str, str]:
+        """What `of` reads. What is not known is left out."""
+        return {camel_case(name): text for name, text in vars(self).items() if text}
 
     @property
     def folder(self) -> str:
@@ -195,16 +193,12 @@ def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
         "run": original_name if isinstance(original_name, str) and original_name else current_name,
         "displayName": spec.display_name,
         "tags": dict(spec.tags),
-        "region": cluster.region,
         "stack": cluster.stack,
-        "logGroup": cluster.log_group or None,
+        **{key: text for key, text in cluster.inputs().items() if key in _CLUSTER_TEXTS},
         "image": spec.image,
         "maximumMinutes": spec.maximum_runtime_minutes,
         "expects": spec.expects or None,
-        "secret": cluster.secret,
         "secretVersion": spec.own.get("secretVersion"),
-        "code": cluster.code,
-        "launcher": cluster.launcher,
         "nodes": [
             {
                 "name": node.name,
@@ -221,19 +215,9 @@ def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
 
 def inputs_of_ticket(ticket: Ticket) -> Properties:
     """The inputs that would make this run, without secret variables: those are in the run's secret only."""
-    cluster = {
-        "bucket": ticket.cluster.bucket,
-        "job": ticket.cluster.job,
-        "region": ticket.cluster.region,
-        "stack": ticket.cluster.stack,
-        "logGroup": ticket.cluster.log_group,
-        "secret": ticket.cluster.secret,
-        "code": ticket.cluster.code,
-        "launcher": ticket.cluster.launcher,
-    }
     inputs: Properties = {
         "platform": PLATFORM,
-        "cluster": {key: value for key, value in cluster.items() if value},
+        "cluster": ticket.cluster.inputs(),
         "secretVersion": ticket.content.get("secretVersion"),
         "displayName": ticket.text("displayName"),
         "nodes": [dict(node) for node in ticket.nodes],

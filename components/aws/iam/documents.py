@@ -55,14 +55,14 @@ def _parse_statement(body: Mapping[str, Any]) -> PolicyStatement:
     if unknown := set(body) - _KEYS:
         raise ValueError(f"unknown keys: {sorted(unknown)}")
     conditions = tuple(
-        (operator, key, _condition_texts(values))
+        (operator, key, document_texts(values))
         for operator, keys in body.get("Condition", {}).items()
         for key, values in keys.items()
     )
     return PolicyStatement(
         body["Effect"] == "Allow",
-        _condition_texts(body.get("Action", [])), _condition_texts(body.get("NotAction", [])),
-        _condition_texts(body.get("Resource", [])), _condition_texts(body.get("NotResource", [])),
+        document_texts(body.get("Action", [])), document_texts(body.get("NotAction", [])),
+        document_texts(body.get("Resource", [])), document_texts(body.get("NotResource", [])),
         conditions, _parse_principals(body.get("Principal", {})), _parse_principals(body.get("NotPrincipal", {})),
         json.dumps(body, sort_keys=True),
     )  # fmt: skip
@@ -77,10 +77,11 @@ _KEYS = frozenset({
 def _parse_principals(value: Any) -> Mapping[str, tuple[str, ...]]:
     if value == "*":
         return {"AWS": ("*",)}
-    return {kind: _condition_texts(names) for kind, names in value.items()}
+    return {kind: document_texts(names) for kind, names in value.items()}
 
 
-def _condition_texts(value: Any) -> tuple[str, ...]:
+def document_texts(value: Any) -> tuple[str, ...]:
+    """The texts of a part of a document, which may have one without a list."""
     values = value if isinstance(value, list) else [value]
     return tuple(("true" if one else "false") if isinstance(one, bool) else str(one) for one in values)
 

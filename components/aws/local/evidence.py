@@ -13,7 +13,7 @@ from typing import Any
 from components.aws.client.aws_session import DEPLOYER, USER, ask_aws, local_aws_regions, local_aws_session
 from components.aws.client.tickets import RunId
 from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide_aws_call
-from components.aws.iam.documents import PolicyDocument, statements_of
+from components.aws.iam.documents import PolicyDocument, document_texts, statement_bodies, statements_of
 from components.aws.plan import AwsDl1Plan, aws_dl1_plan
 from components.aws.statements import aws_policies
 from components.plan.model import INTERNET, Plan
@@ -206,8 +206,7 @@ def _held_by(iam: Any, kind: str, name: str) -> list[_Held]:
 
 
 def _recorded_statements(document: Mapping[str, Any]) -> tuple[str, ...]:
-    body = document["Statement"]
-    return tuple(recorded_statement(one) for one in (body if isinstance(body, list) else [body]))
+    return tuple(map(recorded_statement, statement_bodies(document)))
 
 
 class AwsPlannedNeeds(PlannedNeeds):
@@ -273,10 +272,6 @@ def _statement_parts(statement: Mapping[str, Any]) -> set[tuple[str, str, str]]:
     condition = json.dumps(statement.get("Condition", {}), sort_keys=True)
     return {
         (action, on, condition)
-        for action in _one_or_more_texts(statement.get("Action", []))
-        for on in _one_or_more_texts(statement.get("Resource", []))
+        for action in document_texts(statement.get("Action", []))
+        for on in document_texts(statement.get("Resource", []))
     }
-
-
-def _one_or_more_texts(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value

@@ -4,8 +4,6 @@ runs."""
 
 from __future__ import annotations
 
-import configparser
-import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -26,8 +24,7 @@ from components.platform.local import Outputs, Row
 from components.platform.rehearsal import People, Placeholders, RehearsalPlatform, RehearsedConfig
 from components.platform.values import Properties
 from components.s3 import Session
-from localcloud.aws.account import ACCOUNT
-from localcloud.files import write_secret
+from localcloud.aws.account import ACCOUNT, write_sections
 
 _SESSION, _CREDENTIALS = "rehearsal", "rehearsal-credentials"
 PROCESSES = "processes"
@@ -141,15 +138,9 @@ def _session_in_role(cloud: LocalCloud, deployer: Session, role: str, region: st
     document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
     deployer.client("iam").update_assume_role_policy(RoleName=role, PolicyDocument=document)
     made = deployer.client("sts").assume_role(RoleArn=f"{arn}:role/{role}", RoleSessionName=_SESSION)["Credentials"]
-    config = configparser.ConfigParser(interpolation=None)
-    config[_SESSION] = {
-        "aws_access_key_id": made["AccessKeyId"],
-        "aws_secret_access_key": made["SecretAccessKey"],
-        "aws_session_token": made["SessionToken"],
-    }
-    text, file = io.StringIO(), cloud.home / _CREDENTIALS
-    config.write(text)
-    write_secret(file, text.getvalue().encode())
+    keys = {"aws_access_key_id": made["AccessKeyId"], "aws_secret_access_key": made["SecretAccessKey"]}
+    file = cloud.home / _CREDENTIALS
+    write_sections(file, {_SESSION: {**keys, "aws_session_token": made["SessionToken"]}})
     env = {**cloud.env_for(USER), "AWS_SHARED_CREDENTIALS_FILE": str(file), "AWS_PROFILE": _SESSION}
     return Session.of({"region": region}, env)
 

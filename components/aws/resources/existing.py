@@ -30,7 +30,24 @@ _MAY_BE_UNSEEN = "correct it, or allow the deployer to read it: `trainyard acces
 # AWS's own message, without the text that engine and provider add.
 _API_ERROR = re.compile(r"api error (?P<text>[^\n]*)")
 _RETURNED = "returned an error:"
-_Look = Callable[[AwsDl1Plan, Outputs], Iterator[Wrong]]
+# By concern: what is lost where the name of a resource with data changes, its fate if it is not kept, and the remedy.
+_DEPARTURES = {
+    "bucket": (
+        "nothing moves the objects of the bucket `{}`. ",
+        "Pulumi deletes it with everything in it, unless it was kept until now",
+        "to keep it, write `bucket: {{ name: {} }}`; else copy what you need first",
+    ),
+    "registry": (
+        "nothing moves the images of the repository `{}`. ",
+        "AWS deletes them with it, unless it was kept until now",
+        "to keep it, write `registry: {{ repository: {} }}`; else push the images of the jobs again",
+    ),
+    "logs": (
+        "the log group `{}` is deleted, with everything that runs printed",
+        "",
+        "first copy what you need (`trainyard runs logs`)",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -265,15 +282,18 @@ def find_aws_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
         message = f"the stack is in the account {account}, and AWS cannot move it to another one"
         remedy = "use that account again, and make a new stack for the other one (docs/leaving.md)"
         raise RefusedError([Wrong(at("account"), message, remedy)])
-    made = before.get("made") or ()
-    looks: dict[str, _Look] = {
-        "bucket": _bucket_departure,
-        "registry": _repository_departure,
-        "logs": _log_group_departure,
+    repository = str(before.get("imagePushAddress") or "").partition("/")[2]
+    group = plan.logs.group_name if plan.logs.enabled else None
+    names = {
+        "bucket": (before.get("bucket"), plan.bucket.name, plan.bucket.keep),
+        "registry": (repository, plan.registry.repository, plan.registry.keep),
+        "logs": (before.get("logGroup"), group, False),
     }
-    for concern, look in looks.items():
-        if concern in made:
-            yield from look(plan, before)
+    for concern, (old, new, keep) in names.items():
+        if concern in (before.get("made") or ()) and old and (concern in plan.taken or old != new):
+            lost, fate, remedy = _DEPARTURES[concern]
+            message = f"{lost.format(old)}{PROTECTED if keep else fate}"
+            yield Wrong(at(concern), message, remedy.format(old))
     jobs: Mapping[str, Any] = before.get("jobs") or {}
     kept = {was for job in plan.jobs.values() for was in (job.name, *job.was)}
     for name, job in jobs.items():
@@ -283,30 +303,3 @@ def find_aws_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
             place = at("jobs", name) if name in kept else at("jobs")
             message = f"the machines {quoted_list(nodes)} of the job `{name}` are terminated, with what trains on them"
             yield Wrong(place, message, "let their runs end first, or leave the job as it is")
-
-
-def _bucket_departure(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
-    old = before.get("bucket")
-    if not old or ("bucket" not in plan.taken and old == plan.bucket.name):
-        return
-    fate = PROTECTED if plan.bucket.keep else "Pulumi deletes it with everything in it, unless it was kept until now"
-    remedy = f"to keep it, write `bucket: {{ name: {old} }}`; else copy what you need first"
-    yield Wrong(at("bucket"), f"nothing moves the objects of the bucket `{old}`. {fate}", remedy)
-
-
-def _repository_departure(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
-    old = str(before.get("imagePushAddress") or "").partition("/")[2]
-    if not old or ("registry" not in plan.taken and old == plan.registry.repository):
-        return
-    fate = PROTECTED if plan.registry.keep else "AWS deletes them with it, unless it was kept until now"
-    message = f"nothing moves the images of the repository `{old}`. {fate}"
-    remedy = f"to keep it, write `registry: {{ repository: {old} }}`; else push the images of the jobs again"
-    yield Wrong(at("registry"), message, remedy)
-
-
-def _log_group_departure(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
-    old = before.get("logGroup")
-    if not old or (plan.logs.enabled and "logs" not in plan.taken and old == plan.logs.group_name):
-        return
-    message = f"the log group `{old}` is deleted, with everything that runs printed"
-    yield Wrong(at("logs"), message, "first copy what you need (`trainyard runs logs`)")

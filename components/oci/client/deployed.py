@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,10 +19,8 @@ from components.oci.resources.jobs import artifact_name
 from components.plan.model import JobPlan, expand_references
 from components.platform.calls import Call
 from components.platform.runs import read_launch_document
-from components.platform.tries import Overlay, PlannedTry, TryError, fill_references_of_try
+from components.platform.tries import Overlay, PlannedTry, TryError, refuse_taken_name
 from components.platform.values import Properties, Secret
-from schemas.model import EnvValue
-from schemas.model import Secret as StackSecret
 
 # References of a plan that only OCI fills in, and OCIDs. On the local cloud, stand-ins have other OCIDs.
 OPEN_TEXT = re.compile(r"\$\{[^}]*\}|ocid1\.[a-z0-9._-]+", re.IGNORECASE)
@@ -73,9 +70,7 @@ def find_deployed_job(runs: CompartmentRuns, call: Call, planned: PlannedTry) ->
     newest = max(own, key=lambda job: job.time_created)
     job = call_oci(call, "Read the job", lambda: client.get_job(newest.id)).data
     past = list(runs.runs_of_job(call, compartment, job.id, 0))
-    # Another run of this name would share its checkpoints and its line in `trainyard runs`.
-    if any((run.freeform_tags or {}).get("run") == planned.run.name for run in past):
-        raise TryError(f"there was a try {planned.title} already: give this one another --name, or none")
+    refuse_taken_name(planned, ((run.freeform_tags or {}).get("run") for run in past))
     main = _main_of_newest(past, planned.like.name) if planned.like else None
     described = runs.describe(call, main.id) if main is not None else None
     return Deployed(job, described[0] if described else None)
@@ -113,30 +108,6 @@ def reference_values(session: Session, call: Call, plan: OciPlan, deployed: Depl
     if folder := next((folder for folder in folders if folder is not None), None):
         values["bucket"] = f"oci://{folder.bucket}@{folder.namespace}"
     return values
-
-
-@dataclass(frozen=True)
-class PlanFiller:
-    """Implements `components.oci.run_inputs.Filler` for a job without runs, which has no deployed run to repeat."""
-
-    values: Mapping[str, str]
-
-    def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]:
-        return {name: self._text(name, value) for name, value in values.items()}
-
-    def document(self, value: Mapping[str, Any]) -> str:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-        return fill_references_of_try("its launch document", text, self.values)
-
-    def _text(self, name: str, value: EnvValue) -> str:
-        if not isinstance(value, StackSecret):
-            return fill_references_of_try(name, value, self.values)
-        if value.value is None:
-            raise TryError(
-                f"`{name}` is a secret that only the stack's own key opens, and no run of the job has it yet: "
-                f"give it with `--env {name}=…`, or add a run to the stack file"
-            )
-        return value.value
 
 
 # It has no values, because it is only used to compare.

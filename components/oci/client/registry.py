@@ -87,11 +87,8 @@ def images_to_build_for_oci(
 ) -> tuple[list[WantedImage], list[str]]:
     """The images to build, and the reason for each job without one. `registry`: the value of ${registry}, if given."""
     named = any("${registry}" in job.image for job in plan.jobs.values())
-    if not registry and "registry" in plan.taken and named:
-        raise ImageError(
-            f"{plan.stack} takes its registry from {plan.uses}\n"
-            f'Name it: --registry "$(pulumi stack output imagePushAddress -s {plan.uses})"'
-        )
+    if not registry and named:
+        neutral.refuse_borrowed_registry(plan)
     registry = registry or f"{registry_host(plan.region)}/{namespace}/{plan.registry.repository}"
     return neutral.images_to_build(plan, {"namespace": namespace, "registry": registry}, built_with_ads, only)
 
@@ -109,17 +106,13 @@ def built_with_ads(job: JobPlan) -> str:
 
 def explain_failure(output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
     """The reason for a failed push, from the tool's last lines."""
-    facts = {
-        "host": image.host, "address": image.address, "repository": repository_of(image), "tag": image.tag,
-        "namespace": namespace_of_image(image), "login": login, "stack": plan.stack, "make": repository_command(plan),
-    }  # fmt: skip
-    return explain_failed_push(output, PUSH_FAILURES, facts)
+    facts = {"repository": repository_of(image), "namespace": namespace_of_image(image), "login": login}
+    return explain_failed_push(output, PUSH_FAILURES, plan, image, make=repository_command(plan), **facts)
 
 
 def repository_command(plan: Plan) -> str:
     """The command that makes a stack's repository before the rest of the stack."""
-    targets = " ".join(f"--target '{one}'" for one in _TARGETS)
-    return f"pulumi up -s {plan.stack} {targets}"
+    return neutral.targeted_up(plan, _TARGETS)
 
 
 def tenancy_namespace(session: Session) -> str:

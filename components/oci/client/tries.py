@@ -9,7 +9,6 @@ from pathlib import Path
 from components.oci.client.compartment_runs import CompartmentRuns
 from components.oci.client.deployed import (
     Deployed,
-    PlanFiller,
     changes_since_deployment,
     find_deployed_job,
     overlay_with_references,
@@ -19,7 +18,7 @@ from components.oci.plan import OciPlan, oci_plan
 from components.oci.run_inputs import Where, make_run_inputs
 from components.oci.statements import statements_for_users
 from components.platform.calls import Call
-from components.platform.tries import PlannedTry, ReadyTry, TryError
+from components.platform.tries import PlanFiller, PlannedTry, ReadyTry, TryError, repeat_deployed_run
 from components.platform.values import Properties
 
 # The activities of a try, in the words of the catalog's grants.
@@ -40,18 +39,7 @@ def _inputs_of_try(planned: PlannedTry, plan: OciPlan, deployed: Deployed, value
     if deployed.like is None or planned.like is None:
         where = Where(deployed.job.id, deployed.job.project_id, None, deployed.log_group, deployed.log)
         return make_run_inputs(plan, planned.job, planned.run, where, PlanFiller(values))
-    like = {node.name: node for node in planned.like.nodes}
-    own = {node.name: node for node in planned.run.nodes}
-    nodes = []
-    for node in deployed.like["nodes"]:
-        if node["name"] not in own:
-            raise TryError(f"the node {node['name']} is deployed, but no longer in the stack file")
-        variables = deployed.variables(node)
-        made = overlay_with_references(values).apply(variables, like[node["name"]], own[node["name"]])
-        nodes.append({**node, "environment": made})
-    tags = {**deployed.like["tags"], "run": planned.run.name}
-    shown = {"displayName": planned.run.display_name, "tags": tags, "expects": planned.job.expects}
-    return {**deployed.like, **shown, "nodes": nodes, "attempt": 1, "until": "accepted"}
+    return repeat_deployed_run(planned, deployed.like, overlay_with_references(values), deployed.variables)
 
 
 def missing_statements(runs: CompartmentRuns, planned: PlannedTry) -> str:

@@ -79,11 +79,7 @@ class OpenPaiImages:
         raise ImageError("the registry's password is a secret of the stack file, which commands cannot read")
 
     def explain_failure(self, output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
-        facts = {
-            "host": image.host, "address": image.address, "repository": image.path, "tag": image.tag,
-            "login": login, "stack": plan.stack,
-        }  # fmt: skip
-        return explain_failed_push(output, _PUSH_FAILURES, facts)
+        return explain_failed_push(output, _PUSH_FAILURES, plan, image, login=login)
 
 
 PLATFORM_IMAGES = PlatformImages(lambda plan, environment: OpenPaiImages(openpai_plan(plan)))

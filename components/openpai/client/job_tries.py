@@ -20,7 +20,7 @@ from components.openpai.run_inputs import openpai_run_inputs, read_files
 from components.plan.model import RunPlan
 from components.platform.calls import Call
 from components.platform.runs import liked_by
-from components.platform.tries import KEYS, LAUNCH, PlannedTry, ReadyTry, TryError
+from components.platform.tries import KEYS, LAUNCH, PlannedTry, ReadyTry, TryError, refuse_taken_name
 from components.platform.values import Properties
 
 Path = tuple[str | int, ...]
@@ -144,12 +144,10 @@ def _inputs_for_caller(
 
 def _find_deployed_job(jobs: ClusterJobs, call: Call, planned: PlannedTry) -> Job | None:
     """The newest job of the run that the try repeats. None if the job has no runs in the stack file."""
-    stack, job, name = planned.plan.stack, planned.job.name, planned.run.name
+    stack, job = planned.plan.stack, planned.job.name
     past = jobs.runs_of(call, jobs.session.user)
     own = [one for one in past if (one.tags.get("stack"), one.tags.get("job")) == (stack, job)]
-    if any(one.tags.get("run") == name for one in own):
-        # Two tries of one name would share their checkpoints and their line in `trainyard runs`.
-        raise TryError(f"there was a try {planned.title} already: give this one another --name, or none")
+    refuse_taken_name(planned, (one.tags.get("run") for one in own))
     if planned.like is None:
         return None
     like = planned.like.name

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from components.aws.client.ticket_tries import PlanFiller
 from components.aws.plan import aws_dl1_plan
 from components.aws.run_inputs import aws_run_inputs
 from components.plan.build import plan_of
+from components.platform.tries import PlanFiller
 from schemas.judge import judge_file
 from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_world
 from trainyard.cli.main import main
