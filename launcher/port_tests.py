@@ -17,7 +17,7 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -73,6 +73,11 @@ class PortTests:
         server.setblocking(False)
         self._selector.register(server, selectors.EVENT_READ, lambda: self._accept(server))
         return True
+
+    def leave_out(self, ranks: Collection[int]) -> None:
+        """Connects to none of these nodes. For the time before the first turn."""
+        self.pending = {target for target in self.pending if target.rank not in ranks}
+        self._next = deque(sorted(self.pending))
 
     @property
     def greeted(self) -> bool:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from launcher import node_tests
-from launcher.board import Board
 from launcher.board_client import BoardClient, meeting_interval, watching_interval
 from launcher.closed_ports import ClosedPorts, closed_sentence, node_name, pack_ranks, unpack_ranks
 from launcher.document import Launch
@@ -35,7 +34,8 @@ _SAY_AFTER = 1.0
 # How long a node that has finished waits for the others at most.
 _OTHERS_SECONDS = 2 * CLOSED_SECONDS
 _TURN = 0.02
-LISTENS, DONE, CLOSED = "listens", "done", "closed"
+# `left`: a node goes on although it has not heard of all others.
+LISTENS, DONE, CLOSED, LEFT = "listens", "done", "closed", "left"
 
 
 @dataclass
@@ -72,7 +72,8 @@ class Preflight:
             try:
                 own += self._listen(tests)
                 if self.expects.preflight == WARN or not any(own):
-                    sentence = self._meet_others(client, tests, generation)
+                    members = {rank for rank, address in enumerate(place.addresses) if address}
+                    sentence = self._meet_others(client, tests, generation, members)
             finally:
                 tests.close()
                 client.interval = watching_interval(self.launch.nodes)
@@ -134,19 +135,25 @@ class Preflight:
             if not tests.listen(port)
         ]
 
-    def _meet_others(self, client: BoardClient, tests: PortTests, generation: int) -> str:
+    def _meet_others(self, client: BoardClient, tests: PortTests, generation: int, members: set[int]) -> str:
         """Tests until all has answered, or counts as closed. Then waits for the others, and returns the sentence about
         everything that is closed; empty if nothing is."""
-        began, finished, said = time.monotonic(), 0.0, False
+        began, finished, said, left = time.monotonic(), 0.0, False, False
         self._heard = {}
         client.interval = meeting_interval(self.launch.nodes, 0.0)
+        if not members <= {*client.board.arrived(generation)}:
+            # The platform knew the addresses, so nodes may have gone on. Their frameworks then listen on these ports,
+            # and must not be disturbed. Either they read that this node tests, or it reads that they have left.
+            said = True
+            client.report_test(generation, LISTENS)
+            before = client.fresh(_SAY_AFTER).tests(generation)
+            tests.leave_out({rank for rank, texts in before.items() if LEFT in texts})
         while True:
             if self.stopped():
                 raise StoppedError
             client.check()
             tests.turn(_TURN)
-            now, known = time.monotonic(), client.board
-            told = known.tests(generation)
+            now, told = time.monotonic(), client.board.tests(generation)
             for rank in told:
                 self._heard.setdefault(rank, now)
             if not said and now - began > _SAY_AFTER:
@@ -157,8 +164,12 @@ class Preflight:
                     finished = now
                     self._post_closed(client, tests.pending, generation)
                     client.read_soon()
-            elif now - finished > _OTHERS_SECONDS or not self._unfinished(client, known, generation, told, began):
-                return self._sentence(tests, told)
+            elif now - finished > _OTHERS_SECONDS or not self._unfinished(client, generation, members, told, began):
+                if left or members <= {self.launch.rank, *told}:
+                    return self._sentence(tests, told)
+                left = True
+                client.report_test(generation, LEFT)
+                client.fresh(_SAY_AFTER)
 
     def _may_answer(self, target: PortOfPeer, now: float, began: float) -> bool:
         heard = self._heard.get(target.rank)
@@ -174,15 +185,15 @@ class Preflight:
         client.report_test(generation, DONE)
 
     def _unfinished(
-        self, client: BoardClient, known: Board, generation: int, told: Mapping[int, set[str]], began: float
+        self, client: BoardClient, generation: int, members: set[int], told: Mapping[int, set[str]], began: float
     ) -> bool:
         """Whether a node that takes part has not finished its tests yet, as far as the board says. This node counts,
         too: what it has found has to be there."""
-        ended = {event.rank for event in known.endings(generation)} | set(client.lost())
+        ended = {event.rank for event in client.board.endings(generation)} | set(client.lost())
         silent = time.monotonic() - began > _SILENT_SECONDS
         return any(
             rank not in ended and DONE not in told.get(rank, ()) and not (silent and rank not in self._heard)
-            for rank in {self.launch.rank, *known.arrived(generation)}
+            for rank in {self.launch.rank, *members}
         )
 
     def _sentence(self, tests: PortTests, told: Mapping[int, set[str]]) -> str:

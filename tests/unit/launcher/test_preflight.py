@@ -31,6 +31,7 @@ from launcher.readiness import Wait
 from launcher.stores import Stored, folder_opener
 from tests.support.documents import launch
 from tests.support.nodes import block
+from tests.support.waiting import eventually
 
 EXPECTS = Expects(
     "on",
@@ -53,17 +54,20 @@ class Nodes:
         self.results: dict[int, Mapping[str, Any]] = {}
         self.errors: dict[int, Exception] = {}
         self.addresses = [f"127.0.0.{21 + rank}" for rank in range(3)]
+        # `list`: all know the addresses before any node has arrived, as on OpenPAI.
+        self.peers = "bucket"
 
     def launch(self, rank: int) -> Launch:
         ports = {
             "rendezvous": Port((self.rendezvous, self.rendezvous), rank == 0, "option"),
             "data": Port((self.data, self.data + 3), True, "kernel-range"),
         }
-        made = launch(rank, {"TRAINYARD_START": "s1"}, peers={"from": "bucket"}, folder=f"file://{self.folder}")
+        peers = {"from": self.peers, "addresses": self.addresses}
+        made = launch(rank, {"TRAINYARD_START": "s1"}, peers=peers, folder=f"file://{self.folder}")
         return replace(made, ports=ports)
 
-    def run(self) -> None:
-        threads = [threading.Thread(target=self._run, args=(rank,)) for rank in range(3)]
+    def run(self, *ranks: int) -> None:
+        threads = [threading.Thread(target=self._run, args=(rank,)) for rank in ranks or range(3)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -108,6 +112,34 @@ def test_nobody_waits_for_nodes_that_share_an_address_and_test_no_port(nodes: No
     assert nodes.errors == {}
     assert {rank: result["connections"] for rank, result in nodes.results.items()} == {0: 0, 1: 0, 2: 5}
     assert nodes.results[2]["seconds"] < preflight._SILENT_SECONDS
+
+
+def test_a_node_that_begins_later_is_waited_for_where_the_platform_knows_the_addresses(nodes: Nodes) -> None:
+    nodes.peers = "list"
+    early = threading.Thread(target=nodes.run, args=(0, 1))
+    early.start()
+    eventually(lambda: len(list(nodes.folder.rglob("*done*"))) == 2)
+    assert not nodes.results, "both have tested everything, and wait"
+    nodes.run(2)
+    early.join()
+    assert nodes.errors == {}
+    assert {rank: result["connections"] for rank, result in nodes.results.items()} == {0: 4, 1: 5, 2: 5}
+    assert all(result["seconds"] < preflight._SILENT_SECONDS for result in nodes.results.values())
+    assert not list(nodes.folder.rglob("*left*"))
+
+
+def test_a_node_that_begins_too_late_does_not_disturb_the_framework_of_one_that_has_gone_on(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "_SILENT_SECONDS", 0.2)
+    nodes.peers = "list"
+    nodes.run(0, 1)
+    with closing(socket.create_server((nodes.addresses[0], nodes.rendezvous))) as framework:
+        nodes.run(2)
+        framework.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            framework.accept()
+    assert nodes.errors == {}
 
 
 def _drops(monkeypatch: pytest.MonkeyPatch, dropped: Any) -> None:
