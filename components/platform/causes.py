@@ -48,6 +48,11 @@ def reason_of(node: NodeStatus) -> str:
     return "; ".join(filter(None, (_killed_for_memory(node), reason)))
 
 
+def reports_lost_peer(reason: str) -> bool:
+    """Whether a launcher's reason says that another rank may be the cause."""
+    return PEER_SYMPTOM in reason
+
+
 def find_cause(run: RunStatus) -> Cause | None:
     """The cause, or None while no launcher has reported a failure."""
     reported = _first_reported(run)
@@ -61,7 +66,7 @@ def find_cause(run: RunStatus) -> Cause | None:
         return reported
     others = [node for node in run.nodes if node.rank != reported.rank]
     own_failures = [node for node in others if ALSO_FAILED in _status_value(node, "reason")]
-    is_victim = PEER_SYMPTOM in reported.reason
+    is_victim = reports_lost_peer(reported.reason)
     if is_victim and len(own_failures) == 1:
         # It failed by itself, although the rank that lost it was quicker to report a failure.
         (node,) = own_failures

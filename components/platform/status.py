@@ -56,7 +56,8 @@ class ConnectionsSeen:
 class RunStatus:
     """One start of a run. `connections`: the firewalls' counts; None if unknown, as in a subnet without a flow log.
 
-    `folder`: the address of the folder where this start keeps its files. None if it has none.
+    `folder`: the address of the folder where this start keeps its files. None if it has none. `told_by_nodes`: what is
+    known about the nodes' ends comes from the nodes themselves, not from a platform outside of them.
     """
 
     stack: str
@@ -67,6 +68,7 @@ class RunStatus:
     nodes: tuple[NodeStatus, ...]
     connections: ConnectionsSeen | None = None
     folder: str | None = None
+    told_by_nodes: bool = False
 
     @property
     def state(self) -> str:

@@ -29,6 +29,7 @@ ROOMS = (
     "trainyard/rehearsal",
     "trainyard/review",
     "trainyard/runs",
+    "trainyard/why",
     "catalog",
     "localcloud/console",
     "localcloud/server",

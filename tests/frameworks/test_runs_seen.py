@@ -108,7 +108,8 @@ def test_runs_names_the_first_failure_and_dropped_packets(field: Field, tmp_path
         pair = "dropped: worker-0 -> main-0 tcp 29510, "
         assert while_it_ran.startswith(f"train/{run.name}: {pair}"), "one line, before the run has ended"
         first, last = (f"{FIRST}: ended with code 3: {PEER_SYMPTOM}", "no egress rule of worker-0 lets it through")
-        assert [line for line in others if pair not in line] == [f"train/{run.name}: FAILED", f"  {first}"]
+        cause = f"worker-0 cannot reach main-0 on TCP 29510: {last}"
+        assert [line for line in others if pair not in line] == [f"train/{run.name}: FAILED", f"  {cause}"]
         assert others[-1].startswith(f"  {pair}")
         assert others[-1].endswith(last)
         assert run.finished() == ["FAILED", "FAILED"]
@@ -122,7 +123,7 @@ def test_runs_names_the_first_failure_and_dropped_packets(field: Field, tmp_path
         }  # fmt: skip
         shown = runs(field, run, "list")
         for text in (shown, runs(field, run, "watch")):
-            assert first in text
+            assert cause in text
             assert "dropped: worker-0 -> main-0 tcp 29510, " in text
             assert dropped["missing"] in text
             assert "\x1b" not in text

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from components.platform.calls import ProviderError
-from components.platform.causes import find_cause
 from components.platform.client import UnknownPlaceError
 from components.platform.local import LocalStackError
 from components.platform.status import ConnectionsSeen, RunStatus
@@ -20,6 +19,7 @@ from launcher.escaping import terminal_line
 from localcloud.control import CloudError
 from trainyard.cli.out import say_aside
 from trainyard.cli.runs_text import MOST_DROPPED, dropped_text, problems_of, reason_of_run
+from trainyard.why.judge import known_cause
 
 if TYPE_CHECKING:
     from trainyard.runs.run_looks import Look
@@ -85,7 +85,7 @@ def end_lines(run: RunStatus) -> Iterator[str]:
     """Why a run did not succeed, and its dropped packets. Escaped for a terminal."""
     problems = list(problems_of(run))
     # Without a launcher's word, the platform may know why, such as for an image that is not there.
-    if run.state != "SUCCEEDED" and find_cause(run) is None and (reason := reason_of_run(run)):
+    if run.state != "SUCCEEDED" and not known_cause(run) and (reason := reason_of_run(run)):
         yield terminal_line(reason)
     yield from problems
 

@@ -61,6 +61,7 @@ def runs() -> None:
     trainyard runs vision-prod resnet/base    a run with the state of each rank
     trainyard runs vision-prod resnet/sweep --by val_loss    a sweep, the best run first
     trainyard runs watch vision-prod resnet   the runs of a job until they end
+    trainyard runs why vision-prod resnet/base    why a run failed or hangs, and what to do
     trainyard runs logs vision-prod resnet/base --follow
     trainyard runs outputs vision-prod resnet/base --to ./results
     trainyard runs cancel vision-prod resnet/base
@@ -163,6 +164,22 @@ def watch_runs_command(selection: RunSelection, every: float) -> None:
             break
         time.sleep(every)
     sys.exit(0 if all(run.state == "SUCCEEDED" for run in runs_now) else 1)
+
+
+@runs.command("why")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
+)
+@run_arguments
+def explain_run_command(selection: RunSelection, form: str) -> None:
+    """Say why a run failed or hangs: the cause, the rank, the line of your code, the rule to add, the remedy.
+
+    The verdict is certain, likely or unknown, and names its evidence. It is certain only if something outside of the
+    nodes shows the cause (the platform, a firewall), or if two kinds of evidence agree.
+    """
+    from trainyard.cli.runs_why import explain_run
+
+    explain_run(selection, form, _has_colour())
 
 
 @runs.command("logs")

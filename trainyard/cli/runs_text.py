@@ -20,6 +20,7 @@ from launcher.exits import CONFIGURATION
 from provider.runs.lost import total_words
 from schemas.name_suggestions import count_noun
 from trainyard.runs.ranking import RESULT, Ranking
+from trainyard.why.judge import known_cause
 
 _COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CANCELED": "yellow"}
 # Dropped connections shown per run. JSON has all of them.
@@ -80,10 +81,9 @@ def with_coloured_state(line: str, start: int, state: str, colour: bool) -> str:
 
 
 def problems_of(run: RunStatus) -> Iterator[str]:
-    """The rank that failed first, and dropped connections, escaped for a terminal."""
-    first_cause = find_cause(run)
-    if first_cause is not None:
-        yield terminal_line(first_cause.words)
+    """The cause as far as it is known, and dropped connections, escaped for a terminal."""
+    if cause := known_cause(run):
+        yield terminal_line(cause)
     yield from dropped_lines(run.dropped or ())
 
 
@@ -226,10 +226,9 @@ def about_run(run: RunStatus) -> str:
 
 def reason_of_run(run: RunStatus) -> str:
     """Why a run failed or does not begin."""
-    cause = find_cause(run)
     # A rank that failed knows more than the ranks that were ended because of it.
     nodes = sorted(run.nodes, key=lambda node: node.run.state != "FAILED")
-    return cause.words if cause else next(filter(None, map(reason_of_state, nodes)), "")
+    return known_cause(run) or next(filter(None, map(reason_of_state, nodes)), "")
 
 
 def run_took(run: RunStatus, now: datetime) -> str:

@@ -28,6 +28,7 @@ from trainyard.local.local_stack import LocalStack
 from trainyard.local.places import own_command
 from trainyard.local.stack_states import mark_runs_failed
 from trainyard.runs.run_looks import RunReport, TrafficReader, runs_now
+from trainyard.why.judge import known_cause
 
 # Log lines shown for each node.
 LAST_LINES = 4
@@ -129,7 +130,9 @@ class _Account:
             jobs.setdefault(job, {"runs": {}})["runs"][name] = report
         return [
             self._at_end(urns[job, name], job, name, report, before, rows)
-            for job, name, report in runs_now({"jobs": jobs}, self._where(None), WantedRuns(self.place.stack))
+            for job, name, report in runs_now(
+                {"jobs": jobs}, self._where(None), WantedRuns(self.place.stack), known_cause
+            )
         ]
 
     def _where(self, profile: str | None) -> Where:

@@ -9,7 +9,6 @@ from typing import Any
 
 from catalog.platforms import platform_in, require_capability
 from components.platform.calls import Call, LocalCloud, ProviderError, call_of
-from components.platform.causes import find_cause
 from components.platform.client import (
     FIRST_PATIENCE,
     FolderPlace,
@@ -156,14 +155,17 @@ class SeveralLooks:
         return next((look for seen, look in self._seen if seen is run), None)
 
 
-def runs_now(outputs: Mapping[str, Any], where: Where, wanted: WantedRuns) -> list[tuple[str, str, RunReport]]:
-    """Job, name and current report of each run. A run that cannot be read keeps the report in `outputs`."""
+def runs_now(
+    outputs: Mapping[str, Any], where: Where, wanted: WantedRuns, explain: Callable[[RunStatus], str]
+) -> list[tuple[str, str, RunReport]]:
+    """Job, name and current report of each run. A run that cannot be read keeps the report in `outputs`. `explain`:
+    the cause of a run's failure in one line, or ""."""
     seen = _read_runs(where, wanted, deeply=False)
     if any(run.state == "FAILED" for run in seen):
         # Only the launchers know which rank failed first.
         seen = _read_runs(where, wanted, deeply=True) or seen
     nodes = {node.run.id: node.run for run in seen for node in run.nodes}
-    causes = {node.run.id: cause.words for run in seen if (cause := find_cause(run)) for node in run.nodes}
+    causes = {node.run.id: cause for run in seen if (cause := explain(run)) for node in run.nodes}
     dropped = {node.run.id: run.dropped or () for run in seen for node in run.nodes}
     return [
         (job, run, _current_report(report, nodes, causes, dropped))

@@ -75,6 +75,7 @@ class AwsRunReader(RunReader):
             created=_created_at(ticket.text("createdAt")),
             nodes=tuple(sorted(nodes, key=lambda node: (node.rank, node.run.name))),
             folder=folder,
+            told_by_nodes=True,
         )
         if deeply and seen.over:
             self._ended[main] = seen

@@ -19,6 +19,7 @@ from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_world
 from tests.support.waiting import eventually
 from trainyard.cli.main import main
 from trainyard.runs.run_looks import runs_now
+from trainyard.why.judge import known_cause
 
 RUN = "trainyard:index:Run"
 FILE = """\
@@ -70,7 +71,7 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
         }
         config = read_source(stacks / f"Pulumi.{STACK}.yaml").data["config"]
         where = Where(config, None, None, print, bucket=lambda: world.bucket)
-        renewed = runs_now({"jobs": {"seen": {"runs": accepted}}}, where, WantedRuns(STACK))
+        renewed = runs_now({"jobs": {"seen": {"runs": accepted}}}, where, WantedRuns(STACK), known_cause)
         assert [(name, report["state"], report["nodes"][0]["state"]) for _, name, report in renewed] == [
             ("first", "SUCCEEDED", "SUCCEEDED"), ("second", "IN_PROGRESS", "IN_PROGRESS"),
             ("gone", "ACCEPTED", "ACCEPTED"),
