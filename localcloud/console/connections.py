@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
 from typing import Any
 
 from components.platform.traffic import Flow
-from components.values.protocols import parse_protocol, protocol_name
+from components.values.protocols import TCP, parse_protocol, protocol_name
 from components.values.security_rules import SecurityRule, address_block, port_range_text
 from localcloud.console.platform import Evidence, PlaceNames, RunNode, TrainingRun
 
@@ -133,7 +133,9 @@ def _collect_evidence(seen: _RunEvidence, document: Evidence) -> None:
             description=str(row.get("description") or ""),
             addresses=tuple(row.get("addresses") or seen.places.addresses_of(peer)),
         )
-        seen.used[key] += int(row["connections"]) + int(row["packets"])
+        # In TCP, packets outside of connections are tests of ports, and what is sent again.
+        connects = seen.rules[key].protocol == TCP
+        seen.used[key] += int(row["connections"]) + (0 if connects else int(row["packets"]))
         seen.holders.setdefault(key, {})[seen.name(own.get(row["node"], ""))] = None
     seen.flows += document["flows"]
     # Of traffic that needs no rules, only that between nodes is shown.

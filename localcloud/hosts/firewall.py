@@ -20,6 +20,8 @@ TABLE = "inet trainyard"
 # The packet that begins an untracked connection. In other protocols every packet does.
 _UNTRACKED: Mapping[int | None, str] = dict.fromkeys((TCP, None), "tcp flags syn / syn,ack")
 _TCP_AND_UDP = "meta l4proto { tcp, udp }"
+# Launchers mark connections that only test a port (launcher/port_tests.py). A rule is not used because of them.
+_NO_TEST = "ip dscp != cs1"
 # The size of a TCP packet's headers with time stamps, as Linux writes them. A longer packet carries content.
 HEADERS = 52
 _CARRIES = (f"tcp flags & (syn | rst) == 0 ip length > {HEADERS}", "meta nfproto ipv4 meta l4proto udp")
@@ -89,7 +91,7 @@ def _prepared(direction: Direction, rules: Sequence[FirewallRule], generation: i
             if rule.stateless:
                 yield f"add rule {TABLE} {direction}_untracked{generation} {match} notrack"
             chain = f"add rule {TABLE} {direction}_rules{generation}"
-            yield f"{chain} {match} {first} counter name {connections_counter(rule)}"
+            yield f"{chain} {match} {first} {_NO_TEST} counter name {connections_counter(rule)}"
             yield f"{chain} {match} counter name {packets_counter(rule)} goto {direction}_allowed"
 
 
@@ -110,9 +112,9 @@ def _in_force(direction: Direction, generation: int) -> Iterator[str]:
     yield f"add rule {TABLE} {direction} jump {direction}_rules{generation}"
     key = f"ip {_SIDES[direction]} . meta l4proto . th dport"
     allowed = f"add rule {TABLE} {direction}_allowed"
-    yield f"{allowed} ct mark 0 {_TCP_AND_UDP} update @flows_{direction} {{ {key} }}"
+    yield f"{allowed} ct mark 0 {_NO_TEST} {_TCP_AND_UDP} update @flows_{direction} {{ {key} }}"
     for first in ("tcp flags syn / syn,ack", "meta l4proto udp"):
-        yield f"{allowed} ct state untracked {first} update @flows_{direction} {{ {key} }}"
+        yield f"{allowed} ct state untracked {_NO_TEST} {first} update @flows_{direction} {{ {key} }}"
     yield f"{allowed} ct mark set 1"
     yield f"{allowed} accept"
     yield f"add rule {TABLE} {direction} {_TCP_AND_UDP} update @dropped_{direction} {{ {key} }}"
