@@ -103,6 +103,24 @@ class RecordedCall:
         return any((name, text) == (policy, statement) for _, name, text in self.by)
 
 
+def read_decision(
+    row: Mapping[str, Any], principal: Any, who: str, target: Any, missing: Iterable[str]
+) -> RecordedCall:
+    """A row of a local cloud's record of decisions."""
+    return RecordedCall(
+        operation=row["operation"],
+        principal=principal,
+        who=who,
+        permissions=tuple(row["permissions"]),
+        target=target,
+        times=int(row["times"]),
+        allowed=bool(row["allowed"]),
+        by=tuple((one["permission"], one["policy"], one["statement"]) for one in row["by"]),
+        missing=tuple(missing),
+        at=datetime.fromisoformat(row["time"]),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class LostCall:
     """A call that would have been refused, and the permissions that it would have lacked."""

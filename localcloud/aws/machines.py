@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface between the local AWS and the hosts: instances to run, and reports about them.
 
-The local AWS calls `Machines`, and the hosts call `MachineReports`. Both may be called on any thread. Their methods
-return at once, except for queries.
+The local AWS calls `Machines`, and the hosts call `MachineReports`. The latter, and `Machines.later`, may be called on
+any thread. Their methods return at once, except for queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -74,6 +74,9 @@ class SubnetFacts:
 
 class Machines(Protocol):
     """Runs instances. `localcloud/aws/hosts` implements it."""
+
+    def later(self, step: Callable[[], None]) -> None:
+        """Has the hosts' own thread carry out a step, which may call the other methods. Steps keep their order."""
 
     def started(self, machine: Machine) -> None:
         """Starts an instance: a new one, a stopped one, or one that ran when the cloud was killed."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -125,6 +126,15 @@ class Interface:
     reach: Callable[[], NetworkReach | None]
 
 
+def hardware_address(address: str) -> str:
+    """The hardware address for an IP address. It is always the same."""
+    return "02:" + ":".join(f"{byte:02x}" for byte in hashlib.sha256(address.encode()).digest()[:5])
+
+
+async def _no_upkeep() -> None:
+    """Renews nothing: no file or credential of the run expires, or its nodes renew them."""
+
+
 @dataclass(frozen=True)
 class Assignment:
     """One run. Without a subnet it has no interfaces, and its nodes share a loopback of their own."""
@@ -141,7 +151,7 @@ class Assignment:
     # By a node's group and rank: the function that takes the node's output.
     lines: Callable[[str, int], Callable[[Sequence[bytes]], None]]
     # Runs until the run has ended.
-    upkeep: Callable[[], Awaitable[None]]
+    upkeep: Callable[[], Awaitable[None]] = _no_upkeep
     keeps_disks: bool = False
     shared: Sequence[SharedFolder] = ()
     # The user that its processes run as. Runs that share folders have the same one. Empty: the run has its own user.

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import hmac
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -53,6 +53,9 @@ class NoMachines:
 
     def __init__(self, reports: MachineReports) -> None:
         self._reports = reports
+
+    def later(self, step: Callable[[], None]) -> None:
+        step()
 
     def started(self, machine: Machine) -> None:
         self._reports.running(machine.id)

@@ -52,7 +52,7 @@ def statements_of(document: str) -> tuple[PolicyStatement, ...]:
 def _parse_statement(body: Mapping[str, Any]) -> PolicyStatement:
     if body["Effect"] not in ("Allow", "Deny"):
         raise ValueError("Effect must be Allow or Deny")
-    if unknown := set(body) - _KEYS:
+    if unknown := set(body) - STATEMENT_KEYS:
         raise ValueError(f"unknown keys: {sorted(unknown)}")
     conditions = tuple(
         (operator, key, document_texts(values))
@@ -68,7 +68,7 @@ def _parse_statement(body: Mapping[str, Any]) -> PolicyStatement:
     )  # fmt: skip
 
 
-_KEYS = frozenset({
+STATEMENT_KEYS = frozenset({
     "Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition", "Principal",
     "NotPrincipal",
 })  # fmt: skip

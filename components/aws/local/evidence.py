@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -25,6 +24,7 @@ from components.platform.evidence import (
     PolicyInForce,
     RecordedCall,
     StatementMutation,
+    read_decision,
 )
 from components.platform.local import Outputs
 from components.platform.rehearsal import Artifact, People, RehearsalPlatform, StartedRun
@@ -106,18 +106,9 @@ class AwsEvidence(RehearsalPlatform):
         principal = AwsPrincipal(fields["id"], **{"user" if is_user else "role": fields["name"]})
         (action,) = row["permissions"]
         keys = {name: tuple(values) for name, values in target["variables"].items()}
-        return RecordedCall(
-            operation=row["operation"],
-            principal=principal,
-            who=names.get(fields["id"]) or names.get(session) or f"{fields['type']} {fields['name']}",
-            permissions=(action,),
-            target=Need(action, target["resource"], keys),
-            times=int(row["times"]),
-            allowed=bool(row["allowed"]),
-            by=tuple((one["permission"], one["policy"], one["statement"]) for one in row["by"]),
-            missing=tuple(f"{name} on {target['resource']}" for name in row["missing"]),
-            at=datetime.fromisoformat(row["time"]),
-        )
+        who = names.get(fields["id"]) or names.get(session) or f"{fields['type']} {fields['name']}"
+        missing = (f"{name} on {target['resource']}" for name in row["missing"])
+        return read_decision(row, principal, who, Need(action, target["resource"], keys), missing)
 
     def access_facts(self, cloud: LocalCloud) -> AwsAccessFacts:
         """The policies in force for users and nodes, read as the deployer."""

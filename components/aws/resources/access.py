@@ -11,6 +11,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.aws.plan import AwsDl1Plan
+from components.aws.resources.context import AwsComponent
 from components.aws.statements import TRUST, AwsPolicy, aws_policies
 
 KEY_PAIR = "trainyard:index:KeyPair"
@@ -23,21 +24,18 @@ class AccessArgs:
     tags: Mapping[str, str]
 
 
-class Access(pulumi.ComponentResource):
+class Access(AwsComponent):
     """Role and policies. Nodes depend on this component. IAM changes may take effect some seconds later."""
 
     role: pulumi.Output[str]
     profile: pulumi.Output[str]
 
     def __init__(self, name: str, args: AccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("trainyard:aws-dl1:Access", name, None, opts)
+        super().__init__("Access", name, args.tags, opts)
         self._args = args
-        self._inside = pulumi.ResourceOptions(parent=self)
-        self._tags = dict(args.tags)
         self.role = self._role() if args.plan.access.make_runs_role else pulumi.Output.from_input(self._named_role)
-        self.profile = aws.iam.InstanceProfile(
-            "nodes", name=f"{args.prefix}-nodes", role=self.role, tags=self._tags, opts=self._inside
-        ).name
+        named = f"{args.prefix}-nodes"
+        self.profile = self._make(aws.iam.InstanceProfile, "nodes", name=named, role=self.role).name
         for policy in aws_policies(args.plan):
             self._attach(policy)
         self.register_outputs({"role": self.role, "profile": self.profile})
@@ -47,15 +45,11 @@ class Access(pulumi.ComponentResource):
         return self._args.plan.access.runs_role
 
     def _role(self) -> pulumi.Output[str]:
-        return aws.iam.Role(
-            "nodes",
-            name=self._named_role,
-            description=f"Nodes of distributed training of {self._args.prefix}",
-            permissions_boundary=self._args.plan.access.permissions_boundary,
-            assume_role_policy=json.dumps(TRUST, sort_keys=True),
-            tags=self._tags,
-            opts=self._inside,
-        ).name
+        named = {
+            "name": self._named_role, "description": f"Nodes of distributed training of {self._args.prefix}",
+            "permissions_boundary": self._args.plan.access.permissions_boundary,
+        }  # fmt: skip
+        return self._make(aws.iam.Role, "nodes", assume_role_policy=json.dumps(TRUST, sort_keys=True), **named).name
 
     def _attach(self, policy: AwsPolicy) -> None:
         """Attaches a policy to the nodes' role, or to the users' group or role."""
@@ -73,16 +67,12 @@ class Access(pulumi.ComponentResource):
                 attachment(f"{policy.who}-{kind}-{key}", policy_arn=arn, opts=self._inside, **{kind: principal})
 
     def _policy(self, policy: AwsPolicy) -> pulumi.Output[str]:
-        return aws.iam.Policy(
-            policy.name,
-            name=policy.name,
-            description=f"Distributed training of {self._args.prefix}",
-            policy=json.dumps(policy.document, sort_keys=True),
-            tags=self._tags,
-            # IAM cannot change a description: another one would take the nodes' rights away until the policy is made
-            # anew. Earlier releases wrote the mode into it.
-            opts=pulumi.ResourceOptions(parent=self, ignore_changes=["description"]),
-        ).arn
+        described = f"Distributed training of {self._args.prefix}"
+        named = {"name": policy.name, "policy": json.dumps(policy.document, sort_keys=True), "description": described}
+        # IAM cannot change a description: another one would take the nodes' rights away until the policy is made anew.
+        # Earlier releases wrote the mode into it.
+        kept = pulumi.ResourceOptions(parent=self, ignore_changes=["description"])
+        return self._make(aws.iam.Policy, policy.name, kept, **named).arn
 
 
 class KeyPair(pulumi.CustomResource):

@@ -16,7 +16,7 @@ from components.aws.machines import MachineImage, MachinePlace, encode_user_data
 from components.aws.node_setup import NodeSettings, node_accelerator, user_data
 from components.aws.plan import AwsJobPlan, ClusterPlan
 from components.aws.resources.access import KeyPair, keep_secret
-from components.aws.resources.context import Context, resource_tags
+from components.aws.resources.context import AwsComponent, Context, resource_tags
 from components.aws.run_inputs import aws_run_inputs, run_secret_name, secret_variables
 from components.plan.model import RunPlan
 from components.runs import Run, RunProvider, old_run_names
@@ -36,7 +36,7 @@ class ClusterArgs:
     after: Sequence[pulumi.Resource]
 
 
-class Cluster(pulumi.ComponentResource):
+class Cluster(AwsComponent):
     """Instances are keyed by the names of their nodes, so removing one does not affect the others."""
 
     instances: Mapping[str, Any]
@@ -45,11 +45,8 @@ class Cluster(pulumi.ComponentResource):
     address: pulumi.Output[str] | None = None
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("trainyard:aws-dl1:Cluster", name, None, opts)
-        self._args = args
-        self._cluster = args.job.cluster
-        self._tags = {**args.context.plan.tags, "job": self._cluster.key}
-        self._inside = pulumi.ResourceOptions(parent=self)
+        super().__init__("Cluster", name, {**args.context.plan.tags, "job": args.job.cluster.key}, opts)
+        self._args, self._cluster = args, args.job.cluster
         self.template_name = launch_template_name(self._cluster, args.context.plan.region, args.image)
         secret = self._ssh_key()
         group = self._placement_group()
@@ -75,9 +72,8 @@ class Cluster(pulumi.ComponentResource):
     def _placement_group(self) -> pulumi.Resource | None:
         if not self._cluster.make_placement_group:
             return None
-        return aws.ec2.PlacementGroup(
-            self._args.job.name, name=self._cluster.name, strategy="cluster", tags=self._tags, opts=self._inside
-        )
+        named = {"name": self._cluster.name, "strategy": "cluster"}
+        return self._make(aws.ec2.PlacementGroup, self._args.job.name, **named)
 
     def _template(self) -> Any:
         args, cluster = self._args, self._cluster
@@ -122,14 +118,13 @@ class Cluster(pulumi.ComponentResource):
 
     def _instance(self, node: str, rank: int, launch: Any, after: Sequence[pulumi.Resource]) -> Any:
         named = {"node": node, "rank": str(rank)}
-        return aws.ec2.Instance(
-            f"{self._args.job.name}/{node}",
-            # Another template replaces the machine, another version of it does not.
-            launch_template={"id": launch.id, "version": "1"},
-            tags=resource_tags({**self._tags, **named}, f"{self._cluster.name}-{node}"),
-            # The account's quota rarely allows two of them, and two nodes must not have the same name.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=after, delete_before_replace=True),
-        )
+        tags = resource_tags({**self._tags, **named}, f"{self._cluster.name}-{node}")
+        # Another template replaces the machine, another version of it does not.
+        template = {"id": launch.id, "version": "1"}
+        # The account's quota rarely allows two of them, and two nodes must not have the same name.
+        alone = pulumi.ResourceOptions(parent=self, depends_on=after, delete_before_replace=True)
+        name = f"{self._args.job.name}/{node}"
+        return self._make(aws.ec2.Instance, name, alone, launch_template=template, tags=tags)
 
     def _chosen(self, how: str) -> dict[str, str]:
         """The tag which shows that the stack file requests this public address."""

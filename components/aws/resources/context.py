@@ -58,6 +58,23 @@ class Context(Filler):
         return {"registry": self.registry, "bucket": self.bucket_uri}
 
 
+class AwsComponent(pulumi.ComponentResource):
+    """A component of a stack on AWS. What it makes is inside of it, and has its tags."""
+
+    def __init__(
+        self, kind: str, name: str, tags: Mapping[str, str], opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(f"trainyard:aws-dl1:{kind}", name, None, opts)
+        self._tags, self._inside = dict(tags), pulumi.ResourceOptions(parent=self)
+
+    def _make(
+        self, kind: Any, name: str, opts: pulumi.ResourceOptions | None = None, called: str = "", /, **inputs: Any
+    ) -> Any:
+        """Makes a resource. `called`: its tag `Name`, if AWS's console lists it by that."""
+        tags = resource_tags(self._tags, called) if called else self._tags
+        return kind(name, opts=opts or self._inside, **{"tags": tags, **inputs})
+
+
 def resource_tags(tags: Mapping[str, str], name: str) -> dict[str, str]:
     """The tags of a resource that AWS's console lists by its tag `Name`."""
     return {**tags, "Name": name}

@@ -13,7 +13,7 @@ import pulumi_aws as aws
 
 from catalog.reason_tags import OPEN_PORT, PUBLIC_ADDRESS
 from components.aws.plan import AwsNetworkPlan
-from components.aws.resources.context import resource_tags
+from components.aws.resources.context import AwsComponent, resource_tags
 from components.plan.model import INTERNET
 from schemas.model import PortRange
 
@@ -58,7 +58,7 @@ class NetworkArgs:
     policies: Mapping[str, str]
 
 
-class Network(pulumi.ComponentResource):
+class Network(AwsComponent):
     """The network of one stack; in an existing VPC only the subnet and, unless it is named, the security group.
 
     Nodes depend on the whole component: when they start, they need the rules of the group and the routes to services.
@@ -69,9 +69,8 @@ class Network(pulumi.ComponentResource):
     group_id: pulumi.Output[str]
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("trainyard:aws-dl1:Network", name, None, opts)
+        super().__init__("Network", name, args.tags, opts)
         self._args = args
-        self._inside = pulumi.ResourceOptions(parent=self)
         self.vpc_id = pulumi.Output.from_input(args.plan.vpc) if args.plan.vpc else self._vpc()
         self.subnet_id = self._subnet("subnet", args.plan.subnet_cidr, "nodes")
         to_services = self._ways_out() if args.plan.vpc is None else self._routes_of_owner()
@@ -80,8 +79,8 @@ class Network(pulumi.ComponentResource):
             self.group_id = self._nodes_group(to_services)
         self.register_outputs({"vpc_id": self.vpc_id, "subnet_id": self.subnet_id, "group_id": self.group_id})
 
-    def _tags(self, what: str) -> dict[str, str]:
-        return resource_tags(self._args.tags, f"{self._args.prefix}-{what}")
+    def _named(self, what: str) -> str:
+        return f"{self._args.prefix}-{what}"
 
     def _nodes_group(self, to_services: Iterable[Peer]) -> pulumi.Output[str]:
         """The security group of the nodes: all traffic from and to itself, what the stack file lets in, and access to
@@ -105,47 +104,28 @@ class Network(pulumi.ComponentResource):
         return group
 
     def _group(self, key: str, why: str) -> pulumi.Output[str]:
-        return aws.ec2.SecurityGroup(
-            key,
-            name=f"{self._args.prefix}-{key}",
-            description=why,
-            vpc_id=self.vpc_id,
-            # Two groups that name each other could not be deleted otherwise.
-            revoke_rules_on_delete=True,
-            tags=self._tags(key),
-            opts=self._inside,
-        ).id
+        # Two groups that name each other could not be deleted otherwise.
+        inputs = {"name": self._named(key), "description": why, "revoke_rules_on_delete": True}
+        return self._make(aws.ec2.SecurityGroup, key, None, self._named(key), vpc_id=self.vpc_id, **inputs).id
 
     def _rule(
         self, made: Any, name: str, group: pulumi.Output[str], rule: Mapping[str, Any], why: str, opened: str = ""
     ) -> None:
         """`opened`: the tag that says why a port is open to others than the nodes."""
-        tags = {**self._args.tags, **({OPEN_PORT: opened} if opened else {})}
-        described = {"description": _NOT_IN_DESCRIPTION.sub(" ", why)[:LONGEST_DESCRIPTION], "tags": tags}
-        made(name, security_group_id=group, **rule, **described, opts=self._inside)
+        described = _NOT_IN_DESCRIPTION.sub(" ", why)[:LONGEST_DESCRIPTION]
+        tags = {**self._tags, **({OPEN_PORT: opened} if opened else {})}
+        self._make(made, name, security_group_id=group, description=described, tags=tags, **rule)
 
     def _vpc(self) -> pulumi.Output[str]:
         # Services' names resolve to endpoints only in a VPC with DNS.
-        return aws.ec2.Vpc(
-            "vpc",
-            cidr_block=self._args.plan.cidr,
-            enable_dns_support=True,
-            enable_dns_hostnames=True,
-            tags=self._tags("network"),
-            opts=self._inside,
-        ).id
+        inputs = {"cidr_block": self._args.plan.cidr, "enable_dns_support": True, "enable_dns_hostnames": True}
+        return self._make(aws.ec2.Vpc, "vpc", None, self._named("network"), **inputs).id
 
     def _subnet(self, name: str, cidr: str, what: str) -> pulumi.Output[str]:
-        return aws.ec2.Subnet(
-            name,
-            vpc_id=self.vpc_id,
-            cidr_block=cidr,
-            availability_zone=self._args.zone,
-            map_public_ip_on_launch=False,
-            tags=self._tags(what),
-            # A subnet in another zone has the same addresses, and no two subnets can have those.
-            opts=self._replaced_by(),
-        ).id
+        place = {"cidr_block": cidr, "availability_zone": self._args.zone, "map_public_ip_on_launch": False}
+        # A subnet in another zone has the same addresses, and no two subnets can have those.
+        again, called = self._replaced_by(), self._named(what)
+        return self._make(aws.ec2.Subnet, name, again, called, vpc_id=self.vpc_id, **place).id
 
     def _replaced_by(self, *properties: str) -> pulumi.ResourceOptions:
         """Options of resources that are deleted before they are replaced. `properties`: further inputs whose change
@@ -164,7 +144,7 @@ class Network(pulumi.ComponentResource):
     def _ways_out(self) -> list[Peer]:
         """Makes routes and endpoints in a VPC of the stack, and returns the peers that nodes reach by them."""
         plan = self._args.plan
-        routes = aws.ec2.RouteTable("routes", vpc_id=self.vpc_id, tags=self._tags("nodes"), opts=self._inside).id
+        routes = self._make(aws.ec2.RouteTable, "routes", None, self._named("nodes"), vpc_id=self.vpc_id).id
         self._associate("routes", self.subnet_id, routes)
         peers = [self._store(routes)]
         if plan.endpoints:
@@ -176,64 +156,46 @@ class Network(pulumi.ComponentResource):
         return peers
 
     def _store(self, routes: pulumi.Output[str]) -> Peer:
-        gateway = aws.ec2.VpcEndpoint(
-            "s3",
-            vpc_id=self.vpc_id,
-            service_name=f"com.amazonaws.{self._args.region}.s3",
-            vpc_endpoint_type="Gateway",
-            policy=self._args.policies.get("s3"),
-            route_table_ids=[routes],
-            tags=self._tags("s3"),
-            opts=self._inside,
-        )
+        gateway = self._endpoint("s3", self._inside, vpc_endpoint_type="Gateway", route_table_ids=[routes])
         return Peer("s3", "the bucket, through its gateway endpoint", {"prefix_list_id": gateway.prefix_list_id})
+
+    def _endpoint(self, service: str, opts: pulumi.ResourceOptions, **inputs: Any) -> Any:
+        name, policy = f"com.amazonaws.{self._args.region}.{service}", self._args.policies.get(service)
+        named = {"vpc_id": self.vpc_id, "service_name": name, "policy": policy}
+        return self._make(aws.ec2.VpcEndpoint, service, opts, self._named(service), **named, **inputs)
 
     def _endpoints(self) -> Peer:
         """One endpoint in the subnet for each service. They have a security group of their own, without EFA's traffic:
         HTTPS from the nodes' subnet, and nothing else."""
-        args = self._args
         group = self._group("endpoints", "Endpoints of the services of AWS")
-        nodes = _tcp_rule(HTTPS, cidr_ipv4=args.plan.subnet_cidr)
+        nodes = _tcp_rule(HTTPS, cidr_ipv4=self._args.plan.subnet_cidr)
         why, ingress = "nodes reach the services of AWS", aws.vpc.SecurityGroupIngressRule
         self._rule(ingress, "endpoints-from-nodes", group, nodes, why, opened="endpoints")
-        for service in args.plan.endpoints:
-            aws.ec2.VpcEndpoint(
-                service,
-                vpc_id=self.vpc_id,
-                service_name=f"com.amazonaws.{args.region}.{service}",
-                vpc_endpoint_type="Interface",
-                policy=args.policies.get(service),
-                subnet_ids=[self.subnet_id],
-                security_group_ids=[group],
-                private_dns_enabled=True,
-                tags=self._tags(service),
-                opts=self._replaced_by("subnetIds", "securityGroupIds"),
-            )
+        for service in self._args.plan.endpoints:
+            placed = {"subnet_ids": [self.subnet_id], "security_group_ids": [group], "private_dns_enabled": True}
+            again = self._replaced_by("subnetIds", "securityGroupIds")
+            self._endpoint(service, again, vpc_endpoint_type="Interface", **placed)
         reached = {"referenced_security_group_id": group}
         return Peer("services", "services of AWS, through their endpoints in the subnet", reached)
 
     def _nat(self, cidr: str) -> pulumi.Output[str]:
         """The NAT gateway is in a separate subnet, the only one with a route to the internet gateway."""
         public = self._subnet("gateway-subnet", cidr, "gateway")
-        routes = aws.ec2.RouteTable(
-            "gateway-routes", vpc_id=self.vpc_id, tags=self._tags("gateway"), opts=self._inside
-        ).id
+        named = self._named("gateway")
+        routes = self._make(aws.ec2.RouteTable, "gateway-routes", None, named, vpc_id=self.vpc_id).id
         self._associate("gateway-routes", public, routes)
         internet = self._route("gateway-internet", routes, gateway_id=self._internet())
-        tags = {**self._tags("nat"), PUBLIC_ADDRESS: "nat"}
-        address = aws.ec2.Eip("nat", domain="vpc", tags=tags, opts=self._inside)
-        return aws.ec2.NatGateway(
-            "nat",
-            subnet_id=public,
-            allocation_id=address.id,
-            tags=self._tags("nat"),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[internet]),
-        ).id
+        named = self._named("nat")
+        tags = {**resource_tags(self._tags, named), PUBLIC_ADDRESS: "nat"}
+        address = self._make(aws.ec2.Eip, "nat", domain="vpc", tags=tags).id
+        after = pulumi.ResourceOptions(parent=self, depends_on=[internet])
+        return self._make(aws.ec2.NatGateway, "nat", after, named, subnet_id=public, allocation_id=address).id
 
     def _internet(self) -> pulumi.Output[str]:
         # AWS does not detach a gateway from a VPC with public addresses, so each VPC gets a new one.
         again = pulumi.ResourceOptions(parent=self, replace_on_changes=["vpcId"])
-        return aws.ec2.InternetGateway("internet", vpc_id=self.vpc_id, tags=self._tags("internet"), opts=again).id
+        named = self._named("internet")
+        return self._make(aws.ec2.InternetGateway, "internet", again, named, vpc_id=self.vpc_id).id
 
     def _route(self, name: str, table: pulumi.Output[str], **gateway: pulumi.Output[str]) -> pulumi.Resource:
         return aws.ec2.Route(name, route_table_id=table, destination_cidr_block=ANYWHERE, opts=self._inside, **gateway)

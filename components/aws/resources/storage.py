@@ -14,6 +14,7 @@ import pulumi
 import pulumi_aws as aws
 
 from catalog.tables import table
+from components.aws.resources.context import AwsComponent
 from components.plan.model import BucketPlan, LogsPlan, RegistryPlan
 
 # The value in the stack file -> S3's value. S3 cannot turn versioning off again, only suspend it.
@@ -30,46 +31,31 @@ class StorageArgs:
     jobs: Sequence[str]
 
 
-class Storage(pulumi.ComponentResource):
+class Storage(AwsComponent):
     """The bucket, repository and log group that a stack makes."""
 
     def __init__(self, name: str, args: StorageArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("trainyard:aws-dl1:Storage", name, None, opts)
-        self._tags = dict(args.tags)
+        super().__init__("Storage", name, args.tags, opts)
         self._jobs = args.jobs
-        self._inside = pulumi.ResourceOptions(parent=self)
         if args.bucket.create:
             self._bucket(args.bucket)
         if args.registry.create:
             self._repository(args.registry)
         if args.logs.enabled and args.logs.create:
-            aws.cloudwatch.LogGroup(
-                "log-group",
-                name=args.logs.group_name,
-                retention_in_days=args.logs.retention_days,
-                tags=self._tags,
-                opts=self._inside,
-            )
+            named = {"name": args.logs.group_name, "retention_in_days": args.logs.retention_days}
+            self._make(aws.cloudwatch.LogGroup, "log-group", **named)
         self.register_outputs({})
 
     def _kept(self, keep: bool) -> pulumi.ResourceOptions:
         return pulumi.ResourceOptions(parent=self, protect=keep, retain_on_delete=keep)
 
     def _bucket(self, plan: BucketPlan) -> None:
-        bucket = aws.s3.Bucket(
-            "bucket", bucket=plan.name, force_destroy=not plan.keep, tags=self._tags, opts=self._kept(plan.keep)
-        ).bucket
+        named = {"bucket": plan.name, "force_destroy": not plan.keep}
+        bucket = self._make(aws.s3.Bucket, "bucket", self._kept(plan.keep), **named).bucket
         # Settings are separate resources. If the bucket is kept, so are they: deleting them would make it public.
         kept = pulumi.ResourceOptions(parent=self, retain_on_delete=plan.keep)
-        private = aws.s3.BucketPublicAccessBlock(
-            "bucket",
-            bucket=bucket,
-            block_public_acls=True,
-            block_public_policy=True,
-            ignore_public_acls=True,
-            restrict_public_buckets=True,
-            opts=kept,
-        )
+        blocks = ("block_public_acls", "block_public_policy", "ignore_public_acls", "restrict_public_buckets")
+        private = aws.s3.BucketPublicAccessBlock("bucket", bucket=bucket, opts=kept, **dict.fromkeys(blocks, True))
         # S3 refuses simultaneous changes of a bucket's policy and its public access.
         after = pulumi.ResourceOptions.merge(kept, pulumi.ResourceOptions(depends_on=[private]))
         aws.s3.BucketPolicy("bucket", bucket=bucket, policy=bucket.apply(only_encrypted_calls), opts=after)
@@ -97,15 +83,10 @@ class Storage(pulumi.ComponentResource):
         aws.s3.BucketVersioning("bucket", bucket=bucket, versioning_configuration=status, opts=kept)
 
     def _repository(self, plan: RegistryPlan) -> None:
-        aws.ecr.Repository(
-            "repository",
-            name=plan.repository,
-            image_tag_mutability="IMMUTABLE" if plan.immutable else "MUTABLE",
-            image_scanning_configuration={"scan_on_push": True},
-            force_delete=not plan.keep,
-            tags=self._tags,
-            opts=self._kept(plan.keep),
-        )
+        named = {"name": plan.repository, "force_delete": not plan.keep}
+        mutability = "IMMUTABLE" if plan.immutable else "MUTABLE"
+        scans = {"image_tag_mutability": mutability, "image_scanning_configuration": {"scan_on_push": True}}
+        self._make(aws.ecr.Repository, "repository", self._kept(plan.keep), **named, **scans)
 
 
 # Parts of unfinished uploads cost money, and no list of objects shows them.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Buckets, their settings, and objects. A setting is always put as a whole, and overwrites an existing one."""
 
+import re
 from typing import Any
 
 from components.aws.types.aws_resource_type import (
@@ -44,23 +45,29 @@ _SETTINGS = {
     "Replication": "ReplicationConfigurationNotFoundError",
     "Encryption": "ServerSideEncryptionConfigurationNotFoundError",
 }
+_WORDS = re.compile("[A-Z][a-z]+")
 _BLOCKS = "blockPublicAcls blockPublicPolicy ignorePublicAcls restrictPublicBuckets"
 
 
 def _setting_type(
-    name: str, inputs: str, create: Creation, read: Read, delete: Deletion, provider: RealProvider, **fields: Any
+    name: str, inputs: str, noun: str, at: str, missing: str = "", body: str = "", **fields: Any
 ) -> AwsResourceType:
+    """The calls that put, get and delete it end with `noun`. `at`: the setting in what the second one answers."""
+    source = "_".join(word.lower() for word in _WORDS.findall(name))
+    calls = {
+        "delete": Deletion(f"Delete{noun.removesuffix('Configuration')}", _BUCKET),
+        "provider": RealProvider(f"s3/bucket_{source}.go"),
+        **fields,
+    }
     return aws_type(
         f"aws:s3/bucket{name}:Bucket{name}",
         "s3",
         f"bucket {inputs}",
         replaced_by="bucket",
-        create=create,
-        reads=(read,),
-        changes=(Change(create.operation, tuple(inputs.split()), _BUCKET, create.body, together=True),),
-        delete=delete,
-        provider=provider,
-        **fields,
+        create=Creation(f"Put{noun}", "{bucket}", body=body),
+        reads=(Read(f"Get{noun}", _BUCKET, at, missing),),
+        changes=(Change(f"Put{noun}", tuple(inputs.split()), _BUCKET, body, together=True),),
+        **calls,
     )
 
 
@@ -122,45 +129,24 @@ BUCKETS_TYPES = (
         in_reviews=inputs_in_reviews(placed="bucket bucketPrefix forceDestroy objectLockEnabled"),
     ),
     _setting_type(
-        "PublicAccessBlock", _BLOCKS,
-        Creation("PutPublicAccessBlock", "{bucket}", body="PublicAccessBlockConfiguration"),
-        Read(
-            "GetPublicAccessBlock", _BUCKET, "PublicAccessBlockConfiguration", "NoSuchPublicAccessBlockConfiguration",
-        ),
-        Deletion("DeletePublicAccessBlock", _BUCKET),
-        RealProvider("s3/bucket_public_access_block.go"),
+        "PublicAccessBlock", _BLOCKS, "PublicAccessBlock", "PublicAccessBlockConfiguration",
+        "NoSuchPublicAccessBlockConfiguration", "PublicAccessBlockConfiguration",
         unset=dict.fromkeys(_BLOCKS.split(), False),
         live=LiveState(_BLOCKS, "the public access of the bucket {bucket}"),
-        in_reviews=inputs_in_reviews(
-            judged="blockPublicAcls blockPublicPolicy ignorePublicAcls restrictPublicBuckets",
-            placed="bucket",
-        ),
-        part="public access block",
+        in_reviews=inputs_in_reviews(judged=_BLOCKS, placed="bucket"), part="public access block",
     ),
     _setting_type(
-        "ServerSideEncryptionConfiguration", "rules",
-        Creation("PutBucketEncryption", "{bucket}", body="ServerSideEncryptionConfiguration"),
-        Read(
-            "GetBucketEncryption", _BUCKET, "ServerSideEncryptionConfiguration",
-            "ServerSideEncryptionConfigurationNotFoundError",
-        ),
-        Deletion("DeleteBucketEncryption", _BUCKET),
-        RealProvider("s3/bucket_server_side_encryption_configuration.go"),
+        "ServerSideEncryptionConfiguration", "rules", "BucketEncryption", "ServerSideEncryptionConfiguration",
+        "ServerSideEncryptionConfigurationNotFoundError", "ServerSideEncryptionConfiguration",
         unordered="rules", live=LiveState("rules", "the encryption of the bucket {bucket}"),
         in_reviews=inputs_in_reviews(placed="bucket", initial="rules"),
         harmless="a key grants nobody access to the bucket",
     ),
     _setting_type(
-        "Versioning", "versioningConfiguration mfa", Creation("PutBucketVersioning", "{bucket}"),
-        Read(
-            "GetBucketVersioning", _BUCKET,
-            "Status && {VersioningConfiguration: {Status: Status, MFADelete: MFADelete}}",
-        ),
-        Deletion("PutBucketVersioning", {**_BUCKET, "VersioningConfiguration": {"Status": "Suspended"}}),
-        RealProvider(
-            "s3/bucket_versioning.go",
-            unreached={"a bucket that never had versions": "HeadBucket"},
-        ),
+        "Versioning", "versioningConfiguration mfa", "BucketVersioning",
+        "Status && {VersioningConfiguration: {Status: Status, MFADelete: MFADelete}}",
+        delete=Deletion("PutBucketVersioning", {**_BUCKET, "VersioningConfiguration": {"Status": "Suspended"}}),
+        provider=RealProvider("s3/bucket_versioning.go", unreached={"a bucket that never had versions": "HeadBucket"}),
         computed="versioningConfiguration.mfaDelete", behaviour="buckets.VersioningResource",
         in_reviews=inputs_in_reviews(
             judged="versioningConfiguration.status", placed="bucket", initial="versioningConfiguration",
@@ -173,19 +159,14 @@ BUCKETS_TYPES = (
         harmless="it only keeps old versions",
     ),
     _setting_type(
-        "Policy", "policy", Creation("PutBucketPolicy", "{bucket}"),
-        Read("GetBucketPolicy", _BUCKET, "{Policy: Policy}", "NoSuchBucketPolicy"),
-        Deletion("DeleteBucketPolicy", _BUCKET),
-        RealProvider("s3/bucket_policy.go"),
+        "Policy", "policy", "BucketPolicy", "{Policy: Policy}", "NoSuchBucketPolicy",
         own_policy=OwnPolicy("bucket", "bucket", "policy", names_resources=True),
         live=LiveState("policy", "the policy of the bucket {bucket}"),
         in_reviews=inputs_in_reviews(judged="bucket policy"),
     ),
     _setting_type(
-        "OwnershipControls", "rule", Creation("PutBucketOwnershipControls", "{bucket}", body="OwnershipControls"),
-        Read("GetBucketOwnershipControls", _BUCKET, "OwnershipControls", "OwnershipControlsNotFoundError"),
-        Deletion("DeleteBucketOwnershipControls", _BUCKET),
-        RealProvider("s3/bucket_ownership_controls.go"),
+        "OwnershipControls", "rule", "BucketOwnershipControls", "OwnershipControls", "OwnershipControlsNotFoundError",
+        "OwnershipControls",
         model_paths={"rule": "Rules[0]"},
         live=LiveState(
             "rule", "the owners of objects in the bucket {bucket}",
@@ -194,11 +175,8 @@ BUCKETS_TYPES = (
         in_reviews=inputs_in_reviews(placed="bucket", initial="rule"),
     ),
     _setting_type(
-        "LifecycleConfiguration", "rules",
-        Creation("PutBucketLifecycleConfiguration", "{bucket}", body="LifecycleConfiguration"),
-        Read("GetBucketLifecycleConfiguration", _BUCKET, "{Rules: Rules}", "NoSuchLifecycleConfiguration"),
-        Deletion("DeleteBucketLifecycle", _BUCKET),
-        RealProvider("s3/bucket_lifecycle_configuration.go"),
+        "LifecycleConfiguration", "rules", "BucketLifecycleConfiguration", "{Rules: Rules}",
+        "NoSuchLifecycleConfiguration", "LifecycleConfiguration",
         live=LiveState("rules", "the lifecycle rules of the bucket {bucket}"),
         in_reviews=inputs_in_reviews(placed="bucket", initial="rules", in_any_order="rules"),
         keeps_less=tuple(

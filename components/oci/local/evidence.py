@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from components.oci import iam
@@ -23,7 +22,7 @@ from components.oci.iam.judge import (
 from components.oci.iam.parse import parse_statement
 from components.oci.iam.permissions import is_documented, verb_covers
 from components.oci.iam.statement import VERBS
-from components.platform.evidence import LostCall, PolicyInForce, RecordedCall, StatementMutation
+from components.platform.evidence import LostCall, PolicyInForce, RecordedCall, StatementMutation, read_decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +50,9 @@ def read_recorded_call(row: Mapping[str, Any], names: Mapping[str, str]) -> Reco
         type=fields["type"], ocid=fields["id"], name=fields["name"], compartment=fields["compartment"],
         groups=_memberships(fields["groups"]), dynamic_groups=_memberships(fields["dynamicGroups"]),
     )  # fmt: skip
-    return RecordedCall(
-        operation=row["operation"],
-        principal=principal,
-        who=names.get(principal.ocid) or f"{principal.type} {principal.name or principal.ocid}",
-        permissions=tuple(row["permissions"]),
-        target=Target(row["target"]["compartment"], row["target"]["variables"]),
-        times=int(row["times"]),
-        allowed=bool(row["allowed"]),
-        by=tuple((one["permission"], one["policy"], one["statement"]) for one in row["by"]),
-        missing=tuple(row["missing"]),
-        at=datetime.fromisoformat(row["time"]),
-    )
+    who = names.get(principal.ocid) or f"{principal.type} {principal.name or principal.ocid}"
+    target = Target(row["target"]["compartment"], row["target"]["variables"])
+    return read_decision(row, principal, who, target, row["missing"])
 
 
 def _memberships(rows: Iterable[Mapping[str, str]]) -> tuple[Membership, ...]:

@@ -12,7 +12,7 @@ from components.aws.iam.decide import AwsPrincipal, Decision, Need, decide_aws_c
 from localcloud.aws.access.needs import common_keys, needs_of_aws_call, special_keys
 from localcloud.aws.access.policies import in_force, role_named, trust_of
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.aws_errors import Reason, RefusalError, denied_access
+from localcloud.aws.aws_errors import Reason, RefusalError, aws_refusal, denied_access
 from localcloud.aws.calls import AwsCall
 from localcloud.server import http
 from localcloud.server.owned_rows import OwnedRows
@@ -40,12 +40,7 @@ def authorize_aws_call(call: AwsCall, principal: AwsPrincipal, record: AwsRecord
         if not decision.allowed:
             log.warning("refused %s to %s: %s on %s", call.name, principal.arn, need.action, need.resource)
             if call.service.prefix == "ec2" and need.action == "iam:CreateServiceLinkedRole":
-                message = (
-                    "The provided credentials do not have permission to create the service-linked role for EC2 Spot"
-                    " Instances."
-                )
-                code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
-                raise RefusalError(Reason.DENIED, message, code)
+                raise aws_refusal("spot role")
             raise denied_access(principal.arn, need.action, need.resource, decision.why)
     if call.name == "sts.AssumeRole":
         # The role's trust policy must allow the caller or the whole account.

@@ -23,6 +23,7 @@ from localcloud.aws.additions.outside import (
     apply_filters,
     attached_outside,
     own_table,
+    shown_with_tags,
     utc_now,
 )
 from localcloud.aws.aws_errors import aws_refusal
@@ -67,8 +68,7 @@ class CapacityReservations(Operations):
             "CreateDate": utc_now(), "EphemeralStorage": False, **more,
         }  # fmt: skip
         own_table(self.ec2_backend, "reservations")[identifier] = reservation
-        if tags := self._parse_tag_specification().get("capacity-reservation"):
-            self.ec2_backend.create_tags([identifier], tags)
+        self._tag_as_asked("capacity-reservation", identifier)
         return action_result({"CapacityReservation": _shown_reservation(self.ec2_backend, reservation)})
 
     def describe_capacity_reservations(self) -> Any:
@@ -239,11 +239,8 @@ def _used_places(backend: Any, reservation: dict[str, Any]) -> int:
 
 
 def _shown_reservation(backend: Any, reservation: dict[str, Any]) -> dict[str, Any]:
-    tags = backend.describe_tags(filters={"resource-id": [reservation["CapacityReservationId"]]})
     left = reservation["TotalInstanceCount"] - _used_places(backend, reservation)
     state = _state_of(reservation)
     block = {"EndDate": _end_of(reservation)} if reservation["ReservationType"] == CAPACITY_BLOCK else {}
-    return {
-        **reservation, **block, "State": state, "AvailableInstanceCount": left if state == "active" else 0,
-        "Tags": [{"Key": tag["key"], "Value": tag["value"]} for tag in tags],
-    }  # fmt: skip
+    now = {"State": state, "AvailableInstanceCount": left if state == "active" else 0}
+    return shown_with_tags(backend, {**reservation, **block, **now}, reservation["CapacityReservationId"])

@@ -132,12 +132,10 @@ class KmsKeys(Operations):
     """Operations of KMS. They accept ARNs of keys, while moto accepts only ids."""
 
     def disable_key(self) -> str:
-        self._change("disable_key")
-        return json.dumps(None)
+        return json.dumps(self._change("disable_key"))
 
     def enable_key(self) -> str:
-        self._change("enable_key")
-        return json.dumps(None)
+        return json.dumps(self._change("enable_key"))
 
     def schedule_key_deletion(self) -> str:
         days = self._get_param("PendingWindowInDays")

@@ -35,7 +35,7 @@ class Outside:
     def run_deferred(self) -> None:
         steps, self._deferred = self._deferred, []
         for step in steps:
-            step()
+            self.machines.later(step)
 
 
 _outside: list[Outside] = []
@@ -68,12 +68,23 @@ def own_table(backend: Any, name: str) -> dict[str, Any]:
     return table
 
 
+def shown_with_tags(backend: Any, row: Mapping[str, Any], identifier: str) -> dict[str, Any]:
+    """A row of ours with the tags that moto keeps for it."""
+    tags = backend.describe_tags(filters={"resource-id": [identifier]})
+    return {**row, "Tags": [{"Key": tag["key"], "Value": tag["value"]} for tag in tags]}
+
+
 class Operations:
     """Base of our operations, which have the names of moto's methods. `with_ours` mixes them in before moto's response
     class. So they override its methods, and `self` is also a handler of moto."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)
+
+    def _tag_as_asked(self, kind: str, identifier: str) -> None:
+        """Gives a new resource of ours the tags of the call."""
+        if tags := self._parse_tag_specification().get(kind):
+            self.ec2_backend.create_tags([identifier], tags)
 
     def _by_moto(self, operation: str, *given: Any) -> Any:
         """Calls moto's own implementation of an operation."""

@@ -7,7 +7,7 @@ import secrets
 from typing import Any
 
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.additions.outside import Operations, action_result, apply_filters, own_table
+from localcloud.aws.additions.outside import Operations, action_result, apply_filters, own_table, shown_with_tags
 from localcloud.aws.aws_errors import aws_refusal
 
 _GROUP_FILTERS = {"group-name": "GroupName", "group-arn": "GroupArn", "state": "State", "strategy": "Strategy"}
@@ -33,9 +33,8 @@ class PlacementGroups(Operations):
             "GroupArn": f"arn:aws:ec2:{self.region}:{ACCOUNT}:placement-group/{name}",
             **({"PartitionCount": self._get_int_param("PartitionCount", 7)} if strategy == "partition" else {}),
         }  # fmt: skip
-        if tags := self._parse_tag_specification().get("placement-group"):
-            self.ec2_backend.create_tags([identifier], tags)
-        return action_result({"PlacementGroup": _shown_group(self.ec2_backend, groups[name])})
+        self._tag_as_asked("placement-group", identifier)
+        return action_result({"PlacementGroup": shown_with_tags(self.ec2_backend, groups[name], identifier)})
 
     def describe_placement_groups(self) -> Any:
         groups = own_table(self.ec2_backend, "placement_groups")
@@ -44,7 +43,7 @@ class PlacementGroups(Operations):
             find_group(self.ec2_backend, name)
         wanted = self._filters_from_querystring()
         rows = [
-            _shown_group(self.ec2_backend, row)
+            shown_with_tags(self.ec2_backend, row, row["GroupId"])
             for row in groups.values()
             if (not names or row["GroupName"] in names) and (not ids or row["GroupId"] in ids)
         ]
@@ -75,8 +74,3 @@ def group_by_id(backend: Any, identifier: str) -> dict[str, Any]:
         if row["GroupId"] == identifier:
             return row
     raise aws_refusal("placement id", group=identifier)
-
-
-def _shown_group(backend: Any, row: dict[str, Any]) -> dict[str, Any]:
-    tags = backend.describe_tags(filters={"resource-id": [row["GroupId"]]})
-    return {**row, "Tags": [{"Key": tag["key"], "Value": tag["value"]} for tag in tags]}

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
-import hashlib
 import io
 import json
 import shutil
@@ -37,6 +36,7 @@ from localcloud.hosts.assignment import (
     Outline,
     Subnet,
     WholeMachine,
+    hardware_address,
 )
 from localcloud.hosts.images import Shown
 
@@ -201,7 +201,7 @@ async def build_machine_assignment(
     await asyncio.to_thread(_write_boot_files, machine, folder)
     router = machine_network.router_address(facts)
     subnet = Subnet(
-        facts.subnet, facts.network, router, require_mac_address(router), int(facts.subnet_block.partition("/")[2])
+        facts.subnet, facts.network, router, hardware_address(router), int(facts.subnet_block.partition("/")[2])
     )
     return Assignment(
         id=machine.id,
@@ -213,25 +213,15 @@ async def build_machine_assignment(
         mounts=(),
         subnet=subnet,
         interfaces=[
-            Interface(interface.id, interface.address, interface.mac or require_mac_address(interface.address), reach)
+            Interface(interface.id, interface.address, interface.mac or hardware_address(interface.address), reach)
         ],
         lines=lambda group, rank: lines,
-        upkeep=_renew_nothing,
         keeps_disks=True,
     )
 
 
 def command_file(folder: Path, command: str, kind: str = "json") -> Path:
     return folder / _GIVEN / COMMANDS / f"{command}.{kind}"
-
-
-def require_mac_address(text: str) -> str:
-    """A MAC address that is derived from an IP address."""
-    return "02:" + ":".join(f"{byte:02x}" for byte in hashlib.sha256(text.encode()).digest()[:5])
-
-
-async def _renew_nothing() -> None:
-    """Does nothing: an instance renews its credentials from the metadata service."""
 
 
 def _write_boot_files(machine: Machine, folder: Path) -> None:

@@ -51,28 +51,8 @@ class Instances:
         self._network = LatestNetwork(reports)
         self._renewing: set[asyncio.Task[None]] = set()  # the event loop has only weak references
 
-    # -- called by the local AWS, on any thread
-
-    def started(self, machine: Machine) -> None:
-        self._later(self._start, machine)
-
-    def stopped(self, instance: str) -> None:
-        self._later(self._end, instance, "stop")
-
-    def terminated(self, instance: str) -> None:
-        self._later(self._end, instance, "terminate")
-
-    def rebooted(self, machine: Machine) -> None:
-        self._later(self._reboot, machine)
-
-    def send(self, command: MachineCommand) -> None:
-        self._later(self._send, command)
-
-    def cancel(self, command: str, instance: str) -> None:
-        self._later(self._cancel, command, instance)
-
-    def network_changed(self) -> None:
-        self._later(self._renew)
+    def later(self, step: Callable[[], None]) -> None:
+        self._loop.call_soon_threadsafe(step)
 
     async def stop(self) -> None:
         await self.hosts.stop()
@@ -84,18 +64,21 @@ class Instances:
     async def evidence(self, instance: str) -> Mapping[str, Any]:
         return await self.hosts.evidence(instance)
 
-    def _later(self, act: Callable[..., None], *words: Any) -> None:
-        self._loop.call_soon_threadsafe(act, *words)
+    # -- called by the local AWS, on the event loop
 
-    # -- on the event loop
-
-    def _start(self, machine: Machine) -> None:
+    def started(self, machine: Machine) -> None:
         if machine.id in self._running:
             # A start followed a stop at once, and the instance is still shutting down.
             self._running[machine.id].machine, self._running[machine.id].then = machine, "boot"
             return
         self._running[machine.id] = _Instance(machine)
         self.hosts.submit(machine.id)
+
+    def stopped(self, instance: str) -> None:
+        self._end(instance, "stop")
+
+    def terminated(self, instance: str) -> None:
+        self._end(instance, "terminate")
 
     def _end(self, instance: str, then: str) -> None:
         if running := self._running.get(instance):
@@ -104,12 +87,12 @@ class Instances:
         elif then == "terminate":
             self._forget(instance)
 
-    def _reboot(self, machine: Machine) -> None:
+    def rebooted(self, machine: Machine) -> None:
         if running := self._running.get(machine.id):
             running.machine, running.then = machine, "boot"
             self.hosts.cancel(machine.id)
 
-    def _send(self, command: MachineCommand) -> None:
+    def send(self, command: MachineCommand) -> None:
         running = self._running.get(command.instance)
         if running is None:
             return
@@ -128,7 +111,7 @@ class Instances:
         draft.chmod(0o644)
         draft.replace(path)
 
-    def _cancel(self, command: str, instance: str) -> None:
+    def cancel(self, command: str, instance: str) -> None:
         running = self._running.get(instance)
         if running is None or command not in running.commands:
             return
@@ -137,7 +120,7 @@ class Instances:
         else:
             running.commands.pop(command)
 
-    def _renew(self) -> None:
+    def network_changed(self) -> None:
         self._renewing.add(task := self._loop.create_task(self._renew_network()))
         task.add_done_callback(self._renewing.discard)
 
@@ -174,7 +157,7 @@ class Instances:
             self._reports.command_ended(command.id, run, 1, "", "The instance shut down before the command ended")
         then = running.then or ("boot" if running.shutdown_request == "reboot" else "")
         if then == "boot":
-            self._start(running.machine)
+            self.started(running.machine)
         elif then == "terminate":
             self._forget(run)
         elif not then and running.shutdown_request:

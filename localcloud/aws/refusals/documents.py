@@ -13,15 +13,13 @@ from typing import Any
 
 from catalog.tables import table
 from components.aws.iam.decide import fits_wildcards, is_operator
+from components.aws.iam.documents import STATEMENT_KEYS
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.aws_errors import Reason, RefusalError
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.moto_state import moto_backend
 from localcloud.server.http import parse_strict_json
 
-_OF_STATEMENTS = frozenset({
-    "Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition", "Principal", "NotPrincipal",
-})  # fmt: skip
 _SPACE = re.compile(r"\s")
 _ENTITY = re.compile(r"arn:aws:iam::(\d{12}):(user|role)/(.+)")
 _ACCOUNT = re.compile(r"\d{12}|arn:aws:iam::\d{12}:root|arn:aws:sts::\d{12}:[a-z-]+/.+|A[A-Z]{2}A[A-Z0-9]{12,}|\*")
@@ -70,7 +68,7 @@ def _check_document(text: str, kind: str, call: AwsCall) -> None:
     for statement in statements:
         if not isinstance(statement, dict):
             raise _MalformedError("Invalid policy syntax.")
-        if unknown := statement.keys() - _OF_STATEMENTS:
+        if unknown := statement.keys() - STATEMENT_KEYS:
             raise _MalformedError(f"Unknown field {min(unknown)}")
         if any(one in statement and f"Not{one}" in statement for one in ("Action", "Resource", "Principal")):
             raise _MalformedError("Invalid policy syntax.")

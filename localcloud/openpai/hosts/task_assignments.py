@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
@@ -23,6 +22,7 @@ from localcloud.hosts.assignment import (
     Outline,
     SharedFolder,
     Subnet,
+    hardware_address,
 )
 from localcloud.hosts.firewall import FirewallRule
 from localcloud.hosts.node_setup import GIVEN
@@ -160,19 +160,9 @@ def build_task_assignment(attempt: TaskAttempt, folder: Path, lines: Lines) -> A
         subnet=subnet,
         interfaces=[Interface(attempt.id, attempt.address, hardware_address(attempt.address), lambda: _REACH)],
         lines=lambda group, rank: lines,
-        upkeep=_no_upkeep,
         shared=shared,
         user=_USER,
     )
-
-
-def hardware_address(address: str) -> str:
-    """The hardware address for an IP address. It is always the same."""
-    return "02:" + ":".join(f"{byte:02x}" for byte in hashlib.sha256(address.encode()).digest()[:5])
-
-
-async def _no_upkeep() -> None:
-    """Renews nothing: no file or credential of a task expires."""
 
 
 def _open_rule(direction: Direction) -> FirewallRule:
