@@ -205,12 +205,7 @@ class AwsCloud:
         return await self._on_thread(lambda _: machine_view.subnet_facts(moto_backend("ec2", region), subnet))
 
     async def machines(self) -> Sequence[Machine]:
-        return (
-            await self.read_state(
-                lambda: [machine_view.machine_of_instance(one) for one in machine_view.active_instances()]
-            )
-            or ()
-        )
+        return await self.read_state(machine_view.active_machines) or ()
 
     async def read_state(self, read: Callable[[], Answer]) -> Answer | None:
         """Reads moto's state on the simulation's thread, where nothing changes meanwhile. Returns None if AWS was never

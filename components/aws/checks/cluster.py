@@ -100,11 +100,8 @@ def ssh_port(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
             # sshd starts first, and in a range a framework finds another port that is free.
             if taken.size == 1 and taken.first == port:
                 message = f"{port} is one of the job's `{used.label}` ports ({taken})"
-                yield Wrong(
-                    _cluster_path(name, "sshPort"),
-                    message,
-                    f"use {'3022, or ' if port != 3022 else ''}another port that nothing uses",
-                )
+                other = f"{'3022, or ' if port != 3022 else ''}another port that nothing uses"
+                yield Wrong(_cluster_path(name, "sshPort"), message, f"use {other}")
 
 
 @rule("TY859", "machines that never stop", severity="warning")

@@ -120,11 +120,8 @@ def libfabric_without_efa(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     for name, job, _machine, own in _jobs_on_machines(stack):
         if own.host_nic and job.efa == 0 and job.cluster.host_nic != _SOCKETS:
             message = "libfabric reaches other nodes over EFA, but no interface is one"
-            yield Wrong(
-                at("jobs", name, "cluster", "hostNic"),
-                message,
-                "use `hostNic: sockets`, or remove `efa`: that means all",
-            )
+            remedy = "use `hostNic: sockets`, or remove `efa`: that means all"
+            yield Wrong(at("jobs", name, "cluster", "hostNic"), message, remedy)
 
 
 @rule("TY162", "tensors carried by what the accelerators do not have")

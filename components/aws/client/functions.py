@@ -19,12 +19,10 @@ def get_capacity_reservation(config: Properties, arguments: Properties) -> dict[
     """A capacity reservation, or a capacity block, by its id. Times are texts."""
     session, named = Session.of(config), [arguments["id"]]
     try:
-        rows = session.client("ec2").describe_capacity_reservations(CapacityReservationIds=named)[
-            "CapacityReservations"
-        ]
+        answer = session.client("ec2").describe_capacity_reservations(CapacityReservationIds=named)
     except Exception as error:
         raise aws_refusal(f"the capacity reservation {arguments['id']}", error) from None
-    row: Mapping[str, Any] = rows[0]
+    row: Mapping[str, Any] = answer["CapacityReservations"][0]
     values = {pulumi_name_of_member(name): row[name] for name in row if name != "Tags"}
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
 

@@ -253,13 +253,8 @@ def wake_machines(queue: Queue, instances: Sequence[Instance], why: str, patient
     if not running:
         return
     client = queue.session.client("ssm", queue.cluster.region)
-    send = partial(
-        client.send_command,
-        InstanceIds=[one.id for one in running],
-        DocumentName=_DOCUMENT,
-        Comment=terminal_line(why)[:100],
-        Parameters={"commands": [WAKE]},
-    )
+    command = {"DocumentName": _DOCUMENT, "Comment": terminal_line(why)[:100], "Parameters": {"commands": [WAKE]}}
+    send = partial(client.send_command, InstanceIds=[one.id for one in running], **command)
     began, pause = time.monotonic(), _FIRST_PAUSE
     while True:
         try:

@@ -85,14 +85,8 @@ def ticket_node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, 
         code = start.get("code")
         is_code = type(code) is int and 0 < abs(code) < _LARGEST_CODE
         details = _report_text(start, "details") or (f"exit code {code}" if is_code else "")
-        return NodeRun(
-            name,
-            run_id,
-            str(start["state"]),
-            details,
-            _zoned_time(start, "startedAt"),
-            _zoned_time(start, "finishedAt"),
-        )
+        began, ended = (_zoned_time(start, key) for key in ("startedAt", "finishedAt"))
+        return NodeRun(name, run_id, str(start["state"]), details, began, ended)
     if start is not None:
         lost = _loss_reason(start, instance)
         state = "FAILED" if lost else "CANCELING" if facts.cancelled else "IN_PROGRESS"

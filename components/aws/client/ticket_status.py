@@ -110,11 +110,8 @@ class AwsRunReader(RunReader):
             if one.gone:
                 continue
             report = None if one.down else machines.report_of_this_boot(one, reports.get(name))
-            doing, reason = (
-                (report.state, terminal_line(report.text("reason"))[:_LONGEST_REASON])
-                if report is not None
-                else ("", "")
-            )
+            doing = report.state if report is not None else ""
+            reason = terminal_line(report.text("reason"))[:_LONGEST_REASON] if report is not None else ""
             yield MachineSeen(job, name, one.id, one.state, doing, one.launched, reason)
 
     def _is_wanted(self, cluster: Cluster) -> bool:

@@ -94,16 +94,9 @@ def keep_secret(
     name: str, called: str, why: str, value: pulumi.Input[str], tags: Mapping[str, str], opts: pulumi.ResourceOptions
 ) -> tuple[pulumi.Output[str], aws.secretsmanager.SecretVersion]:
     """Makes a secret with its value. Returns its name, and the version that must exist before nodes read it."""
-    secret = aws.secretsmanager.Secret(
-        name,
-        name=called,
-        description=why,
-        # By default, the name of a deleted secret is blocked for days, and the stack could not be made again.
-        recovery_window_in_days=0,
-        tags=dict(tags),
-        opts=opts,
-    )
-    version = aws.secretsmanager.SecretVersion(
-        name, secret_id=secret.id, secret_string=pulumi.Output.secret(value), opts=opts
-    )
+    # By default, the name of a deleted secret is blocked for days, and the stack could not be made again.
+    named = {"name": called, "description": why, "recovery_window_in_days": 0}
+    secret = aws.secretsmanager.Secret(name, tags=dict(tags), opts=opts, **named)
+    hidden = pulumi.Output.secret(value)
+    version = aws.secretsmanager.SecretVersion(name, secret_id=secret.id, secret_string=hidden, opts=opts)
     return secret.name, version

@@ -90,14 +90,11 @@ class Cluster(AwsComponent):
             bucket=args.context.bucket, log_group=log_group, image=args.context.fill(args.job.image)
         )
         data = named.apply(lambda names: encode_user_data(user_data(NodeSettings(**settings, **renewed, **names))))
-        return aws.ec2.LaunchTemplate(
-            args.job.name,
-            name=self.template_name,
-            description=f"Machines of {cluster.name}",
-            tags=resource_tags(self._tags, cluster.name) | self._chosen("automatic"),
-            opts=self._replaced_with_place(args.context.bucket, log_group),
-            **launch_template(cluster, args.image, args.place, data, self._tags),
-        )
+        inputs = launch_template(cluster, args.image, args.place, data, self._tags)
+        inputs |= {"name": self.template_name, "description": f"Machines of {cluster.name}"}
+        tags = resource_tags(self._tags, cluster.name) | self._chosen("automatic")
+        again = self._replaced_with_place(args.context.bucket, log_group)
+        return self._make(aws.ec2.LaunchTemplate, args.job.name, again, tags=tags, **inputs)
 
     def _replaced_with_place(self, *names: pulumi.Output[str | None]) -> pulumi.ResourceOptions:
         """Options that replace the template when network, profile or names change, which cannot change on an existing
@@ -134,13 +131,10 @@ class Cluster(AwsComponent):
         """An address for the first node. With several interfaces, AWS has to be told which one gets it."""
         name = self._args.job.name
         tags = resource_tags(self._tags, self._cluster.name) | self._chosen("elastic")
-        address = aws.ec2.Eip(name, domain="vpc", tags=tags, opts=self._inside)
-        aws.ec2.EipAssociation(
-            name,
-            allocation_id=address.id,
-            network_interface_id=self.instances[self._nodes[0]].primary_network_interface_id,
-            opts=self._inside,
-        )
+        address = self._make(aws.ec2.Eip, name, domain="vpc", tags=tags)
+        interface = self.instances[self._nodes[0]].primary_network_interface_id
+        ends = {"allocation_id": address.id, "network_interface_id": interface}
+        aws.ec2.EipAssociation(name, opts=self._inside, **ends)
         return address.public_ip
 
 

@@ -52,18 +52,12 @@ class Placed:
 def stack_outputs(here: Context, placed: Placed, jobs: Mapping[str, Job]) -> dict[str, Any]:
     plan = here.plan
     console = f"https://{plan.region}.console.aws.amazon.com"
-    made = {
-        "network": plan.network.create,
-        "access": plan.access.create,
-        "bucket": plan.bucket.create,
-        "registry": plan.registry.create,
-        "logs": plan.logs.enabled and plan.logs.create,
-    }
+    concerns = ("network", "access", "bucket", "registry", *(["logs"] if plan.logs.enabled else []))
     exported: dict[str, Any] = {
         "account": here.account,
         "region": plan.region,
         # The resources that the stack itself made. The others stay when the stack is destroyed.
-        "made": [concern for concern, is_made in made.items() if is_made],
+        "made": [concern for concern in concerns if getattr(plan, concern).create],
         REPLACED_WITH: list(PLACE),
         "bucket": here.bucket,
         "bucketUri": here.bucket_uri,
@@ -174,15 +168,10 @@ def _make_jobs(
 def _archive_object(name: str, here: Context, key: str, archive: CodeArtifact, storage: Storage) -> pulumi.Resource:
     """An object whose key has its digest. The previous one is kept, because machines and queued runs may still need
     it."""
-    return aws.s3.BucketObjectv2(
-        name,
-        bucket=here.bucket,
-        key=key,
-        source=pulumi.FileAsset(str(archive.path)),
-        content_type="application/gzip",
-        tags=dict(here.plan.tags),
-        opts=pulumi.ResourceOptions(depends_on=[storage], retain_on_delete=True),
-    )
+    content = {"source": pulumi.FileAsset(str(archive.path)), "content_type": "application/gzip"}
+    kept = pulumi.ResourceOptions(depends_on=[storage], retain_on_delete=True)
+    tags = dict(here.plan.tags)
+    return aws.s3.BucketObjectv2(name, bucket=here.bucket, key=key, tags=tags, opts=kept, **content)
 
 
 DEPLOYMENT = Deployment(deploy_aws_dl1)

@@ -101,11 +101,8 @@ def _check_existing_network(search: _Search, plan: AwsDl1Plan, subnet: str, zone
     found = search.look(place, f"the subnet {subnet}", "ec2", "getSubnet", id=subnet)
     zone = found.get("availabilityZone")
     if zones and zone and zone not in zones:
-        search.add(
-            place,
-            f"the subnet lies in {zone}, which does not offer {_machine_types(plan)}",
-            f"use one in {quoted_list(zones)}",
-        )
+        message = f"the subnet lies in {zone}, which does not offer {_machine_types(plan)}"
+        search.add(place, message, f"use one in {quoted_list(zones)}")
     place = at("network", "securityGroup")
     owner = search.look(place, f"the security group {group}", "ec2", "getSecurityGroup", id=group)
     if found.get("vpcId") and owner.get("vpcId") and found["vpcId"] != owner["vpcId"]:
@@ -114,9 +111,8 @@ def _check_existing_network(search: _Search, plan: AwsDl1Plan, subnet: str, zone
     elif owner:
         # EFA needs all traffic from and to the group itself.
         try:
-            ids = look_up_in_aws("vpc", "getSecurityGroupRules", filters=[{"name": "group-id", "values": [group]}])[
-                "ids"
-            ]
+            filters = [{"name": "group-id", "values": [group]}]
+            ids = look_up_in_aws("vpc", "getSecurityGroupRules", filters=filters)["ids"]
             rows = [look_up_in_aws("vpc", "getSecurityGroupRule", securityGroupRuleId=one) for one in ids]
         except Exception:  # Pulumi raises nothing more precise for what a provider answers
             return
@@ -210,10 +206,8 @@ class _Search:
     def _zones_of(self, *kinds: str) -> Iterable[str]:
         filters = [{"name": "instance-type", "values": [*kinds]}]
         arguments = {"filters": filters, "locationType": "availability-zone"}
-        words = f"the zones of {quoted_list(kinds[:1])}"
-        return self.look(("config", "aws:region"), words, "ec2", "getInstanceTypeOfferings", **arguments).get(
-            "locations", ()
-        )
+        place, words = ("config", "aws:region"), f"the zones of {quoted_list(kinds[:1])}"
+        return self.look(place, words, "ec2", "getInstanceTypeOfferings", **arguments).get("locations", ())
 
     def image(self, job: AwsJobPlan, region: str, recorded: Recorded) -> MachineImage | None:
         """The image of a job's machines. What a parameter says counts when they are made: they keep their image."""

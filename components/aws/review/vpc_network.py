@@ -18,6 +18,8 @@ from components.values.security_rules import SecurityRule
 
 NODES, ENDPOINTS = "the nodes", "the endpoints of services"
 ANYWHERE = "0.0.0.0/0"
+# Of a route, or of one in a table's own list.
+_TARGETS = ("destinationCidrBlock", "destinationIpv6CidrBlock", "destinationPrefixListId", "cidrBlock", "ipv6CidrBlock")
 _GATEWAYS = {
     "gatewayId": "an internet gateway",
     "natGatewayId": "a NAT gateway",
@@ -138,26 +140,17 @@ def _route_ways(side: Snapshot) -> Iterator[str]:
     for table in side.of_part("route table"):
         routes += [(table.id, route) for route in _as_list(table.inputs.get("routes")) if isinstance(route, Mapping)]
     names = {subnet.id: subnet.name for subnet in side.of_part("subnet")}
-    targets = (
-        "destinationCidrBlock",
-        "destinationIpv6CidrBlock",
-        "destinationPrefixListId",
-        "cidrBlock",
-        "ipv6CidrBlock",
-    )
     own_tables = {table.id for table in side.of_part("route table")}
-    for association in side.of_part("route table association"):
-        table_id = str(association.inputs.get("routeTableId"))
+    associated = [
+        (str(one.inputs.get("routeTableId")), names.get(subnet := str(one.inputs.get("subnetId")), subnet))
+        for one in side.of_part("route table association")
+    ]
+    for table_id, subnet in associated:
         if table_id not in own_tables:
-            subnet = names.get(str(association.inputs.get("subnetId")), str(association.inputs.get("subnetId")))
             yield f"the subnet `{subnet}`: through the route table {table_id}, whose routes are not the stack's"
     for table_id, route in routes:
-        peer = next((str(route[key]) for key in targets if route.get(key)), UNKNOWN)
+        peer = next((str(route[key]) for key in _TARGETS if route.get(key)), UNKNOWN)
         gateway = next((words for key, words in _GATEWAYS.items() if route.get(key)), "a gateway that is not known")
-        subnets = [
-            names.get(str(one.inputs.get("subnetId")), str(one.inputs.get("subnetId")))
-            for one in side.of_part("route table association")
-            if str(one.inputs.get("routeTableId")) == table_id
-        ]
+        subnets = [subnet for its_table, subnet in associated if its_table == table_id]
         for subnet in subnets or [f"with the route table {table_id}"]:
             yield f"the subnet `{subnet}`: to {peer} through {gateway}"

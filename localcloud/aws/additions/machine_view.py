@@ -109,6 +109,10 @@ def active_instances() -> list[Any]:
     return [one for one in living_instances() if one.state in _ACTIVE]
 
 
+def active_machines() -> list[Machine]:
+    return [machine_of_instance(one) for one in active_instances()]
+
+
 def machine_of_instance(instance: Any) -> Machine:
     tags = {tag["key"]: tag["value"] for tag in instance.get_tags()}
     return Machine(

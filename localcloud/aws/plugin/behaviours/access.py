@@ -110,13 +110,8 @@ class VersionResource(AwsResource):
         for stage in sorted(now - wanted - {_CURRENT}):
             self._move(call, inputs, parts, stage, {"RemoveFromVersionId": parts["versionId"]})
         for stage in sorted(wanted - now):
-            self._move(
-                call,
-                inputs,
-                parts,
-                stage,
-                {"MoveToVersionId": parts["versionId"], **self._holder_of(call, inputs, stage)},
-            )
+            how = {"MoveToVersionId": parts["versionId"], **self._holder_of(call, inputs, stage)}
+            self._move(call, inputs, parts, stage, how)
 
     def _holder_of(self, call: Call, inputs: Properties, stage: str) -> Properties:
         """The parameter with the version that has the stage now, which the API requires to move a stage."""

@@ -24,7 +24,7 @@ _PEERS = {
     "securityGroups": ("UserIdGroupPairs", "GroupId"),
 }
 
-# The peers of a rule that is a separate resource.
+# The peers of a rule that is a separate resource, in the same order.
 _RULE_PEERS = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
 
 
@@ -171,13 +171,8 @@ class GroupRuleResource(AwsResource):
         return update.members["SecurityGroupRule"]
 
     def creation(self, builder: ParameterBuilder, inputs: Properties) -> Properties:
-        peers = {
-            "cidrBlocks": inputs.get("cidrIpv4"),
-            "ipv6CidrBlocks": inputs.get("cidrIpv6"),
-            "prefixListIds": inputs.get("prefixListId"),
-            "securityGroups": inputs.get("referencedSecurityGroupId"),
-        }
-        given = {key: [peer] for key, peer in peers.items() if peer is not None}
+        peers = zip(_PEERS, (inputs.get(name) for name in _RULE_PEERS), strict=True)
+        given = {key: [peer] for key, peer in peers if peer is not None}
         plain = {key: inputs.get(key) for key in ("fromPort", "toPort", "description")}
         rule = {"protocol": inputs.get("ipProtocol"), **plain, **given}
         permission = {key: value for key, value in _permission_of_rule(rule, "").items() if value is not None}
