@@ -7,6 +7,7 @@ The names of the objects below `peers/` contain all that, so one list request re
     peers/g<generation>/<rank>/<nonce>/end/<how>/<code>
     peers/g<generation>/<rank>/<nonce>/idle/<number>
     peers/g<generation>/<rank>/<nonce>/test/<what it found>   (launcher/preflight.py)
+    peers/stacks/<token>                                      (a person asks for stacks: launcher/stacks)
 
 Each start has a folder of its own (launcher/retries.py), so nodes never meet those of an earlier start. Each launcher
 process has its own nonce, because the platform may start a node again within a start. All times are by the object
@@ -16,6 +17,7 @@ store's clock, so no node's clock matters.
 from __future__ import annotations
 
 import calendar
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -25,6 +27,9 @@ from launcher.stores import Stored
 
 SUCCEEDED, FAILED, RETRY, STOPPED = "succeeded", "failed", "retry", "stopped"
 FOLDER = "peers/"
+# A request for stacks (docs/contracts.md). Commands write it, and have the same prefix.
+REQUESTS = FOLDER + "stacks/"
+_TOKEN = re.compile(r"[0-9a-f]{16}")
 # An arrival that is this much older than our own belongs to a dead launcher: a living one renews its arrival three
 # times as often. A node that starts again may find such arrivals, for example after a local cloud was killed.
 STALE_SECONDS = 90.0
@@ -86,6 +91,16 @@ def parse_board_events(listed: Iterable[Stored]) -> list[Event]:
     return found
 
 
+def parse_stack_requests(listed: Iterable[Stored], since: float) -> tuple[str, ...]:
+    """The tokens of requests for stacks that are not older than this launcher's arrival, oldest first."""
+    asked = [
+        (rfc3339_seconds(item.modified), item.name[len(REQUESTS) :])
+        for item in listed
+        if item.name.startswith(REQUESTS) and _TOKEN.fullmatch(item.name[len(REQUESTS) :])
+    ]
+    return tuple(token for at, token in sorted(asked) if since and at >= since)
+
+
 def rfc3339_seconds(text: str) -> float:
     """An RFC 3339 time of UTC as seconds."""
     try:
@@ -98,10 +113,12 @@ def rfc3339_seconds(text: str) -> float:
 
 @dataclass(frozen=True)
 class Board:
-    """All events at one moment, as seen by a node that arrived at `since` (the object store's time)."""
+    """All events at one moment, as seen by a node that arrived at `since` (the object store's time). `requests`: the
+    tokens of requests for stacks since then."""
 
     all: tuple[Event, ...]
     since: float
+    requests: tuple[str, ...] = ()
 
     def current(self) -> dict[int, Event]:
         """By rank, the newest arrival: it belongs to the rank's current launcher."""

@@ -168,8 +168,12 @@ class BoardClient:
 
     def post(self, name: str, content: Any, folder: Folder | None = None) -> None:
         """Puts an object as soon as possible. It replaces content of the same name that has not been put yet."""
+        self.post_bytes(name, json.dumps(content, separators=(",", ":")).encode(), folder)
+
+    def post_bytes(self, name: str, content: bytes, folder: Folder | None = None) -> None:
+        """The same with content that is not JSON."""
         with self._changed:
-            self._posts[folder or self.folder, name] = json.dumps(content, separators=(",", ":")).encode()
+            self._posts[folder or self.folder, name] = content
             self._changed.notify_all()
 
     def flush(self, seconds: float) -> bool:
@@ -255,13 +259,14 @@ class BoardClient:
         return True
 
     def _read(self) -> None:
-        found = tuple(board.parse_board_events(self.folder.list(board.FOLDER)))
+        listed = self.folder.list(board.FOLDER)
+        found = tuple(board.parse_board_events(listed))
         own = [event.at for event in found if event.nonce == self.nonce and event.address]
         since = self._board.since or (min(own) if own else 0.0)
         ours = Board(found, since)
         theirs = self.foreign_nodes.events(ours.current(), since) if self.foreign_nodes is not None else []
         with self._changed:
-            self._board = Board((*found, *theirs), since)
+            self._board = Board((*found, *theirs), since, board.parse_stack_requests(listed, since))
             self._round += 1
             # Foreign nodes send no heartbeats.
             self._note_heartbeats(ours.current())

@@ -21,6 +21,7 @@ from launcher.processes import ChildProcesses
 from launcher.readiness import StoppedError, Wait, peers_timeout
 from launcher.retries import Final, Retries, Verdict, run_verdict
 from launcher.settings import number_setting
+from launcher.stacks.report import FAILURE, Stacks
 from launcher.stalls import Stalls
 from launcher.status import StatusReporter
 from launcher.supervise import GRACE_SECONDS, GRACE_VARIABLE, READY_SECONDS, READY_VARIABLE, Ended, Life, Signals
@@ -56,6 +57,7 @@ class Node:
     stalls: Stalls
     retries: Retries
     preflight: Preflight
+    stacks: Stacks
     _generation: int = field(default=0, init=False)
     _ran: float = field(default=0.0, init=False)
     _ready: bool = field(default=True, init=False)
@@ -117,8 +119,9 @@ class Node:
         return Wait(self.say, lambda: what, peers_timeout(self.environment), remedy, self.signals.ended)
 
     def _live(self, place: Place) -> Ended:
-        environment = {**self.environment, **self.workplace.variables, **self.pin.variables(place.interface)}
-        work = commands.build_work(self.launch, place, environment, self.workplace.code())
+        variables = {**self.workplace.variables, **self.stacks.variables, **self.pin.variables(place.interface)}
+        work = commands.build_work(self.launch, place, {**self.environment, **variables}, self.workplace.code())
+        self.stacks.begin(work.folder)
         self.workplace.begin(work.folder)
         self.reporter.begin()
         life = Life(
@@ -178,12 +181,13 @@ class Node:
         if self.board_client is None or not self.board_client.watches or now - self._looked < _LOOK_SECONDS:
             return ""
         self._looked = now
+        self.stacks.answer(self.board_client.board)
         stalled = self.stalls.stalled(self.board_client.board)
         if stalled:
             return stalled
         culprit = self._restarting(self.board_client.board)
         if culprit is not None:
-            return f"rank {self.launch.label(culprit)} failed, so all ranks start again"
+            return self._after_peer(f"rank {self.launch.label(culprit)} failed, so all ranks start again")
         outcome = self._verdict(self.board_client.board)
         if outcome is None or (outcome.succeeded and self.launch.elastic):
             return ""
@@ -192,7 +196,13 @@ class Node:
             linger = number_setting(self.environment, LINGER_VARIABLE, LINGER_SECONDS)
             if time.monotonic() - self._complete_since < linger:
                 return ""
-        return self._explain(outcome)
+        return self._explain(outcome) if outcome.succeeded else self._after_peer(self._explain(outcome))
+
+    def _after_peer(self, why: str) -> str:
+        """Looks where this node's processes are, because another one has failed. Returns why they should end."""
+        if self.launch.gang:
+            self.stacks.take(FAILURE)
+        return why
 
     def _restarting(self, known: Board) -> int | None:
         """The rank whose failure makes this node start again, if there is one."""

@@ -125,6 +125,11 @@ class ChildProcesses:
         """The processes that have not ended."""
         return [spec for spec, process in self._started if process.poll() is None]
 
+    @property
+    def command_pids(self) -> list[int]:
+        """The ids of the processes that have not ended, without helpers."""
+        return [process.pid for spec, process in self._started if not spec.helper and process.poll() is None]
+
     def signal(self, number: int, helpers: bool = True) -> None:
         """Sends a signal to every process group."""
         for spec, process in self._started:

@@ -40,11 +40,17 @@ class Idleness:
     noise: Noise
     seconds: float = 0.0
     last: Reading | None = None
+    _excused: bool = False
+
+    def excuse(self) -> None:
+        """What is used until the next reading is no activity of the node: this program itself has caused it."""
+        self._excused = True
 
     def add(self, reading: Reading, elapsed: float, interval: float) -> tuple[str, ...]:
         """Adds a reading, and returns what was used since the last one. If the whole node was paused meanwhile, at most
         two intervals count as idle."""
         active = () if self.last is None else active_resources(self.last, reading, elapsed, self.noise)
+        active, self._excused = () if self._excused else active, False
         idle = self.last is not None and not active
         self.seconds = self.seconds + min(elapsed, interval * 2) if idle else 0.0
         self.last = reading
@@ -150,7 +156,10 @@ class Stalls:
         board_client.report_idle(self._generation, self._idle_number, {_LINE: self._last})
         text = f"idle: no {self.meter.measures} on this node for {_format_duration(self.limit)}" if idle else ""
         self.say(f"{text}; the run ends when no rank does anything" if idle else f"active again: {self._used()}")
+        # What looks at the idle node must not make it active.
+        self._idleness.excuse()
         self.report(text)
+        self._idleness.excuse()
 
     def _line(self) -> str:
         """The processes' last line, escaped and cut."""

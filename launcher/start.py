@@ -37,6 +37,7 @@ VARIABLES = {
     "TRAINYARD_LINGER_SECONDS": "how long nodes may go on once the run has succeeded without them (30)",
     "TRAINYARD_LOST_SECONDS": "after how long without a heartbeat a node counts as lost (60)",
     "TRAINYARD_STALL_SECONDS": "after how long without any activity a gang counts as stalled; 0: never (1800)",
+    "TRAINYARD_STACKS": "whether to look where processes are when a run fails or hangs; 0: never (1)",
     "TRAINYARD_MAXIMUM_MINUTES": "the run's maximum runtime, until which transient failures are retried (43200)",
     "TRAINYARD_EXPECTS": "what the run expects of its nodes and their network, which they test before training",
     "TRAINYARD_ACCESS_SECONDS": "how long access to the bucket may take to come into force (300)",
@@ -85,6 +86,7 @@ def _run_node(launch: Launch, environment: Mapping[str, str]) -> int:
     from launcher.preflight import Preflight
     from launcher.processes import ChildProcesses
     from launcher.retries import Retries, in_start_folder
+    from launcher.stacks.report import STALL, Stacks
     from launcher.status import TRANSPORT_VARIABLE, StatusReporter
     from launcher.stores import folder_opener
     from launcher.supervise import Signals
@@ -103,14 +105,22 @@ def _run_node(launch: Launch, environment: Mapping[str, str]) -> int:
     reporter = StatusReporter(
         launch, board_client, str(workplace.progress), lambda: say.masked(children.bar), transport
     )
+    stacks = Stacks(launch, environment, say, board_client, reporter, children)
+
+    def note_idle(why: str) -> None:
+        reporter.idle(why)
+        if why:
+            stacks.take(STALL)
+
     limit = settings.number_setting(environment, stalls.VARIABLE, launch.stall_minutes * 60)
     meter = Meter(lambda: children.written, str(workplace.progress))
-    watch = stalls.Stalls(launch, limit, board_client, meter, say, lambda: children.last_line, reporter.idle)
+    watch = stalls.Stalls(launch, limit, board_client, meter, say, lambda: children.last_line, note_idle)
     preflight = Preflight(launch, read_expects(environment), say, board_client, workplace.root, signals.ended)
     pin, retries = Pin(launch, environment, say), Retries.of(launch.retries, environment)
     code = Node(
-        launch, environment, say, signals, children, board_client, workplace, reporter, pin, watch, retries, preflight
-    ).run()
+        launch, environment, say, signals, children, board_client, workplace, reporter, pin, watch, retries, preflight,
+        stacks,
+    ).run()  # fmt: skip
     # If the platform ended the node, the code has to say by which signal.
     own = code if signals.received else launch.identity.exit_code(code)
     if own != code:

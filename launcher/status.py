@@ -20,6 +20,7 @@ _LOOK_SECONDS = 0.25
 _TAIL = 16384
 _DEEPEST = 10
 _LONGEST_BAR = 200
+_MOST_STACKS = 4
 
 
 @dataclass
@@ -27,7 +28,8 @@ class Status:
     """The content of the object. `culprit`: the rank whose failure ended this node. `at`: when it was written.
 
     `bar`: the line that its processes redraw. `transport`: how data moves between machines, if the platform chose that.
-    `preflight`: what the tests before training found (launcher/preflight.py); null if there were none.
+    `preflight`: what the tests before training found (launcher/preflight.py); null if there were none. `stacks`: where
+    its processes were, the newest last (launcher/stacks/report.py); null if nobody has looked.
     `lost`: the files that are lost with the node (launcher/losses.py). `localOnly`: those that only the local cloud
     keeps.
     """
@@ -48,6 +50,7 @@ class Status:
     bar: str = ""
     transport: str = ""
     preflight: Any = None
+    stacks: Any = None
     lost: Any = None
     localOnly: Any = None  # noqa: N815
     at: str = ""
@@ -80,6 +83,10 @@ class StatusReporter:
     def note_preflight(self, result: Mapping[str, Any]) -> None:
         """Adds the result to what is written next, so that a test without findings costs no request."""
         self._status.preflight = result or None
+
+    def note_stacks(self, record: Mapping[str, Any]) -> None:
+        """Adds where the processes are, and writes that at once."""
+        self.change(stacks=[*(self._status.stacks or ()), record][-_MOST_STACKS:])
 
     def begin(self) -> None:
         """Called before the command starts: only lines of the progress file after this count."""

@@ -180,6 +180,7 @@ _KEYS: Mapping[str, Callable[[Any], Any]] = {
     "code": _whole_number, "reason": _cut_text, "tries": _whole_number, "culprit": _whole_number,
     "waitedSeconds": _valid_seconds, "firstStepSeconds": _valid_seconds, "ranSeconds": _valid_seconds,
     "progress": shorten_value, "bar": _cut_text, "transport": _cut_text, "preflight": shorten_value,
+    "stacks": shorten_value,
     "lost": shorten_value, "localOnly": shorten_value, "at": _cut_text,
 }  # fmt: skip
 

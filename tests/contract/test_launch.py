@@ -18,12 +18,15 @@ from catalog.frameworks import validation
 from components.oci.client.job_runs import start_of_job_run
 from components.plan.launch import VERSION, VERSION_WITH_KEEP, VERSION_WITH_WAITS
 from components.plan.model import NodePlan
+from components.platform.stack_requests import new_request_token, stack_request_name
 from components.platform.status import parse_status
+from launcher.board import parse_stack_requests
 from launcher.document import VARIABLE, VERSIONS, read_launch
 from launcher.errors import LaunchError
 from launcher.placeholders import Place, node_values, process_values
 from launcher.retries import start_name
 from launcher.status import Status
+from launcher.stores import Stored
 from localcloud.oci.ocids import fixed_ocid
 from tests.support.examples import EXAMPLES, plan, stack
 from tests.support.oci_plans import oci_plan
@@ -175,3 +178,12 @@ def test_no_placeholder_of_the_plan_is_left_in_a_launch_document() -> None:
             assert not re.findall(
                 r"\{(?:port|option)\.[^}]*\}", json.dumps([node.launch, *node.environment.items()], default=str)
             )
+
+
+def test_the_launcher_finds_the_requests_for_stacks_that_commands_write() -> None:
+    token = new_request_token()
+    asked = [Stored(stack_request_name(token), "2026-05-01T12:00:00Z", 0, "")]
+    assert parse_stack_requests(asked, 1.0) == (token,)
+    for wrong in ("", token.upper() + "A", f"../{token}", token[:-1]):
+        with pytest.raises(ValueError, match="is not a token"):
+            stack_request_name(wrong)

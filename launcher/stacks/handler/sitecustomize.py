@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every Python below the launcher imports this as it starts: the folder is the first of its PYTHONPATH, and has nothing
+else. On signal 41, Python's own faulthandler writes the main thread's stack into a file in memory, which the launcher
+reads through /proc (launcher/stacks/taking.py). It does so while the thread waits in C code, and runs no Python.
+
+Then the `sitecustomize` of the team or the image takes this module's place. Nothing here may disturb training, and any
+Python may read this file.
+"""
+
+import sys
+
+
+def _register_handler():  # type: ignore[no-untyped-def]
+    # `signal` would cost a millisecond.
+    import _signal  # type: ignore[import-not-found]
+    import faulthandler
+    import os
+
+    if _signal.getsignal(41) == _signal.SIG_DFL:
+        # No folder fills up with these files. Python 3.7 does not have them, and gets no handler.
+        file = os.memfd_create("trainyard-stacks")  # novm
+        # As Python ends, it puts back what was there before. A late signal must not end the process.
+        _signal.signal(41, _signal.SIG_IGN)
+        faulthandler.register(41, file, all_threads=False)
+
+
+try:  # noqa: SIM105  # contextlib is not loaded yet
+    _register_handler()  # type: ignore[no-untyped-call]
+except Exception:
+    pass
+
+# Look for the next one, as if this one were not there.
+_own = sys.modules.pop(__name__)
+sys.path[:] = [folder for folder in sys.path if folder != __file__.rpartition("/")[0]]
+try:
+    import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
+except ImportError as _error:
+    if getattr(_error, "name", "sitecustomize") != "sitecustomize":
+        raise
+    sys.modules[__name__] = _own
