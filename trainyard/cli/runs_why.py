@@ -4,19 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import click
 
 from components.plan.show import aligned_rows, json_text
+from components.platform.files import StoreOpener, StoreRequest, store_opener
 from components.platform.status import RunStatus, parse_json
 from launcher.escaping import terminal_line
+from schemas.load import load_file
 from schemas.name_suggestions import quoted_list
 from trainyard.cli.out import print_json, say_in_colour
-from trainyard.cli.run_selection import JOBS_KEY, RunSelection
+from trainyard.cli.run_selection import JOBS_KEY, RunSelection, config_of
 from trainyard.cli.runs_text import head_of
+from trainyard.cli.waiting import show_waiting
 from trainyard.runs.run_looks import Look
+from trainyard.why.ask_stacks import ANSWER_SECONDS, ask_living_nodes
 from trainyard.why.collect import Collected, collect_evidence
 from trainyard.why.judge import judge_run
 from trainyard.why.model import Verdict
@@ -30,14 +35,33 @@ def explain_run(selection: RunSelection, form: str, colour: bool) -> None:
     run = the_selected_run(selection)
     if not isinstance(selection.look, Look):
         raise click.UsageError("name the run's stack")
-    framework = framework_of_job(selection, run.job)
-    file = selection.file_of(run.stack)
-    collected = collect_evidence(selection.look, run, framework, file.parent if file is not None else None)
+    file, note, request = selection.file_of(run.stack), "", ""
+    if not run.over:
+        with show_waiting("asking the ranks where they are"):
+            opened, look = partial(_open_store, selection, run), partial(_look_again, selection, run)
+            asked = ask_living_nodes(run, opened, look, ANSWER_SECONDS)
+        run, note, request = asked.run, asked.note, asked.request
+    folder = file.parent if file is not None else None
+    with show_waiting("reading what the ranks printed"):
+        collected = collect_evidence(selection.look, run, framework_of_job(selection, run.job), folder, request)
+    if note:
+        collected = replace(collected, notes=(note, *collected.notes))
     verdict = judge_run(collected.evidence, collected.symptoms)
     if form == "json":
         print_json(verdict_json(run, verdict, collected.notes))
     else:
         say_in_colour("\n".join(verdict_lines(run, verdict, collected, colour)), colour)
+
+
+def _open_store(selection: RunSelection, run: RunStatus) -> StoreOpener:
+    file = selection.file_of(run.stack)
+    where = replace(selection.where, config=config_of(file))
+    return store_opener(StoreRequest("put", where, load_file(file).stack if file else None))
+
+
+def _look_again(selection: RunSelection, run: RunStatus) -> RunStatus:
+    """The same run as it is now; as it was, if it is gone."""
+    return next((now for now in selection.look.look() if now.nodes[0].run.id == run.nodes[0].run.id), run)
 
 
 def the_selected_run(selection: RunSelection) -> RunStatus:
@@ -51,9 +75,11 @@ def the_selected_run(selection: RunSelection) -> RunStatus:
 
 
 def framework_of_job(selection: RunSelection, job: str) -> str:
+    """The framework in the stack file, unchecked; empty if it cannot be read."""
     jobs = selection.where.config.get(JOBS_KEY)
-    row = (parse_json(jobs.encode()) if isinstance(jobs, str) else jobs or {}) or {}
-    framework = row.get(job, {}).get("framework") if isinstance(row.get(job), dict) else None
+    rows = parse_json(jobs.encode()) if isinstance(jobs, str) else jobs
+    row = rows.get(job) if isinstance(rows, dict) else None
+    framework = row.get("framework") if isinstance(row, dict) else None
     return framework if isinstance(framework, str) else ""
 
 

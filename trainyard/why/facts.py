@@ -20,6 +20,9 @@ from trainyard.why.tracebacks import RaisedException, find_exception
 # Evidence that is shown; programs get no more, either.
 _MOST_EVIDENCE = 30
 _STALLED, _IDLE = "stalled:", "idle"
+_LATEST_LINES = 3
+# Ranks of a living run that have been in the same places for this long between two requests hang.
+_STUCK_SECONDS = 60.0
 
 
 def certainty_of(*kinds: EvidenceKind) -> Certainty:
@@ -61,6 +64,8 @@ class Facts:
         if self.cause is None or self.ended_early:
             return False
         raised = self.exceptions.get(self.cause.rank) if self.cause.rank is not None else None
+        if raised is not None and raised.in_other_package:
+            return False
         told = find_symptom([raised.words], self.symptoms) if raised is not None else None
         return reports_lost_peer(self.cause.reason) or (told is not None and told.symptom.peer)
 
@@ -119,6 +124,16 @@ class Facts:
         read = (read_stack(rank, status, request) for rank, status in self.statuses.items())
         return tuple(stack for stack in read if stack is not None)
 
+    @property
+    def stuck(self) -> bool:
+        """Whether all ranks of a living run are where they were at a request of a while ago."""
+        same = [stack.seconds for stack in self.stacks]
+        return len(same) == len(self.nodes) and min(same, default=0.0) >= _STUCK_SECONDS
+
+    @cached_property
+    def succeeded(self) -> tuple[int, ...]:
+        return tuple(rank for rank, status in self.statuses.items() if status.get("state") == "succeeded")
+
     @cached_property
     def groups(self) -> list[StackGroup]:
         return group_stacks(self.stacks)
@@ -134,7 +149,13 @@ class Facts:
 
     @cached_property
     def launcher_symptoms(self) -> Mapping[int, FoundSymptom]:
-        found = {rank: find_symptom(lines, self.symptoms, LAUNCHER) for rank, lines in self.seen.launcher_lines.items()}
+        """What a launcher says that could write no status; of a living run only if it says so now."""
+        told = {
+            rank: lines if self.over else lines[-_LATEST_LINES:]
+            for rank, lines in self.seen.launcher_lines.items()
+            if self.statuses.get(rank, {}).get("state") in (None, "waiting")
+        }
+        found = {rank: find_symptom(lines, self.symptoms, LAUNCHER) for rank, lines in told.items()}
         return {rank: symptom for rank, symptom in found.items() if symptom is not None}
 
     @cached_property
@@ -181,7 +202,7 @@ class Facts:
         if len(self.nodes) > 1 and not self.tested_connections and any(self.statuses.values()):
             yield Evidence("launcher", "no port was tested before training (docs/launcher.md says when)")
         if self.groups:
-            yield Evidence("stack", groups_text(self.groups), tuple(stack.rank for stack in self.stacks))
+            yield Evidence("stack", groups_text(self.groups))
         for rank in sorted({*self.output_symptoms, *self.exceptions}):
             raised, symptom = self.exceptions.get(rank), self.output_symptoms.get(rank)
             where = f" ({raised.where.short})" if raised and raised.where else ""

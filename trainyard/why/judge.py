@@ -108,7 +108,7 @@ def judge_without_cause(facts: Facts) -> Verdict:
             "none",
             "; ".join(filter(None, ("nothing is known to be wrong", waits, where))),
             "unknown",
-            look="`trainyard runs watch` shows whether it makes progress; this command again shows whether ranks moved",
+            look="`trainyard runs watch` for its progress; a minute later, this command again says whether ranks moved",
         )
     said = facts.cause.words if facts.cause is not None else ""
     details = next((node.run.details for node in facts.run.nodes if node.run.details), "")

@@ -68,13 +68,13 @@ def judge_dropped(facts: Facts) -> Verdict | None:
     first = facts.cause.rank if facts.cause is not None else None
     waits = facts.blames_a_peer or facts.stalled
     progressed = any(status.get("progress") is not None for status in facts.statuses.values())
-    if not waits and not (facts.cause is None and not progressed):
+    # Where all connections of the plan were open, dropped packets are of others, which training may not need.
+    was_open = facts.tested_connections > 0
+    if not waits and (facts.cause is not None or progressed or was_open):
         return None
     about = [(drop, found) for drop, found in between if first in (names[found[1]], names[found[2]])] or between
     drop, found = max(about, key=lambda one: one[0].packets)
     ranks = tuple(sorted({names[found[1]], names[found[2]]}))
-    # Where all connections of the plan were open, these are others, which training may not need.
-    was_open = facts.tested_connections > 0
     if was_open and find_odd_ranks(facts.groups, facts.victims - {stack.rank for stack in facts.stacks}) is not None:
         return None
     agrees = facts.blames_a_peer and first in ranks and not was_open

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from components.platform.causes import Cause
+from components.platform.causes import Cause, reports_lost_peer
 from components.platform.runs import UNSUCCESSFUL
 from trainyard.why.facts import Facts, certainty_of
 from trainyard.why.model import Certainty, EvidenceKind, Kind, Verdict
@@ -44,6 +44,7 @@ _WORDS: tuple[tuple[str, Kind, str, str], ...] = (
 )
 _PEER_LOOK = "where the other ranks were: `trainyard runs why` while it hangs asks every rank"
 _STALL_LOOK = "what each rank printed last (`trainyard runs logs`), and `trainyard runs why` while it hangs"
+_EARLY = "Let every rank take part until the last one has ended: batches of unequal number are the usual reason"
 _KILLED = "Find out who ended it: the kernel for lack of memory, or somebody by hand"
 _CRASHED = "Look for native code that does this: a library made for other versions, or for another processor"
 
@@ -55,6 +56,11 @@ def judge_records(facts: Facts) -> Verdict | None:
         return judge_launcher_lines(facts)
     if facts.ended_early:
         return judge_early_end(facts, cause)
+    if facts.stalled and facts.succeeded:
+        words = f"{rank_words(facts.succeeded)} ended with 0 before the others; {cause.words}"
+        where = groups_text(facts.groups)
+        return Verdict("early end", "; ".join(filter(None, (words, where))), "likely", facts.succeeded, remedy=_EARLY,
+                       look="what that rank printed last")  # fmt: skip
     if facts.stalled:
         return Verdict("stall", "; ".join(filter(None, (cause.words, groups_text(facts.groups)))), "unknown",
                        look=_STALL_LOOK)  # fmt: skip
@@ -72,7 +78,7 @@ def judge_records(facts: Facts) -> Verdict | None:
 
 def judge_early_end(facts: Facts, cause: Cause) -> Verdict:
     ranks = (cause.rank,) if cause.rank is not None else tuple(
-        rank for rank, status in facts.statuses.items() if status.get("state") == "succeeded"
+        facts.succeeded
     )  # fmt: skip
     outside = all(facts.nodes[rank].run.state == "SUCCEEDED" for rank in ranks if rank in facts.nodes)
     broke = any(found.symptom.kind == "lost peer" for found in facts.output_symptoms.values())
@@ -81,7 +87,7 @@ def judge_early_end(facts: Facts, cause: Cause) -> Verdict:
         cause.words,
         "certain" if outside and broke and facts.seen.outside_words else "likely",
         ranks,
-        remedy="Let every rank take part until the last one has ended: batches of unequal number are the usual reason",
+        remedy=_EARLY,
         look="what that rank printed last",
     )
 
@@ -168,7 +174,8 @@ def judge_exception(facts: Facts, cause: Cause, raised: RaisedException) -> Verd
     words = (
         f"{rank_words(alike)} fail alike: {raised.words}{where}" if several else f"{cause.words}: {raised.words}{where}"
     )
-    sure = raised.where is not None and not raised.among_peers and (len(alike) == 1 or several)
+    own = not raised.among_peers and not reports_lost_peer(cause.reason)
+    sure = raised.where is not None and own and (len(alike) == 1 or several)
     ranks = tuple(alike) if several else (cause.rank,) if cause.rank is not None else ()
     return Verdict(
         "exception", words, certainty_of("launcher", "output") if sure else "likely", ranks,

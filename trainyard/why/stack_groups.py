@@ -6,13 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 # Functions in which a rank waits for all the others, or for one of them, as the innermost frame of a stack.
 _WAITS_FOR_PEERS = re.compile(
     "_?(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|barrier|monitored_barrier|synchronize|gather|"
     "scatter|reduce|irecv|isend|recv|send|grouped_allreduce|init_process_group|_?new_process_group_helper|rendezvous|"
-    "_?rendezvous_handler|_engine_run_backward|broadcast_object_list|all_gather_object|gather_object|join|hvd_init|"
+    "_?rendezvous_handler|_engine_run_backward|broadcast_object_list|all_gather_object|gather_object|hvd_init|"
     "quick_execute|store_based_barrier)(?:_?(?:coalesced|base|single|tensor|into_tensor|async|list|object|v|_))*"
 )
 _MOST_NAMED, _MOST_GROUPS = 8, 4
@@ -33,25 +34,26 @@ class CodePlace:
 
 @dataclass(frozen=True, slots=True)
 class RankStack:
-    """Where a rank is. `where` None: in no code of the team, or its process answered nothing."""
+    """Where a rank is. `where` None: in no code of the team, or its process answered nothing. `seconds`: how
+    long it has been there, as far as stacks were taken."""
 
     rank: int
     where: CodePlace | None
     waits: CodePlace | None
-    cause: str
-    request: str
+    seconds: float = 0.0
 
     @property
     def waits_for_peers(self) -> bool:
-        return self.waits is not None and _WAITS_FOR_PEERS.fullmatch(self.waits.function) is not None
+        innermost = self.waits or self.where
+        return innermost is not None and _WAITS_FOR_PEERS.fullmatch(innermost.function) is not None
 
     @property
     def words(self) -> str:
         """What the rank does: the same words for ranks that do the same."""
         if self.where is None:
             return f"in {self.waits.function}" if self.waits is not None else "where it does not answer"
-        if self.waits_for_peers and self.waits is not None:
-            return f"in {self.waits.function} ({self.where.short})"
+        if self.waits_for_peers:
+            return f"in {(self.waits or self.where).function} ({self.where.short})"
         return f"in {self.where.function} ({self.where.short})"
 
 
@@ -72,15 +74,27 @@ class StackGroup:
 def read_stack(rank: int, status: Mapping[str, Any], request: str = "") -> RankStack | None:
     """The newest stack in a rank's status, or that of a request. None if there is none: a status is untrusted, and
     older launchers have no stacks."""
-    rows = status.get("stacks")
-    for row in reversed(rows) if isinstance(rows, list) else ():
-        if isinstance(row, Mapping) and (not request or row.get("request") == request):
-            cause, asked = row.get("cause"), row.get("request")
-            return RankStack(
-                rank, _read_place(row.get("where")), _read_place(row.get("waits")),
-                cause if isinstance(cause, str) else "", asked if isinstance(asked, str) else "",
-            )  # fmt: skip
-    return None
+    listed = status.get("stacks")
+    rows = [row for row in listed if isinstance(row, Mapping)] if isinstance(listed, list) else []
+    while request and rows and rows[-1].get("request") != request:
+        rows.pop()
+    if not rows:
+        return None
+    where, waits = (_read_place(rows[-1].get(key)) for key in ("where", "waits"))
+    moments = [_moment_of(rows[-1])]
+    for row in reversed(rows[:-1]):
+        if (_read_place(row.get("where")), _read_place(row.get("waits"))) != (where, waits):
+            break
+        moments.append(_moment_of(row))
+    known = [moment for moment in moments if moment is not None]
+    return RankStack(rank, where, waits, max(known) - min(known) if known else 0.0)
+
+
+def _moment_of(row: Mapping[str, Any]) -> float | None:
+    try:
+        return datetime.fromisoformat(str(row.get("at"))).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _read_place(value: Any) -> CodePlace | None:
@@ -109,15 +123,18 @@ def groups_text(groups: Sequence[StackGroup]) -> str:
 
 def find_odd_ranks(groups: Sequence[StackGroup], waiting: frozenset[int] = frozenset()) -> StackGroup | None:
     """The ranks that are elsewhere while the others wait for them. `waiting`: ranks without a stack that are known to
-    have waited. None if it cannot be told: no rank waits, none is elsewhere, or more than one group is."""
+    have waited. None if it cannot be told: no rank waits, none is elsewhere, or more than one group is.
+
+    Where all ranks but one are in the same place, that place need not be a known operation.
+    """
+    if len(groups) == 2 and len(groups[1].ranks) == 1 and len(groups[0].ranks) > 1:
+        doubtful = groups[1].like.waits_for_peers and not groups[0].like.waits_for_peers
+        return None if doubtful else groups[1]
     for_peers = [group for group in groups if group.like.waits_for_peers]
     elsewhere = [group for group in groups if not group.like.waits_for_peers]
     wait = sum(len(group.ranks) for group in for_peers) + len(waiting)
     if len(elsewhere) == 1 and wait:
         return elsewhere[0] if len(elsewhere[0].ranks) <= wait else None
-    if not elsewhere and len(for_peers) == 2 and len(for_peers[1].ranks) == 1 and len(for_peers[0].ranks) > 1:
-        # All wait, but one of them in another operation than all the others.
-        return for_peers[1]
     return None
 
 

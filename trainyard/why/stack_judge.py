@@ -16,9 +16,10 @@ _SEQUENCE = (
 def judge_stacks(facts: Facts) -> Verdict | None:
     """A run that hung: it stalled, or the first failure is that of a rank that waited too long for another one.
 
-    A living run in which no rank is idle may just be between two operations, so nobody is named there.
+    A living run in which no rank is idle may just be between two operations. Nobody is named there, unless all ranks
+    are where they were a while ago.
     """
-    hung = facts.blames_a_peer or facts.stalled or (facts.over and facts.failed and facts.cause is None)
+    hung = facts.blames_a_peer or facts.stalled or facts.stuck or (facts.failed and facts.cause is None)
     if not facts.stacks or not hung:
         return None
     known = {stack.rank for stack in facts.stacks}
@@ -48,18 +49,15 @@ def _agreeing(facts: Facts, odd: StackGroup) -> list[EvidenceKind]:
     """The kinds that agree that these ranks are the ones that the others waited for."""
     kinds: list[EvidenceKind] = ["stack"]
     others = set(facts.nodes) - set(odd.ranks)
-    if facts.victims and not facts.victims & set(odd.ranks):
-        kinds.append("launcher")
     waited = {rank for rank, found in facts.output_symptoms.items() if found.symptom.kind == "lost peer"}
-    if waited & others and not waited & set(odd.ranks):
+    if waited & facts.victims & others and not waited & set(odd.ranks):
         kinds.append("output")
     return kinds
 
 
 def judge_silent_rank(facts: Facts, known: set[int]) -> Verdict | None:
     """One living rank has no stack, and all others wait."""
-    ended = {rank for rank, status in facts.statuses.items() if status.get("state") == "succeeded"}
-    silent = sorted(set(facts.nodes) - known - ended)
+    silent = sorted(set(facts.nodes) - known - set(facts.succeeded))
     waiting = facts.groups and all(group.like.waits_for_peers for group in facts.groups)
     if len(silent) != 1 or not waiting or (facts.cause is not None and facts.cause.rank == silent[0]):
         return None

@@ -24,12 +24,21 @@ _LONGEST_WORDS = 300
 
 @dataclass(frozen=True, slots=True)
 class RaisedException:
-    """`words`: its type and text. `where`: the team's innermost frame. `among_peers`: it was raised in code that speaks
-    with other ranks."""
+    """`words`: its type and text. `where`: the team's innermost frame. `file`: where it was raised."""
 
     words: str
     where: CodePlace | None
-    among_peers: bool
+    file: str = ""
+
+    @property
+    def among_peers(self) -> bool:
+        """Whether it was raised in code that speaks with other ranks."""
+        return _OF_PEERS.search(self.file) is not None
+
+    @property
+    def in_other_package(self) -> bool:
+        """Whether it was raised in a package that has nothing to do with other ranks, such as a client of a service."""
+        return not self.among_peers and re.search("(?:site|dist)-packages/", self.file) is not None
 
 
 def find_exception(lines: Sequence[str]) -> RaisedException | None:
@@ -50,5 +59,5 @@ def _read_traceback(lines: Sequence[str]) -> RaisedException | None:
         elif line and not line[0].isspace():
             if line.strip() == _BEGIN or not last:
                 return None
-            return RaisedException(line.strip()[:_LONGEST_WORDS], where, _OF_PEERS.search(last) is not None)
+            return RaisedException(line.strip()[:_LONGEST_WORDS], where, last)
     return None

@@ -31,7 +31,7 @@ def failed(reason: str = "ended with code 1", **more: Any) -> dict[str, Any]:
 
 
 def stopped(culprit: int, code: int = 1, **more: Any) -> dict[str, Any]:
-    reason = f"stopped: rank {culprit} ({NAMES[culprit]}) failed with code {code}"
+    reason = f"stopped: rank {culprit} ({_name(culprit)}) failed with code {code}"
     return {"state": "stopped", "reason": reason, "culprit": culprit, **more}
 
 

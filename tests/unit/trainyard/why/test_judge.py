@@ -34,6 +34,7 @@ CLOSED = (
     " of subnet 10.20.0.0/24: ingress and egress TCP 29400, 10.20.0.0/24"
 )
 STALLED = "stalled: no output, processor, disk or network use on any rank for 1 min (`stallMinutes`)"
+UNANSWERED = "the object store does not answer (503 Service Unavailable); trying for 60 s"
 WAITS = stack("<module>", 41, "all_reduce")
 ELSEWHERE = stack("evaluate", 11)
 
@@ -51,6 +52,12 @@ class Case:
     words: str
     line: str = ""
     rule: str = ""
+
+
+def again(now: dict[str, Any], before: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Two stacks of a rank, two minutes after one another."""
+    first, last = (before or now)["stacks"][0], now["stacks"][0]
+    return {"stacks": [{**first, "at": "2026-05-01T12:00:00Z"}, {**last, "at": "2026-05-01T12:02:00Z"}]}
 
 
 def found_before(finding: str) -> dict[str, Any]:
@@ -128,13 +135,34 @@ CASES: dict[str, Case] = {
     "a deadlock with dropped packets that nobody needs": Case(
         seen(stopped(2, **WAITS, preflight={"connections": 3}), stopped(2, **ELSEWHERE), failed(LOST_PEER),
              drops=[dropped("worker-0 -> main-0 tcp 80")]),
-        "deadlock", "certain", (1,), "rank 1 is in evaluate (train.py:11)", "train.py:11",
+        "deadlock", "likely", (1,), "rank 1 is in evaluate (train.py:11)", "train.py:11",
     ),
     "a deadlock that a timeout ended": Case(
         seen(stopped(2, **WAITS), stopped(2, **ELSEWHERE), failed(LOST_PEER), output={2: library_traceback(RECV)}),
         "deadlock", "certain", (1,),
         "rank 2 waited too long for another rank; rank 0 waits in all_reduce (train.py:41); "
         "rank 1 is in evaluate (train.py:11)", "train.py:11",
+    ),
+    "a deadlock in which the others' connections broke with the first failure": Case(
+        seen(stopped(2), stopped(2, **ELSEWHERE), failed(LOST_PEER),
+             output={0: ["RuntimeError: Connection closed by peer"], 2: library_traceback(RECV)}),
+        "deadlock", "certain", (1,), "rank 1 is in evaluate (train.py:11)", "train.py:11",
+    ),
+    "a timeout of something else while the others go on": Case(
+        seen(stopped(2, **WAITS), stopped(2, **ELSEWHERE), failed(LOST_PEER), output={2: [
+            *library_traceback("requests.exceptions.ConnectTimeout: timed out", 5)[:2],
+            '  File "/usr/lib/python3/dist-packages/requests/adapters.py", line 3, in send', "    raise",
+            "requests.exceptions.ConnectTimeout: timed out"]}),
+        "exception", "likely", (2,), "ConnectTimeout", "train.py:5",
+    ),
+    "all but one are in the same place": Case(
+        seen(failed(STALLED, **stack("exchange", 8)), failed(STALLED, **stack("exchange", 8)),
+             failed(STALLED, **ELSEWHERE)),
+        "deadlock", "likely", (2,), "ranks 0, 1 are in exchange (train.py:8); rank 2 is in evaluate", "train.py:11",
+    ),
+    "one waits for the others, which are elsewhere": Case(
+        seen(failed(STALLED, **ELSEWHERE), failed(STALLED, **ELSEWHERE), failed(STALLED, **WAITS)),
+        "stall", "unknown", (), "rank 2 waits in all_reduce",
     ),
     "a deadlock that the launchers ended": Case(
         seen(failed(STALLED, **WAITS), failed(STALLED, **ELSEWHERE), failed(STALLED, **WAITS)),
@@ -148,6 +176,35 @@ CASES: dict[str, Case] = {
     ),
     "a living run between two operations": Case(
         seen(running(**WAITS), running(**ELSEWHERE), running(**WAITS)), "none", "unknown", (), "rank 1 is in evaluate",
+    ),
+    "a living deadlock that was asked twice": Case(
+        seen(running(**again(WAITS)), running(**again(ELSEWHERE)), running(**again(WAITS))),
+        "deadlock", "likely", (1,), "rank 1 is in evaluate (train.py:11)", "train.py:11",
+    ),
+    "a living run in which one rank has moved": Case(
+        seen(running(**again(WAITS)), running(**again(ELSEWHERE, stack("evaluate", 12))), running(**again(WAITS))),
+        "none", "unknown", (), "nothing is known to be wrong",
+    ),
+    "a stall after a rank has ended with 0": Case(
+        seen(failed(STALLED, **WAITS), SUCCEEDED, failed(STALLED, **WAITS)),
+        "early end", "likely", (1,), "rank 1 ended with 0 before the others",
+    ),
+    "a store that does not answer now": Case(
+        seen({"state": "waiting"}, None, states=("IN_PROGRESS",) * 2, launcher={0: [UNANSWERED]}),
+        "store", "likely", (0,), "rank 0 cannot reach the store where its nodes meet",
+    ),
+    "a store that did not answer for a moment": Case(
+        seen(running(), running(), launcher={0: [UNANSWERED], 1: [UNANSWERED, *["later"] * 3]}),
+        "none", "unknown", (), "nothing is known to be wrong",
+    ),
+    "dropped packets of a living run whose ports were open": Case(
+        seen(running(preflight={"connections": 3}), running(), drops=[dropped()]),
+        "none", "unknown", (), "nothing is known to be wrong",
+    ),
+    "the loopback as interface": Case(
+        seen(failed(LOST_PEER), stopped(0), output={0: library_traceback(
+            "RuntimeError: Gloo connectFullMesh failed with SO_ERROR: Connection refused, remote=[127.0.0.1]:29511")}),
+        "interface", "likely", (), "its own loopback address",
     ),
     "a rank that answers nothing": Case(
         seen(failed(STALLED, **WAITS), failed(STALLED), failed(STALLED, **WAITS)), "no answer", "likely", (1,),
@@ -344,8 +401,8 @@ def without(kind: str, evidence: RunEvidence) -> RunEvidence:
         ("dropped packets, and a rank that lost another one", "firewall", ("lost peer", "unknown", ())),
         ("dropped packets, and a rank that lost another one", "launcher", ("closed port", "likely", (0, 1))),
         ("a deadlock that a timeout ended", "stack", ("lost peer", "unknown", ())),
-        ("a deadlock that a timeout ended", "launcher", ("deadlock", "certain", (1,))),
-        ("a deadlock that a timeout ended", "output", ("deadlock", "certain", (1,))),
+        ("a deadlock that a timeout ended", "launcher", ("deadlock", "likely", (1,))),
+        ("a deadlock that a timeout ended", "output", ("deadlock", "likely", (1,))),
         ("all read the same", "stack", ("stall", "unknown", ())),
         ("all read the same", "launcher", ("stall", "likely", (0, 1))),
         ("an exception", "output", ("exit", "likely", (1,))),
