@@ -67,9 +67,8 @@ class Metadata:
         if not self._may_read(request, instance):
             return _text_reply(401, ""), f"metadata of {instance.id}: no token"
         content = self._content(instance, path.strip("/"))
-        return (
-            _text_reply(200, content) if content is not None else _text_reply(404, "")
-        ), f"metadata of {instance.id}"
+        reply = _text_reply(200, content) if content is not None else _text_reply(404, "")
+        return reply, f"metadata of {instance.id}"
 
     def _new_token(self, request: Request, instance: Any) -> Reply:
         text = request.headers.get(_TTL, "")

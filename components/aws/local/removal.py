@@ -208,9 +208,8 @@ def empty_bucket(client: Any, tell: Tell, bucket: str) -> int:
         for each in (one for one in objects if not fits_xml(one["Key"])):
             ask_aws(tell, what, partial(client.delete_object, Bucket=bucket, **each))
         if listed := [one for one in objects if fits_xml(one["Key"])]:
-            ask_aws(
-                tell, what, partial(client.delete_objects, Bucket=bucket, Delete={"Objects": listed, "Quiet": True})
-            )
+            wanted = {"Objects": listed, "Quiet": True}
+            ask_aws(tell, what, partial(client.delete_objects, Bucket=bucket, Delete=wanted))
         removed += len(rows)
     return removed
 

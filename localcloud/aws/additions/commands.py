@@ -76,9 +76,8 @@ class Commands(Operations):
             if row["InstanceId"] in wanted and row["Status"] not in _ENDED:
                 begun = row["Status"] != "Pending"
                 row["Status"] = row["StatusDetails"] = "Cancelling" if begun else "Cancelled"
-                attached_outside().defer(
-                    partial(attached_outside().machines.cancel, command.command_id, row["InstanceId"])
-                )
+                cancel = partial(attached_outside().machines.cancel, command.command_id, row["InstanceId"])
+                attached_outside().defer(cancel)
         _update_counts(command)
         return action_result(None)
 

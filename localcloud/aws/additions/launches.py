@@ -93,9 +93,8 @@ class Launches(Operations):
         instances = self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", []))
         result = self._by_moto("reboot_instances")
         for instance in instances:
-            attached_outside().defer(
-                partial(attached_outside().machines.rebooted, machine_view.machine_of_instance(instance))
-            )
+            reboot = partial(attached_outside().machines.rebooted, machine_view.machine_of_instance(instance))
+            attached_outside().defer(reboot)
         return result
 
 

@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,13 +144,8 @@ class Instances:
             raise CannotStartError(f"The subnet {machine.subnet} is gone")
         # Rules of other instances may name its groups, which now have a new member.
         self.hosts.network_changed()
-        return await build_machine_assignment(
-            machine,
-            folder,
-            facts,
-            lambda: self._network.now.reach(machine),
-            lambda lines: self._read_reports(run, lines),
-        )
+        lines = partial(self._read_reports, run)
+        return await build_machine_assignment(machine, folder, facts, lambda: self._network.now.reach(machine), lines)
 
     def ended(self, run: str, verdict: RunVerdict) -> None:
         running = self._running.pop(run)

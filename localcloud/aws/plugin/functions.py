@@ -2,6 +2,7 @@
 """The provider's functions, such as `getVpc`, by their rows."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from components.aws.types.functions import FUNCTIONS, AwsFunction
 from components.aws.types.templates import fill_template
@@ -50,14 +51,12 @@ def call_aws_function(token: str, lookup: AwsFunction, session: AwsSession, args
     given |= {one["name"]: list(one["values"]) for one in args.get("filters") or ()}
     filters = [{"Name": name, "Values": values} for name, values in given.items()]
     parameters |= {"Filters": filters} if filters else {}
-    answer = call_aws(
-        call,
-        token.rsplit(":", 1)[-1],
-        lambda: session.ask(lookup.service, values["region"], lookup.operation, parameters),
-    )
+    name = token.rpartition(":")[2]
+    ask = partial(session.ask, lookup.service, values["region"], lookup.operation, parameters)
+    answer = call_aws(call, name, ask)
     model = search_path(fill_template(lookup.at, values), answer)
     if lookup.one:
-        items, name = list(model or ()), token.rsplit(":", 1)[-1]
+        items = list(model or ())
         if not items:
             raise ProviderError(f"{name}: there are no results.", "Correct the arguments or the region.")
         if len(items) > 1 and not args.get("mostRecent"):

@@ -197,9 +197,8 @@ class AwsResource(AwsProperties):
         lists = {added.add: sorted(wanted - now), added.remove: sorted(now - wanted)}
         given = {name: items for name, items in lists.items() if items}
         if given:
-            self.write(
-                call, new, added.operation, {**fill_template(added.parameters, self.template_values(id, new)), **given}
-            )
+            path = fill_template(added.parameters, self.template_values(id, new))
+            self.write(call, new, added.operation, {**path, **given})
 
     def _retag(self, call: Call, id: str, live: Properties, new: Properties) -> None:  # noqa: A002
         tagging = self.row.tagging
@@ -224,11 +223,8 @@ class AwsResource(AwsProperties):
         super().delete(call, id, outputs, inputs)
 
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
-        self.ask(
-            inputs,
-            self.row.delete.operation,
-            fill_template(self.row.delete.parameters, self.template_values(id, inputs)),
-        )
+        parameters = fill_template(self.row.delete.parameters, self.template_values(id, inputs))
+        self.ask(inputs, self.row.delete.operation, parameters)
 
 
 def _undo_of(change: Change) -> Mapping[str, Any]:
