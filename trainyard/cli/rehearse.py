@@ -48,7 +48,13 @@ USAGE = 2
     default=0,
     help="With --prove: confirm this many predictions, each with a run.",
 )
-@click.option("--seed", type=int, default=1, help="Chooses the predictions to confirm.")
+@click.option(
+    "--faults",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Then disturb runs with this many faults, and see what is said and whether they go on.",
+)
+@click.option("--seed", type=int, default=1, help="Chooses the predictions to confirm, and the faults.")
 @click.option("--minutes", type=click.FloatRange(min=0.1), default=10.0, help="The time that a run may take.")
 @click.option(
     "--format",
@@ -60,8 +66,8 @@ USAGE = 2
 @click.option("--keep", is_flag=True, help="Leave everything up afterwards, so that you can look at it.")
 @isolation_option
 def rehearse(
-    stack: str, stacks: Path, nodes: int | None, code: str, prove: bool, confirm: int, seed: int, minutes: float,
-    form: str, keep: bool, isolation: str,
+    stack: str, stacks: Path, nodes: int | None, code: str, prove: bool, confirm: int, faults: int, seed: int,
+    minutes: float, form: str, keep: bool, isolation: str,
 ) -> None:  # fmt: skip
     """Try STACK_OR_FILE for real: its jobs train under its own port rules and statements, on a cloud of its own.
 
@@ -80,10 +86,12 @@ def rehearse(
     from components.platform.rehearsal import RehearsalPlatform
     from trainyard.rehearsal.rehearse import RehearsalOptions, run_rehearsal
     from trainyard.rehearsal.report import RENDERERS
+    from trainyard.why.judge import known_cause
 
-    options = RehearsalOptions(nodes, code == "built-in", prove, confirm, seed, minutes, keep, isolation)
+    options = RehearsalOptions(nodes, code == "built-in", prove, confirm, faults, seed, minutes, keep, isolation)
+    platform = require_capability(plan.platform, RehearsalPlatform)
     try:
-        report = run_rehearsal(file, plan, options, require_capability(plan.platform, RehearsalPlatform), say_aside)
+        report = run_rehearsal(file, plan, options, platform, say_aside, known_cause)
     except StackFileError as error:
         end_with_findings(error.judged, "text")
     SHOWS[form](RENDERERS[form](report))

@@ -132,6 +132,23 @@ class RefusedResult:
 
 
 @dataclass(frozen=True, slots=True)
+class FaultOutcome:
+    """What a fault did to a run. `said`: what a user reads about the failure. `again`: how the next start ended, if the
+    run needed one, and `resumed` whether that went on from a later step, `from_step`; None if nothing reports steps.
+    `loss`: the last value of a metric at the end."""
+
+    run: str
+    fault: str
+    state: str
+    said: str
+    seconds: float
+    again: str = ""
+    resumed: bool | None = None
+    from_step: float | None = None
+    loss: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Rehearsal:
     """The whole report."""
 
@@ -148,6 +165,7 @@ class Rehearsal:
     not_proven: tuple[str, ...]
     proof: Proof | None = None
     confirmed: tuple[MutationOutcome, ...] = field(default=())
+    faults: tuple[FaultOutcome, ...] = field(default=())
 
     @property
     def exit_code(self) -> int:

@@ -30,6 +30,7 @@ from trainyard.local.environments import (
     why_untrained,
 )
 from trainyard.local.local_stack import JUDGED, QUIET, LocalStack
+from trainyard.rehearsal.disturbed_runs import Explain, disturb_runs
 from trainyard.rehearsal.judgement import SUCCEEDED, Observations, judge_rehearsal
 from trainyard.rehearsal.model import Rehearsal, RunSeen
 from trainyard.rehearsal.mutations import prove_by_mutations
@@ -55,6 +56,7 @@ class RehearsalOptions:
     built_in: bool = False
     prove: bool = False
     confirm: int = 0
+    faults: int = 0
     seed: int = 1
     minutes: float = 10.0
     keep: bool = False
@@ -81,9 +83,10 @@ class DeployedStack:
 
 
 def run_rehearsal(
-    file: Path, plan: Plan, options: RehearsalOptions, platform: RehearsalPlatform, tell: Tell
+    file: Path, plan: Plan, options: RehearsalOptions, platform: RehearsalPlatform, tell: Tell, explain: Explain
 ) -> Rehearsal:
-    """Rehearses a stack and returns the report. `tell` prints progress. Everything is removed unless `keep` is set."""
+    """Rehearses a stack and returns the report. `tell` prints progress, `explain` names the cause of a failed run.
+    Everything is removed unless `keep` is set."""
     began = time.monotonic()
     with temporary_home(plan.stack, options.keep) as home:
         deployed = _set_up(file, plan, home, options, platform, tell)
@@ -108,6 +111,10 @@ def run_rehearsal(
                 passed = [(run.job, run.run) for run in report.runs if run.verdict == "passed"]
                 again = _make_repeatable(deployed, who, passed, options)
                 report = replace(report, confirmed=confirm_predictions(again, seen, options.confirm, options.seed))
+        if options.faults:
+            passed = [(run.job, run.run) for run in report.runs if run.verdict == "passed"]
+            again = _make_repeatable(deployed, who, passed, options)
+            report = replace(report, faults=disturb_runs(again, seen, options.faults, options.seed, explain))
         if options.keep:
             _tell_progress(tell, f"kept in {home}")
             _tell_progress(

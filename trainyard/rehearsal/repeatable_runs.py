@@ -87,10 +87,10 @@ class RepeatableRun:
         return StartedRun(self.job, self.run, tuple(made))
 
     def watch_to_end(
-        self, started: StartedRun, enough: Callable[[], bool] = lambda: False
+        self, started: StartedRun, enough: Callable[[RunStatus | None], bool] = lambda run: False
     ) -> tuple[RunStatus | None, str]:
-        """The run at its end, and why it was cancelled, or "". It is cancelled on timeout, or when `enough()` is true.
-        None if it was not started."""
+        """The run at its end, and why it was cancelled, or "". It is cancelled on timeout, or when `enough` says so,
+        which is asked at every look. None if it was not started."""
         if not started.nodes:
             return None, ""
         runs, call = self.who.runs, call_of("rehearse", self.tell)
@@ -103,7 +103,7 @@ class RepeatableRun:
             late = time.monotonic() > deadline
             if run is None or run.over or (why and late):
                 return run, why
-            if not why and (late or started.refused or enough()):
+            if not why and (late or started.refused or enough(run)):
                 ended = f"it had not ended after {self.minutes:g} minutes and was cancelled"
                 why = ended if late else "it was cancelled"
                 runs.cancel(call, started.nodes)
@@ -184,7 +184,7 @@ def _confirm_mutation(again: RepeatableRun, mutation: Mutation, predicted: Mutat
             first, last = mutation.before.ports or (0, 65535)
             return any(first <= int(row["port"]) <= last for row in evidence.dropped_now(started))
 
-        seen, why = again.watch_to_end(started, noticed)
+        seen, why = again.watch_to_end(started, lambda run: noticed())
         failed = bool(started.refused) or seen is None or seen.state != "SUCCEEDED"
         shown = noticed()
     if not shown and not failed:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from components.plan.show import aligned_rows, json_text, to_plain_values
 from trainyard.markup import escape_markdown
 from trainyard.rehearsal.judgement import rehearsal_summary
-from trainyard.rehearsal.model import ENFORCED, Rehearsal, RunResult
+from trainyard.rehearsal.model import ENFORCED, FaultOutcome, Rehearsal, RunResult
 from trainyard.rehearsal.mutations import Proof, join_titles
 
 _LONG_ID = re.compile(r"\b([a-z]+1\.[a-z]+)\.[a-z0-9]*\.[a-z0-9-]*\.([a-z0-9]{20,})")
@@ -55,6 +55,8 @@ def rehearsal_text(report: Rehearsal) -> str:
             lines += [f"  {outcome.of} {outcome.kind}: {outcome.title}", f"    {fate}: {outcome.because}"]
     confirmed = (f"  {outcome.title}: {outcome.because}" for outcome in report.confirmed)
     lines += _titled_rows("confirmed by a run of their own", confirmed)
+    disturbed = (line for outcome in report.faults for line in _fault_lines(outcome))
+    lines += _titled_rows("disturbed", disturbed)
     # Long ids are shortened to their kind and their last characters. JSON has them in full.
     return _LONG_ID.sub(lambda match: f"{match[1]}…{match[2][-6:]}", "\n".join(lines))
 
@@ -82,6 +84,21 @@ def _run_lines(report: Rehearsal) -> Iterator[str]:
                 "  carried", aligned_rows([_LOAD_HEAD, *_load_rows(run)] if _is_measured(run) else [])
             )
         yield from (f"  | {line}" for line in run.last_lines)
+
+
+def _fault_lines(outcome: FaultOutcome) -> Iterator[str]:
+    yield f"  {outcome.run}: {outcome.fault}"
+    yield f"    {outcome.state}{f': {outcome.said}' if outcome.said else ''}"
+    after = [_fault_end(outcome), f"{outcome.seconds:.0f} s in all", outcome.loss]
+    yield f"    {', '.join(filter(None, after))}"
+
+
+def _fault_end(outcome: FaultOutcome) -> str:
+    """How the run ended after the fault."""
+    if not outcome.again:
+        return "went on"
+    words = {True: f", resumed at step {outcome.from_step}", False: ", from the first step on", None: ""}
+    return f"started again: {outcome.again}{words[outcome.resumed]}"
 
 
 _LOAD_HEAD = ("node", "carried", "with others", "nodes", "idle", "processor", "idle", "share")
@@ -169,6 +186,12 @@ def rehearsal_markdown(report: Rehearsal) -> str:
     lines += _md_table("Statements", ("statement", "calls", "inferred permissions it was used for", "why"), statements)
     refused = [(call.who, call.operation, ", ".join(call.missing)) for call in report.refused]
     lines += _md_table("Refused", ("who", "operation", "lacks"), refused)
+    disturbed = [
+        (one.run, one.fault, one.state, one.said or "-", _fault_end(one), f"{one.seconds:.0f} s", one.loss or "-")
+        for one in report.faults
+    ]
+    titles = ("run", "fault", "ended", "what is said", "then", "in all", "at the end")
+    lines += _md_table("Disturbed", titles, disturbed)
     lines += _md_table("Not proven", ("what",), [(remark,) for remark in report.not_proven])
     if report.proof is not None:
         survivors = [(outcome.kind, outcome.title, outcome.because) for outcome in report.proof.survivors]
