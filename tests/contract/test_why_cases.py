@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any, get_args
+
+import pytest
 
 from tests.support.local_team import ROOT
-from tests.support.why_cases import CAUSES, ENDED, HANGING, TRAINING, Case, read_cases
+from tests.support.why_cases import CAUSES, ENDED, HANGING, NOTHING_IS_WRONG, TRAINING, Case, read_cases
+from tests.support.why_world import DISTURBED, INCOMPLETE, RIGHT, SILENT, WRONG, WRONG_WITH_CERTAINTY, judge_answer
+from trainyard.why.model import Kind
 
 CASES = read_cases()
-# Texts of the held-back cases that are worth searching for: what a victim prints.
-_OWN = ("tests/why", "tests/contract/test_why_cases.py")
+# Where the cases themselves are.
+_OWN = ("tests/why",)
 
 
 def test_there_are_enough_cases_with_names_of_their_own() -> None:
@@ -19,6 +24,7 @@ def test_there_are_enough_cases_with_names_of_their_own() -> None:
     assert not doubled
     assert {case.platform for case in CASES} == {"oci", "openpai", "aws"}
     assert {case.cause for case in CASES} == CAUSES
+    assert set(get_args(Kind)) >= CAUSES, "words of the verdict's own list"
     assert {case.asked for case in CASES} == {ENDED, HANGING, TRAINING}
 
 
@@ -45,3 +51,39 @@ def test_half_of_the_cases_are_in_no_test_of_a_symptom() -> None:
 
 def _own_words(case: Case) -> list[str]:
     return [words for words in (case.name, case.says) if words]
+
+
+CASE = Case("a", "oci", "gang", "raise", "exception", victim=1, ranks=(1,), shows=("train.py",))
+VERDICT = {"kind": "exception", "certainty": "certain", "ranks": [1], "line": "train.py:7", "evidence": []}
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome"),
+    [
+        ({}, RIGHT),
+        ({"certainty": "likely"}, RIGHT),
+        ({"line": "", "evidence": ["train.py"]}, INCOMPLETE),
+        ({"ranks": [0, 1]}, WRONG_WITH_CERTAINTY),
+        ({"ranks": [], "certainty": "likely"}, WRONG),
+        ({"kind": "exit"}, WRONG_WITH_CERTAINTY),
+        ({"kind": "unknown"}, SILENT),
+        ({"kind": "none"}, SILENT),
+    ],
+)
+def test_a_verdict_is_compared_with_what_was_done(changes: dict[str, Any], outcome: str) -> None:
+    assert judge_answer(CASE, {**VERDICT, **changes}, "FAILED") == outcome
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "outcome"),
+    [
+        ({"kind": "none", "ranks": []}, "SUCCEEDED", RIGHT),
+        ({"kind": "none", "ranks": []}, "FAILED", DISTURBED),
+        ({"kind": "unknown", "ranks": []}, "SUCCEEDED", RIGHT),
+        ({"kind": "deadlock", "certainty": "likely"}, "SUCCEEDED", WRONG),
+        ({"kind": "none", "ranks": [1]}, "SUCCEEDED", WRONG_WITH_CERTAINTY),
+    ],
+)
+def test_an_undisturbed_run_is_accused_by_any_cause(changes: dict[str, Any], state: str, outcome: str) -> None:
+    undisturbed = Case("b", "oci", "gang", "nothing", NOTHING_IS_WRONG)
+    assert judge_answer(undisturbed, {**VERDICT, **changes}, state) == outcome

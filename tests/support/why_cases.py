@@ -114,5 +114,5 @@ def _cases_of_rule(row: Mapping[str, Any]) -> Iterator[Case]:
     for ways in ("both", "egress" if is_held_back(f"{name}-one-way") else "ingress"):
         yield Case(
             f"{name}-{ways}", platform, row["job"], "close", "closed port", ports=row["ports"], ways=ways,
-            shows=(row["ports"], *nodes),
+            shows=(row["ports"], *nodes), asked=row.get("asked", ENDED),
         )  # fmt: skip

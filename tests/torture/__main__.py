@@ -135,6 +135,11 @@ PARTS = {
         ("tests/flows/test_first_hour.py", "tests/flows/test_tutorials.py", "tests/bare/test_bare_first_hour.py"),
         COUNTED,
     ),
+    "why": Part(
+        "`trainyard runs why` names what was done to a run (cause, rank, port or statement) in 95 of 100 cases, names"
+        " nothing wrong with certainty, and accuses nobody in half as many undisturbed runs", "cases", 200,
+        ("tests/why",), COUNTED,
+    ),
     "preflight": Part(
         "every rule of every framework is closed once: before training, all nodes name the pairs, the ports and the"
         " rule to add, and ask for nothing else", "round", 1,
@@ -186,6 +191,8 @@ def _run(name: str, count: int, seed: int, jobs: str) -> Outcome:
         report = Path(folder, "report.xml")
         _pytest([*words, "-q", "-n", jobs, f"--junit-xml={report}"], {**_environment(), **env})
         counted = _counts(report)
+        for score in _scores(report):
+            click.echo(score)
     return Outcome(name, count, *counted, time.monotonic() - start)
 
 
@@ -215,6 +222,12 @@ def _counts(report: Path) -> tuple[int, int, int]:
         sum(int(suite.get(name, "0")) for suite in suites) for name in ("tests", "failures", "errors", "skipped")
     )
     return tests, failures + errors, skipped
+
+
+def _scores(report: Path) -> list[str]:
+    """What tests say beside whether they passed: the property `score` of each."""
+    found = ElementTree.parse(report).getroot().iter("property") if report.exists() else ()
+    return [one.get("value", "") for one in found if one.get("name") == "score"]
 
 
 def page(outcomes: Sequence[Outcome], scale: float, seed: int) -> str:

@@ -34,7 +34,7 @@ def evaluate(name: str, says: str) -> None:
         sys.exit(0)
     elif name == "mismatch":
         dist.all_reduce(torch.ones(7))
-    else:
+    elif not name.startswith("interface="):
         raise SystemExit(f"nobody knows how to {name}")
 
 
