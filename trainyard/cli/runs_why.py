@@ -99,7 +99,7 @@ def verdict_lines(run: RunStatus, verdict: Verdict, collected: Collected, colour
         ("line", verdict.line),
         ("rule", verdict.rule),
         ("remedy", verdict.remedy),
-        ("look at", verdict.look if verdict.certainty != "unknown" else ""),
+        ("look at", verdict.look if verdict.certainty != "unknown" or verdict.kind == "none" else ""),
     ]
     yield from map(terminal_line, aligned_rows([row for row in rows if row[1]]))
     if verdict.evidence:
@@ -114,7 +114,7 @@ def verdict_lines(run: RunStatus, verdict: Verdict, collected: Collected, colour
 
 def _certainty_words(verdict: Verdict) -> str:
     if verdict.kind == "none":
-        return f"look at {verdict.look}" if verdict.look else ""
+        return ""
     if verdict.certainty == "unknown":
         return f"unknown: look at {verdict.look}"
     if verdict.certainty == "likely":

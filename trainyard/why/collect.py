@@ -23,6 +23,8 @@ _LINES, _MOST_NODES, _AT_ONCE = 200, 64, 8
 _LARGEST_FILE = 1 << 20
 # What a launcher puts before a line: its rank, and the process or `launcher`.
 _LABEL = re.compile(r"(?:\[[a-zA-Z]\S{1,100}\] )?\[(\d{1,6})((?:\.\w{1,40})*)\+?\] ?(.*)", re.DOTALL)
+# What PyTorch puts before the lines of a traceback.
+_LABEL_OF_LIBRARY = re.compile(r"^\[rank\d{1,6}\]: ?")
 _NOT_OF_PROGRAM = re.compile(r"\.(?:launcher|rendezvous)$")
 
 
@@ -87,7 +89,7 @@ def sort_lines_by_rank(
             output.setdefault(own, []).append(line)
         else:
             kept = launcher if _NOT_OF_PROGRAM.search(label[2]) else output
-            kept.setdefault(own, []).append(label[3])
+            kept.setdefault(own, []).append(_LABEL_OF_LIBRARY.sub("", label[3]))
 
 
 def team_symptoms_in(folder: Path | None, notes: list[str]) -> tuple[Symptom, ...]:

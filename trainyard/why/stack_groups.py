@@ -43,18 +43,22 @@ class RankStack:
     seconds: float = 0.0
 
     @property
+    def operation(self) -> str:
+        """The operation in which it waits for other ranks: a library's, or a function of the team that is called like
+        one. Empty if it is in none."""
+        functions = [place.function for place in (self.waits, self.where) if place is not None]
+        return next((name for name in functions if _WAITS_FOR_PEERS.fullmatch(name)), "")
+
+    @property
     def waits_for_peers(self) -> bool:
-        innermost = self.waits or self.where
-        return innermost is not None and _WAITS_FOR_PEERS.fullmatch(innermost.function) is not None
+        return self.operation != ""
 
     @property
     def words(self) -> str:
         """What the rank does: the same words for ranks that do the same."""
         if self.where is None:
-            return f"in {self.waits.function}" if self.waits is not None else "where it does not answer"
-        if self.waits_for_peers:
-            return f"in {(self.waits or self.where).function} ({self.where.short})"
-        return f"in {self.where.function} ({self.where.short})"
+            return f"in {self.waits.function}" if self.waits is not None else ""
+        return f"in {self.operation or self.where.function} ({self.where.short})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ class StackGroup:
     @property
     def words(self) -> str:
         several = len(self.ranks) > 1
+        if not self.like.words:
+            return f"{rank_words(self.ranks)} {'do' if several else 'does'} not say where"
         verb = ("wait" if several else "waits") if self.like.waits_for_peers else ("are" if several else "is")
         return f"{rank_words(self.ranks)} {verb} {self.like.words}"
 
@@ -81,6 +87,8 @@ def read_stack(rank: int, status: Mapping[str, Any], request: str = "") -> RankS
     if not rows:
         return None
     where, waits = (_read_place(rows[-1].get(key)) for key in ("where", "waits"))
+    if where is None and waits is None and rows[-1].get("cause") == "failure":
+        return None  # its processes were ending, too
     moments = [_moment_of(rows[-1])]
     for row in reversed(rows[:-1]):
         if (_read_place(row.get("where")), _read_place(row.get("waits"))) != (where, waits):

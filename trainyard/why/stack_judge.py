@@ -20,7 +20,7 @@ def judge_stacks(facts: Facts) -> Verdict | None:
     are where they were a while ago.
     """
     hung = facts.blames_a_peer or facts.stalled or facts.stuck or (facts.failed and facts.cause is None)
-    if not facts.stacks or not hung:
+    if not hung or not (facts.stacks or facts.output_symptoms):
         return None
     known = {stack.rank for stack in facts.stacks}
     waited = frozenset(facts.victims - known)
@@ -56,12 +56,17 @@ def _agreeing(facts: Facts, odd: StackGroup) -> list[EvidenceKind]:
 
 
 def judge_silent_rank(facts: Facts, known: set[int]) -> Verdict | None:
-    """One living rank has no stack, and all others wait."""
-    silent = sorted(set(facts.nodes) - known - set(facts.succeeded))
-    waiting = facts.groups and all(group.like.waits_for_peers for group in facts.groups)
+    """One living rank has no stack, and all others wait, or say that they have waited."""
+    waited = {rank for rank, found in facts.output_symptoms.items() if found.symptom.kind == "lost peer"}
+    told = waited if facts.cause is not None and facts.cause.rank in waited else set()
+    silent = sorted(set(facts.nodes) - known - told - set(facts.succeeded))
+    waiting = (facts.groups or told) and all(group.like.waits_for_peers for group in facts.groups)
     if len(silent) != 1 or not waiting or (facts.cause is not None and facts.cause.rank == silent[0]):
         return None
-    words = f"{groups_text(facts.groups)}; {facts.seen.name_of(silent[0])} gave no stack"
+    if not facts.groups and not facts.statuses[silent[0]].get("stacks"):
+        return None  # its launcher takes no stacks
+    others = groups_text(facts.groups) or f"{rank_words(sorted(told))} waited too long for another rank"
+    words = f"{others}; {facts.seen.name_of(silent[0])} gave no stack"
     remedy = "Find out what stopped its processes: a signal, a debugger, a device or a file system that hangs"
     return Verdict("no answer", words, "likely", (silent[0],), remedy=remedy, look="that node")
 

@@ -45,11 +45,17 @@ def look(printed: Mapping[str, Any]) -> Any:
 def test_a_line_counts_for_the_rank_whose_log_has_it() -> None:
     run = with_logs(seen(failed(), stopped(0)).run)
     printed = {
-        "r0": ["[0.launcher] this run may not use it", "[0] one", "[0.1] two", "no label", "[1] as if it were rank 1"],
+        "r0": [
+            "[0.launcher] this run may not use it",
+            "[0] [rank0]:   one",
+            "[0.1] two",
+            "no label",
+            "[1] as if it were rank 1",
+        ],
         "r1": ["[1] [0.launcher] rank 0 may not use the store", "[1.launcher] ended", "[0] [0] forged", "[1+] bar"],
     }
     found = collect_evidence(look(printed), run, "pytorch", None).evidence
-    assert found.output[0] == ("one", "two", "no label", "[1] as if it were rank 1")
+    assert found.output[0] == ("  one", "two", "no label", "[1] as if it were rank 1")
     assert found.output[1] == ("[0.launcher] rank 0 may not use the store", "[0] [0] forged", "bar")
     assert found.launcher_lines == {0: ("this run may not use it",), 1: ("ended",)}
     assert found.framework == "pytorch"

@@ -54,6 +54,13 @@ class Case:
     rule: str = ""
 
 
+NOWHERE: dict[str, Any] = {"stacks": [{"object": "o", "cause": "failure", "where": None, "waits": None}]}
+
+
+def stalled_nowhere() -> dict[str, Any]:
+    return {"stacks": [{**NOWHERE["stacks"][0], "cause": "stall"}]}
+
+
 def again(now: dict[str, Any], before: dict[str, Any] | None = None) -> dict[str, Any]:
     """Two stacks of a rank, two minutes after one another."""
     first, last = (before or now)["stacks"][0], now["stacks"][0]
@@ -176,6 +183,19 @@ CASES: dict[str, Case] = {
     ),
     "a living run between two operations": Case(
         seen(running(**WAITS), running(**ELSEWHERE), running(**WAITS)), "none", "unknown", (), "rank 1 is in evaluate",
+    ),
+    "a deadlock in which the victims were ending when they were asked": Case(
+        seen(stopped(2, **NOWHERE), stopped(2, **ELSEWHERE), failed(LOST_PEER), output={2: library_traceback(RECV)}),
+        "deadlock", "certain", (1,), "rank 1 is in evaluate (train.py:11)", "train.py:11",
+    ),
+    "a stopped process, and timeouts of all others": Case(
+        seen(stopped(2), stopped(2, **NOWHERE), failed(LOST_PEER), output={
+            0: ["RuntimeError: Connection closed by peer"], 2: library_traceback(RECV)}),
+        "no answer", "likely", (1,), "ranks 0, 2 waited too long for another rank; rank 1 (worker-0) gave no stack",
+    ),
+    "a stopped process in a stall": Case(
+        seen(failed(STALLED, **WAITS), failed(STALLED, **stalled_nowhere()), failed(STALLED, **WAITS)),
+        "no answer", "likely", (1,), "rank 1 does not say where",
     ),
     "a living deadlock that was asked twice": Case(
         seen(running(**again(WAITS)), running(**again(ELSEWHERE)), running(**again(WAITS))),
