@@ -178,13 +178,13 @@ class Node:
         """Why this node's processes should end because of other nodes; empty if they should not."""
         self.reporter.tick()
         now = time.monotonic()
-        if self.board_client is None or not self.board_client.watches or now - self._looked < _LOOK_SECONDS:
+        if now - self._looked < _LOOK_SECONDS:
             return ""
         self._looked = now
-        self.stacks.answer(self.board_client.board)
-        stalled = self.stalls.stalled(self.board_client.board)
-        if stalled:
+        stalled = self.stalls.stalled(self._known())
+        if stalled or self.board_client is None or not self.board_client.watches:
             return stalled
+        self.stacks.answer(self.board_client.board)
         culprit = self._restarting(self.board_client.board)
         if culprit is not None:
             return self._after_peer(f"rank {self.launch.label(culprit)} failed, so all ranks start again")

@@ -5,6 +5,9 @@ Each node measures its own activity. When it has been idle for the whole limit, 
 active again, it withdraws the report. Once all ranks are reported idle, every node ends its processes for the same
 reason. So one rank that compiles, or loads data, keeps the run alive. When a rank ends with success, the others get the
 whole limit again, because they may have waited for it.
+
+Other runs may wait for work, such as those of Dask, of Ray and of single nodes. Once none of their nodes does anything,
+that is said, and ends nothing.
 """
 
 from __future__ import annotations
@@ -75,6 +78,8 @@ class Stalls:
     # The number of this node's last report: odd while it is idle. And the generation of that report.
     _idle_number: int = field(default=0, init=False)
     _reported_in: int = field(default=-1, init=False)
+    # Whether it was said that no node does anything, in a run that does not end for that.
+    _said: bool = field(default=False, init=False)
     # The ranks that have ended with success, and since when this node knows that.
     _over: frozenset[int] = field(default=frozenset(), init=False)
     _over_since: float = field(default=-math.inf, init=False)
@@ -87,20 +92,28 @@ class Stalls:
 
     @property
     def watches(self) -> bool:
-        """Whether this node is watched: in a gang of several nodes with a board, and not a service, which may wait."""
-        several = self.board_client is not None and self.board_client.watches and self.launch.gang
-        return several and self.limit > 0 and not self.launch.service
+        """Whether a stall ends this node: in a gang of several nodes with a board. Not a service, which may wait."""
+        return self._several and self.launch.gang and self.limit > 0 and not self.launch.service
+
+    @property
+    def reports(self) -> bool:
+        """Whether a stall is only reported: in a run that is no gang, or has a single node."""
+        return self.limit > 0 and (self.launch.nodes == 1 or (self._several and not self.launch.gang))
+
+    @property
+    def _several(self) -> bool:
+        return self.board_client is not None and self.board_client.watches
 
     def begin(self, generation: int, interface: str) -> None:
         """Begins to measure: the command runs. On loopback the nodes share one network, so its bytes do not count."""
-        if not self.watches:
+        if not (self.watches or self.reports):
             return
         with self._lock:
             self._idleness = Idleness(self._idleness.noise)
         self.meter.own_network = interface != LOOPBACK
         # Reports of an earlier generation do not count in this one.
         self._idle_number += self._idle_number % 2
-        self._generation, self._running = generation, True
+        self._generation, self._running, self._said = generation, True, False
         if self._thread is None:
             # A thread of its own, because a GPU driver that hangs must not keep the node from ending.
             self._thread = threading.Thread(target=self._measure, name="stalls", daemon=True)
@@ -122,7 +135,9 @@ class Stalls:
 
     def stalled(self, board: Board) -> str:
         """The reason to end this node because all ranks are idle; empty if one is not."""
-        if not self._running or self.board_client is None:
+        if self._running and self.reports:
+            self._report_stall(board)
+        if not self._running or self.reports or self.board_client is None:
             return ""
         # When other ranks end, the processes that waited for them wake up. That is not activity.
         if self.ended_elsewhere(board):
@@ -156,6 +171,27 @@ class Stalls:
         board_client.report_idle(self._generation, self._idle_number, {_LINE: self._last})
         text = f"idle: no {self.meter.measures} on this node for {_format_duration(self.limit)}" if idle else ""
         self.say(f"{text}; the run ends when no rank does anything" if idle else f"active again: {self._used()}")
+        self._report_text(text)
+
+    def _report_stall(self, board: Board) -> None:
+        """Reports when no node does anything any more, or when this one is active again."""
+        idle = self._idleness.seconds >= self.limit
+        if idle != self._idle:
+            self._idle_number += 1
+            if self.board_client is not None and self._several:
+                self.board_client.report_idle(self._generation, self._idle_number, {_LINE: self._line()})
+        ended = {event.rank for event in board.endings()}
+        others = set(range(self.launch.nodes)) - ended - board.idle(self._generation).keys() - {self.launch.rank}
+        said = idle and not others
+        if said == self._said:
+            return
+        self._said = said
+        text = f"idle: no {self.meter.measures} on any node for {_format_duration(self.limit)} (`stallMinutes`)"
+        again = "another node" if idle else self._used()
+        self.say(f"{text}; that does not end such a run" if said else f"active again: {again}")
+        self._report_text(text if said else "")
+
+    def _report_text(self, text: str) -> None:
         # What looks at the idle node must not make it active.
         self._idleness.excuse()
         self.report(text)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
@@ -25,9 +25,11 @@ _WAITS_FOR_CHILDREN = re.compile(
 Place = Tuple[Optional[Dict[str, Any]], Optional[Dict[str, Any]]]
 
 
-def find_rank_place(stacks: Sequence[ProcessStack], folder: str) -> Place:
-    """Where the rank's main training process is; of several, the one that is somewhere else than most others."""
+def find_rank_place(stacks: Sequence[ProcessStack], folder: str, commands: Collection[int]) -> Place:
+    """Where the rank's main training process is; of several, the one that is somewhere else than most others. Only the
+    processes of `commands` and below them count, because services always wait."""
     by_pid = {stack.pid: stack for stack in stacks}
+    stacks = [stack for stack in stacks if not {stack.pid, *_ancestors_of(stack, by_pid)}.isdisjoint(commands)]
     training = [stack for stack in stacks if _team_frame(stack.main_frames, folder) is not None]
     waiting = {stack.pid for stack in training if _waits_for_children(stack, folder)}
     above = {stack.pid: _ancestors_of(stack, by_pid) for stack in training}

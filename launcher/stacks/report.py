@@ -19,7 +19,7 @@ from launcher.printing import LinePrinter
 from launcher.processes import ChildProcesses
 from launcher.settings import flag_setting
 from launcher.stacks.frames import ProcessStack
-from launcher.stacks.naming import find_rank_place
+from launcher.stacks.naming import Place, find_rank_place
 from launcher.stacks.taking import StackTaker
 from launcher.status import StatusReporter
 
@@ -83,17 +83,17 @@ class Stacks:
             return
         try:
             taker = StackTaker(self.environment.get("PATH") or os.defpath)
-            found = taker.take_stacks(self.children.command_pids, SECONDS)
-            self._report(found, cause, request)
+            commands = self.children.command_pids
+            found = taker.take_stacks(commands, SECONDS)
+            self._report(found, find_rank_place(found, self._folder, commands), cause, request)
         except Exception as error:
             self.say(f"the stacks of this node's processes cannot be taken: {error!a}")
 
-    def _report(self, found: Sequence[ProcessStack], cause: str, request: str) -> None:
+    def _report(self, found: Sequence[ProcessStack], place: Place, cause: str, request: str) -> None:
         self._count += 1
         name = f"stacks/{self.launch.rank}-{self._count}.txt"
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        where, waits = find_rank_place(found, self._folder)
-        where, waits = self._clean(where), self._clean(waits)
+        where, waits = map(self._clean, place)
         head = {"rank": self.launch.rank, "node": self.launch.node, "cause": cause, "at": at, "request": request}
         lines = ["trainyard stacks 1", json.dumps(head), *self._lines(found)]
         told = ""

@@ -35,14 +35,14 @@ def long_wait(stack: Stack, _: Facts) -> Iterator[Wrong]:
                 yield Wrong(at("jobs", name, "runs", run, "until"), message, remedy)
 
 
-@rule("TY825", "a stall limit without effect", severity="warning")
+@rule("TY825", "a stall limit that ends no run", severity="warning")
 def useless_stall_limit(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         framework = facts.framework(job)
         if framework is None or job.stall_minutes in (0, STALL_MINUTES):
             continue
         if not JobOnPlatform.of(stack, job, framework).is_watched:
-            message = "has no effect: only runs whose nodes all depend on one another are watched for stalls"
+            message = "ends no run here: only runs whose nodes all depend on one another are ended for it"
             yield Wrong(
                 at("jobs", name, "stallMinutes"), message, "remove it; `maximumRuntimeMinutes` still stops the run"
             )

@@ -74,3 +74,9 @@ def test_a_hanging_rank_ends_the_run_with_each_ranks_last_line(field: Field, tmp
             assert "network use on any rank for 12 s" in told["reason"]
             last = f"rank {rank} ({('main', 'worker')[rank]}-0) printed last: rank {rank} comes to the second reduction"
             assert last in run.printed(), run.printed()
+            where = told["stacks"][-1]["where"]
+            sleeps = HANGS[name].splitlines().index("    time.sleep(600)") + 1
+            if rank:
+                assert (where["file"], where["line"]) == ("train.py", sleeps), run.printed()
+            elif name != "horovod-pytorch":  # which polls, so that its stack cannot be read without py-spy
+                assert (where["file"], where["line"] > sleeps) == ("train.py", True), run.printed()

@@ -9,10 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from launcher import exits
-from schemas.model import Job
 from tests.support.nodes import ROOT, Nodes, Place, gang, nodes, planned
 from tests.support.programs import require_program
 
@@ -43,8 +40,8 @@ elif what == "hang" or (what == "first" and not life):
 """
 
 
-def start(run: Nodes, what: str, limit: str = LIMIT) -> Nodes:
-    run.script(PLAN)
+def start(run: Nodes, what: str, limit: str = LIMIT, script: str = PLAN) -> Nodes:
+    run.script(script)
     run.changes = {**run.changes, "command": ["train.py", what]}
     return run.start(TRAINYARD_STALL_SECONDS=limit)
 
@@ -88,18 +85,39 @@ def test_a_retry_policy_restarts_a_stalled_run(place: Place, tmp_path: Path) -> 
         assert len(list(tmp_path.glob("life-*"))) == 4
 
 
-@pytest.mark.parametrize(("name", "spec", "limit"), [
-    ("off", gang(nodes=2), "0"),
-    ("single", planned("pytorch", {"main": 1}, ports={"data": "all"}), LIMIT),
-])  # fmt: skip
-def test_services_single_nodes_and_runs_without_a_bucket_are_not_watched(
-    place: Place, tmp_path: Path, name: str, spec: Job, limit: str
-) -> None:
-    with nodes(place, tmp_path, spec, f"unwatched-{name}") as run:
-        run.script(PLAN.replace("sleep(300)", "sleep(5)"))
-        run.changes = {**run.changes, "command": ["train.py", "hang,hang"]}
-        assert set(run.start(TRAINYARD_STALL_SECONDS=limit).codes()) == {0}
+def test_a_limit_of_zero_turns_it_off(place: Place, tmp_path: Path) -> None:
+    with nodes(place, tmp_path, gang(nodes=2), "unwatched") as run:
+        start(run, "hang,hang", limit="0", script=PLAN.replace("sleep(300)", "sleep(5)"))
+        assert run.codes() == [0, 0]
         assert "idle" not in run.shown()
+
+
+# In place of an end after 300 seconds.
+UNTIL_DONE = "while not os.path.exists('done'):\n        time.sleep(0.2)"
+IDLE = r"idle: no output, progress, processor or disk use on any node for 2 s .`stallMinutes`.; that does not end such"
+
+
+def test_a_single_node_that_hangs_says_where_and_goes_on(place: Place, tmp_path: Path) -> None:
+    spec = planned("pytorch", {"main": 1}, ports={"data": "all"})
+    with nodes(place, tmp_path, spec, "single") as run:
+        start(run, "hang", script=PLAN.replace("time.sleep(300)", UNTIL_DONE))
+        run.launchers[0].says(IDLE)
+        run.launchers[0].says(r"its main thread is in <module> \(train.py:\d+\); all stacks are in stacks/0-\d.txt")
+        (tmp_path / "done").touch()
+        assert run.codes() == [0]
+        status = place.status(run, 0)
+        assert (status["state"], status["reason"], status["stacks"][0]["cause"]) == ("succeeded", "", "stall")
+
+
+def test_a_run_that_is_no_gang_is_reported_once_no_node_does_anything(place: Place, tmp_path: Path) -> None:
+    with nodes(place, tmp_path, gang(nodes=2), "no-gang", changes={"gang": False}) as run:
+        script = PLAN.replace("time.sleep(300)", UNTIL_DONE)
+        start(run, "compile,hang", script=script.replace('open(f"{folder}/compiled", "w").close()', UNTIL_DONE))
+        for started in run.launchers.values():
+            started.says(IDLE)
+        (tmp_path / "done").touch()
+        assert run.codes() == [0, 0]
+        assert "on this node" not in run.shown(), "one that waits for another is no news"
 
 
 NVML = """

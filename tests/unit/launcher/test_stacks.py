@@ -79,8 +79,8 @@ def test_what_is_no_dump_of_py_spy_is_no_stack(content: bytes) -> None:
     assert parse_py_spy_dump(content, 1) == ()
 
 
-def names(*stacks: ProcessStack) -> tuple[str, str]:
-    where, waits = find_rank_place(stacks, CODE)
+def names(*stacks: ProcessStack, commands: tuple[int, ...] = (2, 3, 4, 5)) -> tuple[str, str]:
+    where, waits = find_rank_place(stacks, CODE, commands)
     return (f"{where['function']} {where['file']}:{where['line']}" if where else "", waits["function"] if waits else "")
 
 
@@ -121,6 +121,13 @@ def test_of_many_processes_the_one_that_trains_is_named() -> None:
     # A loader by fork has the frames of the process that made it.
     loader = process(4, LOADER, EVALUATE, MODULE, parent=3)
     assert names(process(3, REDUCE, TRAIN), loader) == ("train train.py:41", "all_reduce")
+
+
+def test_services_beside_the_command_do_not_count() -> None:
+    server, polls = process(9, WAITS), process(2, how=PROC)
+    assert names(server, polls) == ("", ""), "where the command is, is unknown"
+    assert names(server, process(2, REDUCE, TRAIN)) == ("train train.py:41", "all_reduce")
+    assert names(server, commands=(9,)) == ("", "wait"), "a node that only serves"
 
 
 def test_of_several_that_train_the_one_that_is_elsewhere_is_named() -> None:

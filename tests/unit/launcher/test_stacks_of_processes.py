@@ -87,7 +87,7 @@ def test_a_process_that_waits_in_c_code_says_where(start: Start, python: Path, t
         (stack,) = answered(process)
         assert (stack.parent, innermost(stack)) == (os.getpid(), ("evaluate", 5))
         assert stack.command == f"{python} train.py"
-    where, waits = find_rank_place([stack], str(tmp_path))
+    where, waits = find_rank_place([stack], str(tmp_path), [process.pid])
     assert (where, waits) == ({"function": "evaluate", "file": "train.py", "line": 5}, None)
 
 
@@ -118,7 +118,7 @@ def test_children_of_multiprocessing_say_where(start: Start, method: str, count:
     stacks = answered(process, count)
     places = {innermost(stack) for stack in stacks if stack.pid != process.pid}
     assert ("below", 5) in places
-    where, _ = find_rank_place(stacks, str(tmp_path))
+    where, _ = find_rank_place(stacks, str(tmp_path), [process.pid])
     assert where == {"function": "below", "file": "train.py", "line": 5}, "its parent only waits for it"
 
 
@@ -129,7 +129,11 @@ def test_a_chain_of_programs_names_the_one_that_trains(start: Start, tmp_path: P
     (tmp_path / "agent" / "__main__.py").write_text(chain)
     process = start([sys.executable, "-m", "agent", "train.py"])
     stacks = answered(process, 2)
-    assert find_rank_place(stacks, str(tmp_path))[0] == {"function": "evaluate", "file": "train.py", "line": 5}
+    assert find_rank_place(stacks, str(tmp_path), [process.pid])[0] == {
+        "function": "evaluate",
+        "file": "train.py",
+        "line": 5,
+    }
 
 
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])

@@ -178,6 +178,52 @@ def test_which_nodes_are_watched() -> None:
     assert watch(BoardClient(), number=1, roles=services).watches
 
 
+def test_which_nodes_only_report_a_stall() -> None:
+    assert watch(BoardClient(), gang=False).reports
+    alone = [{"name": "main", "replicas": 1, "service": False, "minFailed": 1, "minSucceeded": None}]
+    assert watch(BoardClient(watches=False), roles=alone).reports
+    assert watch(None, roles=alone).reports, "without a bucket, too"
+    assert not watch(None, roles=alone, limit=0).reports
+    assert not watch(None, gang=False).reports, "a node does not know what the others do"
+    assert not watch(BoardClient()).reports, "a stall ends it"
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_stall_of_a_run_that_is_no_gang_is_reported_and_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], number: int
+) -> None:
+    monkeypatch.setattr("launcher.stalls.threading.Thread", lambda **_: SimpleNamespace(start=lambda: None))
+    told, board_client = list[str](), BoardClient()
+    found = watch(board_client, gang=False, number=number)
+    found.report = told.append
+    found.begin(1, "eth0")
+    assert not found.stalled(here(0, 1, 2))
+    found._idleness.seconds = found.limit
+    assert not found.stalled(here(number))
+    assert (told, board_client.posted) == ([], [(1, 1)]), "others may compute, and this one wait for them"
+    for _ in range(2):
+        assert not found.stalled(here(0, 1, 2))
+    idle = "idle: no output, progress, processor, disk or network use on any node for 10 min (`stallMinutes`)"
+    assert told == [idle]
+    assert not found.stalled(here(number))
+    assert not found.stalled(here(0, 1, 2))
+    found._idleness.seconds = 0
+    assert not found.stalled(here(0, 1, 2))
+    assert told == [idle, "", idle, ""]
+    assert board_client.posted == [(1, 1), (1, 2)]
+    out = capfd.readouterr().out
+    assert out.count(f"{idle}; that does not end such a run\n") == 2
+    assert "active again: another node\n" in out
+
+
+def test_what_looks_at_an_idle_node_does_not_make_it_active() -> None:
+    idle = Idleness(QUIET, last=BEFORE, seconds=600)
+    idle.excuse()
+    assert idle.add(reading(ticks={(7, "a"): 500 + 9 * HZ}), 60, 60) == ()
+    assert idle.seconds == 660
+    assert idle.add(reading(ticks={(7, "a"): 500 + 19 * HZ}), 60, 60) == ("processor",), "once only"
+
+
 @pytest.fixture
 def idle_watch(monkeypatch: pytest.MonkeyPatch) -> Stalls:
     found = watch(BoardClient())
