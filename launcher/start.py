@@ -37,7 +37,7 @@ VARIABLES = {
     "TRAINYARD_LINGER_SECONDS": "how long nodes may go on once the run has succeeded without them (30)",
     "TRAINYARD_LOST_SECONDS": "after how long without a heartbeat a node counts as lost (60)",
     "TRAINYARD_STALL_SECONDS": "after how long without any activity a gang counts as stalled; 0: never (1800)",
-    "TRAINYARD_STACKS": "whether to look where processes are when a run fails or hangs; 0: never (1)",
+    "TRAINYARD_TAKE_STACKS": "whether to look where processes are when a run fails or hangs; 0: never (1)",
     "TRAINYARD_MAXIMUM_MINUTES": "the run's maximum runtime, until which transient failures are retried (43200)",
     "TRAINYARD_EXPECTS": "what the run expects of its nodes and their network, which they test before training",
     "TRAINYARD_ACCESS_SECONDS": "how long access to the bucket may take to come into force (300)",

@@ -23,7 +23,7 @@ from launcher.stacks.naming import Place, find_rank_place
 from launcher.stacks.taking import StackTaker
 from launcher.status import StatusReporter
 
-VARIABLE = "TRAINYARD_STACKS"
+VARIABLE = "TRAINYARD_TAKE_STACKS"
 FAILURE, STALL, REQUEST = "failure", "stall", "request"
 HANDLER_FOLDER = Path(__file__).resolve().parent / "handler"
 # How long it may take. Nothing else happens on the node meanwhile, but signals are forwarded.

@@ -247,7 +247,9 @@ def test_a_node_without_processes_or_with_the_variable_off_takes_none(stacks: St
     (None, "{}"), ("", "{}"), ("library", "{}:library"), (":/x", "{}::/x"),
 ])  # fmt: skip
 def test_the_teams_folders_stay_in_pythonpath(stacks: Stacks, own: str | None, set_to: str) -> None:
-    stacks.environment = {} if own is None else {"PYTHONPATH": own}
+    # Commands call the folder of stack files so.
+    stacks.environment = {"TRAINYARD_STACKS": "/stacks", **({} if own is None else {"PYTHONPATH": own})}
+    stacks.__post_init__()
     assert stacks.variables == {"PYTHONPATH": set_to.format(report.HANDLER_FOLDER)}
     assert sorted(file.name for file in report.HANDLER_FOLDER.glob("*.py")) == ["__init__.py", "sitecustomize.py"]
 
