@@ -27,8 +27,8 @@ REGION, ROLE, REPOSITORY, TAG = "us-west-2", "why-aws-nodes", "why/training", "1
 # What is done to a process from outside. What the script does by itself in its fourth step needs nothing from here.
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 _STORE = "store "
-# Writes and the lists by which nodes see one another; people's commands begin before.
-_WRITES = "PutObject"
+# The store's operations by which nodes tell one another that they are there.
+_WRITES = {"oci": "PutObject", "aws": "s3.PutObject"}
 _EVERYTHING = "-1"
 
 
@@ -55,7 +55,9 @@ def acted_when_accepted(cloud: Cloud, case: Case) -> Iterator[None]:
         yield
         return
     kind = case.action.removeprefix(_STORE)
-    fault = admin.add_fault(cloud, kind, operations=_WRITES, **({"status": 503} if kind == "status" else {}))
+    fault = admin.add_fault(
+        cloud, kind, operations=_WRITES[case.platform], **({"status": 503} if kind == "status" else {})
+    )
     try:
         yield
     finally:

@@ -25,13 +25,15 @@ from localcloud.environments.find import MissingEnvironment, find_environment
 from tests.support.local_team import LONGEST_SECONDS, ROOT
 from tests.support.waiting import eventually
 from tests.support.why_actions import SIGNALS, acted_before, acted_when_accepted, acted_while_training
-from tests.support.why_cases import ENDED, HANGING, TRAINING, Case
+from tests.support.why_cases import ENDED, HANGING, NOTHING_IS_WRONG, TRAINING, Case
 
 TEAM = ROOT / "tests" / "why" / "team"
 # A run hangs if it has printed nothing for this long.
 _QUIET_SECONDS = 5.0
 # If it does not come to its fourth step, because its nodes do not meet: from its start on.
 _HANGS_AFTER = 25.0
+# A verdict knows after a minute whether ranks moved, and a run that is idle for so long is ended (stallMinutes).
+_ASKED_AGAIN_SECONDS = 75.0
 _STEP_OF_THE_DEED = 4
 _STEP = re.compile(r"\[\d+ (\S+)\] \[\d+\] rank \d+ of \d+ step (\d+) ")
 # Steps of a run that something is done to from outside, or that is asked in the middle.
@@ -155,23 +157,37 @@ class WhyWorld:
         stack, title = f"why-{case.platform}", f"{case.job}/try-{name}"
         with acted_before(self.cloud, case), self._follower(case, name) as follower:
             eventually(lambda: follower.accepted, seconds=LONGEST_SECONDS, describe=lambda: follower.screen)
+            assert "Started " in follower.screen, follower.screen
             try:
                 with acted_when_accepted(self.cloud, case):
                     if case.action in SIGNALS:
                         eventually(lambda: follower.reached(case.nodes, _STEP_OF_THE_DEED), seconds=LONGEST_SECONDS)
                     with acted_while_training(case, name):
                         self._wait(case, follower)
-                        verdict = self.trainyard("runs", "why", stack, title, *self._place(), "--format", "json")
+                        verdict = self._verdict(stack, title)
+                        if case.asked == HANGING and verdict["kind"] == NOTHING_IS_WRONG and not follower.over:
+                            # As it says: a minute later it knows whether ranks moved. Or the run has ended as stalled.
+                            asked = time.monotonic()
+                            eventually(
+                                lambda: follower.over or time.monotonic() - asked > _ASKED_AGAIN_SECONDS,
+                                seconds=LONGEST_SECONDS,
+                            )
+                            verdict = self._verdict(stack, title)
                     if case.asked == TRAINING:
                         eventually(lambda: follower.over, seconds=LONGEST_SECONDS, describe=lambda: follower.screen)
                     seen = self.trainyard("runs", "list", stack, title, *self._place(), "--format", "json")
             finally:
                 if not follower.over:
                     self.trainyard("runs", "cancel", stack, title, "--yes", *self._place())
-        assert verdict.returncode in (0, 1), verdict.stdout + verdict.stderr
-        assert "Traceback" not in verdict.stderr, verdict.stderr
         (run,) = json.loads(seen.stdout)
-        return Answer(case, json.loads(verdict.stdout), run["state"], follower.screen)
+        return Answer(case, verdict, run["state"], follower.screen)
+
+    def _verdict(self, stack: str, title: str) -> dict[str, Any]:
+        done = self.trainyard("runs", "why", stack, title, *self._place(), "--format", "json")
+        assert done.returncode in (0, 1), done.stdout + done.stderr
+        assert "Traceback" not in done.stderr, done.stderr
+        told: dict[str, Any] = json.loads(done.stdout)
+        return told
 
     def _wait(self, case: Case, follower: Follower) -> None:
         """Waits until the question makes sense: the run has ended, hangs, or trains."""

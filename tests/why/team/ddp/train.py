@@ -52,7 +52,7 @@ parser.add_argument("--steps", type=int, default=20)
 parser.add_argument("--timeout", type=float, default=1800)
 parser.add_argument("--case", default="")
 arguments = parser.parse_args()
-if arguments.victim == RANK and arguments.does.startswith("interface="):
+if arguments.victim in (-1, RANK) and arguments.does.startswith("interface="):
     os.environ["GLOO_SOCKET_IFNAME"] = arguments.does.partition("=")[2]
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=arguments.timeout))
 for step in range(1, arguments.steps + 1):
