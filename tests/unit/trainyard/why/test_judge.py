@@ -80,6 +80,13 @@ CASES: dict[str, Case] = {
         seen(None, None, details=("", f"killed by SIGKILL: {MEMORY}")), "memory", "certain", (1,),
         "rank 1 (worker-0): killed",
     ),
+    "two nodes out of memory, one after the other": Case(
+        seen(None, None, details=(MEMORY, MEMORY)), "memory", "certain", (0,), f"rank 0 (main-0): {MEMORY}",
+    ),
+    "dropped packets count before stacks where no port was tested": Case(
+        seen(stopped(1, **ELSEWHERE), failed(LOST_PEER), drops=[dropped("worker-0 -> main-0 tcp 29527")]),
+        "closed port", "certain", (0, 1), "worker-0 cannot reach main-0 on TCP 29527",
+    ),
     "a node reports its own lack of memory": Case(
         seen(None, None, details=("", MEMORY), outside_words=False), "memory", "likely", (1,), "rank 1 (worker-0)",
     ),
