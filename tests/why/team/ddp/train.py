@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
-import sys
 import threading
 import time
 
@@ -31,7 +30,7 @@ def evaluate(name: str, says: str) -> None:
     elif name == "raise":
         raise ValueError(says)
     elif name == "leave":
-        sys.exit(0)
+        os._exit(0)  # otherwise gloo's threads may abort the process, which is then no end with 0
     elif name == "mismatch":
         dist.all_reduce(torch.ones(7))
     elif not name.startswith("interface="):
