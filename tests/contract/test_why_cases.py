@@ -68,6 +68,7 @@ VERDICT = {"kind": "exception", "certainty": "certain", "ranks": [1], "line": "t
         ({"kind": "exit"}, WRONG_WITH_CERTAINTY),
         ({"kind": "unknown"}, SILENT),
         ({"kind": "none"}, SILENT),
+        ({"kind": "lost peer", "ranks": [0], "certainty": "unknown"}, SILENT),
     ],
 )
 def test_a_verdict_is_compared_with_what_was_done(changes: dict[str, Any], outcome: str) -> None:

@@ -70,7 +70,7 @@ def judge_answer(case: Case, verdict: Mapping[str, Any], state: str) -> str:
         if accuses:
             return WRONG_WITH_CERTAINTY if certainty == "certain" else WRONG
         return RIGHT if state == "SUCCEEDED" else DISTURBED
-    if kind in ("none", "unknown"):
+    if kind in ("none", "unknown") or certainty == "unknown":
         return RIGHT if case.quiet and state == "SUCCEEDED" else SILENT
     if kind != case.cause or (case.ranks and {*verdict["ranks"]} != {*case.ranks}):
         return WRONG_WITH_CERTAINTY if certainty == "certain" else WRONG
