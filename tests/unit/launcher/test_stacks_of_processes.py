@@ -226,8 +226,8 @@ def test_an_error_of_the_teams_sitecustomize_is_its_own(tmp_path: Path, text: st
     assert says in alone.stderr
 
 
-@pytest.mark.parametrize("python", pythons("2.7", "3.6", "3.7"), ids=str)
-def test_a_python_that_cannot_have_the_handler_runs_all_the_same(python: Path) -> None:
+@pytest.mark.parametrize("python", [*pythons("2.7", "3.6", "3.7"), Path(sys.executable)], ids=str)
+def test_any_python_runs_whether_it_can_have_the_handler_or_not(python: Path) -> None:
     done = subprocess.run(
         [str(python), "-c", "print('runs')"], env={"PYTHONPATH": str(HANDLER_FOLDER)}, capture_output=True, text=True
     )
