@@ -314,8 +314,8 @@ class Node:
             self.board_client.end(self._generation, RETRY if retries else FAILED, code)
             known = self._known() if self.launch.elastic else self.board_client.fresh(_POST_SECONDS)
             culprit = None if self.launch.elastic else known.culprit(self._generation)
-            if not why and self.stalls.ended_elsewhere(known):
-                # Another rank ended because of the stall. That ended our processes before we read its report.
+            if not why and self.stalls.explains_end(known):
+                # Another rank ends because of the stall. That ended our processes before we read its report.
                 why = self.stalls.reason
                 self.stalls.print_last_lines(known)
             if culprit is not None and culprit.rank != self.launch.rank:

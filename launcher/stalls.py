@@ -144,13 +144,21 @@ class Stalls:
             return self.reason
         self._report_change(self.board_client, self._idleness.seconds >= self.limit)
         self._notice_ends(board)
-        waited = time.monotonic() - self._over_since >= self.limit
-        return self.reason if self._idle and waited and not self._busy(board) else ""
+        return self.reason if self._all_idle(board) else ""
 
     def ended_elsewhere(self, board: Board) -> bool:
         """Whether another rank has seen all ranks idle, including this one, and ended."""
         ends = (event.code for event in board.endings(self._generation) if event.how in (FAILED, RETRY))
         return self._reported_in == self._generation and exits.STALLED in ends
+
+    def explains_end(self, board: Board) -> bool:
+        """Whether this node's processes ended because of a stall. The first rank that ends may be one whose processes
+        take long to end, and says so only then."""
+        return self.ended_elsewhere(board) or (self._reported_in == self._generation and self._all_idle(board))
+
+    def _all_idle(self, board: Board) -> bool:
+        waited = time.monotonic() - self._over_since >= self.limit
+        return self._idle and waited and not self._busy(board)
 
     @property
     def reason(self) -> str:

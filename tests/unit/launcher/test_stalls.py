@@ -248,6 +248,14 @@ def test_a_gang_has_stalled_when_every_rank_is_idle(idle_watch: Stalls) -> None:
     )
 
 
+def test_what_ends_when_every_rank_is_idle_ended_because_of_the_stall(idle_watch: Stalls) -> None:
+    """Another rank may be ending its processes, and has not said so yet."""
+    assert not idle_watch.explains_end(here(0, 1, 2)), "this node has not reported that it is idle"
+    idle_watch.stalled(here(1))
+    assert not idle_watch.explains_end(here(0, 1))
+    assert idle_watch.explains_end(here(0, 1, 2))
+
+
 def test_the_limit_begins_again_when_a_rank_succeeds(idle_watch: Stalls, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr("launcher.stalls.time", SimpleNamespace(monotonic=lambda: now[0]))
