@@ -15,6 +15,8 @@ from trainyard.why.symptoms import FoundSymptom, find_symptom
 from trainyard.why.tracebacks import RaisedException
 
 _SIGNAL = re.compile(r"\b(SIG[A-Z0-9]{2,8}) \(code (\d{1,3})\)")
+# Kinds whose texts may mean something else, too: a full disk and a full /dev/shm say the same.
+_AMBIGUOUS = frozenset({"exception", "memory", "disk"})
 _CODE = re.compile(r"ended with code (\d{1,3})")
 # Signals that a process gets for what it did itself.
 _OWN_SIGNALS = frozenset({"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGSYS", "SIGTRAP"})
@@ -143,9 +145,7 @@ def judge_symptom(facts: Facts, cause: Cause, found: FoundSymptom) -> Verdict:
         words = f"{rank_words(named)} fail alike: each {row.meaning}: {found.line.strip()}"
     else:
         words = f"{cause.words}: it {_as_clause(row.meaning)}: {found.line.strip()}"
-    certainty: Certainty = (
-        "likely" if row.peer or row.kind in ("exception", "memory") else certainty_of("launcher", "output")
-    )
+    certainty: Certainty = "likely" if row.peer or row.kind in _AMBIGUOUS else certainty_of("launcher", "output")
     return Verdict(row.kind, words, certainty, () if row.peer else named, line=_line_of(facts, rank), remedy=row.remedy,
                    look=row.look)  # fmt: skip
 

@@ -305,7 +305,7 @@ CASES: dict[str, Case] = {
     ),
     "a full disk": Case(
         seen(stopped(1), failed(), output={1: traceback("OSError: [Errno 28] No space left on device")}),
-        "disk", "certain", (1,), "it filled its disk: OSError: [Errno 28] No space left on device", "train.py:11",
+        "disk", "likely", (1,), "it filled its disk, or its shared memory (/dev/shm): OSError:", "train.py:11",
     ),
     "a run that may not write objects": Case(
         seen(None, None, details=("The job run exited with code 78",) * 2,
