@@ -104,6 +104,7 @@ NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (Run, "env"): env,
     (OciJob, "stall_minutes"): st.integers(0, 43200),
     (Run, "attempt"): st.integers(1, 9),
+    (Run, "at_most"): st.none() | st.integers(1, 9),
     # Numbers that the engine and Python write in the same way.
     (Run, "each"): st.dictionaries(names, st.lists(texts | st.integers(-9, 9), max_size=2).map(tuple), max_size=2),
     (OciJob, "keep"): st.lists(texts, unique=True, max_size=2).map(tuple),

@@ -106,7 +106,10 @@ def test_nodes_that_reach_one_another_find_nothing(nodes: Nodes) -> None:
     assert all(result["findings"] == [] for result in nodes.results.values())
 
 
-def test_nobody_waits_for_nodes_that_share_an_address_and_test_no_port(nodes: Nodes) -> None:
+def test_nobody_waits_for_nodes_that_share_an_address_and_test_no_port(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "_SILENT_SECONDS", 60.0)
     nodes.addresses[1] = nodes.addresses[0]
     nodes.run()
     assert nodes.errors == {}
@@ -114,7 +117,10 @@ def test_nobody_waits_for_nodes_that_share_an_address_and_test_no_port(nodes: No
     assert nodes.results[2]["seconds"] < preflight._SILENT_SECONDS
 
 
-def test_a_node_that_begins_later_is_waited_for_where_the_platform_knows_the_addresses(nodes: Nodes) -> None:
+def test_a_node_that_begins_later_is_waited_for_where_the_platform_knows_the_addresses(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "_SILENT_SECONDS", 60.0)
     nodes.peers = "list"
     early = threading.Thread(target=nodes.run, args=(0, 1))
     early.start()
