@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -48,8 +49,13 @@ def test_rules_beyond_the_limit_go_into_another_list_of_the_same_subnet(changed:
 def test_a_rule_of_udp_has_its_number_and_its_options() -> None:
     ports = PortRange(4791, 4791)
     made = security_rules(replace(plan().network, rules=(PortRule(SUBNET, SUBNET, ports, "RoCE", "udp"),)))
-    services = Services(pulumi.Output.from_input("id"), pulumi.Output.from_input("all-services"))
-    for rule in (_list_rule(made.ingress[0], services), _list_rule(made.egress[0], services)):
+
+    async def listed() -> list[Any]:
+        # An output needs an event loop, and an earlier test may have closed the thread's own.
+        services = Services(pulumi.Output.from_input("id"), pulumi.Output.from_input("all-services"))
+        return [_list_rule(made.ingress[0], services), _list_rule(made.egress[0], services)]
+
+    for rule in asyncio.run(listed()):
         assert (rule["protocol"], rule["udp_options"]) == ("17", {"min": 4791, "max": 4791})
         assert "tcp_options" not in rule
 
