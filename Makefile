@@ -5,8 +5,8 @@ PYTHON ?= python3
 PY := .venv/bin/python
 STACK ?= local
 PROCESSORS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
-# How many processes run tests of the front doors: one more than processors, because much of such a test is waiting.
-JOBS ?= $(shell expr $(PROCESSORS) + 1)
+# How many processes run tests of the front doors: two more than processors, because much of such a test is waiting.
+JOBS ?= $(shell expr $(PROCESSORS) + 2)
 # Tests are rewritten before they run: kept, this is done once, not by each process of each run.
 unexport PYTHONDONTWRITEBYTECODE
 ROOMS := __main__.py catalog components launcher localcloud policies provider schemas trainyard
