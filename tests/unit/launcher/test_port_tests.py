@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,8 @@ import pytest
 from launcher.port_tests import PortOfPeer, PortTests, is_listened_on
 from tests.support.nodes import block
 
-HERE, THERE = "127.0.0.11", "127.0.0.12"
+# Tests run in several processes at once, and two of them may choose the same ports.
+HERE, THERE = (f"127.{os.getpid() // 250 % 250}.{os.getpid() % 250}.{last}" for last in (11, 12))
 
 
 def peer(port: int, address: str = THERE, rank: int = 1) -> PortOfPeer:

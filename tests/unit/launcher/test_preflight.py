@@ -53,7 +53,8 @@ class Nodes:
         (self.rendezvous, _), (self.data, _) = block(1), block(4)
         self.results: dict[int, Mapping[str, Any]] = {}
         self.errors: dict[int, Exception] = {}
-        self.addresses = [f"127.0.0.{21 + rank}" for rank in range(3)]
+        # Tests run in several processes at once, and two of them may choose the same ports.
+        self.addresses = [f"127.{os.getpid() // 250 % 250}.{os.getpid() % 250}.{21 + rank}" for rank in range(3)]
         # `list`: all know the addresses before any node has arrived, as on OpenPAI.
         self.peers = "bucket"
 
@@ -182,7 +183,7 @@ def test_with_warn_training_starts_and_the_finding_is_kept(nodes: Nodes, monkeyp
 
 
 def test_a_program_on_a_planned_port_is_a_finding_of_its_node_alone(nodes: Nodes) -> None:
-    with closing(socket.create_server(("127.0.0.21", nodes.rendezvous))):
+    with closing(socket.create_server((nodes.addresses[0], nodes.rendezvous))):
         nodes.run()
     assert str(nodes.errors[0]).startswith(f"main-0: TCP {nodes.rendezvous} (rendezvous) is in use by another program")
 
