@@ -182,7 +182,10 @@ def test_with_warn_training_starts_and_the_finding_is_kept(nodes: Nodes, monkeyp
     assert finding.startswith(f"worker-1 cannot reach main-0 on TCP {nodes.data}-{nodes.data + 3} (data: gloo).")
 
 
-def test_a_program_on_a_planned_port_is_a_finding_of_its_node_alone(nodes: Nodes) -> None:
+def test_a_program_on_a_planned_port_is_a_finding_of_its_node_alone(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "_SILENT_SECONDS", 1.0)  # the node with the finding tests no port
     with closing(socket.create_server((nodes.addresses[0], nodes.rendezvous))):
         nodes.run()
     assert str(nodes.errors[0]).startswith(f"main-0: TCP {nodes.rendezvous} (rendezvous) is in use by another program")
