@@ -79,7 +79,7 @@ contracts: .venv/ready
 	@contracts=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$contracts"; exit 1; }
 
 quick-tests: .venv/ready
-	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal tests/unit tests/contract
+	@$(PY) -m pytest -q -n $(PROCESSORS) --dist worksteal tests/unit tests/contract
 
 # First what the tests use of the system: a test that finds a program missing is skipped.
 test: .venv/ready system-packages ## every test, in small seeded samples
