@@ -83,7 +83,7 @@ def _disturb_run(disturbance: Disturbance, run: RepeatableRun, explain: Explain)
     began = time.monotonic()
     first = _watch_disturbed(disturbance, explain)
     said = first.said
-    if disturbance.outage and not disturbance.outage.struck():
+    if not disturbance.outage.struck():
         said = "; ".join(filter(None, ("nothing was refused because of it", said)))
     title, seconds = f"{run.job.name}/{run.run.name}", time.monotonic() - began
     outcome = FaultOutcome(title, disturbance.words, first.state, said, seconds, loss=first.loss)
@@ -100,22 +100,19 @@ def _disturb_run(disturbance: Disturbance, run: RepeatableRun, explain: Explain)
 
 
 def _watch_disturbed(disturbance: Disturbance, explain: Explain) -> StartSeen:
-    run, outage, began = disturbance.run, disturbance.outage, time.monotonic()
+    run, outage = disturbance.run, disturbance.outage
 
     def follow(_: RunStatus | None) -> bool:
-        if outage:
-            outage.follow(time.monotonic() - began)
+        outage.follow(time.monotonic() - began)
         return False
 
     try:
-        if outage and not outage.after:
-            outage.follow(0.0)
+        outage.follow(0.0)
         started = run.start()
         began = time.monotonic()
         seen, why = run.watch_to_end(started, follow)
     finally:
-        if outage:
-            outage.end()
+        outage.end()
     if seen is None:
         return StartSeen("NOT STARTED", started.refused or why)
     place = run.who.runs.place_of(seen)

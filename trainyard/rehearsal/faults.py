@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -29,7 +29,7 @@ class Outage:
     """Something of the cloud that is gone from `after` seconds on, for `lasts` seconds. `struck`: whether anything was
     refused because of it, if that is counted."""
 
-    begin: Callable[[], AbstractContextManager[object]]
+    begin: Callable[[], AbstractContextManager[object]] = nullcontext
     after: float = 0.0
     lasts: float = float("inf")
     struck: Callable[[], bool] = lambda: True
@@ -50,11 +50,11 @@ class Outage:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A drawn fault. `run`: what is started."""
+    """A drawn fault. `run`: what is started. By default, nothing of the cloud is gone."""
 
     words: str
     run: RepeatableRun
-    outage: Outage | None = None
+    outage: Outage = field(default_factory=Outage)
 
 
 Draw = Callable[[RepeatableRun, Observations, random.Random, float], Disturbance | None]
