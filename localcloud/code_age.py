@@ -20,7 +20,7 @@ from localcloud.control import default_home
 PROJECT = Path(__file__).resolve().parents[1]
 # The files that a cloud and its nodes use.
 _SUFFIXES = (".py", ".toml", ".json", ".c")
-_ROOMS = ("localcloud", "launcher", "catalog", "provider", "trainyard/engine", "components")
+_ROOMS = ("localcloud", "launcher", "catalog", "provider", "trainyard/engine", "trainyard/why", "components")
 
 
 def why_cloud_is_older(home: Path, project: Path = PROJECT) -> str:

@@ -6,17 +6,21 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
+from components.platform.connections import read_connections
 from components.platform.progress import ProgressPoint, metric_names
+from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus
 from localcloud.console.connections import draw_connections
 from localcloud.console.platform import ConsolePlatform, PlaceNames, RunContent, RunNode, TrainingRun
 from localcloud.server.cloud import ServedCloud
 from provider.runs.lost import total_words
+from trainyard.why.judge import known_cause
 
 # How many metrics get a curve, and how many points are sent for all ranks of a run together.
 _CURVES, _MOST_POINTS, _LEAST_POINTS = 4, 1_600, 12
-_LONGEST_TEXT = 300
+_LONGEST_TEXT, _LONGEST_CAUSE = 300, 1_000
 # The firewalls of a running run are read again after this many seconds, or after this multiple of the time that reading
 # them took, whichever is longer.
 _EVERY_SECONDS, _TIMES = 4.0, 20
@@ -24,7 +28,7 @@ _MOST_KEPT = 64
 
 
 async def collect_run_details(
-    platform: ConsolePlatform[Any], run: TrainingRun, network: Mapping[str, Any]
+    platform: ConsolePlatform[Any], run: TrainingRun, network: DrawnNetwork
 ) -> dict[str, Any]:
     most = max(_LEAST_POINTS, _MOST_POINTS // max(1, len(run.nodes)))
     content = await platform.content(run, most)
@@ -32,6 +36,7 @@ async def collect_run_details(
     ranks = {node.rank for node in run.nodes}
     names = metric_names([point for rank, own in content.points.items() if rank in ranks for point in own])
     return {
+        "cause": known_cause(_run_status(run, content, network.connections))[:_LONGEST_CAUSE],
         "facts": [*(list(pair) for pair in content.facts), ["id", run.key], ["variables", variables]],
         "ranks": [_rank_details(node, content) for node in run.nodes],
         "curves": {
@@ -50,9 +55,20 @@ async def collect_run_details(
                 if rank in ranks
             ],
         },
-        "network": network,
+        "network": network.drawing,
         "lines": list(content.lines),
     }
+
+
+def _run_status(run: TrainingRun, content: RunContent, connections: ConnectionsSeen | None) -> RunStatus:
+    """The run as commands see it."""
+    job, _, name = run.title.partition("/")
+    nodes = (
+        NodeStatus(node.rank, node.run, node.role, launcher_status=content.statuses.get(node.rank))
+        for node in run.nodes
+    )
+    created = datetime.fromtimestamp(run.created, UTC)
+    return RunStatus(run.stack, job, name, run.attempt, created, tuple(nodes), connections)
 
 
 def _rank_details(node: RunNode, content: RunContent) -> dict[str, Any]:
@@ -92,10 +108,11 @@ def _round_for_curve(value: float | None) -> float | None:
 
 
 @dataclass
-class _DrawnNetwork:
-    """The drawing of a run's network, and when it has to be read again."""
+class DrawnNetwork:
+    """The drawing of a run's network, the connections that it shows, and when both have to be read again."""
 
-    content: Mapping[str, Any]
+    drawing: Mapping[str, Any]
+    connections: ConnectionsSeen | None
     over: bool
     again_at: float
 
@@ -105,12 +122,12 @@ class NetworkCache:
     """Caches the drawn networks of runs, so that several viewers share one reading of the firewalls."""
 
     cloud: ServedCloud
-    _drawn: dict[str, _DrawnNetwork] = field(default_factory=dict)
+    _drawn: dict[str, DrawnNetwork] = field(default_factory=dict)
 
-    async def network(self, run: TrainingRun, places: PlaceNames) -> Mapping[str, Any]:
+    async def network(self, run: TrainingRun, places: PlaceNames) -> DrawnNetwork:
         drawn = self._drawn.get(run.key)
         if drawn and (drawn.over or (not run.over and time.monotonic() < drawn.again_at)):
-            return drawn.content
+            return drawn
         began = time.monotonic()
         if drawn:  # while this call reads, other calls get the old drawing
             drawn.again_at = began + 60.0
@@ -121,5 +138,9 @@ class NetworkCache:
         self._drawn.pop(run.key, None)
         while len(self._drawn) >= _MOST_KEPT:
             del self._drawn[next(iter(self._drawn))]
-        self._drawn[run.key] = _DrawnNetwork(draw_connections(run, documents, places), run.over, again_at)
-        return self._drawn[run.key].content
+        # A machine that carries several runs has counted the connections of all of them.
+        own = {node.run.id: documents[node.machine] for node in run.nodes if node.machine == node.run.id}
+        connections = read_connections(_run_status(run, RunContent(), None), own) if own else None
+        drawn = DrawnNetwork(draw_connections(run, documents, places), connections, run.over, again_at)
+        self._drawn[run.key] = drawn
+        return drawn

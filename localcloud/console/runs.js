@@ -45,6 +45,7 @@ function runItem(run, details, open, now) {
 
 function body(run, details, now) {
   const parts = [
+    ...(details.cause ? [make("p", details.cause, "bad")] : []),
     make("h3", "Progress"), curves(details.curves), make("h3", "Ranks"), ranks(details.ranks, now),
     make("h3", "Network"), network(details.network, details.ranks),
     make("h3", "Output"), output(details.lines, run.title),

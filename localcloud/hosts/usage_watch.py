@@ -4,8 +4,8 @@
 A node that uses too much is ended as a whole: the kernel kills a node faster than a program can start processes.
 
 A node could move its files while they are counted, from where the count has not been to where it was. So its processes
-stand still for each count that decides, which is made when the free space has shrunk by much of what the node may still
-use. What no count finds, such as files without a name that are only mapped, ends the node when the disk is nearly full.
+stand still for each count that decides, which is made when the free space has changed by much of what the node may
+still use, check by check: what others free at another time does not make up for what the node writes. What no count finds, such as files without a name that are only mapped, ends the node when the disk is nearly full.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class UsageWatch:
     shared: Sequence[str] = ()
     _free: tuple[int, int] = field(init=False)
     _least: Mapping[str, tuple[float, float]] = field(init=False)
+    _changed: tuple[int, int] = 0, 0
     _used: tuple[int, int] = 0, 0
     _count_at: float = 0.0
     _took: float = 0.0
@@ -118,18 +119,19 @@ class UsageWatch:
             max(int(limit * own), min(limit, always)) for limit, always in zip(limits, _ALWAYS_ALLOWED, strict=True)
         )
         free, began = _free_space(self.folders[0]), time.monotonic()
-        # If the free space has shrunk by less than the node may still use, the node is within its limit.
-        gone = [before - now for before, now in zip(self._free, free, strict=True)]
+        # If the free space has changed by less than the node may still use, the node is within its limit.
+        size, files = (abs(before - now) for before, now in zip(self._free, free, strict=True))
+        self._free, self._changed = free, (self._changed[0] + size, self._changed[1] + files)
         left = limit - self._used[0], most_files - self._used[1]
-        may_exceed = any(2 * one >= most for one, most in zip(gone, left, strict=True))
+        may_exceed = any(2 * one >= most for one, most in zip(self._changed, left, strict=True))
         if not may_exceed and began < self._count_at:
             return ""
         if may_exceed:
             with self._stopped() as stopped:
                 used, reason = self._count(limit, most_files, own < 1)
             if stopped:
-                self._free, self._used = free, used
-        else:  # in case others have freed what this node has used
+                self._changed, self._used = (0, 0), used
+        else:  # in case others have freed as much as this node has written, within a single check
             _, reason = self._count(limit, most_files, own < 1)
         now = time.monotonic()
         self._count_at = now + max(_COUNTED_SECONDS, _TIMES * (now - began))

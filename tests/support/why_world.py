@@ -22,6 +22,7 @@ import pytest
 
 from localcloud import control
 from localcloud.environments.find import MissingEnvironment, find_environment
+from tests.support.console_reader import console_runs
 from tests.support.local_team import LONGEST_SECONDS, ROOT
 from tests.support.waiting import eventually
 from tests.support.why_actions import SIGNALS, acted_before, acted_when_accepted, acted_while_training
@@ -46,12 +47,14 @@ RIGHT, INCOMPLETE, WRONG, WRONG_WITH_CERTAINTY, SILENT, DISTURBED = OUTCOMES = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What a user sees of a run: the verdict and the state. `screen`: what the follower has shown."""
+    """What a user sees of a run: the verdict and the state. `screen`: what the follower has shown. `on_console`: the
+    cause that the console shows."""
 
     case: Case
     verdict: Mapping[str, Any]
     state: str
     screen: str
+    on_console: str
 
     @property
     def outcome(self) -> str:
@@ -176,11 +179,12 @@ class WhyWorld:
                     if case.asked == TRAINING:
                         eventually(lambda: follower.over, seconds=LONGEST_SECONDS, describe=lambda: follower.screen)
                     seen = self.trainyard("runs", "list", stack, title, *self._place(), "--format", "json")
+                    on_console = console_runs(self.cloud)[title]["cause"]
             finally:
                 if not follower.over:
                     self.trainyard("runs", "cancel", stack, title, "--yes", *self._place())
         (run,) = json.loads(seen.stdout)
-        return Answer(case, verdict, run["state"], follower.screen)
+        return Answer(case, verdict, run["state"], follower.screen, on_console)
 
     def _verdict(self, stack: str, title: str) -> dict[str, Any]:
         done = self.trainyard("runs", "why", stack, title, *self._place(), "--format", "json")

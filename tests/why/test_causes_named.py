@@ -11,7 +11,7 @@ from itertools import chain, zip_longest
 import pytest
 
 from tests.support.counts import FIRST, wanted
-from tests.support.why_cases import Case, read_cases
+from tests.support.why_cases import ENDED, Case, read_cases
 from tests.support.why_world import RIGHT, WRONG_WITH_CERTAINTY, Answer, WhyWorld, score_of, skip_without_pytorch
 
 pytestmark = pytest.mark.engine
@@ -46,6 +46,10 @@ def test_what_was_done_to_a_run_is_named(world: WhyWorld, record_property: Calla
     record_property("score", score)
     print(score)
     disturbed = [answer for answer in answers if not answer.case.undisturbed]
+    for answer in disturbed:
+        if answer.case.asked == ENDED:
+            assert answer.on_console, answer
+            assert answer.on_console in answer.screen, (answer.on_console, answer.screen[-3000:])
     assert not [str(answer) for answer in answers if answer.outcome == WRONG_WITH_CERTAINTY], score
     accused = [answer for answer in answers if answer.case.undisturbed and answer.outcome != RIGHT]
     assert not accused, "\n".join([score, *(answer.screen[-3000:] for answer in accused)])

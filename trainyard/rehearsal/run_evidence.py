@@ -10,6 +10,7 @@ from typing import Any
 
 from components.platform import status as runs_seen
 from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.connections import rehearsed_nodes
 from components.platform.evidence import AccessFacts, RecordedCall
 from components.platform.rehearsal import Artifact, People, RehearsalPlatform, StartedRun
 from components.platform.runs import NodeRun, is_blank_line
@@ -20,7 +21,6 @@ from localcloud.control import Cloud, CloudError
 from provider.runs.lost import LOCAL_ONLY, read_lost
 from trainyard.rehearsal.model import RankSeen, RunSeen
 from trainyard.rehearsal.node_load import NodeLoad, node_duty, read_load
-from trainyard.runs.run_looks import rehearsed_nodes
 
 Document = Mapping[str, Any]
 _LAST_LINES = 12

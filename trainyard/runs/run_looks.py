@@ -19,10 +19,11 @@ from components.platform.client import (
     UnknownPlaceError,
     Where,
 )
+from components.platform.connections import read_connections
 from components.platform.progress import ProgressPoint, crowded_point, read_point
 from components.platform.runs import NodeRun, overall_state
 from components.platform.status import ConnectionsSeen, MachineSeen, RunStatus, WantedRuns
-from components.platform.traffic import DroppedResult, RehearsedNode, needed_dropped_connections, read_traffic
+from components.platform.traffic import DroppedResult
 from localcloud import admin
 from localcloud.control import CloudError
 
@@ -230,34 +231,4 @@ class TrafficReader:
             }
         except CloudError:
             return None
-        nodes = rehearsed_nodes(run, documents)
-        members = {
-            identifier: [node for node, of in zip(nodes, run.nodes, strict=True) if of.run.id == identifier]
-            for identifier in documents
-        }
-        seen = read_traffic((document, members[identifier]) for identifier, document in documents.items())
-        # All lines are about one run, whose name is the heading.
-        prefix = f"{run.title} "
-        dropped = tuple(
-            replace(drop, pair=drop.pair.replace(prefix, ""), missing=drop.missing.replace(prefix, ""))
-            for drop in needed_dropped_connections(seen)
-        )
-        own = {node.address for node in nodes}
-        # Both ends count a connection between two nodes.
-        flows = (flow for flow in seen.flows if flow.direction == "ingress" or flow.target not in own)
-        used = sum(1 for rule in seen.rules if rule.connections or rule.packets)
-        counted = sum(flow.count for flow in flows)
-        return ConnectionsSeen(dropped, counted, used, len(seen.rules) - used) if seen.enforced else None
-
-
-def rehearsed_nodes(seen: RunStatus, documents: Mapping[str, Mapping[str, Any]]) -> tuple[RehearsedNode, ...]:
-    """Every rank with its address. The document of a job run with one node has rank 0, one with node groups has the
-    rank of each node."""
-    ids = [node.run.id for node in seen.nodes]
-    nodes = []
-    for node in seen.nodes:
-        shared = ids.count(node.run.id) > 1
-        rows = documents.get(node.run.id, {}).get("nodes", ())
-        address = next((row["address"] for row in rows if not shared or row["rank"] == node.rank), "")
-        nodes.append(RehearsedNode(seen.job, seen.name, node.rank, node.role, node.run.name, str(address or "")))
-    return tuple(nodes)
+        return read_connections(run, documents)

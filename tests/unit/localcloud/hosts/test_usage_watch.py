@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import pytest
 from localcloud.hosts import usage_watch
 from localcloud.hosts.usage_watch import UsageWatch
 from tests.support.moving_files import MOVING
-from tests.support.waiting import eventually
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 MEBIBYTE = 1 << 20
 # Like a node's first process: it stops all others of the node, or lets them go on.
@@ -72,10 +74,21 @@ def reason(seen: UsageWatch, seconds: float) -> str:
     return ""
 
 
-@pytest.mark.parametrize(("disk", "files"), [(64 * MEBIBYTE, 1 << 20), (1 << 40, 4040)], ids=["bytes", "files"])
+@pytest.mark.parametrize(("disk", "files"), [(64 * MEBIBYTE, 1 << 20), (1 << 40, 840)], ids=["bytes", "files"])
 def test_data_that_moves_while_it_is_counted_is_counted(tmp_path: Path, disk: int, files: int) -> None:
-    with node(tmp_path, MOVING.replace("MOST", "60")) as pid:
-        assert reason(watch(pid, tmp_path, disk, files), 60).startswith(("it wrote more than", "it made more than"))
+    own, others = tmp_path / "own", tmp_path / "others"
+    own.mkdir()
+    others.mkdir()
+    for number in range(2000):
+        (others / str(number)).touch()
+    with (others / "large").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 512 * MEBIBYTE)
+    with node(own, MOVING.replace("MOST", "60").replace("2000", "400")) as pid:
+        seen = watch(pid, own, disk, files)
+        assert seen.check() == ""
+        # Others free more than this node may use. That hides nothing of it.
+        shutil.rmtree(others)
+        assert reason(seen, LONGEST_SECONDS).startswith(("it wrote more than", "it made more than"))
 
 
 def test_a_node_within_its_limits_goes_on(tmp_path: Path) -> None:
