@@ -15,13 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bench.harness.rows import ROOT, Aim, Row
 from components.oci.client.job_runs import MAIN_VARIABLE, start_of_job_run
 from localcloud.admin import list_calls
 from localcloud.oci.ocids import new_ocid
-from schemas.model import Job
 from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import World
 from tests.support.nodes import BUCKET, Place, planned
@@ -31,7 +29,6 @@ from tests.support.waiting import eventually
 COUNTS = (8, 32, 64)
 # How long all but the last launcher wait before the last one starts.
 _QUIET_SECONDS = 5.0
-_LONGEST = 300.0
 _GOES_ON = "import time; print('released', time.time(), flush=True); time.sleep(600)"
 
 
@@ -53,13 +50,7 @@ def rows() -> list[Row]:
     ):
         place = Place(World(Clients(cloud)), Path(folder) / "principal")
         found = {count: _measure_rendezvous(place, Path(folder), count) for count in counts}
-        preflights = {count: _measure_preflight(place, Path(folder), count) for count in counts}
     made: list[Row] = []
-    made += [
-        Row(f"{count} nodes test {tested} ports", seconds, "s", "a connection in 10 ms", tested / count / 100,
-            seconds * count * 100 / tested, Aim("figure", 2.0) if count <= 8 else None)
-        for count, (seconds, tested) in preflights.items()
-    ]  # fmt: skip
     for count, one in found.items():
         aim = Aim("figure", 1.0) if count <= 64 else None
         name = f"{count} launchers meet"
@@ -95,32 +86,9 @@ def _measure_rendezvous(place: Place, folder: Path, count: int) -> MeasuredRende
     return MeasuredRendezvous(max(released) - arrived, calls / _QUIET_SECONDS / (count - 1), megabytes, floor)
 
 
-def _measure_preflight(place: Place, folder: Path, count: int) -> tuple[float, int]:
-    """All nodes test their ports on loopback addresses. Returns the seconds of the slowest, and the connections."""
-    job = planned("pytorch", {"main": 1, "worker": count - 1})
-    documents, main = _documents(place, count, job), new_ocid("datasciencejobrun", "iad")
-    started_in = f"train/nodes-{count}/1/{start_of_job_run(main, {})}/status/"
-    expects = json.dumps(plan(jobs={"train": job}).jobs["train"].expects)
-    with _launchers() as started:
-        for rank, document in enumerate(documents):
-            address = f"127.0.{1 + rank // 200}.{1 + rank % 200}"
-            started.append(_start(place, folder, document, main, TRAINYARD_EXPECTS=expects,
-                                  TRAINYARD_NODE_ADDRESS=address))  # fmt: skip
-
-        def statuses() -> list[dict[str, Any]]:
-            return [json.loads(place.content(name)) for name in place.objects(started_in)]
-
-        trained = eventually(
-            statuses, lambda found: len([one for one in found if one["state"] == "running"]) == count, _LONGEST
-        )
-    results = [one["preflight"] for one in trained]
-    assert all(result["findings"] == [] for result in results), results
-    return max(result["seconds"] for result in results), sum(result["connections"] for result in results)
-
-
-def _documents(place: Place, count: int, job: Job | None = None) -> list[dict[str, object]]:
-    """The documents of the nodes. Without a job, those of one whose ports nobody tests."""
-    made = plan(jobs={"train": job or planned("pytorch", {"main": 1, "worker": count - 1}, ports={"data": "all"})})
+def _documents(place: Place, count: int) -> list[dict[str, object]]:
+    """The documents of the nodes of a job whose ports nobody tests."""
+    made = plan(jobs={"train": planned("pytorch", {"main": 1, "worker": count - 1}, ports={"data": "all"})})
     bucket = f"oci://{BUCKET}@{place.namespace}"
     found = []
     for node in made.jobs["train"].runs["base"].nodes:
@@ -129,13 +97,11 @@ def _documents(place: Place, count: int, job: Job | None = None) -> list[dict[st
     return found
 
 
-def _start(
-    place: Place, folder: Path, document: dict[str, object], main: str, **variables: str
-) -> subprocess.Popen[str]:
+def _start(place: Place, folder: Path, document: dict[str, object], main: str) -> subprocess.Popen[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {
         "PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(folder), "TRAINYARD_LAUNCH": json.dumps(document),
-        MAIN_VARIABLE: main, **place.environment, **variables,
+        MAIN_VARIABLE: main, **place.environment,
     }  # fmt: skip
     return subprocess.Popen(
         [sys.executable, "-m", "launcher"], env=environment, cwd=folder, stdout=subprocess.PIPE, text=True
