@@ -26,6 +26,8 @@ GRACE_SECONDS = 6.0
 READY_VARIABLE = "TRAINYARD_READY_SECONDS"
 READY_SECONDS = 300.0
 _TURN = 0.05
+# While the node trains, a turn costs it processor time, and nothing but its end is waited for.
+_TURN_OF_TRAINING = 0.1
 
 
 class Signals:
@@ -121,7 +123,7 @@ class Life:
                     waiting = False
                 elif time.monotonic() - began > self.ready_seconds:
                     raise MissingError(f"gave up after {self.ready_seconds:g} s: waited for {lacks}")
-            time.sleep(_TURN)
+            time.sleep(_TURN if waiting else _TURN_OF_TRAINING)
 
     def _on_signal(self, number: int) -> None:
         if self.signals.received:
