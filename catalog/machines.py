@@ -26,6 +26,10 @@ _MOST = 1e9
 _ENDLESS = 2**31 - 1
 
 
+# Frameworks whose nodes exchange tensors by the libraries of their accelerators, such as NCCL.
+COLLECTIVE_FRAMEWORKS = frozenset({"accelerate", "horovod", "lightning", "pytorch", "torchrun"})
+
+
 class Price(NamedTuple):
     """Dollars per hour, and the source of the number. None if it is not known."""
 

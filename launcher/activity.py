@@ -7,7 +7,6 @@ That is noise. Each framework's noise is a row here; docs/launcher.md says what 
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 from collections.abc import Callable
@@ -16,62 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Mapping, Tuple
 
-_NVML = "libnvidia-ml.so.1"
-_AMD = "class/drm/card*/device/gpu_busy_percent"
-
-
-class _Utilization(ctypes.Structure):
-    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
-
-
-class Gpus:
-    """The node's GPUs. Looks for them once, at the first use."""
-
-    def __init__(self, sysfs: Path = Path("/sys")) -> None:
-        self._sysfs = sysfs
-        self._library: ctypes.CDLL | None = None
-        self._devices: list[ctypes.c_void_p] | None = None
-        self._files: list[Path] = []
-
-    @property
-    def readable(self) -> bool:
-        """Whether there is a GPU whose driver reports its use."""
-        self._find()
-        return bool(self._devices or self._files)
-
-    def busiest(self) -> int | None:
-        """The recent use of the busiest GPU in percent; None if no GPU can be read."""
-        self._find()
-        percentages = [self._nvidia(device) for device in self._devices or ()]
-        for file in self._files:
-            with suppress(OSError, ValueError):
-                percentages.append(int(file.read_text()))
-        return max((percent for percent in percentages if percent is not None), default=None)
-
-    def _find(self) -> None:
-        if self._devices is None:
-            self._devices = []
-            self._files = sorted(self._sysfs.glob(_AMD))
-            with suppress(OSError, AttributeError):
-                self._devices = self._nvidia_devices()
-
-    def _nvidia_devices(self) -> list[ctypes.c_void_p]:
-        library = ctypes.CDLL(_NVML)
-        count = ctypes.c_uint()
-        if library.nvmlInit_v2() or library.nvmlDeviceGetCount_v2(ctypes.byref(count)):
-            return []
-        self._library, devices = library, []
-        for index in range(count.value):
-            device = ctypes.c_void_p()
-            if library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(index), ctypes.byref(device)) == 0:
-                devices.append(device)
-        return devices
-
-    def _nvidia(self, device: ctypes.c_void_p) -> int | None:
-        assert self._library is not None
-        busy = _Utilization()
-        failed = self._library.nvmlDeviceGetUtilizationRates(device, ctypes.byref(busy))
-        return None if failed else int(busy.gpu)
+from launcher.devices import Gpus
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,10 @@ class Identity:
         """Whether another start of this node may get another machine. Otherwise it would fail in the same way."""
         return False
 
+    def transport_problem(self, transport: str) -> str:
+        """Why data cannot move between nodes as planned; empty if it can, or if nobody can tell."""
+        return ""
+
     def git(self) -> GitRepository | None:
         """The repository of the run's code, if the platform names one."""
         return None

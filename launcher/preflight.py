@@ -17,6 +17,7 @@ from typing import Any
 from launcher import node_tests
 from launcher.board_client import BoardClient, meeting_interval, watching_interval
 from launcher.closed_ports import ClosedPorts, closed_sentence, node_name, pack_ranks, unpack_ranks
+from launcher.devices import device_problem
 from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError
 from launcher.expects import OFF, WARN, Expects
@@ -59,8 +60,13 @@ class Preflight:
         if self.expects.preflight == OFF or place.addresses == self._tested or (generation and self.launch.elastic):
             return
         self._tested, began = place.addresses, time.monotonic()
+        planned = self.expects.node_of_role(self.launch.role)
         own = [node_tests.folder_problem(self.root)]
-        warnings = list(node_tests.find_shortages(self.root, self._clock_ahead()))
+        if planned.devices:
+            own.append(device_problem(planned.kind, planned.devices, planned.device_gb))
+        if planned.transport:
+            own.append(self.launch.identity.transport_problem(planned.transport))
+        warnings = list(node_tests.find_shortages(self.root, self._clock_ahead(), planned))
         sentence, tested = "", 0
         client = self.board_client
         # Nodes that share an address would find each other's ports in use.

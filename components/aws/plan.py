@@ -9,6 +9,7 @@ from itertools import repeat
 from typing import Literal
 
 from catalog.aws import CAPACITY_BLOCK, SPOT, Interface, Market, accelerator_of_machine, accelerators, aws_machine
+from catalog.machines import COLLECTIVE_FRAMEWORKS
 from catalog.tables import table
 from components.aws.stack import AwsDl1Stack, AwsJob, Ingress, PublicAddress, gateway_cidr
 from components.plan.build import grants_of_rows
@@ -24,7 +25,7 @@ from components.plan.model import (
     job_as,
     plan_as,
 )
-from components.plan.platform import Planning, Rendezvous, Row, RulePlace, Words
+from components.plan.platform import PlannedNode, Planning, Rendezvous, Row, RulePlace, Words
 from components.plan.ports import HTTPS, OPEN, ResolvedJob
 from components.plan.show import made_or_not, name_or_owner
 from schemas.name_suggestions import count_noun
@@ -319,6 +320,20 @@ def _accelerator_environment(job: ResolvedJob) -> Mapping[str, str]:
     return {**spec.accelerator.environment, **(spec.accelerator.transport if spec.efa else {})}
 
 
+def _planned_nodes(stack: AwsDl1Stack, job: ResolvedJob) -> Iterator[PlannedNode]:
+    """The program on each machine has counted its accelerators already (launcher/aws_dl1/machine/equipment.py), but
+    the image decides whether they use EFA."""
+    spec = job.spec
+    if isinstance(spec, AwsJob):
+        nodes = sum(role.replicas for role in spec.roles.values())
+        by_accelerators = spec.framework in COLLECTIVE_FRAMEWORKS and spec.options.get("backend") != "gloo"
+        has_devices = bool(spec.machine and spec.machine.accelerators)
+        by_efa = nodes > 1 and spec.efa > 0 and by_accelerators and has_devices
+        yield PlannedNode(
+            tuple(map(job.called, job.roles)), disk_gb=spec.block_storage_gb, transport="efa" if by_efa else ""
+        )
+
+
 PLANNING = Planning(
     way_to_services="through gateway endpoints, or NAT",
     lower=lower_aws_dl1,
@@ -328,6 +343,7 @@ PLANNING = Planning(
     rule_place=lambda stack, job: RulePlace(
         f"security group {stack.network.security_group or stack.physical('nodes')}", "the group itself"
     ),
+    planned_nodes=_planned_nodes,
     environments=lambda job, part, names, run, ranks: repeat(_accelerator_environment(job), len(ranks)),
     # A job is one cluster, and each run needs the whole cluster.
     runs_at_once=False,

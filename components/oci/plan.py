@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from catalog.machines import machine_named
 from catalog.tables import table
 from components.oci.node_environment import environments_of_nodes, git_environment
 from components.oci.stack import FlowLog, MachineShare, OciJob, OciStack, share_of
 from components.plan.build import grants_of_rows
 from components.plan.model import AccessPlan, Grant, JobPlan, LogsPlan, NetworkPlan, Plan, extend_plan, plan_as
-from components.plan.platform import Planning, Rendezvous, Row, RulePlace, Words
+from components.plan.platform import PlannedNode, Planning, Rendezvous, Row, RulePlace, Words
 from components.plan.ports import ResolvedJob, subnet_cidr
 from components.plan.show import made_or_not, name_or_owner
 from schemas.model import Layout, Secret, Shape
@@ -275,6 +276,22 @@ def _rule_place(stack: OciStack, job: OciJob) -> RulePlace | None:
     return RulePlace(f"a security list of {subnet}", "the addresses of that subnet")
 
 
+def _planned_nodes(stack: OciStack, job: ResolvedJob) -> Iterator[PlannedNode]:
+    spec = job.spec
+    # On a compute target, nodes have a share of its machines, and their disks.
+    if isinstance(spec, OciJob) and not spec.compute_target:
+        machine = machine_named(spec.shape.name) or {}
+        # As in `A10 24GB`.
+        memory = str(machine.get("accelerator", "")).rpartition(" ")[2].removesuffix("GB")
+        yield PlannedNode(
+            tuple(map(job.called, job.roles)),
+            machine.get("accelerators", 0),
+            machine.get("driver", ""),
+            device_gb=int(memory or 0),
+            disk_gb=spec.block_storage_gb,
+        )
+
+
 PLANNING = Planning(
     way_to_services="through the service gateway",
     lower=lower_to_oci,
@@ -282,6 +299,7 @@ PLANNING = Planning(
     words=oci_plan_words,
     circumstances=lambda stack: frozenset({"joins"} if stack.joins_subnet else ()),
     rule_place=_rule_place,
+    planned_nodes=_planned_nodes,
     environments=environments_of_nodes,
     group_environment=git_environment,
     # Images of earlier releases know the variables `OCI__RUNTIME_…` only.

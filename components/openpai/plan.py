@@ -10,7 +10,7 @@ from catalog.tables import table
 from components.openpai.stack import ImageAuth, OpenPaiJob, OpenPaiStack, Plugin, Prerequisite, Priority, Sku, Start
 from components.plan.build import grants_of_rows
 from components.plan.model import JobPlan, Plan, RunPlan, extend_plan, job_as, plan_as
-from components.plan.platform import Planning, Rendezvous, Row, Words
+from components.plan.platform import PlannedNode, Planning, Rendezvous, Row, Words
 from components.plan.ports import ResolvedJob
 from schemas.model import EnvValue, Role, Secret
 from schemas.name_suggestions import count_noun
@@ -248,9 +248,18 @@ def _times_words(count: int) -> str:
     return "without limit" if count == ENDLESS else count_noun(count, "time")
 
 
+def _planned_nodes(stack: OpenPaiStack, job: ResolvedJob) -> Iterator[PlannedNode]:
+    """What each task gets. Which kind of accelerator the cluster calls a GPU is not known."""
+    if isinstance(job.spec, OpenPaiJob):
+        for role in job.roles:
+            sku = stack.skus[job.spec.sku_name(role)]
+            yield PlannedNode((job.called(role),), sku.gpus, shm_mb=sku.shm_mb or 0)
+
+
 PLANNING = Planning(
     way_to_services="over the cluster's network",
     lower=lower_openpai,
     rendezvous=lambda layout: Rendezvous("openpai", "addresses and ports are those that OpenPAI tells each task"),
     words=openpai_words,
+    planned_nodes=_planned_nodes,
 )

@@ -174,7 +174,7 @@ def job_plan(stack: Stack, resolved: ResolvedJob, platform: Planning) -> JobPlan
         block_storage_gb=job.block_storage_gb,
         maximum_runtime_minutes=job.maximum_runtime_minutes,
         stall_minutes=stall_minutes(resolved),
-        expects=run_expectations(resolved, platform.rule_place(stack, job)),
+        expects=run_expectations(resolved, platform.rule_place(stack, job), platform.planned_nodes(stack, resolved)),
         keep=job.keep,
         runs={key: _run_plan(stack, resolved, key, parts, platform) for key in job.runs},
     )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
@@ -53,6 +53,20 @@ class RulePlace:
     peer: str
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedNode:
+    """What each node of some roles has, as far as the launcher tests it (launcher/expects.py). 0 and empty: the plan
+    does not say. `device_gb`: the memory of each of its devices."""
+
+    roles: tuple[str, ...]
+    devices: int = 0
+    kind: str = ""
+    device_gb: float = 0
+    disk_gb: float = 0
+    shm_mb: float = 0
+    transport: str = ""
+
+
 class AccessReport(Protocol):
     """The report of `trainyard access`: plain values as JSON, and a text."""
 
@@ -87,6 +101,8 @@ class Planning(Capability):
     group_environment: Callable[[ResolvedJob], Mapping[str, str]] = lambda job: {}
     # Where rules between a job's nodes are, by the platform's own Stack and Job. None: there are no such rules.
     rule_place: Callable[[Any, Any], RulePlace | None] = lambda stack, job: None
+    # What nodes have, by the platform's own Stack and Job, as far as the launcher is to test it.
+    planned_nodes: Callable[[Any, ResolvedJob], Iterable[PlannedNode]] = lambda stack, job: ()
     # Whether launch documents name the code repository. Otherwise, the platform has another way.
     names_code: bool = True
     # Whether runs of one job can train at the same time. Otherwise, they wait for one another.

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from launcher import network
 from launcher.aws_dl1 import fabric, host_nic
-from launcher.aws_dl1.identity import CODE_VARIABLE
+from launcher.aws_dl1.identity import CODE_VARIABLE, NO_EFA_VARIABLE
 from launcher.aws_dl1.machine import options, ssh
 from launcher.aws_dl1.machine.facts import write_atomically
 from launcher.compatibility import unlink_if_there
@@ -79,12 +79,17 @@ def prepare_container(environment: dict[str, str], start: Path, code: Path, home
     )
     if path:
         environment["LD_LIBRARY_PATH"] = path
+    chooses_efa = host_nic.chooses_efa(environment)
     # How data moves between machines is said to the log, and to the node's status object.
     if options.EFA_VARIABLE in environment:
         interfaces = int(environment[options.EFA_VARIABLE])
-        words = fabric.fabric_words(interfaces, fabric.detect_fabric(kernel, environment))
+        found = fabric.detect_fabric(kernel, environment)
+        words = fabric.fabric_words(interfaces, found)
     else:
-        words = host_nic.apply_transport(environment, kernel)
+        found = fabric.detect_fabric(kernel, environment, host_nic.FOLDERS)
+        words = host_nic.apply_transport(environment, found)
+    if chooses_efa and found.lacks_efa:
+        environment[NO_EFA_VARIABLE] = f"libfabric {found.libfabric} of the image finds no EFA provider"
     environment[TRANSPORT_VARIABLE] = words
     say(f"between machines: {words}")
     if code.is_dir():

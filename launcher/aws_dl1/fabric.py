@@ -22,6 +22,11 @@ class Fabric:
     libfabric: str
     efa: bool
 
+    @property
+    def lacks_efa(self) -> bool:
+        """Whether the image has a libfabric that finds no EFA."""
+        return bool(self.libfabric) and not self.efa
+
 
 def detect_fabric(kernel: str, environment: Mapping[str, str], folders: Collection[str] = FOLDERS) -> Fabric:
     """The facts of this container."""
@@ -41,7 +46,7 @@ def fabric_words(interfaces: int, fabric: Fabric) -> str:
         return "TCP sockets"
     if not fabric.libfabric:
         return "EFA, if the image has libraries for it: it has no fi_info, so nobody can tell"
-    if not fabric.efa:
+    if fabric.lacks_efa:
         return f"TCP sockets: libfabric {fabric.libfabric} of the image finds no EFA"
     return f"EFA over {interfaces} interfaces (libfabric {fabric.libfabric}), for libraries that use it"
 

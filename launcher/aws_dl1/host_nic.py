@@ -40,7 +40,7 @@ _SOCKETS_OF_HCCL_BEFORE = (1, 10)
 _KERNEL, _LIBFABRIC = (5, 12), (1, 16, 1)
 _DIRECT = {"RDMAV_FORK_SAFE": "1", "FI_EFA_USE_DEVICE_RDMA": "1"}
 # In the order in which HCCL finds the libfabric that it loads.
-_FOLDERS = (fabrics.FOLDERS[0], "/opt/habanalabs/libfabric/bin", *fabrics.FOLDERS[1:])
+FOLDERS = (fabrics.FOLDERS[0], "/opt/habanalabs/libfabric/bin", *fabrics.FOLDERS[1:])
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,14 @@ def transport_variables(kind: str, release: str, efa_interfaces: int, interface:
     return {"HCCL_OVER_OFI": "1", **({"FI_PROVIDER": _EFA} if efa_interfaces else {}), **by_name}
 
 
-def apply_transport(environment: dict[str, str], kernel: str) -> str:
+def chooses_efa(environment: Mapping[str, str]) -> bool:
+    """Whether neither the stack file, nor the machine because of it, has chosen another transport."""
+    return environment.get("FI_PROVIDER", _EFA) == _EFA and "HCCL_OVER_TCP" not in environment
+
+
+def apply_transport(environment: dict[str, str], fabric: Fabric) -> str:
     """Sets what this container's HCCL needs, and returns the choice in words."""
-    transport = choose_transport(environment, fabrics.detect_fabric(kernel, environment, _FOLDERS))
+    transport = choose_transport(environment, fabric)
     for name, chosen in transport.variables.items():
         if chosen is None:
             environment.pop(name, None)
@@ -85,7 +90,7 @@ def choose_transport(environment: Mapping[str, str], fabric: Fabric) -> Transpor
         return Transport({}, "as the environment says")
     if environment.get(VARIABLE) == HOST_MEMORY:
         return Transport({}, "libfabric over the host's memory, as the stack file says")
-    if fabric.libfabric and not fabric.efa:
+    if fabric.lacks_efa:
         return Transport(
             {"FI_PROVIDER": _SOCKETS}, f"TCP sockets: libfabric {fabric.libfabric} of the image finds no EFA"
         )

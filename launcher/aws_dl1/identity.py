@@ -16,6 +16,8 @@ from launcher.printing import LinePrinter
 
 # Where the container's first program has put a copy of the code.
 CODE_VARIABLE = "TRAINYARD_CODE"
+# Why the image cannot use EFA, if the container's first program has found that.
+EFA, NO_EFA_VARIABLE = "efa", "TRAINYARD_NO_EFA"
 VARIABLES: Mapping[str, str] = {CODE_VARIABLE: "the folder with the job's code, if the machine brings the code"}
 
 
@@ -26,6 +28,10 @@ class NodeIdentity(Identity):
         """The copy that training may write to."""
         folder = self.environment.get(CODE_VARIABLE)
         return Path(folder) if folder else None
+
+    def transport_problem(self, transport: str) -> str:
+        """What the container's first program has found."""
+        return self.environment.get(NO_EFA_VARIABLE, "") if transport == EFA else ""
 
     def secret(self, name: str, say: LinePrinter) -> bytes:
         """From AWS Secrets Manager, by its name or ARN."""

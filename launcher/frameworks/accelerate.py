@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from launcher.activity import Gpus
+from launcher.devices import Gpus
 from launcher.document import Launch
 
 _ON_PROCESSORS = "ACCELERATE_USE_CPU"

@@ -17,7 +17,7 @@ VENDORS = re.compile(r"gaudi|habana|hccl|neuron|nvidia", re.IGNORECASE)
 # Module -> why it says them.
 MAY_SAY_VENDORS = {
     "launcher/aws_dl1/host_nic.py": "the one module that only Gaudi needs; its row asks for it (`host_nic`)",
-    "launcher/activity.py": "NVIDIA's library of measurements, wherever a container has it",
+    "launcher/devices.py": "what drivers of each kind show, wherever a container has them",
     "catalog/environments.py": "packages for NVIDIA's cards, in a comment",
     "localcloud/environments/downloads.py": "packages for NVIDIA's cards, which this machine may lack",
     "localcloud/environments/layers.py": "packages for NVIDIA's cards, which this machine may lack",

@@ -113,6 +113,9 @@ def _expects(expects: Mapping[str, Any]) -> Iterator[str]:
     """What the launcher tests, one line for each label. The reasons are those of the rules."""
     where = expects.get("rules", {"place": "no rules", "peer": "nobody"})
     yield f"    preflight {expects['preflight']}; {where['place']}, for {where['peer']}"
+    for node in expects.get("nodes", ()):
+        has = ", ".join(f"{key} {value}" for key, value in node.items() if key != "roles")
+        yield f"    expects of {', '.join(node['roles'])}: {has}"
     for row in expects["connections"]:
         yield f"    expects {', '.join(row['from'])} -> {', '.join(row['to'])} on {row['label']}"
 

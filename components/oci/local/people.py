@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
+from catalog.machines import COLLECTIVE_FRAMEWORKS
 from components.oci.client.runs import OciRuns
 from components.oci.client.session import DEPLOYER, USER, Session, host_overrides, session_of
 from components.oci.plan import OciAccessPlan, OciPlan
@@ -25,8 +26,6 @@ from localcloud import admin
 
 # A shape that every local machine can simulate.
 SMALL_SHAPE = {"name": "VM.Standard.E4.Flex", "ocpus": 1, "memoryGb": 8}
-# Frameworks that use NCCL if there are GPUs.
-_BY_NCCL = frozenset({"accelerate", "horovod", "lightning", "pytorch", "torchrun"})
 
 
 def stand_in_access(cloud: LocalCloud, plan: OciPlan, used: Plan | None) -> tuple[Plan, list[str]]:
@@ -205,7 +204,7 @@ def small_shapes(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, 
         entry["shape"] = dict(SMALL_SHAPE)
         if "GPU" in job.shape.name.upper():
             made.differences.append(f"job {name}: {job.shape.name} has GPUs; here it trains on CPUs")
-            if job.framework in _BY_NCCL:
+            if job.framework in COLLECTIVE_FRAMEWORKS:
                 made.not_rehearsed.setdefault(name, []).append("NCCL: there is no GPU here; gloo carries the tensors")
         else:
             made.differences.append(f"job {name}: a share of this machine stands in for {job.shape.name}")

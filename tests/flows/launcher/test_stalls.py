@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from launcher import exits
-from tests.support.nodes import ROOT, Nodes, Place, gang, nodes, planned
-from tests.support.programs import require_program
+from tests.support.nodes import Nodes, Place, gang, nodes, planned
 
 LIMIT = "2"
 REASON = r"stalled: no output, progress, processor or disk use on any rank for 2 s"
@@ -118,26 +114,3 @@ def test_a_run_that_is_no_gang_is_reported_once_no_node_does_anything(place: Pla
         (tmp_path / "done").touch()
         assert run.codes() == [0, 0]
         assert "on this node" not in run.shown(), "one that waits for another is no news"
-
-
-NVML = """
-typedef struct { unsigned int gpu, memory; } utilization;
-int nvmlInit_v2(void) { return 0; }
-int nvmlDeviceGetCount_v2(unsigned int *count) { *count = 2; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device) { *device = (void *)(index + 1UL); return 0; }
-int nvmlDeviceGetUtilizationRates(void *device, utilization *busy) { busy->gpu = 40 * (unsigned long)device; return 0; }
-"""
-
-
-def test_activity_of_nvidia_gpus_is_read_from_the_driver(tmp_path: Path) -> None:
-    (tmp_path / "nvml.c").write_text(NVML)
-    subprocess.run(
-        [require_program("gcc"), "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "nvml.c"], cwd=tmp_path, check=True
-    )
-    asks = "from launcher.activity import Gpus; print(Gpus().readable, Gpus().busiest())"
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
-    answer = subprocess.run(
-        [sys.executable, "-c", asks], env=environment, capture_output=True, text=True, check=True,
-        cwd=ROOT,
-    )  # fmt: skip
-    assert answer.stdout.split() == ["True", "80"]

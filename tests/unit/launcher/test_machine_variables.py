@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 import pytest
 
 from launcher import frameworks
-from launcher.activity import Gpus
+from launcher.devices import Gpus
 from launcher.document import Launch, read_launch
 from tests.support.examples import plan
 

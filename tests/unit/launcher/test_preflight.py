@@ -19,9 +19,10 @@ from launcher import node_tests, preflight
 from launcher.board import Board, Event, finding_name, parse_board_events
 from launcher.board_client import BoardClient
 from launcher.closed_ports import closed_sentence, pack_ranks, unpack_ranks
+from launcher.devices import KINDS, device_problem
 from launcher.document import Launch, Port
 from launcher.errors import LaunchError, MissingError
-from launcher.expects import Expects, PlannedConnection
+from launcher.expects import Expects, PlannedConnection, PlannedNode
 from launcher.peers import PeerRequest, find_addresses
 from launcher.placeholders import Place
 from launcher.port_tests import PortOfPeer, PortTests
@@ -251,13 +252,44 @@ def test_a_node_tests_what_it_has(tmp_path: Path) -> None:
     assert node_tests.folder_problem(tmp_path) == ""
     assert not list(tmp_path.iterdir())
     assert "No such file" in node_tests.folder_problem(tmp_path / "missing")
-    assert list(node_tests.find_shortages(tmp_path, 3.0, str(tmp_path / "missing"))) == []
-    assert list(node_tests.find_shortages(tmp_path, 90.4, "")) == ["this node's clock is 90 s behind the store's"]
-    assert list(node_tests.find_shortages(tmp_path, -90.4, "")) == ["this node's clock is 90 s ahead of the store's"]
+    assert list(node_tests.find_shortages(tmp_path, 3.0, PlannedNode(), str(tmp_path / "missing"))) == []
+    assert list(node_tests.find_shortages(tmp_path, 90.4, PlannedNode(), "")) == [
+        "this node's clock is 90 s behind the store's"
+    ]
+    assert list(node_tests.find_shortages(tmp_path, -90.4, PlannedNode(), "")) == [
+        "this node's clock is 90 s ahead of the store's"
+    ]
+
+
+DEVICES = {
+    "nvidia": ("dev/nvidia{}", "dev/nvidiactl", "sys/module/nvidia/version"),
+    "amd": ("sys/class/drm/card{}/device/mem_info_vram_total", "sys/class/drm/version", "sys/module/amdgpu/version"),
+    "gaudi": ("dev/accel/accel{}", "dev/accel/accel_controlD0", "sys/module/habanalabs/version"),
+    "neuron": ("dev/neuron{}", "dev/neuron", "sys/module/neuron/version"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_devices_of_each_kind_are_counted_by_the_files_of_their_driver(tmp_path: Path, kind: str) -> None:
+    device, other, version = DEVICES[kind]
+    for name in (device.format(0), device.format(1), other, version):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("68719476736")  # 64 GiB
+    assert device_problem(kind, 2, 64, tmp_path) == device_problem("", 2, 0, tmp_path) == ""
+    short = device_problem(kind, 3, 0, tmp_path)
+    assert short == f"2 of 3 planned {KINDS[kind].words} are there (driver 68719476736)"
+    small = device_problem(kind, 2, 192, tmp_path)
+    assert small.startswith("2 of 2 AMD GPUs have 69 GB of memory, and 192 GB are planned" if kind == "amd" else "")
+    (tmp_path / version).unlink()
+    assert f"no driver is seen in /{version}" in device_problem(kind, 3, 0, tmp_path)
+
+
+def test_a_kind_of_a_later_release_is_not_counted(tmp_path: Path) -> None:
+    assert device_problem("quantum", 3, 0, tmp_path) == ""
 
 
 def test_what_is_short_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = os.statvfs_result((4096, 4096, 16384, 100, 100, 0, 0, 0, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda path: small)
-    told = " ".join(node_tests.find_shortages(tmp_path, None))
+    told = " ".join(node_tests.find_shortages(tmp_path, None, PlannedNode()))
     assert re.search(r"only 0\.0 GiB of disk are free at .*/dev/shm has only 64 MiB", told)

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from launcher import activity, board, exits
-from launcher.activity import Gpus, Meter, Reading, active_resources, network_bytes
+from launcher.activity import Meter, Reading, active_resources, network_bytes
 from launcher.board import Board, here_name, idle_name, parse_board_events
+from launcher.devices import Gpus
 from launcher.printing import LinePrinter
 from launcher.retries import Retries
 from launcher.stalls import Idleness, Stalls

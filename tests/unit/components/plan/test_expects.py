@@ -5,15 +5,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from catalog.platforms import LONGEST_EXPECTS
+from components.aws.stack import Cluster
 from components.oci.stack import OciNetwork
 from components.plan.model import INTERNET, SERVICES
-from launcher.expects import VARIABLE, read_expects
-from schemas.model import Job, Role, Was
+from launcher.expects import STAND_IN_VARIABLE, VARIABLE, PlannedNode, read_expects
+from schemas.model import Job, Role, Shape, Was
+from tests.support.aws_plans import aws_job, aws_plan
+from tests.support.openpai_jobs import planned
 from tests.support.samples import job, plan
 
 
@@ -65,6 +70,48 @@ def test_the_launcher_reads_what_the_plan_says(wanted: Any) -> None:
     if wanted != "off":
         assert [one.label for one in read.connections] == [row["label"] for row in told["connections"]]
         assert (read.place, read.peer) == (told["rules"]["place"], told["rules"]["peer"])
+
+
+def test_what_each_node_has_is_told_as_far_as_the_platform_knows_it(tmp_path: Path) -> None:
+    (oci,) = expected(replace(job(shape=Shape("BM.GPU.MI300X.8")), block_storage_gb=200))["nodes"]
+    assert oci == {
+        "roles": ["main", "worker"], "devices": 8, "kind": "amd", "deviceGb": 192, "diskGb": 200,
+    }  # fmt: skip
+    (nvidia,) = expected(job())["nodes"]
+    assert (nvidia["devices"], nvidia["kind"], nvidia["deviceGb"]) == (1, "nvidia", 24)
+    (processors,) = expected(job(shape=Shape("VM.Standard3.Flex", 2, 8)))["nodes"]
+    assert "devices" not in processors
+    skus = {"small": {"cpus": 2, "memoryGb": 8, "gpus": 2, "shmMb": 2048}}
+    roles = {"main": 1, "worker": 2}
+    on_openpai = planned(tmp_path, {"framework": "pytorch", "shape": "small", "roles": roles}, skus=skus)
+    assert on_openpai.jobs["train"].expects["nodes"] == [
+        {"roles": [role], "devices": 2, "shmMb": 2048} for role in ("main", "worker")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "efa"),
+    [
+        ({}, True),
+        ({"shape": Shape("p5.48xlarge"), "options": {"backend": "nccl"}}, True),
+        ({"shape": Shape("p5.48xlarge"), "options": {"backend": "gloo"}}, False),
+        ({"shape": Shape("c7i.48xlarge")}, False),  # no accelerators, so nothing of the image uses EFA
+        ({"cluster": Cluster(efa=0)}, False),
+        ({"roles": {"main": Role(1)}}, False),
+    ],
+)
+def test_efa_is_expected_where_accelerators_of_several_nodes_use_it(changes: Any, efa: bool) -> None:
+    (row,) = aws_plan(jobs={"resnet": aws_job(**changes)}).jobs["resnet"].expects["nodes"]
+    assert (row.get("transport") == "efa") == efa
+    assert "devices" not in row, "the program on the machine has counted them"
+
+
+def test_the_launcher_reads_all_that_the_plan_says_of_nodes() -> None:
+    told = expected(replace(job(), block_storage_gb=200))
+    read = read_expects({VARIABLE: json.dumps(told)})
+    assert read.node_of_role("worker") == PlannedNode(("main", "worker"), 1, "nvidia", 24, 200)
+    assert read.node_of_role("other") == PlannedNode()
+    assert read_expects({VARIABLE: json.dumps(told), STAND_IN_VARIABLE: "pytorch"}).nodes == ()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 2, "preflight": "on"}', '{"version": 1}', "[" * 100000])

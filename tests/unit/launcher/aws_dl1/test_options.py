@@ -9,9 +9,12 @@ import pytest
 
 from components.aws.run_inputs import HOST_NIC_VARIABLE
 from launcher.aws_dl1 import host_nic
+from launcher.aws_dl1.container import prepare_container
 from launcher.aws_dl1.fabric import Fabric, detect_fabric, fabric_words
 from launcher.aws_dl1.host_nic import BEFORE_NODE_JSON_NAMED_THEM as GAUDI
+from launcher.aws_dl1.identity import NodeIdentity
 from launcher.aws_dl1.machine import options, ssh
+from launcher.printing import LinePrinter
 
 LIBFABRIC = {"HCCL_OVER_OFI": "1", "FI_PROVIDER": "efa", "HCCL_SOCKET_IFNAME": "ens32"}
 
@@ -94,13 +97,17 @@ def test_the_best_transport_that_kernel_and_libfabric_allow_is_chosen(
     assert words in way.words
 
 
-def test_the_fabric_is_that_of_the_image(tmp_path: Path) -> None:
-    program = tmp_path / "bin" / "fi_info"
-    assert detect_fabric("5.15.0", {"LIBFABRIC_ROOT": str(tmp_path)}, ()) == fabric("5.15.0", "", False)
+def write_fi_info(program: Path) -> None:
     program.parent.mkdir()
     says = "fi_info: 1.18.1amzn1.0\nlibfabric: 1.18.1amzn1.0\nlibfabric api: 1.18"
     program.write_text(f"#!/bin/sh\n[ $1 = --version ] && echo '{says}' || [ -z \"$NO_EFA\" ]\n")
     program.chmod(0o755)
+
+
+def test_the_fabric_is_that_of_the_image(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "fi_info"
+    assert detect_fabric("5.15.0", {"LIBFABRIC_ROOT": str(tmp_path)}, ()) == fabric("5.15.0", "", False)
+    write_fi_info(program)
     for more, efa in (({}, True), ({"NO_EFA": "1"}, False)):
         there = detect_fabric("5.15.0", {"LIBFABRIC_ROOT": str(tmp_path), **more}, ())
         assert there == fabric("5.15.0", efa=efa)
@@ -119,6 +126,30 @@ def test_where_libraries_of_the_image_choose_the_transport_the_words_say_what_th
     interfaces: int, there: Fabric, words: str
 ) -> None:
     assert fabric_words(interfaces, there).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "no_efa", "problem"),
+    [
+        ({"TRAINYARD_EFA_INTERFACES": "32"}, "1", "libfabric 1.18.1amzn1.0 of the image finds no EFA provider"),
+        ({"TRAINYARD_EFA_INTERFACES": "32"}, "", ""),
+        (LIBFABRIC, "1", "libfabric 1.18.1amzn1.0 of the image finds no EFA provider"),
+        (LIBFABRIC, "", ""),
+        # What the stack file chose is no problem.
+        ({**SOCKETS, "FI_PROVIDER": "tcp"}, "1", ""),
+        ({"HCCL_OVER_TCP": "1"}, "1", ""),
+        ({"TRAINYARD_EFA_INTERFACES": "32", "FI_PROVIDER": "tcp"}, "1", ""),
+    ],
+)
+def test_a_container_tells_its_launcher_that_the_image_finds_no_efa(
+    tmp_path: Path, chosen: dict[str, str], no_efa: str, problem: str
+) -> None:
+    write_fi_info(tmp_path / "bin" / "fi_info")
+    environment = {"LIBFABRIC_ROOT": str(tmp_path), "NO_EFA": no_efa, **chosen}
+    prepare_container(environment, tmp_path / "start", tmp_path / "code", tmp_path, LinePrinter())
+    identity = NodeIdentity({"peers": {"from": "bucket"}}, environment)
+    assert identity.transport_problem("efa") == problem
+    assert identity.transport_problem("") == ""
 
 
 def test_the_stack_and_the_container_call_the_choice_by_one_name() -> None:
