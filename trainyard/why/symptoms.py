@@ -137,6 +137,9 @@ def find_symptom(
     ]
     bounded = list(bound_lines(lines))
     lowered = [line.lower() for line in bounded]
+    # A search of the whole text is so much faster than one of each line that few rows get there.
+    text = "\n".join(lowered)
+    wanted = [row for row in wanted if any(all(part in text for part in parts) for parts in row.patterns)]
     for first in dict.fromkeys((max(0, len(bounded) - _LAST_LINES), 0)):
         for row in wanted:
             for number in range(len(bounded) - 1, first - 1, -1):
