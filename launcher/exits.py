@@ -34,6 +34,9 @@ SYMPTOMS = {
 
 # A failure that mentions a connection or a wait may have its cause in another rank, which ended or hangs.
 PEER_SYMPTOM = "it lost a connection, or waited too long for one, so another rank may be the cause"
+# What a node had used up when its processes failed (launcher/used_up.py).
+MEMORY_SYMPTOM = "the kernel ended processes of this node, because it used all its memory"
+FULL_SYMPTOM = "was full"
 # `rank 1 (worker-0) failed as well, with code 3`: although it lost no other rank.
 ALSO_FAILED = "failed as well, with"
 _LOST_PEER = re.compile(

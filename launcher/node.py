@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from launcher.stacks.report import FAILURE, Stacks
 from launcher.stalls import Stalls
 from launcher.status import StatusReporter
 from launcher.supervise import GRACE_SECONDS, GRACE_VARIABLE, READY_SECONDS, READY_VARIABLE, Ended, Life, Signals
+from launcher.used_up import count_memory_kills, used_up_words
 from launcher.workplace import Workplace
 
 _REMEDY = "check whether it started (capacity, limits, image) and what it printed, then raise `attempt`"
@@ -68,6 +70,7 @@ class Node:
     _saved: bool | None = field(default=None, init=False)
     _looked: float = field(default=0.0, init=False)
     _lost: list[int] = field(default_factory=list, init=False)
+    _memory_kills: int = field(default=0, init=False)
 
     def run(self) -> int:
         """Runs the node's part, and returns its exit code."""
@@ -131,7 +134,7 @@ class Node:
             grace=number_setting(self.environment, GRACE_VARIABLE, GRACE_SECONDS),
             ready_seconds=number_setting(self.environment, READY_VARIABLE, READY_SECONDS),
         )  # fmt: skip
-        began = time.monotonic()
+        began, self._memory_kills = time.monotonic(), count_memory_kills()
         try:
             ended = life.run()
         except MissingError:
@@ -306,6 +309,7 @@ class Node:
         retries = self.retries.allows_retry(code, self._ran, self._ready)
         alone = self.board_client is None or not self.board_client.watches or not self._takes_all(self.launch.rank)
         lost_peer = self.launch.nodes > 1 and exits.has_lost_peer(self.children.last_line)
+        used_up = used_up_words(self._memory_kills, (os.getcwd(), self.environment.get("TMPDIR") or "/tmp"))
         if retries and not alone and any(final.succeeded for final in self._known().finals(self.launch)):
             self.say("another node has finished already, so this node cannot start again")
             retries = False
@@ -320,10 +324,10 @@ class Node:
                 self.stalls.print_last_lines(known)
             if culprit is not None and culprit.rank != self.launch.rank:
                 first = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.describe_exit(culprit.code)}"
-                if not lost_peer:
+                if used_up or not lost_peer:
                     # It was not that failure that ended this rank: it may even be the cause (components/…/causes.py).
                     own = self.launch.label(self.launch.rank)
-                    first += f"; rank {own} {exits.ALSO_FAILED} {exits.describe_exit(code)}"
+                    first += f"; rank {own} {exits.ALSO_FAILED} {exits.describe_exit(code)}{used_up}"
                 # All ranks stall together, so none failed first.
                 why, named_first = why or first, None if why else culprit.rank
                 self.say(f"ended with {exits.describe_exit(code)}: {why}")
@@ -332,7 +336,8 @@ class Node:
                 self._generation += 1
                 return None
         if not retries:
-            symptom = exits.symptom_of(self.children.last_line) or (f": {exits.PEER_SYMPTOM}" if lost_peer else "")
+            peer = f": {exits.PEER_SYMPTOM}" if lost_peer else ""
+            symptom = used_up or exits.symptom_of(self.children.last_line) or peer
             text = f"ended with {exits.describe_exit(code)}{symptom}{self.retries.why_no_retry(code)}"
             return self._finish(FAILED, code, why or text)
         self._generation += 0 if alone else 1

@@ -83,7 +83,7 @@ class Connection:
         self.host_name = parts.hostname or ""
         self._secure = parts.scheme == "https"
         self._signer = signer
-        self._say = say
+        self.say = say
         self.seconds = seconds
         self.stopped = stopped
         self.trouble = ""
@@ -123,7 +123,7 @@ class Connection:
                 raise StoreError(0, f"the object store at {self.host} did not answer for {waited:.0f} s: {problem}")
             if waited > _SAY_AFTER and not reported:
                 reported = True
-                self._say(f"the object store does not answer ({problem}); trying for {self.seconds:.0f} s")
+                self.say(f"the object store does not answer ({problem}); trying for {self.seconds:.0f} s")
             time.sleep(random.uniform(pause / 2, pause))
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -161,7 +161,7 @@ class Connection:
         offset = _seconds_ahead(date)
         if offset is not None and abs(offset - self._signer.offset) > _SKEW_SECONDS:
             self._signer.offset = offset
-            self._say(f"this node's clock is off by {-offset:.0f} s; requests are signed with the cloud's time")
+            self.say(f"this node's clock is off by {-offset:.0f} s; requests are signed with the cloud's time")
 
     def _headers(self, method: str, target: str, headers: Mapping[str, str], body: Body) -> dict[str, str]:
         if method != "GET":
@@ -215,6 +215,10 @@ class BucketFolder(ABC):
     def give_up_when(self, stopped: Callable[[], bool]) -> None:
         """Stops retries as soon as `stopped` returns True."""
         self.connection.stopped = stopped
+
+    def report_to(self, say: LinePrinter) -> None:
+        """Says from now on there what keeps the store from answering."""
+        self.connection.say = say
 
     def close(self) -> None:
         """Ends the connection; the next use opens it again."""

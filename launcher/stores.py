@@ -73,6 +73,9 @@ class Folder(Protocol):
     def give_up_when(self, stopped: Callable[[], bool]) -> None:
         """Stops retries as soon as `stopped` returns True."""
 
+    def report_to(self, say: LinePrinter) -> None:
+        """Says from now on there what keeps the store from answering."""
+
     def close(self) -> None:
         """Closes the connection; the next use opens it again."""
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from components.platform.status import NodeStatus, RunStatus
-from launcher.exits import ALSO_FAILED, PEER_SYMPTOM
+from launcher.exits import ALSO_FAILED, MEMORY_SYMPTOM, PEER_SYMPTOM
 
 _FAILED, _STOPPED, _SUCCEEDED = "failed", "stopped", "succeeded"
 _ENDED = frozenset({_FAILED, _STOPPED})
@@ -45,7 +45,8 @@ def reason_of(node: NodeStatus) -> str:
     reason = _status_value(node, "reason")
     if reason.startswith(_ASKED_TO_END):
         return node.run.details or reason
-    return "; ".join(filter(None, (_killed_for_memory(node), reason)))
+    told = _told_out_of_memory(node)
+    return "; ".join(filter(None, (told, reason.replace(f": {MEMORY_SYMPTOM}", "") if told else reason)))
 
 
 def reports_lost_peer(reason: str) -> bool:
@@ -125,6 +126,11 @@ def _cause_of_early_end(early: Sequence[NodeStatus], reported: Cause) -> Cause:
 
 
 def _killed_for_memory(node: NodeStatus) -> str:
+    """The words about a node that used all its memory: the platform's, or else its launcher's."""
+    return _told_out_of_memory(node) or (MEMORY_SYMPTOM if MEMORY_SYMPTOM in _status_value(node, "reason") else "")
+
+
+def _told_out_of_memory(node: NodeStatus) -> str:
     """The platform's words about a failed node that used all its memory; empty if it says nothing like that."""
     found = _OUT_OF_MEMORY.search(node.run.details) if node.run.state == _FAILED.upper() else None
     return found[0].strip() if found else ""

@@ -60,6 +60,9 @@ class SharedFolder:
     def give_up_when(self, stopped: Callable[[], bool]) -> None:
         """Does nothing: this store has no retries."""
 
+    def report_to(self, say: LinePrinter) -> None:
+        """Does nothing: this store answers or fails."""
+
     def close(self) -> None:
         """Does nothing: this store keeps nothing open."""
 

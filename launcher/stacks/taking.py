@@ -2,9 +2,10 @@
 """Takes the stacks of the processes below the launcher, without disturbing any of them, and within a time.
 
 py-spy, if the image has it, reads their memory. Otherwise a signal makes Python write its main thread's stack
-(handler/sitecustomize.py). It is sent only to a process that certainly has that handler, and whose main thread sleeps:
+(handler/sitecustomize.py). It is sent only to a process that certainly has that handler. There are two of them, because
 the stack of a running thread may be half made, and faulthandler in Python 3.11 to 3.13 crashed on such stacks in one of
-some hundred tries. Of all others, the kernel says where they are.
+some hundred tries: a main thread that computes gets the other one, which Python answers between two of its steps. Of
+all others, the kernel says where they are.
 """
 
 from __future__ import annotations
@@ -34,9 +35,8 @@ from launcher.stacks.frames import (
     parse_py_spy_dump,
 )
 
-# No package of Python uses this signal, nor do the C library and the platforms. 10 and 12 are the team's.
-SIGNAL = 41
-_BIT = 1 << (SIGNAL - 1)
+# No package of Python uses these signals, nor do the C library and the platforms. 10 and 12 are the team's.
+SIGNAL_WHILE_ASLEEP, SIGNAL_WHILE_COMPUTING = 41, 42
 # How /proc shows the handler's file.
 _FILE = "/memfd:trainyard-stacks (deleted)"
 MOST_PROCESSES = 64
@@ -50,11 +50,11 @@ _MOST_JSON_BYTES = 4 * 1024 * 1024
 _PY_SPY_SECONDS, _HANDLER_SECONDS, _TURN = 1.0, 0.5, 0.002
 # py-spy that has failed for so many processes, and for no other, may not read them.
 _PY_SPY_TRIES = 2
-# How often to look whether the main thread sleeps through a turn.
+# How often to look whether the main thread sleeps through a turn. One that never does, computes.
 _SLEEP_TRIES = 10
 # A process that is younger may be about to become another program, which would have no handler.
 _YOUNGEST_SECONDS = 1.0
-_SLEEPS = "S"
+_SLEEPS, _RUNS = "S", "R"
 _STATES = {"R": "running", "S": "sleeping", "D": "waiting for a device", "T": "stopped", "t": "traced"}
 _TICKS = os.sysconf("SC_CLK_TCK")
 _KERNEL = "kernel"
@@ -154,34 +154,41 @@ class StackTaker:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             before = os.fstat(file)
-            if not stat.S_ISREG(before.st_mode) or before.st_size > _LARGEST_FILE or not self._may_signal(process):
+            if not stat.S_ISREG(before.st_mode) or before.st_size > _LARGEST_FILE:
                 return ()
-            os.kill(process.pid, SIGNAL)
+            number = self._signal_for(process)
+            if number is None:
+                return ()
+            os.kill(process.pid, number)
             ends = min(deadline, time.monotonic() + _HANDLER_SECONDS)
-            while time.monotonic() < ends and not self._has_answered(process.pid, file, before.st_size):
+            while time.monotonic() < ends and not self._has_answered(process.pid, number, file, before.st_size):
                 time.sleep(_TURN)
             return parse_handler_dump(os.pread(file, _MOST_DUMP_BYTES, before.st_size).decode(errors="replace"))
         finally:
             os.close(file)
 
-    def _may_signal(self, process: _Process) -> bool:
-        """Whether the main thread catches the signal now, and sleeps. While Python makes a child by vfork, the child
-        blocks all signals, and has handlers that it is about to lose."""
+    def _signal_for(self, process: _Process) -> int | None:
+        """The signal that the main thread catches now, by whether it sleeps or computes; None: it may not get any.
+        While Python makes a child by vfork, the child blocks all signals, and has handlers that it will lose."""
+        computes = True
         for _ in range(_SLEEP_TRIES):
             before = self._signals(process.pid)
             time.sleep(_TURN)
             after, row = self._signals(process.pid), self._stat(process.pid)
-            if row[19] != process.began or not after["SigCgt"] & _BIT or after["SigBlk"] & _BIT:
-                return False
-            if row[0] == _SLEEPS and before == after:
-                return True
-        return False
+            sleeps = row[0] == _SLEEPS and before == after
+            number = SIGNAL_WHILE_ASLEEP if sleeps else SIGNAL_WHILE_COMPUTING
+            if row[19] != process.began or not _mask_has(after["SigCgt"], number) or _mask_has(after["SigBlk"], number):
+                return None
+            if sleeps:
+                return number
+            computes = computes and row[0] == _RUNS
+        return number if computes else None
 
-    def _has_answered(self, pid: int, file: int, before: int) -> bool:
+    def _has_answered(self, pid: int, number: int, file: int, before: int) -> bool:
         """Whether the handler has written and returned: while it runs, its signal is blocked."""
         signals = self._signals(pid)
-        waits = (signals["SigPnd"] | signals["ShdPnd"] | signals["SigBlk"]) & _BIT
-        return not waits and os.fstat(file).st_size > before
+        waits = signals["SigPnd"] | signals["ShdPnd"] | signals["SigBlk"]
+        return not _mask_has(waits, number) and os.fstat(file).st_size > before
 
     def _signals(self, pid: int) -> Mapping[str, int]:
         """The main thread's signals, and how often it has run."""
@@ -206,6 +213,10 @@ class StackTaker:
                 call = _kernel_word(folder / name / "syscall")
                 frames += [Frame(f"system call {call}", _KERNEL)] if call.isdigit() else []
                 yield ThreadStack(_read_text(folder / name / "comm").strip(), tuple(frames))
+
+
+def _mask_has(mask: int, number: int) -> bool:
+    return bool(mask >> (number - 1) & 1)
 
 
 def _names_python(command: Sequence[str]) -> bool:

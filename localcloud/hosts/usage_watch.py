@@ -5,7 +5,8 @@ A node that uses too much is ended as a whole: the kernel kills a node faster th
 
 A node could move its files while they are counted, from where the count has not been to where it was. So its processes
 stand still for each count that decides, which is made when the free space has changed by much of what the node may
-still use, check by check: what others free at another time does not make up for what the node writes. What no count finds, such as files without a name that are only mapped, ends the node when the disk is nearly full.
+still use, check by check: what others free at another time does not make up for what the node writes. What no count
+finds, such as files without a name that are only mapped, ends the node when the disk is nearly full.
 """
 
 from __future__ import annotations

@@ -183,6 +183,8 @@ class WhyWorld:
             finally:
                 if not follower.over:
                     self.trainyard("runs", "cancel", stack, title, "--yes", *self._place())
+                    # The next run waits for this one on machines, which may still have to tell the store.
+                    eventually(lambda: follower.over, seconds=LONGEST_SECONDS, describe=lambda: follower.screen)
         (run,) = json.loads(seen.stdout)
         return Answer(case, verdict, run["state"], follower.screen, on_console)
 

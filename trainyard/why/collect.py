@@ -23,6 +23,8 @@ _LINES, _MOST_NODES, _AT_ONCE = 200, 64, 8
 _LARGEST_FILE = 1 << 20
 # What a launcher puts before a line: its rank, and the process or `launcher`.
 _LABEL = re.compile(r"(?:\[[a-zA-Z]\S{1,100}\] )?\[(\d{1,6})((?:\.\w{1,40})*)\+?\] ?(.*)", re.DOTALL)
+# What the program of a machine of AWS puts before its own lines. Those of a run have a rank in front.
+_OF_MACHINE = "[machine] "
 # What PyTorch puts before the lines of a traceback.
 _LABEL_OF_LIBRARY = re.compile(r"^\[rank\d{1,6}\]: ?")
 _NOT_OF_PROGRAM = re.compile(r"\.(?:launcher|rendezvous)$")
@@ -68,10 +70,10 @@ def collect_evidence(look: Look, run: RunStatus, framework: str, folder: Path | 
 
 
 def nodes_to_read(run: RunStatus) -> list[NodeStatus]:
-    """Nodes that have printed, those that failed first."""
+    """Nodes that may have printed, those that failed first."""
     cause = find_cause(run)
     first = cause.rank if cause is not None else None
-    nodes = [node for node in run.nodes if node.log is not None and node.run.started_at]
+    nodes = [node for node in run.nodes if node.log is not None]
     return sorted(nodes, key=lambda node: (node.rank != first, node.run.finished_at or "9999", node.rank))[:_MOST_NODES]
 
 
@@ -81,6 +83,9 @@ def sort_lines_by_rank(
     """Gives lines to ranks without what the launcher puts before them. `rank`: whose log it is; None if several ranks
     share it. A line never counts for a rank whose log it is not in."""
     for line in lines:
+        if rank is not None and line.startswith(_OF_MACHINE):
+            launcher.setdefault(rank, []).append(line[len(_OF_MACHINE) :])
+            continue
         label = _LABEL.fullmatch(line)
         own = rank if rank is not None else int(label[1]) if label else None
         if own is None:

@@ -82,6 +82,12 @@ class Facts:
         return any(reason.startswith(_STALLED) for reason in reasons) or (bool(idle) and len(idle) >= len(reasons) - 1)
 
     @cached_property
+    def idle(self) -> frozenset[int]:
+        """The ranks whose launchers say that they do nothing, unless all do."""
+        said = {rank for rank, status in self.statuses.items() if str(status.get("reason") or "").startswith(_IDLE)}
+        return frozenset(said if said < set(self.statuses) else ())
+
+    @cached_property
     def statuses(self) -> Mapping[int, Mapping[str, Any]]:
         return {node.rank: node.launcher_status or {} for node in self.run.nodes}
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from components.platform.causes import Cause, reports_lost_peer
 from components.platform.runs import UNSUCCESSFUL
+from launcher.exits import FULL_SYMPTOM, MEMORY_SYMPTOM
 from trainyard.why.facts import Facts, certainty_of
 from trainyard.why.model import Certainty, EvidenceKind, Kind, Verdict
 from trainyard.why.stack_groups import groups_text, rank_words
@@ -17,6 +18,7 @@ from trainyard.why.tracebacks import RaisedException
 _SIGNAL = re.compile(r"\b(SIG[A-Z0-9]{2,8}) \(code (\d{1,3})\)")
 # Kinds whose texts may mean something else, too: a full disk and a full /dev/shm say the same.
 _AMBIGUOUS = frozenset({"exception", "memory", "disk"})
+_FULL_SHARED_MEMORY = f"/dev/shm {FULL_SYMPTOM}"
 _CODE = re.compile(r"ended with code (\d{1,3})")
 # Signals that a process gets for what it did itself.
 _OWN_SIGNALS = frozenset({"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGSYS", "SIGTRAP"})
@@ -68,6 +70,8 @@ def judge_records(facts: Facts) -> Verdict | None:
                        look=_STALL_LOOK)  # fmt: skip
     if facts.blames_a_peer:
         return judge_lost_peer(facts, cause)
+    if MEMORY_SYMPTOM in cause.reason:
+        return judge_memory(facts, cause)
     found = next((row for row in _WORDS if row[0] in cause.reason), None)
     if found is not None:
         _, kind, remedy, look = found
@@ -76,6 +80,16 @@ def judge_records(facts: Facts) -> Verdict | None:
         kinds: list[EvidenceKind] = ["launcher", "platform"] if outside else ["launcher"]
         return Verdict(kind, cause.words, certainty_of(*kinds), ranks, remedy=remedy, look=look)
     return judge_own_failure(facts, cause)
+
+
+def judge_memory(facts: Facts, cause: Cause) -> Verdict:
+    """A launcher saw that the kernel ended processes of its node, where the platform has no word for it."""
+    row = next(row for row in facts.symptoms if row.kind == "memory")
+    kinds: list[EvidenceKind] = ["launcher"]
+    if cause.rank is not None and _platform_agrees(facts, cause.rank, "SIGKILL", "137"):
+        kinds.append("platform")
+    ranks = (cause.rank,) if cause.rank is not None else ()
+    return Verdict("memory", cause.words, certainty_of(*kinds), ranks, remedy=row.remedy, look=row.look)
 
 
 def judge_early_end(facts: Facts, cause: Cause) -> Verdict:
@@ -139,13 +153,18 @@ def judge_own_failure(facts: Facts, cause: Cause) -> Verdict:
 
 def judge_symptom(facts: Facts, cause: Cause, found: FoundSymptom) -> Verdict:
     row, rank = found.symptom, cause.rank
+    # The launcher has looked what was full.
+    seen_full = row.kind == "disk" and FULL_SYMPTOM in cause.reason
+    if seen_full and _FULL_SHARED_MEMORY in cause.reason:
+        row = next(other for other in facts.symptoms if other.kind == "shared memory")
     alike = sorted(other for other, one in facts.output_symptoms.items() if one.symptom is row)
     named = tuple(alike) if len(alike) == len(facts.nodes) and len(alike) > 1 else (rank,) if rank is not None else ()
     if len(named) > 1:
         words = f"{rank_words(named)} fail alike: each {row.meaning}: {found.line.strip()}"
     else:
         words = f"{cause.words}: it {_as_clause(row.meaning)}: {found.line.strip()}"
-    certainty: Certainty = "likely" if row.peer or row.kind in _AMBIGUOUS else certainty_of("launcher", "output")
+    doubtful = row.peer or (row.kind in _AMBIGUOUS and not seen_full)
+    certainty: Certainty = "likely" if doubtful else certainty_of("launcher", "output")
     return Verdict(row.kind, words, certainty, () if row.peer else named, line=_line_of(facts, rank), remedy=row.remedy,
                    look=row.look)  # fmt: skip
 

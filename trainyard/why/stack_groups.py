@@ -129,17 +129,20 @@ def groups_text(groups: Sequence[StackGroup]) -> str:
     return "; ".join([*(group.words for group in groups[:_MOST_GROUPS]), *([f"and {more} more"] if more > 0 else [])])
 
 
-def find_odd_ranks(groups: Sequence[StackGroup], waiting: frozenset[int] = frozenset()) -> StackGroup | None:
+def find_odd_ranks(
+    groups: Sequence[StackGroup], waiting: frozenset[int] = frozenset(), idle: frozenset[int] = frozenset()
+) -> StackGroup | None:
     """The ranks that are elsewhere while the others wait for them. `waiting`: ranks without a stack that are known to
-    have waited. None if it cannot be told: no rank waits, none is elsewhere, or more than one group is.
+    have waited. `idle`: ranks that do nothing while others do something, so they wait, wherever they are. None if it
+    cannot be told: no rank waits, none is elsewhere, or more than one group is.
 
     Where all ranks but one are in the same place, that place need not be a known operation.
     """
     if len(groups) == 2 and len(groups[1].ranks) == 1 and len(groups[0].ranks) > 1:
         doubtful = groups[1].like.waits_for_peers and not groups[0].like.waits_for_peers
         return None if doubtful else groups[1]
-    for_peers = [group for group in groups if group.like.waits_for_peers]
-    elsewhere = [group for group in groups if not group.like.waits_for_peers]
+    for_peers = [group for group in groups if group.like.waits_for_peers or idle.issuperset(group.ranks)]
+    elsewhere = [group for group in groups if group not in for_peers]
     wait = sum(len(group.ranks) for group in for_peers) + len(waiting)
     if len(elsewhere) == 1 and wait:
         return elsewhere[0] if len(elsewhere[0].ranks) <= wait else None

@@ -24,7 +24,7 @@ def judge_stacks(facts: Facts) -> Verdict | None:
         return None
     known = {stack.rank for stack in facts.stacks}
     waited = frozenset(facts.victims - known)
-    odd = find_odd_ranks(facts.groups, waited)
+    odd = find_odd_ranks(facts.groups, waited, facts.idle)
     if odd is None:
         return judge_silent_rank(facts, known | waited) or judge_same_place(facts)
     where, kinds = odd.like.where, _agreeing(facts, odd)

@@ -73,6 +73,17 @@ class Life:
     def run(self, elsewhere: bool) -> bool:
         """Returns False if the program left before the start's end. `elsewhere`: the bucket says that this node began
         the start, but this disk has no record of it."""
+        folder = self.machine.cluster.folder
+        folder.report_to(self.say)
+        try:
+            return self._run(elsewhere)
+        except StoreError as error:
+            self.say(f"{self.ticket.start} waits for the bucket: {error}")
+            raise
+        finally:
+            folder.report_to(self.machine.say)
+
+    def _run(self, elsewhere: bool) -> bool:
         kept = record.read_record(self.machine.paths, self.ticket.number)
         if kept is None:
             kept = self._accepted()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every Python below the launcher imports this as it starts: the folder is the first of its PYTHONPATH, and has nothing
-else. On signal 41, Python's own faulthandler writes the main thread's stack into a file in memory, which the launcher
-reads through /proc (launcher/stacks/taking.py). It does so while the thread waits in C code, and runs no Python.
+else. On a signal, the main thread's stack is written into a file in memory, which the launcher reads through /proc
+(launcher/stacks/taking.py): on signal 41 by Python's own faulthandler, while the thread waits in C code, and runs no
+Python; on signal 42 by Python itself, between two steps of a thread that computes.
 
 Then the `sitecustomize` of the team or the image takes this module's place. Nothing here may disturb training, and any
 Python may read this file.
@@ -13,6 +14,7 @@ import sys
 def _register_handler():  # type: ignore[no-untyped-def]
     # `signal` would cost a millisecond.
     import _signal  # type: ignore[import-not-found]
+    import atexit
     import faulthandler
     import os
 
@@ -22,6 +24,23 @@ def _register_handler():  # type: ignore[no-untyped-def]
         # As Python ends, it puts back what was there before. A late signal must not end the process.
         _signal.signal(41, _signal.SIG_IGN)
         faulthandler.register(41, file, all_threads=False)
+
+        def write_place(_number, frame):  # type: ignore[no-untyped-def]
+            try:
+                lines = []  # type: ignore[var-annotated]
+                while frame is not None and len(lines) < 100:
+                    code = frame.f_code
+                    lines.append(f'  File "{code.co_filename}", line {frame.f_lineno} in {code.co_name}')
+                    frame = frame.f_back
+                os.write(file, "\n".join([*lines, ""]).encode(errors="replace"))
+            except Exception:
+                pass
+
+        if _signal.getsignal(42) == _signal.SIG_DFL:
+            _signal.signal(42, write_place)
+            # Calls of the system that it interrupts go on.
+            _signal.siginterrupt(42, False)
+            atexit.register(_signal.signal, 42, _signal.SIG_IGN)
 
 
 try:  # noqa: SIM105  # contextlib is not loaded yet

@@ -163,6 +163,7 @@ def test_a_program_without_a_handler_gets_no_signal(start: Start, monkeypatch: p
     ("blocks the signal", "signal.pthread_sigmask(signal.SIG_BLOCK, {41})"),
     ("has closed its files", "os.closerange(3, 100); open('other', 'w')"),
     ("does not catch it any more", "signal.signal(41, signal.SIG_DFL)"),
+    ("computes and has no handler", "signal.signal(42, signal.SIG_DFL)\nprint('up', flush=True)\nwhile True: pass"),
     ("has its own handler and no file", "faulthandler.unregister(41); signal.signal(41, exit); os.closerange(3, 99)"),
 ])  # fmt: skip
 def test_a_process_that_would_not_answer_gets_no_signal(start: Start, name: str, line: str, tmp_path: Path) -> None:
@@ -178,9 +179,16 @@ def _process_of(pid: int) -> taking._Process:
     return taking._Process(pid, int(row[1]), row[19], row[0])
 
 
-def test_a_process_that_computes_gets_no_signal(start: Start) -> None:
-    """The frames of a running thread may be half made: faulthandler crashed on them."""
-    process = start([sys.executable, "train.py"], HANGS.replace("time.sleep(600)", "while True: pass"))
+@pytest.mark.parametrize("python", [Path(sys.executable), *pythons("3.8", "3.12", "3.13")], ids=str)
+def test_a_process_that_computes_says_where_between_two_steps(start: Start, python: Path) -> None:
+    """faulthandler crashed on frames of running threads, which may be half made."""
+    process = start([str(python), "train.py"], HANGS.replace("time.sleep(600)", "while True: pass"))
+    for stack in (answered(process)[0], *take(process).values()):
+        assert (stack.how, innermost(stack)) == (HANDLER, ("evaluate", 5))
+
+
+def test_a_call_of_c_code_that_computes_is_not_disturbed(start: Start) -> None:
+    process = start([sys.executable, "train.py"], HANGS.replace("time.sleep(600)", "sum(range(10**13))"))
     eventually(lambda: StackTaker("")._age(_process_of(process.pid)) > taking._YOUNGEST_SECONDS)
     (stack,) = take(process).values()
     assert (stack.how, stack.threads[0].frames[0].function) == (PROC, "running")

@@ -12,7 +12,7 @@ import pytest
 from components.platform.causes import find_cause, reason_of
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
-from launcher.exits import ALSO_FAILED, PEER_SYMPTOM, has_lost_peer
+from launcher.exits import ALSO_FAILED, MEMORY_SYMPTOM, PEER_SYMPTOM, has_lost_peer
 
 NAMES = ("main-0", "worker-0", "worker-1")
 KILLED = "ended with SIGKILL (code 137)"
@@ -61,6 +61,14 @@ CASES: dict[str, tuple[RunStatus, str]] = {
     "out of memory on OpenPAI": (
         seen(stopped(1), failed(KILLED), details=("", "exit code -1200: the task used more memory than it asked for")),
         f"rank 1 (worker-0) failed first: the task used more memory than it asked for; {KILLED}",
+    ),
+    "out of memory that only the launcher saw": (
+        seen(failed(LOST_PEER), stopped(0, f"SIGKILL (code 137): {MEMORY_SYMPTOM}")),
+        f"rank 1 (worker-0) is the cause: {MEMORY_SYMPTOM}",
+    ),
+    "out of memory that both saw": (
+        seen(stopped(1), failed(f"{KILLED}: {MEMORY_SYMPTOM}"), details=("", MEMORY)),
+        f"rank 1 (worker-0) failed first: {MEMORY}; {KILLED}",
     ),
     "out of memory in a run that stalls then": (
         seen(failed("stalled: no output"), failed("stalled: no output"), details=("", MEMORY)),
