@@ -51,6 +51,8 @@ class Preflight:
     stopped: Callable[[], bool]
     result: dict[str, Any] = field(default_factory=dict, init=False)
     _tested: tuple[str, ...] = field(default=(), init=False)
+    # A label, a port, and the ranks that this node could not reach there.
+    _closed: list[str] = field(default_factory=list, init=False)
     # When each rank was first seen to test, by our own clock.
     _heard: dict[int, float] = field(default_factory=dict, init=False)
 
@@ -67,17 +69,17 @@ class Preflight:
         if planned.transport:
             own.append(self.launch.identity.transport_problem(planned.transport))
         warnings = list(node_tests.find_shortages(self.root, self._clock_ahead(), planned))
-        sentence, tested = "", 0
+        sentence, tested, self._closed = "", 0, []
         client = self.board_client
         # Nodes that share an address would find each other's ports in use.
         apart = place.addresses.count(place.address) == 1
         if client is not None and client.watches and client.foreign_nodes is None and apart:
             targets = self._targets(place)
             tests = PortTests(_run_mark(self.launch), self.launch.rank, place.address, targets)
-            tested = len(targets)
             try:
                 own += self._listen(tests)
                 if self.expects.preflight == WARN or not any(own):
+                    tested = len(targets)
                     members = {rank for rank, address in enumerate(place.addresses) if address}
                     sentence = self._meet_others(client, tests, generation, members)
             finally:
@@ -88,8 +90,8 @@ class Preflight:
         problems = [f"{node_name(self.launch, self.launch.rank)}: {problem}" for problem in own if problem]
         findings = [*problems, *filter(None, [sentence])]
         self.result = {
-            "seconds": round(time.monotonic() - began, 3), "connections": tested, "findings": findings,
-            "warnings": warnings,
+            "seconds": round(time.monotonic() - began, 3), "connections": tested, "closed": self._closed,
+            "findings": findings, "warnings": warnings,
         }  # fmt: skip
         for warning in warnings:
             self.say(f"preflight: {warning}")
@@ -187,7 +189,9 @@ class Preflight:
             if target.rank in self._heard:
                 closed.setdefault((target.label, target.port), []).append(target.rank)
         for (label, port), ranks in closed.items():
-            client.report_test(generation, f"{CLOSED}/{label}/{port}/{pack_ranks(ranks)}")
+            text = f"{label}/{port}/{pack_ranks(ranks)}"
+            self._closed.append(text)
+            client.report_test(generation, f"{CLOSED}/{text}")
         client.report_test(generation, DONE)
 
     def _unfinished(

@@ -12,6 +12,7 @@ from components.values.protocols import protocol_name
 from trainyard.rehearsal.model import (
     ENFORCED,
     FlowResult,
+    PreflightResult,
     RankResult,
     RefusedResult,
     Rehearsal,
@@ -153,6 +154,12 @@ def _idle_nodes(run: RunSeen) -> Iterator[str]:
         if rank.load is not None and has_carried(rank.duty, rank.load, rank.idle) is False:
             why = explain_idle_node(rank.duty, rank.load, rank.idle)
             yield f"rank {rank.node.rank} ({rank.node.name}) carried nothing: {why}"
+
+
+def with_preflights(report: Rehearsal, preflights: Sequence[PreflightResult]) -> Rehearsal:
+    """The report with what preflights found. A finding ends the real runs of the job before they train."""
+    found = any(result.findings for result in preflights)
+    return replace(report, preflight=tuple(preflights), verdict="failed" if found else report.verdict)
 
 
 def _statement_results(seen: Observations) -> Iterator[StatementResult]:

@@ -149,6 +149,27 @@ class FaultOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionResult:
+    """A planned connection between two nodes. `open`: None if it could not be tested."""
+
+    source: str
+    target: str
+    label: str
+    ports: str
+    open: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightResult:
+    """What the preflight of a run says. `untested`: why nothing was tested; empty if it was."""
+
+    run: str
+    connections: tuple[ConnectionResult, ...]
+    findings: tuple[str, ...]
+    untested: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Rehearsal:
     """The whole report."""
 
@@ -166,6 +187,7 @@ class Rehearsal:
     proof: Proof | None = None
     confirmed: tuple[MutationOutcome, ...] = field(default=())
     faults: tuple[FaultOutcome, ...] = field(default=())
+    preflight: tuple[PreflightResult, ...] = field(default=())
 
     @property
     def exit_code(self) -> int:

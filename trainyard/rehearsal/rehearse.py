@@ -31,9 +31,10 @@ from trainyard.local.environments import (
 )
 from trainyard.local.local_stack import JUDGED, QUIET, LocalStack
 from trainyard.rehearsal.disturbed_runs import Explain, disturb_runs
-from trainyard.rehearsal.judgement import SUCCEEDED, Observations, judge_rehearsal
+from trainyard.rehearsal.judgement import SUCCEEDED, Observations, judge_rehearsal, with_preflights
 from trainyard.rehearsal.model import Rehearsal, RunSeen
 from trainyard.rehearsal.mutations import prove_by_mutations
+from trainyard.rehearsal.preflight_runs import run_preflights
 from trainyard.rehearsal.repeatable_runs import RepeatableRun, compare_with_idle, confirm_predictions
 from trainyard.rehearsal.run_evidence import Evidence
 from trainyard.rehearsal.stack_files import (
@@ -105,14 +106,14 @@ def run_rehearsal(
             (*deployed.not_proven, *not_compared),
         )  # fmt: skip
         report = judge_rehearsal(seen)
+        passed = [(run.job, run.run) for run in report.runs if run.verdict == "passed"]
+        report = with_preflights(report, run_preflights(_make_repeatable(deployed, who, passed, options), plan))
         if options.prove:
             report = replace(report, proof=prove_by_mutations(seen.traffic, seen.calls, seen.access, seen.planned))
             if options.confirm:
-                passed = [(run.job, run.run) for run in report.runs if run.verdict == "passed"]
                 again = _make_repeatable(deployed, who, passed, options)
                 report = replace(report, confirmed=confirm_predictions(again, seen, options.confirm, options.seed))
         if options.faults:
-            passed = [(run.job, run.run) for run in report.runs if run.verdict == "passed"]
             again = _make_repeatable(deployed, who, passed, options)
             report = replace(report, faults=disturb_runs(again, seen, options.faults, options.seed, explain))
         if options.keep:

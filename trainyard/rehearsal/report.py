@@ -31,6 +31,8 @@ def rehearsal_text(report: Rehearsal) -> str:
     lines += _titled_rows(f"port rules, {report.firewall}", aligned_rows(rules), nothing)
     dropped = [(drop.pair, f"{drop.packets} packets", drop.missing) for drop in report.dropped]
     lines += _titled_rows("dropped", aligned_rows(dropped), "nothing" if report.rules else "")
+    lines += _titled_rows("planned connections, tested before training", aligned_rows(_preflight_rows(report)))
+    lines += [f"  {finding}" for result in report.preflight for finding in result.findings]
     statements = []
     for statement in report.statements:
         used = f"used {statement.calls}x" if statement.calls else "idle"
@@ -84,6 +86,20 @@ def _run_lines(report: Rehearsal) -> Iterator[str]:
                 "  carried", aligned_rows([_LOAD_HEAD, *_load_rows(run)] if _is_measured(run) else [])
             )
         yield from (f"  | {line}" for line in run.last_lines)
+
+
+def _preflight_rows(report: Rehearsal) -> Iterator[tuple[str, str, str]]:
+    """Planned connections, those of the same ports together."""
+    for result in report.preflight:
+        if result.untested:
+            yield "not tested", result.run, result.untested
+        groups: dict[tuple[str, str], list[str]] = {}
+        for one in result.connections:
+            if one.open is not None:
+                ports = f"{result.run} tcp {one.ports} ({one.label})"
+                groups.setdefault(("open" if one.open else "CLOSED", ports), []).append(f"{one.source} -> {one.target}")
+        for (state, ports), pairs in groups.items():
+            yield state, ports, join_titles(pairs)
 
 
 def _fault_lines(outcome: FaultOutcome) -> Iterator[str]:
@@ -179,6 +195,9 @@ def rehearsal_markdown(report: Rehearsal) -> str:
         lines += [f"Port rules: none, {escape_markdown(report.firewall)}.", ""]
     dropped = [(drop.pair, str(drop.packets), drop.missing) for drop in report.dropped]
     lines += _md_table("Dropped", ("who wanted what", "packets", "why"), dropped)
+    lines += _md_table("Planned connections", ("tested", "ports", "between"), [*_preflight_rows(report)])
+    found = [finding for result in report.preflight for finding in result.findings]
+    lines += [*(f"- {escape_markdown(finding)}" for finding in found), ""] if found else []
     statements = [
         (statement.statement, str(statement.calls), ", ".join(statement.inferred) or "-", statement.why)
         for statement in report.statements

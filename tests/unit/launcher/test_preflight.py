@@ -181,6 +181,8 @@ def test_with_warn_training_starts_and_the_finding_is_kept(nodes: Nodes, monkeyp
     assert nodes.errors == {}
     (finding,) = nodes.results[0]["findings"]
     assert finding.startswith(f"worker-1 cannot reach main-0 on TCP {nodes.data}-{nodes.data + 3} (data: gloo).")
+    assert nodes.results[2]["closed"] == [f"data/{nodes.data}/0", f"data/{nodes.data + 3}/0"]
+    assert nodes.results[0]["closed"] == nodes.results[1]["closed"] == []
 
 
 def test_a_program_on_a_planned_port_is_a_finding_of_its_node_alone(
