@@ -34,6 +34,8 @@ _READINGS = 30
 _LONGEST_INTERVAL, _SHORTEST_INTERVAL = 60.0, 0.2
 _LONGEST_LINE = 300
 _LINE, _NOTHING = "line", "nothing"
+# What the only node says that does anything.
+_WAITED_FOR = "the other nodes have done nothing for"
 
 
 @dataclass
@@ -78,7 +80,7 @@ class Stalls:
     # The number of this node's last report: odd while it is idle. And the generation of that report.
     _idle_number: int = field(default=0, init=False)
     _reported_in: int = field(default=-1, init=False)
-    # Whether it was said that no node does anything, in a run that does not end for that.
+    # Whether it was said that no other node does anything, or in a run that does not end for that: no node at all.
     _said: bool = field(default=False, init=False)
     # The ranks that have ended with success, and since when this node knows that.
     _over: frozenset[int] = field(default=frozenset(), init=False)
@@ -144,6 +146,7 @@ class Stalls:
             return self.reason
         self._report_change(self.board_client, self._idleness.seconds >= self.limit)
         self._notice_ends(board)
+        self._report_waiting_others(board)
         return self.reason if self._all_idle(board) else ""
 
     def ended_elsewhere(self, board: Board) -> bool:
@@ -180,6 +183,18 @@ class Stalls:
         text = f"idle: no {self.meter.measures} on this node for {_format_duration(self.limit)}" if idle else ""
         self.say(f"{text}; the run ends when no rank does anything" if idle else f"active again: {self._used()}")
         self._report_text(text)
+
+    def _report_waiting_others(self, board: Board) -> None:
+        """Reports when this node is the only one that does anything: the others may wait for it for ever."""
+        alone = not self._idle and bool(board.idle(self._generation)) and not self._busy(board)
+        if alone == self._said:
+            return
+        self._said = alone
+        text = f"{_WAITED_FOR} {_format_duration(self.limit)}, and may wait for this one"
+        if alone:
+            self.say(text)
+        if not self._idle:
+            self._report_text(text if alone else "")
 
     def _report_stall(self, board: Board) -> None:
         """Reports when no node does anything any more, or when this one is active again."""

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from components.platform.runs import TERMINAL
 from localcloud import control
 from localcloud.environments.find import MissingEnvironment, find_environment
 from tests.support.console_reader import console_runs
@@ -178,15 +179,19 @@ class WhyWorld:
                             verdict = self._verdict(stack, title)
                     if case.asked == TRAINING:
                         eventually(lambda: follower.over, seconds=LONGEST_SECONDS, describe=lambda: follower.screen)
-                    seen = self.trainyard("runs", "list", stack, title, *self._place(), "--format", "json")
+                    state = self._state(stack, title)
                     on_console = console_runs(self.cloud)[title]["cause"]
             finally:
                 if not follower.over:
                     self.trainyard("runs", "cancel", stack, title, "--yes", *self._place())
-                    # The next run waits for this one on machines, which may still have to tell the store.
-                    eventually(lambda: follower.over, seconds=LONGEST_SECONDS, describe=lambda: follower.screen)
+        # Machines take the next run after they have told the store that this one has ended.
+        eventually(lambda: self._state(stack, title), TERMINAL.__contains__, longest_pause=1.0)
+        return Answer(case, verdict, state, follower.screen, on_console)
+
+    def _state(self, stack: str, title: str) -> str:
+        seen = self.trainyard("runs", "list", stack, title, *self._place(), "--format", "json")
         (run,) = json.loads(seen.stdout)
-        return Answer(case, verdict, run["state"], follower.screen, on_console)
+        return str(run["state"])
 
     def _verdict(self, stack: str, title: str) -> dict[str, Any]:
         done = self.trainyard("runs", "why", stack, title, *self._place(), "--format", "json")

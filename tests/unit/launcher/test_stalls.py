@@ -249,6 +249,21 @@ def test_a_gang_has_stalled_when_every_rank_is_idle(idle_watch: Stalls) -> None:
     )
 
 
+def test_the_only_node_that_does_anything_says_so_once(idle_watch: Stalls, capfd: pytest.CaptureFixture[str]) -> None:
+    told = list[str]()
+    idle_watch.report = told.append
+    idle_watch._idleness.seconds = 0
+    for _ in range(2):
+        assert not idle_watch.stalled(here(1))
+        assert not idle_watch.stalled(here(1, 2))
+    waited_for = "the other nodes have done nothing for 10 min, and may wait for this one"
+    assert told == [waited_for, "", waited_for]
+    assert capfd.readouterr().out.count(waited_for) == 2
+    idle_watch._idleness.seconds = idle_watch.limit
+    idle_watch.stalled(here(1, 2))
+    assert told[-1].startswith("idle: "), "now it does nothing, either"
+
+
 def test_what_ends_when_every_rank_is_idle_ended_because_of_the_stall(idle_watch: Stalls) -> None:
     """Another rank may be ending its processes, and has not said so yet."""
     assert not idle_watch.explains_end(here(0, 1, 2)), "this node has not reported that it is idle"
