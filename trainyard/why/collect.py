@@ -23,7 +23,7 @@ _LINES, _MOST_NODES, _AT_ONCE = 200, 64, 8
 _LARGEST_FILE = 1 << 20
 # What a launcher puts before a line: its rank, and the process or `launcher`.
 _LABEL = re.compile(r"(?:\[[a-zA-Z]\S{1,100}\] )?\[(\d{1,6})((?:\.\w{1,40})*)\+?\] ?(.*)", re.DOTALL)
-# What the program of a machine of AWS puts before its own lines. Those of a run have a rank in front.
+# What a machine's own program puts before its lines. Those of a run have a rank in front.
 _OF_MACHINE = "[machine] "
 # What PyTorch puts before the lines of a traceback.
 _LABEL_OF_LIBRARY = re.compile(r"^\[rank\d{1,6}\]: ?")
