@@ -30,7 +30,7 @@ COUNTS = (8, 32, 64)
 AIM_SECONDS = 2.0
 # A connection of the largest gang may cost so many times what one of the next smaller gang costs.
 AIM_LINEAR = 1.25
-_LONGEST = 300.0
+_LONGEST = 120.0
 # What each node runs once it may: it says when, and costs next to nothing.
 _SAYS_WHEN = ["sh", "-c", "echo released $(date +%s.%N); exec sleep 600"]
 _RELEASED = re.compile(r"released (\d+\.\d+)")
@@ -79,9 +79,10 @@ def rows() -> list[Row]:
 
 def _measure(place: Place, home: Path, count: int) -> MeasuredPreflight:
     job = planned("pytorch", {"main": 1, "worker": count - 1})
-    expects = json.dumps(plan(jobs={"train": job}).jobs["train"].expects)
+    # Without the accelerators of the plan, which this machine does not have.
+    expected = {key: value for key, value in plan(jobs={"train": job}).jobs["train"].expects.items() if key != "nodes"}
     with nodes(place, home, job, f"nodes-{count}", changes={"command": _SAYS_WHEN}) as run:
-        run.variables = {"TRAINYARD_EXPECTS": expects}
+        run.variables = {"TRAINYARD_EXPECTS": json.dumps(expected)}
         run.start(*range(count - 1))
         eventually(lambda: _arrived(place, run) == count - 1, seconds=_LONGEST)
         run.start(count - 1)
