@@ -27,7 +27,7 @@ NODES, VICTIM, FRAMES = 64, 40, 10_000
 # Of the whole command.
 AIM_SECONDS = 1.0
 _STACK, _JOB, _RUN = "why-oci", "gang", "many"
-# Each rank prints a megabyte. Then one raises an exception, very deep in its code, while the others wait for it.
+# Each rank prints more lines than are read. Then one raises an exception, very deep in its code, while the others wait for it.
 _TRAIN = f"""
 import os, sys, time
 rank = int(os.environ["RANK"])
@@ -43,7 +43,7 @@ def read_part(left):
 def all_reduce():
     time.sleep(600)
 
-for line in range(10_000):
+for line in range(1000):
     print("rank", rank, "line", line, "." * 80)
 sys.stdout.flush()
 if rank == {VICTIM}:
