@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.harness.rows import Aim, Row, in_turns
 from launcher.stacks.frames import HANDLER, PY_SPY
 from launcher.stacks.report import HANDLER_FOLDER, SECONDS
-from launcher.stacks.taking import MOST_PROCESSES, SIGNAL, StackTaker
+from launcher.stacks.taking import MOST_PROCESSES, SIGNAL_WHILE_ASLEEP, StackTaker
 from tests.support.waiting import eventually
 
 THREADS = 500
@@ -139,7 +139,7 @@ def _handler_file(pid: int) -> Path:
 def _ask_faulthandler(pid: int, file: Path) -> bool:
     """Waits for the last line of the dump, which is written in pieces."""
     before = file.stat().st_size
-    os.kill(pid, SIGNAL)
+    os.kill(pid, SIGNAL_WHILE_ASLEEP)
     while True:
         with file.open("rb") as dump:
             dump.seek(before)

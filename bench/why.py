@@ -27,7 +27,7 @@ NODES, VICTIM, FRAMES = 64, 40, 10_000
 # Of the whole command.
 AIM_SECONDS = 1.0
 _STACK, _JOB, _RUN = "why-oci", "gang", "many"
-# Each rank prints more lines than are read. Then one raises an exception, very deep in its code, while the others wait for it.
+# Each rank prints more lines than are read. Then one raises an exception, very deep in its code, while others wait.
 _TRAIN = f"""
 import os, sys, time
 rank = int(os.environ["RANK"])
@@ -69,7 +69,7 @@ def _row_of_command() -> Row:
         try:
             world.bring_up("oci")
             done = world.trainyard("run", _STACK, _JOB, "--follow", "--name", _RUN, *place)
-            assert "Started " in done.stdout, done.stdout[-2000:] + done.stderr
+            assert "Started " in done.stderr, done.stdout[-2000:] + done.stderr
             run = [_STACK, f"{_JOB}/try-{_RUN}", *place, "--format", "json"]
             verdict = json.loads(world.trainyard("runs", "why", *run).stdout)
             assert verdict["ranks"] == [VICTIM], verdict

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ MAIN_THREAD = "MainThread"
 # As many as faulthandler writes of a thread: the innermost ones.
 MOST_FRAMES = 100
 MOST_THREADS = 100
+_EVENT_LOOP = re.compile(r"asyncio/base_events\.py:_run_once$")
+_THREAD = "Thread "
 _FRAME = re.compile(r'  File (?:"(.*)"|\?\?\?), line (\d+|\?\?\?) in (.*)')
 _LARGEST_LINE = 10**9
 
@@ -51,19 +54,33 @@ class ProcessStack:
             return ()
         return next((thread.frames for thread in self.threads if thread.name == MAIN_THREAD), ())
 
+    @property
+    def python_threads(self) -> tuple[ThreadStack, ...]:
+        """The threads whose frames are of Python, the main thread first."""
+        return () if self.how == PROC else self.threads
+
 
 PY_SPY, HANDLER, PROC = "py-spy", "handler", "proc"
 
 
-def parse_handler_dump(text: str) -> tuple[Frame, ...]:
-    """The frames of a thread as faulthandler writes them."""
-    found: list[Frame] = []
+def parse_handler_dump(text: str) -> tuple[ThreadStack, ...]:
+    """The main thread as faulthandler writes it, and others that follow it."""
+    found: list[tuple[str, list[Frame]]] = [(MAIN_THREAD, [])]
     for line in text.splitlines():
         match = _FRAME.fullmatch(line)
-        if match is not None and len(found) < MOST_FRAMES:
+        if line.startswith(_THREAD):
+            found.append((line[len(_THREAD) :], []))
+        elif match is not None and len(found[-1][1]) < MOST_FRAMES:
             file, number, function = match.groups()
-            found.append(Frame(function, file or "???", int(number[:9]) if number.isdigit() else 0))
-    return tuple(found)
+            found[-1][1].append(Frame(function, file or "???", int(number[:9]) if number.isdigit() else 0))
+    return tuple(ThreadStack(name, tuple(frames)) for name, frames in found[:MOST_THREADS] if frames)
+
+
+def runs_event_loop(threads: Sequence[ThreadStack]) -> bool:
+    """Whether the main thread waits for events, as that of a worker of Dask does, whose tasks are in other threads."""
+    frames = threads[0].frames if threads else ()
+    waits = bool(frames) and frames[0].file.endswith("selectors.py")
+    return waits and any(_EVENT_LOOP.search(f"{frame.file}:{frame.function}") for frame in frames)
 
 
 def parse_py_spy_dump(content: bytes, pid: int) -> tuple[ThreadStack, ...]:

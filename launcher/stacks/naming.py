@@ -30,7 +30,7 @@ def find_rank_place(stacks: Sequence[ProcessStack], folder: str, commands: Colle
     processes of `commands` and below them count, because services always wait."""
     by_pid = {stack.pid: stack for stack in stacks}
     stacks = [stack for stack in stacks if not {stack.pid, *_ancestors_of(stack, by_pid)}.isdisjoint(commands)]
-    training = [stack for stack in stacks if _team_frame(stack.main_frames, folder) is not None]
+    training = [stack for stack in stacks if _team_frame(_working_frames(stack, folder), folder) is not None]
     waiting = {stack.pid for stack in training if _waits_for_children(stack, folder)}
     above = {stack.pid: _ancestors_of(stack, by_pid) for stack in training}
     # One that waits for children that train does not train, nor does a child of one that does, as a loader of data.
@@ -40,7 +40,7 @@ def find_rank_place(stacks: Sequence[ProcessStack], folder: str, commands: Colle
     if not trainers:
         known = next((stack.main_frames for stack in stacks if stack.main_frames), ())
         return None, _frame_record(known[0], folder) if known else None
-    places = [_place_of(stack.main_frames, folder) for stack in trainers]
+    places = [_place_of(_working_frames(stack, folder), folder) for stack in trainers]
     count = Counter(map(repr, places))
     return min(places, key=lambda place: count[repr(place)])
 
@@ -54,9 +54,16 @@ def _ancestors_of(stack: ProcessStack, by_pid: Mapping[int, ProcessStack]) -> se
     return found
 
 
+def _working_frames(stack: ProcessStack, folder: str) -> tuple[Frame, ...]:
+    """The main thread's frames. If it is in no code of the team, those of the first other thread that is."""
+    others = [thread.frames for thread in stack.python_threads]
+    return next((each for each in (stack.main_frames, *others) if _team_frame(each, folder)), stack.main_frames)
+
+
 def _waits_for_children(stack: ProcessStack, folder: str) -> bool:
-    team = _team_frame(stack.main_frames, folder)
-    inside = stack.main_frames[: stack.main_frames.index(team)] if team is not None else stack.main_frames
+    frames = _working_frames(stack, folder)
+    team = _team_frame(frames, folder)
+    inside = frames[: frames.index(team)] if team is not None else frames
     return any(_WAITS_FOR_CHILDREN.search(f"{frame.file}:{frame.function}") for frame in inside)
 
 

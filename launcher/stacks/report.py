@@ -137,9 +137,9 @@ def limited_text(lines: Sequence[str]) -> bytes:
 
 
 def describe_place(where: Mapping[str, Any] | None, waits: Mapping[str, Any] | None) -> str:
-    """Where the rank's main thread is, for people."""
+    """Where the rank is in its code, for people."""
     known = where or waits
     if known is None:
-        return "where its main thread is, is unknown"
+        return "where its code is, is unknown"
     inside = f"waits in {waits['function']}, called by" if where and waits else "is in"
-    return f"its main thread {inside} {known['function']} ({known['file']}:{known['line']})"
+    return f"its code {inside} {known['function']} ({known['file']}:{known['line']})"

@@ -25,7 +25,6 @@ from launcher.activity import read_descendants
 from launcher.compatibility import shell_words
 from launcher.stacks.frames import (
     HANDLER,
-    MAIN_THREAD,
     PROC,
     PY_SPY,
     Frame,
@@ -33,6 +32,7 @@ from launcher.stacks.frames import (
     ThreadStack,
     parse_handler_dump,
     parse_py_spy_dump,
+    runs_event_loop,
 )
 
 # No package of Python uses these signals, nor do the C library and the platforms. 10 and 12 are the team's.
@@ -111,8 +111,7 @@ class StackTaker:
                 threads, how = self._ask_py_spy(process.pid, deadline), PY_SPY
                 self._failures = self._failures + 1 if not threads else -MOST_PROCESSES
             if not threads and file:
-                frames, how = self._ask_handler(process, file, deadline), HANDLER
-                threads = (ThreadStack(MAIN_THREAD, frames),) if frames else ()
+                threads, how = self._ask_handler(process, file, deadline), HANDLER
         if not threads:
             threads, how = tuple(self._ask_kernel(process.pid)), PROC
         shown = shell_words(command) if command else f"[{_read_text(self.proc / str(process.pid) / 'comm')}]"
@@ -147,8 +146,9 @@ class StackTaker:
                         return file.path
         return ""
 
-    def _ask_handler(self, process: _Process, path: str, deadline: float) -> tuple[Frame, ...]:
-        """The main thread's frames, written by its handler; empty if it cannot be asked, or does not answer."""
+    def _ask_handler(self, process: _Process, path: str, deadline: float) -> tuple[ThreadStack, ...]:
+        """The main thread, written by its handler, and others if Python wrote it; empty if it cannot be asked, or does
+        not answer. A main thread that sleeps in an event loop may be woken: it expects that at any time."""
         if self._age(process) < _YOUNGEST_SECONDS:
             return ()
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -159,13 +159,23 @@ class StackTaker:
             number = self._signal_for(process)
             if number is None:
                 return ()
-            os.kill(process.pid, number)
-            ends = min(deadline, time.monotonic() + _HANDLER_SECONDS)
-            while time.monotonic() < ends and not self._has_answered(process.pid, number, file, before.st_size):
-                time.sleep(_TURN)
-            return parse_handler_dump(os.pread(file, _MOST_DUMP_BYTES, before.st_size).decode(errors="replace"))
+            threads = self._answer_to(number, process.pid, file, deadline)
+            if number == SIGNAL_WHILE_ASLEEP and runs_event_loop(threads):
+                signals = self._signals(process.pid)
+                if _mask_has(signals["SigCgt"] & ~signals["SigBlk"], SIGNAL_WHILE_COMPUTING):
+                    return self._answer_to(SIGNAL_WHILE_COMPUTING, process.pid, file, deadline) or threads
+            return threads
         finally:
             os.close(file)
+
+    def _answer_to(self, number: int, pid: int, file: int, deadline: float) -> tuple[ThreadStack, ...]:
+        """Sends the signal, and reads what is then written."""
+        before = os.fstat(file).st_size
+        os.kill(pid, number)
+        ends = min(deadline, time.monotonic() + _HANDLER_SECONDS)
+        while time.monotonic() < ends and not self._has_answered(pid, number, file, before):
+            time.sleep(_TURN)
+        return parse_handler_dump(os.pread(file, _MOST_DUMP_BYTES, before).decode(errors="replace"))
 
     def _signal_for(self, process: _Process) -> int | None:
         """The signal that the main thread catches now, by whether it sleeps or computes; None: it may not get any.

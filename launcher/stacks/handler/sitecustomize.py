@@ -2,7 +2,8 @@
 """Every Python below the launcher imports this as it starts: the folder is the first of its PYTHONPATH, and has nothing
 else. On a signal, the main thread's stack is written into a file in memory, which the launcher reads through /proc
 (launcher/stacks/taking.py): on signal 41 by Python's own faulthandler, while the thread waits in C code, and runs no
-Python; on signal 42 by Python itself, between two steps of a thread that computes.
+Python; on signal 42 by Python itself, between two steps of a thread that computes. Python writes all threads, none of
+which takes a step meanwhile.
 
 Then the `sitecustomize` of the team or the image takes this module's place. Nothing here may disturb training, and any
 Python may read this file.
@@ -14,6 +15,7 @@ import sys
 def _register_handler():  # type: ignore[no-untyped-def]
     # `signal` would cost a millisecond.
     import _signal  # type: ignore[import-not-found]
+    import _thread
     import atexit
     import faulthandler
     import os
@@ -25,19 +27,23 @@ def _register_handler():  # type: ignore[no-untyped-def]
         _signal.signal(41, _signal.SIG_IGN)
         faulthandler.register(41, file, all_threads=False)
 
-        def write_place(_number, frame):  # type: ignore[no-untyped-def]
+        def write_places(_number, frame):  # type: ignore[no-untyped-def]
             try:
-                lines = []  # type: ignore[var-annotated]
-                while frame is not None and len(lines) < 100:
-                    code = frame.f_code
-                    lines.append(f'  File "{code.co_filename}", line {frame.f_lineno} in {code.co_name}')
-                    frame = frame.f_back
+                others = {ident: top for ident, top in sys._current_frames().items() if ident != _thread.get_ident()}
+                named = getattr(sys.modules.get("threading"), "_active", {})
+                lines = []
+                for ident, top in [(0, frame), *others.items()][:100]:
+                    lines += [f"Thread {getattr(named.get(ident), 'name', ident)}"] if ident else []
+                    end = len(lines) + 100
+                    while top is not None and len(lines) < end:
+                        lines.append(f'  File "{top.f_code.co_filename}", line {top.f_lineno} in {top.f_code.co_name}')
+                        top = top.f_back
                 os.write(file, "\n".join([*lines, ""]).encode(errors="replace"))
             except Exception:
                 pass
 
         if _signal.getsignal(42) == _signal.SIG_DFL:
-            _signal.signal(42, write_place)
+            _signal.signal(42, write_places)
             # Calls of the system that it interrupts go on.
             _signal.siginterrupt(42, False)
             atexit.register(_signal.signal, 42, _signal.SIG_IGN)

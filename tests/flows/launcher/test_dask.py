@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from components.platform.stack_requests import new_request_token, stack_request_name
 from schemas.model import Job, PortRange, Retry, Role
-from tests.support.nodes import Nodes, Place, block, nodes, planned, waited
+from tests.support.nodes import BUCKET, Nodes, Place, block, nodes, planned, waited
+from tests.support.waiting import eventually
 
 pytest.importorskip("distributed", reason="Dask is not in this environment")
 
@@ -19,6 +21,13 @@ from dask.distributed import Client
 
 def work(number):
     return number * number
+
+def wait_for_file(name):
+    import time
+    deadline = time.monotonic() + 300
+    while not os.path.exists(name) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return 0
 
 if __name__ == "__main__":
     with Client(os.environ["DASK_SCHEDULER_ADDRESS"]) as client:
@@ -31,10 +40,7 @@ if __name__ == "__main__":
             with open(os.environ[f"TRAINYARD_{folder}"] + "/last", "w") as last:
                 last.write("the last word")
         if os.environ.get("LONG"):
-            import time
-            deadline = time.monotonic() + 300
-            while not os.path.exists("go-on") and time.monotonic() < deadline:
-                time.sleep(0.05)
+            client.submit(wait_for_file, os.path.abspath("go-on")).result()
             print("again", sum(client.gather(client.map(work, range(100, 110)))), flush=True)
 """
 
@@ -67,11 +73,13 @@ def test_the_script_starts_after_all_workers_have_joined(
         assert place.status(run, 0)["progress"] == {"step": 1}
 
 
-def test_a_failed_worker_restarts_alone(place: Place, tmp_path: Path) -> None:
+def test_a_task_says_where_it_hangs_and_a_failed_worker_restarts_alone(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, cluster(retries=1), "dask-worker-lost") as run:
         run.script(CLIENT)
         run.start(LONG="1")
         run.launchers[0].says("sum 285")
+        line = CLIENT[: CLIENT.index("sleep(")].count("\n") + 1
+        assert _place_of_task(place, run) == ("wait_for_file", "train.py", line)
         _kill_service(run, 2)
         run.launchers[2].says(r"SIGKILL \(code 137\), a failure of the kind unknown: retry 1 of 1")
         waited(lambda: len(re.findall("Registered to:", run.launchers[2].text)) == 2)
@@ -85,6 +93,18 @@ def test_a_script_that_fails_fails_the_run(place: Place, tmp_path: Path) -> None
         run.script("raise SystemExit(5)")
         assert run.start().codes() == [5, 5, 5]
         assert "rank 0 (scheduler-0) failed with code 5" in run.launchers[1].text
+
+
+def _place_of_task(place: Place, run: Nodes) -> tuple[str, str, int]:
+    """Where a worker is that has a task. They are asked again until one is old enough to answer."""
+
+    def ask() -> list[tuple[str, str, int]]:
+        name = f"{run.folder}/{stack_request_name(new_request_token())}"
+        place.world.clients.storage.put_object(place.namespace, BUCKET, name, b"")
+        rows = [row for rank in (1, 2) for row in place.status(run, rank)["stacks"] or ()]
+        return [(row["where"]["function"], row["where"]["file"], row["where"]["line"]) for row in rows if row["where"]]
+
+    return eventually(ask, longest_pause=1.0)[0]
 
 
 def _kill_service(run: Nodes, rank: int) -> None:

@@ -66,7 +66,7 @@ def test_each_rank_of_a_hanging_gang_says_where_it_is(place: Place, tmp_path: Pa
             assert (first, json.loads(head)["at"]) == ("trainyard stacks 1", row["at"])
             assert "how handler: " in process
             assert f"{where['function']} ({tmp_path}/train.py:{where['line']})" in text
-        assert "its main thread is in evaluate (train.py:" in run.launchers[1].text
+        assert "its code is in evaluate (train.py:" in run.launchers[1].text
 
 
 def test_a_failure_finds_out_where_the_others_were(place: Place, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_single_node_that_hangs_says_where_and_goes_on(place: Place, tmp_path:
     with nodes(place, tmp_path, spec, "single") as run:
         start(run, "hang", script=PLAN.replace("time.sleep(300)", UNTIL_DONE))
         run.launchers[0].says(IDLE)
-        run.launchers[0].says(r"its main thread is in <module> \(train.py:\d+\); all stacks are in stacks/0-\d.txt")
+        run.launchers[0].says(r"its code is in <module> \(train.py:\d+\); all stacks are in stacks/0-\d.txt")
         (tmp_path / "done").touch()
         assert run.codes() == [0]
         status = place.status(run, 0)

@@ -22,6 +22,7 @@ from launcher.stacks.frames import (
     ThreadStack,
     parse_handler_dump,
     parse_py_spy_dump,
+    runs_event_loop,
 )
 from launcher.stacks.naming import find_rank_place
 from launcher.stacks.report import REQUEST, Stacks, limited_text
@@ -51,13 +52,39 @@ def test_a_dump_of_faulthandler_is_read() -> None:
         f'  File "{CODE}/train.py", line 99999999999999999999 in <module>\n'
         "  ...\n  <no Python frame>\nExtension modules: numpy (total: 1)\n"
     )
-    assert parse_handler_dump(text) == (
+    (thread,) = parse_handler_dump(text)
+    assert thread.name == MAIN_THREAD
+    assert thread.frames == (
         Frame("<lambda>", f'{CODE}/a "quoted", line 3 in x.py', 41),
         Frame("???", "???", 0),
         Frame("<module>", f"{CODE}/train.py", 999999999),
     )
     assert parse_handler_dump("") == parse_handler_dump("\0\x1b[2J") == ()
-    assert len(parse_handler_dump('  File "a", line 1 in f\n' * 10_000)) == MOST_FRAMES
+    (thread,) = parse_handler_dump('  File "a", line 1 in f\n' * 10_000)
+    assert len(thread.frames) == MOST_FRAMES
+
+
+# As a worker of Dask writes it.
+SERVES = f"""\
+  File "/usr/lib/python3.11/selectors.py", line 468 in select
+  File "/usr/lib/python3.11/asyncio/base_events.py", line 1884 in _run_once
+Thread Profile
+  File "/opt/lib/python3.11/site-packages/distributed/profile.py", line 371 in _watch
+Thread Dask-Default-Threads-9-1
+  File "{CODE}/train.py", line 9 in clean
+  File "/opt/lib/python3.11/site-packages/distributed/worker.py", line 3012 in apply_function
+"""
+
+
+def test_a_process_that_serves_events_is_where_its_other_threads_are_in_the_teams_code() -> None:
+    threads = parse_handler_dump(SERVES)
+    assert [thread.name for thread in threads] == [MAIN_THREAD, "Profile", "Dask-Default-Threads-9-1"]
+    assert runs_event_loop(threads)
+    assert not runs_event_loop(threads[1:])
+    where, waits = find_rank_place([ProcessStack(7, 1, HANDLER, "worker", threads)], CODE, [7])
+    assert (where, waits) == ({"function": "clean", "file": "train.py", "line": 9}, None)
+    idle, waits = find_rank_place([ProcessStack(7, 1, HANDLER, "worker", threads[:2])], CODE, [7])
+    assert (idle, waits and waits["function"]) == (None, "select")
 
 
 def test_a_dump_of_py_spy_is_read_main_thread_first() -> None:
@@ -198,7 +225,7 @@ def test_an_object_and_a_row_of_the_status_say_where_a_node_is(stacks: Stacks, c
     assert row == {
         "object": "stacks/1-1.txt", "cause": "failure", "at": head["at"], "request": "", "where": where, "waits": waits,
     }  # fmt: skip
-    assert "its main thread waits in all_reduce, called by a" in capfd.readouterr().out
+    assert "its code waits in all_reduce, called by a" in capfd.readouterr().out
 
 
 def test_each_request_is_answered_once_and_the_status_keeps_the_last_four(
