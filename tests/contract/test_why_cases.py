@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any, get_args
 
@@ -47,6 +48,17 @@ def test_half_of_the_cases_are_in_no_test_of_a_symptom() -> None:
             text = file.read_text("utf-8", "replace")
             found += [f"{place}: {words}" for case in held_back for words in _own_words(case) if words in text]
     assert not found, "a symptom made for these cases would prove nothing"
+
+
+def test_the_page_names_cases_and_ten_real_runs() -> None:
+    page = (ROOT / "docs" / "why.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:oci|openpai|aws)-[\w-]+)`", page))
+    assert named <= {case.name for case in CASES}, (
+        "a row of docs/why.md names a case that tests/why/cases does not have"
+    )
+    section = page.partition("## Real runs")[2].partition("\n#")[0]
+    runs = [name for name in re.findall(r"^\|[^|]+\| `([^`]+)` \|", section, re.MULTILINE) if name in named]
+    assert len(set(runs)) >= 10
 
 
 def _own_words(case: Case) -> list[str]:
