@@ -89,6 +89,8 @@ class RehearsalPlatform(Capability, ABC):
     error = LocalStackError
     # The keys of a stack file that say where a stack is. A stand-in for the stack that it uses gets the same.
     place_keys: tuple[str, ...]
+    # The faults of rehearsals that runs of the platform never have, each with the reason.
+    impossible_faults: Mapping[str, str] = {}
 
     @abstractmethod
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
@@ -158,6 +160,10 @@ class RehearsalPlatform(Capability, ABC):
     @abstractmethod
     def access_facts(self, cloud: LocalCloud) -> AccessFacts:
         """The facts that decide access: the policies in force."""
+
+    def why_without_fault(self, fault: str, job: JobPlan) -> str:
+        """Why a job's runs cannot be disturbed in this way; empty if they can."""
+        return self.impossible_faults.get(fault, "")
 
     @abstractmethod
     def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:

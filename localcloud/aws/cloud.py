@@ -138,12 +138,17 @@ class AwsCloud:
     def _outside(self) -> Outside:
         return Outside(
             self.hosts,
-            no_capacity=lambda kind: bool(self._on_loop(lambda: self._faults.strike(
-                "no-capacity", "ec2.RunInstances", lambda fault: fnmatchcase(kind, fault.shape)
-            ))),
+            no_capacity=lambda kind: self._strikes_type("no-capacity", "ec2.RunInstances", kind),
+            spot_notice=lambda kind: self._strikes_type("spot", "SpotInstanceAction", kind),
             session_seconds=lambda: self._on_loop(lambda: self._faults.seconds("token", "sts.AssumeRole")),
             limit=lambda name: self._on_loop(lambda: fault.value if (fault := self._faults.limit(name)) else None),
         )  # fmt: skip
+
+    def _strikes_type(self, kind: str, operation: str, instance_type: str) -> bool:
+        def has_type(fault: faults.Fault) -> bool:
+            return fnmatchcase(instance_type, fault.shape)
+
+        return bool(self._on_loop(lambda: self._faults.strike(kind, operation, has_type)))
 
     def _on_loop(self, work: Callable[[], Answer]) -> Answer:
         """Runs `work` on the event loop and waits for it, because only the loop may use the faults. Called on the

@@ -32,15 +32,18 @@ _LONGEST_SECONDS = 21_600
 # The lifetime of new credentials. They are renewed when a third of it remains.
 SESSION_SECONDS = 3600.0
 _RENEWED_AT = 1 / 3
+_NOTICE_SECONDS = 120
 
 
 @dataclass
 class Metadata:
-    """Answers requests. `session_seconds`: the lifetime of credentials, which a fault may shorten."""
+    """Answers requests. `session_seconds`: the lifetime of credentials, which a fault may shorten. `spot_notice`:
+    whether a fault takes spot instances of a type back."""
 
     home: Path
     may_assume: Callable[[Any], bool]
     session_seconds: Callable[[], float]
+    spot_notice: Callable[[str], bool] = lambda kind: False
     _tokens: dict[str, tuple[str, float]] = field(default_factory=dict)
 
     def path_of(self, instance: str) -> str:
@@ -101,7 +104,15 @@ class Metadata:
             })  # fmt: skip
         if not (path == "latest/meta-data" or path.startswith("latest/meta-data/")):
             return {"": "latest", "latest": "dynamic\nmeta-data\nuser-data"}.get(path)
+        if path == "latest/meta-data/spot/instance-action":
+            return self._spot_action(instance)
         return _read_path(self._tree(instance), path.removeprefix("latest/meta-data").strip("/"))
+
+    def _spot_action(self, instance: Any) -> str | None:
+        """AWS's notice, two minutes before it takes a spot instance back."""
+        if instance.lifecycle != "spot" or not self.spot_notice(instance.instance_type):
+            return None
+        return json.dumps({"action": "terminate", "time": http.format_rfc3339(http.current_moment() + _NOTICE_SECONDS)})
 
     def _tree(self, instance: Any) -> dict[str, Any]:
         nic = instance.nics[0]

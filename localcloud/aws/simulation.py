@@ -41,7 +41,9 @@ class Simulation:
         self._apps = MotoApps(endpoint)
         self._outside = outside
         self._record = record
-        self._metadata = Metadata(home, ec2_may_assume, lambda: outside.session_seconds() or SESSION_SECONDS)
+        self._metadata = Metadata(
+            home, ec2_may_assume, lambda: outside.session_seconds() or SESSION_SECONDS, outside.spot_notice
+        )
         outside.metadata_path = self._metadata.path_of
         self._people = account.load_keys(home)
         install_additions(outside)

@@ -156,6 +156,8 @@ class Assignment:
     shared: Sequence[SharedFolder] = ()
     # The user that its processes run as. Runs that share folders have the same one. Empty: the run has its own user.
     user: str = ""
+    # The bytes of a small disk, as a fault has it: writing more fails as on a full disk. 0: the disk of the machine.
+    small_disk: int = 0
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from localcloud.hosts.usage_watch import CONTINUE, STOP
 TERMINATE, KILL = signal.SIGTERM, signal.SIGQUIT
 _SIGNALS = (TERMINATE, KILL, STOP, CONTINUE, signal.SIGCHLD)
 # What the first process sends to all others when it gets these. The kernel does it at once: no new process escapes.
-_FOR_ALL: dict[int, int] = {KILL: signal.SIGKILL, STOP: signal.SIGSTOP, CONTINUE: signal.SIGCONT}
+_FOR_ALL: dict[int, int] = {KILL: signal.SIGKILL, STOP: signal.SIGSTOP}
 _PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
 _OF_THE_ACCOUNT = 8  # a node gets this part of what the kernel counts for an account
 _NO_CORE = 1  # with 0 a machine would still pipe core dumps to a program
@@ -147,12 +147,20 @@ def _lower_limit(kind: int, most: int) -> None:
 def _wait_for_command(command: int) -> int:
     """Waits for the command, ends all other processes of the node, and returns the command's exit code."""
     code: int | None = None
+    stood: frozenset[int] | None = None  # the processes that stood still already when all were stopped
     while code is None:
         number = signal.sigwait(_SIGNALS)
         with suppress(ProcessLookupError):
             if number == TERMINATE:
                 os.killpg(command, signal.SIGTERM)
+            elif number == CONTINUE:
+                for pid in _processes() - (stood or frozenset()):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGCONT)
+                stood = None
             elif number in _FOR_ALL:
+                if number == STOP and stood is None:
+                    stood = frozenset(filter(_stands_still, _processes()))
                 os.kill(-1, _FOR_ALL[number])
         code = _reap_children(command)
     with suppress(ProcessLookupError):
@@ -161,6 +169,19 @@ def _wait_for_command(command: int) -> int:
         while True:  # only processes that were waited for are included in the processor time
             os.waitpid(-1, 0)
     return code
+
+
+def _processes() -> frozenset[int]:
+    """All processes of the node but this one."""
+    return frozenset(int(name) for name in os.listdir("/proc") if name.isdigit()) - {os.getpid()}
+
+
+def _stands_still(pid: int) -> bool:
+    """Whether somebody has stopped a process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "T"
+    except OSError:
+        return False
 
 
 def _reap_children(command: int) -> int | None:

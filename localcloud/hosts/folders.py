@@ -97,6 +97,8 @@ def build_file_system(sandbox: dict[str, Any]) -> int:
     for name in ("proc", "sys", "dev/shm", "dev/pts", "run", "var"):
         (root / name).mkdir(parents=True, exist_ok=True)
     own = [root / target.lstrip("/") for _, target in sandbox["own"]]
+    if sandbox.get("small_disk"):
+        sandbox = {**sandbox, "own": _copy_to_small_disk(root, sandbox)}
     for source, target in _list_shown_files(sandbox):
         _refuse_links_inside(root / target.lstrip("/"), own)
         _show_source(source, root / target.lstrip("/"))
@@ -138,6 +140,21 @@ def build_file_system(sandbox: dict[str, Any]) -> int:
         devices = path.startswith("/dev/") or path in _EMPTY_FILES
         kernel.close_mount(path, flags | (0 if devices else kernel.NO_DEVICES))
     return users
+
+
+def _copy_to_small_disk(root: Path, sandbox: dict[str, Any]) -> list[tuple[str, str]]:
+    """Copies the node's own folders to a disk in memory. Returns them there."""
+    disk = root / ".disk"
+    disk.mkdir()
+    kernel.mount_memory(str(disk), f"mode=755,size={sandbox['small_disk']}", _SAFE)
+    copies = []
+    for number, (source, target) in enumerate(sandbox["own"]):
+        copy = disk / str(number)
+        shutil.copytree(source, copy, symlinks=True)
+        for path in (copy, *copy.rglob("*")) if sandbox["user"] else ():
+            os.chown(path, sandbox["user"], sandbox["user"], follow_symlinks=False)
+        copies.append((str(copy), target))
+    return copies
 
 
 def _stage_mount(root: Path, number: int, source: str) -> str:

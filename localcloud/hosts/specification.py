@@ -103,6 +103,10 @@ def build_specification(
             raise CannotStartError(
                 f"{mounted[0].target} cannot be mounted on this machine: docs/local-cloud.md says what mounts need"
             )
+        if assignment.small_disk:
+            raise CannotStartError(
+                "A small disk cannot be made on this machine: docs/local-cloud.md says what it needs"
+            )
         return spec
     place = {"user": node.place.entry.user, "network": node.place.entry.network}
     # The first user id of the node, and how many it has.
@@ -129,6 +133,7 @@ def build_specification(
             "hostname": node_setup.host_name(assignment.name, node.rank),
             "shown": node.shown,
             "own": node.own,
+            "small_disk": assignment.small_disk,
             "folders": [(str(mount.source), mount.target, mount.writable) for mount in mounted],
             "printed": str(output_path(assignment.folder, node.rank)),
             "ports": _kernel_port_range(node.environment),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from components.openpai.client.jobs import Job, start_of_job
-from components.openpai.client.storages import storages_folder
+from components.openpai.client.storages import storage_progress_key, storages_folder
 from launcher.walking import open_file
 from localcloud.openpai.job_store import JobRow, JobStore
 from localcloud.server import http, progress_record
@@ -26,11 +26,6 @@ EVERY_SECONDS = 2.0
 _MOST_JOBS, _MOST_RANKS = 50, 256
 Place = tuple[str, str]
 log = logging.getLogger("localcloud")
-
-
-def progress_key(storage: str) -> str:
-    """The key under which the progress of a storage is recorded, in the table that buckets use too."""
-    return f"file://{storage}"
 
 
 def read_rank_status(home: Path, place: Place, rank: int) -> Mapping[str, Any]:
@@ -75,7 +70,7 @@ class ProgressObserver:
             with self.store.transaction():
                 for storage, name, status in points:
                     progress_record.record_status(
-                        self.store, progress_key(storage), name, status, http.current_moment()
+                        self.store, storage_progress_key(storage), name, status, http.current_moment()
                     )
 
     def _text(self, row: JobRow) -> Job | None:

@@ -20,7 +20,8 @@ class OpenPaiServerPart(ServerPart):
         self._cloud = cloud
 
     async def start_hosts(self, make_fabric: MakeFabric) -> None:
-        self._tasks = ClusterTasks(self._cloud.home / "tasks", make_fabric(()), self._cluster.controller)
+        folder, controller = self._cloud.home / "tasks", self._cluster.controller
+        self._tasks = ClusterTasks(folder, make_fabric(()), controller, self._cloud.faults.disk_bytes)
         self._cloud.other_hosts.append(self._tasks)
         await self._cluster.recover(self._tasks)
 

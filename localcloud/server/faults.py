@@ -21,6 +21,8 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "drop": ("the connection ends before the call changes anything", ()),
     "lost-answer": ("the call succeeds, but the connection ends before its answer", ()),
     "no-capacity": ("a run or notebook on this shape is refused: out of host capacity", ("shape",)),
+    "spot": ("spot machines of this type get the notice that they are taken back", ("shape",)),
+    "disk": ("nodes that start have a disk of this many MiB", ("value",)),
     "limit": ("the limit has this value, and requests beyond it are refused", ("limit", "value", "code")),
     "transition": ("a resource takes this many seconds to be created or deleted", ("seconds",)),
     "token": ("the tokens of runs and notebooks expire after this many seconds", ("seconds",)),
@@ -135,6 +137,11 @@ class Faults:
     def seconds(self, kind: str, operation: str) -> float:
         struck = self.strike(kind, operation)
         return struck.seconds if struck else 0.0
+
+    def disk_bytes(self) -> int:
+        """The size of the disk of a run's nodes that start now, in bytes; 0 if no fault strikes."""
+        struck = self.strike("disk", "StartNode")
+        return struck.value << 20 if struck else 0
 
     def limit(self, name: str) -> Fault | None:
         """The fault that sets a limit, if there is one. Reading it does not count as a strike."""

@@ -43,9 +43,8 @@ def useless_stall_limit(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             continue
         if not JobOnPlatform.of(stack, job, framework).is_watched:
             message = "ends no run here: only runs whose nodes all depend on one another are ended for it"
-            yield Wrong(
-                at("jobs", name, "stallMinutes"), message, "remove it; `maximumRuntimeMinutes` still stops the run"
-            )
+            remedy = "after that time it is only said that no node does anything; `maximumRuntimeMinutes` stops the run"
+            yield Wrong(at("jobs", name, "stallMinutes"), message, remedy)
 
 
 def _code_folders(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, str, CodeFolder]]:

@@ -111,6 +111,25 @@ def test_runs_of_a_shape_without_capacity_fail(world: World) -> None:
     world.finished(world.run(job))
 
 
+_FILLS = """
+import errno
+written = 0
+try:
+    with open("file", "wb", buffering=0) as file:
+        while written < 64 << 20:
+            written += file.write(bytes(1 << 20))
+except OSError as error:
+    print(errno.errorcode[error.errno], "at 8 MiB" if 7 << 20 <= written <= 8 << 20 else written)
+"""
+
+
+def test_a_small_disk_is_full_at_its_size(world: World) -> None:
+    admin.add_fault(world.clients.cloud, "disk", value=8, times=1)
+    run = world.run(world.job(_FILLS))
+    assert world.finished(run).lifecycle_state == "SUCCEEDED"
+    world.printed(run, "ENOSPC at 8 MiB")
+
+
 def test_nodes_count_against_the_limit_of_their_shape(world: World) -> None:
     job = world.job("import time; time.sleep(600)")
     admin.add_fault(world.clients.cloud, "limit", limit="ds-vm-standard2-1-count", value=1, code="QuotaExceeded")

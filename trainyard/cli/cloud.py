@@ -18,7 +18,8 @@ from trainyard.cli.planning import home_option, isolation_option, require_isolat
 from trainyard.local.places import cloud_home
 
 _KINDS = (
-    "latency", "status", "drop", "lost-answer", "no-capacity", "limit", "transition", "token", "access",
+    "latency", "status", "drop", "lost-answer", "no-capacity", "spot", "disk", "limit", "transition", "token",
+    "access",
 )  # fmt: skip
 
 
@@ -32,6 +33,8 @@ def faults() -> None:
     drop                            the connection ends before anything is done
     lost-answer                     the call is done, but its answer never comes
     no-capacity  --shape 'VM.GPU*'  OCI is out of host capacity
+    spot         --shape 'g6e.*'    spot machines get the notice that AWS takes them back
+    disk         --value 64         nodes that start on OCI or OpenPAI have a disk of 64 MiB
     limit        --limit vcn-count --value 1   a limit of the service is lower
     transition   --seconds N        resources take N seconds to be made or removed
     token        --seconds N        the tokens of runs and notebooks end after N seconds

@@ -10,6 +10,9 @@ import click
 
 from catalog.platforms import require_capability
 from components.plan.build import StackFileError
+from components.platform.calls import call_of
+from components.platform.client import Runs
+from components.platform.status import RunStatus, WantedRuns
 from trainyard.cli.out import print_data, print_json, say, say_aside
 from trainyard.cli.planning import (
     end_with_findings,
@@ -86,12 +89,20 @@ def rehearse(
     from components.platform.rehearsal import RehearsalPlatform
     from trainyard.rehearsal.rehearse import RehearsalOptions, run_rehearsal
     from trainyard.rehearsal.report import RENDERERS
-    from trainyard.why.judge import known_cause
+    from trainyard.runs.run_looks import Look
+    from trainyard.why.collect import collect_evidence
+    from trainyard.why.judge import judge_run
+
+    def explain(runs: Runs, run: RunStatus, framework: str) -> str:
+        look = Look(runs, runs.reader(WantedRuns()), call_of("why", say_aside), patience=0.0)
+        collected = collect_evidence(look, run, framework, file.parent)
+        verdict = judge_run(collected.evidence, collected.symptoms)
+        return f"{verdict.cause} ({verdict.certainty})"
 
     options = RehearsalOptions(nodes, code == "built-in", prove, confirm, faults, seed, minutes, keep, isolation)
     platform = require_capability(plan.platform, RehearsalPlatform)
     try:
-        report = run_rehearsal(file, plan, options, platform, say_aside, known_cause)
+        report = run_rehearsal(file, plan, options, platform, say_aside, explain)
     except StackFileError as error:
         end_with_findings(error.judged, "text")
     SHOWS[form](RENDERERS[form](report))

@@ -133,12 +133,14 @@ class RefusedResult:
 
 @dataclass(frozen=True, slots=True)
 class FaultOutcome:
-    """What a fault did to a run. `said`: what a user reads about the failure. `again`: how the next start ended, if the
-    run needed one, and `resumed` whether that went on from a later step, `from_step`; None if nothing reports steps.
-    `loss`: the last value of a metric at the end."""
+    """What a fault did to a run. `struck`: whether anything of the run noticed it. `said`: what a user reads about the
+    failure. `again`: how the next start ended, if the run needed one, and `resumed` whether that went on from a later
+    step, `from_step`; None if nothing reports steps.
+    `loss`: the last value of a metric at the end, and `undisturbed_loss`: that of the run without the fault."""
 
     run: str
     fault: str
+    struck: bool
     state: str
     said: str
     seconds: float
@@ -146,6 +148,7 @@ class FaultOutcome:
     resumed: bool | None = None
     from_step: float | None = None
     loss: str = ""
+    undisturbed_loss: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +191,7 @@ class Rehearsal:
     confirmed: tuple[MutationOutcome, ...] = field(default=())
     faults: tuple[FaultOutcome, ...] = field(default=())
     preflight: tuple[PreflightResult, ...] = field(default=())
+    faults_left_out: tuple[str, ...] = field(default=())
 
     @property
     def exit_code(self) -> int:

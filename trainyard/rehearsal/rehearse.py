@@ -115,7 +115,8 @@ def run_rehearsal(
                 report = replace(report, confirmed=confirm_predictions(again, seen, options.confirm, options.seed))
         if options.faults:
             again = _make_repeatable(deployed, who, passed, options)
-            report = replace(report, faults=disturb_runs(again, seen, options.faults, options.seed, explain))
+            faults, left_out = disturb_runs(again, seen, options.faults, options.seed, explain)
+            report = replace(report, faults=faults, faults_left_out=left_out)
         if options.keep:
             _tell_progress(tell, f"kept in {home}")
             _tell_progress(

@@ -59,6 +59,7 @@ def rehearsal_text(report: Rehearsal) -> str:
     lines += _titled_rows("confirmed by a run of their own", confirmed)
     disturbed = (line for outcome in report.faults for line in _fault_lines(outcome))
     lines += _titled_rows("disturbed", disturbed)
+    lines += _titled_rows("faults that were left out", (f"  {fault}" for fault in report.faults_left_out))
     # Long ids are shortened to their kind and their last characters. JSON has them in full.
     return _LONG_ID.sub(lambda match: f"{match[1]}…{match[2][-6:]}", "\n".join(lines))
 
@@ -102,11 +103,19 @@ def _preflight_rows(report: Rehearsal) -> Iterator[tuple[str, str, str]]:
             yield state, ports, join_titles(pairs)
 
 
+_NOT_STRUCK = "; nothing noticed it"
+
+
 def _fault_lines(outcome: FaultOutcome) -> Iterator[str]:
-    yield f"  {outcome.run}: {outcome.fault}"
+    yield f"  {outcome.run}: {outcome.fault}{'' if outcome.struck else _NOT_STRUCK}"
     yield f"    {outcome.state}{f': {outcome.said}' if outcome.said else ''}"
-    after = [_fault_end(outcome), f"{outcome.seconds:.0f} s in all", outcome.loss]
+    after = [_fault_end(outcome), f"{outcome.seconds:.0f} s in all", _fault_loss(outcome)]
     yield f"    {', '.join(filter(None, after))}"
+
+
+def _fault_loss(outcome: FaultOutcome) -> str:
+    undisturbed = "the same" if outcome.loss == outcome.undisturbed_loss else outcome.undisturbed_loss
+    return f"{outcome.loss} at the end, undisturbed {undisturbed}" if outcome.loss else ""
 
 
 def _fault_end(outcome: FaultOutcome) -> str:
@@ -206,11 +215,20 @@ def rehearsal_markdown(report: Rehearsal) -> str:
     refused = [(call.who, call.operation, ", ".join(call.missing)) for call in report.refused]
     lines += _md_table("Refused", ("who", "operation", "lacks"), refused)
     disturbed = [
-        (one.run, one.fault, one.state, one.said or "-", _fault_end(one), f"{one.seconds:.0f} s", one.loss or "-")
+        (
+            one.run,
+            one.fault + _NOT_STRUCK * (not one.struck),
+            one.state,
+            one.said or "-",
+            _fault_end(one),
+            f"{one.seconds:.0f} s",
+            _fault_loss(one) or "-",
+        )
         for one in report.faults
     ]
     titles = ("run", "fault", "ended", "what is said", "then", "in all", "at the end")
     lines += _md_table("Disturbed", titles, disturbed)
+    lines += _md_table("Faults that were left out", ("what",), [(fault,) for fault in report.faults_left_out])
     lines += _md_table("Not proven", ("what",), [(remark,) for remark in report.not_proven])
     if report.proof is not None:
         survivors = [(outcome.kind, outcome.title, outcome.because) for outcome in report.proof.survivors]

@@ -36,6 +36,9 @@ def ask_living_nodes(
     running = {node.rank for node in run.nodes if (node.launcher_status or {}).get("state") == "running"}
     if run.folder is None or not running:
         return Asked(run, "", "")
+    if len(run.nodes) == 1:  # it looks for no objects of others
+        said = any(read_stack(node.rank, node.launcher_status or {}) for node in run.nodes)
+        return Asked(run, "", "" if said else "a single node says where it is once it was idle for `stallMinutes`")
     token = new_request_token()
     try:
         store, folder = open_store().folder(run.folder)

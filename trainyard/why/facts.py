@@ -19,7 +19,7 @@ from trainyard.why.tracebacks import RaisedException, find_exception
 
 # Evidence that is shown; programs get no more, either.
 _MOST_EVIDENCE = 30
-_STALLED, _IDLE = "stalled:", "idle"
+_STALLED, _IDLE, _ON_ANY_NODE = "stalled:", "idle", " on any node for "
 _LATEST_LINES = 3
 # Ranks of a living run that have been in the same places for this long between two requests hang.
 _STUCK_SECONDS = 60.0
@@ -86,6 +86,12 @@ class Facts:
         """The ranks whose launchers say that they do nothing, unless all do."""
         said = {rank for rank, status in self.statuses.items() if str(status.get("reason") or "").startswith(_IDLE)}
         return frozenset(said if said < set(self.statuses) else ())
+
+    @cached_property
+    def idle_everywhere(self) -> str:
+        """What the launchers say of a run that does not end for it: that no node does anything. Empty if one does."""
+        reasons = (str(status.get("reason") or "") for status in self.statuses.values())
+        return next((reason for reason in reasons if reason.startswith(_IDLE) and _ON_ANY_NODE in reason), "")
 
     @cached_property
     def statuses(self) -> Mapping[int, Mapping[str, Any]]:

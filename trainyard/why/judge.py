@@ -22,6 +22,7 @@ from trainyard.why.symptoms import FoundSymptom, Symptom, known_symptoms
 _ENDS_OF_HANGS = frozenset({"time limit", "cancelled"})
 _ASKED_TO_END = "was asked to end"
 _LOGS = "`trainyard runs logs` has what each rank printed"
+_IDLE_LOOK = "whether it waits for work on purpose: then nothing is wrong. Nothing ends such a run for it"
 _POLICY = "a policy must let "
 
 
@@ -102,6 +103,8 @@ def judge_without_cause(facts: Facts) -> Verdict:
     where = groups_text(facts.groups)
     if facts.run.state == "SUCCEEDED":
         return Verdict("none", "the run succeeded", "certain")
+    if facts.idle_everywhere and not facts.over:
+        return Verdict("stall", "; ".join(filter(None, (facts.idle_everywhere, where))), "unknown", look=_IDLE_LOOK)
     if not facts.failed:
         waits = next((node.run.details for node in facts.run.nodes if node.run.details), "")
         return Verdict(

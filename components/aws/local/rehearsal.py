@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from catalog.aws import SPOT
 from components.aws.client.aws_session import DEPLOYER, local_aws_regions, local_aws_session
 from components.aws.local.evidence import AwsEvidence, recorded_statement
 from components.aws.local.people import AwsPeople
+from components.aws.plan import aws_dl1_job
 from components.aws.types.security_rules import read_security_rules, rule_inputs
+from components.plan.model import JobPlan
 from components.platform.calls import LocalCloud
 from components.platform.evidence import Mutation, RuleMutation, StatementMutation
 from components.platform.traffic import RuleInForce
@@ -19,6 +22,15 @@ from components.platform.traffic import RuleInForce
 
 class AwsRehearsalPlatform(AwsPeople, AwsEvidence):
     place_keys = ("aws:region", "trainyard:account")
+    impossible_faults: Mapping[str, str] = {
+        "no capacity": "the machines are up already when a run starts",
+        "disk filled": "the disk is that of a machine that goes on to the next run",
+    }
+
+    def why_without_fault(self, fault: str, job: JobPlan) -> str:
+        if fault == "spot notice" and aws_dl1_job(job).cluster.market != SPOT:
+            return "its machines are not spot machines"
+        return super().why_without_fault(fault, job)
 
     def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
         if isinstance(mutation, RuleMutation):

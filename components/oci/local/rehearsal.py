@@ -51,6 +51,7 @@ _POLICY = "oci:Identity/policy:Policy"
 
 class OciRehearsalPlatform(RehearsalPlatform):
     place_keys = ("oci:region", "trainyard:tenancy", "trainyard:compartment")
+    impossible_faults: Mapping[str, str] = {"spot notice": "a job run's machines are never taken back with a notice"}
 
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
         small_shapes(made, name, plan, entry)

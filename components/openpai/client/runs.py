@@ -16,7 +16,7 @@ from components.openpai.client.cluster_jobs import ClusterJobs, jobs_of_nodes
 from components.openpai.client.cluster_session import Session, openpai_session_of_caller
 from components.openpai.client.job_status import OpenPaiLogMerger, OpenPaiRunReader
 from components.openpai.client.jobs import PLATFORM, RELEASED, Job, RunId, inputs_of_job, job_name, run_id
-from components.openpai.client.storages import Storages, storages_folder
+from components.openpai.client.storages import StorageFolder, Storages, parse_storage_folder, storages_folder
 from components.openpai.client.task_states import JobDetail
 from components.platform.calls import Call, ProviderError
 from components.platform.client import LineMerger, RunClients, RunReader, Runs, Where
@@ -24,7 +24,7 @@ from components.platform.runs import NodeRun, RunSpec, Try, liked_by
 from components.platform.values import Properties
 
 if TYPE_CHECKING:
-    from components.platform.status import WantedRuns
+    from components.platform.status import RunStatus, WantedRuns
     from components.platform.tries import PlannedTry, ReadyTry
 
 
@@ -50,6 +50,9 @@ class OpenPaiRuns(ClusterJobs, Runs):
     @property
     def place(self) -> str:
         return self.session.uri
+
+    def place_of(self, run: RunStatus) -> StorageFolder | None:
+        return parse_storage_folder(run.folder)
 
     @property
     def where(self) -> str:

@@ -8,15 +8,40 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from components.openpai.client.jobs import Job
 from components.platform.status import LONGEST_BYTES, parse_status
 from launcher.walking import open_file
 
+# Where tasks see storages, unless a job says otherwise.
+_USUAL_MOUNTS = "file:///mnt/"
+
 
 def storages_folder(home: Path) -> Path:
     """A folder of the local cloud, in which each folder is a storage."""
     return home / "storages"
+
+
+@dataclass(frozen=True)
+class StorageFolder:
+    """A folder on a storage. `bucket`: the key under which a local cloud records the storage's progress."""
+
+    bucket: str
+    prefix: str
+
+
+def storage_progress_key(storage: str) -> str:
+    """A key beside those of buckets, whose progress is in the same table."""
+    return f"file://{storage}"
+
+
+def parse_storage_folder(folder: str | None) -> StorageFolder | None:
+    """The address of a start's folder, on a storage at its usual place. None if it is elsewhere."""
+    address = unquote(folder or "")
+    storage, _, prefix = address.removeprefix(_USUAL_MOUNTS).partition("/")
+    usual = address.startswith(_USUAL_MOUNTS) and storage and prefix
+    return StorageFolder(storage_progress_key(storage), prefix) if usual else None
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,12 @@ NOT_PROVEN = (
 
 class OpenPaiRehearsalPlatform(RehearsalPlatform):
     place_keys = ("trainyard:cluster",)
+    impossible_faults: Mapping[str, str] = {
+        "rule closed": "OpenPAI has no rules between tasks",
+        "store lost": "files go to a storage that each task has mounted, not to an object store",
+        "no capacity": "a job waits until the cluster has room, and none is refused",
+        "spot notice": "OpenPAI has no spot machines",
+    }
 
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
         small_tasks(made, name, plan, entry)

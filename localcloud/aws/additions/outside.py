@@ -13,7 +13,8 @@ from localcloud.aws.machines import Machines
 
 @dataclass
 class Outside:
-    """The hosts and the faults. `no_capacity(type)`, `limit(name)` and `session_seconds()` read the faults.
+    """The hosts and the faults. `no_capacity(type)`, `spot_notice(type)`, `limit(name)` and `session_seconds()` read
+    the faults.
 
     Calls of the hosts are deferred until the changes of the current call are saved. So the hosts never learn of a
     change that a kill of the cloud could undo.
@@ -21,6 +22,7 @@ class Outside:
 
     machines: Machines
     no_capacity: Callable[[str], bool] = lambda kind: False
+    spot_notice: Callable[[str], bool] = lambda kind: False
     limit: Callable[[str], int | None] = lambda name: None
     session_seconds: Callable[[], float] = lambda: 0.0
     metadata_path: Callable[[str], str] = lambda instance: ""

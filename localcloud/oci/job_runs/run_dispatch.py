@@ -222,6 +222,7 @@ async def build_run_assignment(cloud: OciCloud, run: StoredResource, folder: Pat
         interfaces=[run_network.interface_of(cloud, vnic) for vnic in attached],
         lines=lambda group, rank: lines(group, rank).write,
         upkeep=partial(run_resources.keep_token_renewed, cloud, run.id, folder, seconds),
+        small_disk=cloud.faults.disk_bytes(),
     )
 
 

@@ -80,7 +80,8 @@ def clear_fault(call: ApiCall) -> Reply:
 
 def answer_with_progress(call: ApiCall) -> Reply:
     named = call.needed("bucket")
-    places = [bucket.id for bucket in call.store.live("bucket", name=named)] + [progress_record.s3_bucket_key(named)]
+    places = [bucket.id for bucket in call.store.live("bucket", name=named)]
+    places += [progress_record.s3_bucket_key(named), named]  # a storage is named by its key
     remembered = (
         progress_record.recorded_progress(call.store, place, call.needed("folder"), MOST_POINTS) for place in places
     )

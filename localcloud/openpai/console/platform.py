@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from components.openpai.client.storages import storages_folder
+from components.openpai.client.storages import storage_progress_key, storages_folder
 from components.openpai.protocol.text import exit_of
 from launcher.walking import Budget, regular_files
 from localcloud.console.platform import (
@@ -24,7 +24,7 @@ from localcloud.files import open_regular_file
 from localcloud.openpai.attempts import attempt_log_folder
 from localcloud.openpai.cluster import OpenPaiCluster
 from localcloud.openpai.console.shown_jobs import OpenPaiRun, RunBook
-from localcloud.openpai.job_progress import progress_key, read_rank_status
+from localcloud.openpai.job_progress import read_rank_status
 from localcloud.openpai.rest import Parts
 from localcloud.openpai.storages import storage_names
 from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS
@@ -59,7 +59,7 @@ class OpenPaiConsole:
         points = {}
         if run.place is not None:
             storage, folder = run.place
-            points = progress_record.recorded_progress(self._cloud.store, progress_key(storage), folder, most)
+            points = progress_record.recorded_progress(self._cloud.store, storage_progress_key(storage), folder, most)
         return job_run_content(self._parts, run, points)
 
     async def sections(self) -> Sequence[Section]:

@@ -7,8 +7,8 @@ import asyncio
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +99,11 @@ class ClusterTasks(Dispatcher):
     """Implements `localcloud.openpai.tasks.Tasks`, and is the dispatcher of its own hosts. An attempt never begins
     twice: after a restart of the cloud, the controller counts running ones as lost."""
 
-    def __init__(self, folder: Path, fabric: Fabric, reports: TaskReports) -> None:
-        self._folder = folder
+    def __init__(
+        self, folder: Path, fabric: Fabric, reports: TaskReports, disk_bytes: Callable[[], int] = lambda: 0
+    ) -> None:
+        """`disk_bytes`: the size of the disk of a task that starts, if a fault makes it small."""
+        self._folder, self._disk_bytes = folder, disk_bytes
         self._hosts = Hosts(folder, fabric, self)
         self._reports = reports
         self._attempts: dict[str, TaskAttempt] = {}
@@ -150,8 +153,10 @@ class ClusterTasks(Dispatcher):
     async def assignment(self, run: str, folder: Path) -> Assignment:
         attempt = self._attempts[run]
         self._logs[run] = logs = TaskLogs(attempt.logs)
+        small_disk = self._disk_bytes()
         try:
-            return await asyncio.to_thread(build_task_assignment, attempt, folder, logs.give)
+            assignment = await asyncio.to_thread(build_task_assignment, attempt, folder, logs.give)
+            return replace(assignment, small_disk=small_disk)
         except InitError as error:
             self._refused[run] = TaskExit(error.code, str(error))
             raise

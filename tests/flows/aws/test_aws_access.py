@@ -353,14 +353,21 @@ def test_an_instance_acts_as_its_role(aws: AwsClients, stage: Mapping[str, str],
         "SubnetId": stage["subnet"], "IamInstanceProfile": {"Name": "nodes"}, "TagSpecifications": tags,
         "MetadataOptions": {"HttpTokens": "required", "InstanceMetadataTags": "enabled"},
     }  # fmt: skip
-    mine, other = (ec2.run_instances(**launch)["Instances"][0]["InstanceId"] for _ in range(2))
+    spot = {"InstanceMarketOptions": {"MarketType": "spot"}}
+    mine, other = (ec2.run_instances(**launch, **more)["Instances"][0]["InstanceId"] for more in ({}, spot))
     try:
         base = Metadata(shared_cloud.home, lambda role: True, lambda: 3600.0).path_of(mine)
         theirs = Metadata(shared_cloud.home, lambda role: True, lambda: 3600.0).path_of(other)
-        status, token = _ask(shared_cloud, "PUT", f"{base}/latest/api/token",
-                             {"X-aws-ec2-metadata-token-ttl-seconds": "60"})  # fmt: skip
+        lasts = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
+        status, token = _ask(shared_cloud, "PUT", f"{base}/latest/api/token", lasts)
         carried = {"X-aws-ec2-metadata-token": token}
         assert status == 200
+        its = {"X-aws-ec2-metadata-token": _ask(shared_cloud, "PUT", f"{theirs}/latest/api/token", lasts)[1]}
+        action = "latest/meta-data/spot/instance-action"
+        assert _ask(shared_cloud, "GET", f"{theirs}/{action}", its)[0] == 404
+        admin.add_fault(shared_cloud, "spot", shape="dl1.*")
+        assert json.loads(_ask(shared_cloud, "GET", f"{theirs}/{action}", its)[1])["action"] == "terminate"
+        assert _ask(shared_cloud, "GET", f"{base}/{action}", carried)[0] == 404, "it is no spot instance"
 
         def read(path: str) -> str:
             status, text = _ask(shared_cloud, "GET", f"{base}/latest/meta-data/{path}", carried)

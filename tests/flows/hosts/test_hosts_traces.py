@@ -4,12 +4,14 @@
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localcloud import admin, control, files
 from localcloud.control import Cloud
+from localcloud.hosts.usage_watch import CONTINUE, STOP
 from tests.support import traces
 from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
@@ -51,8 +53,28 @@ def _gone(cloud: Cloud, children: list[int], spaces: list[str]) -> None:
     eventually(lambda: traces.networks(cloud.home) & set(spaces), lambda left: not left, 60)
 
 
+def _state(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return dict(line.split(":\t", 1) for line in lines)
+
+
+def _stands_still_for_a_count(child: int) -> None:
+    """All processes of the node stop and go on, but for one that its own node has stopped."""
+    os.kill(child, signal.SIGSTOP)
+    eventually(lambda: _state(child)["State"], lambda state: state.startswith("T"))
+    parent = first = int(_state(child)["PPid"])
+    while _state(first)["NSpid"].split()[-1] != "1":
+        first = int(_state(first)["PPid"])
+    os.kill(first, STOP)
+    eventually(lambda: _state(parent)["State"], lambda state: state.startswith("T"))
+    os.kill(first, CONTINUE)
+    eventually(lambda: _state(parent)["State"], lambda state: not state.startswith("T"))
+    assert _state(child)["State"].startswith("T")
+
+
 def test_a_cancelled_run_leaves_nothing(world: World, cloud: Cloud) -> None:
     _, run, children, spaces = _two_nodes(world)
+    _stands_still_for_a_count(children[0])
     (site,) = traces.sites_of(cloud.pid)
     router = os.readlink(f"/proc/{site}/ns/net")
     world.clients.data_science.cancel_job_run(run.id)

@@ -71,7 +71,12 @@ def found_before(finding: str) -> dict[str, Any]:
     return {"preflight": {"seconds": 10.0, "connections": 3, "findings": [finding], "warnings": []}}
 
 
+IDLE = "idle: no output, processor, disk or network use on any node for 30 min (`stallMinutes`)"
 CASES: dict[str, Case] = {
+    "a run of Ray whose nodes do nothing, and that does not end for it": Case(
+        seen(running(reason=IDLE, **stack("<module>", 6)), running(reason=IDLE)), "stall", "unknown", (),
+        f"{IDLE}; rank 0 is in <module> (train.py:6)",
+    ),
     "out of memory": Case(
         seen(stopped(1), failed(KILLED), stopped(1), details=("", f"The job run exited with code 137: {MEMORY}")),
         "memory", "certain", (1,), f"rank 1 (worker-0) failed first: {MEMORY}; {KILLED}",

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from components.openpai.client.jobs import start_of_job
-from components.openpai.client.storages import storages_folder
+from components.openpai.client.storages import storage_progress_key, storages_folder
 from localcloud.oci.tenancy_store import StateStore
 from localcloud.openpai import accounts
 from localcloud.openpai.console.platform import job_run_content, openpai_sections
 from localcloud.openpai.console.shown_jobs import RunBook
 from localcloud.openpai.controller import Controller
-from localcloud.openpai.job_progress import ProgressObserver, progress_key
+from localcloud.openpai.job_progress import ProgressObserver
 from localcloud.openpai.job_store import JobRow, JobStore
 from localcloud.openpai.rest import Parts
 from localcloud.openpai.tokens import Tokens
@@ -121,7 +121,7 @@ def test_status_files_on_storages_are_recorded_and_no_link_is_followed(parts: Pa
     observer.observe()
     (place / "0.json").write_text('{"state": "succeeded", "progress": {"step": 4}}')
     observer.observe()
-    points = progress_record.recorded_progress(store, progress_key("shared"), folder, 100)
+    points = progress_record.recorded_progress(store, storage_progress_key("shared"), folder, 100)
     store.close()
     assert [(rank, [one.step for one in own]) for rank, own in points.items()] == [(0, [1, 2, 3])], "its end, too"
     (run,) = RunBook(parts).latest()
