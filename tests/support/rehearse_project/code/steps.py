@@ -30,7 +30,7 @@ def exchange(peers: list[socket.socket]) -> None:
         peer.sendall(b".")
     for peer in peers:
         if not peer.recv(1):
-            raise SystemExit("a node is gone")
+            raise ConnectionResetError("Connection closed by peer: a node is gone")
 
 
 # Ranks may have been ended after different steps, so only a step that all of them saved is one to go on from.
