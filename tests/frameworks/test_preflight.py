@@ -14,6 +14,10 @@ from tests.support.oci_plans import oci_plan
 from tests.support.samples import stack
 
 
+# Ten seconds without an answer, and what it takes to tell it to all nodes.
+LONGEST_SECONDS = 15.0
+
+
 def _rule_of_each_framework() -> list[tuple[str, str]]:
     by_framework: dict[str, list[tuple[str, str]]] = {}
     for rule in CLOSED_RULES:
@@ -57,7 +61,7 @@ def test_a_closed_rule_is_named_before_training(field: Field, name: str, closed:
             status = run.status(rank)
             assert (status["state"], status["code"]) == ("failed", 78)
             assert status["preflight"]["findings"] == [status["reason"]]
-            assert status["preflight"]["seconds"] >= 10
+            assert 10 <= status["preflight"]["seconds"] < LONGEST_SECONDS, "from when all nodes are there"
 
 
 @pytest.mark.torture

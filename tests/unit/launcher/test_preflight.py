@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import socket
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -29,8 +31,8 @@ from launcher.port_tests import PortOfPeer, PortTests
 from launcher.preflight import Preflight
 from launcher.printing import LinePrinter
 from launcher.readiness import Wait
-from launcher.stores import Stored, folder_opener
-from tests.support.documents import launch
+from launcher.stores import Folder, Stored, StoreError, folder_opener
+from tests.support.documents import document, launch
 from tests.support.nodes import block
 from tests.support.waiting import eventually
 
@@ -58,6 +60,10 @@ class Nodes:
         self.addresses = [f"127.{os.getpid() // 250 % 250}.{os.getpid() % 250}.{21 + rank}" for rank in range(3)]
         # `list`: all know the addresses before any node has arrived, as on OpenPAI.
         self.peers = "bucket"
+        # Nodes that meet the others and test nothing, as those of an older release.
+        self.older: set[int] = set()
+        # Nodes to which the store refuses objects that have this in their names.
+        self.refused: dict[int, str] = {}
 
     def launch(self, rank: int) -> Launch:
         ports = {
@@ -78,7 +84,21 @@ class Nodes:
     def _run(self, rank: int) -> None:
         made = self.launch(rank)
         environment = {"TRAINYARD_NODE_ADDRESS": self.addresses[rank]}
-        client = BoardClient(made, str(made.folder), folder_opener(environment, _SILENT), environment, _SILENT)
+        opened = folder_opener(environment, _SILENT)
+
+        def open_folder(uri: str) -> Folder:
+            folder = opened(uri)
+            put, refused = folder.put, self.refused.get(rank)
+
+            def put_or_refuse(name: str, content: bytes, new: bool = False) -> str:
+                if refused and refused in name:
+                    raise StoreError(403, f"403 Forbidden: PUT {name}")
+                return put(name, content, new)
+
+            folder.put = put_or_refuse  # type: ignore[method-assign]
+            return folder
+
+        client = BoardClient(made, str(made.folder), open_folder, environment, _SILENT)
         root = self.folder.parent / f"node-{rank}"
         root.mkdir()
         tests = Preflight(made, self.expects, _SILENT, client, root, lambda: False)
@@ -86,12 +106,13 @@ class Nodes:
             wait = Wait(_SILENT, lambda: "", 30.0, "")
             members = find_addresses(PeerRequest(made, environment, 0, wait, client))
             place = Place(tuple(members[other] for other in range(3)), members[rank], "lo", 0, "")
-            tests.run(0, place)
+            if rank not in self.older:
+                tests.run(0, place)
         except (LaunchError, MissingError) as error:
             self.errors[rank] = error
         finally:
             self.results[rank] = tests.result
-            client.close(5.0)
+            client.close(1.0 if self.refused else 5.0)
 
 
 @pytest.fixture
@@ -148,6 +169,68 @@ def test_a_node_that_begins_too_late_does_not_disturb_the_framework_of_one_that_
         with pytest.raises(BlockingIOError):
             framework.accept()
     assert nodes.errors == {}
+
+
+def test_peers_of_an_older_release_are_not_waited_for_and_not_accused(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "_SILENT_SECONDS", 1.0)
+    _drops(monkeypatch, lambda rank, target: target.rank == 2)  # nobody could say that this one listens
+    nodes.older = {2}
+    nodes.run()
+    assert nodes.errors == {}
+    assert all(nodes.results[rank]["findings"] == [] for rank in (0, 1))
+    assert all(1.0 <= nodes.results[rank]["seconds"] < 5.0 for rank in (0, 1))
+
+
+def test_a_store_that_refuses_only_what_tests_write_keeps_nobody_from_training(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "_SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(preflight, "_OTHERS_SECONDS", 1.0)
+    nodes.refused = {1: "/test/"}
+    nodes.run()
+    assert nodes.errors == {}
+    assert all(result["findings"] == [] for result in nodes.results.values())
+
+
+LIES = (
+    "closed/data/5/0-99999999", "closed/data/5/0-9999", "closed/data/-5/0", "closed/data/5", "closed/data/x/0",
+    "closed/nothing/5/0", "closed/../../../etc/5/0", "closed/data/5/" + "0." * 90 + "0", "closed//5/0",
+    "opened/data/5/0", "closed/data/5/\x1b[2J",
+)  # fmt: skip
+
+
+def test_a_node_that_lies_says_nothing_in_the_name_of_others_and_breaks_nobody(nodes: Nodes) -> None:
+    made = nodes.launch(0)
+    tests = Preflight(made, EXPECTS, _SILENT, None, nodes.folder, lambda: False)
+    told = {1: {*LIES, "done"}}
+    said = tests._sentence(PortTests("run", 0, nodes.addresses[0], ()), told)
+    assert said.count("cannot reach") == 1, "its own word about port 5, and only about nodes that there are"
+    assert said.startswith("worker-0 cannot reach main-0, worker-0 and worker-1 on TCP 5 of ")
+    assert "\x1b" not in said
+
+
+def test_500_nodes_that_do_not_reach_one_another_are_one_short_sentence() -> None:
+    main, worker = document()["roles"]
+    many = replace(launch(roles=[main, {**worker, "replicas": 499}]), ports={"data": Port((29500, 29500), True, "")})
+    closed = {("data", 29500): set(itertools.permutations(range(500), 2))}
+    began = time.process_time()
+    words = closed_sentence(many, EXPECTS, closed)
+    assert time.process_time() - began < 3.0
+    who = "main-0, worker-0, worker-1, worker-2 and 496 more"
+    assert words.startswith(f"{who} cannot reach one another on TCP 29500 (data: gloo).")
+    assert len(words) < 300
+    assert unpack_ranks(pack_ranks(range(1, 500))) == list(range(1, 500))
+
+
+@pytest.mark.parametrize("late", [1, 7])
+def test_a_node_that_joins_an_elastic_run_later_tests_nothing(nodes: Nodes, late: int) -> None:
+    made = replace(nodes.launch(2), framework="horovod", options={"elastic": True})
+    assert made.elastic
+    tests = Preflight(made, EXPECTS, _SILENT, None, nodes.folder, lambda: False)
+    tests.run(late, Place(("", *nodes.addresses[1:]), nodes.addresses[2], "lo", 0, ""))
+    assert tests.result == {}
 
 
 def _drops(monkeypatch: pytest.MonkeyPatch, dropped: Any) -> None:
