@@ -45,8 +45,7 @@ def test_a_rehearsal_passes_and_its_predicted_failures_occur(ring: Rehearsals) -
     assert tested["connections"] == [
         {"source": f"worker-{number}", "target": "main-0", "label": "sums", "ports": "7400", "open": True}
         for number in (0, 1)
-    ], "and its connections are in no rule's count"
-    assert {rule["connections"] for rule in report["rules"] if "tcp 7400" in rule["rule"]} == {2}
+    ]
     assert {one["policy"] for one in report["statements"]} == {"ring-test-access"}
     assert any(one["inferred"] for one in report["statements"]), "some verdicts rest on inferred permissions"
 
