@@ -13,7 +13,6 @@ from tests.support.framework_examples import CLOSED_RULES, EXAMPLES
 from tests.support.oci_plans import oci_plan
 from tests.support.samples import stack
 
-
 # Ten seconds without an answer, and what it takes to tell it to all nodes.
 LONGEST_SECONDS = 15.0
 
