@@ -296,6 +296,8 @@ class Node:
     def _after_stop(self, why: str) -> int | None:
         """Decides after other nodes stopped this one: all start again together, or the run is over."""
         known = self._known()
+        # Those may have been quicker to report that they lost this one.
+        memory = f"; {exits.MEMORY_SYMPTOM}" if count_memory_kills() > self._memory_kills else ""
         if self._restarting(known) is not None:
             self.say(f"stopped: {why}" if why else "the nodes that this service serves start again, so it does too")
             self._generation += 1
@@ -303,7 +305,7 @@ class Node:
         outcome = self._verdict(known)
         if outcome is None or outcome.succeeded:
             return self._finish(STOPPED, 0, f"stopped: {why}" if why else "")
-        return self._finish(STOPPED, outcome.code or 1, f"stopped: {self._explain(outcome)}", outcome.rank)
+        return self._finish(STOPPED, outcome.code or 1, f"stopped: {self._explain(outcome)}{memory}", outcome.rank)
 
     def _after_failure(self, code: int, why: str = "") -> int | None:
         retries = self.retries.allows_retry(code, self._ran, self._ready)

@@ -20,6 +20,7 @@ _ENDED = frozenset({_FAILED, _STOPPED})
 _ASKED_TO_END = "was asked to end"
 # A platform's words about a process that the kernel ended. Its launcher only sees the signal.
 _OUT_OF_MEMORY = re.compile(r"[^:;]*(?:used all its memory|used more memory than|[Oo]ut of memory|OOM)[^;]*")
+_KILLED = "SIGKILL"
 # The ranks that a sentence names; the others are counted.
 _MOST_NAMED = 4
 
@@ -68,12 +69,16 @@ def find_cause(run: RunStatus) -> Cause | None:
     others = [node for node in run.nodes if node.rank != reported.rank]
     own_failures = [node for node in others if ALSO_FAILED in _status_value(node, "reason")]
     is_victim = reports_lost_peer(reported.reason)
-    if is_victim and len(own_failures) == 1:
-        # It failed by itself, although the rank that lost it was quicker to report a failure.
+    killed = [node for node in own_failures if _KILLED in _status_value(node, "reason").partition(ALSO_FAILED)[2]]
+    if len(killed) == 1 and _KILLED not in reported.reason:
+        own_failures = killed  # no failure of another rank kills a process
+    if len(own_failures) == 1 and (is_victim or killed == own_failures):
+        # It failed by itself, although another rank was quicker to report a failure.
         (node,) = own_failures
         how = _status_value(node, "reason").partition(f"{ALSO_FAILED} ")[2]
-        victim = f"rank {reported.rank} ({reported.node}) reported first that it had lost a connection"
-        return Cause(node.rank, node.run.name, f"{_title(node)} failed: ended with {how}; {victim}")
+        said = "had lost a connection" if is_victim else reported.reason
+        other = f"rank {reported.rank} ({reported.node}) reported first that it {said}"
+        return Cause(node.rank, node.run.name, f"{_title(node)} failed: ended with {how}; {other}")
     early = [node for node in others if _status_value(node, "state") == _SUCCEEDED]
     if is_victim and early and not own_failures:
         return _cause_of_early_end(early, reported)

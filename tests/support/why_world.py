@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -122,6 +123,8 @@ class WhyWorld:
 
     def __init__(self, root: Path) -> None:
         self.stacks, self.home = root / "stacks", root / "home"
+        # Processes are found by it, and this machine may have those of another world.
+        self.token = secrets.token_hex(4)
         shutil.copytree(TEAM, self.stacks)
         self._up: dict[str, threading.Lock] = {platform: threading.Lock() for platform in ("oci", "openpai", "aws")}
         self._is_up: set[str] = set()
@@ -166,7 +169,7 @@ class WhyWorld:
                 with acted_when_accepted(self.cloud, case):
                     if case.action in SIGNALS:
                         eventually(lambda: follower.reached(case.nodes, _STEP_OF_THE_DEED), seconds=LONGEST_SECONDS)
-                    with acted_while_training(case, name):
+                    with acted_while_training(case, f"{name}-{self.token}"):
                         self._wait(case, follower)
                         verdict = self._verdict(stack, title)
                         if case.asked == HANGING and verdict["kind"] == NOTHING_IS_WRONG and not follower.over:
@@ -223,7 +226,7 @@ class WhyWorld:
         told += ["--timeout", str(case.timeout)] if case.timeout else []
         words = self._words(
             "run", f"why-{case.platform}", case.job, "--follow", "--name", name, *self._place(), "--",
-            *told, "--case", name,
+            *told, "--case", f"{name}-{self.token}",
         )  # fmt: skip
         process = subprocess.Popen(
             words, cwd=ROOT, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

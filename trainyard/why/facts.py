@@ -173,10 +173,10 @@ class Facts:
     @cached_property
     def output_symptoms(self) -> Mapping[int, FoundSymptom]:
         """What a rank's output says about itself."""
+        all_open = self.tested_connections > 0 and not self.findings and not self.dropped
+        rows = [row for row in self.symptoms if all_open or not row.tested]
         framework = self.seen.framework
-        found = {
-            rank: find_symptom(lines, self.symptoms, framework=framework) for rank, lines in self.seen.output.items()
-        }
+        found = {rank: find_symptom(lines, rows, framework=framework) for rank, lines in self.seen.output.items()}
         return {rank: symptom for rank, symptom in found.items() if symptom is not None}
 
     @cached_property

@@ -90,7 +90,7 @@ def _platform_verdict(facts: Facts, found: Mapping[int, FoundSymptom]) -> Verdic
     return Verdict(
         row.kind,
         facts.cause.words if facts.cause is not None and named else cause,
-        certainty_of(*kinds),
+        "likely" if row.doubtful else certainty_of(*kinds),
         tuple(sorted(ranks)),
         rule=f"let {words.partition(_POLICY)[2]}" if _POLICY in words else "",
         remedy=row.remedy,

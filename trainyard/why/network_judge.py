@@ -14,6 +14,12 @@ _CLOSED, _ADD = "cannot reach", "Add to "
 _KINDS: tuple[tuple[str, Kind, str], ...] = (
     ("is in use by another program", "port in use", "End the program that has the port, or give the job other `ports`"),
     ("Another run (", "port in use", "Give the job other `ports`, or end the other run"),
+    (
+        " planned",
+        "machine",
+        "Start the run again with a higher `attempt`: another machine may have all of its accelerators",
+    ),
+    ("of the image finds no", "interface", "Build the image with the library of the machines' network, or plan others"),
     ("its own folder", "node", "Start the run again with a higher `attempt`, on another machine"),
 )
 _PORTS = re.compile(r"\b(\d{1,5})(?:-(\d{1,5}))?\b")

@@ -22,7 +22,19 @@ MOST_CHARACTERS, LONGEST_LINE = 64 * 1024, 2000
 # A program that fails says why at the end.
 _LAST_LINES = 40
 OUTPUT, LAUNCHER, PLATFORM = "output", "launcher", "platform"
-_COLUMNS = {"kind", "patterns", "from", "frameworks", "meaning", "look", "remedy", "peer", "outside"}
+_COLUMNS = {
+    "kind",
+    "patterns",
+    "from",
+    "frameworks",
+    "meaning",
+    "look",
+    "remedy",
+    "peer",
+    "outside",
+    "tested",
+    "doubtful",
+}
 _REQUIRED = {"kind", "patterns", "meaning", "look", "remedy"}
 _SHORTEST_PATTERN = 4
 
@@ -34,7 +46,8 @@ class SymptomsError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Symptom:
     """`source`: whose words these are. `peer`: the cause may be in another rank. `frameworks`: empty for all.
-    `outside`: what nobody on a node can have written, even where nodes report about themselves."""
+    `outside`: what nobody on a node can have written, even where nodes report about themselves. `tested`: means this
+    only if every planned connection was open before training. `doubtful`: the same words may mean something else."""
 
     kind: Kind
     patterns: tuple[tuple[str, ...], ...]
@@ -45,6 +58,8 @@ class Symptom:
     frameworks: tuple[str, ...] = ()
     peer: bool = False
     outside: bool = False
+    tested: bool = False
+    doubtful: bool = False
 
     def matches(self, line: str) -> bool:
         """`line` in small letters."""
@@ -119,6 +134,7 @@ def _parse_row(row: Any, where: str) -> Symptom:
     return Symptom(
         row["kind"], tuple(parts), row["meaning"], row["look"], row["remedy"], source, tuple(frameworks),
         row.get("peer") is True, row.get("outside") is True,
+        row.get("tested") is True, row.get("doubtful") is True,
     )  # fmt: skip
 
 

@@ -99,6 +99,11 @@ CASES: dict[str, tuple[RunStatus, str]] = {
         "rank 1 (worker-0) failed: ended with SIGKILL (code 137); "
         "rank 0 (main-0) reported first that it had lost a connection",
     ),
+    "a rank was killed, and another one ended with words of its own": (
+        seen(failed("ended with code 1"), stopped(0, "SIGKILL (code 137)"), stopped(0)),
+        "rank 1 (worker-0) failed: ended with SIGKILL (code 137); "
+        "rank 0 (main-0) reported first that it ended with code 1",
+    ),
     "an exception in one rank": (
         seen(stopped(1), failed("ended with code 1"), stopped(1)),
         "rank 1 (worker-0) failed first: ended with code 1",

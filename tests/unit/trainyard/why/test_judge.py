@@ -71,6 +71,9 @@ def found_before(finding: str) -> dict[str, Any]:
     return {"preflight": {"seconds": 10.0, "connections": 3, "findings": [finding], "warnings": []}}
 
 
+NO_ERROR = "RuntimeError: Gloo connectFullMesh failed with [./gloo/transport/tcp/pair.cc:144] no error"
+MAY_NOT_READ = "the run may not read it"
+SPACE = "OSError: [Errno 28] No space left on device"
 IDLE = "idle: no output, processor, disk or network use on any node for 30 min (`stallMinutes`)"
 CASES: dict[str, Case] = {
     "a run of Ray whose nodes do nothing, and that does not end for it": Case(
@@ -98,6 +101,10 @@ CASES: dict[str, Case] = {
     "no image": Case(
         seen(None, None, details=("The image a:1 cannot be pulled: it does not exist",) * 2),
         "image", "certain", (0, 1), "The image a:1 cannot be pulled: it does not exist",
+    ),
+    "no image, or no permission to read it": Case(
+        seen(None, details=(f"The image a:1 cannot be pulled: it does not exist in the registry, or {MAY_NOT_READ}",)),
+        "image", "likely", (0,), MAY_NOT_READ,
     ),
     "a lost machine": Case(
         seen({"state": "stopped", "reason": "stopped: rank 1 (worker-0) was lost", "culprit": 1}, running(),
@@ -237,6 +244,17 @@ CASES: dict[str, Case] = {
         seen(failed(LOST_PEER), stopped(0), output={0: library_traceback(
             "RuntimeError: Gloo connectFullMesh failed with SO_ERROR: Connection refused, remote=[127.0.0.1]:29511")}),
         "interface", "likely", (), "its own loopback address",
+    ),
+    "another interface than the one that was tested": Case(
+        seen(failed(LOST_PEER), stopped(0, preflight={"connections": 3}), output={0: library_traceback(NO_ERROR)}),
+        "interface", "likely", (), "although every planned connection was open before training",
+    ),
+    "a mesh that failed where nothing was tested": Case(
+        seen(failed(LOST_PEER), stopped(0), output={0: library_traceback(NO_ERROR)}), "lost peer", "unknown", (), "",
+    ),
+    "a full /dev/shm that the launcher saw": Case(
+        seen(failed("ended with code 1: /dev/shm was full"), stopped(0), output={0: traceback(SPACE)}),
+        "shared memory", "certain", (0,), "filled its shared memory", line="train.py:11",
     ),
     "a rank that answers nothing": Case(
         seen(failed(STALLED, **WAITS), failed(STALLED), failed(STALLED, **WAITS)), "no answer", "likely", (1,),

@@ -68,7 +68,7 @@ PRINTED: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("name", PRINTED)
 def test_a_known_text_is_found(name: str) -> None:
     line, kind = PRINTED[name]
-    found = find_symptom(["before", line, "after"], known_symptoms())
+    found = find_symptom(["before", line, "after"], [row for row in known_symptoms() if not row.tested])
     assert found is not None
     assert (found.symptom.kind, found.line) == (kind, line)
     assert found.symptom.look
