@@ -39,13 +39,15 @@ class ThreadStack:
 
 @dataclass(frozen=True)
 class ProcessStack:
-    """A process below the launcher. `how` says what the stacks come from."""
+    """A process below the launcher. `how` says what the stacks come from. `halted`: a signal or a debugger stopped
+    it."""
 
     pid: int
     parent: int
     how: str
     command: str
     threads: tuple[ThreadStack, ...]
+    halted: bool = False
 
     @property
     def main_frames(self) -> tuple[Frame, ...]:

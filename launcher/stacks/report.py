@@ -101,8 +101,9 @@ class Stacks:
             self.board_client.post_bytes(name, limited_text(lines))
             told = f"; all stacks are in {name}"
         record = {"object": name, "cause": cause, "at": at, "request": request, "where": where, "waits": waits}
-        self.reporter.note_stacks(record)
-        self.say(f"{describe_place(where, waits)}{told}")
+        halted = [stack.pid for stack in found if stack.halted]
+        self.reporter.note_stacks({**record, "halted": True} if halted else record)
+        self.say(f"{f'process {halted[0]} is stopped' if halted else describe_place(where, waits)}{told}")
 
     def _lines(self, found: Sequence[ProcessStack]) -> Iterator[str]:
         for stack in found:

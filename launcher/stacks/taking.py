@@ -54,7 +54,7 @@ _PY_SPY_TRIES = 2
 _SLEEP_TRIES = 10
 # A process that is younger may be about to become another program, which would have no handler.
 _YOUNGEST_SECONDS = 1.0
-_SLEEPS, _RUNS = "S", "R"
+_SLEEPS, _RUNS, _HALTED = "S", "R", "Tt"
 _STATES = {"R": "running", "S": "sleeping", "D": "waiting for a device", "T": "stopped", "t": "traced"}
 _TICKS = os.sysconf("SC_CLK_TCK")
 _KERNEL = "kernel"
@@ -115,7 +115,7 @@ class StackTaker:
         if not threads:
             threads, how = tuple(self._ask_kernel(process.pid)), PROC
         shown = shell_words(command) if command else f"[{_read_text(self.proc / str(process.pid) / 'comm')}]"
-        return ProcessStack(process.pid, process.parent, how, shown, threads)
+        return ProcessStack(process.pid, process.parent, how, shown, threads, process.state in _HALTED)
 
     def _command(self, pid: int) -> list[str]:
         with open(self.proc / str(pid) / "cmdline", "rb") as file:

@@ -35,12 +35,14 @@ class CodePlace:
 @dataclass(frozen=True, slots=True)
 class RankStack:
     """Where a rank is. `where` None: in no code of the team, or its process answered nothing. `seconds`: how
-    long it has been there, as far as stacks were taken."""
+    long it has been there, as far as stacks were taken. `halted`: a signal or a debugger stopped one of its
+    processes."""
 
     rank: int
     where: CodePlace | None
     waits: CodePlace | None
     seconds: float = 0.0
+    halted: bool = False
 
     @property
     def operation(self) -> str:
@@ -51,11 +53,13 @@ class RankStack:
 
     @property
     def waits_for_peers(self) -> bool:
-        return self.operation != ""
+        return self.operation != "" and not self.halted
 
     @property
     def words(self) -> str:
         """What the rank does: the same words for ranks that do the same."""
+        if self.halted:
+            return "stopped, by a signal or a debugger"
         if self.where is None:
             return f"in {self.waits.function}" if self.waits is not None else ""
         return f"in {self.operation or self.where.function} ({self.where.short})"
@@ -87,7 +91,8 @@ def read_stack(rank: int, status: Mapping[str, Any], request: str = "") -> RankS
     if not rows:
         return None
     where, waits = (_read_place(rows[-1].get(key)) for key in ("where", "waits"))
-    if where is None and waits is None and rows[-1].get("cause") == "failure":
+    halted = rows[-1].get("halted") is True
+    if where is None and waits is None and not halted and rows[-1].get("cause") == "failure":
         return None  # its processes were ending, too
     moments = [_moment_of(rows[-1])]
     for row in reversed(rows[:-1]):
@@ -95,7 +100,7 @@ def read_stack(rank: int, status: Mapping[str, Any], request: str = "") -> RankS
             break
         moments.append(_moment_of(row))
     known = [moment for moment in moments if moment is not None]
-    return RankStack(rank, where, waits, max(known) - min(known) if known else 0.0)
+    return RankStack(rank, where, waits, max(known) - min(known) if known else 0.0, halted)
 
 
 def _moment_of(row: Mapping[str, Any]) -> float | None:
@@ -138,6 +143,9 @@ def find_odd_ranks(
 
     Where all ranks but one are in the same place, that place need not be a known operation.
     """
+    halted = [group for group in groups if group.like.halted]
+    if halted:
+        return halted[0] if len(groups) > 1 or waiting else None
     if len(groups) == 2 and len(groups[1].ranks) == 1 and len(groups[0].ranks) > 1:
         doubtful = groups[1].like.waits_for_peers and not groups[0].like.waits_for_peers
         return None if doubtful else groups[1]

@@ -28,7 +28,7 @@ def judge_stacks(facts: Facts) -> Verdict | None:
     if odd is None:
         return judge_silent_rank(facts, known | waited) or judge_same_place(facts)
     where, kinds = odd.like.where, _agreeing(facts, odd)
-    answers = where is not None or odd.like.waits is not None
+    answers = not odd.like.halted and (where is not None or odd.like.waits is not None)
     words = groups_text([*[group for group in facts.groups if group is not odd], odd])
     if waited:
         words = f"{rank_words(sorted(waited))} waited too long for another rank; {words}"

@@ -200,7 +200,7 @@ def test_a_stopped_process_is_not_woken(start: Start) -> None:
     os.kill(process.pid, signal.SIGSTOP)
     eventually(lambda: _process_of(process.pid).state, lambda state: state == "T")
     (stack,) = take(process).values()
-    assert (stack.how, _process_of(process.pid).state) == (PROC, "T")
+    assert (stack.how, stack.halted, _process_of(process.pid).state) == (PROC, True, "T")
 
 
 def test_the_teams_sitecustomize_runs_as_without_ours(start: Start, tmp_path: Path) -> None:

@@ -61,6 +61,10 @@ def stalled_nowhere() -> dict[str, Any]:
     return {"stacks": [{**NOWHERE["stacks"][0], "cause": "stall"}]}
 
 
+def stopped_by_a_signal() -> dict[str, Any]:
+    return {"stacks": [{**NOWHERE["stacks"][0], "halted": True}]}
+
+
 def again(now: dict[str, Any], before: dict[str, Any] | None = None) -> dict[str, Any]:
     """Two stacks of a rank, two minutes after one another."""
     first, last = (before or now)["stacks"][0], now["stacks"][0]
@@ -255,6 +259,10 @@ CASES: dict[str, Case] = {
     "a full /dev/shm that the launcher saw": Case(
         seen(failed("ended with code 1: /dev/shm was full"), stopped(0), output={0: traceback(SPACE)}),
         "shared memory", "certain", (0,), "filled its shared memory", line="train.py:11",
+    ),
+    "a stopped rank of two": Case(
+        seen(running(reason=IDLE, **again(stopped_by_a_signal())), running(reason=IDLE, **again(ELSEWHERE))),
+        "no answer", "likely", (0,), "(train.py:11); rank 0 is stopped, by a signal or a debugger",
     ),
     "a rank that answers nothing": Case(
         seen(failed(STALLED, **WAITS), failed(STALLED), failed(STALLED, **WAITS)), "no answer", "likely", (1,),
