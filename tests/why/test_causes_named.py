@@ -23,12 +23,12 @@ SAMPLE = (
 )  # fmt: skip
 ALL, ALL_UNDISTURBED = 200, 100
 _LEAST_RIGHT = 0.95
-_AT_ONCE = 2
+_AT_ONCE, _SHARES = 2, 3
 # What these do is felt by every run of the platform, so no other run is there meanwhile.
 _FELT_BY_ALL = ("close", "refuse", "remove-image", "store")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WhyWorld]:
     made = WhyWorld(tmp_path_factory.mktemp("why"))
     try:
@@ -37,8 +37,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WhyWorld]:
         made.end()
 
 
-def test_what_was_done_to_a_run_is_named(world: WhyWorld, record_property: Callable[[str, object], None]) -> None:
+# Many cases are shared by clouds, which do not feel what is done to one another.
+@pytest.mark.parametrize("share", range(_SHARES if wanted(0, ALL) >= ALL else 1))
+def test_what_was_done_to_a_run_is_named(
+    world: WhyWorld, share: int, record_property: Callable[[str, object], None]
+) -> None:
     cases = _drawn_cases()
+    cases = cases[share::_SHARES] if len(cases) > ALL else cases
     if any(case.job == "ddp" for case in cases):
         skip_without_pytorch()
     answers = _ask_all(world, cases)
@@ -47,7 +52,7 @@ def test_what_was_done_to_a_run_is_named(world: WhyWorld, record_property: Calla
     print(score)
     disturbed = [answer for answer in answers if not answer.case.undisturbed]
     for answer in disturbed:
-        if answer.case.asked == ENDED:
+        if answer.case.asked == ENDED and answer.state:
             assert answer.on_console, answer
             assert answer.on_console in answer.screen, (answer.on_console, answer.screen[-3000:])
     assert not [str(answer) for answer in answers if answer.outcome == WRONG_WITH_CERTAINTY], score
@@ -87,7 +92,13 @@ def _ask_all(world: WhyWorld, cases: Sequence[Case]) -> list[Answer]:
     beside = [index for index in names if index not in alone]
 
     def ask(index: int) -> Answer:
-        return world.ask(cases[index], names[index])
+        try:
+            return world.ask(cases[index], names[index])
+        except AssertionError as error:
+            if len(cases) <= len(SAMPLE):
+                raise
+            # It counts as not named, and the others are asked all the same.
+            return Answer(cases[index], {"kind": "unknown", "certainty": "unknown", "ranks": []}, "", str(error), "")
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         answers = list(pool.map(ask, beside))
