@@ -72,6 +72,12 @@ def ask_yes_or_no(question: str, abort: bool = False) -> bool:
     return click.confirm(terminal_line(question), abort=abort)
 
 
+def ask_text(question: str, default: str) -> str:
+    """Ask for a value. The default is shown, and taken for an empty answer."""
+    answer: str = click.prompt(terminal_line(question), default=terminal_line(default), err=True)
+    return answer.strip()
+
+
 def ask_secret(question: str) -> str:
     """Ask for a value that the terminal does not show."""
     answer: str = click.prompt(terminal_line(question), hide_input=True, err=True)
