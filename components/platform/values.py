@@ -133,6 +133,9 @@ class DiffRules:
     unordered: frozenset[str] = frozenset()
     ignored: frozenset[str] = frozenset()
     maps: frozenset[str] = frozenset()
+    # Path -> the value that means the same as none. With `empty_is_unset`, an empty one or False does on other paths.
+    unset: Mapping[str, Any] = field(default_factory=dict)
+    empty_is_unset: bool = False
 
 
 @dataclass(frozen=True)
@@ -214,6 +217,8 @@ def _walk_changes(path: str, old: Any, new: Any, rules: DiffRules, element: bool
     bare = _without_indexes(path)
     if path and (bare in rules.ignored or _are_same_values(old, new, bare in rules.unordered)):
         return
+    if path and not element and _is_unset(bare, old, rules) and _is_unset(bare, new, rules):
+        return
     if old is None and path:
         yield path, "add"
     elif new is None and path:
@@ -228,8 +233,34 @@ def _walk_changes(path: str, old: Any, new: Any, rules: DiffRules, element: bool
             yield from _walk_changes(
                 f"{path}[{index}]", _item_or_none(old, index), _item_or_none(new, index), rules, True
             )
+    elif isinstance(old, list) and isinstance(new, list):
+        if not _are_same_values(_without_computed(bare, old, new, rules), new, True):
+            yield path, "update"
     else:
         yield path, "update"
+
+
+def _is_unset(bare: str, value: Any, rules: DiffRules) -> bool:
+    """Whether the value of an input means the same as none, as what is read of an imported resource often does."""
+    if value is None or value is UNKNOWN or isinstance(value, Secret):
+        return value is None
+    if bare in rules.unset:
+        return bool(value == rules.unset[bare])
+    return rules.empty_is_unset and value in (False, "", [], {})
+
+
+def _without_computed(bare: str, old: list[Any], new: list[Any], rules: DiffRules) -> list[Any]:
+    """The old elements without fields that the cloud filled in or that mean nothing, and that no new element has."""
+    given = {key for item in new if isinstance(item, Mapping) for key in item}
+
+    def is_kept(key: str, value: Any) -> bool:
+        path = join_path(bare, key)
+        return key in given or not (_is_covered(path, rules.computed) or _is_unset(path, value, rules))
+
+    return [
+        {key: value for key, value in item.items() if is_kept(key, value)} if isinstance(item, Mapping) else item
+        for item in old
+    ]
 
 
 def _item_or_none(items: list[Any], index: int) -> Any:

@@ -53,7 +53,8 @@ def diff_rules_of_type(token: str, maps: frozenset[str]) -> DiffRules:
     row = find_resource_type(token)
     if row is None:
         raise LookupError(f"no row describes {token}")
-    return DiffRules(row.replaced_by, row.computed, row.unordered, maps=maps)
+    unset = getattr(row, "unset", {})
+    return DiffRules(row.replaced_by, row.computed, row.unordered, maps=maps, unset=unset, empty_is_unset=True)
 
 
 def creation_seed(call: Call, inputs: Properties) -> str:

@@ -74,7 +74,7 @@ ACCESS_TYPES = (
             "name": "RoleName", "permissionsBoundary": "PermissionsBoundary.PermissionsBoundaryArn",
             "uniqueId": "RoleId",
         },
-        unset={"description": "", "maxSessionDuration": 3600},
+        unset={"description": "", "maxSessionDuration": 3600, "path": "/"},
         replaced_by="name namePrefix path",
         create=Creation("CreateRole", "{name}", "Role"),
         reads=(
@@ -116,7 +116,7 @@ ACCESS_TYPES = (
         "aws:iam/instanceProfile:InstanceProfile", "iam", "name namePrefix path role tags", "arn createDate uniqueId",
         named="name", longest_name=128, renamed={"name": "InstanceProfileName"},
         model_paths={"name": "InstanceProfileName", "role": "Roles[0].RoleName", "uniqueId": "InstanceProfileId"},
-        replaced_by="name namePrefix path",
+        replaced_by="name namePrefix path", unset={"path": "/"},
         create=Creation("CreateInstanceProfile", "{name}", "InstanceProfile"),
         reads=(
             Read("GetInstanceProfile", _PROFILE, "InstanceProfile.merge(@, {holds: Roles[0].RoleName})"),
@@ -139,7 +139,7 @@ ACCESS_TYPES = (
     aws_type(
         "aws:iam/policy:Policy", "iam", "name namePrefix path description policy tags", "arn attachmentCount policyId",
         named="name", longest_name=128, renamed={"name": "PolicyName", "policy": "PolicyDocument"},
-        replaced_by="description name namePrefix path",
+        replaced_by="description name namePrefix path", unset={"path": "/"},
         create=Creation("CreatePolicy", "{Arn}", "Policy"),
         reads=(
             Read("GetPolicy", _POLICY, "Policy"),

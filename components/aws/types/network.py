@@ -41,7 +41,8 @@ NETWORK_TYPES = (
         "enableNetworkAddressUsageMetrics",
         "ownerId dhcpOptionsId mainRouteTableId defaultRouteTableId defaultSecurityGroupId defaultNetworkAclId",
         renamed={"assignGeneratedIpv6CidrBlock": "AmazonProvidedIpv6CidrBlock"},
-        unset={"enableDnsSupport": True, "enableNetworkAddressUsageMetrics": False}, computed_outputs=ec2_arn("vpc"),
+        unset={"instanceTenancy": "default", "enableDnsSupport": True, "enableNetworkAddressUsageMetrics": False},
+        computed_outputs=ec2_arn("vpc"),
         replaced_by="cidrBlock instanceTenancy", computed="assignGeneratedIpv6CidrBlock cidrBlock enableDnsHostnames",
         create=Creation("CreateVpc", "{VpcId}", "Vpc"),
         reads=(

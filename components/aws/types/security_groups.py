@@ -41,6 +41,7 @@ def _rule_type(direction: Direction) -> AwsResourceType:
             "arn": "SecurityGroupRuleArn",
         },
         replaced_by="securityGroupId",
+        unset={"fromPort": -1, "toPort": -1},
         one_of="cidrIpv4 cidrIpv6 prefixListId referencedSecurityGroupId",
         tags="",
         create=Creation(f"AuthorizeSecurityGroup{name}", "{SecurityGroupRuleId}", "SecurityGroupRules[0]"),

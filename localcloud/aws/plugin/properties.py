@@ -42,7 +42,9 @@ class AwsProperties(TableResource, ABC):
         super().__init__(token, row, session)
         rules = diff_rules_of_type(token, MAPS)
         # If the program gives no region, it stays unchanged, for example after an import.
-        self.rules = replace(rules, replace=rules.replace | self._regional, computed=rules.computed | self._regional)
+        self.rules = replace(
+            rules, replace=rules.replace | self._regional, computed=rules.computed | self._regional | {"tagsAll"}
+        )
         self.secret_outputs = row.secret_outputs
 
     # -- names
