@@ -18,6 +18,7 @@ from components.platform.new_stacks import Answer, Caller, NewStacks
 from schemas.name_suggestions import count_noun, suggest_name
 from trainyard.bring.new_stack_file import named_apart, new_stack_file
 from trainyard.bring.training_scripts import REQUIREMENTS, ScriptError, TrainingScript, read_training_script, valid_name
+from trainyard.cli.existing_resources import read_existing, write_import_file
 from trainyard.cli.out import ask_text, say, say_aside
 from trainyard.cli.planning import profile_option
 from trainyard.local.places import EXAMPLES, own_command, project_stacks, stacks_words
@@ -39,6 +40,15 @@ _ENVIRONMENT = "dev"
 @click.option("--line", metavar="COMMAND", help="How the script is started elsewhere: `torchrun --nnodes 2 train.py`.")
 @click.option("--nodes", type=click.IntRange(1, 10_000), help="The number of nodes of each job.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="An answer: team, environment, region, …")
+@click.option(
+    "--existing",
+    multiple=True,
+    metavar="ID",
+    help="An OCID, ARN or id of a network, bucket, repository, log group, dynamic group or role that the stack uses.",
+)
+@click.option(
+    "--import", "imports", is_flag=True, help="Let the stack manage these, and write their ids for `pulumi import`."
+)
 @click.option("--yes", is_flag=True, help="Ask nothing, and take the defaults.")
 @click.option(
     "--stacks", type=click.Path(path_type=Path), help="The folder for the file; by default the project's, or this one."
@@ -52,6 +62,8 @@ def init(
     line: str | None,
     nodes: int | None,
     settings: tuple[str, ...],
+    existing: tuple[str, ...],
+    imports: bool,
     yes: bool,
     stacks: Path | None,
     profile: str | None,
@@ -62,17 +74,16 @@ def init(
     nodes, processes, arguments and packages follow from its imports, from requirements.txt beside it, and from lines
     with torchrun, accelerate, deepspeed or srun in it, in shell scripts beside it and in the README. Nothing is run.
 
+    Resources that exist are read by `--existing`. The stack uses them, or manages them with `--import`.
+
     Never overwrites a file. Exits with 1 if `check` finds errors in the new file.
     """
     if line and len(scripts) > 1:
         raise click.UsageError("--line starts one script: name that one")
-    try:
-        read = [read_training_script(script, line or "") for script in scripts or (Path(),)]
-    except ScriptError as error:
-        raise click.UsageError(str(error)) from error
-    if nodes:
-        read = [replace(script, nodes=max(nodes, sum(role.minimum for role in script.framework.roles.values())))
-                for script in read]  # fmt: skip
+    if imports and not existing:
+        raise click.UsageError("--import takes over what --existing names: name it")
+    # With resources alone the stack has no jobs: others use what it has.
+    read = _read_scripts(scripts or (() if existing else (Path(),)), line or "", nodes)
     platform = platform_spellings()[platform]
     here = require_capability(platform, NewStacks)
     found = here.find_answers(Caller(os.environ, Path.home(), profile, local))
@@ -80,22 +91,34 @@ def init(
         say_aside(
             f"{found.problem}.\nSo the file names the account of the local cloud; --profile names another profile."
         )
-    asks = sys.stdin.isatty() and not yes
+    given = _read_settings(settings)
     own = (
         Answer("team", valid_name(Path.cwd().name, "team"), "trainyard:team", "", "Team, the first part of every name"),
         Answer("environment", _ENVIRONMENT, "trainyard:environment", "", "Environment, the second part"),
     )
-    answers = settle_answers((*own, *found.values), settings, asks)
+    answers = settle_answers((*own, *found.values), given)
+    where, resources = None, None
+    if existing:
+        config = here.stack_keys({answer.key: answer.value for answer in answers})
+        where, resources = read_existing(platform, existing, imports, config, found.local, profile)
+        # Resources of trainyard say whose they are.
+        answers = settle_answers(answers, {**resources.tags, **given}, anything=True)
+    if sys.stdin.isatty() and not yes:
+        answers = [_asked(answer) if answer.key not in given else answer for answer in answers]
+        read = [_with_arguments(script) for script in read]
     values = {answer.key: answer.value for answer in answers}
-    stack = name or f"{values['team']}-{values['environment']}"
+    stack = name or (resources and resources.tags.get("stack")) or f"{values['team']}-{values['environment']}"
     folder = stacks or _own_stacks()
     file = folder / f"Pulumi.{stack}.yaml"
-    if asks:
-        read = [_with_arguments(script) for script in read]
-    new = new_stack_file(
-        {"team": values["team"], "environment": values["environment"]},
-        here.stack_keys(values), _comments(answers), named_apart(read), here, folder,
-    )  # fmt: skip
+    keys = dict(here.stack_keys(values))
+    for key, found_values in (resources.keys if resources else {}).items():
+        if read:
+            # The frameworks of a network are those of its jobs, where it has some.
+            found_values = {name: value for name, value in found_values.items() if name != "frameworks"}
+        if found_values:
+            keys[key] = {**keys.get(key, {}), **found_values}
+    named = {"team": values["team"], "environment": values["environment"]}
+    new = new_stack_file(named, keys, _comments(answers), named_apart(read), here, folder)
     _write_new_file(file, new.text)
     say(f"{file} is written: {_jobs_in_words(new.jobs)}.")
     for script in read:
@@ -104,30 +127,50 @@ def init(
             say(f"  {remark}")
         if script.arguments_needed:
             say(f"  {script.command[0]} needs arguments: add {', '.join(script.arguments_needed)} to its `command`")
-    _check_and_say_next(file, stack, folder, found.local)
+    for remark in resources.remarks if resources else ():
+        say(f"  {remark}")
+    _show_check(file)
+    if imports and where:
+        write_import_file(file, stack, platform, existing, where)
+    else:
+        _say_next(stack, folder, found.local)
 
 
-def settle_answers(answers: Iterable[Answer], settings: Iterable[str], asks: bool) -> list[Answer]:
-    """The answers with what people set by options, or are asked."""
+def _read_scripts(scripts: Iterable[Path], line: str, nodes: int | None) -> list[TrainingScript]:
+    try:
+        read = [read_training_script(script, line) for script in scripts]
+    except ScriptError as error:
+        raise click.UsageError(str(error)) from error
+    if nodes is None:
+        return read
+    fewest = (sum(role.minimum for role in script.framework.roles.values()) for script in read)
+    return [replace(script, nodes=max(nodes, least)) for script, least in zip(read, fewest, strict=True)]
+
+
+def _read_settings(settings: Iterable[str]) -> dict[str, str]:
     given = dict[str, str]()
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not value:
             raise click.UsageError(f"--set {setting}: write KEY=VALUE")
         given[key] = value
+    return given
+
+
+def settle_answers(answers: Iterable[Answer], given: Mapping[str, str], anything: bool = False) -> list[Answer]:
+    """The answers, with those that are given. `anything`: further values are given that are no answers."""
     answers = list(answers)
     known = [answer.key for answer in answers]
-    if unknown := next((key for key in given if key not in known), None):
+    if not anything and (unknown := next((key for key in given if key not in known), None)):
         raise click.UsageError(f"--set {unknown}: there is no such answer here: {suggest_name(unknown, known)}")
-    settled = []
-    for answer in answers:
-        if answer.key in given:
-            answer = replace(answer, value=given[answer.key], source="")
-        elif asks and answer.question:
-            said = ask_text(answer.question, answer.value)
-            answer = answer if said == answer.value else replace(answer, value=said, source="")
-        settled.append(answer)
-    return settled
+    return [
+        replace(answer, value=given[answer.key], source="") if answer.key in given else answer for answer in answers
+    ]
+
+
+def _asked(answer: Answer) -> Answer:
+    said = ask_text(answer.question, answer.value) if answer.question else answer.value
+    return answer if said == answer.value else replace(answer, value=said, source="")
 
 
 def _with_arguments(script: TrainingScript) -> TrainingScript:
@@ -146,7 +189,7 @@ def _jobs_in_words(jobs: Mapping[str, Mapping[str, Any]]) -> str:
     for name, job in jobs.items():
         strategy = f"/{job['strategy']}" if "strategy" in job else ""
         words.append(f"job {name} with {job['framework']}{strategy}, {count_noun(sum(job['roles'].values()), 'node')}")
-    return "; ".join(words)
+    return "; ".join(words) or "without a job"
 
 
 def _comments(answers: Iterable[Answer]) -> Mapping[str, str]:
@@ -191,8 +234,8 @@ def _write_requirements(script: TrainingScript) -> None:
         say(f"  {file} lacks {names}, which the script imports: add what is missing.")
 
 
-def _check_and_say_next(file: Path, stack: str, folder: Path, is_local: bool) -> None:
-    """Shows what `check` says, and what to type next. Ends with 1 if the file has errors."""
+def _show_check(file: Path) -> None:
+    """Shows what `check` says. Ends with 1 if the file has errors."""
     from schemas.judge import judge_file
     from trainyard.cli.render import findings_text
 
@@ -201,9 +244,12 @@ def _check_and_say_next(file: Path, stack: str, folder: Path, is_local: bool) ->
         say(findings_text([judged], False))
     if judged.errors:
         sys.exit(1)
-    trainyard, where = own_command(), shlex.join(["", *stacks_words(folder)]).removeprefix("''")
+
+
+def _say_next(stack: str, folder: Path, is_local: bool) -> None:
+    where = stacks_words(folder)
     if is_local:
-        say(f"Next: {trainyard} up {stack} --local{where}")
+        say(f"Next: {shlex.join([own_command(), 'up', stack, '--local', *where])}")
     else:
-        say(f"Next, to try it on this machine: {trainyard} rehearse {stack}{where}")
+        say(f"Next, to try it on this machine: {shlex.join([own_command(), 'rehearse', stack, *where])}")
         say(f"With your account: pulumi stack init {stack} && pulumi up -s {stack}")

@@ -172,6 +172,10 @@ def import_(place: LocalStack, arguments: list[str]) -> None:
     cloud = place.start_cloud()
     place.claim()
     _tell_remarks(place.select(plan, cloud))
+    # The engine runs in another folder.
+    for index, (before, word) in enumerate(zip(["", *arguments], arguments, strict=False)):
+        if before in ("--file", "-f"):
+            arguments[index] = str(Path(word).absolute())
     # The stack file describes the resource: no code has to be written.
     code = place.pulumi("import", *QUIET, "--generate-code=false", *arguments)
     if not code:

@@ -133,6 +133,11 @@ class TableAssociationResource(AwsResource):
     """The association of a subnet with a route table. It is read by the subnet, because its id changes with the
     table."""
 
+    def parse_id(self, id: str) -> Properties:  # noqa: A002
+        """The form in which the real provider imports one: `subnet-…/rtb-…`."""
+        subnet, slash, table = id.partition("/")
+        return {"subnetId": subnet, "routeTableId": table} if slash and subnet.startswith("subnet-") else {}
+
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
         listed = self.write(call, inputs, "DescribeRouteTables", {"Filters": self._filters(id, inputs)})
         associations = [one for table in listed["RouteTables"] for one in table.get("Associations") or ()]
