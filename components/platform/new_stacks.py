@@ -71,7 +71,7 @@ class NewMachine:
 class NewStacks(Capability, ABC):
     """Every deployable platform has it."""
 
-    place = "new_stack.NEW_STACKS"
+    place = "local.new_stack.NEW_STACKS"
     lacking = "trainyard cannot begin a stack file for {platform} yet: copy an example of stacks/"
 
     @abstractmethod

@@ -78,7 +78,9 @@ def find_launch_lines(text: str, file: str) -> Iterator[LaunchLine]:
         for word, launcher in table("first_stacks")["headers"].items():
             if line.startswith(f"#{word} "):
                 header += [launcher, *_split_words(line.removeprefix(f"#{word} "))]
-        words = [_filled_in(word, constants) for word in _split_words(line.lstrip("$>#% "))]
+        # As pages, comments and docstrings show a line.
+        shown = line.replace('"""', "").lstrip("$>#% ").strip("`")
+        words = [_filled_in(word, constants) for word in _split_words(shown)]
         if found := read_launch_line(words, file, number, header):
             yield found
 
