@@ -196,6 +196,21 @@ def test_shell_scripts_of_every_kind_are_read(work: Path) -> None:
     assert sum(config_of(work / "Pulumi.typed.yaml")["trainyard:jobs"]["vision"]["roles"].values()) == 4
 
 
+def test_what_a_script_says_stays_in_comments_and_no_secret_gets_into_the_file(work: Path) -> None:
+    hostile = "a\\n  trainyard:team: theirs\\u2028#\\x1b[2J"
+    (work / "train.py").write_text(f"import argparse, torch\n\nargparse.ArgumentParser().add_argument('{hostile}')\n")
+    told = init("train.py", "--yes")
+    assert config_of(work / "Pulumi.vision-dev.yaml")["trainyard:team"] == "vision"
+    assert "\x1b" not in (work / "Pulumi.vision-dev.yaml").read_text() + told.output
+    token = "hf_" + "Ab3dE6gH9jK2mN5pQ8sT1vW4yZ7"
+    (work / "run.sh").write_text(f"export HF_TOKEN={token}\ntorchrun train.py --token {token} --lr 1 --key=$HF_TOKEN\n")
+    told = init("train.py", "--yes", "--stack", "second")
+    text = (work / "Pulumi.second.yaml").read_text()
+    assert token not in text + told.output
+    assert "command: train.py --lr 1\n" in text
+    assert "looks like a secret" in told.output
+
+
 def test_people_are_asked_at_a_terminal_only(work: Path) -> None:
     shutil.copy(SCRIPTS / "torchrun-readme" / "multi_node.py", work)
     told = subprocess.run(
@@ -241,8 +256,9 @@ _STACKS = {
     "oci": "  oci:region: us-ashburn-1\n  trainyard:network: { cidr: 10.42.0.0/16, nat: true, frameworks: [dask] }\n"
     "  trainyard:tenancy: ocid1.tenancy.oc1..aaaaaaaa5ht5rzh6lhj3ybgbqwbxgmdkob7kyfkwpemy6rgxtk3wvnslxbux\n"
     "  trainyard:compartment: ocid1.compartment.oc1..aaaaaaaaqa3fdyvnsps4m4cxbrubespqea6ex72r5ddlzdt7f3dgpjyxynbn\n"
-    "  trainyard:bucket: { name: of-plan, versioning: suspended }\n  trainyard:logs: { retentionDays: 90 }\n",
-    "aws": "  aws:region: us-west-2\n  trainyard:platform: aws\n  trainyard:network: { cidr: 10.43.0.0/16, nat: true }"
+    "  trainyard:bucket: { name: of-plan, versioning: false }\n  trainyard:logs: { retentionDays: 90 }\n",
+    "aws": "  aws:region: us-west-2\n  trainyard:platform: aws\n  trainyard:account: '123456789012'\n"
+    "  trainyard:network: { cidr: 10.43.0.0/16, nat: true }"
     "\n  trainyard:registry: { repository: plan/images, immutable: true }\n",
 }
 _IDS = {

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from catalog.secret_looks import gives_secret, looks_secret
 from catalog.tables import table
 
 _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)=(\"[^\"$`]*\"|'[^']*'|[^\s\"'$`();|&]*)\s*(?:#.*)?")
@@ -29,7 +30,8 @@ _LONGEST_LINE = 20_000
 @dataclass(frozen=True, slots=True)
 class LaunchLine:
     """A line that starts a script. `launchers`: the programs in it, from the left. `per_accelerator`: it asks for one
-    process for each accelerator. `left_out`: arguments that only the line's own shell knows.
+    process for each accelerator. `left_out`: arguments that only the line's own shell knows. `has_secret`: an argument
+    that looks like a secret is left out, too.
     """
 
     file: str
@@ -44,6 +46,7 @@ class LaunchLine:
     gpus: bool = False
     framework: str | None = None
     left_out: tuple[str, ...] = ()
+    has_secret: bool = False
 
     @property
     def place(self) -> str:
@@ -103,7 +106,14 @@ def read_launch_line(words: Sequence[str], file: str, line: int, header: Sequenc
     _read_options(words[:place], said)
     as_module = words[place - 1] in _MODULE
     kept, left_out = list[str](), list[str]()
-    for word in words[place + 1 :]:
+    arguments, secrets = words[place + 1 :], False
+    for word, before in zip(arguments, ["", *arguments], strict=False):
+        if looks_secret(word) or gives_secret(before, word) or gives_secret(word, ""):
+            # A stack file is for everybody: neither the secret nor its option gets into it.
+            if kept and kept[-1] == before and before.startswith("-") and not word.startswith("-"):
+                kept.pop()
+            secrets = True
+            continue
         if not _NEEDS_SHELL.search(word):
             kept.append(word)
             continue
@@ -117,7 +127,7 @@ def read_launch_line(words: Sequence[str], file: str, line: int, header: Sequenc
     return LaunchLine(
         file, line, tuple(dict.fromkeys(said.launchers)), words[place], tuple(kept), as_module,
         nodes=said.nodes, processes=processes, per_accelerator=said.per_accelerator, gpus=said.gpus,
-        framework=said.framework, left_out=tuple(left_out),
+        framework=said.framework, left_out=tuple(left_out), has_secret=secrets,
     )  # fmt: skip
 
 

@@ -42,14 +42,14 @@ class NewStackFile:
         for key, value in self.keys.items():
             comment = self.comments.get(key, "")
             if comment and comment != before:
-                yield f"  # {comment}"
+                yield f"  # {_printable(comment)}"
             before = comment
             yield f"  {key}: {_in_one_line(value)}"
         if self.jobs:
             yield "  trainyard:jobs:"
         for name, job in self.jobs.items():
             yield f"    {name}:"
-            yield from (f"      # {note}" for note in self.notes.get(name, ()))
+            yield from (f"      # {_printable(note)}" for note in self.notes.get(name, ()))
             yield from (f"      {key}: {_in_one_line(value)}" for key, value in job.items())
 
 
@@ -152,6 +152,11 @@ def _moved_ports(framework: Framework, shift: int) -> dict[str, int | str]:
 def _path_from(folder: Path, path: Path) -> str:
     relative = Path(os.path.relpath(os.path.realpath(path), os.path.realpath(folder))).as_posix()
     return relative if relative.startswith(".") else f"./{relative}"
+
+
+def _printable(text: str) -> str:
+    """A comment on one line, whatever a script or a configuration says."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def _in_one_line(value: Any) -> str:

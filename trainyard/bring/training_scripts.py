@@ -113,6 +113,11 @@ def _conclude(
         if line.left_out:
             words = " ".join(line.left_out)
             remarks.append(f"{line.place}: `{words}` is left out, because only that line's shell knows its value")
+        if line.has_secret:
+            remarks.append(
+                f"{line.place}: an argument that looks like a secret is left out: give it by `env`, with `trainyard "
+                "secret set`"
+            )
     nodes = (line.nodes if line else None) or row.get("nodes", USUAL_NODES)
     rows = table("first_stacks")["gpus"]
     wants_gpus = any(_matches(call.name, rows["calls"]) for call in said.calls)

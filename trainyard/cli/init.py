@@ -198,7 +198,8 @@ def _comments(answers: Iterable[Answer]) -> Mapping[str, str]:
     for answer in answers:
         if answer.source:
             sources.setdefault(answer.place, []).append(answer.source)
-    return {place: f"{'; '.join(dict.fromkeys(texts))}.".capitalize() for place, texts in sources.items()}
+    whole = {place: "; ".join(dict.fromkeys(texts)) for place, texts in sources.items()}
+    return {place: f"{text[:1].upper()}{text[1:]}." for place, text in whole.items()}
 
 
 def _own_stacks() -> Path:
