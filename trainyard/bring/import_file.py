@@ -22,17 +22,17 @@ def import_file_text(snapshot: Snapshot, ids: Mapping[str, str], version: str) -
         while parent is not None:
             above = {parent.urn: parent, **above}
             parent = by_urn.get(parent.parent)
-    rows = [_row(resource, by_urn) | {"component": True} for resource in above.values()]
-    rows += [_row(by_urn[urn], by_urn) | {"id": ids[urn], "version": version} for urn in kept]
+    rows = [_import_row(resource, by_urn) | {"component": True} for resource in above.values()]
+    rows += [_import_row(by_urn[urn], by_urn) | {"id": ids[urn], "version": version} for urn in kept]
     return json.dumps({"resources": rows}, indent=2) + "\n"
 
 
-def _row(resource: ReviewedResource, by_urn: Mapping[str, ReviewedResource]) -> dict[str, Any]:
-    row = {"type": resource.type, "name": _label(resource), "logicalName": resource.name}
+def _import_row(resource: ReviewedResource, by_urn: Mapping[str, ReviewedResource]) -> dict[str, Any]:
+    row = {"type": resource.type, "name": _row_label(resource), "logicalName": resource.name}
     parent = by_urn.get(resource.parent)
-    return row if parent is None else {**row, "parent": _label(parent)}
+    return row if parent is None else {**row, "parent": _row_label(parent)}
 
 
-def _label(resource: ReviewedResource) -> str:
+def _row_label(resource: ReviewedResource) -> str:
     """A name for the rows of the file: logical names alone are not unique."""
     return f"{resource.type.rpartition(':')[2]}-{resource.name}"

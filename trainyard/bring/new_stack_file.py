@@ -42,14 +42,14 @@ class NewStackFile:
         for key, value in self.keys.items():
             comment = self.comments.get(key, "")
             if comment and comment != before:
-                yield f"  # {_printable(comment)}"
+                yield f"  # {_printable_comment(comment)}"
             before = comment
             yield f"  {key}: {_in_one_line(value)}"
         if self.jobs:
             yield "  trainyard:jobs:"
         for name, job in self.jobs.items():
             yield f"    {name}:"
-            yield from (f"      # {_printable(note)}" for note in self.notes.get(name, ()))
+            yield from (f"      # {_printable_comment(note)}" for note in self.notes.get(name, ()))
             yield from (f"      {key}: {_in_one_line(value)}" for key, value in job.items())
 
 
@@ -83,7 +83,7 @@ def new_stack_file(
         machine = platform.choose_machine(MachineNeeds(script.gpus, script.processes, script.per_accelerator))
         for key, value in machine.stack.items():
             further[key] = {**further.get(key, {}), **value}
-        framework, roles = script.framework, _roles(script)
+        framework, roles = script.framework, _roles_of_script(script)
         options: dict[str, Any] = dict(script.options)
         if framework.processes and machine.processes != framework.options[framework.processes].default:
             most = framework.options[framework.processes].maximum
@@ -126,7 +126,7 @@ def _with_names(keys: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, 
     return {**first, **own, **{key: value for key, value in keys.items() if key not in first}}
 
 
-def _roles(script: TrainingScript) -> dict[str, int]:
+def _roles_of_script(script: TrainingScript) -> dict[str, int]:
     """Each role has its fewest nodes, and the one that may have more has the others."""
     roles = {name: row.minimum for name, row in script.framework.roles.items()}
     growing = next((name for name, row in script.framework.roles.items() if row.maximum is None), None)
@@ -154,7 +154,7 @@ def _path_from(folder: Path, path: Path) -> str:
     return relative if relative.startswith(".") else f"./{relative}"
 
 
-def _printable(text: str) -> str:
+def _printable_comment(text: str) -> str:
     """A comment on one line, whatever a script or a configuration says."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 

@@ -120,7 +120,7 @@ def _conclude(
             )
     nodes = (line.nodes if line else None) or row.get("nodes", USUAL_NODES)
     rows = table("first_stacks")["gpus"]
-    wants_gpus = any(_matches(call.name, rows["calls"]) for call in said.calls)
+    wants_gpus = any(_matches_any(call.name, rows["calls"]) for call in said.calls)
     gpus = bool(line and line.gpus) or wants_gpus or any(_imports_module(said, name) for name in rows["modules"])
     options = {
         name: True
@@ -169,7 +169,7 @@ def _framework_of(said: Scripts, line: LaunchLine | None) -> tuple[Mapping[str, 
     """The first row whose modules are imported, and the module. Without one, that of the line's launcher."""
     for row in table("first_stacks")["frameworks"]:
         module = next((name for name in row["modules"] if _imports_module(said, name)), None)
-        if module is None or ("calls" in row and not any(_matches(call.name, row["calls"]) for call in said.calls)):
+        if module is None or ("calls" in row and not any(_matches_any(call.name, row["calls"]) for call in said.calls)):
             continue
         if line and line.framework and row.get("nodes") == 1:
             # A launcher starts several processes, whatever the script does with them.
@@ -287,5 +287,5 @@ def _require_readable(path: Path) -> None:
         raise ScriptError(f"{path} has {size / 1e6:,.1f} MB: no training script is larger than {MOST_BYTES / 1e6} MB")
 
 
-def _matches(name: str, patterns: Collection[str]) -> bool:
+def _matches_any(name: str, patterns: Collection[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -26,7 +26,7 @@ from trainyard.local.places import EXAMPLES, own_command, project_stacks, stacks
 _ENVIRONMENT = "dev"
 
 
-@click.command()
+@click.command("init")
 @click.argument("scripts", nargs=-1, metavar="[SCRIPT]...", type=click.Path(path_type=Path))
 @click.option("--stack", "name", metavar="NAME", help="The name of the stack; by default TEAM-ENVIRONMENT.")
 @click.option(
@@ -54,7 +54,7 @@ _ENVIRONMENT = "dev"
     "--stacks", type=click.Path(path_type=Path), help="The folder for the file; by default the project's, or this one."
 )
 @profile_option
-def init(
+def init_command(
     scripts: tuple[Path, ...],
     name: str | None,
     platform: str,
@@ -104,7 +104,7 @@ def init(
         # Resources of trainyard say whose they are.
         answers = settle_answers(answers, {**resources.tags, **given}, anything=True)
     if sys.stdin.isatty() and not yes:
-        answers = [_asked(answer) if answer.key not in given else answer for answer in answers]
+        answers = [_ask_for_answer(answer) if answer.key not in given else answer for answer in answers]
         read = [_with_arguments(script) for script in read]
     values = {answer.key: answer.value for answer in answers}
     stack = name or (resources and resources.tags.get("stack")) or f"{values['team']}-{values['environment']}"
@@ -118,7 +118,7 @@ def init(
         if found_values:
             keys[key] = {**keys.get(key, {}), **found_values}
     named = {"team": values["team"], "environment": values["environment"]}
-    new = new_stack_file(named, keys, _comments(answers), named_apart(read), here, folder)
+    new = new_stack_file(named, keys, _comments_by_key(answers), named_apart(read), here, folder)
     _write_new_file(file, new.text)
     say(f"{file} is written: {_jobs_in_words(new.jobs)}.")
     for script in read:
@@ -168,7 +168,7 @@ def settle_answers(answers: Iterable[Answer], given: Mapping[str, str], anything
     ]
 
 
-def _asked(answer: Answer) -> Answer:
+def _ask_for_answer(answer: Answer) -> Answer:
     said = ask_text(answer.question, answer.value) if answer.question else answer.value
     return answer if said == answer.value else replace(answer, value=said, source="")
 
@@ -192,7 +192,7 @@ def _jobs_in_words(jobs: Mapping[str, Mapping[str, Any]]) -> str:
     return "; ".join(words) or "without a job"
 
 
-def _comments(answers: Iterable[Answer]) -> Mapping[str, str]:
+def _comments_by_key(answers: Iterable[Answer]) -> Mapping[str, str]:
     """Where values come from, by the keys of the file."""
     sources = dict[str, list[str]]()
     for answer in answers:

@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "environments": ("environments:environments", "List, make or remove what stands in for images on this machine."),
     "image": ("image:image", "Build or push the images of a stack's jobs."),
     "import": ("up:import_", "Import existing resources into a stack on the local cloud."),
-    "init": ("init:init", "Write a stack file for training scripts."),
+    "init": ("init:init_command", "Write a stack file for training scripts."),
     "plan": ("plan:plan", "Show what follows from a stack file, without any cloud."),
     "preview": ("up:preview", "Show what `up` would change on the local cloud."),
     "rehearse": ("rehearse:rehearse", "Try a stack on a local cloud of its own: training, rules and access, for real."),

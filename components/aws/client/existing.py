@@ -87,7 +87,7 @@ class AwsExistingResources(ExistingResources):
         return _IdFinder(where, ids).find(snapshot)
 
 
-def _tags(rows: Sequence[Mapping[str, str]] | None) -> dict[str, str]:
+def _tags_by_key(rows: Sequence[Mapping[str, str]] | None) -> dict[str, str]:
     return {row["Key"]: row["Value"] for row in rows or ()}
 
 
@@ -157,7 +157,7 @@ class _Reader:
             if self._get("NAT gateways", "ec2", "describe_nat_gateways", Filter=inside)["NatGateways"]:
                 keys["nat"] = True
             # The subnet of a NAT gateway is the only other one that trainyard makes.
-            nodes = [one for one in subnets if _tags(one.get("Tags")).get("Name", "").endswith("-nodes")]
+            nodes = [one for one in subnets if _tags_by_key(one.get("Tags")).get("Name", "").endswith("-nodes")]
             if len(nodes) == 1:
                 keys |= _subnet_keys(nodes[0])
         elif "subnet" in self.found.keys.get("trainyard:network", {}):
@@ -169,7 +169,7 @@ class _Reader:
             if free is None:
                 raise ExistingError(f"The VPC {name} has no room for a subnet.", "Name a subnet of it instead.")
             keys = {"vpc": name, "subnetCidr": str(free)}
-        self.found.add("trainyard:network", keys, _tags(row.get("Tags")))
+        self.found.add("trainyard:network", keys, _tags_by_key(row.get("Tags")))
 
     def _subnet(self, name: str) -> None:
         row = self._get(f"subnet {name}", "ec2", "describe_subnets", SubnetIds=[name])["Subnets"][0]
@@ -180,7 +180,7 @@ class _Reader:
         group = self.found.keys.pop("trainyard:network", {}).get("securityGroup")
         if group is None:
             group = self._group_of_subnet(row)
-        self.found.add("trainyard:network", {"subnet": name, "securityGroup": group}, _tags(row.get("Tags")))
+        self.found.add("trainyard:network", {"subnet": name, "securityGroup": group}, _tags_by_key(row.get("Tags")))
 
     def _group_of_subnet(self, subnet: Mapping[str, Any]) -> str:
         """The security group for the nodes: the one that trainyard made, or the VPC's only other one."""
@@ -208,12 +208,12 @@ class _Reader:
             fixed = {"immutable": True} if row.get("imageTagMutability") == "IMMUTABLE" else {}
             keys = {"repository": name, **fixed}
         tags = self._get("tags", "ecr", "list_tags_for_resource", resourceArn=row["repositoryArn"]).get("tags")
-        self.found.add("trainyard:registry", keys, _tags(tags))
+        self.found.add("trainyard:registry", keys, _tags_by_key(tags))
 
     def _role(self, name: str) -> None:
         role = self._get(f"role {name}", "iam", "get_role", RoleName=name)["Role"]
         keys = {} if self._manages else {"existing": True, "runs": name}
-        self.found.add("trainyard:access", keys, _tags(role.get("Tags")))
+        self.found.add("trainyard:access", keys, _tags_by_key(role.get("Tags")))
         if not self._manages:
             self.found.remarks.append(
                 f"the policies of {name} are not made by the stack: `trainyard access` prints what it needs"
@@ -251,9 +251,9 @@ class _IdFinder:
         ]
         while waiting:
             recorded = {one.id for one in waiting if one.type not in _NAMED}
-            ready = [one for one in waiting if not recorded & set(_texts(one.inputs)) - {one.id}] or waiting
+            ready = [one for one in waiting if not recorded & set(_texts_in(one.inputs)) - {one.id}] or waiting
             for resource in ready:
-                found = self._id_of(resource, _replaced(resource.inputs, known, self._account))
+                found = self._id_of(resource, _with_known_ids(resource.inputs, known, self._account))
                 if resource.type not in _NAMED:
                     # Without an id, whatever lies inside it is not looked for.
                     known[resource.id] = found
@@ -357,24 +357,24 @@ class _IdFinder:
         return ""
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _texts(item)
+            yield from _texts_in(item)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _texts(item)
+            yield from _texts_in(item)
 
 
-def _replaced(value: Any, known: Mapping[str, str], account: str) -> Any:
+def _with_known_ids(value: Any, known: Mapping[str, str], account: str) -> Any:
     """The inputs with real ids in place of recorded ones, and with the account that a recording does not know."""
     if isinstance(value, str):
         return known.get(value, value).replace("(unknown) account", account)
     if isinstance(value, Mapping):
-        return {key: _replaced(item, known, account) for key, item in value.items()}
-    return [_replaced(item, known, account) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _with_known_ids(item, known, account) for key, item in value.items()}
+    return [_with_known_ids(item, known, account) for item in value] if isinstance(value, list | tuple) else value
 
 
 EXISTING = AwsExistingResources()

@@ -47,13 +47,13 @@ class OpenPaiNewStacks(NewStacks):
 
     def choose_machine(self, needs: MachineNeeds) -> NewMachine:
         if not needs.gpus:
-            return _task("cpu", {"cpus": 2, "memoryGb": 8}, needs.processes or 1)
+            return _machine_of_task("cpu", {"cpus": 2, "memoryGb": 8}, needs.processes or 1)
         gpus = next((number for number in _GPUS if number >= (needs.processes or 1)), _GPUS[-1])
         size = {"gpus": gpus, "cpus": 4 * gpus, "memoryGb": 16 * gpus}
-        return _task(f"gpu{gpus}", size, processes_on({"accelerators": gpus}, needs))
+        return _machine_of_task(f"gpu{gpus}", size, processes_on({"accelerators": gpus}, needs))
 
 
-def _task(name: str, size: Mapping[str, int], processes: int) -> NewMachine:
+def _machine_of_task(name: str, size: Mapping[str, int], processes: int) -> NewMachine:
     return NewMachine({"shape": name}, processes, stack={"trainyard:skus": {name: dict(size)}})
 
 
