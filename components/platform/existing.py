@@ -7,6 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from typing import Any
 
 from catalog.platforms import Capability
@@ -14,6 +15,7 @@ from components.platform.calls import ProviderError
 from components.platform.client import Where
 from components.platform.review import Snapshot
 
+_SUBNET_PREFIX = 24
 # Tags of trainyard's own resources that say whose they are.
 TAGS = ("team", "environment", "stack")
 
@@ -45,6 +47,16 @@ class FoundIds:
     ids: Mapping[str, str]
     missing: tuple[str, ...] = ()
     package: str = ""
+
+
+def free_block(blocks: Sequence[str], taken: Sequence[str]) -> str | None:
+    """A block for a subnet that overlaps with no other one."""
+    others = [ip_network(cidr) for cidr in taken if cidr]
+    for block in map(ip_network, blocks):
+        for part in block.subnets(new_prefix=max(_SUBNET_PREFIX, block.prefixlen)):
+            if not any(part.overlaps(other) for other in others):
+                return str(part)
+    return None
 
 
 class ExistingResources(Capability, ABC):

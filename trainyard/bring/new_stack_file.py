@@ -14,6 +14,7 @@ import yaml
 
 from catalog.frameworks import Framework
 from components.platform.new_stacks import MachineNeeds, NewStacks
+from schemas.name_suggestions import count_noun
 from trainyard.bring.training_scripts import REQUIREMENTS, TrainingScript
 
 # Ports of a second framework in the same subnet begin this many numbers later.
@@ -32,6 +33,15 @@ class NewStackFile:
     comments: Mapping[str, str]
     jobs: Mapping[str, Mapping[str, Any]]
     notes: Mapping[str, tuple[str, ...]]
+
+    @property
+    def jobs_in_words(self) -> str:
+        words = []
+        for name, job in self.jobs.items():
+            strategy = f"/{job['strategy']}" if "strategy" in job else ""
+            nodes = count_noun(sum(job["roles"].values()), "node")
+            words.append(f"job {name} with {job['framework']}{strategy}, {nodes}")
+        return "; ".join(words) or "without a job"
 
     @property
     def text(self) -> str:
@@ -83,14 +93,19 @@ def new_stack_file(
         machine = platform.choose_machine(MachineNeeds(script.gpus, script.processes, script.per_accelerator))
         for key, value in machine.stack.items():
             further[key] = {**further.get(key, {}), **value}
-        framework, roles = script.framework, _roles_of_script(script)
+        framework, roles = script.framework, script.role_counts
         options: dict[str, Any] = dict(script.options)
         if framework.processes and machine.processes != framework.options[framework.processes].default:
             most = framework.options[framework.processes].maximum
             options[framework.processes] = machine.processes if most is None else int(min(most, machine.processes))
             if options[framework.processes] == framework.options[framework.processes].default:
                 del options[framework.processes]
-        sharing = [other for other in seen if other.name != framework.name and _share_ports(framework, other)]
+        own_ports = {port.default for port in framework.ports if port.default != "all"}
+        sharing = [
+            other
+            for other in seen
+            if other.name != framework.name and own_ports & {port.default for port in other.ports}
+        ]
         ports = _moved_ports(framework, _PORT_STEP * len(sharing)) if sharing else {}
         if framework.name not in {other.name for other in seen}:
             seen.append(framework)
@@ -116,27 +131,11 @@ def new_stack_file(
         add = f"Add to `command` the arguments that {script.command[0]} needs: {needed}." if needed else ""
         alternative = "" if any(machine.comment in of_job for of_job in notes.values()) else machine.comment
         notes[script.name] = tuple(filter(None, (why, *script.remarks, add, alternative)))
-    return NewStackFile({**_with_names(keys, named), **further}, comments, jobs, notes)
-
-
-def _with_names(keys: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, Any]:
-    """Region, platform, team and environment first, as in every example."""
+    # Region, platform, team and environment first, as in every example.
     first = {key: value for key, value in keys.items() if not key.startswith("trainyard:") or key.endswith(":platform")}
     own = {f"trainyard:{key}": value for key, value in named.items()}
-    return {**first, **own, **{key: value for key, value in keys.items() if key not in first}}
-
-
-def _roles_of_script(script: TrainingScript) -> dict[str, int]:
-    """Each role has its fewest nodes, and the one that may have more has the others."""
-    roles = {name: row.minimum for name, row in script.framework.roles.items()}
-    growing = next((name for name, row in script.framework.roles.items() if row.maximum is None), None)
-    if growing is not None:
-        roles[growing] += script.nodes - sum(roles.values())
-    return {name: number for name, number in roles.items() if number}
-
-
-def _share_ports(one: Framework, other: Framework) -> bool:
-    return bool({port.default for port in one.ports if port.default != "all"} & {port.default for port in other.ports})
+    whole = {**first, **own, **{key: value for key, value in keys.items() if key not in first}, **further}
+    return NewStackFile(whole, comments, jobs, notes)
 
 
 def _moved_ports(framework: Framework, shift: int) -> dict[str, int | str]:

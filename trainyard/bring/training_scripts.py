@@ -67,6 +67,15 @@ class TrainingScript:
     remarks: tuple[str, ...]
     arguments_needed: tuple[str, ...]
 
+    @property
+    def role_counts(self) -> dict[str, int]:
+        """Each role has its fewest nodes, and the one that may have more has the others."""
+        roles = {name: row.minimum for name, row in self.framework.roles.items()}
+        growing = next((name for name, row in self.framework.roles.items() if row.maximum is None), None)
+        if growing is not None:
+            roles[growing] += max(0, self.nodes - sum(roles.values()))
+        return {name: number for name, number in roles.items() if number}
+
 
 def read_training_script(path: Path, typed: str = "") -> TrainingScript:
     """Reads a script, a shell script that starts one, or a folder with a single script that trains.
@@ -130,7 +139,7 @@ def _conclude(
     requirements, listed = _requirements_beside(path.parent, remarks)
     missing = tuple(dict.fromkeys(_missing_packages(said, framework, listed)))
     return TrainingScript(
-        job_name(path), path.parent, command, framework, _allowed_nodes(framework, nodes),
+        job_name(path), path.parent, command, framework, nodes,
         line.processes if line else None, bool(line and line.per_accelerator), gpus, options, requirements, missing,
         tuple(reasons), tuple(remarks), () if line else _arguments_needed(said, path.name),
     )  # fmt: skip
@@ -180,13 +189,6 @@ def _framework_of(said: Scripts, line: LaunchLine | None) -> tuple[Mapping[str, 
 
 def _imports_module(said: Scripts, name: str) -> bool:
     return any(item.module == name or item.module.startswith(f"{name}.") for item in said.imports)
-
-
-def _allowed_nodes(framework: Framework, nodes: int) -> int:
-    fewest = sum(role.minimum for role in framework.roles.values())
-    most = [role.maximum for role in framework.roles.values()]
-    limit = None if None in most else sum(filter(None, most))
-    return max(fewest, nodes if limit is None else min(nodes, limit))
 
 
 def _missing_packages(said: Scripts, framework: Framework, listed: Collection[str]) -> Iterator[str]:

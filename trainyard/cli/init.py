@@ -9,13 +9,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from catalog.platforms import default_platform, platform_spellings, require_capability
 from components.platform.new_stacks import Answer, Caller, NewStacks
-from schemas.name_suggestions import count_noun, suggest_name
+from schemas.name_suggestions import suggest_name
 from trainyard.bring.new_stack_file import named_apart, new_stack_file
 from trainyard.bring.training_scripts import REQUIREMENTS, ScriptError, TrainingScript, read_training_script, valid_name
 from trainyard.cli.existing_resources import read_existing, write_import_file
@@ -118,18 +117,18 @@ def init_command(
         if found_values:
             keys[key] = {**keys.get(key, {}), **found_values}
     named = {"team": values["team"], "environment": values["environment"]}
-    new = new_stack_file(named, keys, _comments_by_key(answers), named_apart(read), here, folder)
-    _write_new_file(file, new.text)
-    say(f"{file} is written: {_jobs_in_words(new.jobs)}.")
+    new = new_stack_file(named, keys, comments_by_key(answers), named_apart(read), here, folder)
+    write_new_file(file, new.text)
+    say(f"{file} is written: {new.jobs_in_words}.")
     for script in read:
-        _write_requirements(script)
+        write_missing_requirements(script)
         for remark in script.remarks:
             say(f"  {remark}")
         if script.arguments_needed:
             say(f"  {script.command[0]} needs arguments: add {', '.join(script.arguments_needed)} to its `command`")
     for remark in resources.remarks if resources else ():
         say(f"  {remark}")
-    _show_check(file)
+    show_check(file)
     if imports and where:
         write_import_file(file, stack, platform, existing, where)
     else:
@@ -143,8 +142,7 @@ def _read_scripts(scripts: Iterable[Path], line: str, nodes: int | None) -> list
         raise click.UsageError(str(error)) from error
     if nodes is None:
         return read
-    fewest = (sum(role.minimum for role in script.framework.roles.values()) for script in read)
-    return [replace(script, nodes=max(nodes, least)) for script, least in zip(read, fewest, strict=True)]
+    return [replace(script, nodes=nodes) for script in read]
 
 
 def _read_settings(settings: Iterable[str]) -> dict[str, str]:
@@ -184,15 +182,7 @@ def _with_arguments(script: TrainingScript) -> TrainingScript:
     return replace(script, command=(*script.command, *words), arguments_needed=()) if words else script
 
 
-def _jobs_in_words(jobs: Mapping[str, Mapping[str, Any]]) -> str:
-    words = []
-    for name, job in jobs.items():
-        strategy = f"/{job['strategy']}" if "strategy" in job else ""
-        words.append(f"job {name} with {job['framework']}{strategy}, {count_noun(sum(job['roles'].values()), 'node')}")
-    return "; ".join(words) or "without a job"
-
-
-def _comments_by_key(answers: Iterable[Answer]) -> Mapping[str, str]:
+def comments_by_key(answers: Iterable[Answer]) -> Mapping[str, str]:
     """Where values come from, by the keys of the file."""
     sources = dict[str, list[str]]()
     for answer in answers:
@@ -208,7 +198,7 @@ def _own_stacks() -> Path:
     return Path() if found == EXAMPLES and not Path.cwd().is_relative_to(EXAMPLES.parent) else found
 
 
-def _write_new_file(file: Path, text: str) -> None:
+def write_new_file(file: Path, text: str) -> None:
     try:
         # Never through a link either: "x" refuses whatever has this name.
         with file.open("x", encoding="utf-8") as new:
@@ -221,7 +211,7 @@ def _write_new_file(file: Path, text: str) -> None:
         raise click.UsageError(f"the folder {file.parent}/ does not exist") from None
 
 
-def _write_requirements(script: TrainingScript) -> None:
+def write_missing_requirements(script: TrainingScript) -> None:
     """A list of the packages that a script imports and nothing lists. A file that is there stays as it is."""
     if not script.missing:
         return
@@ -235,7 +225,7 @@ def _write_requirements(script: TrainingScript) -> None:
         say(f"  {file} lacks {names}, which the script imports: add what is missing.")
 
 
-def _show_check(file: Path) -> None:
+def show_check(file: Path) -> None:
     """Shows what `check` says. Ends with 1 if the file has errors."""
     from schemas.judge import judge_file
     from trainyard.cli.render import findings_text

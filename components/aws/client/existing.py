@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from ipaddress import ip_network
 from typing import Any
 
 from components.aws.client.aws_session import ask_aws, ask_aws_if_exists, aws_session_of_caller
@@ -15,13 +14,12 @@ from components.aws.types.aws_resource_type import AwsResourceType
 from components.aws.types.templates import fill_template
 from components.platform.calls import ProviderError
 from components.platform.client import Where
-from components.platform.existing import ExistingError, ExistingResources, FoundIds, FoundResources
+from components.platform.existing import ExistingError, ExistingResources, FoundIds, FoundResources, free_block
 from components.platform.review import ReviewedResource, Snapshot
 
 _ARN = re.compile(r"arn:(aws[a-z-]*):([a-z0-9-]+):([a-z0-9-]*):([0-9]*):(.+)")
 _EC2_ID = re.compile(r"(vpc|subnet|sg)-[0-9a-f]+")
 _KINDS = "a VPC, subnet, security group, bucket, repository of ECR, log group or role"
-_SUBNET_PREFIX = 24
 # Ids that follow from inputs. The others are looked up below.
 _NAMED: Mapping[str, str] = {
     "aws:cloudwatch/logGroup:LogGroup": "{name}",
@@ -163,12 +161,10 @@ class _Reader:
         elif "subnet" in self.found.keys.get("trainyard:network", {}):
             return
         else:
-            block, taken = ip_network(row["CidrBlock"]), [ip_network(one["CidrBlock"]) for one in subnets]
-            parts = block.subnets(new_prefix=max(_SUBNET_PREFIX, block.prefixlen))
-            free = next((part for part in parts if not any(part.overlaps(other) for other in taken)), None)
+            free = free_block([row["CidrBlock"]], [one["CidrBlock"] for one in subnets])
             if free is None:
                 raise ExistingError(f"The VPC {name} has no room for a subnet.", "Name a subnet of it instead.")
-            keys = {"vpc": name, "subnetCidr": str(free)}
+            keys = {"vpc": name, "subnetCidr": free}
         self.found.add("trainyard:network", keys, _tags_by_key(row.get("Tags")))
 
     def _subnet(self, name: str) -> None:
@@ -284,14 +280,10 @@ class _IdFinder:
         if not all(wanted.values()):
             return ""
         rows = self._describe(operation, key, wanted)
-        if resource.type == "aws:ec2/vpc:Vpc" and (named := self._named_row(operation, key, identity)):
-            return named
+        if resource.type == "aws:ec2/vpc:Vpc":
+            named = [row for row in self._describe(operation, key, {}) if row[identity] in self._named]
+            rows = named or rows
         return str(rows[0][identity]) if len(rows) == 1 else ""
-
-    def _named_row(self, operation: str, key: str, identity: str) -> str:
-        """The id of a VPC that the user named, itself or by a subnet."""
-        rows = self._describe(operation, key, {})
-        return next((str(row[identity]) for row in rows if row[identity] in self._named), "")
 
     def _describe(self, operation: str, key: str, wanted: Mapping[str, str]) -> list[Any]:
         filters = [{"Name": name, "Values": [value]} for name, value in wanted.items()]

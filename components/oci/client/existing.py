@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from ipaddress import IPv4Network, ip_network
 from typing import Any
 
 from catalog.frameworks import framework_names
@@ -17,13 +16,12 @@ from components.oci.types import SERVED_TYPES
 from components.oci.types.oci_resource_type import OciResourceType
 from components.platform.calls import ProviderError, call_of
 from components.platform.client import Where
-from components.platform.existing import ExistingError, ExistingResources, FoundIds, FoundResources
+from components.platform.existing import ExistingError, ExistingResources, FoundIds, FoundResources, free_block
 from components.platform.review import ReviewedResource, Snapshot
 
 _OCID = re.compile(r"ocid1\.([a-z0-9]+)\.[a-z0-9-]*\.[a-z0-9-]*\.{1,2}[a-z0-9.]+")
 # A bucket has no OCID that its API takes: this is Pulumi's id of one.
 _BUCKET = re.compile(r"n/([^/]+)/b/([^/]+)")
-_SUBNET_PREFIX = 24
 _LOG, _LOG_GROUP = "oci:Logging/log:Log", "oci:Logging/logGroup:LogGroup"
 _BUCKET_TYPE = "oci:ObjectStorage/bucket:Bucket"
 _VCN_TYPE = "oci:Core/vcn:Vcn"
@@ -184,10 +182,9 @@ class _Reader:
 
     def _vcn(self, ocid: str) -> None:
         row = self._cloud.get("the VCN", "core", "get_vcn", ocid)
-        block = ip_network(row.cidr_blocks[0])
         subnets = [one for one in self._cloud.rows("core", "list_subnets", row.compartment_id) if one.vcn_id == ocid]
         if self._manages:
-            keys: dict[str, Any] = {"cidr": str(block)}
+            keys: dict[str, Any] = {"cidr": row.cidr_blocks[0]}
             if len(subnets) == 1:
                 keys["subnetCidr"] = subnets[0].cidr_block
             if any(one.vcn_id == ocid for one in self._cloud.rows("core", "list_nat_gateways", row.compartment_id)):
@@ -198,11 +195,11 @@ class _Reader:
             return
         if "subnet" in self.found.keys.get("trainyard:network", {}):
             return
-        free = _free_block([ip_network(cidr) for cidr in row.cidr_blocks], [one.cidr_block for one in subnets])
+        free = free_block(row.cidr_blocks, [one.cidr_block for one in subnets])
         if free is None:
             raise ExistingError(f"The VCN {row.display_name} has no room for a subnet.", "Name a subnet of it instead.")
         elsewhere = {} if row.compartment_id == self._cloud.compartment else {"compartment": row.compartment_id}
-        keys = {"vcn": ocid, "subnetCidr": str(free), "routeTable": row.default_route_table_id, **elsewhere}
+        keys = {"vcn": ocid, "subnetCidr": free, "routeTable": row.default_route_table_id, **elsewhere}
         self.found.add("trainyard:network", keys, row.freeform_tags)
         self.found.remarks.append(
             f"the new subnet has the default route table of {row.display_name}: it needs a route to Oracle's services"
@@ -218,16 +215,6 @@ class _Reader:
         )
         reasons = {part.partition(":")[0].strip() for rule in rules for part in (rule.description or "").split(";")}
         return sorted(reasons & {*framework_names()})
-
-
-def _free_block(blocks: Sequence[Any], taken: Sequence[str]) -> IPv4Network | None:
-    """A block for a subnet that overlaps with no other one."""
-    others = [ip_network(cidr) for cidr in taken if cidr]
-    for block in blocks:
-        for part in block.subnets(new_prefix=max(_SUBNET_PREFIX, block.prefixlen)):
-            if not any(part.overlaps(other) for other in others):
-                return part  # type: ignore[no-any-return]
-    return None
 
 
 class _IdFinder:
