@@ -89,7 +89,7 @@ def test_a_name_is_seen_wherever_it_stands() -> None:
 
 
 # By kind, the platforms that lack it. Every other platform has it.
-LACKING: dict[type[Capability], set[str]] = {ExistingResources: ("openpai",), OfflineCloud: {"openpai"}}
+LACKING: dict[type[Capability], set[str]] = {ExistingResources: {"openpai"}, OfflineCloud: {"openpai"}}
 
 
 # Its modules import the clouds' SDKs, which takes seconds. tests/programs run them.

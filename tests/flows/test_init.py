@@ -274,7 +274,7 @@ _IDS = {
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("platform", ["oci", "aws"])
+@pytest.mark.parametrize("platform", ["oci", pytest.param("aws", marks=pytest.mark.torture)])
 def test_what_up_made_is_imported_and_the_first_preview_is_empty(
     platform: str, desk: dict[str, str], tmp_path: Path
 ) -> None:
@@ -312,7 +312,8 @@ def test_what_up_made_is_imported_and_the_first_preview_is_empty(
     }
     left = {("aws:ec2/securityGroup:SecurityGroup", "revokeRulesOnDelete")} if platform == "aws" else set()
     assert changed == left
-    # Used instead of managed: the file names the same resources.
+    # Used instead of managed: the file names the same resources. On AWS every stack has a log group of its own.
+    ids = re.sub(r"--existing arn:aws:logs:\S+", "", ids)
     told = run_typed(f"trainyard init {ids} --local --platform {platform} {region} --stack using", desk, work)
     config = config_of(work / "Pulumi.using.yaml")
     assert config["trainyard:access"]["existing"] is True
