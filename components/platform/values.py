@@ -217,8 +217,9 @@ def _walk_changes(path: str, old: Any, new: Any, rules: DiffRules, element: bool
     bare = _without_indexes(path)
     if path and (bare in rules.ignored or _are_same_values(old, new, bare in rules.unordered)):
         return
-    # A new False is meant: without it, the cloud's own default may be True.
-    if path and not element and new is not False and _is_unset(bare, old, rules) and _is_unset(bare, new, rules):
+    # A new False is meant, unless it is known to be the default: the cloud's own may be True.
+    is_meant = new is False and bare not in rules.unset
+    if path and not element and not is_meant and _is_unset(bare, old, rules) and _is_unset(bare, new, rules):
         return
     if old is None and path:
         yield path, "add"

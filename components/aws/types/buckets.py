@@ -74,7 +74,7 @@ def _setting_type(
 BUCKETS_TYPES = (
     aws_type(
         "aws:s3/bucket:Bucket", "s3", "bucket bucketPrefix forceDestroy objectLockEnabled tags",
-        extra="forceDestroy tags", named="bucket", longest_name=63,
+        extra="forceDestroy tags", named="bucket", longest_name=63, unset={"forceDestroy": False},
         renamed={"objectLockEnabled": "ObjectLockEnabledForBucket"},
         computed_outputs={
             "arn": "arn:aws:s3:::{bucket}", "bucketDomainName": "{bucket}.s3.amazonaws.com",

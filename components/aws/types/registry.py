@@ -34,7 +34,9 @@ REGISTRY_TYPES = (
         "arn registryId repositoryUrl", extra="forceDelete", named="name", longest_name=256,
         renamed={"name": "repositoryName"},
         model_paths={"arn": "repositoryArn", "repositoryUrl": "repositoryUri", "name": "repositoryName"},
-        unset={"imageTagMutability": "MUTABLE", "imageScanningConfiguration": {"scanOnPush": False}},
+        unset={
+            "forceDelete": False, "imageTagMutability": "MUTABLE", "imageScanningConfiguration": {"scanOnPush": False},
+        },
         replaced_by="encryptionConfigurations name",
         create=Creation("CreateRepository", "{name}", "repository"),
         reads=(
