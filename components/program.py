@@ -21,6 +21,7 @@ from components.plan.platform import Deployment
 from schemas.findings import Path as KeyPath
 from schemas.findings import dotted_path
 from schemas.judge import judge_config
+from schemas.stack_frame import PLACEHOLDERS_ALLOWED, UNFILLED
 
 # The folder of the stack files, if Pulumi runs with `--config-file` (`trainyard up --stacks DIR` sets it).
 STACKS = "TRAINYARD_STACKS"
@@ -43,6 +44,9 @@ def run() -> None:
         f"  {finding.remedy}"
         for finding in judged.findings
     }
+    unfilled = [] if os.environ.get(PLACEHOLDERS_ALLOWED) else [one for one in judged.findings if one.code == UNFILLED]
+    if unfilled:
+        raise program_error("The stack file is not filled in:\n" + "\n".join(texts[finding] for finding in unfilled))
     if judged.errors:
         raise program_error("The stack file cannot be used:\n" + "\n".join(texts[error] for error in judged.errors))
     for text in () if os.environ.get(WARNINGS_SHOWN) else texts.values():

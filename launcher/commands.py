@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from launcher import frameworks, placeholders
+from launcher import frameworks, placeholders, speaks
 from launcher.document import Launch
 from launcher.errors import LaunchError
 from launcher.placeholders import Place
@@ -35,6 +35,7 @@ def build_work(launch: Launch, place: Place, environment: Mapping[str, str], cod
     inherited = {**environment, "PYTHONUNBUFFERED": environment.get("PYTHONUNBUFFERED", "1")}
     inherited.update(frameworks.framework_variables(launch, _process_environment(launch, values, inherited, 0)))
     folder = code or code_folder(launch)
+    inherited.update(speaks.spoken_variables(launch, place, inherited, folder))
     commands = tuple(_command_specs(launch, values, inherited, folder))
     first = commands[0].environment if commands else _process_environment(launch, values, inherited, 0)
     services = frameworks.framework_helpers(launch, place, first, folder)
@@ -68,7 +69,7 @@ def _command_specs(launch: Launch, values: Mapping[str, str], inherited: Mapping
             script = words[1:] if words[0] in ("python", "python3") else words
             words = [*placeholders.fill_all_placeholders(launch.wrap, own, "wrap"), *script]
         else:
-            words = frameworks.wrap_for_framework(launch, _with_interpreter(words))
+            words = speaks.wrap_for_systems(launch, frameworks.wrap_for_framework(launch, _with_interpreter(words)))
         prefix = _output_prefix(launch.rank, str(local) if count > 1 else "")
         found.append(Spec(words, _process_environment(launch, values, inherited, local), prefix, folder))
     return found
@@ -94,8 +95,10 @@ def _with_interpreter(words: Sequence[str]) -> list[str]:
 def code_folder(launch: Launch) -> str:
     """The folder of the command's script: the current one, or where the platform unpacked the job's code."""
     here, unpacked = Path.cwd(), launch.identity.unpacked()
-    scripts = [word for word in launch.command[:2] if word.endswith((".py", ".sh")) and not os.path.isabs(word)]
-    if unpacked is None or not scripts or (here / scripts[0]).exists():
+    # A script that was written for another system may have any name, and its interpreter options.
+    words = launch.command if launch.speaks else [word for word in launch.command[:2] if word.endswith((".py", ".sh"))]
+    scripts = [word for word in words if not os.path.isabs(word)]
+    if unpacked is None or not scripts:
         return str(here)
-    inside = [unpacked, *sorted(path for path in unpacked.glob("*") if path.is_dir())]
-    return str(next((folder for folder in inside if (folder / scripts[0]).exists()), here))
+    folders = [here, unpacked, *sorted(path for path in unpacked.glob("*") if path.is_dir())]
+    return str(next((folder for folder in folders if any((folder / script).is_file() for script in scripts)), here))

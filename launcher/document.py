@@ -14,8 +14,8 @@ from launcher.platforms import GitRepository, Identity
 
 VARIABLE = "TRAINYARD_LAUNCH"
 # A key that older images would ignore raises the version, so that they refuse the document: 2 a wait, 3 code that the
-# document names, 4 files to keep, 5 ports that the platform reserves.
-VERSIONS = (1, 2, 3, 4, 5)
+# document names, 4 files to keep, 5 ports that the platform reserves, 6 another system that the script speaks.
+VERSIONS = (1, 2, 3, 4, 5, 6)
 # Frameworks with an elastic mode, by the name of their option.
 _ELASTIC = ("horovod", "torchrun")
 # The default of documents without `stallMinutes`.
@@ -88,6 +88,7 @@ class Launch:
     packages: str
     secrets: tuple[str, ...]
     keep: tuple[str, ...]
+    speaks: tuple[str, ...]
 
     @property
     def run(self) -> str:
@@ -237,6 +238,7 @@ def _parse_launch(document: Mapping[str, Any], identity: Identity) -> Launch:
         packages=str(document.get("packages", "")),
         secrets=tuple(document["secrets"]),
         keep=tuple(document.get("keep", ())),
+        speaks=tuple(document.get("speaks", ())),
     )
 
 

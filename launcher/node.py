@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from launcher import commands, exits, network, output, peers
+from launcher import commands, exits, network, output, peers, speaks
 from launcher.board import FAILED, RETRY, STOPPED, SUCCEEDED, Board
 from launcher.board_client import BoardClient
 from launcher.document import Launch
@@ -123,6 +123,7 @@ class Node:
 
     def _live(self, place: Place) -> Ended:
         variables = {**self.workplace.variables, **self.stacks.variables, **self.pin.variables(place.interface)}
+        speaks.write_programs(self.launch, place)
         work = commands.build_work(self.launch, place, {**self.environment, **variables}, self.workplace.code())
         self.stacks.begin(work.folder)
         self.workplace.begin(work.folder)

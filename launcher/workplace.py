@@ -93,7 +93,9 @@ class Workplace:
     def scratch(self) -> str:
         """A folder with a short path, for sockets. Its files are not kept."""
         if self._scratch is None:
-            self._scratch = self._make_scratch() if self.launch.uses_placeholder("{scratch}") else ""
+            self._scratch = (
+                self._make_scratch() if self.launch.speaks or self.launch.uses_placeholder("{scratch}") else ""
+            )
         return self._scratch
 
     @staticmethod

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from catalog.platforms import platform_word, platforms
+from catalog.tables import table
 from schemas.checks import own_rules, shared_rules
 from schemas.compose import write_generated
 from schemas.judge import OF_SEVERAL, titles_by_code
@@ -24,6 +25,15 @@ and the other stack files in their folders.
 | code | severity | platform | what is wrong |
 | --- | --- | --- | --- |
 """
+_BROUGHT = """
+# What `trainyard convert` says
+
+These codes are about the file that is converted (docs/bringing.md). An error: there is no stack, and the command ends
+with 2. A warning: something was left out, and it ends with 1.
+
+| code | severity | what it is |
+| --- | --- | --- |
+"""
 
 
 def render_findings_page() -> str:
@@ -36,7 +46,8 @@ def render_findings_page() -> str:
         of_several = OF_SEVERAL[code][1] if code in OF_SEVERAL else shape_severity(code)
         severity, platform = by_code.get(code, (of_several, "every"))
         lines.append(f"| {code} | {severity} | {platform} | {title} |\n")
-    return _HEAD + "".join(lines)
+    notes = (f"| {code} | {row['severity']} | {row['title']} |\n" for code, row in table("bring/codes").items())
+    return _HEAD + "".join(lines) + _BROUGHT + "".join(notes)
 
 
 if __name__ == "__main__":

@@ -276,6 +276,7 @@ class Job:
     maximum_runtime_minutes: int = 1440
     stall_minutes: int = STALL_MINUTES
     preflight: Preflight = "on"
+    speaks: tuple[str, ...] = ()  # whose variables and programs the command's script gets
     keep: tuple[str, ...] = ()  # globs of files in the working directory
     runs: Mapping[str, Run] = field(default_factory=dict)
     was: Was = Was()

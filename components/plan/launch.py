@@ -23,6 +23,10 @@ VERSION_WITH_CODE = 3
 VERSION_WITH_KEEP = 4
 # This one has ports that the platform reserves, whose numbers a node learns only when it starts.
 VERSION_WITH_RESERVED_PORTS = 5
+# This one names systems that the script speaks, whose variables and programs older launchers do not have.
+VERSION_WITH_SYSTEMS = 6
+# A script that speaks another system hears from it which process it is, and from the framework only this.
+_OF_ANY_SYSTEM = "{interface}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ def role_part(stack: Stack, job: ResolvedJob, role: str, peers: str, names_code:
             **({"version": VERSION_WITH_CODE, "code": code} if git else {}),
             **({"version": VERSION_WITH_KEEP, "keep": list(job.spec.keep)} if job.spec.keep else {}),
             **({"version": VERSION_WITH_RESERVED_PORTS} if any(map(job.is_reserved, job.active_ports())) else {}),
+            **({"version": VERSION_WITH_SYSTEMS, "speaks": list(job.spec.speaks)} if job.spec.speaks else {}),
         },
         words=words,
         runs_command=job.framework.roles[role].runs_command,
@@ -103,6 +108,8 @@ def _launch_of_role(stack: Stack, job: ResolvedJob, role: str) -> dict[str, Any]
     for name, option in framework.options.items():
         if options[name]:
             environment.update(option.environment)
+    if job.spec.speaks:
+        environment = {key: text for key, text in environment.items() if text == _OF_ANY_SYSTEM or "{" not in text}
     return {
         "version": VERSION_WITH_WAITS if command or any("every" in row for row in awaits) else VERSION,
         "stack": stack.name,

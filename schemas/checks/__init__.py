@@ -10,6 +10,7 @@ from catalog.platforms import Lacks, find_capability
 # Importing a file of checks declares them.
 from schemas.checks import (  # noqa: F401
     access_checks,
+    bring_checks,
     command_checks,
     env_checks,
     image_checks,

@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "access": ("plan:access", "Show who may do what, in words, and what the deployer needs."),
     "check": ("check:check", "Check stack files: shape and meaning, with file, line, reason and remedy."),
     "cloud": ("cloud:cloud", "Control the local cloud: start, stop, status, reset, log, env, faults, push."),
+    "convert": ("convert:convert", "Make a stack file of what another system runs, such as a batch script of Slurm."),
     "data": ("data:data", "Move files to and from a stack's bucket: put, get, list."),
     "down": ("down:down", "Take a stack down from the local cloud."),
     "drift": ("drift:drift", "Show what was changed in a stack's cloud outside of Pulumi, and what no stack declares."),

@@ -21,6 +21,7 @@ from localcloud.environments.find import MissingEnvironment
 from localcloud.files import REMEDY, REQUIRED
 from localcloud.hosts import users
 from schemas.name_suggestions import count_noun
+from schemas.stack_frame import PLACEHOLDERS_ALLOWED
 from trainyard.engine.progress import Progress
 from trainyard.local.environments import (
     absent_modules,
@@ -141,7 +142,7 @@ def _set_up(
 
         def place_of(name: str) -> LocalStack:
             place = LocalStack(name, home / "stacks", tell, home, output, options.isolation)
-            place.env["TRAINYARD_ARTIFACTS"] = str(home / "artifacts")
+            place.env |= {"TRAINYARD_ARTIFACTS": str(home / "artifacts"), PLACEHOLDERS_ALLOWED: "1"}
             return place
 
         place = place_of(plan.stack)

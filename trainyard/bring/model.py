@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader makes of a file: a job, and what the rest of the stack needs for it. Nothing of a platform."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.stack_frame import MachineNeeds
+
+_LONGEST_NAME = 40
+_NO_NAME = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtJob:
+    """`keys`: those of a job in a stack file, without image and shape. `image` as the source names it, or empty.
+
+    `config`: more keys of the stack. `network`: of `trainyard:network`."""
+
+    name: str
+    keys: Mapping[str, Any]
+    needs: MachineNeeds
+    image: str = ""
+    image_line: int = 0
+    machine_line: int = 0
+    config: Mapping[str, Any] = field(default_factory=dict)
+    network: Mapping[str, Any] = field(default_factory=dict)
+
+
+def stack_name(text: str, otherwise: str = "job") -> str:
+    """A text as a name of the stack file: lowercase letters, digits and hyphens, beginning with a letter."""
+    name = _NO_NAME.sub("-", text.lower()).strip("-")
+    if not name:
+        return otherwise
+    name = name if name[0].isalpha() else f"{otherwise}-{name}"
+    name = name[:_LONGEST_NAME].strip("-")
+    return f"{name}-{otherwise}" if name == "secure" else name

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recognises what files are, and reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from trainyard.bring.model import BroughtJob
+from trainyard.bring.notes import UNREADABLE, BringError, Note, NoteTaker
+from trainyard.bring.source_text import SourceText
+
+_DIRECTIVE = re.compile(r"^#SBATCH\b", re.MULTILINE)
+_KNOWN = "a batch script of Slurm"
+
+
+def read_brought_job(sources: Sequence[SourceText]) -> tuple[BroughtJob, NoteTaker]:
+    """The job of the files. BringError if they are of no known kind, or no stack can do what they ask for."""
+    first = sources[0]
+    if first.text.startswith("#!") or _DIRECTIVE.search(first.text):
+        from trainyard.bring.slurm import read_batch_script
+
+        _require_one(sources)
+        return read_batch_script(first)
+    raise BringError(Note(UNREADABLE, first.name, 0, f"it is not {_KNOWN}", "see docs/bringing.md"))
+
+
+def _require_one(sources: Sequence[SourceText]) -> None:
+    for source in sources[1:]:
+        remedy = "name one file, and call `trainyard convert` again for the other"
+        raise BringError(Note(UNREADABLE, source.name, 0, f"it does not belong to {sources[0].name}", remedy))

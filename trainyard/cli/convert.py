@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard convert`: makes a stack file of what another system runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from catalog.platforms import default_platform, platform_spellings, platform_word
+from catalog.secret_looks import without_tokens
+from trainyard.bring.assemble import assemble_stack, render_stack
+from trainyard.bring.notes import BringError, Note
+from trainyard.bring.readers import read_brought_job
+from trainyard.bring.source_text import read_source_text
+from trainyard.cli.out import print_data, say_aside
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--stack", default="", metavar="TEAM-ENVIRONMENT", help="The name of the stack: vision-dev, for instance."
+)
+@click.option(
+    "--platform",
+    type=click.Choice(list(platform_spellings())),
+    default=platform_word(default_platform()),
+    show_default=True,
+    help="Where the stack is to run.",
+)
+def convert(files: tuple[str, ...], stack: str, platform: str) -> None:
+    """Make a stack file of FILE, on standard output: a batch script of Slurm.
+
+    Call it in the folder where the script is submitted. Several files are one job, if they need one another. Notes say
+    what is not brought, with line, reason and remedy: on standard error, and in the head of the file.
+
+    Exits with 0 when everything is brought, 1 when something is left out, 2 when there is no stack.
+    """
+    try:
+        sources = [read_source_text(Path(file), file) for file in files]
+        job, taker = read_brought_job(sources)
+        home = Path(os.environ.get("HOME") or "/")
+        config = assemble_stack(job, taker, platform_spellings()[platform], stack, home)
+    except BringError as error:
+        _say_notes([error.note])
+        sys.exit(2)
+    print_data(without_tokens(render_stack(config, files, taker.notes)).rstrip("\n"))
+    _say_notes(taker.notes)
+    sys.exit(1 if any(note.severity == "warning" for note in taker.notes) else 0)
+
+
+def _say_notes(notes: Sequence[Note]) -> None:
+    for note in notes:
+        say_aside(note.text())
