@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcloud.environments import apt, cache
-from localcloud.environments.watched_commands import MakeProgress
 from tests.support.nodes import block
 from tests.support.waiting import eventually
 
@@ -53,16 +52,24 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
+class _Silent:
+    def say(self, text: str) -> None:
+        pass
+
+    def update(self, text: str) -> None:
+        pass
+
+
 def fetched_slurm(may_fetch: bool) -> Path | None:
     """The folder of the unpacked packages; None if they are not there and may not be fetched."""
     folder = cache.environments_cache() / f"tests-slurm-{VERSION}"
     if not (folder / "ready").exists() and may_fetch:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with cache.lock_environment(folder, print):
+        with cache.lock_environment(folder, lambda text: None):
             if not (folder / "ready").exists():
                 cache.clear_folder(folder)
                 folder.mkdir(parents=True)
-                apt.fetch_debian_packages(PACKAGES, folder, MakeProgress(print))
+                apt.fetch_debian_packages(PACKAGES, folder, _Silent())
                 (folder / "ready").touch()
     return folder if (folder / "ready").exists() else None
 
@@ -95,11 +102,10 @@ class SlurmCluster:
         assert done.returncode == 0, f"{words}: {done.stderr}"
         return done.stdout
 
-    def run_script(self, script: Path, *options: str) -> str:
-        """Submits a script, waits for its end, and returns what it printed."""
-        output = script.with_suffix(".out")
-        self.call("sbatch", "--wait", f"--output={output}", *options, script.name, cwd=script.parent)
-        return output.read_text("utf-8")
+    def run_script(self, script: Path) -> str:
+        """Submits a script, waits for the end of its jobs, and returns what they printed."""
+        self.call("sbatch", "--wait", f"--output={script}.%j.out", script.name, cwd=script.parent)
+        return "".join(file.read_text("utf-8") for file in script.parent.glob(f"{script.name}.*.out"))
 
 
 @contextmanager
