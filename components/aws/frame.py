@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.tables import table
+from schemas.name_suggestions import count_noun
 from schemas.stack_frame import NO_ACCOUNT, PLACEHOLDER, ChosenImage, ChosenMachine, MachineNeeds, StackFrame
 
 
@@ -49,7 +50,7 @@ def choose_machine(needs: MachineNeeds) -> ChosenMachine:
     if not needs.gpus or named:
         return ChosenMachine(name, {}, "")
     why = f"no machine has {needs.gpus} {needs.gpu.strip()}" if needs.gpu else "nothing says which GPU it is"
-    return ChosenMachine(name, {}, f"{name} is the smallest machine with {needs.gpus} GPUs, and {why}")
+    return ChosenMachine(name, {}, f"{name} is the smallest machine with {count_noun(needs.gpus, 'GPU')}, and {why}")
 
 
 def choose_image(reference: str) -> ChosenImage:

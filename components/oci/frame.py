@@ -13,6 +13,7 @@ from typing import Any
 
 from catalog.tables import table
 from components.oci.stack import is_ocid
+from schemas.name_suggestions import count_noun
 from schemas.stack_frame import PLACEHOLDER, ChosenImage, ChosenMachine, MachineNeeds, StackFrame
 
 _CONFIG_VARIABLE, _PROFILE_VARIABLE = "OCI_CLI_CONFIG_FILE", "OCI_CLI_PROFILE"
@@ -65,7 +66,7 @@ def choose_machine(needs: MachineNeeds) -> ChosenMachine:
         return ChosenMachine(name, {}, "")
     else:
         why = "nothing says which GPU it is"
-    return ChosenMachine(name, {}, f"{name} is the cheapest shape with {needs.gpus} GPUs, and {why}")
+    return ChosenMachine(name, {}, f"{name} is the cheapest shape with {count_noun(needs.gpus, 'GPU')}, and {why}")
 
 
 def choose_image(reference: str) -> ChosenImage:

@@ -4,24 +4,75 @@
 from __future__ import annotations
 
 import shutil
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from tests.support.bringing import converted_nodes
-from tests.support.slurm_answers import (
-    SCRIPTS,
-    comparable_lines,
-    live_answers,
-    recorded_answers,
-)
+from schemas.judge import judge_file
+from tests.support.bringing import BRING, STACK, convert, converted_nodes
+from tests.support.slurm_answers import SCRIPTS, comparable_lines, live_answers, recorded_answers
 from tests.support.slurm_cluster import fetched_slurm, slurm_cluster
 
 _RUNS = {"array": "array-task-3"}
+EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((BRING / "expected.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_file_becomes_a_stack_that_passes_check(name: str, tmp_path: Path) -> None:
+    """Or is refused with the line. The notes on standard error are those in the head of the stack."""
+    expected, source = EXPECTED[name], BRING / name
+    shutil.copytree(source if source.is_dir() else source.parent, tmp_path, dirs_exist_ok=True)
+    files = sorted(file.name for file in source.iterdir()) if source.is_dir() else [source.name]
+    made = convert(tmp_path, *files, *expected.get("options", ()))
+    assert made.code == expected["exit"], made.notes
+    assert [part for part in expected["says"] if part not in made.notes] == [], made.notes
+    assert "hf_AbCdEf" not in made.notes + made.stack
+    if made.code == 2:
+        assert not made.stack
+        return
+    assert [line for line in made.notes.splitlines() if f"# {line}" not in made.stack] == []
+    (config,) = yaml.safe_load(made.stack).values()
+    (job,) = config["trainyard:jobs"].values()
+    assert {key: job.get(key) for key in expected.get("job", ())} == expected.get("job", {})
+    file = tmp_path / f"Pulumi.{STACK}.yaml"
+    file.write_text(made.stack)
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
+    found = judge_file(file, str(file)).findings
+    assert not [finding for finding in found if finding.severity == "error"]
+    # What nobody could know is found by `check`, too.
+    unfilled = [finding for finding in found if finding.code == "TY6000"]
+    assert len(unfilled) == made.codes().count("TB203")
+
+
+# Who wrote a file, and why it is no batch script -> part of the only note.
+_BROKEN = {
+    "dos": (b"#!/bin/bash\r\n#SBATCH -N 2\r\n", "its lines end as on DOS"),
+    "none": (b"#SBATCH -N 2\nsrun x\n", "does not begin with `#!`"),
+    "binary": (b"#!/bin/bash\n\0\0", "it is a binary file"),
+    "large": (b"#!/bin/bash\n" + b"#" * 3_000_000, "it has more than 2 MB"),
+    "other": (b"hello\n", "it is not"),
+    "nodes": (b"#!/bin/bash\n#SBATCH --nodes={{ nodes }}\n", ":2: error TB003: `--nodes={{` is not a whole number"),
+    "array": (b"#!/bin/bash\n#SBATCH --array=0-9999\n", ":2: error TB002: `--array=0-9999` makes more than 64 runs"),
+    "time": (b"#!/bin/bash\n#SBATCH --time=soon\n", ":2: error TB003: `--time=soon` is not a time"),
+    "quote": (b"#!/bin/bash\n#SBATCH --job-name='x\n", "cannot be split"),
+}
+
+
+@pytest.mark.parametrize("name", _BROKEN)
+def test_what_is_no_batch_script_is_refused_with_the_reason(name: str, tmp_path: Path) -> None:
+    content, why = _BROKEN[name]
+    (tmp_path / "job").write_bytes(content)
+    made = convert(tmp_path, "job")
+    assert (made.code, made.stack, len(made.notes.splitlines())) == (2, "", 1)
+    assert why in made.notes
 
 
 @pytest.mark.parametrize(
-    "script", [pytest.param(one, id=one.stem, marks=() if one.stem == "gang" else pytest.mark.torture) for one in SCRIPTS]
+    "script",
+    [pytest.param(one, id=one.stem, marks=() if one.stem == "gang" else pytest.mark.torture) for one in SCRIPTS],
 )
 def test_a_batch_script_sees_what_it_saw_under_slurm(script: Path, tmp_path: Path) -> None:
     """Every variable of the batch part and of every task, the layout of many steps, and the codes of a failing one."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -84,10 +84,6 @@ class NoteTaker:
     def refuse(self, code: str, line: int, message: str, remedy: str) -> BringError:
         """An error to raise."""
         return BringError(Note(code, self.file, line, message, remedy))
-
-    @property
-    def errors(self) -> Iterator[Note]:
-        return (note for note in self.notes if note.severity == "error")
 
 
 def shown_value(name: str, value: object) -> str:

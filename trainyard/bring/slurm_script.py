@@ -26,7 +26,7 @@ _REFERENCE = re.compile(r"\$\{?(\w+)\}?")
 _PMI = re.compile(r"\bsrun\b.*--mpi(?:=|\s+)[\"']?(pmi\w*|cray\w*)")
 _MULTI = re.compile(r"\bsrun\b.*--(multi-prog|het-group)\b")
 _PATH = re.compile(r"(?<![\w$}./~:@-])/[\w.$\{\}-]+(?:/[\w.$\{\}*-]+)+")
-_COMMAND = r"(?:^|[;&|(`]|\bthen|\bdo|\belse|\bsrun\b[^|;&]*|\btime|\bexec|\bsudo|\bnohup)\s*"
+_COMMAND = r"(?:^|[;&|(`]|\btrap\s+[\"']|\bthen|\bdo|\belse|\bsrun\b[^|;&]*|\btime|\bexec|\bsudo|\bnohup)\s*"
 _CALLS_SRUN = re.compile(r"\bsrun\b")
 _SHOWN_PATHS = 6
 # torchrun's own, and that of what takes an address and no port.

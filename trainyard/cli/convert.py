@@ -47,9 +47,13 @@ def convert(files: tuple[str, ...], stack: str, platform: str) -> None:
     except BringError as error:
         _say_notes([error.note])
         sys.exit(2)
-    print_data(without_tokens(render_stack(config, files, taker.notes)).rstrip("\n"))
-    _say_notes(taker.notes)
-    sys.exit(1 if any(note.severity == "warning" for note in taker.notes) else 0)
+    notes = sorted(taker.notes, key=lambda note: note.line or sys.maxsize)
+    _say_notes(notes)
+    severities = {note.severity for note in notes}
+    if "error" in severities:
+        sys.exit(2)
+    print_data(without_tokens(render_stack(config, files, notes)).rstrip("\n"))
+    sys.exit(1 if "warning" in severities else 0)
 
 
 def _say_notes(notes: Sequence[Note]) -> None:

@@ -30,6 +30,7 @@ class Step:
     def __init__(self, words: Sequence[str], environment: Mapping[str, str], state: Mapping[str, Any]) -> None:
         self.options, self.command = parse_options(words)
         everyone, layout = state["addresses"], state["layout"]
+        self._cpus = dict(zip(everyone, state["cpus"]))
         asked = self.options.get("ntasks") or environment.get("SLURM_NTASKS") or environment.get("SLURM_NPROCS")
         per_node = self.options.get("ntasks-per-node") or environment.get("SLURM_NTASKS_PER_NODE")
         # `-N 1-4`: as many as there are.
@@ -81,6 +82,7 @@ class Step:
         os.umask(mask)
         found = {
             "SLURMD_NODENAME": node,
+            "SLURM_CPUS_ON_NODE": str(self._cpus[node]),
             "SLURM_DISTRIBUTION": self.distribution,
             "SLURM_GTIDS": ",".join(map(str, self.ranks[index])),
             "SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0": environment.get("SLURM_JOB_CPUS_PER_NODE", "1"),

@@ -36,16 +36,17 @@ def variables(launch: Launch, place: Place, environment: Mapping[str, str], fold
     tasks = asked or nodes * (per_node or 1)
     layout = spread_tasks(tasks, [per_node or tasks] * nodes)
     each = _count(environment, "SLURM_CPUS_PER_TASK") or 1
+    cpus = [count * each for count in layout]
     start = f"{launch.stack}/{launch.run}/{launch.attempt}/{launch.folder or ''}"
     job_id = str(zlib.crc32(start.encode()) % _LARGEST_ID + 1)
     found = {
         "SLURMD_NODENAME": address,
         "SLURM_CLUSTER_NAME": "trainyard",
         "SLURM_CONF": "/etc/slurm/slurm.conf",
-        "SLURM_CPUS_ON_NODE": str(layout[0] * each),
+        "SLURM_CPUS_ON_NODE": str(cpus[0]),
         "SLURM_GTIDS": "0",
         "SLURM_JOBID": job_id,
-        "SLURM_JOB_CPUS_PER_NODE": compress_counts([count * each for count in layout]),
+        "SLURM_JOB_CPUS_PER_NODE": compress_counts(cpus),
         "SLURM_JOB_GID": str(os.getgid()),
         "SLURM_JOB_ID": job_id,
         "SLURM_JOB_NAME": launch.job,
@@ -82,6 +83,7 @@ def variables(launch: Launch, place: Place, environment: Mapping[str, str], fold
         "addresses": place.addresses,
         "rank": launch.rank,
         "layout": layout,
+        "cpus": cpus,
         "folder": place.scratch,
         "signal": environment.get(_SIGNAL, ""),
         "end": time.time() + minutes * 60 if minutes else 0,
