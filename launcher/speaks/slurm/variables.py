@@ -88,8 +88,11 @@ def variables(launch: Launch, place: Place, environment: Mapping[str, str], fold
         "signal": environment.get(_SIGNAL, ""),
         "end": time.time() + minutes * 60 if minutes else 0,
     }
+    # torchrun tells other nodes this machine's host name, which they could not resolve. By this variable, which stands
+    # for its option `--local_addr`, it tells them the address.
+    own = {STATE: json.dumps(state), "PET_LOCAL_ADDR": place.address}
     # What the job itself says stays.
-    return {STATE: json.dumps(state), **{key: environment.get(key, value) for key, value in found.items()}}
+    return {**own, **{key: environment.get(key, value) for key, value in found.items()}}
 
 
 def wrap_command(words: Sequence[str]) -> list[str]:

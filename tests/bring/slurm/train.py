@@ -15,7 +15,7 @@ dist.init_process_group("gloo")
 torch.manual_seed(dist.get_rank())
 model = DistributedDataParallel(torch.nn.Linear(4, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(arguments.steps):
+for _step in range(arguments.steps):
     optimizer.zero_grad()
     loss = model(torch.ones(8, 4)).square().mean()
     loss.backward()
