@@ -46,6 +46,10 @@ def assemble_stack(job: BroughtJob, taker: NoteTaker, platform: str, stack: str,
         elif chosen is None:
             message = "it names no image, so one of your own is meant"
             taker.note(CHOICE, 0, message, "run `trainyard image build` and `trainyard image push`")
+    if keys.get("code") == "." and job.script and not Path(job.script).is_file():
+        del keys["code"]
+        message = f"{job.script[:80]} is not in this folder, so the image has to have it"
+        taker.note(CHOICE, 0, message, "name the folder of the code under `code`, if it is elsewhere")
     keys = {**frame.job(job.needs), **keys, **({} if "shape" in keys else {"shape": machine.shape})}
     config = {
         **_merged(

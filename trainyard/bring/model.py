@@ -18,7 +18,8 @@ _NO_NAME = re.compile(r"[^a-z0-9]+")
 class BroughtJob:
     """`keys`: those of a job in a stack file, without image and shape. `image` as the source names it, or empty.
 
-    `config`: more keys of the stack. `network`: of `trainyard:network`."""
+    `config`: more keys of the stack. `network`: of `trainyard:network`. `script`: what a folder of code must have.
+    """
 
     name: str
     keys: Mapping[str, Any]
@@ -26,6 +27,7 @@ class BroughtJob:
     image: str = ""
     image_line: int = 0
     machine_line: int = 0
+    script: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     network: Mapping[str, Any] = field(default_factory=dict)
 

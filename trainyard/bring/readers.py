@@ -6,22 +6,27 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from trainyard.bring.ads import is_ads_job, read_ads_job
 from trainyard.bring.model import BroughtJob
 from trainyard.bring.notes import UNREADABLE, BringError, Note, NoteTaker
+from trainyard.bring.slurm import read_batch_script
 from trainyard.bring.source_text import SourceText
+from trainyard.bring.yaml_text import read_yaml_documents
 
 _DIRECTIVE = re.compile(r"^#SBATCH\b", re.MULTILINE)
-_KNOWN = "a batch script of Slurm"
+_KNOWN = "a batch script of Slurm, nor a distributed job of ADS"
 
 
 def read_brought_job(sources: Sequence[SourceText]) -> tuple[BroughtJob, NoteTaker]:
     """The job of the files. BringError if they are of no known kind, or no stack can do what they ask for."""
     first = sources[0]
     if first.text.startswith("#!") or _DIRECTIVE.search(first.text):
-        from trainyard.bring.slurm import read_batch_script
-
         _require_one(sources)
         return read_batch_script(first)
+    documents = [document for source in sources for document in read_yaml_documents(source)]
+    if documents and is_ads_job(documents[0]):
+        _require_one(sources)
+        return read_ads_job(documents[0])
     raise BringError(Note(UNREADABLE, first.name, 0, f"it is not {_KNOWN}", "see docs/bringing.md"))
 
 

@@ -32,7 +32,7 @@ from trainyard.cli.out import print_data, say_aside
     help="Where the stack is to run.",
 )
 def convert(files: tuple[str, ...], stack: str, platform: str) -> None:
-    """Make a stack file of FILE, on standard output: a batch script of Slurm.
+    """Make a stack file of FILE, on standard output: a batch script of Slurm, or a distributed job of ADS.
 
     Call it in the folder where the script is submitted. Several files are one job, if they need one another. Notes say
     what is not brought, with line, reason and remedy: on standard error, and in the head of the file.
