@@ -13,15 +13,7 @@ from catalog.tables import table
 from schemas.stack_frame import PLACEHOLDER, MachineNeeds
 from trainyard.bring.keys import judge_document
 from trainyard.bring.model import BroughtJob, stack_name
-from trainyard.bring.notes import (
-    CHOICE,
-    IMPOSSIBLE,
-    LEFT_OUT,
-    OTHERWISE,
-    SENSELESS,
-    NoteTaker,
-    is_secret,
-)
+from trainyard.bring.notes import CHOICE, IMPOSSIBLE, LEFT_OUT, OTHERWISE, SENSELESS, NoteTaker, is_secret
 from trainyard.bring.yaml_text import YamlDocument
 
 _INFRASTRUCTURE = ("spec", "infrastructure", "spec")
@@ -82,9 +74,7 @@ class _AdsReader:
         keys |= {"image": image} if image else {}
         keys["runs"] = {"base": {}}
         script = self._text(*_RUNTIME, "entryPoint")
-        return BroughtJob(
-            stack_name(named), keys, MachineNeeds(), script=script, config={**self._existing(), **config}
-        )
+        return BroughtJob(stack_name(named), keys, MachineNeeds(), script=script, config={**self._existing(), **config})
 
     def _text(self, *path: str | int) -> str:
         value = self._document.at(*path)
@@ -95,7 +85,10 @@ class _AdsReader:
 
     def _roles(self) -> Mapping[str, Any]:
         """The framework's roles, by their modes."""
-        by_mode = {row.mode: name for name, row in frameworks.framework_row(self._framework, self._strategy or None).roles.items()}
+        by_mode = {
+            row.mode: name
+            for name, row in frameworks.framework_row(self._framework, self._strategy or None).roles.items()
+        }
         roles: dict[str, Any] = {}
         for called, mode in _ROLES.items():
             path = (*_CLUSTER, called)
@@ -119,7 +112,9 @@ class _AdsReader:
         ports: Mapping[str, Mapping[str, str]] = table("bring/ads")["variables"]
         for index, item in enumerate(self._document.at(*path) or ()):
             line = self._line(*path, index)
-            name, value = (str(item.get(key, "")) for key in ("name", "value")) if isinstance(item, Mapping) else ("", "")
+            name, value = (
+                (str(item.get(key, "")) for key in ("name", "value")) if isinstance(item, Mapping) else ("", "")
+            )
             if self._kind in ports.get(name, {}) and value.isdigit():
                 self._ports[ports[name][self._kind]] = int(value)
             elif not name:
@@ -198,7 +193,9 @@ class _AdsReader:
         for path, other in images.items():
             if other and other != text:
                 message = f"`image` of {path[0]} was left out: all nodes of a job have the same, {text[:80]}"
-                self._taker.note(LEFT_OUT, self._line(*_CLUSTER, *path, "image"), message, "make one image for all roles")
+                self._taker.note(
+                    LEFT_OUT, self._line(*_CLUSTER, *path, "image"), message, "make one image for all roles"
+                )
         match = _REGISTRY.fullmatch(text)
         if not match:
             return "", {}

@@ -16,12 +16,7 @@ def judge_document(document: YamlDocument, rows: Mapping[str, Mapping[str, Any]]
 
 
 def _judge_below(
-    document: YamlDocument,
-    value: Any,
-    path: Path,
-    shown: str,
-    rows: Mapping[str, Mapping[str, Any]],
-    taker: NoteTaker,
+    document: YamlDocument, value: Any, path: Path, shown: str, rows: Mapping[str, Mapping[str, Any]], taker: NoteTaker
 ) -> None:
     if shown in rows or (shown and not isinstance(value, Mapping | list)) or (shown and not value):
         if shown not in rows and not value and value is not False and value != 0:

@@ -37,11 +37,9 @@ class YamlDocument:
         """A value; None if it is not there."""
         value = self.data
         for step in path:
-            if isinstance(value, Mapping) and step in value:
+            try:
                 value = value[step]
-            elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-                value = value[step]
-            else:
+            except (KeyError, IndexError, TypeError):
                 return None
         return value
 
