@@ -63,9 +63,8 @@ class Workplace:
         if self.launch.checkpoints is not None:
             self._fence = self._fence_of(self.launch.checkpoints)
             self._checkpoints = self._sync(self.checkpoints, self.launch.checkpoints, "", self._fence)
-        own = frozenset(
-            os.path.realpath(folder) for folder in filter(None, (self.root, self.scratch, *self._outputs()))
-        )
+        folders = (str(self.root), self.scratch, *map(str, self._outputs()))
+        own = frozenset(os.path.realpath(folder) for folder in folders if folder)
         self._stray_files = StrayFiles(self.environment, Patterns.of(self.launch.keep), own)
 
     def _sync(self, local: Path, uri: str, below: str, fence: Fence | None = None) -> Sync:

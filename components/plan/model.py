@@ -210,8 +210,8 @@ class JobPlan:
 
     @property
     def by_shell(self) -> bool:
-        """Whether a shell runs its commands as they are written, without any preparation."""
-        return False
+        """Whether its commands run as they are written, without any preparation. So do scripts of other systems."""
+        return any("speaks" in node.launch for run in self.runs.values() for node in run.nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

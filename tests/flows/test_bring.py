@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tomllib
 from pathlib import Path
@@ -12,7 +13,10 @@ import pytest
 import yaml
 
 from schemas.judge import judge_file
-from tests.support.bringing import BRING, STACK, convert, converted_nodes
+from tests.support.ads_answers import JOBS
+from tests.support.ads_answers import recorded_answers as answers_of_ads
+from tests.support.bringing import BRING, STACK, convert, converted_nodes, planned_nodes
+from tests.support.rehearsing import Rehearsals
 from tests.support.slurm_answers import SCRIPTS, comparable_lines, live_answers, recorded_answers
 from tests.support.slurm_cluster import fetched_slurm, slurm_cluster
 
@@ -99,9 +103,53 @@ def test_a_batch_script_sees_what_it_saw_under_slurm(script: Path, tmp_path: Pat
         assert of_node == [line for line in expected if line.startswith(("batch", "host"))]
 
 
+# What a node's image of ADS reads, and a stack says in another way: its own folder of the bucket, Dask's start options.
+_OTHERWISE = ("OCI__WORK_DIR", "OCI__EPHEMERAL", "OCI__START_ARGS")
+
+
+@pytest.mark.parametrize("file", JOBS, ids=lambda file: file.stem)
+def test_each_node_gets_what_ads_gives_it(file: Path, tmp_path: Path) -> None:
+    """The same variables with the same values, but for secrets and what notes name."""
+    shutil.copytree(file.parent, tmp_path, dirs_exist_ok=True)
+    made = convert(tmp_path, file.name)
+    (job,) = yaml.safe_load(made.stack)["config"]["trainyard:jobs"]
+    nodes = planned_nodes(made.stack, tmp_path, job, "base", of_platform=True)
+    expected = answers_of_ads()[file.name]
+    assert len(nodes) == len(expected)
+    for node, given in zip(nodes, expected, strict=True):
+        told = {name: str(value) for name, value in node.environment.items()}
+        # ADS forgets where an argument ends, and has a variable of its own for the last ones.
+        script = [" ".join(shlex.split(told.get("OCI__ENTRY_SCRIPT_ARGS", "")))]
+        theirs = " ".join(given[key] for key in ("OCI__ENTRY_SCRIPT_ARGS", "OCI__ENTRY_SCRIPT_KWARGS") if key in given)
+        assert script == [theirs]
+        left_out = [name for name, value in given.items() if name in made.notes or value in ("", "None")]
+        skipped = {*_OTHERWISE, *left_out, "OCI__ENTRY_SCRIPT_ARGS", "OCI__ENTRY_SCRIPT_KWARGS"}
+        skipped |= {
+            name
+            for name in given
+            if name.startswith("OCI__C") and "certificate" in made.notes and name != "OCI__CLUSTER_TYPE"
+        }
+        skipped |= {name for name in given if name.startswith("OCI__RUNTIME") and "code in oci://" in made.notes}
+        assert {name: told.get(name) for name in given if name not in skipped} == {
+            name: value for name, value in given.items() if name not in skipped
+        }
+
+
 @pytest.mark.torture
 def test_slurm_itself_still_answers_as_recorded(tmp_path: Path) -> None:
     packages = fetched_slurm(may_fetch=True)
     assert packages is not None
     with slurm_cluster(packages, tmp_path / "cluster") as cluster:
         assert live_answers(cluster, tmp_path) == recorded_answers()
+
+
+@pytest.mark.engine
+def test_a_converted_script_trains_in_a_rehearsal(tmp_path: Path) -> None:
+    """torchrun under srun, on two nodes, through the plan's own rules. The script fails if it sees other ranks than
+    under Slurm."""
+    rehearsals = Rehearsals(tmp_path / "home", tmp_path / "stacks")
+    shutil.copytree(BRING / "slurm", rehearsals.stacks, ignore=lambda _, names: {*names} - {"ddp.sbatch", "train.py"})
+    made = convert(rehearsals.stacks, "ddp.sbatch")
+    (rehearsals.stacks / f"Pulumi.{STACK}.yaml").write_text(made.stack)
+    report = rehearsals.report(STACK)
+    assert [(run["job"], run["verdict"]) for run in report["runs"]] == [("ddp", "passed")], report

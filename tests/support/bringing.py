@@ -47,12 +47,14 @@ def convert(folder: Path, *words: str) -> Converted:
     return Converted(done.returncode, done.stdout, done.stderr)
 
 
-def planned_nodes(stack: str, folder: Path, job_name: str, run: str) -> tuple[NodePlan, ...]:
-    """The nodes of a run of a converted stack, without what only its platform knows."""
+def planned_nodes(stack: str, folder: Path, job_name: str, run: str, of_platform: bool = False) -> tuple[NodePlan, ...]:
+    """The nodes of a run of a converted stack: with what only its platform knows, or without."""
     file = folder / f"Pulumi.{STACK}.yaml"
     file.write_text(stack, "utf-8")
     (folder / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n", "utf-8")
     planned = plan_file(file, lambda text: None).jobs[job_name].runs[run].nodes
+    if of_platform:
+        return planned
     return tuple(
         replace(node, environment={key: text for key, text in node.environment.items() if not key.startswith("OCI_")})
         for node in planned

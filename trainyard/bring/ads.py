@@ -85,7 +85,7 @@ class _AdsReader:
 
     def _roles(self) -> Mapping[str, Any]:
         """The framework's roles, by their modes."""
-        by_mode = {
+        by_mode: dict[str, str] = {
             row.mode: name
             for name, row in frameworks.framework_row(self._framework, self._strategy or None).roles.items()
         }
@@ -188,7 +188,8 @@ class _AdsReader:
 
     def _image(self) -> tuple[str, Mapping[str, Any]]:
         """The image of the cluster, in the repository that has it already."""
-        images = {path: self._text(*_CLUSTER, *path, "image") for path in ((), ("main",), ("worker",), ("ps",))}
+        places: tuple[tuple[str, ...], ...] = ((), ("main",), ("worker",), ("ps",))
+        images = {path: self._text(*_CLUSTER, *path, "image") for path in places}
         text = next(filter(None, images.values()), "")
         for path, other in images.items():
             if other and other != text:

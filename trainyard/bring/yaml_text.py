@@ -35,11 +35,11 @@ class YamlDocument:
 
     def at(self, *path: str | int) -> Any:
         """A value; None if it is not there."""
-        value = self.data
+        value: Any = self.data
         for step in path:
             try:
-                value = value[step]
-            except (KeyError, IndexError, TypeError):
+                value = value[step] if isinstance(value, Mapping) else value[int(step)]
+            except (KeyError, IndexError, TypeError, ValueError):
                 return None
         return value
 

@@ -77,7 +77,7 @@ def prepare_stack(
         folder = program or (file.parent / job.code.folder if job.code and job.code.folder else None)
         if folder is None:
             why = "there is no built-in program for its framework"
-            if job.by_shell or job.speaks:
+            if job.by_shell:
                 why = "no built-in program can take the place of commands that a shell runs as they are written"
             made.not_rehearsed.setdefault(name, []).append(f"its code is in git or in the image, and {why}")
             continue
@@ -138,7 +138,7 @@ def plan_with_runs(config: Mapping[str, Any], prepared: PreparedStack, home: Pat
 def program_of(plan: Plan, name: str) -> Path | None:
     """The built-in program for a job's framework and strategy. None if the job runs shell commands of its own."""
     job = plan.jobs[name]
-    if job.by_shell or job.speaks:
+    if job.by_shell:
         return None
     named = PROGRAMS.get(f"{job.framework}/{job.strategy}") or PROGRAMS.get(job.framework)
     return PROJECT / named if named else None

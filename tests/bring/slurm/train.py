@@ -20,8 +20,8 @@ for _step in range(arguments.steps):
     loss = model(torch.ones(8, 4)).square().mean()
     loss.backward()
     optimizer.step()
-ranks = [None] * dist.get_world_size()
-dist.all_gather_object(ranks, (dist.get_rank(), os.environ["SLURM_NODEID"], os.environ["SLURM_NNODES"]))
-if dist.get_rank() == 0:
-    print("trained with", sorted(ranks), flush=True)
+seen = [None] * dist.get_world_size()
+dist.all_gather_object(seen, (dist.get_rank(), os.environ["SLURM_NODEID"], os.environ["SLURM_NNODES"]))
+# Two processes on each of two nodes, wherever they run.
+assert seen == [(0, "0", "2"), (1, "0", "2"), (2, "1", "2"), (3, "1", "2")], seen
 dist.destroy_process_group()
