@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -24,7 +24,7 @@ JOBS = [file for file in sorted((BRING / "ads").glob("*.yaml")) if "unknown" not
 _MORE = ("+" * 80, "~" * 80)
 
 
-def asked_ads(program: str, file: Path, home: Path) -> list[Mapping[str, str]]:
+def asked_ads(program: str, file: Path, home: Path) -> Sequence[Mapping[str, str]]:
     """The variables of each node, in the order in which ADS starts them."""
     done = subprocess.run(
         [
@@ -45,8 +45,8 @@ def asked_ads(program: str, file: Path, home: Path) -> list[Mapping[str, str]]:
     return nodes
 
 
-def recorded_answers() -> Mapping[str, list[Mapping[str, str]]]:
-    answers: Mapping[str, list[Mapping[str, str]]] = json.loads(RECORDED.read_text("utf-8"))
+def recorded_answers() -> Mapping[str, Sequence[Mapping[str, str]]]:
+    answers: Mapping[str, Sequence[Mapping[str, str]]] = json.loads(RECORDED.read_text("utf-8"))
     return answers
 
 
