@@ -14,7 +14,7 @@ from schemas.name_suggestions import count_noun
 from schemas.stack_frame import NO_ACCOUNT, PLACEHOLDER, ChosenImage, ChosenMachine, MachineNeeds, StackFrame
 
 
-def stack_config(home: Path) -> Mapping[str, Any]:
+def aws_stack_config(home: Path) -> Mapping[str, Any]:
     return {
         "aws:region": os.environ.get("AWS_REGION") or _configured_region(home) or "us-east-1",
         "trainyard:platform": "aws",
@@ -33,7 +33,7 @@ def _configured_region(home: Path) -> str:
         return ""
 
 
-def choose_machine(needs: MachineNeeds) -> ChosenMachine:
+def choose_instance_type(needs: MachineNeeds) -> ChosenMachine:
     """The smallest machine that has all of it."""
     machines: Mapping[str, Mapping[str, Any]] = table("aws_machines")["machines"]
     kind = "nvidia" if needs.gpus else None
@@ -53,13 +53,15 @@ def choose_machine(needs: MachineNeeds) -> ChosenMachine:
     return ChosenMachine(name, {}, f"{name} is the smallest machine with {count_noun(needs.gpus, 'GPU')}, and {why}")
 
 
-def choose_image(reference: str) -> ChosenImage:
+def image_as_named(reference: str) -> ChosenImage:
     return ChosenImage(reference, "")
 
 
-def job_keys(needs: MachineNeeds) -> Mapping[str, Any]:
+def cluster_of_job(needs: MachineNeeds) -> Mapping[str, Any]:
     disk = {"blockStorageGb": needs.disk_gb} if needs.disk_gb else {}
     return {**disk, "cluster": {"ami": "nvidia" if needs.gpus else "none", "stopWhenIdle": 10}}
 
 
-STACK_FRAME = StackFrame(config=stack_config, machine=choose_machine, image=choose_image, job=job_keys)
+STACK_FRAME = StackFrame(
+    config=aws_stack_config, machine=choose_instance_type, image=image_as_named, job=cluster_of_job
+)

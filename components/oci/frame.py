@@ -23,7 +23,7 @@ _MOST_OCPUS, _MOST_MEMORY, _USUAL_MEMORY = 94, 64, 8
 _LEAST_DISK, _MOST_DISK = 100, 10240
 
 
-def stack_config(home: Path) -> Mapping[str, Any]:
+def oci_stack_config(home: Path) -> Mapping[str, Any]:
     """The tenancy's root compartment is a place where every stack may be made; most want another."""
     settings = _oci_settings(home)
     tenancy = settings.get("tenancy", "")
@@ -47,7 +47,7 @@ def _oci_settings(home: Path) -> Mapping[str, str]:
         return {}
 
 
-def choose_machine(needs: MachineNeeds) -> ChosenMachine:
+def choose_shape(needs: MachineNeeds) -> ChosenMachine:
     """The cheapest shape that has all of it, or a flexible one where no GPU is asked for."""
     if not needs.gpus:
         ocpus = min(_MOST_OCPUS, max(1, math.ceil(needs.cpus / 2)))
@@ -69,7 +69,7 @@ def choose_machine(needs: MachineNeeds) -> ChosenMachine:
     return ChosenMachine(name, {}, f"{name} is the cheapest shape with {count_noun(needs.gpus, 'GPU')}, and {why}")
 
 
-def choose_image(reference: str) -> ChosenImage:
+def image_in_registry(reference: str) -> ChosenImage:
     """Job runs pull from OCI's registry only, so an image of another one has to be pushed there."""
     host, _, _ = reference.partition("/")
     if ".ocir.io" in host or host.startswith("ocir."):
@@ -80,8 +80,8 @@ def choose_image(reference: str) -> ChosenImage:
     )
 
 
-def job_keys(needs: MachineNeeds) -> Mapping[str, Any]:
+def disk_of_job(needs: MachineNeeds) -> Mapping[str, Any]:
     return {"blockStorageGb": min(max(needs.disk_gb, _LEAST_DISK), _MOST_DISK)} if needs.disk_gb else {}
 
 
-STACK_FRAME = StackFrame(config=stack_config, machine=choose_machine, image=choose_image, job=job_keys)
+STACK_FRAME = StackFrame(config=oci_stack_config, machine=choose_shape, image=image_in_registry, job=disk_of_job)

@@ -13,26 +13,26 @@ from schemas.stack_frame import PLACEHOLDER, ChosenImage, ChosenMachine, Machine
 _USUAL_MEMORY = 4
 
 
-def stack_config(_: Path) -> Mapping[str, Any]:
+def cluster_config(_: Path) -> Mapping[str, Any]:
     return {
         "trainyard:platform": "openpai",
         "trainyard:cluster": {"uri": f"https://{PLACEHOLDER}.example.com", "user": PLACEHOLDER},
     }
 
 
-def choose_machine(needs: MachineNeeds) -> ChosenMachine:
+def make_sku(needs: MachineNeeds) -> ChosenMachine:
     name = f"gpu{needs.gpus}" if needs.gpus else f"cpu{needs.cpus}"
     memory = math.ceil(needs.memory_gb) or max(1, needs.cpus) * _USUAL_MEMORY
     gpus = {"gpus": needs.gpus} if needs.gpus else {}
     return ChosenMachine(name, {"trainyard:skus": {name: {**gpus, "cpus": needs.cpus, "memoryGb": memory}}}, "")
 
 
-def choose_image(reference: str) -> ChosenImage:
+def image_of_task(reference: str) -> ChosenImage:
     return ChosenImage(reference, "")
 
 
-def job_keys(_: MachineNeeds) -> Mapping[str, Any]:
+def no_more_keys(_: MachineNeeds) -> Mapping[str, Any]:
     return {}
 
 
-STACK_FRAME = StackFrame(config=stack_config, machine=choose_machine, image=choose_image, job=job_keys)
+STACK_FRAME = StackFrame(config=cluster_config, machine=make_sku, image=image_of_task, job=no_more_keys)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def _spoken_systems(launch: Launch) -> Iterator[ModuleType]:
-    """A module for each system, with `variables` and `wrap_command`, and the names of the `PROGRAMS` that PROGRAMS_FILE
-    runs."""
+    """A module for each system, with `system_variables` and `wrap_script`, and the names of the `PROGRAMS` that
+    PROGRAMS_FILE runs."""
     from launcher.errors import LaunchError
 
     for name in launch.speaks:
@@ -33,7 +33,7 @@ def spoken_variables(launch: Launch, place: Place, environment: Mapping[str, str
     """The variables of the systems. Those of the job, which `environment` has, come first."""
     found: dict[str, str] = {}
     for system in _spoken_systems(launch):
-        found.update(system.variables(launch, place, environment, folder))
+        found.update(system.system_variables(launch, place, environment, folder))
         if system.PROGRAMS:
             path = environment.get("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
             found["PATH"] = f"{_folder_of_programs(place)}:{path}"
@@ -43,7 +43,7 @@ def spoken_variables(launch: Launch, place: Place, environment: Mapping[str, str
 def wrap_for_systems(launch: Launch, words: Sequence[str]) -> list[str]:
     """The command line of a script, as the systems start it."""
     for system in _spoken_systems(launch):
-        words = system.wrap_command(words)
+        words = system.wrap_script(words)
     return list(words)
 
 

@@ -21,6 +21,7 @@ WRITTEN_BY = {
     "launcher/aws_dl1/machine/equipment.py": "docker",
     "launcher/aws_dl1/machine/facts.py": "the deployer, and AWS",
     "launcher/aws_dl1/services.py": "AWS",
+    "launcher/speaks/slurm/programs.py": "the launcher, for the script's own programs",
     "launcher/images/lock.py": "pip, while an image is built",
     "launcher/oci/bucket.py": "OCI",
     "launcher/oci/identity.py": "OCI",

@@ -36,6 +36,8 @@ NOT_SHOWN = (
         f"#/$defs/job/properties/{key}"
         for key in (
             "options/properties/adsDriver",
+            # For scripts of other systems, which tests/bring has.
+            "speaks",
             "keep",
             # Every example has it on, as it is by default.
             "preflight",

@@ -85,7 +85,7 @@ def test_the_documents_code_matches_the_schema() -> None:
         == git
         == {name: git[name] for name in SCHEMA["properties"]["code"]["properties"]["git"]["properties"]}
     )
-    with pytest.raises(jsonschema.ValidationError, match=r"2 is not one of \[3, 4, 5\]"):
+    with pytest.raises(jsonschema.ValidationError, match=r"2 is not one of \[3, 4, 5, 6\]"):
         jsonschema.validate({**written, "version": 2}, SCHEMA)
     with pytest.raises(LaunchError, match="unexpected keyword argument 'tag'"):
         read_launch({VARIABLE: json.dumps({**written, "code": {"git": {**git, "tag": "v1"}}})})
@@ -102,7 +102,7 @@ def test_keep_is_only_in_the_documents_of_its_job() -> None:
         jsonschema.validate(written, SCHEMA)
         assert written == {**before.launch, "version": VERSION_WITH_KEEP, "keep": ["model.pt", "results/**"]}
         assert read_launch({VARIABLE: json.dumps(written)}).keep == ("model.pt", "results/**")
-        with pytest.raises(jsonschema.ValidationError, match=r"3 is not one of \[4, 5\]"):
+        with pytest.raises(jsonschema.ValidationError, match=r"3 is not one of \[4, 5, 6\]"):
             jsonschema.validate({**written, "version": 3}, SCHEMA)
     assert all("keep" not in node.launch for name in EXAMPLES for node in nodes(name))
 

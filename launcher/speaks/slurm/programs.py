@@ -30,10 +30,16 @@ _OPTIONS_OF_HOSTNAME = ((), ("-i",), ("-I",), ("--ip-address",), ("--all-ip-addr
 _TASK = ("/bin/sh", "-c", 'SLURM_TASK_PID=$$ exec "$@"', "srun")
 
 
-def main(words: Sequence[str]) -> int:
+def run_program(words: Sequence[str]) -> int:
     """Runs a program with its arguments, and returns its exit code."""
     name, *arguments = words
-    programs = {"srun": srun, "scontrol": scontrol, "sbatch": sbatch, "module": module, "batch": batch}
+    programs = {
+        "srun": run_step,
+        "scontrol": show_hostnames,
+        "sbatch": refuse_submission,
+        "module": load_nothing,
+        "batch": become_script,
+    }
     try:
         code = programs[name](arguments, dict(os.environ), json.loads(os.environ[STATE]))
         sys.stdout.flush()
@@ -45,7 +51,7 @@ def main(words: Sequence[str]) -> int:
     return 1
 
 
-def srun(words: Sequence[str], environment: Mapping[str, str], state: Mapping[str, Any]) -> int:
+def run_step(words: Sequence[str], environment: Mapping[str, str], state: Mapping[str, Any]) -> int:
     """Starts the tasks of this node, and waits for them. The others start theirs."""
     step = Step(words, environment, state)
     if not step.command:
@@ -138,7 +144,7 @@ def _thread(target: Any, *arguments: Any) -> threading.Thread:
     return thread
 
 
-def batch(words: Sequence[str], environment: Mapping[str, str], state: Mapping[str, Any]) -> int:
+def become_script(words: Sequence[str], environment: Mapping[str, str], state: Mapping[str, Any]) -> int:
     """Becomes the batch script. If the script asked for a signal before its end, a child process sends it."""
     number, due = due_signal(state["signal"], state["end"], of_batch=True)
     script = os.getpid()
@@ -157,7 +163,7 @@ def batch(words: Sequence[str], environment: Mapping[str, str], state: Mapping[s
         raise SlurmError(f"{words[0]}: {error.strerror}") from None
 
 
-def scontrol(words: Sequence[str], _: Mapping[str, str], state: Mapping[str, Any]) -> int:
+def show_hostnames(words: Sequence[str], _: Mapping[str, str], state: Mapping[str, Any]) -> int:
     """Prints the names of nodes, one a line. It can do nothing else."""
     asked = [word for word in words if not word.startswith("-")]
     if asked[:1] == ["show"] and len(asked) > 1 and asked[1].startswith("hostn"):
@@ -167,14 +173,14 @@ def scontrol(words: Sequence[str], _: Mapping[str, str], state: Mapping[str, Any
     raise SlurmError("`{}` does not work here, only `show hostnames` does".format(" ".join(asked[:2])))
 
 
-def sbatch(_: Sequence[str], __: Mapping[str, str], state: Mapping[str, Any]) -> int:
+def refuse_submission(_: Sequence[str], __: Mapping[str, str], state: Mapping[str, Any]) -> int:
     """Refuses: who starts a run needs access that runs do not have."""
     raise SlurmError(
         "a run cannot submit another one: use `trainyard run`, or add a run to the job {}".format(state["job"])
     )
 
 
-def module(_: Sequence[str], __: Mapping[str, str], ___: Mapping[str, Any]) -> int:
+def load_nothing(_: Sequence[str], __: Mapping[str, str], ___: Mapping[str, Any]) -> int:
     """Loads nothing, and says so."""
     sys.stderr.write("module: there are no modules here, the image has the software\n")
     return 0

@@ -7,6 +7,6 @@ import sys
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.abspath(f"{__file__}/../../../.."))
-    from launcher.speaks.slurm.programs import main
+    from launcher.speaks.slurm.programs import run_program
 
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_program(sys.argv[1:]))

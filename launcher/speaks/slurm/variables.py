@@ -29,7 +29,7 @@ _SIGNAL = "SBATCH_SIGNAL"
 _LARGEST_ID = 0x03FFFFFF
 
 
-def variables(launch: Launch, place: Place, environment: Mapping[str, str], folder: str) -> dict[str, str]:
+def system_variables(launch: Launch, place: Place, environment: Mapping[str, str], folder: str) -> dict[str, str]:
     """The variables of the script, the same on every node but for its own state."""
     nodes, address = launch.nodes, place.addresses[0]
     per_node, asked = _count(environment, "SLURM_NTASKS_PER_NODE"), _count(environment, "SLURM_NTASKS")
@@ -95,7 +95,7 @@ def variables(launch: Launch, place: Place, environment: Mapping[str, str], fold
     return {**own, **{key: environment.get(key, value) for key, value in found.items()}}
 
 
-def wrap_command(words: Sequence[str]) -> list[str]:
+def wrap_script(words: Sequence[str]) -> list[str]:
     """The batch script is started by a program that sets what is known only then."""
     return [sys.executable, "-I", "-S", PROGRAMS_FILE, "batch", *words]
 
