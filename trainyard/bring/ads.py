@@ -12,8 +12,8 @@ from catalog import frameworks
 from catalog.tables import table
 from schemas.stack_frame import PLACEHOLDER, MachineNeeds
 from trainyard.bring.keys import judge_document
-from trainyard.bring.model import BroughtJob, stack_name
-from trainyard.bring.notes import CHOICE, IMPOSSIBLE, LEFT_OUT, OTHERWISE, SENSELESS, NoteTaker, is_secret
+from trainyard.bring.model import BroughtJob, name_for_stack
+from trainyard.bring.notes import CHOICE, IMPOSSIBLE, LEFT_OUT, OTHERWISE, SENSELESS, NoteTaker, is_secret_text
 from trainyard.bring.yaml_text import YamlDocument
 
 _INFRASTRUCTURE = ("spec", "infrastructure", "spec")
@@ -74,7 +74,9 @@ class _AdsReader:
         keys |= {"image": image} if image else {}
         keys["runs"] = {"base": {}}
         script = self._text(*_RUNTIME, "entryPoint")
-        return BroughtJob(stack_name(named), keys, MachineNeeds(), script=script, config={**self._existing(), **config})
+        return BroughtJob(
+            name_for_stack(named), keys, MachineNeeds(), script=script, config={**self._existing(), **config}
+        )
 
     def _text(self, *path: str | int) -> str:
         value = self._document.at(*path)
@@ -119,7 +121,7 @@ class _AdsReader:
                 self._ports[ports[name][self._kind]] = int(value)
             elif not name:
                 self._taker.note(LEFT_OUT, line, "a variable without a name was left out", "give it a `name`")
-            elif is_secret(name, value):
+            elif is_secret_text(name, value):
                 remedy = "write it with `trainyard secret set`, under `env` of the job"
                 self._taker.note(LEFT_OUT, line, f"`{name}` was left out: it is a secret in plain text", remedy)
             elif name.startswith(reserved):

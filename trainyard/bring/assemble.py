@@ -12,7 +12,7 @@ import yaml
 
 from catalog.platforms import require_capability
 from schemas.stack_frame import PLACEHOLDER, StackFrame
-from trainyard.bring.model import BroughtJob, stack_name
+from trainyard.bring.model import BroughtJob, name_for_stack
 from trainyard.bring.notes import CHOICE, PLACEHOLDER_LEFT, Note, NoteTaker
 
 _WIDTH = 120
@@ -33,7 +33,7 @@ def assemble_stack(job: BroughtJob, taker: NoteTaker, platform: str, stack: str,
     """The configuration of a stack that has this job. `stack`: its name, `TEAM-ENVIRONMENT`; empty if it has none."""
     frame = require_capability(platform, StackFrame)
     team, _, environment = stack.rpartition("-")
-    team, environment = stack_name(team or stack or _user_name(), "team"), environment if team else "dev"
+    team, environment = name_for_stack(team or stack or _user_name(), "team"), environment if team else "dev"
     machine = frame.machine(job.needs)
     if machine.choice:
         taker.note(CHOICE, job.machine_line, machine.choice, "choose the `shape`")
@@ -51,24 +51,22 @@ def assemble_stack(job: BroughtJob, taker: NoteTaker, platform: str, stack: str,
         message = f"{job.script[:80]} is not in this folder, so the image has to have it"
         taker.note(CHOICE, 0, message, "name the folder of the code under `code`, if it is elsewhere")
     keys = {**frame.job(job.needs), **keys, **({} if "shape" in keys else {"shape": machine.shape})}
+    place = dict(frame.config(home))
+    # The team's names stand behind the region.
+    first = {key: place.pop(key) for key in list(place)[:1] if key.endswith(":region")}
     config = {
-        **_merged(
-            frame.config(home), {"trainyard:team": team, "trainyard:environment": stack_name(environment, "env")}
-        ),
+        **first,
+        "trainyard:team": team,
+        "trainyard:environment": name_for_stack(environment, "env"),
+        **place,
         **({"trainyard:network": dict(job.network)} if job.network else {}),
         **machine.config,
         **job.config,
         "trainyard:jobs": {job.name: {key: keys[key] for key in (*_ORDER, *(set(keys) - {*_ORDER})) if key in keys}},
     }
-    for path in _placeholders(config, ()):
+    for path in _find_placeholders(config, ()):
         taker.note(PLACEHOLDER_LEFT, 0, f"nothing says `{path}`", f"replace {PLACEHOLDER} there")
     return config
-
-
-def _merged(frame: Mapping[str, Any], names: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The team's names behind the region."""
-    (first, value), *rest = frame.items()
-    return {first: value, **names, **dict(rest)} if first.endswith(":region") else {**names, **frame}
 
 
 def _user_name() -> str:
@@ -78,10 +76,10 @@ def _user_name() -> str:
         return "team"
 
 
-def _placeholders(value: Any, path: tuple[str, ...]) -> Iterable[str]:
+def _find_placeholders(value: Any, path: tuple[str, ...]) -> Iterable[str]:
     if isinstance(value, Mapping):
         for key, below in value.items():
-            yield from _placeholders(below, (*path, str(key)))
+            yield from _find_placeholders(below, (*path, str(key)))
     elif isinstance(value, str) and PLACEHOLDER in value:
         yield ".".join(path)
 

@@ -83,7 +83,10 @@ def find_launch_lines(text: str, file: str) -> Iterator[LaunchLine]:
                 header += [launcher, *_split_words(line.removeprefix(f"#{word} "))]
         # As pages, comments and docstrings show a line.
         shown = line.replace('"""', "").lstrip("$>#% ").strip("`")
-        words = [_filled_in(word, constants) for word in _split_words(shown)]
+        words = [
+            _VARIABLE.sub(lambda named: constants.get(named[1] or named[2], named[0]), word)
+            for word in _split_words(shown)
+        ]
         if found := read_launch_line(words, file, number, header):
             yield found
 
@@ -182,10 +185,6 @@ def _split_words(line: str) -> list[str]:
         return shlex.split(line, comments=True)
     except ValueError:
         return []
-
-
-def _filled_in(word: str, constants: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: constants.get(found[1] or found[2], found[0]), word)
 
 
 def _joined_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -32,7 +32,7 @@ class BroughtJob:
     network: Mapping[str, Any] = field(default_factory=dict)
 
 
-def stack_name(text: str, otherwise: str = "job") -> str:
+def name_for_stack(text: str, otherwise: str = "job") -> str:
     """A text as a name of the stack file: lowercase letters, digits and hyphens, beginning with a letter."""
     name = _NO_NAME.sub("-", text.lower()).strip("-")
     if not name:

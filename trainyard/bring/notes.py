@@ -89,11 +89,11 @@ class NoteTaker:
 def shown_value(name: str, value: object) -> str:
     """A value as a message may show it: short, and never a secret."""
     text = " ".join(str(value).split())
-    if is_secret(name, text):
+    if is_secret_text(name, text):
         return "****"
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
 
 
-def is_secret(name: str, value: str) -> bool:
+def is_secret_text(name: str, value: str) -> bool:
     """Whether a value must neither be shown nor stand in a stack file in plain text."""
     return names_secret(name, value) or looks_secret(value) or holds_secret(value)

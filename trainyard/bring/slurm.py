@@ -14,16 +14,16 @@ from typing import Any
 
 from catalog.tables import table
 from schemas.stack_frame import MachineNeeds
-from trainyard.bring.model import BroughtJob, stack_name
-from trainyard.bring.notes import CHOICE, LEFT_OUT, NO_EFFECT, UNREADABLE, NoteTaker, is_secret
+from trainyard.bring.model import BroughtJob, name_for_stack
+from trainyard.bring.notes import CHOICE, LEFT_OUT, NO_EFFECT, UNREADABLE, NoteTaker, is_secret_text
 from trainyard.bring.slurm_directives import Directives, read_directives
 from trainyard.bring.slurm_script import (
     ScriptPorts,
     downloads_in,
     note_calls,
     note_paths,
+    ports_in_script,
     read_image,
-    read_ports,
     script_lines,
 )
 from trainyard.bring.source_text import SourceText
@@ -55,8 +55,8 @@ def read_batch_script(source: SourceText) -> tuple[BroughtJob, NoteTaker]:
         taker.note(NO_EFFECT, 1, "it begins with a byte order mark, which hides its `#!`", "save it without one")
     directives = read_directives(lines, taker)
     script = script_lines(lines)
-    nodes = _count_nodes(directives)
-    ports = read_ports(script, taker) if nodes > 1 else None
+    nodes = _node_count(directives)
+    ports = ports_in_script(script, taker) if nodes > 1 else None
     note_calls(script, nodes, taker)
     note_paths(script, taker)
     name = directives.values.get("job-name") or posixpath.basename(source.name)
@@ -68,7 +68,7 @@ def read_batch_script(source: SourceText) -> tuple[BroughtJob, NoteTaker]:
         message = "it fetches something from the internet, so the network gets a way out (`nat`)"
         taker.note(CHOICE, fetches, message, "remove `nat` if the image has what it fetches")
     job = BroughtJob(
-        name=stack_name(name),
+        name=name_for_stack(name),
         keys=_job_keys(source, directives, ports, nodes),
         needs=_machine_needs(directives, nodes),
         image=_image_name(image, image_line, taker),
@@ -79,7 +79,7 @@ def read_batch_script(source: SourceText) -> tuple[BroughtJob, NoteTaker]:
     return job, taker
 
 
-def _count_nodes(directives: Directives) -> int:
+def _node_count(directives: Directives) -> int:
     """As sbatch counts them: `--nodes`, or as many as `--ntasks` fills."""
     text = directives.values.get("nodes", "")
     least, joined, _ = text.partition("-")
@@ -165,7 +165,7 @@ def _job_keys(source: SourceText, directives: Directives, ports: ScriptPorts | N
         keys["maximumRuntimeMinutes"] = min(minutes, _LONGEST_MINUTES)
     elif "time" in directives.values:
         keys["maximumRuntimeMinutes"] = _LONGEST_MINUTES
-    environment = {**_slurm_variables(directives, nodes, source), **_exported(directives)}
+    environment = {**_slurm_variables(directives, nodes, source), **_exported_names(directives)}
     if environment:
         keys["env"] = environment
     keys["runs"] = _array_runs(directives) if "array" in directives.values else {"base": {}}
@@ -209,7 +209,7 @@ def _slurm_variables(directives: Directives, nodes: int, source: SourceText) -> 
     """What Slurm tells a script of its options. The launcher computes the other variables from these."""
     values, found = directives.values, dict[str, str]()
     name = values.get("job-name") or posixpath.basename(source.name)
-    if name != stack_name(name):
+    if name != name_for_stack(name):
         found["SLURM_JOB_NAME"] = name
     for option, variable in (
         ("ntasks-per-node", "SLURM_NTASKS_PER_NODE"), ("cpus-per-task", "SLURM_CPUS_PER_TASK"),
@@ -233,12 +233,12 @@ def _slurm_variables(directives: Directives, nodes: int, source: SourceText) -> 
     return found
 
 
-def _exported(directives: Directives) -> Mapping[str, str]:
+def _exported_names(directives: Directives) -> Mapping[str, str]:
     """The variables that `--export` gives. Whoever submits has others, which nodes have not."""
     found: dict[str, str] = {}
     for part in directives.values.get("export", "").split(","):
         name, given, value = part.partition("=")
-        if given and is_secret(name, value):
+        if given and is_secret_text(name, value):
             message = f"`{name}` of `--export` was left out: it is a secret in plain text"
             remedy = "write it with `trainyard secret set`, under `env` of the job"
             directives.taker.note(LEFT_OUT, directives.lines["export"], message, remedy)

@@ -77,7 +77,7 @@ def calls_srun(lines: Sequence[ScriptLine]) -> bool:
     return any(_CALLS_SRUN.search(line.text) for line in lines)
 
 
-def read_ports(lines: Sequence[ScriptLine], taker: NoteTaker) -> ScriptPorts:
+def ports_in_script(lines: Sequence[ScriptLine], taker: NoteTaker) -> ScriptPorts:
     """BringError if a port is drawn when the script starts: no rule could open it."""
     ports: list[int] = []
     for line in lines:

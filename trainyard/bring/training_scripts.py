@@ -101,10 +101,10 @@ def read_training_script(path: Path, typed: str = "") -> TrainingScript:
     said = read_scripts(folder, files, [path.name])
     if said.broken and (first := said.broken[0]).file == path.name:
         raise ScriptError(f"{path}:{first.line}: Python cannot read it: {first.why}")
-    return _conclude(path, files, command, said, line)
+    return _conclude_script(path, files, command, said, line)
 
 
-def _conclude(
+def _conclude_script(
     path: Path, files: Collection[str], command: tuple[str, ...], said: Scripts, line: LaunchLine | None
 ) -> TrainingScript:
     remarks, reasons = list[str](), list[str]()
@@ -139,7 +139,7 @@ def _conclude(
     requirements, listed = _requirements_beside(path.parent, remarks)
     missing = tuple(dict.fromkeys(_missing_packages(said, framework, listed)))
     return TrainingScript(
-        job_name(path), path.parent, command, framework, nodes,
+        job_name_of_script(path), path.parent, command, framework, nodes,
         line.processes if line else None, bool(line and line.per_accelerator), gpus, options, requirements, missing,
         tuple(reasons), tuple(remarks), () if line else _arguments_needed(said, path.name),
     )  # fmt: skip
@@ -161,7 +161,7 @@ def _requirements_beside(folder: Path, remarks: list[str]) -> tuple[Path | None,
     return None, packages.names
 
 
-def job_name(path: Path) -> str:
+def job_name_of_script(path: Path) -> str:
     """A name for the job of a script: the file's, or its folder's if the file's says nothing."""
     plain = _PLAIN_NAMES | {"__main__"}
     named = path.resolve().parent.name if path.stem.lower() in plain else path.stem

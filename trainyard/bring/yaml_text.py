@@ -78,7 +78,7 @@ def _plain_value(node: yaml.Node, path: Path, lines: dict[Path, int], count: lis
         raise yaml.YAMLError("it has more values than a job can have")
     lines[path] = node.start_mark.line + 1
     if isinstance(node, yaml.MappingNode):
-        return dict(_items(node, path, lines, count))
+        return dict(_pairs_of_mapping(node, path, lines, count))
     if isinstance(node, yaml.SequenceNode):
         return [_plain_value(item, (*path, index), lines, count) for index, item in enumerate(node.value)]
     if node.tag.startswith("tag:yaml.org,2002:") and not node.tag.endswith((":binary", ":timestamp")):
@@ -87,14 +87,16 @@ def _plain_value(node: yaml.Node, path: Path, lines: dict[Path, int], count: lis
     return node.value
 
 
-def _items(node: yaml.MappingNode, path: Path, lines: dict[Path, int], count: list[int]) -> Iterator[tuple[str, Any]]:
+def _pairs_of_mapping(
+    node: yaml.MappingNode, path: Path, lines: dict[Path, int], count: list[int]
+) -> Iterator[tuple[str, Any]]:
     merged: list[yaml.Node] = []
     for key, value in node.value:
         if key.tag == "tag:yaml.org,2002:merge":
             merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
     for other in merged:
         if isinstance(other, yaml.MappingNode):
-            yield from _items(other, path, lines, count)
+            yield from _pairs_of_mapping(other, path, lines, count)
     for key, value in node.value:
         if key.tag == "tag:yaml.org,2002:merge":
             continue

@@ -103,7 +103,14 @@ def init_command(
         # Resources of trainyard say whose they are.
         answers = settle_answers(answers, {**resources.tags, **given}, anything=True)
     if sys.stdin.isatty() and not yes:
-        answers = [_ask_for_answer(answer) if answer.key not in given else answer for answer in answers]
+        asked = [answer for answer in answers if answer.question and answer.key not in given]
+        said = {answer.key: ask_text(answer.question, answer.value) for answer in asked}
+        answers = [
+            replace(answer, value=said[answer.key], source="")
+            if said.get(answer.key, answer.value) != answer.value
+            else answer
+            for answer in answers
+        ]
         read = [_with_arguments(script) for script in read]
     values = {answer.key: answer.value for answer in answers}
     stack = name or (resources and resources.tags.get("stack")) or f"{values['team']}-{values['environment']}"
@@ -164,11 +171,6 @@ def settle_answers(answers: Iterable[Answer], given: Mapping[str, str], anything
     return [
         replace(answer, value=given[answer.key], source="") if answer.key in given else answer for answer in answers
     ]
-
-
-def _ask_for_answer(answer: Answer) -> Answer:
-    said = ask_text(answer.question, answer.value) if answer.question else answer.value
-    return answer if said == answer.value else replace(answer, value=said, source="")
 
 
 def _with_arguments(script: TrainingScript) -> TrainingScript:

@@ -30,7 +30,7 @@ _OPTIONS_OF_HOSTNAME = ((), ("-i",), ("-I",), ("--ip-address",), ("--all-ip-addr
 _TASK = ("/bin/sh", "-c", 'SLURM_TASK_PID=$$ exec "$@"', "srun")
 
 
-def run_program(words: Sequence[str]) -> int:
+def run_slurm_program(words: Sequence[str]) -> int:
     """Runs a program with its arguments, and returns its exit code."""
     name, *arguments = words
     programs = {
@@ -78,8 +78,8 @@ def run_step(words: Sequence[str], environment: Mapping[str, str], state: Mappin
         except OSError as error:
             raise SlurmError(f"{error.filename or step.command[0]}: {error.strerror}") from None
     width = len(str(step.tasks - 1))
-    threads = [_thread(_label_lines, rank, task.stdout, width) for rank, task in tasks.items() if task.stdout]
-    threads += [_thread(_feed, task.stdin, given) for task in tasks.values() if task.stdin]
+    threads = [_start_thread(_label_lines, rank, task.stdout, width) for rank, task in tasks.items() if task.stdout]
+    threads += [_start_thread(_feed_input, task.stdin, given) for task in tasks.values() if task.stdin]
     kills = step.options.get("kill-on-bad-exit", environment.get("SLURM_KILL_BAD_EXIT", "0")) != "0"
     code = _wait_for_tasks(tasks, own, kills, *due_signal(state["signal"], state["end"], of_batch=False))
     for thread in threads:
@@ -126,7 +126,7 @@ def _task_input(step: Step) -> bytes:
     return sys.stdin.buffer.read()
 
 
-def _feed(pipe: IO[bytes], given: bytes) -> None:
+def _feed_input(pipe: IO[bytes], given: bytes) -> None:
     with suppress(OSError):
         pipe.write(given)
         pipe.close()
@@ -138,7 +138,7 @@ def _label_lines(rank: int, pipe: IO[bytes], width: int) -> None:
         sys.stdout.buffer.flush()
 
 
-def _thread(target: Any, *arguments: Any) -> threading.Thread:
+def _start_thread(target: Any, *arguments: Any) -> threading.Thread:
     thread = threading.Thread(target=target, args=arguments, daemon=True)
     thread.start()
     return thread

@@ -7,6 +7,6 @@ import sys
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.abspath(f"{__file__}/../../../.."))
-    from launcher.speaks.slurm.programs import run_program
+    from launcher.speaks.slurm.programs import run_slurm_program
 
-    sys.exit(run_program(sys.argv[1:]))
+    sys.exit(run_slurm_program(sys.argv[1:]))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launcher.speaks.slurm.options import parse_options
-from launcher.speaks.slurm.words import SlurmError, compress_counts, expand_hosts, whole_number
+from launcher.speaks.slurm.words import SlurmError, compress_counts, expand_hosts, slurm_number
 
 
 def spread_tasks(tasks: int, room: Sequence[int]) -> list[int]:
@@ -35,10 +35,10 @@ class Step:
         per_node = self.options.get("ntasks-per-node") or environment.get("SLURM_NTASKS_PER_NODE")
         # `-N 1-4`: as many as there are.
         nodes = self.options.get("nodes", "").rpartition("-")[2] or environment.get("SLURM_NNODES")
-        count = min(whole_number(nodes, "--nodes") if nodes else len(everyone), len(everyone))
-        tasks = whole_number(asked, "--ntasks") if asked else 0
+        count = min(slurm_number(nodes, "--nodes") if nodes else len(everyone), len(everyone))
+        tasks = slurm_number(asked, "--ntasks") if asked else 0
         count = min(count, tasks) if tasks else count
-        each = whole_number(per_node, "--ntasks-per-node") if per_node else 0
+        each = slurm_number(per_node, "--ntasks-per-node") if per_node else 0
         tasks = tasks or count * (each or 1)
         # Slurm ignores it where it leaves no room for all tasks.
         each = 0 if tasks > count * each else each
@@ -58,7 +58,7 @@ class Step:
         if unknown:
             raise SlurmError("Requested node configuration is not available: {}".format(", ".join(unknown)))
         out = {*expand_hosts(self.options.get("exclude", "")), *named}
-        first = whole_number(self.options.get("relative", "0"), "--relative")
+        first = slurm_number(self.options.get("relative", "0"), "--relative")
         rest = [name for name in [*everyone[first:], *everyone[:first]] if name not in out]
         chosen = [*named, *rest][: max(count, len(named))]
         return [name for name in everyone if name in chosen]
@@ -115,7 +115,7 @@ class Step:
     def task_variables(self, node: str, environment: Mapping[str, str]) -> list[tuple[int, dict[str, str]]]:
         """Each task of a node with its own variables."""
         asked = self.options.get("gpus-per-task") or environment.get("SLURM_GPUS_PER_TASK", "")
-        gpus = whole_number(asked.rpartition(":")[2], "--gpus-per-task") if asked else 0
+        gpus = slurm_number(asked.rpartition(":")[2], "--gpus-per-task") if asked else 0
         tasks = []
         for local, rank in enumerate(self.ranks[self.nodes.index(node)]):
             own = {"SLURM_PROCID": str(rank), "SLURM_LOCALID": str(local)}

@@ -32,10 +32,10 @@ _LARGEST_ID = 0x03FFFFFF
 def system_variables(launch: Launch, place: Place, environment: Mapping[str, str], folder: str) -> dict[str, str]:
     """The variables of the script, the same on every node but for its own state."""
     nodes, address = launch.nodes, place.addresses[0]
-    per_node, asked = _count(environment, "SLURM_NTASKS_PER_NODE"), _count(environment, "SLURM_NTASKS")
+    per_node, asked = _read_count(environment, "SLURM_NTASKS_PER_NODE"), _read_count(environment, "SLURM_NTASKS")
     tasks = asked or nodes * (per_node or 1)
     layout = spread_tasks(tasks, [per_node or tasks] * nodes)
-    each = _count(environment, "SLURM_CPUS_PER_TASK") or 1
+    each = _read_count(environment, "SLURM_CPUS_PER_TASK") or 1
     cpus = [count * each for count in layout]
     start = f"{launch.stack}/{launch.run}/{launch.attempt}/{launch.folder or ''}"
     job_id = str(zlib.crc32(start.encode()) % _LARGEST_ID + 1)
@@ -74,7 +74,7 @@ def system_variables(launch: Launch, place: Place, environment: Mapping[str, str
     if "SLURM_ARRAY_TASK_ID" in environment:
         found["SLURM_ARRAY_JOB_ID"] = str(zlib.crc32(f"{launch.stack}/{launch.job}".encode()) % _LARGEST_ID + 1)
     if "SLURM_GPUS_ON_NODE" in environment:
-        found["SLURM_JOB_GPUS"] = ",".join(map(str, range(_count(environment, "SLURM_GPUS_ON_NODE"))))
+        found["SLURM_JOB_GPUS"] = ",".join(map(str, range(_read_count(environment, "SLURM_GPUS_ON_NODE"))))
     if place.life:
         found["SLURM_RESTART_COUNT"] = str(place.life)
     minutes = number_setting(environment, MAXIMUM_VARIABLE, 0)
@@ -100,7 +100,7 @@ def wrap_script(words: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", PROGRAMS_FILE, "batch", *words]
 
 
-def _count(environment: Mapping[str, str], name: str) -> int:
+def _read_count(environment: Mapping[str, str], name: str) -> int:
     """A number of the job's variables; 0 if it does not say one."""
     text = environment.get(name, "")
     if text and not (text.isascii() and text.isdigit()):

@@ -39,7 +39,7 @@ def expand_hosts(text: str) -> list[str]:
     return names
 
 
-def whole_number(text: str, what: str) -> int:
+def slurm_number(text: str, what: str) -> int:
     try:
         return int(text)
     except ValueError:
