@@ -50,5 +50,5 @@ def test_a_shell_command_has_no_built_in_program(tmp_path: Path) -> None:
     made = prepare_stack(file, plan_of(judge_file(file)), tmp_path, None, False, small_tasks).mapped
     for name, job in jobs.items():
         assert made.config["trainyard:jobs"][name]["command"] == job["command"]
-        assert "no built-in program can take its place" in made.not_rehearsed[name][-1]
+        assert "no built-in program can take the place" in made.not_rehearsed[name][-1]
     assert not (tmp_path / "stacks" / "code").exists()
