@@ -36,7 +36,7 @@ def _configured_region(home: Path) -> str:
 def choose_instance_type(needs: MachineNeeds) -> ChosenMachine:
     """The smallest machine that has all of it."""
     machines: Mapping[str, Mapping[str, Any]] = table("aws_machines")["machines"]
-    kind = "nvidia" if needs.gpus else None
+    kind = "nvidia" if needs.gpus else "none"
     enough = {
         name: row
         for name, row in machines.items()

@@ -17,6 +17,9 @@ def cluster_config(_: Path) -> Mapping[str, Any]:
     return {
         "trainyard:platform": "openpai",
         "trainyard:cluster": {"uri": f"https://{PLACEHOLDER}.example.com", "user": PLACEHOLDER},
+        # A task's own files end with it, and OpenPAI makes no registry.
+        "trainyard:storage": {"name": PLACEHOLDER},
+        "trainyard:registry": {"existing": f"registry.example.com/{PLACEHOLDER}"},
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from catalog.platforms import platform_spellings
 from schemas.judge import judge_file
 from tests.support.ads_answers import JOBS
 from tests.support.ads_answers import recorded_answers as answers_of_ads
@@ -51,6 +52,20 @@ def test_a_file_becomes_a_stack_that_passes_check(name: str, tmp_path: Path) -> 
     # What nobody could know is found by `check`, too.
     unfilled = [finding for finding in found if finding.code == "TY6000"]
     assert len(unfilled) == made.codes().count("TB203")
+
+
+@pytest.mark.parametrize("platform", sorted(platform_spellings()))
+@pytest.mark.parametrize("script", ["ddp", "task_per_gpu"])
+def test_every_platform_has_a_stack_for_it(platform: str, script: str, tmp_path: Path) -> None:
+    shutil.copy(BRING / "slurm" / f"{script}.sbatch", tmp_path)
+    (tmp_path / "train.py").touch()
+    made = convert(tmp_path, f"{script}.sbatch", "--platform", platform)
+    assert made.code in (0, 1), made.notes
+    file = tmp_path / f"Pulumi.{STACK}.yaml"
+    file.write_text(made.stack)
+    found = judge_file(file, str(file)).findings
+    assert not [finding for finding in found if finding.severity == "error"], found
+    assert [finding.code for finding in found].count("TY6000") == made.codes().count("TB203")
 
 
 # Who wrote a file, and why it is no batch script -> part of the only note.

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from catalog.platforms import require_capability
-from schemas.stack_frame import PLACEHOLDER, StackFrame
+from schemas.stack_frame import NO_ACCOUNT, PLACEHOLDER, StackFrame
 from trainyard.bring.model import BroughtJob, name_for_stack
 from trainyard.bring.notes import CHOICE, PLACEHOLDER_LEFT, Note, NoteTaker
 
@@ -65,7 +65,7 @@ def assemble_stack(job: BroughtJob, taker: NoteTaker, platform: str, stack: str,
         "trainyard:jobs": {job.name: {key: keys[key] for key in (*_ORDER, *(set(keys) - {*_ORDER})) if key in keys}},
     }
     for path in _find_placeholders(config, ()):
-        taker.note(PLACEHOLDER_LEFT, 0, f"nothing says `{path}`", f"replace {PLACEHOLDER} there")
+        taker.note(PLACEHOLDER_LEFT, 0, f"nothing says `{path}`", "write it there")
     return config
 
 
@@ -80,7 +80,7 @@ def _find_placeholders(value: Any, path: tuple[str, ...]) -> Iterable[str]:
     if isinstance(value, Mapping):
         for key, below in value.items():
             yield from _find_placeholders(below, (*path, str(key)))
-    elif isinstance(value, str) and PLACEHOLDER in value:
+    elif isinstance(value, str) and (PLACEHOLDER in value or value == NO_ACCOUNT):
         yield ".".join(path)
 
 
