@@ -47,8 +47,8 @@ _LOST_PEER = re.compile(
 
 
 def symptom_of(last_line: str) -> str:
-    """What the last line of output says, to stand behind the code; empty if nothing is known."""
-    return next((f": {words}" for pattern, words in SYMPTOMS.items() if pattern.search(last_line)), "")
+    """What the last line of output says about the cause; empty if nothing is known."""
+    return next((words for pattern, words in SYMPTOMS.items() if pattern.search(last_line)), "")
 
 
 def has_lost_peer(last_line: str) -> bool:
@@ -75,3 +75,9 @@ def describe_exit(code: int) -> str:
             pass
     why = KINDS.get(code, ("", ""))[1]
     return f"code {code} ({why})" if why else f"code {code}"
+
+
+def describe_failure(code: int, *symptoms: str) -> str:
+    """The code, and what is known about its cause: `code 1: it lost a connection; /tmp was full`."""
+    known = "; ".join(filter(None, symptoms))
+    return describe_exit(code) + (f": {known}" if known else "")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from launcher.stacks.report import FAILURE, Stacks
 from launcher.stalls import Stalls
 from launcher.status import StatusReporter
 from launcher.supervise import GRACE_SECONDS, GRACE_VARIABLE, READY_SECONDS, READY_VARIABLE, Ended, Life, Signals
-from launcher.used_up import count_memory_kills, used_up_words
+from launcher.used_up import count_memory_kills, full_folder_words, used_up_memory
 from launcher.workplace import Workplace
 
 _REMEDY = "check whether it started (capacity, limits, image) and what it printed, then raise `attempt`"
@@ -297,8 +296,6 @@ class Node:
     def _after_stop(self, why: str) -> int | None:
         """Decides after other nodes stopped this one: all start again together, or the run is over."""
         known = self._known()
-        # Those may have been quicker to report that they lost this one.
-        memory = f"; {exits.MEMORY_SYMPTOM}" if count_memory_kills() > self._memory_kills else ""
         if self._restarting(known) is not None:
             self.say(f"stopped: {why}" if why else "the nodes that this service serves start again, so it does too")
             self._generation += 1
@@ -306,13 +303,16 @@ class Node:
         outcome = self._verdict(known)
         if outcome is None or outcome.succeeded:
             return self._finish(STOPPED, 0, f"stopped: {why}" if why else "")
-        return self._finish(STOPPED, outcome.code or 1, f"stopped: {self._explain(outcome)}{memory}", outcome.rank)
+        # The others may have been quicker to report that they lost this one.
+        said = "; ".join(filter(None, (self._explain(outcome), used_up_memory(self._memory_kills))))
+        return self._finish(STOPPED, outcome.code or 1, f"stopped: {said}", outcome.rank)
 
     def _after_failure(self, code: int, why: str = "") -> int | None:
         retries = self.retries.allows_retry(code, self._ran, self._ready)
         alone = self.board_client is None or not self.board_client.watches or not self._takes_all(self.launch.rank)
         lost_peer = self.launch.nodes > 1 and exits.has_lost_peer(self.children.last_line)
-        used_up = used_up_words(self._memory_kills, (os.getcwd(), self.environment.get("TMPDIR") or "/tmp"))
+        memory = used_up_memory(self._memory_kills)
+        full = full_folder_words((str(self.workplace.root), self.environment.get("TMPDIR") or "/tmp"))
         if retries and not alone and any(final.succeeded for final in self._known().finals(self.launch)):
             self.say("another node has finished already, so this node cannot start again")
             retries = False
@@ -327,10 +327,10 @@ class Node:
                 self.stalls.print_last_lines(known)
             if culprit is not None and culprit.rank != self.launch.rank:
                 first = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.describe_exit(culprit.code)}"
-                if used_up or not lost_peer:
+                if memory or not lost_peer:
                     # It was not that failure that ended this rank: it may even be the cause (components/…/causes.py).
                     own = self.launch.label(self.launch.rank)
-                    first += f"; rank {own} {exits.ALSO_FAILED} {exits.describe_exit(code)}{used_up}"
+                    first += f"; rank {own} {exits.ALSO_FAILED} {exits.describe_failure(code, memory, full)}"
                 # All ranks stall together, so none failed first.
                 why, named_first = why or first, None if why else culprit.rank
                 self.say(f"ended with {exits.describe_exit(code)}: {why}")
@@ -339,10 +339,9 @@ class Node:
                 self._generation += 1
                 return None
         if not retries:
-            peer = f": {exits.PEER_SYMPTOM}" if lost_peer else ""
-            symptom = used_up or exits.symptom_of(self.children.last_line) or peer
-            text = f"ended with {exits.describe_exit(code)}{symptom}{self.retries.why_no_retry(code)}"
-            return self._finish(FAILED, code, why or text)
+            said = exits.symptom_of(self.children.last_line) or (exits.PEER_SYMPTOM if lost_peer else "")
+            text = exits.describe_failure(code, memory or said, full)
+            return self._finish(FAILED, code, why or f"ended with {text}{self.retries.why_no_retry(code)}")
         self._generation += 0 if alone else 1
         self._pause(code)
         return None

@@ -33,12 +33,16 @@ def count_memory_kills(control_groups: Path = CONTROL_GROUPS) -> int:
     return 0
 
 
-def used_up_words(kills_before: int, folders: Iterable[str]) -> str:
-    """What is used up, to stand behind the code; empty if nothing is. `folders`: where the node's processes write."""
-    if count_memory_kills() > kills_before:
-        return f": {exits.MEMORY_SYMPTOM}"
-    full = [folder for folder in dict.fromkeys((SHARED_MEMORY, *folders)) if _is_full(folder)]
-    return f": {full[0]} {exits.FULL_SYMPTOM}" if full else ""
+def used_up_memory(kills_before: int) -> str:
+    """That the kernel has ended more processes since, in words; empty if it has not."""
+    return exits.MEMORY_SYMPTOM if count_memory_kills() > kills_before else ""
+
+
+def full_folder_words(folders: Iterable[str]) -> str:
+    """The first folder whose file system is full, shared memory before others, in words; empty if none is. `folders`:
+    where the node's processes write."""
+    full = (folder for folder in dict.fromkeys((SHARED_MEMORY, *folders)) if _is_full(folder))
+    return next((f"{folder} {exits.FULL_SYMPTOM}" for folder in full), "")
 
 
 def _is_full(folder: str) -> bool:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,18 @@ NO_ACCOUNT = "0" * 12
 UNFILLED = "TY6000"
 # Set where a stack is only tried, so that it may have placeholders.
 PLACEHOLDERS_ALLOWED = "TRAINYARD_PLACEHOLDERS_ALLOWED"
+
+
+def placeholder_paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where values of a stack are still to be filled in."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from placeholder_paths(below, (*path, key))
+    elif isinstance(value, list):
+        for index, below in enumerate(value):
+            yield from placeholder_paths(below, (*path, index))
+    elif isinstance(value, str) and (PLACEHOLDER in value or value == NO_ACCOUNT):
+        yield path
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from catalog.tables import table
 from schemas.convert import camel_case, unstructure_model
 from schemas.facts import Facts
-from schemas.findings import Path, Wrong, at, rule
+from schemas.findings import Wrong, at, rule
 from schemas.job_on_platform import JobOnPlatform
 from schemas.model import Stack
 from schemas.name_suggestions import suggest_name
-from schemas.stack_frame import NO_ACCOUNT, PLACEHOLDER, UNFILLED
+from schemas.stack_frame import PLACEHOLDER, UNFILLED, placeholder_paths
 
 # Fields of the model that are no keys of the file, or other keys.
 _OWN_KEYS = frozenset({"name", "folder", "platform"})
@@ -23,20 +22,9 @@ _OWN_KEYS = frozenset({"name", "folder", "platform"})
 def unfilled_placeholder(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for key, value in unstructure_model(stack).items():
         if key not in _OWN_KEYS:
-            for path in _placeholder_paths(value, at(camel_case(key))):
+            for path in placeholder_paths(value, at(camel_case(key))):
                 message = f"`{PLACEHOLDER}` stands where only you know the value: `up` refuses it"
                 yield Wrong(path, message, "write the value")
-
-
-def _placeholder_paths(value: Any, path: Path) -> Iterator[Path]:
-    if isinstance(value, Mapping):
-        for key, below in value.items():
-            yield from _placeholder_paths(below, (*path, key))
-    elif isinstance(value, list):
-        for index, below in enumerate(value):
-            yield from _placeholder_paths(below, (*path, index))
-    elif isinstance(value, str) and (PLACEHOLDER in value or value == NO_ACCOUNT):
-        yield path
 
 
 @rule("TY8003", "a script of a system that is not known")

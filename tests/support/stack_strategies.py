@@ -108,6 +108,7 @@ NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     # Numbers that the engine and Python write in the same way.
     (Run, "each"): st.dictionaries(names, st.lists(texts | st.integers(-9, 9), max_size=2).map(tuple), max_size=2),
     (OciJob, "keep"): st.lists(texts, unique=True, max_size=2).map(tuple),
+    (OciJob, "speaks"): st.lists(texts, unique=True, max_size=1).map(tuple),
     (Requirements, "build"): st.lists(names, unique=True, max_size=2).map(tuple),
     (OciJob, "roles"): st.deferred(lambda: st.dictionaries(names, of(Role), min_size=1, max_size=2)),
     (OciJob, "env"): env,

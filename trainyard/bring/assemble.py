@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from catalog.platforms import require_capability
-from schemas.stack_frame import NO_ACCOUNT, PLACEHOLDER, StackFrame
+from schemas.stack_frame import PLACEHOLDER, StackFrame, placeholder_paths
 from trainyard.bring.model import BroughtJob, name_for_stack
 from trainyard.bring.notes import CHOICE, PLACEHOLDER_LEFT, Note, NoteTaker
 
@@ -64,8 +64,8 @@ def assemble_stack(job: BroughtJob, taker: NoteTaker, platform: str, stack: str,
         **job.config,
         "trainyard:jobs": {job.name: {key: keys[key] for key in (*_ORDER, *(set(keys) - {*_ORDER})) if key in keys}},
     }
-    for path in _find_placeholders(config, ()):
-        taker.note(PLACEHOLDER_LEFT, 0, f"nothing says `{path}`", "write it there")
+    for path in placeholder_paths(config):
+        taker.note(PLACEHOLDER_LEFT, 0, f"nothing says `{'.'.join(map(str, path))}`", "write it there")
     return config
 
 
@@ -76,19 +76,10 @@ def _user_name() -> str:
         return "team"
 
 
-def _find_placeholders(value: Any, path: tuple[str, ...]) -> Iterable[str]:
-    if isinstance(value, Mapping):
-        for key, below in value.items():
-            yield from _find_placeholders(below, (*path, str(key)))
-    elif isinstance(value, str) and (PLACEHOLDER in value or value == NO_ACCOUNT):
-        yield ".".join(path)
-
-
 def render_stack(config: Mapping[str, Any], files: Sequence[str], notes: Sequence[Note]) -> str:
     """The text of the stack file."""
     text = _HEAD.format(files=", ".join(" ".join(name.split()) for name in files))
-    for note in notes:
-        text += "".join(f"# {line}\n" for line in [note.text()])
+    text += "".join(f"# {note.text()}\n" for note in notes)
     text += _AFTER.format(placeholder=PLACEHOLDER)
     return text + yaml.dump({"config": config}, Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True)
 

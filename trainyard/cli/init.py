@@ -104,13 +104,8 @@ def init_command(
         answers = settle_answers(answers, {**resources.tags, **given}, anything=True)
     if sys.stdin.isatty() and not yes:
         asked = [answer for answer in answers if answer.question and answer.key not in given]
-        said = {answer.key: ask_text(answer.question, answer.value) for answer in asked}
-        answers = [
-            replace(answer, value=said[answer.key], source="")
-            if said.get(answer.key, answer.value) != answer.value
-            else answer
-            for answer in answers
-        ]
+        said = {answer.key: (ask_text(answer.question, answer.value), answer.value) for answer in asked}
+        answers = settle_answers(answers, {key: text for key, (text, offered) in said.items() if text != offered})
         read = [_with_arguments(script) for script in read]
     values = {answer.key: answer.value for answer in answers}
     stack = name or (resources and resources.tags.get("stack")) or f"{values['team']}-{values['environment']}"

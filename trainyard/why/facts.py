@@ -77,21 +77,27 @@ class Facts:
     @cached_property
     def stalled(self) -> bool:
         """Whether the launchers ended the run because no rank did anything, or say that none does."""
-        reasons = [str(status.get("reason") or "") for status in self.statuses.values()]
-        idle = [reason for reason in reasons if reason.startswith(_IDLE)]
-        return any(reason.startswith(_STALLED) for reason in reasons) or (bool(idle) and len(idle) >= len(reasons) - 1)
+        ended = any(reason.startswith(_STALLED) for reason in self.reasons.values())
+        return ended or (bool(self.idle_reasons) and len(self.idle_reasons) >= len(self.statuses) - 1)
 
     @cached_property
     def idle(self) -> frozenset[int]:
         """The ranks whose launchers say that they do nothing, unless all do."""
-        said = {rank for rank, status in self.statuses.items() if str(status.get("reason") or "").startswith(_IDLE)}
-        return frozenset(said if said < set(self.statuses) else ())
+        return frozenset(self.idle_reasons if len(self.idle_reasons) < len(self.statuses) else ())
 
     @cached_property
     def idle_everywhere(self) -> str:
         """What the launchers say of a run that does not end for it: that no node does anything. Empty if one does."""
-        reasons = (str(status.get("reason") or "") for status in self.statuses.values())
-        return next((reason for reason in reasons if reason.startswith(_IDLE) and _ON_ANY_NODE in reason), "")
+        return next((reason for reason in self.idle_reasons.values() if _ON_ANY_NODE in reason), "")
+
+    @cached_property
+    def idle_reasons(self) -> Mapping[int, str]:
+        return {rank: reason for rank, reason in self.reasons.items() if reason.startswith(_IDLE)}
+
+    @cached_property
+    def reasons(self) -> Mapping[int, str]:
+        """What each launcher says about its node; empty if it says nothing."""
+        return {rank: str(status.get("reason") or "") for rank, status in self.statuses.items()}
 
     @cached_property
     def statuses(self) -> Mapping[int, Mapping[str, Any]]:
@@ -100,7 +106,7 @@ class Facts:
     @cached_property
     def victims(self) -> frozenset[int]:
         """The ranks that say that they lost another one, or waited too long for it."""
-        reporting = {rank for rank, one in self.statuses.items() if reports_lost_peer(str(one.get("reason") or ""))}
+        reporting = {rank for rank, reason in self.reasons.items() if reports_lost_peer(reason)}
         first = self.cause.rank if self.cause is not None and self.blames_a_peer else None
         return frozenset(reporting | ({first} if first is not None else set()))
 
@@ -204,11 +210,11 @@ class Facts:
         for dropped in self.dropped:
             yield Evidence(self.dropped_kind, f"{dropped.pair}, {dropped.packets} packets: {dropped.missing}")
         yield from (Evidence("launcher", f"before training: {finding}") for finding in self.findings)
-        reasons: dict[str, list[int]] = {}
-        for rank, status in self.statuses.items():
-            if reason := str(status.get("reason") or ""):
-                reasons.setdefault(reason, []).append(rank)
-        yield from (Evidence("launcher", words, tuple(ranks)) for words, ranks in reasons.items())
+        said: dict[str, list[int]] = {}
+        for rank, reason in self.reasons.items():
+            if reason:
+                said.setdefault(reason, []).append(rank)
+        yield from (Evidence("launcher", words, tuple(ranks)) for words, ranks in said.items())
         for rank, found in self.launcher_symptoms.items():
             yield Evidence("launcher", found.line, (rank,))
         if len(self.nodes) > 1 and not self.tested_connections and any(self.statuses.values()):

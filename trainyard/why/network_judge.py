@@ -55,8 +55,7 @@ def judge_findings(facts: Facts) -> Verdict | None:
 
 def _matters(facts: Facts) -> bool:
     """Whether a finding explains the end: it is the reason that was reported, or ranks did not reach one another."""
-    told = [str(status.get("reason") or "") for status in facts.statuses.values()]
-    if any(finding in reason for finding in facts.findings for reason in told):
+    if any(finding in reason for finding in facts.findings for reason in facts.reasons.values()):
         return True
     return any(_CLOSED in finding for finding in facts.findings) and (facts.blames_a_peer or facts.stalled)
 

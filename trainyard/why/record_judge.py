@@ -163,7 +163,7 @@ def judge_symptom(facts: Facts, cause: Cause, found: FoundSymptom) -> Verdict:
         words = f"{rank_words(named)} fail alike: each {row.meaning}: {found.line.strip()}"
     else:
         words = f"{cause.words}: it {_as_clause(row.meaning)}: {found.line.strip()}"
-    doubtful = row.peer or (row.kind in _AMBIGUOUS and not seen_full)
+    doubtful = row.peer or row.doubtful or (row.kind in _AMBIGUOUS and not seen_full)
     certainty: Certainty = "likely" if doubtful else certainty_of("launcher", "output")
     return Verdict(row.kind, words, certainty, () if row.peer else named, line=_line_of(facts, rank), remedy=row.remedy,
                    look=row.look)  # fmt: skip
@@ -226,7 +226,8 @@ def judge_launcher_lines(facts: Facts) -> Verdict | None:
     )
     words = f"{rank_words(ranks)} {row.meaning}: {line}"
     kinds: list[EvidenceKind] = ["launcher", "platform"] if agrees else ["launcher"]
-    return Verdict(row.kind, words, certainty_of(*kinds), ranks if len(ranks) < len(facts.nodes) else (),
+    certainty = "likely" if row.doubtful else certainty_of(*kinds)
+    return Verdict(row.kind, words, certainty, ranks if len(ranks) < len(facts.nodes) else (),
                    rule=row.look if row.kind == "access" else "", remedy=row.remedy, look=row.look)  # fmt: skip
 
 

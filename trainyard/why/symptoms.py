@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, get_args
 
@@ -22,19 +22,6 @@ MOST_CHARACTERS, LONGEST_LINE = 64 * 1024, 2000
 # A program that fails says why at the end.
 _LAST_LINES = 40
 OUTPUT, LAUNCHER, PLATFORM = "output", "launcher", "platform"
-_COLUMNS = {
-    "kind",
-    "patterns",
-    "from",
-    "frameworks",
-    "meaning",
-    "look",
-    "remedy",
-    "peer",
-    "outside",
-    "tested",
-    "doubtful",
-}
 _REQUIRED = {"kind", "patterns", "meaning", "look", "remedy"}
 _SHORTEST_PATTERN = 4
 
@@ -64,6 +51,10 @@ class Symptom:
     def matches(self, line: str) -> bool:
         """`line` in small letters."""
         return any(_contains_in_order(line, parts) for parts in self.patterns)
+
+
+# `from` is no name of a field.
+_COLUMNS = {field.name for field in fields(Symptom)} - {"source"} | {"from"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +124,7 @@ def _parse_row(row: Any, where: str) -> Symptom:
         raise SymptomsError(f"{where}: a pattern has at least {_SHORTEST_PATTERN} letters beside `*`")
     return Symptom(
         row["kind"], tuple(parts), row["meaning"], row["look"], row["remedy"], source, tuple(frameworks),
-        row.get("peer") is True, row.get("outside") is True,
-        row.get("tested") is True, row.get("doubtful") is True,
+        **{name: row.get(name) is True for name in ("peer", "outside", "tested", "doubtful")},
     )  # fmt: skip
 
 

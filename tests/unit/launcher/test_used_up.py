@@ -33,12 +33,13 @@ def test_the_kernels_count_is_read_in_both_versions(tmp_path: Path, name: str, c
 
 def test_only_what_was_killed_since_the_start_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(used_up, "count_memory_kills", lambda: 3)
-    assert used_up.used_up_words(2, [str(tmp_path)]) == f": {MEMORY_SYMPTOM}"
-    assert used_up.used_up_words(3, [str(tmp_path), "/nowhere"]) == ""
+    assert used_up.used_up_memory(2) == MEMORY_SYMPTOM
+    assert used_up.used_up_memory(3) == ""
+    assert used_up.full_folder_words([str(tmp_path), "/nowhere"]) == ""
 
 
 def test_a_full_file_system_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """/proc has no blocks at all, and is not full for that."""
-    assert used_up.used_up_words(0, ["/proc"]) == ""
+    assert used_up.full_folder_words(["/proc"]) == ""
     monkeypatch.setattr(used_up, "_is_full", lambda folder: folder == "/data")
-    assert used_up.used_up_words(0, ["/tmp", "/data"]) == f": /data {FULL_SYMPTOM}"
+    assert used_up.full_folder_words(["/tmp", "/data"]) == f"/data {FULL_SYMPTOM}"
