@@ -216,7 +216,7 @@ CASES: Mapping[str, Case] = {
     ),
     INSTANCE: Case(
         _instance,
-        {"disableApiTermination": False, "volumeTags": {"team": "speech"}, **_OTHER_TAGS},
+        {"disableApiTermination": True, "volumeTags": {"team": "speech"}, **_OTHER_TAGS},
         {"ami": "ami-other"},
     ),
     CAPACITY: Case(
