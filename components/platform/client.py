@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from catalog.platforms import Capability, platforms_with, require_capability
-from components.platform.calls import Call, ProviderError
+from components.platform.calls import Call, ProviderError, read_at_once
 from components.platform.inputs import own_inputs
 from components.platform.runs import UNSUCCESSFUL, NodeRun, RunSpec, overall_state
 from components.platform.values import Properties, canonical_json
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
     from components.platform.calls import LocalCloud, Tell
     from components.platform.runs import Try
-    from components.platform.status import ConnectionsSeen, MachineSeen, RunStatus, WantedRuns
+    from components.platform.status import ConnectionsSeen, MachineSeen, NodeStatus, RunStatus, WantedRuns
     from components.platform.tries import PlannedTry, ReadyTry
 
 
 # How many seconds the first read retries a cloud that does not answer: the user waits for it. Later reads may take
 # longer.
 FIRST_PATIENCE = 10.0
+# Nodes whose lines are read at the same time.
+_NODES_AT_ONCE = 8
 
 
 class UnknownPlaceError(Exception):
@@ -137,6 +139,20 @@ class Runs(ABC):
     def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
         """The last lines of the node, oldest first. `patiently`: waits some seconds for the first lines. Raises
         ProviderError if they cannot be read."""
+
+    def last_lines_of_nodes(
+        self, call: Call, nodes: Sequence[NodeStatus], limit: int
+    ) -> list[list[str] | ProviderError]:
+        """The last lines of each node, or why they cannot be read. Waits for no lines. Nodes that matter most come
+        first: of the others, there may be fewer lines than `limit`."""
+
+        def read(node: NodeStatus) -> list[str] | ProviderError:
+            try:
+                return self.last_lines(call, node.run, limit, patiently=False)
+            except ProviderError as error:
+                return error
+
+        return read_at_once(read, nodes, _NODES_AT_ONCE)
 
     def place_of(self, run: RunStatus) -> FolderPlace | None:
         """The bucket and folder of a start. None if starts have no folder in a bucket."""

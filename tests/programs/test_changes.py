@@ -29,7 +29,7 @@ def moved(before: Recording, after: Recording) -> set[str]:
 
 def compared(resource: Resource) -> Mapping[str, Any]:
     """What the engine or the provider compares of a resource."""
-    return without_expects(resource.changing) if resource.type == RUN_TYPE else resource.changing
+    return without_expects(dict(resource.changing)) if resource.type == RUN_TYPE else resource.changing
 
 
 @pytest.mark.parametrize(

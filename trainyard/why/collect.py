@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from catalog.frameworks import framework_names
-from components.platform.calls import ProviderError, read_at_once
+from components.platform.calls import ProviderError
 from components.platform.causes import find_cause
 from components.platform.status import NodeStatus, RunStatus
 from trainyard.runs.run_looks import Look
@@ -18,8 +18,8 @@ from trainyard.why.symptoms import Symptom, SymptomsError, bound_lines, known_sy
 
 # A team's own rows, beside its stack files.
 TEAM_FILE = "symptoms.toml"
-# Lines that are read of a node, nodes that are read, and how many of them at once.
-_LINES, _MOST_NODES, _AT_ONCE = 200, 64, 8
+# Lines that are read of a node, and nodes that are read.
+_LINES, _MOST_NODES = 200, 64
 _LARGEST_FILE = 1 << 20
 # What a launcher puts before a line: its rank, and the process or `launcher`.
 _LABEL = re.compile(r"(?:\[[a-zA-Z]\S{1,100}\] )?\[(\d{1,6})((?:\.\w{1,40})*)\+?\] ?(.*)", re.DOTALL)
@@ -45,16 +45,11 @@ def collect_evidence(look: Look, run: RunStatus, framework: str, folder: Path | 
     output: dict[int, list[str]] = {}
     launcher: dict[int, list[str]] = {}
 
-    def read(node: NodeStatus) -> list[str] | ProviderError:
-        try:
-            return look.runs.last_lines(look.call, node.run, _LINES, patiently=False)
-        except ProviderError as error:
-            return error
-
     # Nodes of a group share one job run, and one log.
     chosen = {node.run.id: node for node in reversed(nodes_to_read(run))}
     shared = len({node.run.id for node in run.nodes}) < len(run.nodes)
-    for node, lines in zip(chosen.values(), read_at_once(read, list(chosen.values()), _AT_ONCE), strict=True):
+    printed = look.runs.last_lines_of_nodes(look.call, list(chosen.values()), _LINES)
+    for node, lines in zip(chosen.values(), printed, strict=True):
         if isinstance(lines, ProviderError):
             notes.append(f"what {node.run.name} printed cannot be read: {lines.cause}")
             continue

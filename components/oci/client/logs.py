@@ -11,9 +11,9 @@ from typing import Any
 
 from components.oci.client.calls import call_oci
 from components.oci.client.session import Session, sdk_module
-from components.platform.calls import Call
+from components.platform.calls import Call, ProviderError, read_at_once
 from components.platform.log_lines import ENTRIES_OF_A_LINE, LogMerger, look_for_lines, name_of_node
-from components.platform.status import RunStatus
+from components.platform.status import NodeStatus, RunStatus
 from launcher.redraws import whole_lines
 
 # The longest period of one search.
@@ -23,6 +23,8 @@ _AHEAD = timedelta(minutes=5)
 _PAGE = 500
 # Runs in one query: the length of a query is limited.
 _SOURCES = 20
+# Nodes whose last lines are searched alone, and the most entries that one search returns.
+_ALONE, _MOST_ENTRIES = 8, 1000
 # The longest time between a line's own timestamp and its appearance in the search.
 _LATE = timedelta(seconds=90)
 
@@ -50,6 +52,35 @@ def last_lines_of_job_run(session: Session, call: Call, run: Any, limit: int, pa
         return whole_lines(line.text for line in lines[::-1])[-limit:]
 
     return look_for_lines(call, read, patiently)
+
+
+def last_lines_of_nodes(
+    session: Session, call: Call, nodes: Sequence[NodeStatus], limit: int
+) -> list[list[str] | ProviderError]:
+    """The last lines of each node. The first nodes get a search each. The others share searches, because 64 of them
+    take seconds; nodes that such a search does not show, because others wrote more, get their own."""
+
+    def read(part: Sequence[NodeStatus]) -> Mapping[str, list[str] | ProviderError]:
+        wanted = " or ".join(f"source = '{node.run.id}'" for node in part)
+        query = f'search "{part[0].log}" | where {wanted} | sort by datetime desc'
+        entries = limit * ENTRIES_OF_A_LINE if len(part) == 1 else _MOST_ENTRIES
+        try:
+            lines = _page_of_lines(session, call, query, datetime.now(UTC) - SPAN, entries)[0]
+        except ProviderError as error:
+            return {node.run.id: error for node in part}
+        texts: dict[str, list[str]] = {}
+        for line in reversed(lines):
+            texts.setdefault(line.source, []).append(line.text)
+        return {source: whole_lines(of_node)[-limit:] for source, of_node in texts.items()}
+
+    parts, others = [[node] for node in nodes[:_ALONE]], nodes[_ALONE:]
+    for log in dict.fromkeys(node.log for node in others):
+        same = [node for node in others if node.log == log]
+        parts += [same[start : start + _SOURCES] for start in range(0, len(same), _SOURCES)]
+    found = {source: lines for part in read_at_once(read, parts, _ALONE) for source, lines in part.items()}
+    unseen = [[node] for node in others if node.run.id not in found]
+    found |= {source: lines for part in read_at_once(read, unseen, _ALONE) for source, lines in part.items()}
+    return [found.get(node.run.id, []) for node in nodes]
 
 
 def log_of_job_run(run: Any) -> str | None:

@@ -42,7 +42,7 @@ from components.platform.runs import (
     read_launch_document,
     state_in,
 )
-from components.platform.status import ConnectionsSeen, RunStatus, WantedRuns
+from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns
 from components.platform.values import Properties
 
 if TYPE_CHECKING:
@@ -225,6 +225,11 @@ class OciRuns(CompartmentRuns, Runs):
         if run is None:
             raise ProviderError("the job run no longer exists")
         return logs.last_lines_of_job_run(self.session, call, run, limit, patiently)
+
+    def last_lines_of_nodes(
+        self, call: Call, nodes: Sequence[NodeStatus], limit: int
+    ) -> list[list[str] | ProviderError]:
+        return logs.last_lines_of_nodes(self.session, call, nodes, limit)
 
     def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
         past = self.runs_of_job(call, spec.own["compartment"], spec.own["job"], 0)

@@ -13,8 +13,7 @@ import pytest
 
 from components.platform.calls import ProviderError
 from components.platform.files import TransferError
-from components.platform.runs import NodeRun
-from components.platform.status import RunStatus
+from components.platform.status import NodeStatus, RunStatus
 from tests.unit.trainyard.why.evidence import failed, running, seen, stopped
 from trainyard.why.ask_stacks import ask_living_nodes
 from trainyard.why.collect import TEAM_FILE, collect_evidence
@@ -32,14 +31,11 @@ def with_logs(run: RunStatus, ids: Sequence[str] = ()) -> RunStatus:
 def look(printed: Mapping[str, Any]) -> Any:
     """A look whose nodes have printed this, by the id of their run. An error: the reason why it cannot be read."""
 
-    def last_lines(call: Any, node: NodeRun, limit: int, patiently: bool) -> list[str]:
-        assert not patiently
-        found = printed[node.id]
-        if isinstance(found, Exception):
-            raise found
-        return list(found[-limit:])
+    def last_lines_of_nodes(call: Any, nodes: Sequence[NodeStatus], limit: int) -> list[Any]:
+        found = [printed[node.run.id] for node in nodes]
+        return [each if isinstance(each, Exception) else list(each[-limit:]) for each in found]
 
-    return SimpleNamespace(call=None, runs=SimpleNamespace(last_lines=last_lines))
+    return SimpleNamespace(call=None, runs=SimpleNamespace(last_lines_of_nodes=last_lines_of_nodes))
 
 
 def test_a_line_counts_for_the_rank_whose_log_has_it() -> None:
