@@ -2,11 +2,18 @@
 """Contents of resources: log entries, objects, images, and the new tenancy."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import oci
 import pytest
 
+from components.oci.client.logs import last_lines_of_nodes
+from components.oci.client.session import DEPLOYER, session_of
+from components.platform.calls import ProviderError, call_of
+from components.platform.runs import NodeRun
+from components.platform.status import NodeStatus
 from localcloud import admin
 from tests.support.cloud_world import World, refusal
 from tests.support.network_world import Network
@@ -135,6 +142,34 @@ def test_log_entries_that_were_put_are_found_by_a_search(world: World) -> None:
     )  # fmt: skip
     found = world.clients.log_search.search_logs(details).data.results
     assert {str(item.data["logContent"]["data"]) for item in found} == {"{'message': 'first'}", "{'n': 2}"}
+
+
+def test_the_last_lines_of_many_nodes_are_read_though_one_of_them_floods_the_log(world: World) -> None:
+    models = oci.loggingingestion.models
+    place = f"{world.compartment}/{world.log_group}/{world.log}"
+    nodes = [NodeStatus(rank, NodeRun(f"n{rank}", f"node-{rank}", "FAILED"), "main", place) for rank in range(40)]
+    flooding, silent, began = 20, 30, datetime.now(UTC) - timedelta(minutes=5)
+    for node in nodes:
+        count = {flooding: 3000, silent: 0}.get(node.rank, 2)
+        times = [began + timedelta(seconds=node.rank == flooding, milliseconds=number) for number in range(count)]
+        entries = [models.LogEntry(data=f"{node.rank}: {at:%S.%f}", id=f"{node.rank}/{at}", time=at) for at in times]
+        batch = models.LogEntryBatch(entries=entries, source=node.run.id, type="t", defaultlogentrytime=began)
+        put = models.PutLogsDetails(specversion="1.0", log_entry_batches=[batch])
+        if entries:
+            world.clients.log_ingestion.put_logs(world.log, put)
+    session = session_of(world.clients.cloud, DEPLOYER)
+    read = last_lines_of_nodes(session, call_of("test", print), nodes, 200)
+    lines = [found for found in read if not isinstance(found, ProviderError)]
+    wrong = [
+        line
+        for node, found in zip(nodes, lines, strict=True)
+        for line in found
+        if not line.startswith(f"{node.rank}: ")
+    ]
+    assert wrong == []
+    assert [len(found) for found in lines] == [{flooding: 200, silent: 0}.get(node.rank, 2) for node in nodes]
+    gone = [replace(node, log=f"{place}none") for node in nodes[:9]]
+    assert last_lines_of_nodes(session, call_of("test", print), gone, 200) == [[]] * 9
 
 
 def test_objects_of_a_bucket_are_put_listed_read_and_deleted(world: World) -> None:
