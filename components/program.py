@@ -21,7 +21,7 @@ from components.plan.platform import Deployment
 from schemas.findings import Path as KeyPath
 from schemas.findings import dotted_path
 from schemas.judge import judge_config
-from schemas.stack_frame import PLACEHOLDERS_ALLOWED, UNFILLED
+from schemas.unfilled_values import PLACEHOLDERS_ALLOWED, UNFILLED
 
 # The folder of the stack files, if Pulumi runs with `--config-file` (`trainyard up --stacks DIR` sets it).
 STACKS = "TRAINYARD_STACKS"

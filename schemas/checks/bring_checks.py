@@ -12,7 +12,7 @@ from schemas.findings import Wrong, at, rule
 from schemas.job_on_platform import JobOnPlatform
 from schemas.model import Stack
 from schemas.name_suggestions import suggest_name
-from schemas.stack_frame import PLACEHOLDER, UNFILLED, placeholder_paths
+from schemas.unfilled_values import PLACEHOLDER, UNFILLED, placeholder_paths
 
 # Fields of the model that are no keys of the file, or other keys.
 _OWN_KEYS = frozenset({"name", "folder", "platform"})

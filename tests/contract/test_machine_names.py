@@ -18,8 +18,7 @@ VENDORS = re.compile(r"gaudi|habana|hccl|neuron|nvidia", re.IGNORECASE)
 MAY_SAY_VENDORS = {
     "launcher/aws_dl1/host_nic.py": "the one module that only Gaudi needs; its row asks for it (`host_nic`)",
     "launcher/devices.py": "what drivers of each kind show, wherever a container has them",
-    "components/aws/frame.py": "the kind of accelerators that scripts for GPUs need",
-    "components/aws/local/new_stack.py": "the same, in a new stack file",
+    "components/aws/local/new_stack.py": "the kind of accelerators that scripts for GPUs need",
     "trainyard/bring/slurm.py": "the name of an image, as an example of a form",
     "catalog/environments.py": "packages for NVIDIA's cards, in a comment",
     "localcloud/environments/downloads.py": "packages for NVIDIA's cards, which this machine may lack",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import tomllib
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from catalog.platforms import platform_spellings
 from schemas.judge import judge_file
@@ -20,6 +22,7 @@ from tests.support.bringing import BRING, STACK, convert, converted_nodes, plann
 from tests.support.rehearsing import Rehearsals
 from tests.support.slurm_answers import SCRIPTS, comparable_lines, live_answers, recorded_answers
 from tests.support.slurm_cluster import fetched_slurm, slurm_cluster
+from trainyard.cli.main import main
 
 _RUNS = {"array": "array-task-3"}
 # Of the files, in plain text.
@@ -66,6 +69,51 @@ def test_every_platform_has_a_stack_for_it(platform: str, script: str, tmp_path:
     found = judge_file(file, str(file)).findings
     assert not [finding for finding in found if finding.severity == "error"], found
     assert [finding.code for finding in found].count("TY6000") == made.codes().count("TB203")
+
+
+# Options of a script, and platform -> parts of the notes on its machine, and its shape.
+_MACHINES = {
+    "2 CPUs": ("--cpus-per-task=2", "oci", "", "VM.Standard.E4.Flex"),
+    "some GPU": ("--gpus=2", "oci", "nothing says which GPU it needs: VM.GPU.A10.2 has A10 24GB", "VM.GPU.A10.2"),
+    "some GPU of AWS": ("--gpus=1 --cpus-per-task=8", "aws", ": g6.2xlarge has L4", "g6.2xlarge"),
+    "B200": ("--gpus=4 --constraint=b200", "oci", "", "BM.GPU.B200.8"),
+    "unknown GPU": ("--gres=gpu:gtx:1", "oci", "no machine has 1 GPU (gtx) and 1 CPU: VM.GPU.A10.1", "VM.GPU.A10.1"),
+    "too many": ("--gpus=16", "aws", "no machine has 16 GPUs and 1 CPU: g6.48xlarge comes nearest", "g6.48xlarge"),
+    "too large": ("--mem=9000G", "oci", "VM.Standard.E4.Flex has 64 OCPUs and 1024 GB at most", "VM.Standard.E4.Flex"),
+    "GPU that nobody asks for": ("--constraint=a100", "aws", "", "c7i.xlarge"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, of a user without any account."""
+    for name in [name for name in os.environ if name.startswith(("OCI_", "AWS_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", _MACHINES)
+def test_the_machine_has_what_the_script_asks_for_or_a_note_says_what_not(case: str, folder: Path) -> None:
+    options, platform, says, shape = _MACHINES[case]
+    (folder / "job").write_text(f"#!/bin/bash\n#SBATCH {options}\nsrun ./train\n")
+    told = CliRunner().invoke(main, ["convert", "job", "--platform", platform], catch_exceptions=False)
+    (job,) = yaml.safe_load(told.stdout)["config"]["trainyard:jobs"].values()
+    assert (job["shape"] if isinstance(job["shape"], str) else job["shape"]["name"]) == shape
+    assert says in told.stderr
+    assert bool(says) is ("TB202: no" in told.stderr or "GB at most" in told.stderr), told.stderr
+
+
+def test_an_account_that_cannot_be_read_is_named_and_stays_open(folder: Path) -> None:
+    (folder / "job").write_text("#!/bin/bash\nsrun ./train\n")
+    (folder / ".oci").mkdir()
+    (folder / ".oci" / "config").write_text("[DEFAULT\npass_phrase=hush\n")
+    told = CliRunner().invoke(main, ["convert", "job"], catch_exceptions=False)
+    assert ".oci/config:1: this is not a configuration file" in told.stderr
+    assert "hush" not in told.output
+    config = yaml.safe_load(told.stdout)["config"]
+    assert config["trainyard:tenancy"] == "ocid1.tenancy.oc1..replace-me"
 
 
 # Who wrote a file, and why it is no batch script -> part of the only note.

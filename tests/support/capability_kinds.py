@@ -17,10 +17,9 @@ from components.platform.new_stacks import NewStacks
 from components.platform.rehearsal import RehearsalPlatform
 from components.platform.review import OfflineCloud, ReviewPlatform
 from schemas.stack_file import StackChecks, StackFile
-from schemas.stack_frame import StackFrame
 
 KINDS: tuple[type[Capability], ...] = (
-    StackFile, StackChecks, StackFrame, Planning, PlanDocuments, AccessReporting, Deployment, RunClients, OwnInputs,
+    StackFile, StackChecks, Planning, PlanDocuments, AccessReporting, Deployment, RunClients, OwnInputs,
     StoreOpeners, PlatformImages, LocalPlatform, RehearsalPlatform, ReviewPlatform, OfflineCloud, LiveReading,
     NewStacks, ExistingResources,
 )  # fmt: skip

@@ -10,7 +10,8 @@ from typing import Any
 
 from catalog import frameworks
 from catalog.tables import table
-from schemas.stack_frame import PLACEHOLDER, MachineNeeds
+from components.platform.new_stacks import MachineNeeds
+from schemas.unfilled_values import PLACEHOLDER
 from trainyard.bring.keys import judge_document
 from trainyard.bring.model import BroughtJob, name_for_stack
 from trainyard.bring.notes import CHOICE, IMPOSSIBLE, LEFT_OUT, OTHERWISE, SENSELESS, NoteTaker, is_secret_text

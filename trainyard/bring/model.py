@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.stack_frame import MachineNeeds
+from components.platform.new_stacks import MachineNeeds
 
-_LONGEST_NAME = 40
+_LONGEST_NAME = 30
 _NO_NAME = re.compile(r"[^a-z0-9]+")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from catalog.tables import table
-from schemas.stack_frame import MachineNeeds
+from components.platform.new_stacks import MachineNeeds
 from trainyard.bring.model import BroughtJob, name_for_stack
 from trainyard.bring.notes import CHOICE, LEFT_OUT, NO_EFFECT, UNREADABLE, NoteTaker, is_secret_text
 from trainyard.bring.slurm_directives import Directives, read_directives

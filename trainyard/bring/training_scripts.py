@@ -7,7 +7,6 @@ catalog/first_stacks.toml.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -25,6 +24,7 @@ from schemas.name_suggestions import quoted_list
 from schemas.requirements import read_requirements
 from schemas.scripts import MOST_BYTES, Scripts, read_scripts
 from trainyard.bring.launch_lines import LaunchLine, find_launch_lines, read_launch_line
+from trainyard.bring.model import name_for_stack
 
 # The nodes of a job whose script distributes its training, if nothing says how many.
 USUAL_NODES = 2
@@ -37,8 +37,6 @@ _LARGEST_TEXT = 500_000
 REQUIREMENTS = "requirements.txt"
 # File names that say nothing about what is trained: the folder's name is better.
 _PLAIN_NAMES = frozenset({"train", "main", "run", "trainer", "training", "script", "app", "client", "run_training"})
-_NAME = re.compile(r"[^a-z0-9]+")
-_LONGEST_NAME = 30
 
 
 class ScriptError(Exception):
@@ -165,13 +163,7 @@ def job_name_of_script(path: Path) -> str:
     """A name for the job of a script: the file's, or its folder's if the file's says nothing."""
     plain = _PLAIN_NAMES | {"__main__"}
     named = path.resolve().parent.name if path.stem.lower() in plain else path.stem
-    return valid_name(named, "train")
-
-
-def valid_name(text: str, otherwise: str) -> str:
-    """A name that stack files allow: small letters, digits and hyphens."""
-    name = _NAME.sub("-", text.lower()).lstrip("-0123456789")[:_LONGEST_NAME].strip("-")
-    return name if name and name != "secure" else otherwise
+    return name_for_stack(named, "train")
 
 
 def _framework_of(said: Scripts, line: LaunchLine | None) -> tuple[Mapping[str, Any], str]:

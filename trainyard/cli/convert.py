@@ -12,6 +12,7 @@ import click
 
 from catalog.platforms import default_platform, platform_spellings, platform_word
 from catalog.secret_looks import without_tokens
+from components.platform.new_stacks import Caller
 from trainyard.bring.assemble import assemble_stack, render_stack
 from trainyard.bring.notes import BringError, Note
 from trainyard.bring.readers import read_brought_job
@@ -22,7 +23,7 @@ from trainyard.cli.out import print_data, say_aside
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
-    "--stack", default="", metavar="TEAM-ENVIRONMENT", help="The name of the stack: vision-dev, for instance."
+    "--stack", default="", metavar="TEAM-ENVIRONMENT", help="The name of the stack; by default that of this folder."
 )
 @click.option(
     "--platform",
@@ -42,8 +43,8 @@ def convert(files: tuple[str, ...], stack: str, platform: str) -> None:
     try:
         sources = [read_source_text(Path(file), file) for file in files]
         job, taker = read_brought_job(sources)
-        home = Path(os.environ.get("HOME") or "/")
-        config = assemble_stack(job, taker, platform_spellings()[platform], stack, home)
+        caller = Caller(os.environ, Path.home())
+        config = assemble_stack(job, taker, platform_spellings()[platform], stack or f"{Path.cwd().name}-dev", caller)
     except BringError as error:
         _say_notes([error.note])
         sys.exit(2)

@@ -15,14 +15,20 @@ import click
 from catalog.platforms import default_platform, platform_spellings, require_capability
 from components.platform.new_stacks import Answer, Caller, NewStacks
 from schemas.name_suggestions import suggest_name
-from trainyard.bring.new_stack_file import named_apart, new_stack_file
-from trainyard.bring.training_scripts import REQUIREMENTS, ScriptError, TrainingScript, read_training_script, valid_name
+from trainyard.bring.model import name_for_stack
+from trainyard.bring.script_jobs import jobs_of_scripts, named_apart
+from trainyard.bring.stack_text import stack_config, stack_text
+from trainyard.bring.training_scripts import REQUIREMENTS, ScriptError, TrainingScript, read_training_script
 from trainyard.cli.existing_resources import read_existing, write_import_file
 from trainyard.cli.out import ask_text, say, say_aside
 from trainyard.cli.planning import profile_option
 from trainyard.local.places import EXAMPLES, own_command, project_stacks, stacks_words
 
 _ENVIRONMENT = "dev"
+_HEAD = (
+    "Written by `trainyard init`. `trainyard check` explains what is wrong with a key, and docs/frameworks.md lists",
+    "frameworks, roles and options.",
+)
 
 
 @click.command("init")
@@ -92,7 +98,9 @@ def init_command(
         )
     given = _read_settings(settings)
     own = (
-        Answer("team", valid_name(Path.cwd().name, "team"), "trainyard:team", "", "Team, the first part of every name"),
+        Answer(
+            "team", name_for_stack(Path.cwd().name, "team"), "trainyard:team", "", "Team, the first part of every name"
+        ),
         Answer("environment", _ENVIRONMENT, "trainyard:environment", "", "Environment, the second part"),
     )
     answers = settle_answers((*own, *found.values), given)
@@ -118,10 +126,10 @@ def init_command(
             found_values = {name: value for name, value in found_values.items() if name != "frameworks"}
         if found_values:
             keys[key] = {**keys.get(key, {}), **found_values}
-    named = {"team": values["team"], "environment": values["environment"]}
-    new = new_stack_file(named, keys, comments_by_key(answers), named_apart(read), here, folder)
-    write_new_file(file, new.text)
-    say(f"{file} is written: {new.jobs_in_words}.")
+    new = jobs_of_scripts(named_apart(read), here, folder)
+    config = stack_config(values["team"], values["environment"], {**keys, **new.stack}, new.jobs)
+    write_new_file(file, stack_text(_HEAD, config, comments_by_key(answers), new.notes))
+    say(f"{file} is written: {new.in_words}.")
     for script in read:
         write_missing_requirements(script)
         for remark in script.remarks:

@@ -21,7 +21,7 @@ from localcloud.environments.find import MissingEnvironment
 from localcloud.files import REMEDY, REQUIRED
 from localcloud.hosts import users
 from schemas.name_suggestions import count_noun
-from schemas.stack_frame import PLACEHOLDERS_ALLOWED
+from schemas.unfilled_values import PLACEHOLDERS_ALLOWED
 from trainyard.engine.progress import Progress
 from trainyard.local.environments import (
     absent_modules,

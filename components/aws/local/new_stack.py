@@ -1,101 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A new stack file for AWS: the region from AWS's configuration file, or the local cloud's."""
+"""A new stack file for AWS: region and account from AWS's configuration file, or those of the local cloud."""
 
 from __future__ import annotations
 
-import configparser
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from catalog.machines import machine_types_of
+from components.platform.config_files import ConfigProblemError, read_config_section
 from components.platform.new_stacks import (
+    OF_LOCAL_CLOUD,
     Answer,
-    Answers,
     Caller,
     MachineNeeds,
     NewMachine,
     NewStacks,
-    processes_on,
     smallest_machine,
 )
 from localcloud.aws import account
-
-_USUAL_GPUS = ("g6.xlarge", "g6.12xlarge", "g6.48xlarge")
-_SMALL = "c7i.2xlarge"
-_LARGEST = 1_000_000
-_GROUP = "scientists"
+from schemas.unfilled_values import PLACEHOLDER
 
 
 class AwsNewStacks(NewStacks):
-    def find_answers(self, caller: Caller) -> Answers:
-        region, source, number, problem = "", "", "", ""
-        if not caller.local:
-            region, source, number, problem = _read_settings(caller)
+    local_answers = (
+        Answer("region", account.REGION, "aws:region"),
+        Answer("account", account.ACCOUNT, "trainyard:account", OF_LOCAL_CLOUD, unknown=""),
+        Answer("group", "scientists", "trainyard:access", OF_LOCAL_CLOUD, unknown=PLACEHOLDER),
+    )
+
+    def answers_of_account(self, caller: Caller) -> tuple[Answer, ...]:
+        variables = caller.environment
+        variable = next((name for name in ("AWS_REGION", "AWS_DEFAULT_REGION") if variables.get(name)), "")
+        profile = caller.profile or variables.get("AWS_PROFILE") or "default"
+        file = Path(variables.get("AWS_CONFIG_FILE") or caller.home / ".aws" / "config").expanduser()
+        section = profile if profile == "default" else f"profile {profile}"
+        # A profile may be in the file of credentials only, if a variable has the region.
+        values = read_config_section(file, section, is_named=section != "default" and not variable)
+        region = variables.get(variable) or values.get("region", "")
+        if not region and values:
+            raise ConfigProblemError(f"{file}: the profile {profile} has no `region`")
         if not region:
-            return Answers(
-                (
-                    Answer("region", account.REGION, "aws:region"),
-                    Answer("account", account.ACCOUNT, "trainyard:account", "of the local cloud"),
-                    Answer("group", _GROUP, "trainyard:access", "of the local cloud"),
-                ),
-                problem,
-                local=True,
-            )
-        group = Answer(
-            "group",
-            _GROUP,
-            "trainyard:access",
-            "an IAM group whose members start runs: replace it by yours",
-            "Group of the people who start runs",
+            return ()
+        of_region, of_account, of_group = self.local_answers
+        return (
+            replace(of_region, value=region, source=f"from {variable or file}"),
+            replace(of_account, value=values.get("sso_account_id", ""), source=f"from {file}", unknown=None),
+            replace(
+                of_group,
+                source="an IAM group whose members start runs: replace it by yours",
+                question="Group of the people who start runs",
+            ),
         )
-        known = (Answer("account", number, "trainyard:account", source),) if number else ()
-        return Answers((Answer("region", region, "aws:region", source), *known, group))
 
     def stack_keys(self, answers: Mapping[str, str]) -> Mapping[str, Any]:
-        own = {"trainyard:account": answers["account"]} if answers.get("account") else {}
         return {
             "aws:region": answers["region"],
             "trainyard:platform": "aws",
-            **own,
+            **({"trainyard:account": answers["account"]} if answers["account"] else {}),
             "trainyard:access": {"users": {"group": answers["group"]}},
         }
 
     def choose_machine(self, needs: MachineNeeds) -> NewMachine:
-        if not needs.gpus:
-            comment = "With a GPU: `shape: g6.xlarge`, and `ami: nvidia` under `cluster`."
-            return NewMachine({"shape": _SMALL, "cluster": {"ami": "none"}}, needs.processes or 1, comment)
-        rows = machine_types_of("aws-dl1")
-        shape = smallest_machine(_USUAL_GPUS, rows, needs)
-        return NewMachine({"shape": shape, "cluster": {"ami": "nvidia"}}, processes_on(rows[shape], needs))
-
-
-def _read_settings(caller: Caller) -> tuple[str, str, str, str]:
-    """Region, its source and the account, if AWS's variables or configuration file say them; or the problem."""
-    variables = caller.environment
-    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        if variables.get(name):
-            return variables[name], f"from {name}", "", ""
-    profile = caller.profile or variables.get("AWS_PROFILE") or "default"
-    file = Path(variables.get("AWS_CONFIG_FILE") or caller.home / ".aws" / "config").expanduser()
-    parser = configparser.ConfigParser(interpolation=None)
-    try:
-        if not file.exists():
-            return "", "", "", f"{file} does not exist, so it has no profile {profile}" if caller.profile else ""
-        with file.open(encoding="utf-8-sig") as content:
-            parser.read_string(content.read(_LARGEST))
-    except OSError as error:
-        return "", "", "", f"{file} cannot be read: {error.strerror}"
-    except (configparser.Error, ValueError):
-        # The error of a parser quotes the line, which may be a key.
-        return "", "", "", f"{file} is not a configuration file"
-    section = profile if profile == "default" else f"profile {profile}"
-    if not parser.has_section(section):
-        return "", "", "", f"{file} has no profile {profile}" if caller.profile or profile != "default" else ""
-    values = parser[section]
-    region = values.get("region", "").strip()
-    problem = "" if region else f"{file}: the profile {profile} has no `region`"
-    return region, f"from {file}", values.get("sso_account_id", "").strip(), problem
+        # Scripts that ask for GPUs mean CUDA.
+        kind = "nvidia" if needs.gpus else "none"
+        rows = {name: row for name, row in machine_types_of("aws-dl1").items() if row["accelerator"] == kind}
+        shape, choice = smallest_machine(rows, needs)
+        disk = {"blockStorageGb": needs.disk_gb} if needs.disk_gb else {}
+        job = {"shape": shape, **disk, "cluster": {"ami": kind}}
+        return NewMachine(job, rows[shape].get("accelerators", 0), choice)
 
 
 NEW_STACKS = AwsNewStacks()

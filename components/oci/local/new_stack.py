@@ -3,56 +3,69 @@
 
 from __future__ import annotations
 
-import configparser
+import math
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from catalog.machines import machine_types_of
+from components.oci.config_file import read_oci_profile
+from components.oci.stack import is_ocid
+from components.platform.config_files import ConfigProblemError
 from components.platform.new_stacks import (
+    OF_LOCAL_CLOUD,
     Answer,
-    Answers,
     Caller,
     MachineNeeds,
     NewMachine,
     NewStacks,
-    processes_on,
     smallest_machine,
 )
 from localcloud.oci import fixed_names
+from schemas.unfilled_values import PLACEHOLDER
 
-_USUAL_GPUS = ("VM.GPU.A10.1", "VM.GPU.A10.2", "BM.GPU.A10.4", "BM.GPU.A100-v2.8")
-_SMALL = {"name": "VM.Standard.E4.Flex", "ocpus": 2, "memoryGb": 16}
-_LOCAL = "of the local cloud"
-# A configuration file has a few lines for each profile.
-_LARGEST = 1_000_000
-_NEEDED = ("tenancy", "region")
-
-
-class ConfigProblemError(Exception):
-    """Oracle's configuration file cannot be used. The text is for its user, and has no value of the file."""
+_FLEXIBLE = "VM.Standard.E4.Flex"
+# OCPUs of the flexible shape, GB of memory for each, and in all.
+_MOST_OCPUS, _USUAL_MEMORY, _MOST_MEMORY_OF_EACH, _MOST_MEMORY = 64, 8, 64, 1024
+_LEAST_DISK, _MOST_DISK = 100, 10240
 
 
 class OciNewStacks(NewStacks):
-    def find_answers(self, caller: Caller) -> Answers:
-        if not caller.local:
-            try:
-                if profile := _read_profile(caller):
-                    return Answers(_answers_of_profile(profile, _config_file(caller)))
-                problem = ""
-            except ConfigProblemError as error:
-                problem = str(error)
-        else:
-            problem = ""
-        return Answers(
-            (
-                Answer("region", fixed_names.REGION, "oci:region"),
-                Answer("tenancy", fixed_names.TENANCY, "trainyard:tenancy", _LOCAL),
-                Answer("compartment", fixed_names.COMPARTMENT, "trainyard:compartment", _LOCAL),
-                Answer("group", fixed_names.USERS_GROUP, "trainyard:access", _LOCAL),
+    local_answers = (
+        Answer("region", fixed_names.REGION, "oci:region"),
+        Answer(
+            "tenancy", fixed_names.TENANCY, "trainyard:tenancy", OF_LOCAL_CLOUD,
+            unknown=f"ocid1.tenancy.oc1..{PLACEHOLDER}",
+        ),
+        Answer(
+            "compartment", fixed_names.COMPARTMENT, "trainyard:compartment", OF_LOCAL_CLOUD,
+            unknown=f"ocid1.compartment.oc1..{PLACEHOLDER}",
+        ),
+        Answer("group", fixed_names.USERS_GROUP, "trainyard:access", OF_LOCAL_CLOUD, unknown=PLACEHOLDER),
+    )  # fmt: skip
+
+    def answers_of_account(self, caller: Caller) -> tuple[Answer, ...]:
+        profile = read_oci_profile(caller.environment, caller.home, caller.profile)
+        if profile is None:
+            return ()
+        tenancy, source = profile.values["tenancy"], f"from {profile.file}"
+        if not is_ocid(tenancy):
+            raise ConfigProblemError(f"{profile.file}: `tenancy` of the profile {profile.name} is not an OCID")
+        of_region, of_tenancy, of_compartment, of_group = self.local_answers
+        return (
+            replace(of_region, value=profile.values["region"], source=source),
+            replace(of_tenancy, value=tenancy, source=source, unknown=None),
+            replace(
+                of_compartment,
+                value=tenancy,
+                source="the root compartment: replace it by the OCID of one for training",
+                question="OCID of the compartment for everything that the stack makes",
             ),
-            problem,
-            local=True,
+            replace(
+                of_group,
+                source="a group of the tenancy whose members start runs: replace it by yours",
+                question="Group of the people who start runs",
+            ),
         )
 
     def stack_keys(self, answers: Mapping[str, str]) -> Mapping[str, Any]:
@@ -64,66 +77,28 @@ class OciNewStacks(NewStacks):
         }
 
     def choose_machine(self, needs: MachineNeeds) -> NewMachine:
-        if not needs.gpus:
-            comment = "With a GPU: `shape: VM.GPU.A10.1`, and `options: { processes: 1 }`, one process a GPU."
-            return NewMachine({"shape": _SMALL}, needs.processes or 1, comment)
-        rows = machine_types_of("oci")
-        shape = smallest_machine(_USUAL_GPUS, rows, needs)
-        return NewMachine({"shape": shape}, processes_on(rows[shape], needs))
+        disk = {"blockStorageGb": min(max(needs.disk_gb, _LEAST_DISK), _MOST_DISK)} if needs.disk_gb else {}
+        if needs.gpus:
+            rows = {name: row for name, row in machine_types_of("oci").items() if "accelerators" in row}
+            shape, choice = smallest_machine(rows, needs)
+            return NewMachine({"shape": shape, **disk}, rows[shape]["accelerators"], choice)
+        # An OCPU is two CPUs.
+        ocpus = max(1, math.ceil(needs.cpus / 2))
+        memory = math.ceil(needs.memory_gb) or ocpus * _USUAL_MEMORY
+        ocpus = max(ocpus, math.ceil(memory / _MOST_MEMORY_OF_EACH))
+        size = {"ocpus": min(ocpus, _MOST_OCPUS), "memoryGb": min(max(memory, ocpus), _MOST_MEMORY)}
+        too_much = f"{_FLEXIBLE} has {_MOST_OCPUS} OCPUs and {_MOST_MEMORY} GB at most"
+        is_enough = ocpus <= _MOST_OCPUS and memory <= _MOST_MEMORY
+        return NewMachine({"shape": {"name": _FLEXIBLE, **size}, **disk}, choice="" if is_enough else too_much)
 
-
-def _answers_of_profile(profile: Mapping[str, str], file: Path) -> tuple[Answer, ...]:
-    tenancy = profile["tenancy"]
-    return (
-        Answer("region", profile["region"], "oci:region", f"from {file}"),
-        Answer("tenancy", tenancy, "trainyard:tenancy", f"from {file}"),
-        Answer(
-            "compartment",
-            tenancy,
-            "trainyard:compartment",
-            "the root compartment: replace it by the OCID of one for training",
-            "OCID of the compartment for everything that the stack makes",
-        ),
-        Answer(
-            "group",
-            fixed_names.USERS_GROUP,
-            "trainyard:access",
-            "a group of the tenancy whose members start runs: replace it by yours",
-            "Group of the people who start runs",
-        ),
-    )
-
-
-def _config_file(caller: Caller) -> Path:
-    named = caller.environment.get("OCI_CONFIG_FILE") or caller.environment.get("OCI_CLI_CONFIG_FILE")
-    return Path(named).expanduser() if named else caller.home / ".oci" / "config"
-
-
-def _read_profile(caller: Caller) -> Mapping[str, str] | None:
-    """The caller's profile; None if there is no file. No key is read: the file only names it."""
-    file, variables = _config_file(caller), caller.environment
-    profile = caller.profile or variables.get("OCI_CONFIG_PROFILE") or variables.get("OCI_CLI_PROFILE") or "DEFAULT"
-    parser = configparser.ConfigParser(interpolation=None)
-    try:
-        if not file.exists():
-            if caller.profile:
-                raise ConfigProblemError(f"{file} does not exist, so it has no profile {profile}")
-            return None
-        with file.open(encoding="utf-8-sig") as content:
-            parser.read_string(content.read(_LARGEST))
-    except OSError as error:
-        raise ConfigProblemError(f"{file} cannot be read: {error.strerror}") from error
-    except (configparser.Error, ValueError) as error:
-        # The error of a parser quotes the line, which may be a passphrase.
-        line = getattr(error, "lineno", None)
-        raise ConfigProblemError(f"{file}{f':{line}' if line else ''}: this is not a configuration file") from None
-    if profile != "DEFAULT" and not parser.has_section(profile):
-        raise ConfigProblemError(f"{file} has no profile {profile}")
-    values = dict(parser[profile])
-    for key in _NEEDED:
-        if not values.get(key, "").strip():
-            raise ConfigProblemError(f"{file}: the profile {profile} has no `{key}`")
-    return {key: values[key].strip() for key in _NEEDED}
+    def choose_image(self, reference: str) -> tuple[str, str]:
+        """Job runs pull from OCI's registry only, so an image of another one has to be pushed there."""
+        host, _, _ = reference.partition("/")
+        if ".ocir.io" in host or host.startswith("ocir."):
+            return reference, ""
+        tag = "-".join(reference.partition("@")[0].rpartition("/")[2].split(":"))
+        remedy = f"job runs pull from OCI's registry only: build an image that begins with {reference}"
+        return f"${{registry}}:{tag}", remedy
 
 
 NEW_STACKS = OciNewStacks()
