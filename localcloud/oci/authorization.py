@@ -43,7 +43,9 @@ _OF_BODIES: Mapping[str, tuple[str, str]] = {
 INHERITED = "takes"
 _ADMINISTRATORS = fixed_ocid("group", tenancy.ADMINISTRATORS)
 # Operations that every user may call on itself, whatever the policies say.
-_SELF_SERVICE = frozenset({"GetUser", "ListApiKeys", "UploadApiKey", "DeleteApiKey"})
+_SELF_SERVICE = frozenset({
+    "GetUser", "ListApiKeys", "UploadApiKey", "DeleteApiKey", "ListAuthTokens", "CreateAuthToken", "DeleteAuthToken",
+})  # fmt: skip
 log = logging.getLogger("localcloud")
 
 

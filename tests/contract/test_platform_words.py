@@ -23,6 +23,7 @@ ROOMS = (
     "components",
     "launcher",
     "provider",
+    "trainyard/doctor",
     "trainyard/files",
     "trainyard/images",
     "trainyard/local",

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from localcloud import admin
 from localcloud.control import Cloud
 from localcloud.oci.authentication import sign_request
-from tests.support.cloud_world import World
+from tests.support.cloud_world import World, refusal
 from tests.support.registry_client import MANIFEST, Tool, digest_of, manifest
 
 models = oci.artifacts.models
@@ -58,6 +58,29 @@ def test_an_identity_token_is_exchanged_for_a_registry_token(deployer: Tool) -> 
     assert deployer.ask("GET", "/v2/").status == 200
     again = json.loads(deployer.ask("GET", "/20180419/docker/token?scope=repository:a:pull").content)["token"]
     assert Tool(deployer.cloud).ask("GET", "/v2/", Authorization=f"Bearer {again}").status == 200
+
+
+def test_an_auth_token_is_a_password_until_it_is_deleted(world: World) -> None:
+    cloud, identity = world.clients.cloud, world.clients.identity
+    user = oci.config.from_file(str(cloud.config_file), "user")["user"]
+    details = oci.identity.models.CreateAuthTokenDetails(description="docker on a laptop")
+    made = identity.create_auth_token(details, user).data
+    [listed] = identity.list_auth_tokens(user).data
+    assert (listed.id, listed.description, listed.token) == (made.id, "docker on a laptop", None)
+
+    def login(name: str, password: str) -> int:
+        text = base64.b64encode(f"{name}:{password}".encode()).decode()
+        return Tool(cloud).ask("GET", "/v2/", Authorization=f"Basic {text}").status
+
+    assert login(f"{cloud.namespace}/user", made.token) == 200
+    for name, password in (("user", made.token), (f"{cloud.namespace}/deployer", made.token),
+                           (f"{cloud.namespace}/user", "another"), (f"{cloud.namespace}/", "")):  # fmt: skip
+        assert login(name, password) == 401
+    identity.create_auth_token(details, user)
+    assert refusal(lambda: identity.create_auth_token(details, user)) == (400, "InvalidParameter")
+    identity.delete_auth_token(user, made.id)
+    assert login(f"{cloud.namespace}/user", made.token) == 401
+    assert refusal(lambda: identity.delete_auth_token(user, made.id))[0] == 404
 
 
 def test_the_token_of_a_run_is_not_a_registry_token(world: World) -> None:

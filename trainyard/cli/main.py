@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cloud": ("cloud:cloud", "Control the local cloud: start, stop, status, reset, log, env, faults, push."),
     "convert": ("convert:convert", "Make a stack file of what another system runs, such as a batch script of Slurm."),
     "data": ("data:data", "Move files to and from a stack's bucket: put, get, list."),
+    "doctor": ("doctor:doctor", "Say which prerequisite is missing, and by what command to get it."),
     "down": ("down:down", "Take a stack down from the local cloud."),
     "drift": ("drift:drift", "Show what was changed in a stack's cloud outside of Pulumi, and what no stack declares."),
     "environments": ("environments:environments", "List, make or remove what stands in for images on this machine."),

@@ -26,6 +26,7 @@ class BlockedConnection:
     ports: tuple[int, int]
     missing: str
     why: str = ""
+    protocol: str = "tcp"
 
 
 def find_hanging_connections(side: Snapshot, network: Network) -> tuple[BlockedConnection, ...]:
@@ -47,7 +48,9 @@ def find_hanging_connections(side: Snapshot, network: Network) -> tuple[BlockedC
                 closed = (passage.ports for passage in find_passages_beyond((needed,), network.passages))
                 blocked = intersect_ranges(blocked, union_ranges(closed))
             where = f"{direction} at {end or source}"
-            found.update(BlockedConnection(job, f"{source} -> {target}", ports, where, why) for ports in blocked)
+            found.update(
+                BlockedConnection(job, f"{source} -> {target}", ports, where, why, protocol) for ports in blocked
+            )
     return tuple(sorted(found))
 
 

@@ -93,11 +93,11 @@ def _is_network(error: Exception) -> bool:
 
 
 def list_oci_pages(list_page: Callable[..., Any]) -> Iterator[Any]:
-    """Every item of a list. `list_page` takes the options of one page."""
+    """Every item of a list. `list_page` takes the options of one page. Some lists have their rows one level deeper."""
     page: str | None = None
     while True:
         answer = list_page(limit=_PAGE, **({"page": page} if page else {}))
-        yield from answer.data
+        yield from answer.data if isinstance(answer.data, list) else answer.data.items
         page = answer.headers.get("opc-next-page")
         if not page:
             return

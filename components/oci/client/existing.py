@@ -56,19 +56,13 @@ class _Cloud:
     def rows(self, client: str, operation: str, *place: str, **more: Any) -> list[Any]:
         def page(**options: Any) -> Any:
             ask = partial(getattr(self.session.client(client), operation), *place, **more, **options)
-            answer = call_oci(self._call, f"Call {operation}", ask)
-            return answer if isinstance(answer.data, list) else _Page(answer.data.items, answer.headers)
+            return call_oci(self._call, f"Call {operation}", ask)
 
         return [row for row in list_oci_pages(page) if getattr(row, "lifecycle_state", None) not in GONE]
 
     @property
     def namespace(self) -> str:
         return str(self.get("the namespace of Object Storage", "object_storage", "get_namespace"))
-
-
-class _Page:
-    def __init__(self, data: Any, headers: Mapping[str, str]) -> None:
-        self.data, self.headers = data, headers
 
 
 class _Reader:

@@ -7,8 +7,7 @@ that the caller may not see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from http import HTTPStatus
@@ -128,9 +127,7 @@ class _Reader:
 
             def page(**options: Any) -> Any:
                 ask = partial(getattr(self._session.client(client), listing), *within, **more, **options)
-                answer = call_oci(self._call, f"List the {words}", ask)
-                # Some lists have their rows one level deeper.
-                return answer if isinstance(answer.data, list) else _Page(answer.data.items, answer.headers)
+                return call_oci(self._call, f"List the {words}", ask)
 
             def read() -> list[Any]:
                 try:
@@ -180,12 +177,6 @@ class _Reader:
             for row in self._list("data_science", "list_jobs", compartment) or ():
                 if row.id not in ours and (row.freeform_tags or {}).get("stack") == declared.stack:
                     self._reading.add(JOB, row.id, {"displayName": row.display_name}, f"job {row.display_name}")
-
-
-@dataclass(frozen=True)
-class _Page:
-    data: Iterable[Any]
-    headers: Mapping[str, str]
 
 
 LIVE_READING = LiveReading(read_oci_live_side)

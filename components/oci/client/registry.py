@@ -221,7 +221,7 @@ def require_image(session: Session, call: Call, address: str, compartment: str, 
     if image is None:
         return
     call.report.status(f"looking for the image {address}")
-    if _has_image(session, call, image, compartment, access_minutes):
+    if has_image_in_ocir(session, call, image, compartment, access_minutes):
         return
     client = session.client("object_storage")
     if image.namespace != str(call_oci(call, "Read the tenancy's namespace", client.get_namespace).data):
@@ -234,7 +234,9 @@ def require_image(session: Session, call: Call, address: str, compartment: str, 
     )
 
 
-def _has_image(session: Session, call: Call, image: RegistryImage, compartment: str, access_minutes: float) -> bool:
+def has_image_in_ocir(
+    session: Session, call: Call, image: RegistryImage, compartment: str, access_minutes: float
+) -> bool:
     """Looks in the run's compartment first, then in the whole tenancy: repositories may be shared."""
     wanted: dict[str, Any] = {"repository_name": image.repository, "limit": 1}
     if image.digest:

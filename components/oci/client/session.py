@@ -25,6 +25,7 @@ CLIENTS: Mapping[str, tuple[str, str]] = {
     "core": ("core", "VirtualNetworkClient"),
     "data_science": ("data_science", "DataScienceClient"),
     "identity": ("identity", "IdentityClient"),
+    "limits": ("limits", "LimitsClient"),
     "logging": ("logging", "LoggingManagementClient"),
     "log_search": ("loggingsearch", "LogSearchClient"),
     "monitoring": ("monitoring", "MonitoringClient"),

@@ -63,7 +63,7 @@ def _complete_policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> J
 
 
 def _complete_user(call: ApiCall, body: Json) -> Json:
-    capable = {"canUseApiKeys": True, "canUseConsolePassword": False, "canUseAuthTokens": False}
+    capable = {"canUseApiKeys": True, "canUseConsolePassword": False, "canUseAuthTokens": True}
     return {**_in_tenancy(call, body), "capabilities": capable}
 
 

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memberships of users in groups, and the API keys with which users sign requests."""
+"""Memberships of users in groups, the API keys with which users sign requests, and their auth tokens for the
+registry."""
 
 from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
@@ -10,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from localcloud.oci import kinds, models, tenancy
 from localcloud.oci.authentication import Caller, Credential, key_fingerprint
 from localcloud.oci.oci_errors import already_exists, not_found
+from localcloud.oci.ocids import new_ocid
 from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.paging import page_of
 from localcloud.oci.tenancy import MEMBERSHIP, add_membership
@@ -22,6 +28,8 @@ SERVICE = "identity"
 VERSION = "/20160918"
 API_KEY = "api-key"
 MAXIMUM_KEYS = 3
+AUTH_TOKEN = "auth-token"
+MAXIMUM_AUTH_TOKENS = 2
 
 
 def find_api_key(store: StateStore, key_id: str) -> Credential | None:
@@ -112,6 +120,52 @@ def delete_api_key(call: ApiCall) -> Reply:
     return Reply(204)
 
 
+def create_auth_token(call: ApiCall) -> Reply:
+    """The only reply with the token itself: its digest is kept."""
+    user, token = _require_user(call), secrets.token_urlsafe(15)
+    if len(call.store.live(AUTH_TOKEN, parent=user.id)) >= MAXIMUM_AUTH_TOKENS:
+        raise invalid_parameter(f"a user has at most {MAXIMUM_AUTH_TOKENS} auth tokens")
+    identifier = new_ocid("credential", "")
+    body: Json = {
+        "id": identifier,
+        "userId": user.id,
+        "description": call.details()["description"],
+        "timeCreated": http.format_rfc3339(http.current_moment()),
+        "lifecycleState": "ACTIVE",
+    }
+    kept = {**body, "digest": _token_digest(token)}
+    made = call.store.add(
+        StoredResource(identifier, AUTH_TOKEN, tenancy.TENANCY, identifier, "ACTIVE", kept, parent=user.id)
+    )
+    return Reply(200, {**body, "token": token}, {"etag": made.etag})
+
+
+def list_auth_tokens(call: ApiCall) -> Reply:
+    tokens = call.store.live(AUTH_TOKEN, parent=_require_user(call).id)
+    return Reply(200, [models.shape_reply(SERVICE, "AuthToken", row.body) for row in tokens])
+
+
+def delete_auth_token(call: ApiCall) -> Reply:
+    tokens = call.store.live(AUTH_TOKEN, parent=_require_user(call).id, name=call.params["authTokenId"])
+    if not tokens:
+        raise not_found("auth token")
+    call.store.put(tokens[0], live=False)
+    return Reply(204)
+
+
+def find_token_holder(store: StateStore, name: str, token: str) -> Caller | None:
+    """The user with this name, if it has this auth token."""
+    for user in store.live("user", name=name):
+        digests = [row.body["digest"] for row in store.live(AUTH_TOKEN, parent=user.id)]
+        if any(hmac.compare_digest(digest, _token_digest(token)) for digest in digests):
+            return Caller(user.id, user.name, tenancy.TENANCY)
+    return None
+
+
+def _token_digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
 def _require_user(call: ApiCall) -> StoredResource:
     user = call.store.get(call.params["userId"])
     if user is None or user.kind != "user" or not user.live:
@@ -131,6 +185,7 @@ def _public_key(text: str) -> RSAPublicKey:
 
 def user_operations() -> list[ApiOperation]:
     memberships, keys = f"{VERSION}/userGroupMemberships", f"{VERSION}/users/{{userId}}/apiKeys"
+    tokens = f"{VERSION}/users/{{userId}}/authTokens"
     one = f"{memberships}/{{userGroupMembershipId}}"
     rows = (
         ("AddUserToGroup", "POST", memberships, add_user_to_group, "AddUserToGroupDetails"),
@@ -140,6 +195,9 @@ def user_operations() -> list[ApiOperation]:
         ("UploadApiKey", "POST", keys, upload_api_key, "CreateApiKeyDetails"),
         ("ListApiKeys", "GET", keys, list_api_keys, ""),
         ("DeleteApiKey", "DELETE", f"{keys}/{{fingerprint}}", delete_api_key, ""),
+        ("CreateAuthToken", "POST", tokens, create_auth_token, "CreateAuthTokenDetails"),
+        ("ListAuthTokens", "GET", tokens, list_auth_tokens, ""),
+        ("DeleteAuthToken", "DELETE", f"{tokens}/{{authTokenId}}", delete_auth_token, ""),
     )
     return [
         ApiOperation(name, method, path, handler, SERVICE, details) for name, method, path, handler, details in rows

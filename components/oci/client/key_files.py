@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the files with the caller's credentials, without the SDK and without network: who may read them, whether
+key and fingerprint belong together, and when a token ends."""
+
+from __future__ import annotations
+
+import base64
+import configparser
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from hashlib import md5
+from pathlib import Path
+
+from components.oci.client.session import Session
+from components.platform.prerequisites import Problem
+from schemas.name_suggestions import suggest_name
+
+_NEW = "`oci setup config` makes one, or name another file in OCI_CONFIG_FILE"
+_TOKEN, _KEY = "security_token_file", "key_file"
+_REQUIRED = ("tenancy", "user", "fingerprint", _KEY)
+# The SDK's own defaults, without its import.
+_FILE, _PROFILE = "~/.oci/config", "DEFAULT"
+
+
+def check_key_files(session: Session, is_needed: bool) -> Iterator[Problem]:
+    """`is_needed`: a missing file is a problem."""
+    file, name = Path(session.config_file or _FILE).expanduser(), session.profile or _PROFILE
+    if not is_needed and not os.path.lexists(file):
+        return
+    yield from check_private_file(file, "the configuration of OCI's clients", _NEW)
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read_string(file.read_text("utf-8"))
+    except OSError:
+        return  # said already
+    except (configparser.Error, UnicodeDecodeError) as error:
+        # The text of an error repeats the line, which may be a secret.
+        line = getattr(error, "lineno", None) or next((at for at, _ in getattr(error, "errors", ())), None)
+        where = f"{file}, line {line}" if line else str(file)
+        yield Problem(f"{where} is not a configuration of OCI's clients", "Correct it; " + _NEW)
+        return
+    if name != _PROFILE and not parser.has_section(name):
+        yield Problem(f"{file} has no profile `{name}`", f"Use --profile: {suggest_name(name, parser.sections())}")
+        return
+    profile = dict(parser[name]) if name in parser else dict(parser.defaults())
+    wanted = ("tenancy", _KEY) if _TOKEN in profile else () if "authentication_type" in profile else _REQUIRED
+    missing = [key for key in wanted if not profile.get(key) and not (key == _KEY and profile.get("key_content"))]
+    if missing:
+        yield Problem(f"the profile `{name}` of {file} has no `{missing[0]}`", "Add it; " + _NEW)
+        return
+    if profile.get(_KEY):
+        yield from _check_key(Path(profile[_KEY]).expanduser(), profile, name)
+    if _TOKEN in profile:
+        yield from _check_token(Path(profile[_TOKEN]).expanduser(), name)
+
+
+def check_private_file(path: Path, what: str, remedy: str) -> Iterator[Problem]:
+    """Whether the file is there, and only its owner, who is the caller, may read it."""
+    try:
+        found = path.stat()
+        path.open("rb").close()
+    except FileNotFoundError:
+        yield Problem(f"{what} is missing: {path}", remedy)
+        return
+    except OSError as error:
+        yield Problem(f"{what} cannot be read: {path}: {error.strerror}", f"sudo chown $USER {path}; chmod 600 {path}")
+        return
+    if not stat.S_ISREG(found.st_mode):
+        yield Problem(f"{what} is not a file: {path}", remedy)
+    elif found.st_uid != os.getuid():
+        yield Problem(f"{what} belongs to another account (uid {found.st_uid}): {path}", f"sudo chown $USER {path}")
+    elif found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        mode = f"{stat.S_IMODE(found.st_mode):o}"
+        yield Problem(f"{what} can be used by other accounts (mode {mode}): {path}", f"chmod 600 {path}")
+
+
+def _check_key(path: Path, profile: Mapping[str, str], name: str) -> Iterator[Problem]:
+    found = list(check_private_file(path, "the private key", "Copy it there, or correct `key_file`; " + _NEW))
+    yield from found
+    try:
+        text = path.read_bytes()
+    except OSError:
+        return
+    # Imported here, because it takes a while.
+    from cryptography.hazmat.primitives import serialization
+
+    phrase = profile.get("pass_phrase")
+    try:
+        key = serialization.load_pem_private_key(
+            text, phrase.encode() if phrase else None, unsafe_skip_rsa_key_validation=True
+        )
+    except TypeError:  # encrypted, and there is no passphrase, or the reverse, which the SDK takes
+        if not phrase:
+            remedy = "Add `pass_phrase` to the profile, or use a key without one"
+            yield Problem(f"the private key {path} is encrypted, and the profile `{name}` has no passphrase", remedy)
+        return
+    except ValueError:
+        remedy = "Name the file that begins with BEGIN PRIVATE KEY, or correct `pass_phrase`"
+        yield Problem(f"{path} is not a private key that the profile `{name}` can open", remedy)
+        return
+    public = key.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )  # fmt: skip
+    digest = md5(public, usedforsecurity=False).hexdigest()
+    fingerprint = ":".join(digest[at : at + 2] for at in range(0, len(digest), 2))
+    if _TOKEN not in profile and profile.get("fingerprint", "").lower() != fingerprint:
+        yield Problem(
+            f"the private key {path} does not belong to the fingerprint of the profile `{name}`",
+            f"Its own is {fingerprint}: write that, if the key is uploaded (Console: your profile, API keys), or "
+            "correct `key_file`",
+        )
+
+
+def _check_token(path: Path, name: str) -> Iterator[Problem]:
+    remedy = f"`oci session authenticate --profile-name {name}` gets a new one"
+    try:
+        claims = path.read_text("utf-8").strip().split(".")[1]
+        ends = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]
+        late = time.time() - float(ends)
+    except OSError as error:
+        yield Problem(f"the token of the profile `{name}` cannot be read: {path}: {error.strerror}", remedy)
+    except (ValueError, IndexError, KeyError, TypeError):
+        yield Problem(f"the token of the profile `{name}` is not a session token: {path}", remedy)
+    else:
+        if late > 0:
+            yield Problem(f"the token of the profile `{name}` expired {late / 60:.0f} minutes ago", remedy)
