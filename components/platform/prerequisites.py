@@ -4,9 +4,12 @@ one question, and answers with sentences."""
 
 from __future__ import annotations
 
+import os
+import stat
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from catalog.platforms import Capability
@@ -84,3 +87,23 @@ class Prerequisites(Capability, ABC):
 
     @abstractmethod
     def cloud_checks(self, question: Question, plan: Plan) -> CloudChecks: ...
+
+
+def check_private_file(path: Path, what: str, remedy: str) -> Iterator[Problem]:
+    """Whether the file is there, and only its owner, who is the caller, may read it."""
+    try:
+        found = path.stat()
+        path.open("rb").close()
+    except FileNotFoundError:
+        yield Problem(f"{what} is missing: {path}", remedy)
+        return
+    except OSError as error:
+        yield Problem(f"{what} cannot be read: {path}: {error.strerror}", f"sudo chown $USER {path}; chmod 600 {path}")
+        return
+    if not stat.S_ISREG(found.st_mode):
+        yield Problem(f"{what} is not a file: {path}", remedy)
+    elif found.st_uid != os.getuid():
+        yield Problem(f"{what} belongs to another account (uid {found.st_uid}): {path}", f"sudo chown $USER {path}")
+    elif found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        mode = f"{stat.S_IMODE(found.st_mode):o}"
+        yield Problem(f"{what} can be used by other accounts (mode {mode}): {path}", f"chmod 600 {path}")

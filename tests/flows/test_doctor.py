@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud.control import Cloud
 from tests.support.local_team import ROOT
+from tests.support.prepared_account import BUCKET, REPOSITORY, ROLE, PreparedAccount
 from tests.support.prepared_tenancy import Breakage, Prepared
 from trainyard.cli.main import main
 
@@ -84,18 +85,24 @@ def test_each_missing_prerequisite_is_named_and_no_other(prepared: Prepared) -> 
     file = str(prepared.file)
     code, said = doctor(file)
     assert (code, said.count("\n")) == (0, 1), said
+    assert_each_is_named(breakages(prepared), file)
+
+
+def assert_each_is_named(broken_parts: Sequence[Breakage], *words: str) -> None:
+    """That one and no other; and after the last one nothing is missing."""
     wrong = []
-    for broken in breakages(prepared):
+    for broken in broken_parts:
         undo = broken.make()
         try:
-            code, said = doctor(file)
+            code, said = doctor(*words)
         finally:
             undo()
         if code != 1 or "1 problem (" not in said or not all(word in said for word in broken.seen):
             wrong.append(f"{broken.title}, {broken.seen}: {code}\n{said}")
+    code, said = doctor(*words)
+    if (code, said.count("\n")) != (0, 1):
+        wrong.append(said)
     assert not wrong, "\n".join(wrong)
-    code, said = doctor(file)
-    assert (code, said.count("\n")) == (0, 1), said
 
 
 def test_a_caller_without_rights_and_one_whom_nobody_knows(prepared: Prepared, tmp_path: Path) -> None:
@@ -128,6 +135,33 @@ def test_the_whole_command_is_silent_on_the_local_cloud(prepared: Prepared) -> N
         cwd=ROOT, capture_output=True, text=True, env={**os.environ, "CLIENT_HOST_OVERRIDES": ""},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+
+
+def test_each_missing_prerequisite_on_aws_is_named_and_no_other(
+    shared_cloud: Cloud, home: Path, tmp_path: Path
+) -> None:
+    account = PreparedAccount(shared_cloud, home)
+    words = (str(account.file), "--home", str(shared_cloud.home))
+    code, said = doctor(*words)
+    assert (code, said.count("\n")) == (0, 1), said
+    first_action = account.document["Statement"][0]["Action"][0]
+    broken_parts = (
+        Breakage("rule", account.without_rule, ("network:", "ingress TCP", account.group)),
+        Breakage("bucket", account.without_bucket, ("bucket:", BUCKET)),
+        Breakage("repository", account.without_repository, ("repository:", REPOSITORY)),
+        Breakage(
+            "statement", account.without_statement, ("runs:", ROLE, account.document["Statement"][0]["Action"][0])
+        ),
+        Breakage("role", account.without_role, ("runs:", "no instance profile", ROLE)),
+        Breakage("quota", partial(account.with_quota, "L-1216C47A", 8), ("machines of ddp:", "16 vCPUs", "is 8")),
+        Breakage("account", partial(account.with_stack, account="210987654321"), ("account:", "210987654321")),
+    )
+    assert_each_is_named(broken_parts, *words)
+    with patch.dict(
+        "os.environ", {"AWS_PROFILE": "user", "AWS_CONFIG_FILE": str(shared_cloud.home / "aws" / "config")}
+    ):
+        code, said = doctor(*words, "--profile", "user")
+    assert code in (1, 2), said
 
 
 @pytest.fixture

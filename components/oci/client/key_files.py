@@ -8,14 +8,13 @@ import base64
 import configparser
 import json
 import os
-import stat
 import time
 from collections.abc import Iterator, Mapping
 from hashlib import md5
 from pathlib import Path
 
 from components.oci.client.session import Session
-from components.platform.prerequisites import Problem
+from components.platform.prerequisites import Problem, check_private_file
 from schemas.name_suggestions import suggest_name
 
 _NEW = "`oci setup config` makes one, or name another file in OCI_CONFIG_FILE"
@@ -55,26 +54,6 @@ def check_key_files(session: Session, is_needed: bool) -> Iterator[Problem]:
         yield from _check_key(Path(profile[_KEY]).expanduser(), profile, name)
     if _TOKEN in profile:
         yield from _check_token(Path(profile[_TOKEN]).expanduser(), name)
-
-
-def check_private_file(path: Path, what: str, remedy: str) -> Iterator[Problem]:
-    """Whether the file is there, and only its owner, who is the caller, may read it."""
-    try:
-        found = path.stat()
-        path.open("rb").close()
-    except FileNotFoundError:
-        yield Problem(f"{what} is missing: {path}", remedy)
-        return
-    except OSError as error:
-        yield Problem(f"{what} cannot be read: {path}: {error.strerror}", f"sudo chown $USER {path}; chmod 600 {path}")
-        return
-    if not stat.S_ISREG(found.st_mode):
-        yield Problem(f"{what} is not a file: {path}", remedy)
-    elif found.st_uid != os.getuid():
-        yield Problem(f"{what} belongs to another account (uid {found.st_uid}): {path}", f"sudo chown $USER {path}")
-    elif found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        mode = f"{stat.S_IMODE(found.st_mode):o}"
-        yield Problem(f"{what} can be used by other accounts (mode {mode}): {path}", f"chmod 600 {path}")
 
 
 def _check_key(path: Path, profile: Mapping[str, str], name: str) -> Iterator[Problem]:
