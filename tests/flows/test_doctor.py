@@ -8,18 +8,21 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from components.openpai.client.storages import storages_folder
 from localcloud.control import Cloud
-from tests.support.local_team import ROOT
+from tests.support.local_team import ROOT, SHIPPED
 from tests.support.prepared_account import BUCKET, REPOSITORY, ROLE, PreparedAccount
 from tests.support.prepared_tenancy import Breakage, Prepared
 from trainyard.cli.main import main
@@ -137,33 +140,6 @@ def test_the_whole_command_is_silent_on_the_local_cloud(prepared: Prepared) -> N
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
 
 
-def test_each_missing_prerequisite_on_aws_is_named_and_no_other(
-    shared_cloud: Cloud, home: Path, tmp_path: Path
-) -> None:
-    account = PreparedAccount(shared_cloud, home)
-    words = (str(account.file), "--home", str(shared_cloud.home))
-    code, said = doctor(*words)
-    assert (code, said.count("\n")) == (0, 1), said
-    first_action = account.document["Statement"][0]["Action"][0]
-    broken_parts = (
-        Breakage("rule", account.without_rule, ("network:", "ingress TCP", account.group)),
-        Breakage("bucket", account.without_bucket, ("bucket:", BUCKET)),
-        Breakage("repository", account.without_repository, ("repository:", REPOSITORY)),
-        Breakage(
-            "statement", account.without_statement, ("runs:", ROLE, account.document["Statement"][0]["Action"][0])
-        ),
-        Breakage("role", account.without_role, ("runs:", "no instance profile", ROLE)),
-        Breakage("quota", partial(account.with_quota, "L-1216C47A", 8), ("machines of ddp:", "16 vCPUs", "is 8")),
-        Breakage("account", partial(account.with_stack, account="210987654321"), ("account:", "210987654321")),
-    )
-    assert_each_is_named(broken_parts, *words)
-    with patch.dict(
-        "os.environ", {"AWS_PROFILE": "user", "AWS_CONFIG_FILE": str(shared_cloud.home / "aws" / "config")}
-    ):
-        code, said = doctor(*words, "--profile", "user")
-    assert code in (1, 2), said
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """That of a person without any setting, whose engine is where that of this account is."""
@@ -173,6 +149,63 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".oci").mkdir()
     return tmp_path
+
+
+def test_each_missing_prerequisite_on_aws_is_named_and_no_other(shared_cloud: Cloud, home: Path) -> None:
+    account = PreparedAccount(shared_cloud, home)
+    words = (str(account.file), "--home", str(shared_cloud.home))
+    code, said = doctor(*words)
+    assert (code, said.count("\n")) == (0, 1), said
+    first_action = account.document["Statement"][0]["Action"][0]
+    broken_parts = (
+        Breakage("rule", account.without_rule, ("network:", "ingress TCP", account.group)),
+        Breakage("bucket", account.without_bucket, ("bucket:", BUCKET)),
+        Breakage("repository", account.without_repository, ("repository:", REPOSITORY)),
+        Breakage("statement", account.without_statement, ("runs:", ROLE, first_action)),
+        Breakage("role", account.without_role, ("runs:", "no instance profile", ROLE)),
+        Breakage("quota", partial(account.with_quota, "L-1216C47A", 8), ("machines of ddp:", "16 vCPUs", "is 8")),
+        Breakage("account", partial(account.with_stack, account="210987654321"), ("account:", "210987654321")),
+    )
+    assert_each_is_named(broken_parts, *words)
+    code, said = doctor(*words, "--profile", "user")
+    assert code in (1, 2), said
+    assert "not asked" in said or "the caller, as deployer" in said, said
+
+
+def test_each_missing_prerequisite_on_openpai_is_named_and_no_other(shared_cloud: Cloud, home: Path) -> None:
+    (home / "Pulumi.yaml").write_text("name: vision\nruntime: python\n")
+    file, storage = home / "Pulumi.vision-pai.yaml", storages_folder(shared_cloud.home) / "vision-nfs"
+    storage.mkdir(parents=True)
+
+    def write(**changes: Any) -> Callable[[], object]:
+        config = yaml.safe_load((SHIPPED / "Pulumi.openpai-ddp-gloo.yaml").read_text())["config"]
+        config["trainyard:cluster"] = {"uri": shared_cloud.endpoint, "user": "user"}
+        config["trainyard:jobs"]["cifar10"].pop("code")
+        file.write_text(yaml.safe_dump({"config": config | {f"trainyard:{key}": of for key, of in changes.items()}}))
+        return write
+
+    def without_storage() -> Callable[[], object]:
+        storage.rmdir()
+        return storage.mkdir
+
+    def with_token(token: str) -> Callable[[], object]:
+        before = os.environ["OPENPAI_TOKEN"]
+        os.environ["OPENPAI_TOKEN"] = token
+        return lambda: os.environ.update(OPENPAI_TOKEN=before)
+
+    write()
+    at = {"uri": shared_cloud.endpoint, "user": "user"}
+    large = {"gpu2": {"gpus": 4000, "cpus": 8, "memoryGb": 16}}
+    broken_parts = (
+        Breakage("storage", without_storage, ("storage:", "`vision-nfs`")),
+        Breakage("cluster", partial(write, cluster={**at, "virtualCluster": "reserved"}), ("may not use", "`default`")),
+        Breakage("size", partial(write, skus=large), ("size of cifar10:", "8000 of 4096 GPUs")),
+        Breakage("user", partial(write, cluster={**at, "user": "deployer"}), ("account:", "of the user user")),
+        Breakage("revoked", partial(with_token, SECRET), ("account:", "does not accept the token")),
+        Breakage("no token", partial(with_token, ""), ("account:", "no token", "OPENPAI_TOKEN")),
+    )
+    with patch.dict("os.environ", shared_cloud.env_for("user")):
+        assert_each_is_named(broken_parts, str(file))
 
 
 PROFILE = "[DEFAULT]\nuser=ocid1.user.oc1..u\ntenancy=ocid1.tenancy.oc1..t\nfingerprint=aa:bb\nregion=us-ashburn-1\n"
