@@ -12,7 +12,7 @@ from components.platform.calls import ProviderError, read_at_once
 from components.platform.prerequisites import Answer, Check, CloudChecks, LiveNetwork, Problem, Remark
 from schemas.name_suggestions import count_noun
 
-# Calls are short, and a tenancy limits their rate.
+# Calls are short, and clouds limit their rate.
 _AT_ONCE = 8
 
 

@@ -57,7 +57,7 @@ def _check_packages(names: list[str]) -> Iterator[Answer]:
             try:
                 version(package)
             except PackageNotFoundError:
-                install = f".venv/bin/python -m pip install --require-hashes -r {row.requirements}"
+                install = f".venv/bin/pip install --require-hashes -r {row.requirements}"
                 yield Problem(f"the package {package} is not installed", f"`make setup`, or {install}")
 
 

@@ -39,7 +39,7 @@ def _check_ads() -> Iterator[Problem]:
     if shutil.which("ads") is None:
         yield Problem(
             "images of this stack are built with ADS, and there is no `ads` on PATH",
-            "python3 -m pip install 'oracle-ads[opctl]', in an environment of its own",
+            "pip install 'oracle-ads[opctl]', in an environment of its own",
         )
 
 
