@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -211,6 +211,11 @@ def test_each_missing_prerequisite_on_openpai_is_named_and_no_other(shared_cloud
 PROFILE = "[DEFAULT]\nuser=ocid1.user.oc1..u\ntenancy=ocid1.tenancy.oc1..t\nfingerprint=aa:bb\nregion=us-ashburn-1\n"
 
 
+@cache
+def new_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
 def session_token(ends: float) -> str:
     return ".".join(
         base64.urlsafe_b64encode(part).decode() for part in (b"{}", json.dumps({"exp": ends}).encode(), b"")
@@ -237,12 +242,11 @@ def session_token(ends: float) -> str:
 def test_files_of_credentials_are_judged_without_network(
     text: str, files: dict[str, str], words: str, home: Path
 ) -> None:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     forms = {"KEY": serialization.NoEncryption(), "ENCRYPTED": serialization.BestAvailableEncryption(b"phrase")}
     for name, content in files.items():
         if content in forms:
             pem = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-            content = key.private_bytes(*pem, forms[content]).decode()
+            content = new_key().private_bytes(*pem, forms[content]).decode()
         (home / name).write_text(content)
         (home / name).chmod(0o600)
     (home / ".oci" / "config").write_text(text)

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from components.oci.client.live_policies import may_hold
 from components.oci.client.tenancy_reader import TenancyReader
 from components.oci.deployer import deployer_lines
-from components.oci.iam import AllOf, Comparison, Condition, Statement, Text, permissions_of_grant
+from components.oci.iam import AllOf, Comparison, Condition, Statement, Subject, Text, permissions_of_grant
 from components.oci.iam.judge import (
     DEFAULT_DOMAIN,
     AttachedPolicy,
@@ -26,9 +26,17 @@ from components.oci.iam.judge import (
 from components.oci.iam.matching import MatchableResource, matches_rule, parse_rule
 from components.oci.iam.parse import parse_statement
 from components.oci.iam.printing import subject_text
-from components.oci.iam.statement import CompartmentId, Identified, StatementError
+from components.oci.iam.statement import CompartmentId, Identified, Named, StatementError
 from components.oci.plan import OciPlan
-from components.oci.statements import Line, lines_by_policy, matching_rule, policy_lines, users_subject
+from components.oci.statements import (
+    Line,
+    group_named,
+    has_users,
+    lines_by_policy,
+    matching_rule,
+    policy_lines,
+    users_subject,
+)
 from components.platform.calls import ProviderError
 from components.platform.prerequisites import Answer, Problem, Remark
 
@@ -103,34 +111,32 @@ class AccessJudge:
         """The dynamic group of the runs, and what the runs and the service may do."""
         if not self._is_made:
             return
-        group, rule = self._plan.access.runs_group, matching_rule(self._plan, "runs")
+        group, rule = self._member("dynamic-group", self._plan.access.runs_group), matching_rule(self._plan, "runs")
         yield from self._check_dynamic_group(group, _RUN, f"Make it with the matching rule: {rule}")
         runs = self._resource_principal(_RUN, group)
         for line in self._lines():
             if line.statement.subject.kind == "service":
                 service = Principal("service", name=str(getattr(line.statement.subject.members[0], "name", "")))
                 yield from self._check_line(line, service)
-            elif line.statement.subject != users_subject(self._plan.access):
+            elif line.statement.subject != self._users:
                 yield from self._check_line(line, runs)
 
     def check_users(self) -> Iterator[Answer]:
-        access = self._plan.access
-        users = users_subject(access)
-        lines = [line for line in self._lines() if line.statement.subject == users]
-        if not self._is_made or not lines:
+        users, lines = self._users, self._lines_of_users()
+        if users is None or not self._is_made or not lines:
             return
-        if access.users_dynamic_group:
+        member = users.members[0]
+        if users.kind == "dynamic-group":
             rule = matching_rule(self._plan, "notebooks")
-            yield from self._check_dynamic_group(access.users_dynamic_group, _NOTEBOOK, f"A rule that fits: {rule}")
-            principal = self._resource_principal(_NOTEBOOK, access.users_dynamic_group)
+            yield from self._check_dynamic_group(member, _NOTEBOOK, f"A rule that fits: {rule}")
+            principal = self._resource_principal(_NOTEBOOK, member)
         else:
-            member = users.members[0]
-            found = self._group(member)
-            if found is None and self._is_listed(member):
+            found = _row_of_member(self._groups, member)
+            if found is None and _is_listed(member):
                 name = subject_text(users)
                 yield Problem(f"there is no {name}, whose members start runs", "Make it, or correct `access: users`")
                 return
-            principal = Principal("user", groups=(self._membership(member, found),))
+            principal = Principal("user", groups=(_membership(member, found),))
         for line in lines:
             yield from self._check_line(line, principal)
 
@@ -147,8 +153,7 @@ class AccessJudge:
             return
         principal = Principal("user", user, groups=groups)
         if acts_as == "user":
-            users = users_subject(self._plan.access)
-            lines: Sequence[Line] = [line for line in self._lines() if line.statement.subject == users]
+            lines: Sequence[Line] = self._lines_of_users()
         else:
             lines = deployer_lines(self._plan, next((group.name for group in groups), "deployers"))
         answers = [
@@ -164,6 +169,16 @@ class AccessJudge:
             )
             return
         yield from answers
+
+    @property
+    def _users(self) -> Subject | None:
+        return users_subject(self._plan.access) if has_users(self._plan.access) else None
+
+    def _lines_of_users(self) -> list[Line]:
+        return [line for line in self._lines() if line.statement.subject == self._users]
+
+    def _member(self, kind: Literal["group", "dynamic-group"], name: str) -> Named | Identified:
+        return group_named(kind, name, self._plan.access.domain).members[0]
 
     def _lines(self) -> tuple[Line, ...]:
         return policy_lines(replace(self._plan, access=replace(self._plan.access, create=True)))
@@ -201,48 +216,53 @@ class AccessJudge:
     def _place_words(self, line: Line) -> str:
         return "the tenancy" if line.attached_to_tenancy else f"the compartment {self._plan.compartment}"
 
-    def _check_dynamic_group(self, name: str, kind: str, remedy: str) -> Iterator[Answer]:
-        if not self._is_default_domain():
+    def _check_dynamic_group(self, member: Named | Identified, kind: str, remedy: str) -> Iterator[Answer]:
+        name = _text_of_member(member)
+        if not _is_listed(member):
             yield Remark(f"the dynamic group {name} is in an identity domain, which is not read here")
             return
-        found = next((one for one in self._dynamic_groups if name.lower() in (one.name.lower(), one.id)), None)
+        found = _row_of_member(self._dynamic_groups, member)
         if found is None:
             yield Problem(f"there is no dynamic group {name}", remedy)
-            return
-        if not _matches(found, kind, self._plan.compartment or ""):
+        elif not _matches(found, kind, self._plan.compartment or ""):
             yield Problem(f"the dynamic group {name} does not match what it is for: {found.matching_rule}", remedy)
 
-    def _is_default_domain(self) -> bool:
-        return (self._plan.access.domain or DEFAULT_DOMAIN).lower() == DEFAULT_DOMAIN.lower()
-
-    def _resource_principal(self, kind: str, named: str) -> Principal:
+    def _resource_principal(self, kind: str, member: Named | Identified) -> Principal:
         """With all dynamic groups that it is in. The named one counts even where it is missing, or its rule is wrong,
         which another sentence says."""
         place = self._plan.compartment or ""
-        groups = [
-            Membership(one.id, one.name)
-            for one in self._dynamic_groups
-            if _matches(one, kind, place) or named.lower() in (one.name.lower(), one.id)
-        ]
-        if not self._is_default_domain() or not any(named.lower() in (one.name.lower(), one.ocid) for one in groups):
-            groups.append(Membership("", named.rpartition("/")[2], self._plan.access.domain or DEFAULT_DOMAIN))
+        named = _row_of_member(self._dynamic_groups, member) if _is_listed(member) else None
+        matching = [one for one in self._dynamic_groups if one is named or _matches(one, kind, place)]
+        groups = [Membership(one.id, one.name) for one in matching]
+        if named is None:
+            groups.append(_membership(member, None))
         return Principal(kind, f"ocid1.{kind}.oc1..any", compartment=place, dynamic_groups=tuple(groups))
-
-    def _group(self, member: Any) -> Any:
-        """The group of the tenancy that a subject names; None if there is none."""
-        wanted = member.ocid if isinstance(member, Identified) else member.name
-        return next((one for one in self._groups if wanted.lower() in (one.id.lower(), one.name.lower())), None)
-
-    def _is_listed(self, member: Any) -> bool:
-        return isinstance(member, Identified) or (member.domain or DEFAULT_DOMAIN).lower() == DEFAULT_DOMAIN.lower()
-
-    def _membership(self, member: Any, found: Any) -> Membership:
-        if found is not None and self._is_listed(member):
-            return Membership(found.id, found.name)
-        return Membership("", member.name, member.domain or DEFAULT_DOMAIN)
 
     def _name_of_group(self, ocid: str) -> str:
         return str(self._reader.read("Read a group of the caller", "identity", "get_group", ocid).name)
+
+
+def _is_listed(member: Named | Identified) -> bool:
+    """Whether the lists of the tenancy have it: they have no groups of other identity domains."""
+    return isinstance(member, Identified) or (member.domain or DEFAULT_DOMAIN).lower() == DEFAULT_DOMAIN.lower()
+
+
+def _text_of_member(member: Named | Identified) -> str:
+    return member.ocid if isinstance(member, Identified) else member.name
+
+
+def _row_of_member(rows: Sequence[Any], member: Named | Identified) -> Any:
+    """The group of the tenancy that a statement names; None if there is none."""
+    wanted = _text_of_member(member).lower()
+    return next((row for row in rows if wanted in (row.id.lower(), row.name.lower())), None)
+
+
+def _membership(member: Named | Identified, found: Any) -> Membership:
+    if found is not None and _is_listed(member):
+        return Membership(found.id, found.name)
+    if isinstance(member, Identified):
+        return Membership(member.ocid, "")
+    return Membership("", member.name, member.domain or DEFAULT_DOMAIN)
 
 
 def _matches(group: Any, kind: str, compartment: str) -> bool:

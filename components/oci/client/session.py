@@ -144,8 +144,10 @@ class Session:
             if "security_token_file" not in credentials:
                 oci_config.validate_config(credentials)
         except Exception as error:  # the SDK raises half a dozen unrelated types here
+            # A parser repeats the line that it cannot read, which may be a secret.
+            why = "it cannot be parsed" if type(error).__module__ == "configparser" else error
             raise ProviderError(
-                f"No usable OCI credentials: profile `{profile}` of {file}: {error}",
+                f"No usable OCI credentials: profile `{profile}` of {file}: {why}",
                 "Make them with `oci setup config`, or name others with OCI_CONFIG_FILE and OCI_CONFIG_PROFILE. "
                 "For the local cloud, use --local, or the variables that `trainyard cloud env` prints.",
             ) from error
