@@ -25,8 +25,8 @@ from typing import Any
 import yaml
 
 from bench.harness.rows import ROOT, Aim, Row, in_turns
+from components.oci.client.buckets import empty_bucket
 from components.oci.client.session import DEPLOYER, session_of
-from components.oci.local.removal import empty_bucket
 from localcloud import admin
 from tests.support.cloud_world import TERMINAL
 from tests.support.local_team import Team

@@ -91,9 +91,10 @@ def states_in(folder: Path) -> list[State]:
     for file in sorted(folder.glob("*/*.json"), key=lambda file: (file.parent.name, file.stem)):
         try:
             latest = json.loads(file.read_text("utf-8"))["checkpoint"]["latest"] or {}
-        except (OSError, ValueError, KeyError):
+            rows = tuple(dict(row) for row in latest.get("resources") or ())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
-        every.append(State(file.parent.name, file.stem, latest.get("resources") or ()))
+        every.append(State(file.parent.name, file.stem, rows))
     return every
 
 

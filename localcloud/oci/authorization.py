@@ -194,6 +194,14 @@ def may_see_in(call: ApiCall, compartment: str) -> bool:
     return call.cloud.access.would_allow(call.principal, call.operation.name, own.permissions, target)
 
 
+def may_list_in(call: ApiCall, operation: str, compartment: str) -> bool:
+    """Whether the caller may make another call, which lists resources, in a compartment."""
+    if _is_administrators_call(call):
+        return True
+    permissions = needs_named(operation).permissions
+    return call.cloud.access.would_allow(call.principal, operation, permissions, Target(compartment))
+
+
 def names_of(call: ApiCall, resources: Sequence[StoredResource]) -> str:
     """The resources that block a call: by name if its caller may see them, the rest as a number."""
     seen = [one for one in resources if may_see(call, one)]

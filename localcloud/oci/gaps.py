@@ -24,6 +24,7 @@ SERVICES = {
     "Vault": "vault/vaults_client",
     "Secrets": "secrets/secrets_client",
     "Limits": "limits/limits_client",
+    "Search": "resource_search/resource_search_client",
     "Work requests": "work_requests/work_request_client",
 }
 _HEAD = """\

@@ -23,6 +23,7 @@ from catalog.tables import table
 from components.plan.platform import Deployment
 from components.platform.client import RunClients, UnknownPlaceError
 from components.platform.existing import ExistingResources
+from components.platform.owned import OwnedResources
 from components.platform.review import OfflineCloud
 from localcloud.clients import platform_clients
 from localcloud.server_part import MainServerPart, server_parts
@@ -89,7 +90,9 @@ def test_a_name_is_seen_wherever_it_stands() -> None:
 
 
 # By kind, the platforms that lack it. Every other platform has it.
-LACKING: dict[type[Capability], set[str]] = {ExistingResources: {"openpai"}, OfflineCloud: {"openpai"}}
+LACKING: dict[type[Capability], set[str]] = {
+    ExistingResources: {"openpai"}, OfflineCloud: {"openpai"}, OwnedResources: {"openpai", "aws-dl1"},
+}  # fmt: skip
 
 
 # Its modules import the clouds' SDKs, which takes seconds. tests/programs run them.

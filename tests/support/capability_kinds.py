@@ -14,6 +14,7 @@ from components.platform.inputs import OwnInputs
 from components.platform.live import LiveReading
 from components.platform.local import LocalPlatform
 from components.platform.new_stacks import NewStacks
+from components.platform.owned import OwnedResources
 from components.platform.prerequisites import Prerequisites
 from components.platform.rehearsal import RehearsalPlatform
 from components.platform.review import OfflineCloud, ReviewPlatform
@@ -22,5 +23,5 @@ from schemas.stack_file import StackChecks, StackFile
 KINDS: tuple[type[Capability], ...] = (
     StackFile, StackChecks, Planning, PlanDocuments, AccessReporting, Deployment, RunClients, OwnInputs,
     StoreOpeners, PlatformImages, LocalPlatform, RehearsalPlatform, ReviewPlatform, OfflineCloud, LiveReading,
-    NewStacks, ExistingResources, Prerequisites,
+    NewStacks, ExistingResources, Prerequisites, OwnedResources,
 )  # fmt: skip

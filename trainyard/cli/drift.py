@@ -54,11 +54,25 @@ _WORDS = {
 )  # fmt: skip
 @click.option("--partial", is_flag=True, help="Exit with 0 also if a part of the stack could not be read.")
 @click.option(
+    "--orphans", is_flag=True,
+    help="Show what says that trainyard made it and is in no state at hand: of STACK, or of every stack.",
+)  # fmt: skip
+@click.option("--remove", is_flag=True, help="With --orphans: remove them. Asks first.")
+@click.option("--yes", "-y", is_flag=True, help="With --remove: do not ask. Needs STACK.")
+@click.option(
+    "--delete-data", is_flag=True, help="With --remove: also buckets with objects and repositories with images."
+)
+@click.option(
+    "--prices", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
+    help="With --orphans: a team's own prices, as for `trainyard review`.",
+)  # fmt: skip
+@click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
 )
 def drift(
     stack: str | None, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None,
-    state: Path | None, known: tuple[str, ...], partial: bool, form: str,
+    state: Path | None, known: tuple[str, ...], partial: bool, orphans: bool, remove: bool, yes: bool,
+    delete_data: bool, prices: Path | None, form: str,
 ) -> None:  # fmt: skip
     """Show what was changed in the cloud of STACK_OR_FILE outside of Pulumi: rules, access, machines, runs.
 
@@ -66,12 +80,22 @@ def drift(
     trainyard drift vision-prod
     trainyard drift vision-dev --local
     trainyard drift --local                 every stack that is up on the local cloud
+    trainyard drift --orphans               what no state at hand has, in the cloud of each stack file
+    trainyard drift vision-dev --orphans --remove
 
     Compares what the stack's last `up` requested with what the cloud has now. Rules and statements are compared by what
     they allow, as in `trainyard review`. Resources that no stack declares, such as a rule added by hand, are shown too.
     Nothing is changed. Exits with 0 if there is no drift, with 1 if there is some, and with 2 if it cannot tell, for
-    example because the caller may not read a part of the stack.
+    example because the caller may not read a part of the stack. With --orphans: 0 if there are none, 1 if there are, or
+    if some are left after --remove.
     """
+    if orphans:
+        from trainyard.cli.orphans import OrphanRequest, show_orphans
+
+        request = OrphanRequest(stack, stacks, local, home, place, profile, state, known, delete_data, prices)
+        sys.exit(show_orphans(request, remove, yes, partial, form))
+    if remove or yes or delete_data or prices:
+        raise click.UsageError("--remove, --yes, --delete-data and --prices are for --orphans")
     cloud = running_cloud(home, named_place(stack, stacks)[0] if stack else "") if local or home else None
     if stack is not None:
         names: Sequence[str] = [stack]

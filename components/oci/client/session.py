@@ -30,6 +30,7 @@ CLIENTS: Mapping[str, tuple[str, str]] = {
     "log_search": ("loggingsearch", "LogSearchClient"),
     "monitoring": ("monitoring", "MonitoringClient"),
     "object_storage": ("object_storage", "ObjectStorageClient"),
+    "resource_search": ("resource_search", "ResourceSearchClient"),
     "vault": ("vault", "VaultsClient"),
     "work_requests": ("work_requests", "WorkRequestClient"),
 }

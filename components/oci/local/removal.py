@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from components.oci.client import job_runs
-from components.oci.client.calls import ask_oci, call_oci, is_missing_in_oci, unless_gone
+from components.oci.client.buckets import empty_bucket
+from components.oci.client.calls import call_oci, is_missing_in_oci
 from components.oci.client.job_runs import start_of_job_run
 from components.oci.client.runs import OciRuns
-from components.oci.client.session import DEPLOYER, Session, sdk_module, session_of
+from components.oci.client.session import DEPLOYER, sdk_module, session_of
 from components.oci.plan import registry_host
 from components.oci.stack import is_ocid
 from components.oci.types import SERVED_TYPES
@@ -217,24 +217,6 @@ def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
             # The bucket was deleted without Pulumi: then it has no objects.
             if error.__cause__ is None or not is_missing_in_oci(error.__cause__):
                 raise
-    return removed
-
-
-def empty_and_delete(session: Session, tell: Tell, namespace: str, bucket: str) -> None:
-    """Deletes a bucket with all of its content."""
-    empty_bucket(session, tell, namespace, bucket)
-    session.client("object_storage").delete_bucket(namespace, bucket)
-
-
-def empty_bucket(session: Session, tell: Tell, namespace: str, bucket: str) -> int:
-    """Removes every object in all versions, and returns their number."""
-    client, removed = session.client("object_storage"), 0
-    what, listed = f"Empty the bucket {bucket}", partial(client.list_object_versions, namespace, bucket, limit=1000)
-    while items := ask_oci(tell, what, listed).data.items:
-        for item in items:
-            delete = partial(client.delete_object, namespace, bucket, item.name, version_id=item.version_id)
-            unless_gone(tell, what, delete)
-        removed += len(items)
     return removed
 
 

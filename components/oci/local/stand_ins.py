@@ -14,10 +14,10 @@ from ipaddress import ip_network
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from components.oci.client.buckets import empty_and_delete
 from components.oci.client.calls import ask_oci, make_once, unless_gone
 from components.oci.client.session import DEPLOYER, sdk_module, session_of
 from components.oci.local import stand_in_network as network_of_others
-from components.oci.local.removal import empty_and_delete
 from components.oci.plan import OciNetworkPlan
 from components.oci.stack import is_ocid
 from components.oci.types import SERVED_TYPES

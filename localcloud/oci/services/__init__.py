@@ -17,6 +17,7 @@ from localcloud.oci.services import (
     metrics,
     network,
     object_storage,
+    resource_search,
     secrets,
     users,
 )
@@ -34,6 +35,7 @@ def service_operations() -> list[ApiOperation]:
         *data_science.data_science_operations(),
         *secrets.secret_operations(),
         *limits.limit_operations(),
+        *resource_search.search_operations(),
         *work_requests.work_request_operations(),
         *local_operations.local_operations(),
     ]
