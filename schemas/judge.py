@@ -124,9 +124,11 @@ class Judged:
         return tuple(finding for finding in self.findings if finding.severity == "error")
 
 
-def judge_file(file: Path, shown_as: str | None = None, on: date | None = None) -> Judged:
-    """Loads and checks a file. Secrets stay opaque. Neither a cloud nor the engine is needed. `on`: None is today."""
-    return _judge_loaded(load_file(file, shown_as), on)
+def judge_file(file: Path, shown_as: str | None = None, on: date | None = None, folder: Path | None = None) -> Judged:
+    """Loads and checks a file. Secrets stay opaque. Neither a cloud nor the engine is needed. `on`: None is today.
+    `folder`: what its paths are relative to, if it is a copy."""
+    loaded = load_file(file, shown_as)
+    return _judge_loaded(replace(loaded, folder=folder) if folder is not None else loaded, on)
 
 
 def judge_config(

@@ -263,14 +263,16 @@ class StackFileError(Exception):
         self.judged = judged
 
 
-def plan_file(file: Path, tell: Callable[[str], None]) -> Plan:
-    """The plan of a stack file."""
-    return plan_of(judge_usable_file(file, tell))
+def plan_file(file: Path, tell: Callable[[str], None], folder: Path | None = None) -> Plan:
+    """The plan of a stack file. `folder`: what its paths are relative to, if it is a copy."""
+    return plan_of(judge_usable_file(file, tell, folder=folder))
 
 
-def judge_usable_file(file: Path, tell: Callable[[str], None], show: Callable[[Judged], None] | None = None) -> Judged:
+def judge_usable_file(
+    file: Path, tell: Callable[[str], None], show: Callable[[Judged], None] | None = None, folder: Path | None = None
+) -> Judged:
     """A stack file without errors. Remarks that do not prevent its use are shown or counted."""
-    judged = judge_file(file, str(file))
+    judged = judge_file(file, str(file), folder=folder)
     if judged.errors or judged.stack is None:
         raise StackFileError(judged)
     if judged.findings and show:

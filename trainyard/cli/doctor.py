@@ -121,10 +121,12 @@ def _make_question(
     from components.platform.local import deployed_files
     from trainyard.cli.run_selection import where_of
 
-    copy = deployed_files(cloud.home, stacks).get(named_place(stack, stacks)[0]) if cloud is not None else None
+    name, folder = named_place(stack, stacks)
+    # What is up on the local cloud has other ids than the team's file.
+    copy = deployed_files(cloud.home, stacks).get(name) if cloud is not None else None
     file = copy or find_stack_file(stack, stacks)
     try:
-        plan = plan_file(file, say_aside)
+        plan = plan_file(file, say_aside, folder if copy else None)
     except StackFileError as error:
         end_with_findings(error.judged, form)
     return Question(where_of(file, cloud, None, profile), environment, endpoint, plan, acts_as)

@@ -36,14 +36,17 @@ class TenancyChecks:
 
     def others(self) -> Iterator[Check]:
         plan, access = self._plan, AccessJudge(self._reader, self._plan)
-        yield Check("region", self._check_region)
-        if plan.compartment:
+        # Users of a stack need not see what only its deployers look after.
+        is_deployer = self._question.acts_as == "deployer"
+        if is_deployer:
+            yield Check("region", self._check_region)
+        if plan.compartment and is_deployer:
             yield Check("compartment", self._check_compartment)
         if "network" not in plan.taken and any(job.joins_subnet for job in plan.jobs.values()):
             yield Check("network", self._check_network)
         if "bucket" not in plan.taken:
             yield Check("bucket", self._check_buckets)
-        if "access" not in plan.taken:
+        if "access" not in plan.taken and is_deployer:
             yield Check("runs", access.check_runs)
             yield Check("users", access.check_users)
         yield Check("caller", partial(access.check_caller, self._question.acts_as))
@@ -240,7 +243,8 @@ class TenancyChecks:
         except ProviderError as error:
             if getattr(error.__cause__, "status", None) != 404:
                 raise
-            yield Remark(f"the limit of {shape} is not known by the name {limit}: see Console, Governance, Limits")
+            unknown = f"the limit of {shape} is not known by the name {limit}, or the caller may not read it"
+            yield Remark(f"{unknown}: see Console, Governance, Limits")
             return
         if found.available is not None and found.available < nodes:
             yield Problem(

@@ -32,7 +32,8 @@ class TenancyReader:
             except Exception:
                 # Such as a key that the SDK cannot use. Its text may have more than one line.
                 refusal = ProviderError(f"{what}: {str(error).partition(chr(10))[0]}")
-            raise refusal from error
+            # Without the id of the request: several checks may be refused for one reason, which is said once.
+            raise ProviderError(refusal.cause.partition(" [opc-request-id")[0], refusal.remedy) from error
 
     def read(self, what: str, client: str, operation: str, *place: str, **more: Any) -> Any:
         return self.respond(what, client, operation, *place, **more).data

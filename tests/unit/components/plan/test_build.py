@@ -6,14 +6,17 @@ from __future__ import annotations
 import shlex
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from components.plan.build import StackFileError, plan_file
 from components.plan.model import RunPlan
 from schemas.model import Code, Completion, Git, Job, PortRange, Role, Run, Secret
 from tests.support.examples import STACKS
+from tests.support.local_team import SHIPPED
 from tests.support.oci_plans import oci_plan
 from tests.support.samples import job, plan, stack
 
@@ -167,3 +170,11 @@ def test_ranks_of_groups_begin_after_the_nodes_before_them() -> None:
 def test_another_attempt_meets_at_another_place() -> None:
     places = {base(job(runs={"base": Run(attempt=number)})).nodes[0].launch["folder"] for number in (1, 2)}
     assert places == {"${bucket}/train/base/1", "${bucket}/train/base/2"}
+
+
+def test_the_paths_of_a_copy_are_those_of_its_original(tmp_path: Path) -> None:
+    copy = tmp_path / "Pulumi.local.yaml"
+    copy.write_text((SHIPPED / "Pulumi.local.yaml").read_text())
+    with pytest.raises(StackFileError):
+        plan_file(copy, print)
+    assert plan_file(copy, print, SHIPPED) == plan_file(SHIPPED / "Pulumi.local.yaml", print)
