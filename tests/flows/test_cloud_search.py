@@ -12,6 +12,7 @@ from oci.resource_search import ResourceSearchClient
 
 from localcloud.control import Cloud
 from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
 
 OURS = "(freeformTags.key = 'managed-by' && freeformTags.value = 'us')"
 
@@ -68,6 +69,14 @@ def test_search_finds_by_tags_and_pages_and_refuses_what_it_cannot_read(shared_c
         assert (refused.value.status, refused.value.code) == (400, "InvalidParameter"), query
     with pytest.raises(ServiceError, match="free text"):
         client.search_resources(oci.resource_search.models.FreeTextSearchDetails(text="ours"))
+
+
+def test_search_finds_job_runs_by_when_they_were_accepted(world: World) -> None:
+    job = world.job("print(1)", name="search.py")
+    runs = [world.run(job, display_name=name) for name in ("searched-1", "searched-2")]
+    query = "query datasciencejobrun resources where displayName = 'searched-1' || displayName = 'searched-2'"
+    found = _search(_client(world.clients.cloud, "deployer"), query).data.items
+    assert {(item.identifier, item.time_created) for item in found} == {(run.id, run.time_accepted) for run in runs}
 
 
 def test_search_shows_what_the_caller_may_list(shared_cloud: Cloud, made: Clients) -> None:

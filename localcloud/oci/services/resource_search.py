@@ -68,6 +68,7 @@ def search_resources(call: ApiCall) -> Reply:
         for resource in call.store.live(kind):
             compartment = reference_target(call, resource).compartment
             body = {
+                "timeCreated": resource.body.get("timeAccepted"),  # a job run has no other time of its beginning
                 **resource.body, "resourceType": type_name, "identifier": resource.id, "compartmentId": compartment,
                 "displayName": resource.name,
             }  # fmt: skip
