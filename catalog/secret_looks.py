@@ -93,8 +93,8 @@ def gives_secret(word: str, following: str) -> bool:
     name, _, value = word.partition("=")
     if _SECRET_OPTION.match(word):
         value = value or following
-        return bool(value) and not value.startswith(("$", "-"))
-    assigns = name.isidentifier() and SECRET_NAME.search(name) and not value.startswith("$")
+        return bool(value) and not value.lstrip("'\"").startswith(("$", "-"))
+    assigns = name.isidentifier() and SECRET_NAME.search(name) and not value.lstrip("'\"").startswith("$")
     return bool(assigns and value and not _is_harmless(name, value))
 
 

@@ -63,7 +63,10 @@ def _command_specs(launch: Launch, values: Mapping[str, str], inherited: Mapping
     found = []
     for local in range(count):
         own = {**values, **placeholders.process_values(launch, local)}
-        words = placeholders.fill_all_placeholders(launch.command, own, "command")
+        words = list(launch.command)
+        # Braces in commands of another system belong to its shell.
+        if not launch.speaks:
+            words = placeholders.fill_all_placeholders(words, own, "command")
         if launch.wrap:
             # Wrappers such as torchrun take the script alone: `python train.py` is `train.py`.
             script = words[1:] if words[0] in ("python", "python3") else words

@@ -113,6 +113,12 @@ class NewStacks(Capability, ABC):
         return reference, ""
 
 
+def image_of_own(reference: str, why: str) -> tuple[str, str]:
+    """An image of the stack's own registry in place of another one, and what to do."""
+    tag = "-".join(reference.partition("@")[0].rpartition("/")[2].split(":"))
+    return f"${{registry}}:{tag}", f"{why}: build an image that begins with {reference}"
+
+
 def smallest_machine(rows: Mapping[str, Row], needs: MachineNeeds) -> tuple[str, str]:
     """The name of the smallest machine that has all of it, and a sentence if there is none, or others would fit, too.
 

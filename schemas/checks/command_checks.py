@@ -141,7 +141,8 @@ def _shell_syntax(command: str) -> str | None:
 def unknown_placeholder(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in _without_shell(stack):
         framework = facts.framework(job)
-        if framework is None:
+        # The commands of another system are not filled in: a shell reads their braces.
+        if framework is None or job.speaks:
             continue
         answered = {*OF_A_NODE, *OF_A_PROCESS, *(OF_TENSORFLOW if framework.name == "tensorflow" else ())}
         answered |= {f"{key}.{role}" for role, spec in job.roles.items() if spec.replicas for key in _ADDRESSES}

@@ -82,7 +82,8 @@ def unknown_reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
                     remedy = "use it in `args` or `env` of a run with `each`"
                 yield Wrong(path, f"`${{{each.REFERENCE}{name}}}` is not a value of `each`", remedy)
     for path, text in _texts_with_references(stack):
-        if path[-1] == "command" and stack.jobs[str(path[2])].by_shell:
+        spec = stack.jobs[str(path[2])]
+        if path[-1] == "command" and (spec.by_shell or spec.speaks):
             # A shell reads it as a variable.
             continue
         for name in dict.fromkeys(reference_names_in(each.without_each_references(text))):

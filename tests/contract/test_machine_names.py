@@ -17,6 +17,7 @@ VENDORS = re.compile(r"gaudi|habana|hccl|neuron|nvidia", re.IGNORECASE)
 # Module -> why it says them.
 MAY_SAY_VENDORS = {
     "launcher/aws_dl1/host_nic.py": "the one module that only Gaudi needs; its row asks for it (`host_nic`)",
+    "launcher/speaks/openpai/variables.py": "a variable that OpenPAI's own runtime sets",
     "launcher/devices.py": "what drivers of each kind show, wherever a container has them",
     "components/aws/local/new_stack.py": "the kind of accelerators that scripts for GPUs need",
     "trainyard/bring/slurm.py": "the name of an image, as an example of a form",

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
 import shutil
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,19 @@ import yaml
 from click.testing import CliRunner
 
 from catalog.platforms import platform_spellings
+from components.openpai.job import protocol_of
+from components.openpai.plan import openpai_plan
+from components.openpai.protocol import parse_job_text, task_command
+from components.plan.build import plan_file
+from launcher.document import read_launch
+from launcher.placeholders import Place
+from launcher.speaks import spoken_variables
 from schemas.judge import judge_file
 from tests.support.ads_answers import JOBS
 from tests.support.ads_answers import recorded_answers as answers_of_ads
 from tests.support.bringing import BRING, STACK, convert, converted_nodes, planned_nodes
+from tests.support.openpai_source import ENVIRONMENTS
+from tests.support.openpai_source import recorded as openpai_answers
 from tests.support.rehearsing import Rehearsals
 from tests.support.slurm_answers import SCRIPTS, comparable_lines, live_answers, recorded_answers
 from tests.support.slurm_cluster import fetched_slurm, slurm_cluster
@@ -26,7 +38,7 @@ from trainyard.cli.main import main
 
 _RUNS = {"array": "array-task-3"}
 # Of the files, in plain text.
-_SECRETS = ("hf_AbCdEf", "abcdef123456")
+_SECRETS = ("hf_AbCdEf", "abcdef123456", "correct-horse")
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((BRING / "expected.toml").read_text("utf-8"))
 
 
@@ -55,6 +67,124 @@ def test_a_file_becomes_a_stack_that_passes_check(name: str, tmp_path: Path) -> 
     # What nobody could know is found by `check`, too.
     unfilled = [finding for finding in found if finding.code == "TY6000"]
     assert len(unfilled) == made.codes().count("TB203")
+
+
+OPENPAI = sorted(file for file in (BRING / "openpai").glob("*.yaml") if EXPECTED[f"openpai/{file.name}"]["exit"] < 2)
+
+
+@pytest.mark.parametrize("file", OPENPAI, ids=lambda file: file.stem)
+def test_a_job_of_openpai_stays_what_it_is(file: Path, tmp_path: Path) -> None:
+    """Each task runs the text that the cluster made of the job before, and asks for the same."""
+    shutil.copy(file, tmp_path)
+    made = convert(tmp_path, file.name)
+    stack = tmp_path / f"Pulumi.{STACK}.yaml"
+    stack.write_text(made.stack)
+    plan = openpai_plan(plan_file(stack, lambda text: None))
+    (job,) = plan.jobs.values()
+    before, after = parse_job_text(file.read_text()), protocol_of(plan, job, job.runs["base"], None)
+    assert list(after["taskRoles"]) == list(before["taskRoles"])
+    for name, role in before["taskRoles"].items():
+        assert after["taskRoles"][name]["resourcePerInstance"] == role["resourcePerInstance"]
+        assert after["taskRoles"][name]["instances"] == role["instances"]
+        assert after["taskRoles"][name].get("extraContainerOptions") == role.get("extraContainerOptions")
+        # A secret is a variable, and a parameter without a value stays.
+        text = task_command(before, name)
+        if "secrets" not in before:
+            assert text in task_command(after, name)
+    assert after["extras"].get("hivedScheduler", {}).get("jobPriorityClass") == before.get("extras", {}).get(
+        "hivedScheduler", {}
+    ).get("jobPriorityClass")
+
+
+@pytest.mark.parametrize("file", OPENPAI, ids=lambda file: file.stem)
+def test_a_job_of_openpai_has_a_stack_elsewhere(file: Path, tmp_path: Path) -> None:
+    shutil.copy(file, tmp_path)
+    made = convert(tmp_path, file.name, "--platform", "oci")
+    assert made.code in (0, 1), made.notes
+    assert "<%" not in made.stack or "parameters.nothing" in made.stack
+    assert not [secret for secret in _SECRETS if secret in made.notes + made.stack]
+    stack = tmp_path / f"Pulumi.{STACK}.yaml"
+    stack.write_text(made.stack)
+    found = judge_file(stack, str(stack)).findings
+    assert not [finding for finding in found if finding.severity == "error"], found
+
+
+def test_tasks_of_openpai_meet_on_nodes_of_a_stack(tmp_path: Path) -> None:
+    """The commands run in bash on every node, with the address and the port of the first task."""
+    for name in ("ddp.yaml", "train.py"):
+        shutil.copy(BRING / "openpai" / name, tmp_path)
+    with converted_nodes(tmp_path, ["ddp.yaml", "--platform", "oci"], "letters-ddp-gloo") as run:
+        assert run.start().codes() == [0, 0], run.shown()
+        assert "rank 1 of 2: all are here" in run.launchers[1].text
+
+
+def test_pods_of_a_pytorchjob_meet_on_nodes_of_a_stack(tmp_path: Path) -> None:
+    """Each node has the rank, and all have the address and the port, that the operator gives Pods."""
+    for name in ("pytorch_ddp.yaml", "train.py"):
+        shutil.copy(BRING / "kubernetes" / name, tmp_path)
+    with converted_nodes(tmp_path, ["pytorch_ddp.yaml"], "letters-ddp") as run:
+        assert run.start().codes() == [0, 0], run.shown()
+        assert "rank 1 of 2: all are here" in run.launchers[1].text
+
+
+@pytest.mark.parametrize("platform", ["openpai", "aws"])
+@pytest.mark.parametrize(
+    "name", ["pytorch_ddp.yaml", "mpi.yaml", "tensorflow_servers.yaml", "shell.yaml", "torchrun.yaml"]
+)
+def test_a_job_of_kubernetes_has_a_stack_everywhere(name: str, platform: str, tmp_path: Path) -> None:
+    shutil.copy(BRING / "kubernetes" / name, tmp_path)
+    made = convert(tmp_path, name, "--platform", platform)
+    assert made.code in (0, 1), made.notes
+    stack = tmp_path / f"Pulumi.{STACK}.yaml"
+    stack.write_text(made.stack)
+    found = judge_file(stack, str(stack)).findings
+    assert not [finding for finding in found if finding.severity == "error"], found
+
+
+# Files of a cluster that are no job -> part of the only note.
+_NO_JOBS = {
+    "quoted": (
+        'apiVersion: v1\nkind: PyTorchJob\nspec: "{{ .Values.x }}"\n',
+        ":3: error TB001: it is a template of Helm",
+    ),
+    "jinja": ("apiVersion: v1\nkind: PyTorchJob\nspec: {{ x }}\n", ":3: error TB001: it is not YAML"),
+    "other": ("apiVersion: v1\nkind: Pod\n", ":2: error TB003: it has no job that trains (Pod)"),
+    "runtime": (
+        "apiVersion: v1\nkind: TrainingRuntime\nmetadata: {name: x}\n",
+        "error TB004: it is the runtime of TrainJobs, and none of them is there",
+    ),
+    "empty": ("apiVersion: v1\nkind: MPIJob\n", ":1: error TB003: it has no replicas"),
+    "many": (
+        "apiVersion: v1\nkind: PyTorchJob\nspec:\n  pytorchReplicaSpecs:\n    Worker: {replicas: 9999999999}\n",
+        ":5: error TB003: `spec.pytorchReplicaSpecs.Worker.replicas` is not a whole number",
+    ),
+    "number": (
+        "apiVersion: v1\nkind: PyTorchJob\nspec:\n  pytorchReplicaSpecs:\n    Worker: {replicas: $N}\n",
+        ":5: error TB003: `spec.pytorchReplicaSpecs.Worker.replicas` is not a whole number",
+    ),
+    "tasks": ("protocolVersion: 2\ntaskRoles: {}\n", ":2: error TB003: it has no task role"),
+    "ports": (
+        "protocolVersion: 2\ntaskRoles:\n  a: {resourcePerInstance: {ports: {x: 999999999}}}\n",
+        ":3: error TB003: `taskRoles.a.resourcePerInstance.ports.x` is not a whole number",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _NO_JOBS)
+def test_what_is_no_job_of_a_cluster_is_refused_with_the_line(name: str, tmp_path: Path) -> None:
+    text, why = _NO_JOBS[name]
+    (tmp_path / "job.yaml").write_text(text)
+    made = convert(tmp_path, "job.yaml")
+    assert (made.code, made.stack, len(made.notes.splitlines())) == (2, "", 1), made.notes
+    assert why in made.notes
+
+
+def test_a_train_job_alone_names_its_runtime(tmp_path: Path) -> None:
+    folder = BRING / "kubernetes" / "trainjob"
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    made = convert(tmp_path, "trainjob.yaml")
+    assert made.code == 2
+    assert "TB004: it has no command: that is in the ClusterTrainingRuntime `torch-two-nodes`" in made.notes
 
 
 @pytest.mark.parametrize("platform", sorted(platform_spellings()))
@@ -193,6 +323,38 @@ def test_each_node_gets_what_ads_gives_it(file: Path, tmp_path: Path) -> None:
         assert {name: told.get(name) for name in given if name not in skipped} == {
             name: value for name, value in given.items() if name not in skipped
         }
+
+
+# Names of the job and its user, which are others here.
+_OF_THE_USER = ("PAI_FRAMEWORK_NAME", "PAI_JOB_NAME", "PAI_USER_NAME", "PAI_USERNAME")
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_each_node_gets_what_openpai_gives_a_task(name: str, tmp_path: Path) -> None:
+    """Every variable that OpenPAI's own code sets, with the same value but for the numbers of ports."""
+
+    def without_ports(environment: Mapping[str, str]) -> dict[str, str]:
+        ours = {key: value for key, value in environment.items() if key.startswith(("PAI_", "NVIDIA_VISIBLE"))}
+        return {
+            key: re.sub(r"(?<![0-9.])[0-9]{5}(?![0-9.])", "PORT", value)
+            for key, value in ours.items()
+            if key not in _OF_THE_USER
+        }
+
+    shutil.copy(BRING / "openpai" / f"{name}.yaml", tmp_path)
+    made = convert(tmp_path, f"{name}.yaml", "--platform", "oci")
+    (job,) = yaml.safe_load(made.stack)["config"]["trainyard:jobs"]
+    nodes = planned_nodes(made.stack, tmp_path, job, "base")
+    expected: list[dict[str, str]] = {row[0]: row[1] for row in openpai_answers()["environments"]}[name]
+    assert len(nodes) == len(expected)
+    addresses = tuple(f"10.0.0.{number}" for number in range(1, len(nodes) + 1))
+    for rank, (node, theirs) in enumerate(zip(nodes, expected, strict=True)):
+        environment = {key: str(value) for key, value in node.environment.items()}
+        launch = read_launch({**environment, "TRAINYARD_LAUNCH": json.dumps({**node.launch, "rank": rank})})
+        place = Place(addresses, addresses[rank], "eth0")
+        ours = {**environment, **spoken_variables(launch, place, environment, str(tmp_path))}
+        assert without_ports(ours) == without_ports(theirs)
+        assert {key for key in ours if ours[key] == ""} == {key for key in theirs if theirs[key] == ""}
 
 
 @pytest.mark.torture

@@ -19,6 +19,7 @@ from typing import Any
 
 VARIABLE = "TRAINYARD_OPENPAI_SOURCE"
 RECORDED = Path(__file__).parents[1] / "contract" / "recorded" / "openpai-runtime-0.1.11.json"
+JOBS = Path(__file__).parents[1] / "bring" / "openpai"
 Answers = dict[str, list[list[Any]]]
 
 _ZEROS = "0" * 64
@@ -92,9 +93,12 @@ QUESTIONS: Mapping[str, list[list[Any]]] = {
     ],
 }  # fmt: skip
 
+# Jobs of tests/bring/openpai whose tasks' variables are asked for.
+ENVIRONMENTS = ("ddp", "hived", "parameters", "servers")
+
 # Runs in a separate process, with the runtime's sources on its path. It makes no network requests.
 _ASKS = r"""
-import json, os, re, sys
+import contextlib, io, json, os, re, subprocess, sys
 from pathlib import Path
 import yaml
 source = Path(sys.argv[1])
@@ -160,6 +164,48 @@ def ends(code, said):
             return own
     return 255
 
+# The server's variables, and those that the runtime makes of addresses and ports. The description of a job that the
+# server gives the controller is made here: its module needs a cluster.
+def environments(text):
+    import framework_parser
+    job = yaml.safe_load(text)
+    module = source / "pai/src/rest-server/src/models/v2/job/runtime-env.js"
+    asks = "const m=require(process.argv[1]);let t='';process.stdin.on('data',d=>t+=d).on('end',()=>"
+    asks += "console.log(JSON.stringify(m.generateFrameworkEnv('me~'+JSON.parse(t).name,JSON.parse(t),'default'))))"
+    said = subprocess.run(["node", "-e", asks, str(module)], input=json.dumps(job), capture_output=True, text=True,
+                          check=True).stdout
+    common = {name: str(value) for name, value in json.loads(said).items()}
+    roles, statuses, host = [], [], 0
+    for name, role in job["taskRoles"].items():
+        ports = dict(role["resourcePerInstance"].get("ports", {}))
+        ports.update({own: 1 for own in ("ssh", "http") if own not in ports})
+        spec = {"schedulePortStart": 15000, "schedulePortEnd": 40000,
+                "ports": {label: {"count": count} for label, count in ports.items()}}
+        short = re.sub("[^a-z0-9]", "", name.lower())
+        pod = {"metadata": {"annotations": {"rest-server/port-scheduling-spec": json.dumps(spec)}}}
+        roles.append({"name": short, "taskNumber": role.get("instances", 1), "task": {"pod": pod}})
+        tasks = []
+        for index in range(role.get("instances", 1)):
+            host += 1
+            placed = {"podHostIP": f"10.0.0.{host}", "podUID": f"{short}-{index}"}
+            tasks.append({"index": index, "attemptStatus": placed})
+        statuses.append({"name": short, "taskStatuses": tasks})
+    framework = {"spec": {"taskRoles": roles}, "status": {"attemptStatus": {"taskRoleStatuses": statuses}}}
+    found = []
+    for name, row in zip(job["taskRoles"], roles):
+        for index in range(row["taskNumber"]):
+            os.environ.update(FC_TASK_INDEX=str(index), FC_TASKROLE_NAME=row["name"])
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                framework_parser.generate_runtime_env(framework)
+            runtime = dict(re.findall("export (\w+)='(.*)'", printed.getvalue()))
+            own = {"PAI_CURRENT_TASK_ROLE_NAME": name, "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": str(index),
+                   "PAI_TASK_INDEX": str(index)}
+            if job["taskRoles"][name]["resourcePerInstance"]["gpu"] == 0:
+                own["NVIDIA_VISIBLE_DEVICES"] = "none"
+            found.append({**common, **own, **runtime})
+    return found
+
 asked = json.load(sys.stdin)
 json.dump({name: [[*one, globals()[name](*one)] for one in cases] for name, cases in asked.items()}, sys.stdout)
 """
@@ -168,12 +214,18 @@ json.dump({name: [[*one, globals()[name](*one)] for one in cases] for name, case
 def answers(source: Path) -> Answers:
     """Each question with the answer of OpenPAI's runtime."""
     done = subprocess.run(
-        [sys.executable, "-c", _ASKS, str(source)], input=json.dumps(QUESTIONS), capture_output=True, text=True,
-        timeout=120, check=False,
+        [sys.executable, "-c", _ASKS, str(source)], input=json.dumps({**QUESTIONS, "environments": _job_texts()}),
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     given: Answers = json.loads(done.stdout)
+    # The jobs are files of this repository.
+    given["environments"] = [[name, case[-1]] for name, case in zip(ENVIRONMENTS, given["environments"], strict=True)]
     return given
+
+
+def _job_texts() -> list[list[str]]:
+    return [[(JOBS / f"{name}.yaml").read_text("utf-8")] for name in ENVIRONMENTS]
 
 
 def recorded() -> Answers:

@@ -39,12 +39,17 @@ def assemble_stack(job: BroughtJob, taker: NoteTaker, platform: str, stack: str,
     if answers.problem:
         taker.note(CHOICE, 0, answers.problem, "correct it, or write down which account it is")
     account = {answer.key: answer.value if answer.unknown is None else answer.unknown for answer in answers.values}
-    network = {"trainyard:network": dict(job.network)} if job.network else {}
+    # A job that names its shape says what it needs of the stack, too.
+    own: dict[str, Any] = {**here.stack_keys(account), **({} if "shape" in job.keys else machine.stack)}
+    if "${registry}" not in keys["image"]:
+        own.pop("trainyard:registry", None)
+    for key, value in {**({"trainyard:network": job.network} if job.network else {}), **job.config}.items():
+        own[key] = {**own.get(key, {}), **value} if isinstance(value, Mapping) else value
     team, _, environment = stack.rpartition("-")
     config = stack_config(
         name_for_stack(team or stack, "team"),
         name_for_stack(environment if team else "dev", "env"),
-        {**here.stack_keys(account), **network, **machine.stack, **job.config},
+        own,
         {job.name: keys},
     )
     for path in placeholder_paths(config):

@@ -97,3 +97,12 @@ def shown_value(name: str, value: object) -> str:
 def is_secret_text(name: str, value: str) -> bool:
     """Whether a value must neither be shown nor stand in a stack file in plain text."""
     return names_secret(name, value) or looks_secret(value) or holds_secret(value)
+
+
+def any_secret_text(value: Any, name: str = "") -> bool:
+    """Whether a value, or one in its tables and lists, is a secret in plain text."""
+    if isinstance(value, Mapping):
+        return any(any_secret_text(item, str(key)) for key, item in value.items())
+    if isinstance(value, list):
+        return any(any_secret_text(item, name) for item in value)
+    return is_secret_text(name, str(value))

@@ -12,9 +12,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from catalog.tables import table
 from components.platform.new_stacks import MachineNeeds
-from trainyard.bring.model import BroughtJob, name_for_stack
+from trainyard.bring.model import LONGEST_MINUTES, BroughtJob, gpu_named_in, name_for_stack
 from trainyard.bring.notes import CHOICE, LEFT_OUT, NO_EFFECT, UNREADABLE, NoteTaker, is_secret_text
 from trainyard.bring.slurm_directives import Directives, read_directives
 from trainyard.bring.slurm_script import (
@@ -31,7 +30,6 @@ from trainyard.bring.source_text import SourceText
 SYSTEM = "slurm"
 # As many runs as `each` may make.
 _MOST_RUNS = 64
-_LONGEST_MINUTES = 30 * 24 * 60
 # Slurm itself starts a job again this often at most.
 _REQUEUES = 5
 # The framework's own ranges, and ports that each process of a node needs for its connections.
@@ -126,9 +124,7 @@ def _machine_needs(directives: Directives, nodes: int) -> MachineNeeds:
         if name in directives.values:
             number, kind = _gpus_in(directives.values[name], directives, name)
             gpus, called = max(gpus, math.ceil(number * share)), called or kind
-    known: Mapping[str, str] = table("bring/slurm")["gpus"]
-    hints = " ".join([called, directives.said.get("constraint", ""), directives.said.get("partition", "")]).lower()
-    gpu = next((model for word, model in known.items() if re.search(rf"(?<![a-z0-9]){word}(?![a-z0-9])", hints)), "")
+    gpu = gpu_named_in(f"{called} {directives.said.get('constraint', '')} {directives.said.get('partition', '')}")
     cpus = tasks * (directives.number("cpus-per-task") or 1)
     cpus = max(cpus, directives.number("mincpus") or 0, gpus * (directives.number("cpus-per-gpu") or 0))
     memory = max(
@@ -159,12 +155,12 @@ def _job_keys(source: SourceText, directives: Directives, ports: ScriptPorts | N
         keys |= _port_keys(ports, _tasks_of_node(directives, nodes), taker)
     minutes = directives.minutes("time")
     if minutes is not None:
-        if minutes > _LONGEST_MINUTES:
-            message = f"`--time` is longer than a run may take, so it is {_LONGEST_MINUTES} minutes"
+        if minutes > LONGEST_MINUTES:
+            message = f"`--time` is longer than a run may take, so it is {LONGEST_MINUTES} minutes"
             taker.note(CHOICE, directives.lines["time"], message, "save checkpoints, and go on in another run")
-        keys["maximumRuntimeMinutes"] = min(minutes, _LONGEST_MINUTES)
+        keys["maximumRuntimeMinutes"] = min(minutes, LONGEST_MINUTES)
     elif "time" in directives.values:
-        keys["maximumRuntimeMinutes"] = _LONGEST_MINUTES
+        keys["maximumRuntimeMinutes"] = LONGEST_MINUTES
     environment = {**_slurm_variables(directives, nodes, source), **_exported_names(directives)}
     if environment:
         keys["env"] = environment

@@ -15,7 +15,8 @@ _WIDTH = 120
 _JOBS = "trainyard:jobs"
 _ORDER_OF_JOB = (
     "framework", "strategy", "start", "image", "shape", "cluster", "roles", "options", "ports", "speaks", "code",
-    "requirements", "command", "env", "inputs", "blockStorageGb", "maximumRuntimeMinutes", "runs",
+    "requirements", "command", "env", "parameters", "prerequisites", "plugins", "jobPriorityClass", "inputs",
+    "blockStorageGb", "maximumRuntimeMinutes", "runs",
 )  # fmt: skip
 
 

@@ -28,23 +28,25 @@ from trainyard.cli.out import print_data, say_aside
 @click.option(
     "--platform",
     type=click.Choice(list(platform_spellings())),
-    default=platform_word(default_platform()),
-    show_default=True,
-    help="Where the stack is to run.",
+    help=f"Where the stack is to run. Default: {platform_word(default_platform())}; openpai for a job of OpenPAI.",
 )
-def convert(files: tuple[str, ...], stack: str, platform: str) -> None:
-    """Make a stack file of FILE, on standard output: a batch script of Slurm, or a distributed job of ADS.
+def convert(files: tuple[str, ...], stack: str, platform: str | None) -> None:
+    """Make a stack file of FILE, on standard output.
 
-    Call it in the folder where the script is submitted. Several files are one job, if they need one another. Notes say
-    what is not brought, with line, reason and remedy: on standard error, and in the head of the file.
+    FILE is a batch script of Slurm, a distributed job of ADS, a job of OpenPAI, or a PyTorchJob, MPIJob, TFJob or
+    TrainJob of Kubernetes. Several files are one job, if they need one another: a TrainJob and its runtime.
+
+    Call it in the folder where the job is submitted. Notes say what is not brought, with line, reason and remedy: on
+    standard error, and in the head of the file.
 
     Exits with 0 when everything is brought, 1 when something is left out, 2 when there is no stack.
     """
     try:
         sources = [read_source_text(Path(file), file) for file in files]
-        job, taker = read_brought_job(sources)
-        caller = Caller(os.environ, Path.home())
-        config = assemble_stack(job, taker, platform_spellings()[platform], stack or f"{Path.cwd().name}-dev", caller)
+        chosen = platform_spellings()[platform] if platform else ""
+        job, taker = read_brought_job(sources, chosen)
+        place = chosen or job.platform or default_platform()
+        config = assemble_stack(job, taker, place, stack or f"{Path.cwd().name}-dev", Caller(os.environ, Path.home()))
     except BringError as error:
         _say_notes([error.note])
         sys.exit(2)

@@ -17,6 +17,7 @@ from components.platform.new_stacks import (
     MachineNeeds,
     NewMachine,
     NewStacks,
+    image_of_own,
     smallest_machine,
 )
 from localcloud.aws import account
@@ -70,6 +71,11 @@ class AwsNewStacks(NewStacks):
         disk = {"blockStorageGb": needs.disk_gb} if needs.disk_gb else {}
         job = {"shape": shape, **disk, "cluster": {"ami": kind}}
         return NewMachine(job, rows[shape].get("accelerators", 0), choice)
+
+    def choose_image(self, reference: str) -> tuple[str, str]:
+        """The network has no way to other registries, and may have none to the internet."""
+        is_of_aws = ".dkr.ecr." in reference.partition("/")[0]
+        return (reference, "") if is_of_aws else image_of_own(reference, "nodes reach AWS's registry only")
 
 
 NEW_STACKS = AwsNewStacks()

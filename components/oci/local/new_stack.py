@@ -19,6 +19,7 @@ from components.platform.new_stacks import (
     MachineNeeds,
     NewMachine,
     NewStacks,
+    image_of_own,
     smallest_machine,
 )
 from localcloud.oci import fixed_names
@@ -94,11 +95,8 @@ class OciNewStacks(NewStacks):
     def choose_image(self, reference: str) -> tuple[str, str]:
         """Job runs pull from OCI's registry only, so an image of another one has to be pushed there."""
         host, _, _ = reference.partition("/")
-        if ".ocir.io" in host or host.startswith("ocir."):
-            return reference, ""
-        tag = "-".join(reference.partition("@")[0].rpartition("/")[2].split(":"))
-        remedy = f"job runs pull from OCI's registry only: build an image that begins with {reference}"
-        return f"${{registry}}:{tag}", remedy
+        is_of_oci = ".ocir.io" in host or host.startswith("ocir.")
+        return (reference, "") if is_of_oci else image_of_own(reference, "job runs pull from OCI's registry only")
 
 
 NEW_STACKS = OciNewStacks()
