@@ -73,7 +73,12 @@ def in_turns(*calls: Callable[[], Result]) -> list[list[Result]]:
 
 def spent(command: Sequence[str]) -> Spent:
     """Runs a command in the project's folder, and measures the whole process."""
+    return spent_by(lambda: subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL))
+
+
+def spent_by(call: Callable[[], object]) -> Spent:
+    """Measures the processes that a call starts and waits for."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    call()
     clock, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     return Spent(clock, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

@@ -9,9 +9,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
 
-# The programs are below this module, too, and start in milliseconds.
+# The programs are below this module, too, and a script may call them often: they do without what takes time to import.
+# `typing` is part of it.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from launcher.document import Launch
     from launcher.placeholders import Place

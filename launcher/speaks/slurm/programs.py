@@ -16,10 +16,13 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import FrameType
-from typing import IO, Any
 
 from launcher.speaks.slurm.steps import Step, due_signal, numbered_step
 from launcher.speaks.slurm.words import SlurmError, expand_hosts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO, Any
 
 # What the launcher tells them: addresses and tasks of all nodes, the rank of this one, its folder, and the run's end.
 STATE = "TRAINYARD_SLURM"

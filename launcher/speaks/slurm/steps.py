@@ -6,10 +6,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from launcher.speaks.slurm.options import parse_options
 from launcher.speaks.slurm.words import SlurmError, compress_counts, expand_hosts, slurm_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def spread_tasks(tasks: int, room: Sequence[int]) -> list[int]:

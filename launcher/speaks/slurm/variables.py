@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from launcher.compatibility import shell_words
 from launcher.document import Launch
 from launcher.errors import LaunchError
 from launcher.placeholders import Place
@@ -96,8 +97,11 @@ def system_variables(launch: Launch, place: Place, environment: Mapping[str, str
 
 
 def wrap_script(words: Sequence[str]) -> list[str]:
-    """The batch script is started by a program that sets what is known only then."""
-    return [sys.executable, "-I", "-S", PROGRAMS_FILE, "batch", *words]
+    """A shell sets what is known only then, and becomes the batch script. It starts in a millisecond, and a Python in
+    twenty, which only a script that asked for a signal needs."""
+    program = shell_words((sys.executable, "-I", "-S", PROGRAMS_FILE, "batch"))
+    start = f'[ -z "${_SIGNAL}" ] || exec {program} "$@"; export SLURM_TASK_PID=$$; exec "$@"'
+    return ["/bin/sh", "-c", start, "batch", *words]
 
 
 def _read_count(environment: Mapping[str, str], name: str) -> int:
