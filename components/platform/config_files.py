@@ -7,6 +7,8 @@ import configparser
 from collections.abc import Mapping
 from pathlib import Path
 
+from schemas.name_suggestions import suggest_name
+
 # A configuration file has a few lines for each profile.
 _LARGEST = 1_000_000
 
@@ -30,8 +32,9 @@ def read_config_section(file: Path, section: str, is_named: bool) -> Mapping[str
         raise ConfigProblemError(f"{file} cannot be read: {error.strerror}") from error
     except (configparser.Error, ValueError) as error:
         # The error of a parser quotes the line, which may be a passphrase.
-        line = getattr(error, "lineno", None)
+        line = getattr(error, "lineno", None) or next((number for number, _ in getattr(error, "errors", ())), None)
         raise ConfigProblemError(f"{file}{f':{line}' if line else ''}: this is not a configuration file") from None
     if section not in parser and is_named:
-        raise ConfigProblemError(f"{file} {'has no' if exists else 'does not exist, so it has no'} [{section}]")
+        there = f": {suggest_name(section, parser.sections())}" if parser.sections() else ""
+        raise ConfigProblemError(f"{file} {'has no' if exists else 'does not exist, so it has no'} [{section}]{there}")
     return {key: value.strip() for key, value in parser[section].items()} if section in parser else {}

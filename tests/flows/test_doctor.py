@@ -226,7 +226,7 @@ def session_token(ends: float) -> str:
     ("text", "files", "words"),
     [
         ("", {}, "has no `tenancy`"),
-        (f"[DEFAULT\n{SECRET}\n", {}, "line 1 is not a configuration"),
+        (f"[DEFAULT\n{SECRET}\n", {}, "config:1: this is not a configuration"),
         (f"{PROFILE}key_file=~/absent.pem\n", {}, "the private key is missing"),
         (f"{PROFILE}key_file=~/key.pem\n", {"key.pem": SECRET}, "is not a private key"),
         (f"{PROFILE}key_file=~/key.pem\n", {"key.pem": "KEY"}, "does not belong to the fingerprint"),

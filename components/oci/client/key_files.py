@@ -5,7 +5,6 @@ key and fingerprint belong together, and when a token ends."""
 from __future__ import annotations
 
 import base64
-import configparser
 import json
 import os
 import time
@@ -14,8 +13,8 @@ from hashlib import md5
 from pathlib import Path
 
 from components.oci.client.session import Session
+from components.platform.config_files import ConfigProblemError, read_config_section
 from components.platform.prerequisites import Problem, check_private_file
-from schemas.name_suggestions import suggest_name
 
 _NEW = "`oci setup config` makes one, or name another file in OCI_CONFIG_FILE"
 _TOKEN, _KEY = "security_token_file", "key_file"
@@ -30,21 +29,13 @@ def check_key_files(session: Session, is_needed: bool) -> Iterator[Problem]:
     if not is_needed and not os.path.lexists(file):
         return
     yield from check_private_file(file, "the configuration of OCI's clients", _NEW)
-    parser = configparser.ConfigParser(interpolation=None)
-    try:
-        parser.read_string(file.read_text("utf-8"))
-    except OSError:
+    if not file.is_file() or not os.access(file, os.R_OK):
         return  # said already
-    except (configparser.Error, UnicodeDecodeError) as error:
-        # The text of an error repeats the line, which may be a secret.
-        line = getattr(error, "lineno", None) or next((at for at, _ in getattr(error, "errors", ())), None)
-        where = f"{file}, line {line}" if line else str(file)
-        yield Problem(f"{where} is not a configuration of OCI's clients", "Correct it; " + _NEW)
+    try:
+        profile = read_config_section(file, name, is_named=name != _PROFILE)
+    except ConfigProblemError as error:
+        yield Problem(str(error), "Correct it, or use --profile; " + _NEW)
         return
-    if name != _PROFILE and not parser.has_section(name):
-        yield Problem(f"{file} has no profile `{name}`", f"Use --profile: {suggest_name(name, parser.sections())}")
-        return
-    profile = dict(parser[name]) if name in parser else dict(parser.defaults())
     wanted = ("tenancy", _KEY) if _TOKEN in profile else () if "authentication_type" in profile else _REQUIRED
     missing = [key for key in wanted if not profile.get(key) and not (key == _KEY and profile.get("key_content"))]
     if missing:
