@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A prerequisite that is not met, and what to do about it."""
+    """A prerequisite that is not met, and what to do about it. `stops`: until then, the cloud cannot be asked."""
 
     words: str
     remedy: str
+    stops: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +94,19 @@ def check_private_file(path: Path, what: str, remedy: str) -> Iterator[Problem]:
     """Whether the file is there, and only its owner, who is the caller, may read it."""
     try:
         found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            # A pipe is not opened: it may have no writer.
+            yield Problem(f"{what} is not a file: {path}", remedy, stops=True)
+            return
         path.open("rb").close()
     except FileNotFoundError:
-        yield Problem(f"{what} is missing: {path}", remedy)
+        yield Problem(f"{what} is missing: {path}", remedy, stops=True)
         return
     except OSError as error:
-        yield Problem(f"{what} cannot be read: {path}: {error.strerror}", f"sudo chown $USER {path}; chmod 600 {path}")
+        own = f"sudo chown $USER {path}; chmod 600 {path}"
+        yield Problem(f"{what} cannot be read: {path}: {error.strerror}", own, stops=True)
         return
-    if not stat.S_ISREG(found.st_mode):
-        yield Problem(f"{what} is not a file: {path}", remedy)
-    elif found.st_uid != os.getuid():
+    if found.st_uid != os.getuid():
         yield Problem(f"{what} belongs to another account (uid {found.st_uid}): {path}", f"sudo chown $USER {path}")
     elif found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         mode = f"{stat.S_IMODE(found.st_mode):o}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -121,6 +122,17 @@ def test_a_caller_without_rights_and_one_whom_nobody_knows(prepared: Prepared, t
     assert (code, "does not accept the key" in said, said.count("1 problem (")) == (1, True, 1), said
 
 
+def test_a_key_that_cannot_be_used_is_all_that_is_said(prepared: Prepared, tmp_path: Path) -> None:
+    config, key = tmp_path / "config", tmp_path / "key.pem"
+    os.mkfifo(key)
+    text = prepared.cloud.config_file.read_text()
+    config.write_text(re.sub(r"key_file = .*", f"key_file = {key}", text))
+    config.chmod(0o600)
+    with patch.dict("os.environ", {"OCI_CONFIG_FILE": str(config)}):
+        code, said = doctor(str(prepared.file))
+    assert (code, "the private key is not a file" in said, "1 problem (" in said) == (1, True, True), said
+
+
 def test_without_network_it_says_so_and_ends_with_2(prepared: Prepared) -> None:
     overrides = {
         name: value.replace(prepared.cloud.endpoint, "http://127.0.0.1:9") for name, value in os.environ.items()
@@ -170,6 +182,11 @@ def test_each_missing_prerequisite_on_aws_is_named_and_no_other(shared_cloud: Cl
     code, said = doctor(*words, "--profile", "user")
     assert code in (1, 2), said
     assert "not asked" in said or "the caller, as deployer" in said, said
+    nobody = {"AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7NOBODY", "AWS_SECRET_ACCESS_KEY": SECRET}
+    with patch.dict("os.environ", {**shared_cloud.env_for("deployer"), **nobody}):
+        os.environ.pop("AWS_PROFILE")
+        code, said = doctor(str(account.file))
+    assert (code, "AWS does not accept the credentials" in said, "1 problem (" in said) == (1, True, True), said
 
 
 def test_each_missing_prerequisite_on_openpai_is_named_and_no_other(shared_cloud: Cloud, home: Path) -> None:
@@ -257,9 +274,17 @@ def test_files_of_credentials_are_judged_without_network(
 
 def test_a_machine_without_credentials_or_with_unreadable_ones(home: Path) -> None:
     assert doctor()[0] == 0
-    (home / ".oci" / "config").mkdir()
+    config = home / ".oci" / "config"
+    for make, remove in ((config.mkdir, config.rmdir), (partial(os.mkfifo, config), config.unlink)):
+        make()
+        code, said = doctor()
+        assert (code, "is not a file" in said) == (1, True), said
+        remove()
+    config.write_text(f"{PROFILE}key_file=~/key.pem\n")
+    config.chmod(0o600)
+    os.mkfifo(home / "key.pem")
     code, said = doctor()
-    assert (code, "is not a file" in said or "cannot be read" in said) == (1, True), said
+    assert (code, "the private key is not a file" in said) == (1, True), said
 
 
 # What the guide of ADS calls problems, in words of our own beside the programs' words.

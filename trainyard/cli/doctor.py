@@ -137,6 +137,8 @@ def _examine(question: Question) -> list[CheckResult]:
     plan = question.plan
     if plan is None:
         return results
+    if any(problem.stops for result in results for problem in result.problems):
+        return [*results, CheckResult("cloud", unasked="the credentials cannot be used")]
     prerequisites = find_capability(plan.platform, Prerequisites)
     if isinstance(prerequisites, Lacks):
         return [*results, CheckResult("cloud", unasked=prerequisites.reason)]

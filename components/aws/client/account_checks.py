@@ -83,7 +83,14 @@ class AccountChecks:
         return Check(words, ask)
 
     def check_account(self) -> Iterator[Answer]:
-        identity = self._reader.read("Ask AWS who calls", "sts", "get_caller_identity")
+        try:
+            identity = self._reader.read("Ask AWS who calls", "sts", "get_caller_identity")
+        except ProviderError as error:
+            # Nobody needs a permission for this call: AWS refuses it for credentials, or for the clock.
+            if not code_of(error.__cause__):
+                raise
+            yield Problem(f"AWS does not accept the credentials of the caller: {error.cause}", error.remedy)
+            return
         self._caller = str(identity["Arn"])
         if self._plan.account and self._plan.account != identity["Account"]:
             yield Problem(

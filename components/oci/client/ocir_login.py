@@ -24,7 +24,8 @@ def docker_login(environment: Mapping[str, str], host: str) -> tuple[str, str] |
     """User and password. None if docker has no login for the host, or keeps it elsewhere, such as in a keychain."""
     folder = environment.get("DOCKER_CONFIG") or Path(environment.get("HOME") or Path.home(), ".docker")
     try:
-        logins = json.loads(Path(folder, "config.json").read_text("utf-8"))["auths"]
+        file = Path(folder, "config.json")
+        logins = json.loads(file.read_text("utf-8"))["auths"] if file.is_file() else {}
         text = next(value["auth"] for key, value in logins.items() if host in (key, key.removeprefix("https://")))
         user, colon, password = base64.b64decode(text, validate=True).decode().partition(":")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
